@@ -1,0 +1,3 @@
+"""Procrustes analysis with deformations."""
+
+__version__ = "0.1.0"

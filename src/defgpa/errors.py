@@ -1,0 +1,45 @@
+"""Every error a user can meet says who, what and what to do.
+
+    DefgpaError
+    ├── ShapeError               the shapes cannot be used as they are
+    │   └── DegenerateShapeError   their points do not determine what is asked
+    ├── FormatError              a file does not say what its format promises
+    └── NotConvergedError        an iteration stopped before its tolerance
+
+    DefgpaWarning                the result stands, but look at this
+"""
+
+from __future__ import annotations
+
+
+class DefgpaError(Exception):
+    """Anything this package refuses to do."""
+
+
+class ShapeError(DefgpaError, ValueError):
+    """The shapes cannot be used as they are."""
+
+
+class DegenerateShapeError(ShapeError):
+    """The points do not determine what is asked of them."""
+
+
+class FormatError(DefgpaError, ValueError):
+    """A file does not say what its format promises."""
+
+
+class NotConvergedError(DefgpaError, RuntimeError):
+    """An iteration stopped before it reached its tolerance."""
+
+
+class DefgpaWarning(UserWarning):
+    """The result stands, but something about it deserves a look."""
+
+
+def listed(names: object, most: int = 6) -> str:
+    """``'a', 'b', 'c' and 4 more``: some names for a sentence, never a screenful."""
+    quoted = [repr(str(name)) for name in names]  # type: ignore[attr-defined]
+    shown, rest = quoted[:most], len(quoted) - most
+    if rest > 0:
+        return ", ".join(shown) + f" and {rest} more"
+    return ", ".join(shown)
