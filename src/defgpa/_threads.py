@@ -1,0 +1,50 @@
+"""Both cores, never more: blocks on threads, BLAS on one thread inside them.
+
+Two-thread BLAS beside a busy core can be slower than one thread, so work that comes in
+independent blocks is spread over Python threads (numpy and scipy release the GIL) with BLAS held
+to one; work that is one large product is left to BLAS.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def n_threads() -> int:
+    """Threads to use: those BLAS may use here, so that limits set from outside hold for us too."""
+    allowed = [library["num_threads"] for library in _blas().info()]
+    return max(1, min([*allowed, _cores()]))
+
+
+@cache
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def blocks(size: int, block: int) -> list[slice]:
+    """Slices of at most ``block`` entries that cover ``range(size)``."""
+    return [slice(start, min(start + block, size)) for start in range(0, size, block)]
+
+
+def in_blocks(work: Callable[[_T], _R], parts: Sequence[_T] | Iterable[_T]) -> list[_R]:
+    """``work`` on every part, in order, on the threads there are."""
+    parts = list(parts)
+    workers = min(n_threads(), len(parts)) if len(parts) > 1 else 1
+    if workers == 1:
+        return [work(part) for part in parts]
+    with _blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, parts))

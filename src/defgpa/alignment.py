@@ -1,0 +1,200 @@
+"""The result: one reference, one warp per shape, and how well they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from defgpa._arrays import Array, Mask, frozen
+from defgpa.diagnostics import Diagnostics
+from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
+from defgpa.shapes import Shapes
+from defgpa.solve.registration import Registration, RidgeRegistration
+from defgpa.warps import Warp
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Shapes aligned by warps onto a common reference; immutable.
+
+    Attributes
+    ----------
+    shapes : Shapes
+        What was aligned.
+    reference : array (m, d)
+        The reference shape.
+    warps : tuple of n Warp
+        Callables from the space of each shape to the space of the reference.
+    eigenvalues : array (d,)
+        Λ, the eigenvalues of the reference covariance, largest first.
+    diagnostics : Diagnostics
+        What to look at before trusting it.
+    registration : Registration
+        How further shapes are brought onto the reference.
+    turn : array (d, d)
+        Rotation from the principal axes of the reference to its pose.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
+    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a.aligned.shape
+    (5, 30, 2)
+    >>> bool(0 < a.rmse_reference < 0.1)
+    True
+    """
+
+    shapes: Shapes
+    reference: Array
+    warps: tuple[Warp, ...]
+    eigenvalues: Array
+    diagnostics: Diagnostics
+    registration: Registration
+    turn: Array
+
+    @cached_property
+    def aligned(self) -> Array:
+        """(n, m, d): every shape through its warp; NaN where a landmark was not seen."""
+        return frozen(np.stack([w(own) for w, own in zip(self.warps, self.shapes, strict=True)]))
+
+    @cached_property
+    def counted(self) -> Mask:
+        """(n, m): the landmarks the error figures count.
+
+        Visible ones that at least two shapes see: one seen once fits perfectly by construction.
+        """
+        return frozen(self.shapes.visible & (self.shapes.views >= 2))
+
+    @cached_property
+    def residuals(self) -> Array:
+        """(n, m): distance of each warped landmark from the reference; NaN where not seen."""
+        return frozen(np.linalg.norm(self.aligned - self.reference, axis=2))
+
+    @cached_property
+    def datum_residuals(self) -> Array:
+        """(n, m): distance of each landmark from the reference brought back by the inverse warp."""
+        distances = np.full(self.shapes.visible.shape, np.nan)
+        for i, (warp, own, seen) in enumerate(
+            zip(self.warps, self.shapes, self.shapes.visible, strict=True)
+        ):
+            returned = warp.inverse()(self.reference[seen])
+            distances[i, seen] = np.linalg.norm(own[seen] - returned, axis=1)
+        return frozen(distances)
+
+    @property
+    def rmse_reference(self) -> float:
+        """RMSE_r = √(Σ ‖warp_i(D_i) − S‖² / κ) over the visible landmarks."""
+        return _root_mean_square(self.residuals[self.counted])
+
+    @property
+    def rmse_datum(self) -> float:
+        """RMSE_d = √(Σ ‖D_i − warp_i⁻¹(S)‖² / κ) over the visible landmarks."""
+        return _root_mean_square(self.datum_residuals[self.counted])
+
+    @property
+    def n_counted(self) -> int:
+        """κ."""
+        return int(self.counted.sum())
+
+    def register(self, points: ArrayLike) -> Warp:
+        """The warp of a shape (m, d) that was not in the fit onto the reference, in closed form.
+
+        Landmarks it lacks are NaN.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import defgpa
+        >>> rng = np.random.default_rng(0)
+        >>> base = rng.normal(size=(30, 2)) * [3, 2]
+        >>> shapes = base + 0.1 * rng.normal(size=(6, 30, 2))
+        >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes[:5]).alignment_
+        >>> a.register(shapes[5])(shapes[5]).shape
+        (30, 2)
+        """
+        own, seen = self._visible_part(points)
+        return self.registration.warp(own[seen], self.reference[seen])
+
+    def posed_like(self, points: ArrayLike) -> Alignment:
+        """The same solution turned and moved to the pose of ``points`` (m, d)."""
+        own, seen = self._visible_part(points)
+        mean, target = self.reference[seen].mean(axis=0), own[seen].mean(axis=0)
+        left, values, right = np.linalg.svd((self.reference[seen] - mean).T @ (own[seen] - target))
+        if not values[-2] > 1e-12 * values[0]:
+            raise DegenerateShapeError("The points to pose like are collinear: no pose to take.")
+        side = np.ones(len(values))
+        side[-1] = np.sign(np.linalg.det(left @ right))
+        turn = (left * side) @ right
+        return self._moved(turn, target - mean @ turn, self.turn @ turn, self.eigenvalues)
+
+    def rescaled(self, eigenvalues: ArrayLike) -> Alignment:
+        """The same solution with another covariance Λ of the reference, warps refitted.
+
+        Λ never enters the eigenproblem and the weights are linear in the reference, so this is
+        exact: each principal axis of the reference is stretched, and the warps with it.
+        """
+        if not isinstance(self.registration, RidgeRegistration):
+            raise DefgpaError("Only a deformable alignment can be rescaled axis by axis.")
+        values = checked_eigenvalues(eigenvalues, len(self.eigenvalues))
+        if not (self.eigenvalues > 0).all():
+            raise DegenerateShapeError("A flat reference cannot be stretched across its plane.")
+        stretch = (self.turn.T * np.sqrt(values / self.eigenvalues)) @ self.turn
+        centre = self.reference.mean(axis=0)
+        return self._moved(stretch, centre - centre @ stretch, self.turn, values)
+
+    def _moved(self, matrix: Array, offset: Array, turn: Array, eigenvalues: Array) -> Alignment:
+        """The alignment followed by y ↦ y @ matrix + offset."""
+        warps = tuple(warp.then(matrix, offset) for warp in self.warps)
+        return replace(
+            self,
+            reference=frozen(self.reference @ matrix + offset),
+            warps=warps,
+            eigenvalues=frozen(np.array(eigenvalues)),
+            diagnostics=replace(self.diagnostics, warps=warps),
+            turn=turn,
+        )
+
+    def _visible_part(self, points: ArrayLike) -> tuple[Array, Mask]:
+        own = Shapes.specimens([points]).points[0]
+        if own.shape != self.reference.shape:
+            raise ShapeError(
+                f"A shape for this reference has {len(self.reference)} landmarks in "
+                f"{self.reference.shape[1]}-D (NaN where not seen); got size {own.shape}."
+            )
+        seen = ~np.isnan(own[:, 0])
+        if seen.sum() <= own.shape[1]:
+            raise DegenerateShapeError(
+                f"The shape has {int(seen.sum())} visible landmarks; registering it in "
+                f"{own.shape[1]}-D needs at least {own.shape[1] + 1}."
+            )
+        return own, seen
+
+
+def checked_eigenvalues(eigenvalues: ArrayLike, dim: int) -> Array:
+    """d positive eigenvalues, the largest first, or a ValueError."""
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    if values.shape != (dim,) or not (np.isfinite(values).all() and (values > 0).all()):
+        raise ValueError(
+            f"The eigenvalues of the reference covariance must be {dim} positive numbers. "
+            f"Got {eigenvalues!r} instead."
+        )
+    return np.sort(values)[::-1]
+
+
+def shape_indices(shapes: Shapes, known: Shapes) -> Sequence[int | None]:
+    """For each shape, its number among the known ones with the very same points, or None."""
+    numbers = {own.tobytes(): i for i, own in enumerate(known.points)}
+    return [numbers.get(own.tobytes()) for own in shapes.points]
+
+
+def _root_mean_square(distances: Array) -> float:
+    return float(np.sqrt(np.mean(distances**2)))
+
+

@@ -1,0 +1,343 @@
+"""Stand-ins for the published sets: the same sizes, units and difficulties, but a known truth.
+
+Each has the number of shapes and landmarks of its model, is missing the same landmarks, and is
+about as far from rigid, affine and spline-like. The coordinates are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth, shear
+from defgpa.datasets._missing import Missing, Slabs, far_side
+from defgpa.datasets._synthetic import (
+    Synthetic,
+    amounts,
+    centred,
+    joined,
+    observed,
+    random_turns,
+    require_size,
+    rolls,
+    stretches,
+    waves,
+)
+
+_Generator = np.random.Generator
+_X, _Y, _Z = np.eye(3)
+
+
+def face_like(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
+    """Like Face: one face that turns and speaks, 68 landmarks in pixels (y down), 4 % missing.
+
+    The two frames most turned away do not show the far side.
+
+    Parameters
+    ----------
+    n : int
+        Frames.
+    noise : float
+        Standard deviation of the marking, in pixels.
+    seed : int
+        The same seed, the same family.
+
+    Examples
+    --------
+    >>> face_like().shapes
+    Shapes(10 shapes, 68 landmarks, 2-D, 28 of 680 not seen)
+    """
+    rng = np.random.default_rng(seed)
+    parts = _face()
+    truth = centred(np.vstack(list(parts.values())))
+    much = amounts(rng, n, 3)
+    expressions = [_expression(*row) for row in much]
+    deformations = joined(
+        expressions, waves(rng, n, truth, count=4, height=0.08), _in_image(rng, n)
+    )
+    return observed(
+        truth,
+        deformations,
+        rng,
+        noise=noise,
+        missing=_turned_away(truth, much[:, 0]),
+        names=_numbered("frame", n),
+        landmarks=[f"{part}_{k + 1}" for part, points in parts.items() for k in range(len(points))],
+    )
+
+
+def handbag_like(n: int = 8, *, noise: float = 5.0, seed: int = 0) -> Synthetic:
+    """Like HandBag: a soft bag seen from several sides, 155 landmarks in pixels, all seen.
+
+    Parameters as for :func:`face_like`.
+
+    Examples
+    --------
+    >>> handbag_like().shapes
+    Shapes(8 shapes, 155 landmarks, 2-D, all seen)
+    """
+    arch = np.linspace(0.05 * np.pi, 0.95 * np.pi, 25)
+    handle = np.column_stack([230.0 * np.cos(arch), 300.0 + 260.0 * np.sin(arch)])
+    body = _spread(130, (480.0, 300.0), lambda x, y: np.abs(x) < 420.0 - 0.2 * y)
+    return _soft_object(np.vstack([body, handle]), n, noise, seed, "bag")
+
+
+def pillow_like(n: int = 10, *, noise: float = 4.0, seed: int = 0) -> Synthetic:
+    """Like PillowCover: a soft square, 69 landmarks in pixels, all seen.
+
+    Parameters as for :func:`face_like`.
+
+    Examples
+    --------
+    >>> pillow_like().shapes
+    Shapes(10 shapes, 69 landmarks, 2-D, all seen)
+    """
+    cover = _spread(69, (400.0, 330.0), lambda x, y: (x / 400.0) ** 4 + (y / 330.0) ** 4 < 1.0)
+    return _soft_object(cover, n, noise, seed, "pillow")
+
+
+def liver_like(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0) -> Synthetic:
+    """Like Liver: simulated deformations of one closed surface, 4004 vertices in millimetres.
+
+    Parameters
+    ----------
+    n, m : int
+        Shapes and vertices; ``shapes.faces`` has the 2 m − 4 triangles, turned outwards.
+    noise : float
+        Standard deviation in millimetres.
+    seed : int
+        The same seed, the same family.
+
+    Examples
+    --------
+    >>> family = liver_like(n=3, m=500)
+    >>> family.shapes, len(family.shapes.faces)
+    (Shapes(3 shapes, 500 landmarks, 3-D, all seen), 996)
+    """
+    require_size(m, 3)
+    rng = np.random.default_rng(seed)
+    sphere = _even_sphere(m)
+    truth = centred(_organ(sphere))
+    deformations = joined(
+        _bends(rng, n, truth, 0.06),
+        waves(rng, n, truth, count=6, height=0.045, wavelengths=1.5),
+        _in_scanner(rng, n),
+    )
+    return observed(
+        truth,
+        deformations,
+        rng,
+        noise=noise,
+        names=_numbered("liver", n),
+        faces=_outward_triangles(sphere),
+    )
+
+
+def toy_rug_like(n: int = 200, *, noise: float = 0.2, seed: int = 0) -> Synthetic:
+    """Like StereoToyRug: a nearly flat rug bending up and down, 30 landmarks in centimetres.
+
+    Parameters as for :func:`face_like`; the frames are named as the paper's, 1, 4, …, 598.
+
+    Examples
+    --------
+    >>> toy_rug_like().shapes
+    Shapes(200 shapes, 30 landmarks, 3-D, all seen)
+    """
+    rng = np.random.default_rng(seed)
+    grid = np.stack(np.meshgrid(np.linspace(-12, 12, 6), np.linspace(-9, 9, 5)), -1).reshape(-1, 2)
+    uneven = rng.uniform(-1.0, 1.0, size=(len(grid), 3)) * (1.0, 1.0, 0.5)
+    truth = centred(np.column_stack([grid, np.zeros(len(grid))]) + uneven)
+    deformations = joined(rolls(rng, n, truth, 0.12), _in_scanner(rng, n, at=(0.0, 0.0, 80.0)))
+    return observed(
+        truth,
+        deformations,
+        rng,
+        noise=noise,
+        names=[f"frame_{1 + 3 * i:03d}" for i in range(n)],
+    )
+
+
+def lits_like(n: int = 8, *, noise: float = 9.0, seed: int = 0) -> Synthetic:
+    """Like LiTS: the organs of different people, 54 landmarks in millimetres, all seen.
+
+    The organs differ in proportions as well, and the same place is hard to find again in
+    another person: the set on which deformation gains least.
+
+    Parameters as for :func:`face_like`, noise in millimetres.
+
+    Examples
+    --------
+    >>> lits_like().shapes
+    Shapes(8 shapes, 54 landmarks, 3-D, all seen)
+    """
+    rng = np.random.default_rng(seed)
+    ball = np.vstack([_even_sphere(36), 0.55 * _even_sphere(18)])
+    truth = centred(_organ(ball))
+    deformations = joined(
+        stretches(rng, n, 3, 0.1), waves(rng, n, truth, count=5, height=0.16), _in_scanner(rng, n)
+    )
+    names = _numbered("patient", n)
+    return observed(truth, deformations, rng, noise=noise, names=names, metadata={"space": "LPS"})
+
+
+def topacs_like(
+    n: int = 6,
+    m: int = 360,
+    *,
+    noise: float = 0.5,
+    missing: float | Missing = Slabs(0.5),  # noqa: B008 (a frozen value)
+    seed: int = 0,
+) -> Synthetic:
+    """Like TOPACS: six clouds of points of one bending organ, each of which shows only a slab.
+
+    Parameters
+    ----------
+    n, m : int
+        Clouds, and points in all of them together.
+    noise : float
+        Standard deviation in millimetres.
+    missing
+        As for :func:`smooth_family`.
+    seed : int
+        The same seed, the same family.
+
+    Examples
+    --------
+    >>> topacs_like().shapes
+    Shapes(6 shapes, 360 landmarks, 3-D, 1080 of 2160 not seen)
+    """
+    require_size(m, 3)
+    rng = np.random.default_rng(seed)
+    truth = centred(_even_sphere(m) * (90.0, 25.0, 25.0))
+    deformations = joined(
+        _bends(rng, n, truth, 0.3),
+        waves(rng, n, truth, count=4, height=0.05),
+        _in_scanner(rng, n),
+    )
+    names = [f"points{i}" for i in range(n)]
+    return observed(truth, deformations, rng, noise=noise, missing=missing, names=names)
+
+
+def _soft_object(outline: Array, n: int, noise: float, seed: int, word: str) -> Synthetic:
+    """A soft object in the plane: bent, waved, seen from another side, anywhere in the image."""
+    rng = np.random.default_rng(seed)
+    truth = centred(outline)
+    deformations = joined(
+        _bends(rng, n, truth, 0.04),
+        waves(rng, n, truth, count=4, height=0.03),
+        stretches(rng, n, 2, 0.05),
+        _in_image(rng, n, at=(960.0, 600.0)),
+    )
+    return observed(truth, deformations, rng, noise=noise, names=_numbered(word, n))
+
+
+def _expression(turn: float, mouth: float, smile: float) -> Deformation:
+    """A turned head is wide on the near side; an open mouth lowers the jaw; a smile bows it."""
+    x, y = np.eye(2)
+    return chain(
+        growth(0.14 * turn, x, past=0.0, softness=15.0),
+        growth(-0.14 * turn, -x, past=0.0, softness=15.0),
+        growth(0.14 * mouth, y, past=35.0, softness=10.0),
+        shear(2.5 * smile * y, 0.03 * x, 0.5 * np.pi),
+    )
+
+
+def _turned_away(truth: Array, turns: Array) -> Mask:
+    """All but the fifth of the face on the far side, in the two frames most turned."""
+    seen = np.ones((len(turns), len(truth)), dtype=np.bool_)
+    for frame in np.argsort(-np.abs(turns))[:2]:
+        outwards = np.array([-turns[frame], 0.0])
+        seen[frame, far_side(truth, outwards, round(0.205 * len(truth)))] = False
+    return seen
+
+
+def _face() -> dict[str, Array]:
+    """The usual 68 points, in pixels around the root of the nose, y down."""
+    jaw = np.linspace(np.pi, 0.0, 17)
+    brow = np.linspace(-1.0, 1.0, 5)
+    lids = np.pi + np.arange(6) * np.pi / 3.0
+    lips, inner = (np.pi + 2.0 * np.pi * np.arange(k) / k for k in (12, 8))
+    right_brow = np.column_stack([41.0 + 22.0 * brow, -26.0 + 7.0 * (brow + 0.2) ** 2])
+    left_brow = right_brow[::-1] * (-1.0, 1.0)
+    eye = np.column_stack([14.0 * np.cos(lids), 5.0 * np.sin(lids)])
+    nostrils = np.column_stack([15.0 * brow, 59.0 - 7.0 * brow**2])
+    return {
+        "jaw": np.column_stack([71.0 * np.cos(jaw), 143.0 * np.sin(jaw) ** 0.9]),
+        "brow_left": left_brow,
+        "brow_right": right_brow,
+        "eye_left": eye - (38.0, 3.0),
+        "eye_right": eye - (-38.0, 3.0),
+        "nose": np.column_stack([np.zeros(4), np.linspace(-8.0, 44.0, 4)]),
+        "nostril": nostrils,
+        "lip": np.column_stack([26.0 * np.cos(lips), 86.0 + 16.0 * np.sin(lips)]),
+        "mouth": np.column_stack([19.0 * np.cos(inner), 86.0 + 6.0 * np.sin(inner)]),
+    }
+
+
+def _organ(ball: Array) -> Array:
+    """The unit ball made a wedge: a thick lobe, a thin one, hollow below; millimetres."""
+    x, y, z = ball.T
+    thickness = 0.62 - 0.33 * np.tanh(1.4 * x)
+    hollow = 22.0 * np.exp(-((x - 0.25) ** 2) / 0.3 - y**2 / 0.4)
+    return np.column_stack(
+        [105.0 * x, 78.0 * (0.75 * thickness + 0.35) * y, 80.0 * thickness * z + hollow]
+    )
+
+
+def _bends(rng: _Generator, n: int, truth: Array, height: float) -> list[Deformation]:
+    """For each shape one bend of its long axis, towards a fixed side or away from it."""
+    axes = np.linalg.svd(truth, full_matrices=False)[2]
+    long, side = axes[0], axes[1]
+    radius = np.sqrt((truth**2).sum(axis=1).mean())
+    curvatures = 2.0 * height / radius * amounts(rng, n, 1)[:, 0]
+    return [bend(curvature, long, side) for curvature in curvatures]
+
+
+def _in_image(
+    rng: _Generator, n: int, *, at: tuple[float, float] = (340.0, 300.0)
+) -> list[Deformation]:
+    """Upright or nearly so, near the middle of the image, from nearer or farther away."""
+    linear = random_turns(rng, n, 2, most=0.15) * rng.uniform(0.94, 1.06, size=(n, 1, 1))
+    shifts = np.array(at) * (1.0 + rng.uniform(-0.1, 0.1, size=(n, 2)))
+    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
+
+
+def _in_scanner(
+    rng: _Generator, n: int, *, at: tuple[float, float, float] = (0.0, 0.0, 0.0)
+) -> list[Deformation]:
+    """At its own size, turned moderately, moved by some centimetres."""
+    turns = random_turns(rng, n, 3, most=0.6)
+    shifts = np.array(at) + rng.normal(scale=20.0, size=(n, 3))
+    return [affine(R, t) for R, t in zip(turns, shifts, strict=True)]
+
+
+def _spread(count: int, half: tuple[float, float], inside: Callable[[Array, Array], Mask]) -> Array:
+    """Evenly strewn points of a region in a box: the golden section, one dimension up."""
+    plastic = 1.3247179572447460  # the root of g³ = g + 1
+    steps = np.arange(1, 4 * count)[:, None] / np.array([plastic, plastic**2])
+    points = (2.0 * (steps % 1.0) - 1.0) * half
+    return np.asarray(points[inside(points[:, 0], points[:, 1])][:count])
+
+
+def _even_sphere(m: int) -> Array:
+    """Evenly, m points of the unit sphere along a golden spiral."""
+    k = np.arange(m) + 0.5
+    height, angle = 1.0 - 2.0 * k / m, np.pi * (1.0 + np.sqrt(5.0)) * k
+    belt = np.sqrt(1.0 - height**2)
+    return np.column_stack([height, belt * np.cos(angle), belt * np.sin(angle)])
+
+
+def _outward_triangles(sphere: Array) -> Index:
+    """The triangles of the convex hull of points on the sphere, corners counter-clockwise."""
+    faces = np.asarray(ConvexHull(sphere).simplices, dtype=np.intp)
+    inwards = np.linalg.det(sphere[faces]) < 0
+    faces[inwards] = faces[inwards, ::-1]
+    return faces[np.lexsort(faces.T[::-1])]
+
+
+def _numbered(word: str, n: int) -> list[str]:
+    digits = max(2, len(str(n)))
+    return [f"{word}_{i + 1:0{digits}d}" for i in range(n)]

@@ -1,0 +1,175 @@
+"""Which landmarks a shape does not show: some here and there, a whole side, all but a slab.
+
+Whatever the pattern, what is left is linked: every landmark is seen in at least two shapes,
+and every shape sees enough landmarks to be placed among the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa.errors import ShapeError
+
+
+class Missing(Protocol):
+    """A pattern of unseen landmarks."""
+
+    def visible(self, truth: Array, n: int, rng: np.random.Generator) -> Mask:
+        """(n, m): which shape sees which landmark of ``truth`` (m, d)."""
+        ...
+
+
+@dataclass(frozen=True)
+class AtRandom:
+    """A share of all landmarks of all shapes, anywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth, rng = np.zeros((50, 2)), np.random.default_rng(0)
+    >>> float(AtRandom(0.2).visible(truth, 10, rng).mean())
+    0.8
+    """
+
+    share: float
+
+    def visible(self, truth: Array, n: int, rng: np.random.Generator) -> Mask:
+        """All but a share of the landmarks, and never one that links shapes or landmarks."""
+        m = len(truth)
+        hidden = _count(self.share, n * m)
+        seen = np.ones((n, m), dtype=np.bool_)
+        if hidden:
+            urge = _with_links(rng.random((n, m)), enough_to_place(truth))
+            self._require_possible(hidden, int((urge > 0).sum()), n * m)
+            seen.flat[np.argpartition(urge, -hidden, axis=None)[-hidden:]] = False
+        return seen
+
+    def _require_possible(self, hidden: int, free: int, total: int) -> None:
+        if hidden > free:
+            raise ShapeError(
+                f"{self!r} would hide so much that the shapes are no longer linked; with these "
+                f"sizes the share can be at most {free / total:.2f}."
+            )
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """In each shape the landmarks of one side, as when a part is broken off or out of view.
+
+    Shapes come in pairs that lose opposite sides, so that a landmark hidden in one of a pair is
+    seen in the other.
+
+    Parameters
+    ----------
+    share : float, at most 0.5
+        Of the landmarks, in each shape that loses some.
+    shapes : int, optional
+        How many shapes lose some (the first ones); by default all of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> seen = Blocks(0.3).visible(rng.normal(size=(50, 2)), 4, rng)
+    >>> seen.sum(axis=1).tolist()
+    [35, 35, 35, 35]
+    """
+
+    share: float
+    shapes: int | None = None
+
+    def visible(self, truth: Array, n: int, rng: np.random.Generator) -> Mask:
+        """All but one side of each shape."""
+        if self.share > 0.5:
+            raise ShapeError(
+                f"The 'share' parameter of Blocks must be at most 0.5. Got {self.share} instead."
+            )
+        count = _count(self.share, len(truth))
+        seen = np.ones((n, len(truth)), dtype=np.bool_)
+        outwards = rng.normal(size=(n, truth.shape[1]))
+        outwards[1::2] = -outwards[: 2 * (n // 2) : 2]
+        for shape in range(n if self.shapes is None else self.shapes):
+            seen[shape, far_side(truth, outwards[shape], count)] = False
+        return _linked(seen, self, enough_to_place(truth))
+
+
+@dataclass(frozen=True)
+class Slabs:
+    """Of each shape only a slab across its longest axis, from one end to the other in turn.
+
+    Parameters
+    ----------
+    share : float
+        Of the landmarks of each shape, those outside its slab.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> seen = Slabs(0.5).visible(rng.normal(size=(60, 3)), 6, rng)
+    >>> seen.sum(axis=1).tolist(), int(seen.sum(axis=0).min())
+    ([30, 30, 30, 30, 30, 30], 2)
+    """
+
+    share: float
+
+    def visible(self, truth: Array, n: int, rng: np.random.Generator) -> Mask:
+        """Only a slab of each shape; neighbouring slabs overlap."""
+        m = len(truth)
+        width = m - _count(self.share, m)
+        # both ends twice: what only one slab shows tells nothing about the others
+        steps = np.clip(np.arange(n) - 1, 0, max(n - 3, 1)) / max(n - 3, 1)
+        starts = (steps * (m - width)).round().astype(np.intp)[:, None]
+        rank = np.empty(m, dtype=np.intp)
+        rank[np.argsort(truth @ _longest_axis(truth))] = np.arange(m)
+        return _linked((starts <= rank) & (rank < starts + width), self, enough_to_place(truth))
+
+
+def enough_to_place(truth: Array) -> int:
+    """Twice what an affine map needs: 2 (d + 1) landmarks."""
+    return 2 * (int(truth.shape[1]) + 1)
+
+
+def far_side(truth: Array, outwards: Array, count: int) -> Index:
+    """The ``count`` landmarks farthest in one direction."""
+    return np.argsort(truth @ outwards)[len(truth) - count :]
+
+
+def _count(share: float, total: int) -> int:
+    if not 0.0 <= share < 1.0:
+        raise ShapeError(
+            f"The share of missing landmarks must be at least 0 and below 1. Got {share} instead."
+        )
+    return round(share * total)
+
+
+def _with_links(urge: Array, per_shape: int) -> Array:
+    """0 where hiding is forbidden: 2 shapes of each landmark, some landmarks of each shape."""
+    n, m = urge.shape
+    landmarks_first = np.argpartition(urge, min(2, n) - 1, axis=0)[:2]
+    shapes_first = np.argpartition(urge, min(per_shape, m) - 1, axis=1)[:, :per_shape]
+    np.put_along_axis(urge, landmarks_first, 0.0, axis=0)
+    np.put_along_axis(urge, shapes_first, 0.0, axis=1)
+    return urge
+
+
+def _linked(seen: Mask, pattern: Missing, per_shape: int) -> Mask:
+    """The mask itself, if it still links all landmarks and shapes."""
+    if seen.sum(axis=0).min() < 2 or seen.sum(axis=1).min() < per_shape:
+        n, m = seen.shape
+        raise ShapeError(
+            f"{pattern!r} of {n} shapes with {m} landmarks leaves a landmark that fewer than 2 "
+            f"shapes show, or a shape with fewer than {per_shape} landmarks. "
+            "Hide a smaller share, or make more shapes or landmarks."
+        )
+    return seen
+
+
+def _longest_axis(truth: Array) -> Array:
+    centred = truth - truth.mean(axis=0)
+    axis: Array = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    return axis

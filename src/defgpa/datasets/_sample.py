@@ -1,0 +1,241 @@
+"""A small set to start with: the fore-wings of two kinds of bee, drawn and grown by this file.
+
+No insect was measured. The wing below is a sketch of the veins of a bee's wing; two kinds differ
+in its proportions, and every wing is then grown, bowed, folded at the rear lobe, laid under the
+camera at some angle, marked with a small error, and a few are torn at the margin.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import as_file, files
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Mask
+from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth
+from defgpa.datasets._synthetic import (
+    Synthetic,
+    amounts,
+    centred,
+    joined,
+    observed,
+    random_turns,
+    waves,
+)
+from defgpa.errors import ShapeError
+from defgpa.shapes import Shapes
+
+_Generator = np.random.Generator
+
+IMAGE_SIZE = (400, 620)  # rows and columns of the camera that the wings lie under
+_LENGTHS = {"apis": 420.0, "bombus": 520.0}  # of the wings of each kind, in its pixels
+
+# label: (x, y) with the root of the wing near 0, its tip near 1, the leading edge up
+_WING: dict[str, tuple[float, float]] = {
+    "root": (0.000, 0.010),
+    # leading edge, from the root to the tip
+    "edge_1": (0.100, 0.050),
+    "edge_2": (0.220, 0.078),
+    "edge_3": (0.340, 0.096),
+    "stigma_base": (0.455, 0.108),
+    "stigma_tip": (0.565, 0.110),
+    "edge_4": (0.680, 0.103),
+    "edge_5": (0.790, 0.084),
+    "marginal_tip": (0.885, 0.050),
+    "edge_6": (0.945, 0.008),
+    "tip": (0.985, -0.052),
+    # rear edge, from the tip back to the root
+    "rear_1": (0.992, -0.115),
+    "rear_2": (0.966, -0.180),
+    "rear_3": (0.908, -0.235),
+    "rear_4": (0.828, -0.274),
+    "rear_5": (0.733, -0.298),
+    "rear_6": (0.633, -0.302),
+    "rear_7": (0.533, -0.288),
+    "rear_8": (0.445, -0.258),
+    "notch": (0.385, -0.212),
+    "lobe_1": (0.300, -0.190),
+    "lobe_2": (0.200, -0.150),
+    "lobe_3": (0.100, -0.090),
+    "lobe_4": (0.025, -0.030),
+    # radius, below the leading edge
+    "radius_1": (0.170, 0.048),
+    "radius_2": (0.335, 0.072),
+    # media and cubitus, one vein at first
+    "media_1": (0.140, -0.008),
+    "media_2": (0.275, -0.030),
+    "basal": (0.318, 0.018),
+    # the row of cells below the stigma
+    "fork": (0.455, 0.022),
+    "radial_1": (0.540, 0.058),
+    "radial_2": (0.645, 0.050),
+    "radial_3": (0.770, 0.053),
+    "medial_1": (0.520, -0.020),
+    "medial_2": (0.600, -0.034),
+    "medial_3": (0.705, -0.040),
+    "medial_4": (0.790, -0.062),
+    # cubitus and the cells behind it
+    "cubital_1": (0.325, -0.085),
+    "cubital_2": (0.470, -0.118),
+    "cubital_3": (0.645, -0.150),
+    "cubital_4": (0.735, -0.205),
+    "anal_1": (0.150, -0.062),
+    "anal_2": (0.300, -0.132),
+}
+
+WING_MARGIN = tuple(_WING)[:24]  # once around, from the root
+
+# veins, each through its landmarks in order
+WING_VEINS: tuple[tuple[str, ...], ...] = (
+    (*WING_MARGIN, "root"),
+    ("root", "radius_1", "radius_2", "stigma_base"),
+    ("root", "media_1", "media_2", "cubital_1"),
+    ("radius_2", "basal", "media_2"),
+    ("basal", "fork", "medial_1", "medial_2", "medial_3", "medial_4"),
+    ("fork", "radial_1", "stigma_tip"),
+    ("radial_1", "radial_2", "radial_3", "marginal_tip"),
+    ("radial_2", "medial_2"),
+    ("radial_3", "medial_3"),
+    ("cubital_1", "cubital_2", "cubital_3", "cubital_4"),
+    ("medial_1", "cubital_2"),
+    ("medial_3", "cubital_3"),
+    ("root", "anal_1", "anal_2", "notch"),
+    ("cubital_1", "anal_2"),
+)
+
+WING_LANDMARKS = tuple(_WING)
+WING_EDGES = tuple(pair for vein in WING_VEINS for pair in pairwise(vein))
+
+
+def load_wings() -> Shapes:
+    """The bundled sample: 24 wings of two kinds of bee, 43 landmarks in pixels, a few torn off.
+
+    The wings are drawn, not measured (:func:`make_wings`). y points up, as TPS files have it.
+
+    Returns
+    -------
+    Shapes
+        With the landmarks' labels; ``metadata["groups"]`` has the kind of each wing, and
+        ``metadata["wireframe"]`` the veins as pairs of landmark numbers (``WING_EDGES`` has
+        them as pairs of labels).
+
+    Examples
+    --------
+    >>> wings = load_wings()
+    >>> wings
+    Shapes(24 shapes, 43 landmarks, 2-D, 18 of 1032 not seen)
+    >>> wings.names[0], wings.metadata["groups"][0], wings.landmarks[4]
+    ('apis_01', 'apis', 'stigma_base')
+    """
+    from defgpa.io import read_shapes
+
+    with as_file(files("defgpa.datasets") / "sample" / "wings.tps") as path:
+        found = read_shapes(path)
+    return Shapes(found.points, **_described(found.names))
+
+
+def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synthetic:
+    """Wings of two kinds of bee, with their truth; the bundled sample is the default.
+
+    The two kinds are deformations of one wing, in opposite directions, so that the truth lies
+    half-way between them.
+
+    Parameters
+    ----------
+    per_kind : int, at least 6
+        Wings of each kind.
+    noise : float
+        Standard deviation of the marking, in pixels; positions are then rounded to 0.01 pixel.
+    seed : int
+        The same seed, the same wings.
+
+    Examples
+    --------
+    >>> make_wings(per_kind=20).shapes.n_shapes
+    40
+    """
+    if per_kind < 6:
+        raise ShapeError(f"The 'per_kind' parameter must be at least 6. Got {per_kind} instead.")
+    rng = np.random.default_rng(seed)
+    n, truth = 2 * per_kind, wing_template() * np.mean(list(_LENGTHS.values()))
+    kinds = np.repeat([-1.0, 1.0], per_kind)
+    deformations = joined(
+        [_proportions(kind, *row) for kind, row in zip(kinds, amounts(rng, n, 3), strict=True)],
+        waves(rng, n, truth, count=4, height=0.015),
+        _under_the_camera(rng, np.repeat(list(_LENGTHS.values()), per_kind)),
+    )
+    names = [f"{kind}_{i + 1:02d}" for kind in _LENGTHS for i in range(per_kind)]
+    made = observed(
+        truth, deformations, rng, noise=noise, missing=_torn(rng, n), **_described(names)
+    )
+    marked = made.shapes.with_points(made.shapes.points.round(2))
+    return Synthetic(marked, made.truth, made.warps, noise)
+
+
+def write_wings(path: str | os.PathLike[str]) -> None:
+    """The bundled file, as it was written."""
+    from defgpa.io._atomic import write_text
+
+    write_text(path, _as_tps(make_wings().shapes))
+
+
+def wing_template() -> Array:
+    """(43, 2): the wing that all wings are grown from, of length about 1, centred."""
+    return centred(np.array(list(_WING.values())))
+
+
+def _described(names: Any) -> dict[str, Any]:
+    """Labels, kinds and veins for wings with these names."""
+    number = {label: j for j, label in enumerate(WING_LANDMARKS)}
+    wireframe = tuple((number[a], number[b]) for a, b in WING_EDGES)
+    groups = tuple(name.rpartition("_")[0] for name in names)
+    metadata = {"groups": groups, "wireframe": wireframe}
+    return {"names": names, "landmarks": WING_LANDMARKS, "metadata": metadata}
+
+
+def _proportions(kind: float, length: float, bow: float, fold: float) -> Deformation:
+    """How one wing differs from the template, in pixels of the mean wing.
+
+    One kind has a longer outer half and a narrower wing; every wing has grown a little
+    differently there, is bowed, and has its rear lobe folded under by some amount.
+    """
+    x, y = np.eye(2)
+    return chain(
+        growth(0.04 * length - 0.14 * kind, x, past=20.0, softness=40.0),
+        affine(np.diag([1.0, 1.0 + 0.06 * kind]), np.zeros(2)),
+        growth(0.12 * fold, -y, past=25.0, softness=15.0),
+        bend(7e-4 * bow, x, y),
+    )
+
+
+def _under_the_camera(rng: _Generator, lengths: Array) -> list[Deformation]:
+    """At its own size, turned and moved, and all within the image."""
+    n, mean = len(lengths), np.mean(lengths)
+    sizes = lengths / mean * rng.uniform(0.95, 1.05, size=n)
+    linear = random_turns(rng, n, 2, most=0.22) * sizes[:, None, None]
+    shifts = np.array([306.0, 206.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
+    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
+
+
+def _torn(rng: _Generator, n: int) -> Mask:
+    """All seen, but for three tears of the margin, 3 to 6 landmarks long, and five dim joints."""
+    seen = np.ones((n, len(WING_LANDMARKS)), dtype=np.bool_)
+    damaged = rng.permutation(n)[:8]
+    for wing, start, length in zip(damaged[:3], (9, 15, 12), (4, 3, 6), strict=True):
+        seen[wing, start : start + length] = False
+    inner = np.arange(len(WING_MARGIN), len(WING_LANDMARKS))
+    seen[damaged[3:], rng.choice(inner, size=5, replace=False)] = False
+    return seen
+
+
+def _as_tps(shapes: Shapes) -> str:
+    """One specimen after the other; NA for a landmark not seen."""
+    lines = []
+    for name, points in zip(shapes.names, shapes, strict=True):
+        lines.append(f"LM={len(points)}")
+        lines += ["NA NA" if np.isnan(x) else f"{x:.2f} {y:.2f}" for x, y in points]
+        lines.append(f"ID={name}")
+    return "\n".join(lines) + "\n"

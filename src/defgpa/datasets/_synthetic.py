@@ -1,0 +1,323 @@
+"""Families of shapes whose truth is known: one configuration, n known deformations of it.
+
+The modes of deformation belong to the family, their amounts to each shape, and the amounts of
+a mode add up to zero over the shapes: so the truth lies in the middle of its family, and a
+good alignment finds it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from defgpa._arrays import Array, Mask, frozen
+from defgpa.datasets._deformations import Deformation, affine, bend, chain, shear
+from defgpa.datasets._missing import AtRandom, Missing, enough_to_place
+from defgpa.errors import ShapeError
+from defgpa.shapes import Shapes
+
+_Generator = np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Synthetic:
+    """Shapes made from a known truth.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        What is observed: deformed, moved, noisy, with landmarks missing.
+    truth : array (m, d)
+        The configuration all shapes are deformations of, centred.
+    warps : tuple of n deformations
+        ``warps[i](shapes[i])`` is the truth, but for the noise; ``warps[i].inverse()`` exactly
+        undoes it.
+    noise : float
+        The standard deviation of what was added to every coordinate, in the shapes' units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = smooth_family(n=5, m=30, d=3, noise=0.0, seed=1)
+    >>> family.shapes
+    Shapes(5 shapes, 30 landmarks, 3-D, all seen)
+    >>> bool(np.allclose(family.warps[2](family.shapes[2]), family.truth))
+    True
+    """
+
+    shapes: Shapes
+    truth: Array
+    warps: tuple[Deformation, ...]
+    noise: float
+
+    @property
+    def clean(self) -> Array:
+        """(n, m, d): the shapes without noise and with nothing missing."""
+        return np.stack([warp.inverse()(self.truth) for warp in self.warps])
+
+    @property
+    def mirrored(self) -> Mask:
+        """(n,): which shapes are mirror images, by the sign of their warp's Jacobian."""
+        centre = self.truth.mean(axis=0)
+        corner = centre + 1e-3 * _radius(self.truth) * np.eye(len(centre))
+        tripods = [warp.inverse()(np.vstack([centre, corner])) for warp in self.warps]
+        edges = np.stack([tripod[1:] - tripod[0] for tripod in tripods])
+        return np.asarray(np.linalg.det(edges) < 0)
+
+
+def smooth_family(
+    n: int = 10,
+    m: int = 60,
+    d: int = 2,
+    *,
+    bend: float = 0.15,
+    noise: float = 0.01,
+    missing: float | Missing = 0.0,
+    mirrored: int = 0,
+    seed: int = 0,
+) -> Synthetic:
+    """Random landmarks under smooth deformations, of any size: n = 10,000 or m = 10⁶ will do.
+
+    The truth fills an ellipsoid and has root-mean-square radius 1; every shape is sheared in
+    waves, turned any way, resized by up to a fifth and moved.
+
+    Parameters
+    ----------
+    n, m, d : int
+        Shapes, landmarks, coordinates (2 or 3).
+    bend : float
+        How far the deformations move a landmark, root mean square.
+    noise : float
+        Standard deviation added to every coordinate.
+    missing : float, or a pattern such as ``AtRandom(0.1)``, ``Blocks(0.3)``, ``Slabs(0.5)``
+        The landmarks not seen; a number is a share at random.
+    mirrored : int
+        How many shapes are mirror images, fewer than half.
+    seed : int
+        The same seed, the same family.
+
+    Examples
+    --------
+    >>> from defgpa.datasets import Blocks
+    >>> family = smooth_family(n=8, m=50, d=3, missing=Blocks(0.3), mirrored=2)
+    >>> family.shapes
+    Shapes(8 shapes, 50 landmarks, 3-D, 120 of 400 not seen)
+    >>> int(family.mirrored.sum())
+    2
+    """
+    require_size(m, d)
+    _require_amounts(bend=bend)
+    rng = np.random.default_rng(seed)
+    truth = of_radius_one(_in_ellipsoid(rng, m, np.array([1.0, 0.7, 0.5])[:d]))
+    steps = waves(rng, n, truth, count=d + 2, height=bend)
+    poses = turned_anyway(rng, n, d, mirrored=mirrored)
+    return observed(truth, joined(steps, poses), rng, noise=noise, missing=missing)
+
+
+def flat_family(
+    n: int = 20,
+    m: int = 60,
+    *,
+    thickness: float = 0.02,
+    bend: float = 0.15,
+    noise: float = 0.01,
+    missing: float | Missing = 0.0,
+    mirrored: int = 0,
+    seed: int = 0,
+) -> Synthetic:
+    """A nearly flat sheet in space, rolled up and down around changing axes.
+
+    The truth is a rectangle of root-mean-square radius 1, flat but for ``thickness``. Such
+    shapes hardly tell left from right: a mirrored sheet is almost a turned one.
+
+    Parameters
+    ----------
+    n, m : int
+        Shapes and landmarks.
+    thickness : float
+        Standard deviation of the truth across the sheet; 0 is perfectly flat.
+    bend : float, at most 0.4
+        How far the deformations move a landmark, about, root mean square.
+    noise, missing, mirrored, seed
+        As for :func:`smooth_family`.
+
+    Examples
+    --------
+    >>> family = flat_family(n=6, m=40, thickness=0.0)
+    >>> bool((family.truth[:, 2] == 0).all())
+    True
+    """
+    require_size(m, 3)
+    _require_amounts(thickness=thickness, bend=bend)
+    if bend > 0.4:
+        raise ShapeError(
+            f"The 'bend' parameter of flat_family must be at most 0.4, or the sheet would roll "
+            f"into itself. Got {bend} instead."
+        )
+    rng = np.random.default_rng(seed)
+    sheet = of_radius_one(np.column_stack([rng.uniform(-1, 1, (m, 2)) * (1.0, 0.75), np.zeros(m)]))
+    truth = centred(sheet + rng.normal(size=(m, 1)) * (0.0, 0.0, thickness))
+    poses = turned_anyway(rng, n, 3, mirrored=mirrored)
+    return observed(
+        truth, joined(rolls(rng, n, truth, bend), poses), rng, noise=noise, missing=missing
+    )
+
+
+def observed(
+    truth: Array,
+    deformations: Sequence[Deformation],
+    rng: _Generator,
+    *,
+    noise: float,
+    missing: float | Missing | Mask = 0.0,
+    **described: Any,
+) -> Synthetic:
+    """The family these deformations make of the truth, with noise and with landmarks missing.
+
+    ``described`` goes to :class:`~defgpa.Shapes`: names, landmarks, faces, metadata.
+    """
+    _require_amounts(noise=noise)
+    points = np.stack([deformation(truth) for deformation in deformations])
+    visible = _visibility(missing, truth, len(points), rng)
+    if noise:
+        points += noise * rng.normal(size=points.shape)
+    shapes = Shapes(points, visible=visible, **described)
+    warps = tuple(deformation.inverse() for deformation in deformations)
+    return Synthetic(shapes, frozen(truth), warps, noise)
+
+
+def _visibility(
+    missing: float | Missing | Mask, truth: Array, n: int, rng: _Generator
+) -> Mask | None:
+    if isinstance(missing, np.ndarray):
+        return missing
+    pattern = AtRandom(missing) if isinstance(missing, (int, float)) else missing
+    if pattern == AtRandom(0.0):
+        return None
+    return pattern.visible(truth, n, rng)
+
+
+def joined(*parts: Sequence[Deformation]) -> list[Deformation]:
+    """For each shape, its deformation of every part, in order."""
+    return [chain(*steps) for steps in zip(*parts, strict=True)]
+
+
+def amounts(rng: _Generator, n: int, modes: int) -> Array:
+    """(n, modes): how much of each mode a shape has; over the shapes mean 0, mean square 1."""
+    if n < 2:
+        raise ShapeError(f"The 'n' parameter must be at least 2 shapes. Got {n} instead.")
+    drawn = rng.uniform(-1.0, 1.0, size=(n, modes))
+    drawn -= drawn.mean(axis=0)
+    return np.asarray(drawn / np.sqrt((drawn**2).mean(axis=0)))
+
+
+def waves(
+    rng: _Generator, n: int, truth: Array, *, count: int, height: float, wavelengths: float = 1.0
+) -> list[Deformation]:
+    """For each shape ``count`` shears of random directions, shared by the family.
+
+    Together they move a landmark by ``height`` times the radius of the truth; from end to end
+    the truth is about one wave long, times ``wavelengths``.
+    """
+    d, radius = truth.shape[1], _radius(truth)
+    axes = random_turns(rng, count, d, most=np.pi)
+    across = axes[:, 1] * rng.uniform(1.6, 2.6, size=(count, 1)) * wavelengths / radius
+    # a quarter wave apart: about the middle half of them bow, half of them skew
+    phases = rng.uniform(0.0, 2.0 * np.pi) + 0.5 * np.pi * np.arange(count)
+    heights = amounts(rng, n, count) * height * radius * np.sqrt(2.0 / count)
+    modes = list(zip(axes[:, 0], across, phases, strict=True))
+    return [
+        chain(*(shear(h * a, x, p) for h, (a, x, p) in zip(row, modes, strict=True)))
+        for row in heights
+    ]
+
+
+def rolls(rng: _Generator, n: int, sheet: Array, height: float) -> list[Deformation]:
+    """For each shape a roll around an axis in the sheet and a wave across it, up or down."""
+    radius, up = _radius(sheet), np.array([0.0, 0.0, 1.0])
+    turns = rng.uniform(0.0, 2.0 * np.pi, size=(n, 2))
+    directions = np.stack([np.cos(turns), np.sin(turns), np.zeros_like(turns)], axis=-1)
+    phases = rng.uniform(0.0, 2.0 * np.pi, size=n)
+    much = amounts(rng, n, 2) * height
+    return [
+        chain(
+            # a landmark at distance u from the middle rises by about κ u²/2
+            bend(2.0 * roll / radius, first, up),
+            shear(0.5 * wave * radius * up, 1.5 * second / radius, phase),
+        )
+        for (roll, wave), (first, second), phase in zip(much, directions, phases, strict=True)
+    ]
+
+
+def turned_anyway(rng: _Generator, n: int, d: int, *, mirrored: int = 0) -> list[Deformation]:
+    """Similarities: any rotation, sizes within a fifth, shifts of a few radii."""
+    if not 0 <= 2 * mirrored < max(n, 1):
+        raise ShapeError(
+            f"The 'mirrored' parameter must be at least 0 and fewer than half of the {n} shapes. "
+            f"Got {mirrored} instead."
+        )
+    linear = random_turns(rng, n, d, most=np.pi)
+    linear[rng.permutation(n)[:mirrored], :, 0] *= -1.0
+    linear *= np.exp(rng.uniform(-0.18, 0.18, size=(n, 1, 1)))
+    shifts = 3.0 * rng.normal(size=(n, d))
+    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
+
+
+def random_turns(rng: _Generator, n: int, d: int, *, most: float) -> Array:
+    """(n, d, d) rotations by at most this angle, around any axis."""
+    axes = np.array([0.0, 0.0, 1.0]) if d == 2 else rng.normal(size=(n, 3))
+    axes = axes / np.linalg.norm(axes, axis=-1, keepdims=True)
+    turns = Rotation.from_rotvec(rng.uniform(-most, most, size=(n, 1)) * axes).as_matrix()
+    return np.array(turns[:, :d, :d])
+
+
+def stretches(rng: _Generator, n: int, d: int, strength: float) -> list[Deformation]:
+    """Linear maps near the identity, with mean the identity: other proportions, other views."""
+    parts = amounts(rng, n, d * d).reshape(n, d, d) * strength
+    return [affine(np.eye(d) + part, np.zeros(d)) for part in parts]
+
+
+def centred(points: Array) -> Array:
+    """The points with their mean moved to 0."""
+    return np.asarray(points - points.mean(axis=0))
+
+
+def of_radius_one(points: Array) -> Array:
+    """The points centred and at root-mean-square distance 1 from 0."""
+    moved = centred(points)
+    return moved / _radius(moved)
+
+
+def _radius(points: Array) -> float:
+    """Root-mean-square distance from the mean."""
+    return float(np.sqrt((centred(points) ** 2).sum(axis=1).mean()))
+
+
+def _in_ellipsoid(rng: _Generator, m: int, semi_axes: Array) -> Array:
+    d = len(semi_axes)
+    directions = rng.normal(size=(m, d))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return np.asarray(directions * rng.random((m, 1)) ** (1.0 / d) * semi_axes)
+
+
+def require_size(m: int, d: int) -> None:
+    """Raise a ShapeError if so many landmarks in so many dimensions make no shape."""
+    if d not in (2, 3):
+        raise ShapeError(f"The 'd' parameter must be 2 or 3. Got {d} instead.")
+    needed = enough_to_place(np.empty((0, d)))
+    if m < needed:
+        raise ShapeError(
+            f"The 'm' parameter must be at least {needed} landmarks in {d}-D. Got {m} instead."
+        )
+
+
+def _require_amounts(**given: float) -> None:
+    for name, value in given.items():
+        if not 0.0 <= value < np.inf:
+            raise ShapeError(
+                f"The {name!r} parameter must be a number, 0 or more. Got {value} instead."
+            )

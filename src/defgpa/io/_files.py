@@ -1,0 +1,91 @@
+"""What every reader of a non-text format does with a file: open it, name it, complain about it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from defgpa._arrays import Array, Mask
+from defgpa.errors import DefgpaError, FormatError
+
+
+def file_bytes(path: str | os.PathLike[str]) -> bytes:
+    """All of a file, or a FormatError with the system's own reason."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def file_head(path: str | os.PathLike[str]) -> bytes:
+    """The first 4 KiB of a file: enough to tell what it is."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(4096)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def decoded(data: bytes) -> str:
+    """Text in UTF-8 or, with its mark, UTF-16; any other byte is what Windows means by it."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", errors="replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def wrong(
+    path: str | os.PathLike[str], expected: str, found: object, line: int | None = None
+) -> FormatError:
+    """The complaint about a place in a file: where, what was expected, what is there."""
+    where = f"{path}" if line is None else f"{path}, line {line}"
+    return FormatError(f"{where}: expected {expected}; found {shown(found)}.")
+
+
+def shown(value: object, most: int = 60) -> str:
+    """What was found, on one line and never a screenful."""
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+@contextlib.contextmanager
+def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """One sentence instead of whatever a library raises about a broken file.
+
+    The libraries that read binary formats do not say which exceptions a damaged file causes,
+    and it can be any: IndexError, struct.error, MemoryError… Their warnings are about the
+    same damage, so they are not passed on either.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except DefgpaError:
+        raise
+    except Exception as error:
+        reason = shown(f"{error}" or type(error).__name__, most=160).rstrip(".")
+        raise FormatError(f"{path} is not a {what} that can be read: {reason}.") from error
+
+
+def hidden(points: Array, missing: str | float) -> Array:
+    """NaN where the reader was told that coordinates mean "missing".
+
+    ``missing`` is that of ``ReadOptions``: nothing more than the format marks, any negative
+    coordinate, or a number that stands in all the coordinates of a missing landmark.
+    """
+    if missing == "marked":
+        return points
+    coded = (points < 0).any(axis=-1) if missing == "negative" else _all_are(points, missing)
+    return np.where(coded[..., None], np.nan, points)
+
+
+def _all_are(points: Array, code: str | float) -> Mask:
+    return np.asarray((points == float(code)).all(axis=-1))

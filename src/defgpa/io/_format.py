@@ -1,0 +1,72 @@
+"""What a file format is: it recognises its files, reads them into specimens, writes shapes.
+
+A reader knows one file and nothing about the others; matching landmarks by label, ordering
+and naming across files happen once, in ``_read.py``. A writer gets the whole set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from defgpa._arrays import Array, Index
+from defgpa.shapes import Shapes
+
+
+@dataclass(frozen=True, eq=False)
+class Specimen:
+    """One configuration as a file states it."""
+
+    name: str
+    points: Array  # (m, d), NaN where missing
+    labels: tuple[str, ...] | None = None  # landmark labels, if the file carries them
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # keys of PER_SHAPE_METADATA
+    curves: tuple[
+        str, ...
+    ] = ()  # names of the last points, where they are a curve's, not landmarks
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """What one file holds: one or many specimens, and what it says about all of them."""
+
+    specimens: tuple[Specimen, ...]
+    faces: Index | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # space, wireframe, polygons, …
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read what a format leaves open.
+
+    Parameters
+    ----------
+    on_mismatch : {"error", "warn"}
+        What to do when a count in the file disagrees with what follows it.
+    missing : {"marked", "negative"} or float
+        ``"marked"``: only what the format marks. ``"negative"``: also any landmark with a
+        negative coordinate (tpsDig). A number: also that code.
+    layout : {"auto", "nmd", "mdn", "dmn"}
+        The order of the axes in bare arrays: shapes n, landmarks m, coordinates d.
+    space : {"LPS", "RAS"} or None
+        The anatomical system to bring Slicer files to; by default that of the first file.
+    """
+
+    on_mismatch: str = "error"
+    missing: str | float = "marked"
+    layout: str = "auto"
+    space: str | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """One file format."""
+
+    name: str  # "tps", "nts", …: what the command line calls it
+    suffixes: tuple[str, ...]  # lower case, with the dot; the first is written
+    looks_like: Callable[[bytes], bool]  # by the first 4 KiB of a file
+    read: Callable[[Path, ReadOptions], Document]
+    write: Callable[[Path, Shapes], None] | None  # of a set, or of one shape (below)
+    one_shape_per_file: bool = False  # then write is called once a shape, with a set of one

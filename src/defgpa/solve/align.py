@@ -1,0 +1,117 @@
+"""The whole solve: shapes and a warp model in, axes, proportions and weights out.
+
+    bases → eliminated cost → centred → cheapest axes → side of the majority → weights
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from defgpa._arrays import Array, Index
+from defgpa.errors import DegenerateShapeError, listed
+from defgpa.shapes import Shapes
+from defgpa.solve.axes import TIE, settled_ties, with_settled_signs
+from defgpa.solve.centering import Centering
+from defgpa.solve.cost import DENSE_LANDMARKS, EliminatedCost, eliminated_cost
+from defgpa.solve.handedness import faces_the_majority, handedness
+from defgpa.solve.preconditioner import preconditioner
+from defgpa.solve.spectral import Dense, EigenSolver, Iterative, Spectrum
+from defgpa.warps import Basis, WarpModel
+from defgpa.warps._frames import Frames, filled
+
+_THIN = 1e-9  # second singular value of a shape, relative to the first: below, it is a line
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Axes and weights of unit size, before any proportions are given to them."""
+
+    axes: Array  # (m, d): orthonormal, cheapest first, on the side of the majority
+    bases: tuple[Basis, ...]  # one per shape
+    weights: tuple[Array, ...]  # (l, d) per shape, for the axes as targets
+    votes: Index  # (n,): +1, −1 or 0, the side of each shape
+    spectrum: Spectrum
+    translation_cost: float  # ‖P1‖
+    condition: Array  # (n,)
+    free_directions: Index  # (n,)
+    storage: str
+
+
+def solve(
+    shapes: Shapes,
+    model: WarpModel,
+    centering: Centering,
+    solver: EigenSolver | None,
+    budget: int,
+) -> Solution:
+    """Axes and weights of shapes whose landmarks are each seen at least twice."""
+    frames = Frames(filled(shapes.points, shapes.visible), shapes.visible)
+    require_extended(shapes, frames)
+    cost = eliminated_cost(frames.points, shapes.visible, model, budget)
+    spectrum = _cheapest(cost, centering, solver, shapes.dim)
+    axes = with_settled_signs(_untied(spectrum, frames))
+    votes = handedness(frames.centred, shapes.visible, axes)
+    if not faces_the_majority(votes):
+        axes[:, 0] *= -1.0
+        votes = -votes
+    bases, weights = _per_shape(cost, axes)
+    return Solution(
+        axes,
+        bases,
+        weights,
+        votes,
+        spectrum,
+        float(np.linalg.norm(cost.multiply(np.ones((shapes.n_landmarks, 1))))),
+        cost.condition,
+        cost.dropped,
+        cost.storage,
+    )
+
+
+def require_extended(shapes: Shapes, frames: Frames) -> None:
+    """A DegenerateShapeError that names the shapes whose points are too few or on a line."""
+    needed = shapes.dim + 1
+    few = frames.count < needed
+    if few.any():
+        i = int(np.flatnonzero(few)[0])
+        raise DegenerateShapeError(
+            f"Shape {shapes.names[i]!r} has {int(frames.count[i])} visible landmarks that another "
+            f"shape sees too; a warp in {shapes.dim}-D needs at least {needed}. Drop it "
+            f"({int(few.sum())} of {shapes.n_shapes} shapes have too few)."
+        )
+    extents = frames.extents
+    flat = ~(extents[:, 1] > _THIN * extents[:, 0])
+    if flat.any():
+        culprits = [shapes.names[i] for i in np.flatnonzero(flat)]
+        what = "coincident" if not extents[flat, 0].any() else "collinear"
+        raise DegenerateShapeError(
+            f"The visible landmarks of shape {listed(culprits)} are all {what}, which "
+            f"determines no warp in {shapes.dim}-D. Check the coordinates, or drop such shapes."
+        )
+
+
+def _cheapest(
+    cost: EliminatedCost, centering: Centering, solver: EigenSolver | None, dim: int
+) -> Spectrum:
+    if solver is None:
+        solver = Dense() if cost.n_landmarks <= DENSE_LANDMARKS else Iterative()
+    return solver.axes(centering.applied(cost), lambda: preconditioner(cost), dim)
+
+
+def _untied(spectrum: Spectrum, frames: Frames) -> Array:
+    values = spectrum.values[: spectrum.axes.shape[1]]
+    if np.diff(values).min(initial=np.inf) > TIE * len(frames.points):
+        return spectrum.axes
+    return settled_ties(spectrum.axes, values, frames.centred / frames.size[:, None, None])
+
+
+def _per_shape(cost: EliminatedCost, axes: Array) -> tuple[tuple[Basis, ...], tuple[Array, ...]]:
+    """The bases and weights of the batches, shape by shape."""
+    bases: list[Basis] = []
+    weights: list[Array] = []
+    for factor, stack in zip(cost.factors, cost.weights(axes), strict=True):
+        bases.extend(factor.batch.bases[i] for i in range(len(stack)))
+        weights.extend(stack)
+    return tuple(bases), tuple(weights)

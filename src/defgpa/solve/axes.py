@@ -1,0 +1,37 @@
+"""Eigenvectors made unambiguous: ties settled by the data, signs by the vectors themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from defgpa._arrays import Array
+
+TIE = 1e-9  # relative to n: eigenvalues closer than this are one
+
+
+def settled_ties(axes: Array, values: Array, shapes: Array) -> Array:
+    """Axes of (nearly) equal cost, turned among themselves to the principal axes of the data.
+
+    Any rotation of them costs the same; this one makes copies of one rigid shape come back in its
+    own proportions. ``shapes`` (n, m, d) are centred and of unit size, hidden points zero.
+    """
+    axes = axes.copy()
+    start = 0
+    for stop in range(1, len(values) + 1):
+        if stop < len(values) and values[stop] - values[start] <= TIE * len(shapes):
+            continue
+        if stop - start > 1:
+            seen = axes[:, start:stop].T @ shapes  # (n, ties, d)
+            _, turn = np.linalg.eigh(np.einsum("nad,nbd->ab", seen, seen))
+            axes[:, start:stop] = axes[:, start:stop] @ turn[:, ::-1]
+        start = stop
+    return axes
+
+
+def with_settled_signs(axes: Array) -> Array:
+    """Each axis with its heavier tail on the positive side, or its largest entry if none is."""
+    cubes = axes**3
+    skew, size = cubes.sum(axis=0), np.abs(cubes).sum(axis=0)
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0)[None], axis=0)[0]
+    sign = np.where(np.abs(skew) > 1e-9 * size, np.sign(skew), np.sign(largest))
+    return np.asarray(axes * np.where(sign == 0, 1.0, sign))

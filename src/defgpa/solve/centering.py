@@ -1,0 +1,103 @@
+r"""How the reference shape is kept centred at the origin.
+
+Both change the cost P into one whose cheapest axes are centred:
+
+    soft     P + ν 1 1ᵀ             charges ν‖Sᵀ1‖²
+    exact    J P J + (n + 1) 1 1ᵀ/m    J = I − 1 1ᵀ/m: forbids it
+
+For warps with free translations, P1 = 0, both give the same axes: P's spectrum is at most n,
+so ν = n/m lifts the constant vector out of the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.solve.cost import Cost
+
+
+class Centering(Protocol):
+    """A rule that keeps the reference centred."""
+
+    def applied(self, cost: Cost) -> Cost:
+        """The cost whose cheapest axes are centred."""
+        ...
+
+
+@dataclass(frozen=True)
+class SoftCentering:
+    """Charge ν‖Sᵀ1‖² for an off-centre reference, the paper's way.
+
+    Parameters
+    ----------
+    nu : float, optional
+        ν; by default n/m, the smallest that is sure to suffice.
+    """
+
+    nu: float | None = None
+
+    def applied(self, cost: Cost) -> Cost:
+        """P + ν 1 1ᵀ."""
+        nu = cost.n_shapes / cost.n_landmarks if self.nu is None else self.nu
+        if not 0.0 <= nu < np.inf:
+            raise ValueError(
+                f"The 'nu' parameter of SoftCentering must be a number of at least 0. Got {nu!r}."
+            )
+        return _Softened(cost, float(nu))
+
+
+@dataclass(frozen=True)
+class ExactCentering:
+    """Work in the complement of the constant vector: the reference is centred, whatever the warp."""
+
+    def applied(self, cost: Cost) -> Cost:
+        """J P J, with the constant vector moved above the whole spectrum."""
+        return _Projected(cost)
+
+
+@dataclass(frozen=True, eq=False)
+class _Softened:
+    cost: Cost
+    nu: float
+
+    @property
+    def n_landmarks(self) -> int:
+        return self.cost.n_landmarks
+
+    @property
+    def n_shapes(self) -> int:
+        return self.cost.n_shapes
+
+    def multiply(self, block: Array) -> Array:
+        return self.cost.multiply(block) + self.nu * block.sum(axis=0)
+
+    def dense(self) -> Array:
+        return self.cost.dense() + self.nu
+
+
+@dataclass(frozen=True, eq=False)
+class _Projected:
+    cost: Cost
+
+    @property
+    def n_landmarks(self) -> int:
+        return self.cost.n_landmarks
+
+    @property
+    def n_shapes(self) -> int:
+        return self.cost.n_shapes
+
+    def multiply(self, block: Array) -> Array:
+        mean = block.mean(axis=0)
+        image = self.cost.multiply(block - mean)
+        return image - image.mean(axis=0) + (self.n_shapes + 1) * mean
+
+    def dense(self) -> Array:
+        matrix = self.cost.dense()
+        matrix = matrix - matrix.mean(axis=0)
+        matrix = matrix - matrix.mean(axis=1)[:, None]
+        return matrix + (self.n_shapes + 1) / self.n_landmarks

@@ -1,0 +1,107 @@
+r"""A first guess at what was not seen, by similarities between pairs of shapes.
+
+For every pair the similarity (O(d): reflections allowed) that takes shape k onto shape i on
+the landmarks both see; a landmark that shape i does not see is put at the average of where the
+shapes that do see it say it is,
+
+    D̂_i[j] = Σ_k γ_kj (s R D_k[j] + t) / Σ_k γ_kj.
+
+A pair with too few common landmarks, or collinear ones, says nothing; a landmark left without an
+estimate is reached through shapes completed before. Beyond ``PAIRS_UP_TO`` shapes the n² pairs are
+replaced by 2n: all shapes are averaged once in the frame of one of them, and that average is
+carried to the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from defgpa._arrays import Array, Mask
+
+PAIRS_UP_TO = 128  # shapes: 16,384 pairs
+_COLLINEAR = 1e-7  # second singular value of a cross-covariance, relative to the first
+
+
+@dataclass(frozen=True, eq=False)
+class _Similarities:
+    """Maps x ↦ x @ linear + offset for pairs (i, k): shape k onto shape i."""
+
+    linear: Array  # (i, k, d, d)
+    offset: Array  # (i, k, d)
+    trusted: Mask  # (i, k)
+
+
+def completed(points: Array, visible: Mask) -> Array:
+    """(n, m, d): the shapes with every hidden landmark estimated; NaN where none can be."""
+    if visible.all():
+        return points
+    guess = np.where(visible[..., None], points, np.nan)
+    while True:
+        known = ~np.isnan(guess[..., 0])
+        if known.all():
+            return guess
+        filled = _filled_once(guess, known)
+        if np.array_equal(np.isnan(filled), np.isnan(guess)):
+            return filled
+        guess = filled
+
+
+def _filled_once(points: Array, known: Mask) -> Array:
+    estimates = _all_pairs if len(points) <= PAIRS_UP_TO else _through_one_shape
+    return np.where(known[..., None], points, estimates(points, known))
+
+
+def _all_pairs(points: Array, known: Mask) -> Array:
+    """Every shape estimated from every other."""
+    centre = np.nanmean(points, axis=1, keepdims=True)
+    shapes = np.where(known[..., None], points - centre, 0.0)
+    pairs = _similarities(shapes, known, shapes, known)
+    return _averages(pairs, shapes, known) + centre
+
+
+def _through_one_shape(points: Array, known: Mask) -> Array:
+    """The average in the frame of the most complete shape, carried to every other."""
+    centre = np.nanmean(points, axis=1, keepdims=True)
+    shapes = np.where(known[..., None], points - centre, 0.0)
+    first = int(np.argmax(known.sum(axis=1)))
+    seed, seed_known = shapes[first][None], known[first][None]
+    average = _averages(_similarities(seed, seed_known, shapes, known), shapes, known)
+    reached = ~np.isnan(average[..., 0])
+    template = np.where(reached[..., None], average, 0.0)
+    carried = _averages(_similarities(shapes, known, template, reached), template, reached)
+    return carried + centre
+
+
+def _similarities(targets: Array, seen: Mask, sources: Array, known: Mask) -> _Similarities:
+    """The similarity of every source (k, m, d) onto every target (i, m, d), hidden points zero."""
+    d = targets.shape[-1]
+    v, w = seen.astype(np.float64), known.astype(np.float64)
+    common = np.maximum(v @ w.T, 1.0)  # (i, k)
+    source_mean = np.einsum("im,kmd->ikd", v, sources, optimize=True) / common[..., None]
+    target_mean = np.einsum("imd,km->ikd", targets, w, optimize=True) / common[..., None]
+    cross = np.einsum("kma,imb->ikab", sources, targets, optimize=True)
+    cross -= common[..., None, None] * source_mean[..., :, None] * target_mean[..., None, :]
+    spread = v @ (sources**2).sum(axis=-1).T - common * (source_mean**2).sum(axis=-1)
+    left, values, right = np.linalg.svd(cross)
+    trusted = (v @ w.T > d) & (values[..., 1] > _COLLINEAR * values[..., 0]) & (spread > 0.0)
+    scale = values.sum(axis=-1) / np.where(trusted, spread, 1.0)
+    linear = scale[..., None, None] * (left @ right)
+    offset = target_mean - np.einsum("ikd,ikde->ike", source_mean, linear)
+    return _Similarities(linear, offset, trusted)
+
+
+def _averages(pairs: _Similarities, sources: Array, known: Mask) -> Array:
+    """(i, m, d): the mean over the trusted sources that see a landmark; NaN where there is none."""
+    trust = pairs.trusted.astype(np.float64)
+    linear, offset = pairs.linear * trust[..., None, None], pairs.offset * trust[..., None]
+    w = known.astype(np.float64)
+    count = trust @ w  # (i, m)
+    total = np.einsum("kma,ikab->imb", sources, linear, optimize=True)
+    # the translation is masked like the points: a shape that does not see a landmark has no say
+    total += np.einsum("km,ikb->imb", w, offset, optimize=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(count[..., None] > 0, total / count[..., None], np.nan)
+
+

@@ -1,0 +1,117 @@
+"""The cost of a reference once every warp is optimal: P, as something that multiplies.
+
+    P = diag(views) − Σ_i U_i U_iᵀ,       0 ≼ P ≼ nI
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from defgpa._arrays import Array, Mask, symmetrised
+from defgpa._threads import in_blocks
+from defgpa.solve.batches import Batch, make_batches
+from defgpa.solve.factors import Factor, column_factor, stored_factor, streamed_factor
+from defgpa.warps import WarpModel
+
+DENSE_LANDMARKS = 1000  # up to here P is formed and U stored; beyond, neither
+FEW_FEATURES = 16  # U itself is then as small as its columns
+DEFAULT_BUDGET = 2 << 30  # bytes that features may occupy before they are streamed
+
+
+class Cost(Protocol):
+    """P of m landmarks: what an eigen-solver needs to know of it."""
+
+    @property
+    def n_landmarks(self) -> int:
+        """m."""
+        ...
+
+    @property
+    def n_shapes(self) -> int:
+        """n, which bounds the spectrum."""
+        ...
+
+    def multiply(self, block: Array) -> Array:
+        """(m, k): P X."""
+        ...
+
+    def dense(self) -> Array:
+        """(m, m): P itself."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class EliminatedCost:
+    """P as a sum over batches of shapes."""
+
+    views: Array  # (m,): shapes that see each landmark
+    factors: tuple[Factor, ...]
+    n_shapes: int
+
+    @property
+    def n_landmarks(self) -> int:
+        """m."""
+        return len(self.views)
+
+    def multiply(self, block: Array) -> Array:
+        """P X = views ∘ X − Σ U (Uᵀ X)."""
+        parts = in_blocks(lambda factor: factor.expand(factor.project(block)), self.factors)
+        return np.asarray(self.views[:, None] * block - _summed(parts))
+
+    def dense(self) -> Array:
+        """P itself."""
+        total = -_summed(in_blocks(lambda factor: factor.gram(), self.factors))
+        total[np.diag_indices(len(total))] += self.views
+        return symmetrised(total)
+
+    @property
+    def storage(self) -> str:
+        """How U is held: "StoredFactor", "ColumnFactor" or "StreamedFactor"."""
+        return type(self.factors[0]).__name__
+
+    @cached_property
+    def condition(self) -> Array:
+        """(n,): condition of each shape's regression."""
+        return np.concatenate([factor.ridge.condition for factor in self.factors])
+
+    @cached_property
+    def dropped(self) -> Array:
+        """(n,): directions of each warp that nothing determines."""
+        return np.concatenate([factor.ridge.dropped for factor in self.factors])
+
+    def weights(self, axes: Array) -> list[Array]:
+        """W = Y Uᵀ S of every batch, (b, l, d)."""
+        return in_blocks(lambda f: f.ridge.inverse @ f.project(axes), self.factors)
+
+
+def eliminated_cost(
+    points: Array, visible: Mask, model: WarpModel, budget: int = DEFAULT_BUDGET
+) -> EliminatedCost:
+    """P of shapes (n, m, d); U held in the way that fits its size.
+
+    Streamed where the features would take more than ``budget`` bytes; otherwise stored up to
+    ``DENSE_LANDMARKS`` landmarks (or for ``FEW_FEATURES``), and as columns beyond.
+    """
+    n, m, _ = points.shape
+    batches = make_batches(points, visible, model)
+    features = batches[0].bases.penalty().shape[-1]
+    make: Callable[[Batch], Factor] = column_factor
+    if 8 * n * m * features > budget:
+        make = streamed_factor
+    elif m <= DENSE_LANDMARKS or features <= FEW_FEATURES:
+        make = stored_factor
+    factors = in_blocks(make, batches)
+    return EliminatedCost(visible.sum(axis=0).astype(np.float64), tuple(factors), n)
+
+
+def _summed(parts: list[Array]) -> Array:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return np.asarray(total)
+

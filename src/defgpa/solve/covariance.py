@@ -1,0 +1,40 @@
+r"""How large, and in what proportions: the covariance of the reference, from the shapes.
+
+The shape constraint SᵀS = Λ needs a Λ. Algorithm 1 of the paper takes it from rigidity: the
+singular values √λ_i of each (completed, centred) shape, scaled to unit length, have a common
+direction, the leading left singular vector of the d × n matrix of them; times their mean length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from defgpa._arrays import Array, Mask
+from defgpa.errors import DegenerateShapeError, listed
+from defgpa.solve.completion import completed
+from defgpa.warps._frames import Frames
+
+
+def covariance_prior(points: Array, visible: Mask, names: Sequence[str]) -> Array:
+    """(d,): Λ, the eigenvalues of the reference covariance, largest first."""
+    whole = completed(points, visible)
+    stuck = np.isnan(whole[..., 0]).any(axis=1)
+    if stuck.any():
+        culprits = [name for name, bad in zip(names, stuck, strict=True) if bad]
+        raise DegenerateShapeError(
+            f"Shape {listed(culprits)} shares only collinear or coincident landmarks with the "
+            "others, so its missing landmarks cannot be estimated. Drop it, or state the "
+            "proportions of the reference yourself: DefGPA(warp, scale=[...])."
+        )
+    return common_eigenvalues(Frames(whole, np.ones(whole.shape[:2], dtype=bool)).extents)
+
+
+def common_eigenvalues(extents: Array) -> Array:
+    """Λ from the singular values (n, d) of the shapes, largest first."""
+    lengths = np.linalg.norm(extents, axis=1)
+    directions = extents / lengths[:, None]
+    _, vectors = np.linalg.eigh(directions.T @ directions)
+    leading = np.abs(vectors[:, -1])  # all entries of the matrix are ≥ 0, so the vector is too
+    return np.asarray((lengths.mean() * leading) ** 2)

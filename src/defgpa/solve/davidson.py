@@ -1,0 +1,93 @@
+"""Block Davidson: a growing subspace, corrected by a cheap inverse.
+
+Keep an orthonormal V and AV; the eigenpairs (θ, y) of VᵀAV give Ritz vectors Vy with residuals
+r = A V y − θ V y; the corrections M r, M ≈ A⁻¹, are added to V. One product with A per new
+column, none wasted; the space is folded back to its best vectors when it grows wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, qr
+
+from defgpa._arrays import Array, symmetrised
+
+_WIDEST = 64
+_EPS = np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenpairs:
+    """The smallest eigenvalues and their vectors, with guards."""
+
+    values: Array
+    vectors: Array
+    residuals: Array
+    products: int
+    settled: bool
+
+
+def bottom_eigenpairs(
+    multiply: Callable[[Array], Array],
+    correct: Callable[[Array], Array],
+    start: Array,
+    count: int,
+    norm: float,
+    accuracy: float,
+    most_products: int,
+) -> Eigenpairs:
+    """The ``count`` smallest eigenpairs (and two guards) of a symmetric A with ‖A‖ ≤ ``norm``.
+
+    A wanted vector is settled when its residual is below ``accuracy`` times its distance to the
+    eigenvalues outside the wanted ones, or drowns in rounding.
+    """
+    floor = 8 * np.sqrt(len(start)) * _EPS * norm
+    space = _orthonormal(start)
+    images = multiply(space)
+    products, wanted = space.shape[1], min(count + 2, len(start))
+    while True:
+        values, mixing = eigh(symmetrised(space.T @ images))
+        values, mixing = values[:wanted], mixing[:, :wanted]
+        vectors = space @ mixing
+        errors = images @ mixing - vectors * values
+        residuals = np.linalg.norm(errors, axis=0)
+        gap = values[count] - values[count - 1] if wanted > count else norm
+        goal = np.full(wanted, max(accuracy * gap, floor))
+        goal[count:] = max(0.1 * gap, floor)  # guards need only be good enough to show the gap
+        open_ = residuals > goal
+        if not open_.any() or products >= most_products:
+            return Eigenpairs(values, vectors, residuals, products, not open_[:count].any())
+        if space.shape[1] + wanted > min(_WIDEST, len(start)):
+            space, images = _folded(space, images, 2 * wanted)
+        fresh = _orthonormal(correct(errors[:, open_]), against=space)
+        if fresh.shape[1] == 0:
+            return Eigenpairs(values, vectors, residuals, products, not open_[:count].any())
+        space = np.hstack([space, fresh])
+        images = np.hstack([images, multiply(fresh)])
+        products += fresh.shape[1]
+
+
+def _folded(space: Array, images: Array, width: int) -> tuple[Array, Array]:
+    """The best ``width`` directions of the space, and their images."""
+    _, mixing = eigh(symmetrised(space.T @ images))
+    mixing = mixing[:, :width]
+    folded, triangle = np.linalg.qr(space @ mixing)
+    return folded, images @ mixing @ np.linalg.inv(triangle)
+
+
+def _orthonormal(block: Array, against: Array | None = None) -> Array:
+    """An orthonormal basis of the block's part outside ``against``; dependent columns dropped."""
+    block = block / np.maximum(np.linalg.norm(block, axis=0), np.finfo(np.float64).tiny)
+    if against is not None:
+        for _ in range(2):  # once leaves rounding along ``against``, twice does not
+            block = block - against @ (against.T @ block)
+    basis, triangle, _ = qr(block, mode="economic", pivoting=True)
+    kept = np.abs(np.diag(triangle)) > 1e-10
+    basis = basis[:, kept]
+    if against is not None and basis.size:
+        basis = basis - against @ (against.T @ basis)
+        basis, _ = np.linalg.qr(basis)
+    return np.asarray(basis)

@@ -1,0 +1,108 @@
+r"""Given the reference, every warp is a ridge regression.
+
+For one shape with features F (rows of hidden landmarks zero) and penalty R the best weights
+for a reference S are
+
+    W = (FᵀF + R)⁻¹ Fᵀ S = Y Uᵀ S,     TᵀT = FᵀF + R,  Y = T⁻¹,  U = F Y,
+
+and what they leave over is tr Sᵀ (E − U Uᵀ) S, E the diagonal of visibility. T is the Cholesky
+factor; where that would lose too many digits (it squares the condition number of F), Y comes
+from the singular values of [F; √R]; and where even those vanish the free directions are dropped
+and counted, never silently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dtrtri
+
+from defgpa._arrays import Array, symmetrised, transposed
+
+POOR_CONDITION = 1e7  # of FᵀF + R: Cholesky then loses half the digits of P, QR does not
+_LARGE = 48  # features from which LAPACK's triangular inverse beats the batched general one
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """The triangular factors of a stack of ridge regressions."""
+
+    inverse: Array  # (b, l, l): Y, zero columns where a direction was dropped
+    condition: Array  # (b,): of FᵀF + R, estimated
+    dropped: Array  # (b,): how many directions the data and the penalty leave free
+
+    def __getitem__(self, part: slice) -> Ridge:
+        return Ridge(self.inverse[part], self.condition[part], self.dropped[part])
+
+    def updated(self, chosen: Array, other: Ridge) -> Ridge:
+        """This with the entries ``chosen`` taken from ``other``."""
+        inverse, condition, dropped = (
+            np.array(a) for a in (self.inverse, self.condition, self.dropped)
+        )
+        inverse[chosen], condition[chosen], dropped[chosen] = (
+            other.inverse,
+            other.condition,
+            other.dropped,
+        )
+        return Ridge(inverse, condition, dropped)
+
+
+def ridge_from_normal_matrix(normal: Array) -> Ridge:
+    """By Cholesky of A = FᵀF + R; ``condition`` is infinite where that fails."""
+    try:
+        lower = np.linalg.cholesky(normal)
+    except np.linalg.LinAlgError:
+        return _one_by_one(normal)
+    inverse = _inverse_of_lower(lower)
+    condition = _squared_norm(lower) * _squared_norm(inverse)
+    return Ridge(transposed(inverse), condition, np.zeros(len(normal), dtype=int))
+
+
+def ridge_from_features(stacked: Array) -> Ridge:
+    """By the singular values of the stacked [F; √R] (b, p + l, l): slow, and sure.
+
+    Directions whose singular value drowns in rounding are dropped.
+    """
+    _, values, right = np.linalg.svd(stacked, full_matrices=False)
+    largest = values[:, :1]
+    free = values <= 8 * max(stacked.shape[1:]) * np.finfo(np.float64).eps * largest
+    with np.errstate(divide="ignore"):
+        reciprocal = np.where(free, 0.0, 1.0 / values)
+    smallest = np.where(free, np.inf, values).min(axis=1)
+    return Ridge(
+        transposed(right) * reciprocal[:, None, :],
+        (largest[:, 0] / smallest) ** 2,
+        free.sum(axis=1),
+    )
+
+
+def with_penalty_rows(features: Array, penalty: Array) -> Array:
+    """(b, p + l, l): [F; √R], whose Gram matrix is FᵀF + R."""
+    values, vectors = np.linalg.eigh(symmetrised(penalty))
+    roots = np.sqrt(np.maximum(values, 0.0))[..., :, None] * transposed(vectors)
+    return np.concatenate([features, roots], axis=-2)
+
+
+def _one_by_one(normal: Array) -> Ridge:
+    """When one matrix of a stack is singular, the others must not suffer."""
+    b, l, _ = normal.shape
+    if b == 1:
+        return Ridge(np.zeros((1, l, l)), np.array([np.inf]), np.zeros(1, dtype=int))
+    parts = [ridge_from_normal_matrix(one[None]) for one in normal]
+    return Ridge(
+        np.concatenate([part.inverse for part in parts]),
+        np.concatenate([part.condition for part in parts]),
+        np.concatenate([part.dropped for part in parts]),
+    )
+
+
+def _inverse_of_lower(lower: Array) -> Array:
+    """L⁻¹ of every matrix of a stack."""
+    if lower.shape[-1] < _LARGE:
+        return np.linalg.inv(lower)
+    return np.stack([dtrtri(one, lower=1)[0] for one in lower])
+
+
+def _squared_norm(stack: Array) -> Array:
+    return np.einsum("bij,bij->b", stack, stack)

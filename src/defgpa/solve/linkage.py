@@ -1,0 +1,74 @@
+"""What the visibility pattern alone forbids: shapes that nothing holds together.
+
+A landmark seen once tells nothing about the reference. Shapes hang together when they share at
+least d + 1 landmarks with what already hangs together; a set that falls apart has no common
+reference, however well the algebra would go through.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from defgpa._arrays import Index, Mask
+from defgpa.errors import ShapeError, listed
+from defgpa.shapes import Shapes
+
+
+def shared_landmarks(shapes: Shapes) -> Index:
+    """The landmarks that at least two shapes see."""
+    return np.flatnonzero(shapes.views >= 2)
+
+
+def require_linked(shapes: Shapes) -> None:
+    """A ShapeError that lists the groups, if the shapes do not hang together."""
+    if shapes.visible.all():
+        if shapes.n_landmarks <= shapes.dim:
+            raise ShapeError(
+                f"The shapes have {shapes.n_landmarks} landmarks; aligning in {shapes.dim}-D "
+                f"needs at least {shapes.dim + 1}."
+            )
+        return
+    groups = linked_groups(shapes.visible, shapes.dim + 1)
+    if len(groups) > 1:
+        described = "; ".join(
+            f"({number}) {listed(shapes.names[i] for i in group)}"
+            for number, group in enumerate(groups[:5], start=1)
+        )
+        more = f"; and {len(groups) - 5} more groups" if len(groups) > 5 else ""
+        raise ShapeError(
+            f"The shapes fall into {len(groups)} groups that share fewer than {shapes.dim + 1} "
+            f"landmarks: {described}{more}. Align each group on its own, or add landmarks that "
+            "link them."
+        )
+
+
+def linked_groups(visible: Mask, least: int) -> list[Index]:
+    """Groups of shapes: two groups are one if what they see together shares ``least`` landmarks."""
+    groups = [(np.array([i]), seen) for i, seen in enumerate(visible)]
+    merged = True
+    while merged and len(groups) > 1:
+        before = len(groups)
+        groups = _merged_once(groups, least)
+        merged = len(groups) < before
+    return [members for members, _ in sorted(groups, key=lambda group: -len(group[0]))]
+
+
+def _merged_once(groups: list[tuple[Index, Mask]], least: int) -> list[tuple[Index, Mask]]:
+    """Each group in turn takes in all that are linked to it, until nothing more is."""
+    remaining = np.array([seen for _, seen in groups])
+    members = [own for own, _ in groups]
+    result = []
+    todo = np.ones(len(groups), dtype=bool)
+    while todo.any():
+        first = int(np.argmax(todo))
+        todo[first] = False
+        taken, seen = [first], remaining[first]
+        while True:
+            linked = todo & (remaining[:, seen].sum(axis=1) >= least)
+            if not linked.any():
+                break
+            taken.extend(np.flatnonzero(linked))
+            seen = seen | remaining[linked].any(axis=0)
+            todo &= ~linked
+        result.append((np.sort(np.concatenate([members[g] for g in taken])), seen))
+    return result

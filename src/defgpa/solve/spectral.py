@@ -1,0 +1,102 @@
+"""The reference axes are the bottom eigenvectors of the cost.
+
+Two solvers for any cost: LAPACK on the matrix itself, or block Davidson iterations on products
+with it. Both return d axes, cheapest first, with the next eigenvalues to judge the gap by, and
+the residuals ‖Px − σx‖ they reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import eigh
+
+from defgpa._arrays import Array
+from defgpa.solve.cost import Cost
+from defgpa.solve.davidson import bottom_eigenpairs
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """The cheapest axes of a cost."""
+
+    axes: Array  # (m, d): orthonormal columns, cheapest first
+    values: Array  # (≥ d + 1,): the smallest eigenvalues, ascending
+    residuals: Array  # (d,): ‖Px − σx‖
+    method: str
+    products: int  # with P; 0 for the dense solver
+    settled: bool  # whether the residuals reached their tolerance
+
+
+class EigenSolver(Protocol):
+    """Anything that finds the cheapest axes of a cost."""
+
+    def axes(self, cost: Cost, idea: Callable[[], Preconditioned], dim: int) -> Spectrum:
+        """The ``dim`` cheapest axes."""
+        ...
+
+
+class Preconditioned(Protocol):
+    """A cheap idea of the cost: where to start, and how to correct."""
+
+    def start(self, width: int) -> Array:
+        """(m, ≥ width): columns that nearly span the cheapest axes."""
+        ...
+
+    def correct(self, residuals: Array) -> Array:
+        """(m, k): roughly P⁻¹ times the residuals."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dense:
+    """LAPACK on the m × m matrix: exact, and the fastest up to about a thousand landmarks."""
+
+    def axes(self, cost: Cost, idea: Callable[[], Preconditioned], dim: int) -> Spectrum:
+        """All digits at once."""
+        matrix = cost.dense()
+        last = min(dim, len(matrix) - 1)
+        values, vectors = eigh(matrix, subset_by_index=(0, last))
+        axes = vectors[:, :dim]
+        residuals = np.linalg.norm(matrix @ axes - axes * values[:dim], axis=0)
+        return Spectrum(axes, values, residuals, "dense", 0, True)
+
+
+@dataclass(frozen=True)
+class Iterative:
+    """Block Davidson iterations: the m × m matrix is never formed.
+
+    Parameters
+    ----------
+    accuracy : float
+        Wanted accuracy of the axes: residuals are brought below this times the spectral gap.
+    most_products : int
+        Products with P after which to give up; the result then says it is not settled.
+    """
+
+    accuracy: float = 1e-10
+    most_products: int = 1000
+
+    def axes(self, cost: Cost, idea: Callable[[], Preconditioned], dim: int) -> Spectrum:
+        """As many products as the accuracy takes."""
+        cheap = idea()
+        found = bottom_eigenpairs(
+            cost.multiply,
+            cheap.correct,
+            cheap.start(dim + 2),
+            count=dim,
+            norm=float(cost.n_shapes),
+            accuracy=self.accuracy,
+            most_products=self.most_products,
+        )
+        return Spectrum(
+            found.vectors[:, :dim],
+            found.values,
+            found.residuals[:dim],
+            "iterative",
+            found.products,
+            found.settled,
+        )

@@ -1,0 +1,100 @@
+r"""Affine maps: x ↦ xA + a, the warps that do not bend.
+
+Features [x̂ 1], with x̂ the point in the shape's own units (centroid at 0, RMS radius 1): the
+same maps as [x 1], far better conditioned. No penalty. The constant feature makes translations
+free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Mask
+from defgpa.errors import DegenerateShapeError
+from defgpa.warps._frames import Frames, frames_of
+from defgpa.warps._warp import Warp
+
+
+def affine_columns(normalised: Array) -> Array:
+    """[x̂ 1], the features every map with free translations contains."""
+    ones = np.ones((*normalised.shape[:-1], 1))
+    return np.concatenate([normalised, ones], axis=-1)
+
+
+def affine_column_gradients(normalised: Array, scale: Array) -> Array:
+    """(…, p, d, d + 1): the derivatives of [x̂ 1] by x; x̂ = (x − centre) / scale."""
+    *lead, p, d = normalised.shape
+    gradient = np.zeros((*lead, p, d, d + 1))
+    for axis in range(d):
+        gradient[..., axis, axis] = (1.0 / scale)[..., None]
+    return gradient
+
+
+@dataclass(frozen=True, eq=False)
+class AffineBasis:
+    """Features [x̂ 1] with x̂ = (x − centre) / scale; one shape, or a stack of them."""
+
+    centre: Array  # (…, d)
+    scale: Array  # (…,)
+
+    mixing = None
+
+    def _normalised(self, points: Array) -> Array:
+        return (points - self.centre[..., None, :]) / self.scale[..., None, None]
+
+    def columns(self, points: Array) -> Array:
+        """(…, p, d + 1)."""
+        return affine_columns(self._normalised(points))
+
+    features = columns
+
+    def column_gradients(self, points: Array) -> Array:
+        """(…, p, d, d + 1)."""
+        return affine_column_gradients(self._normalised(points), self.scale)
+
+    def penalty(self) -> Array:
+        """Zero: affine maps are free."""
+        size = self.centre.shape[-1] + 1
+        return np.zeros((*self.centre.shape[:-1], size, size))
+
+    def inverted(self, warp: Warp) -> Warp:
+        """The exact inverse: y = x̂ A + a gives x = (y − a) A⁻¹ scale + centre."""
+        matrix, constant = warp.weights[:-1], warp.weights[-1] + warp.offset
+        if np.linalg.cond(matrix) * np.finfo(np.float64).eps > 1.0:
+            raise DegenerateShapeError(
+                "This affine warp flattens space and has no inverse: its shape is degenerate."
+            )
+        back = np.linalg.inv(matrix) * self.scale
+        unit = AffineBasis(np.zeros_like(self.centre), np.ones_like(self.scale))
+        return Warp(unit, np.vstack([back, self.centre - constant @ back]))
+
+    def __getitem__(self, shape: Any) -> AffineBasis:
+        return AffineBasis(self.centre[shape], self.scale[shape])
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Affine warps: the stiffest deformable model, AFF_r in the paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.random.default_rng(0).normal(size=(7, 2))
+    >>> Affine().basis(points).features(points).shape
+    (7, 3)
+    """
+
+    def basis(self, points: Array) -> AffineBasis:
+        """The affine basis in the units of one shape (p, d)."""
+        frame = frames_of(np.asarray(points, dtype=np.float64))
+        return self._bases(frame)[0]
+
+    def bases(self, points: Array, visible: Mask) -> AffineBasis:
+        """The bases of n shapes (n, m, d), stacked."""
+        return self._bases(Frames(points, visible))
+
+    def _bases(self, frames: Frames) -> AffineBasis:
+        return AffineBasis(frames.centre, frames.size)

@@ -1,0 +1,39 @@
+"""Control points: a grid inside the principal box of a shape.
+
+On each principal axis the interior positions k / (K + 1), k = 1 … K, of the bounding box of the
+visible points: the grid does not touch the box, and turns with the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from defgpa._arrays import Array, transposed
+from defgpa.warps._frames import Frames
+
+PointsPerAxis = int | Sequence[int]
+
+
+def per_axis_counts(points_per_axis: PointsPerAxis, dim: int, owner: str) -> tuple[int, ...]:
+    """One count per axis; the longest principal axis first."""
+    if isinstance(points_per_axis, (int, np.integer)):
+        counts: tuple[int, ...] = (int(points_per_axis),) * dim
+    else:
+        counts = tuple(int(count) for count in points_per_axis)
+    if len(counts) != dim or min(counts) < 1 or int(np.prod(counts)) < dim + 1:
+        raise ValueError(
+            f"The 'points_per_axis' parameter of {owner} must be a whole number of at least 2, or "
+            f"one per axis ({dim} of them). Got {points_per_axis!r} instead."
+        )
+    return counts
+
+
+def control_grid(frames: Frames, counts: tuple[int, ...]) -> Array:
+    """(n, Π counts, d): the grid of each shape, in the coordinates of the shape."""
+    ticks = [np.arange(1, count + 1) / (count + 1) for count in counts]
+    lattice = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(counts))
+    low, high = frames.box
+    local = low[:, None, :] + lattice * (high - low)[:, None, :]
+    return local @ transposed(frames.axes) + frames.centre[:, None, :]

@@ -1,0 +1,93 @@
+"""Where a shape lies: its centroid, its size, its principal axes and the box around it.
+
+For many shapes at once; hidden points carry weight zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from defgpa._arrays import Array, Mask, transposed
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """The frames of n shapes with points (n, m, d), finite everywhere, and visibility (n, m)."""
+
+    points: Array
+    visible: Mask
+
+    @cached_property
+    def count(self) -> Array:
+        """(n,): visible points."""
+        return self.visible.sum(axis=-1).astype(np.float64)
+
+    @cached_property
+    def centre(self) -> Array:
+        """(n, d): centroid of the visible points."""
+        if self.visible.all():
+            return self.points.mean(axis=-2)
+        total = np.einsum("nm,nmd->nd", self.visible.astype(np.float64), self.points)
+        return total / self.count[:, None]
+
+    @cached_property
+    def centred(self) -> Array:
+        """(n, m, d): relative to the centroid, hidden points zero (they must not count)."""
+        centred = self.points - self.centre[:, None, :]
+        if not self.visible.all():
+            centred[~self.visible] = 0.0
+        return centred
+
+    @cached_property
+    def scatter(self) -> Array:
+        """(n, d, d): Σ x xᵀ of the centred visible points."""
+        return transposed(self.centred) @ self.centred
+
+    @cached_property
+    def size(self) -> Array:
+        """(n,): L, the RMS distance of the visible points from their centroid."""
+        trace = np.einsum("ndd->n", self.scatter)
+        return np.sqrt(trace / np.maximum(self.count, 1.0))
+
+    @cached_property
+    def _principal(self) -> tuple[Array, Array]:
+        values, vectors = np.linalg.eigh(self.scatter)
+        return np.maximum(values[..., ::-1], 0.0), vectors[..., ::-1]
+
+    @property
+    def extents(self) -> Array:
+        """(n, d): singular values of the centred visible points, largest first."""
+        return np.sqrt(self._principal[0])
+
+    @property
+    def axes(self) -> Array:
+        """(n, d, d): principal axes as columns, the longest first."""
+        return self._principal[1]
+
+    @cached_property
+    def box(self) -> tuple[Array, Array]:
+        """(n, d) low and (n, d) high ends of the visible points along the principal axes."""
+        local = self.centred @ self.axes
+        if self.visible.all():
+            return local.min(axis=-2), local.max(axis=-2)
+        hidden = ~self.visible[..., None]
+        low = np.where(hidden, np.inf, local).min(axis=-2)
+        high = np.where(hidden, -np.inf, local).max(axis=-2)
+        return low, high
+
+
+def frames_of(points: Array) -> Frames:
+    """The frame of one shape (p, d), all visible."""
+    return Frames(points[None], np.ones((1, len(points)), dtype=bool))
+
+
+def filled(points: Array, visible: Mask) -> Array:
+    """Points with the hidden ones at the centroid: finite, and inert once their rows are zeroed."""
+    if visible.all():
+        return points
+    known = np.where(visible[..., None], points, 0.0)
+    centre = known.sum(axis=-2) / np.maximum(visible.sum(axis=-1), 1)[..., None]
+    return np.where(visible[..., None], points, centre[..., None, :])

@@ -1,0 +1,54 @@
+"""Squared distances by differences, and the thin-plate kernel on them.
+
+Differences, not ‖x‖² + ‖c‖² − 2x·c: near a control point the kernel has a logarithm or a
+square root, and what cancellation leaves there would be wrong in the leading digits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from defgpa._arrays import Array
+
+_MANY_POINTS = 256  # above: one compiled pass per shape beats broadcasting over shapes
+_TINY = np.finfo(np.float64).tiny
+
+
+def squared_distances(points: Array, centres: Array) -> Array:
+    """(…, p, k): ‖x − c‖² of every point (…, p, d) and centre (…, k, d)."""
+    if points.ndim == 2:
+        return np.asarray(cdist(points, centres, "sqeuclidean"))
+    if points.shape[-2] < _MANY_POINTS:
+        return _squared_by_broadcasting(points, centres)
+    total = np.empty((*points.shape[:-1], centres.shape[-2]))
+    for shape in np.ndindex(points.shape[:-2]):
+        cdist(points[shape], centres[shape], "sqeuclidean", out=total[shape])
+    return total
+
+
+def _squared_by_broadcasting(points: Array, centres: Array) -> Array:
+    total = (points[..., :, None, 0] - centres[..., None, :, 0]) ** 2
+    for axis in range(1, points.shape[-1]):
+        total += (points[..., :, None, axis] - centres[..., None, :, axis]) ** 2
+    return total
+
+
+def thin_plate(squared: Array, dim: int) -> Array:
+    """φ of r²: r² log r² in 2-D, −r in 3-D, both continuous at 0. Overwrites ``squared``."""
+    if dim == 2:
+        logarithm = np.log(np.maximum(squared, _TINY))  # 0 · log(tiny) is exactly 0
+        return np.multiply(squared, logarithm, out=squared)
+    root = np.sqrt(squared, out=squared)
+    return np.negative(root, out=root)
+
+
+def thin_plate_slope(squared: Array, dim: int) -> Array:
+    """ψ with ∇φ = ψ · (x − c): 2 (1 + log r²) in 2-D, −1/r in 3-D, 0 at r = 0."""
+    if dim == 2:
+        # at r = 0 the gradient itself is 0: any finite slope will do
+        return 2.0 * (1.0 + np.log(np.maximum(squared, _TINY)))
+    with np.errstate(divide="ignore"):
+        slope = -1.0 / np.sqrt(squared)
+    slope[squared == 0.0] = 0.0  # the cone's tip: the mean of the one-sided slopes
+    return slope

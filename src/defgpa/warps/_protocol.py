@@ -1,0 +1,82 @@
+"""Three lifetimes, three types: model (hyper-parameters) → basis (one shape) → warp (solved).
+
+A model of one's own needs only ``basis(points)``, a basis of one's own only ``features`` and
+``penalty``; nothing here has to be imported for that. The built-in bases offer more, and are
+used through it where it helps:
+
+    features(x) = columns(x) @ mixing      cheap columns, small dense algebra
+    column_gradients(x)                    exact Jacobians
+    bases(points, visible)                 all shapes at once: the same arrays with one more axis
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from defgpa._arrays import Array, Mask
+
+
+class Basis(Protocol):
+    """Features of points, bound to one shape: warp(x) = features(x) @ weights."""
+
+    def features(self, points: Array) -> Array:
+        """(p, d) points to (p, l) features."""
+        ...
+
+    def penalty(self) -> Array:
+        """(l, l) positive semi-definite R: a warp is charged tr(WᵀRW)."""
+        ...
+
+
+class WarpModel(Protocol):
+    """Hyper-parameters of a family of warps."""
+
+    def basis(self, points: Array) -> Basis:
+        """The basis for a shape whose visible points are ``points`` (p, d)."""
+        ...
+
+
+@runtime_checkable
+class FactoredBasis(Protocol):
+    """A basis whose features are cheap columns times a small matrix.
+
+    All arrays may have leading axes, one entry per shape: then it is a stack of bases.
+    """
+
+    @property
+    def mixing(self) -> Array | None:
+        """(…, r, l), or None for the identity: features = columns @ mixing."""
+        ...
+
+    def columns(self, points: Array) -> Array:
+        """(…, p, d) points to (…, p, r) columns."""
+        ...
+
+    def column_gradients(self, points: Array) -> Array:
+        """(…, p, d) points to (…, p, d, r): the derivative of each column by each coordinate."""
+        ...
+
+    def features(self, points: Array) -> Array:
+        """(…, p, l): ``columns(points) @ mixing``."""
+        ...
+
+    def penalty(self) -> Array:
+        """(…, l, l)."""
+        ...
+
+    def __getitem__(self, shape: Any) -> FactoredBasis:
+        """The basis of one shape of a stack, or a part of the stack."""
+        ...
+
+
+@runtime_checkable
+class StackedModel(Protocol):
+    """A model that makes the bases of many shapes at once."""
+
+    def basis(self, points: Array) -> FactoredBasis:
+        """The basis of one shape."""
+        ...
+
+    def bases(self, points: Array, visible: Mask) -> FactoredBasis:
+        """The bases of n shapes as one stack; ``points`` (n, m, d) is finite everywhere."""
+        ...
