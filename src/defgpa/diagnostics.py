@@ -26,7 +26,7 @@ class Diagnostics:
     translation_cost : float
         ‖P1‖: zero for warps with free translations.
     votes : array (n,)
-        +1: same side as the reference; −1: mirrored; 0: too flat to tell.
+        +1: same side as the reference; −1: mirrored; 0: fits both sides about as well.
     mirrored : tuple of str
         Names of the shapes that are mirrored against the majority.
     condition : array (n,)

@@ -17,7 +17,7 @@ from defgpa.alignment import Alignment, checked_eigenvalues, shape_indices
 from defgpa.diagnostics import Diagnostics
 from defgpa.errors import DefgpaWarning, ShapeError, listed
 from defgpa.shapes import Shapes, as_shapes
-from defgpa.solve.align import Solution, solve
+from defgpa.solve.align import Solution, require_extended, solve
 from defgpa.solve.centering import Centering, SoftCentering
 from defgpa.solve.cost import DEFAULT_BUDGET
 from defgpa.solve.covariance import covariance_prior
@@ -149,20 +149,18 @@ class DefGPA(_AlignmentEstimator):
         shared = shared_landmarks(shapes)
         core = shapes if len(shared) == shapes.n_landmarks else _core(shapes, shared)
         require_linked(core)
+        require_extended(core)
+        eigenvalues = self._eigenvalues(core)
         solution = solve(
             core,
             model,
+            eigenvalues,
             SoftCentering() if self.centering is None else self.centering,
             self.solver,
             self.memory_budget,
         )
-        eigenvalues = self._eigenvalues(core)
-        stretch = np.sqrt(eigenvalues)
-        warps = tuple(
-            Warp(basis, weights * stretch)
-            for basis, weights in zip(solution.bases, solution.weights, strict=True)
-        )
-        reference = _with_lone_landmarks(solution.axes * stretch, shapes, shared, warps)
+        warps = tuple(map(Warp, solution.bases, solution.weights))
+        reference = _with_lone_landmarks(solution.reference, shapes, shared, warps)
         return Alignment(
             shapes,
             frozen(reference),

@@ -213,7 +213,7 @@ def topacs_like(
     rng = np.random.default_rng(seed)
     truth = centred(_even_sphere(m) * (90.0, 25.0, 25.0))
     deformations = joined(
-        _bends(rng, n, truth, 0.3),
+        _bends(rng, n, truth, 0.2),
         waves(rng, n, truth, count=4, height=0.05),
         _in_scanner(rng, n),
     )

@@ -8,6 +8,7 @@ camera at some angle, marked with a small error, and a few are torn at the margi
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from itertools import pairwise
 from typing import Any
@@ -187,7 +188,7 @@ def wing_template() -> Array:
     return centred(np.array(list(_WING.values())))
 
 
-def _described(names: Any) -> dict[str, Any]:
+def _described(names: Sequence[str]) -> dict[str, Any]:
     """Labels, kinds and veins for wings with these names."""
     number = {label: j for j, label in enumerate(WING_LANDMARKS)}
     wireframe = tuple((number[a], number[b]) for a, b in WING_EDGES)

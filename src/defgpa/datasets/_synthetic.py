@@ -129,7 +129,7 @@ def flat_family(
     mirrored: int = 0,
     seed: int = 0,
 ) -> Synthetic:
-    """A nearly flat sheet in space, rolled up and down around changing axes.
+    """A nearly flat sheet in space, rolled and waved up and down.
 
     The truth is a rectangle of root-mean-square radius 1, flat but for ``thickness``. Such
     shapes hardly tell left from right: a mirrored sheet is almost a turned one.
@@ -237,19 +237,20 @@ def waves(
 
 
 def rolls(rng: _Generator, n: int, sheet: Array, height: float) -> list[Deformation]:
-    """For each shape a roll around an axis in the sheet and a wave across it, up or down."""
+    """For each shape a roll around an axis in the sheet and a wave of it, up or down.
+
+    The axes are each shape's own: what stays in the middle of all rolls is the flat sheet. A
+    landmark moves by about ``height`` times the radius of the sheet.
+    """
     radius, up = _radius(sheet), np.array([0.0, 0.0, 1.0])
     turns = rng.uniform(0.0, 2.0 * np.pi, size=(n, 2))
     directions = np.stack([np.cos(turns), np.sin(turns), np.zeros_like(turns)], axis=-1)
     phases = rng.uniform(0.0, 2.0 * np.pi, size=n)
-    much = amounts(rng, n, 2) * height
+    # a landmark at distance u from the middle of a roll rises by about κ u²/2
+    much = amounts(rng, n, 2) * height * (2.0 / radius, 0.5 * radius)
     return [
-        chain(
-            # a landmark at distance u from the middle rises by about κ u²/2
-            bend(2.0 * roll / radius, first, up),
-            shear(0.5 * wave * radius * up, 1.5 * second / radius, phase),
-        )
-        for (roll, wave), (first, second), phase in zip(much, directions, phases, strict=True)
+        chain(bend(roll, axis, up), shear(wave * up, 1.5 * across / radius, phase))
+        for (roll, wave), (axis, across), phase in zip(much, directions, phases, strict=True)
     ]
 
 

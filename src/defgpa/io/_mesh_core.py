@@ -235,11 +235,8 @@ class Cursor:
         """The next ``count`` numbers written as text, wherever the lines end."""
         if not 0 <= count <= self.left:
             raise wrong(self.path, f"{count} {what}", f"{self.left} bytes", self.line_number)
-        words = self.data[self.at :].split(None, count)
+        words = self.data[self.at :].decode("latin-1").split(None, count)
         if len(words) < count:
             raise wrong(self.path, f"{count} {what}", f"{len(words)}", self.line_number)
-        rest = len(words[count]) if len(words) > count else 0
-        line, self.at = self.line_number, len(self.data) - rest
-        return np.array(
-            numbers(self.path, line, [word.decode("latin-1") for word in words[:count]])
-        )
+        line, self.at = self.line_number, len(self.data) - sum(map(len, words[count:]))
+        return np.array(numbers(self.path, line, words[:count]), dtype=np.float64)

@@ -181,7 +181,7 @@ def _text_rows(cursor: Cursor, element: Element) -> Columns:
         for p, column in zip(properties, columns, strict=True):
             length = 1
             if p.length_kind:
-                length = _length(cursor.path, row[at : at + 1])
+                length = _length(cursor.path, row[at : at + 1], line)
                 at += 1
             column.append(row[at : at + length])
             at += length
@@ -242,9 +242,10 @@ def _one_row(cursor: Cursor, element: Element, order: str) -> Iterator[NDArray[A
         yield cursor.records(length, np.dtype(order + p.kind), f"numbers in {p.name!r}")
 
 
-def _length(path: Path, stated: Sequence[Any] | NDArray[Any]) -> int:
+def _length(path: Path, stated: Sequence[Any] | NDArray[Any], line: int | None = None) -> int:
     if len(stated) == 0 or not 0 <= stated[0] < 2**31 or stated[0] != int(stated[0]):
-        raise wrong(path, "the length of a list", list(stated) or "the end of the line")
+        found = f"{stated[0]}" if len(stated) else "the end of the line"
+        raise wrong(path, "the length of a list", found, line)
     return int(stated[0])
 
 

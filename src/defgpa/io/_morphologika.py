@@ -29,7 +29,7 @@ from defgpa.io._text import (
     head_text,
     is_number,
     number,
-    numbers,
+    quick_numbers,
     storable,
     text_of,
     without_labels,
@@ -172,13 +172,14 @@ def _row(path: Path, line: Line, dim: int) -> list[float]:
     """The coordinates of one landmark; whatever is not a number means missing."""
     at, text = line
     tokens = text.split()
-    if not any(map(is_number, tokens)) or "," in text:
-        return [_or_missing(path, at, token) for token in tokens] if "," in text else [math.nan] * dim
-    if len(tokens) != dim:
+    values = quick_numbers(tokens) or [
+        number(path, at, token) if is_number(token) else math.nan for token in tokens
+    ]
+    if len(values) == dim:
+        return values
+    if any(value == value for value in values):
         raise wrong(path, f"{dim} coordinates", repr(text), at)
-    if all(map(is_number, tokens)):
-        return numbers(path, at, tokens)
-    return [number(path, at, token) if is_number(token) else math.nan for token in tokens]
+    return [math.nan] * dim
 
 
 def _names(
@@ -189,23 +190,22 @@ def _names(
     if stated and len(stated) != n:
         disagree(sections["names"][0][0], f"{n} lines in [names]", str(len(stated)))
     if not stated and len(titles) == n:
-        stated = [title.lstrip("#").strip() for title in titles]
+        stated = ["" if re.fullmatch(r"#?\s*[0-9]*", title) else title for title in titles]
     named = dict(enumerate(stated))
     return [named.get(k) or default_name(path, k, n) for k in range(n)]
 
 
-def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]]:
+def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[str]]:
     """What the file says about each specimen besides: its group, its variables, its image."""
-    said: dict[str, list[Any]] = {}
     variables = [word for _, text in sections.get("labels", ()) for word in text.split()]
     values = _one_each(sections, "labelvalues", n, disagree)
     groups = _groups(sections.get("groups", ()), n, disagree)
     images = _one_each(sections, "images", n, disagree)
+    comments = [_described(variables, value) for value in values]
     if not groups and len(variables) <= 1:
-        groups = values
-    elif values:
-        said["comments"] = [_described(variables, value) for value in values]
-    return {**said, **({"groups": groups} if groups else {}), **({"images": images} if images else {})}
+        groups, comments = values, []
+    found = {"groups": groups, "comments": comments, "images": images}
+    return {key: entries for key, entries in found.items() if entries}
 
 
 def _one_each(sections: Sections, key: str, n: int, disagree: Disagree) -> list[str]:

@@ -101,16 +101,16 @@ def is_number(token: str) -> bool:
 
 def numbers(path: Path, line: int, tokens: Sequence[str]) -> list[float]:
     """What the tokens of one line mean."""
-    return _quick_numbers(tokens) or [number(path, line, token) for token in tokens]
+    return quick_numbers(tokens) or [number(path, line, token) for token in tokens]
 
 
 def numbers_at(path: Path, tokens: Sequence[tuple[int, str]]) -> list[float]:
     """What many tokens mean, each with the number of its line."""
-    quick = _quick_numbers([token for _, token in tokens])
+    quick = quick_numbers([token for _, token in tokens])
     return quick or [number(path, at, token) for at, token in tokens]
 
 
-def _quick_numbers(tokens: Sequence[str]) -> list[float]:
+def quick_numbers(tokens: Sequence[str]) -> list[float]:
     """All tokens at C speed, or nothing where one needs a closer look."""
     try:
         values = list(map(float, tokens))
@@ -136,7 +136,7 @@ def coordinate_rows(path: Path, lines: Sequence[str], first: int) -> Array:
     if not rows:
         return np.empty((0, 0))
     if len(rows[0]) in (2, 3) and len(set(map(len, rows))) == 1:
-        values = _quick_numbers(list(chain.from_iterable(rows)))
+        values = quick_numbers(list(chain.from_iterable(rows)))
         if values:
             return np.array(values).reshape(len(rows), -1)
     return _careful_rows(path, lines, first)

@@ -1,4 +1,4 @@
-"""The whole solve: shapes and a warp model in, axes, proportions and weights out.
+"""The whole solve: shapes, a warp model and proportions in, a reference and weights out.
 
     bases → eliminated cost → centred → cheapest axes → side of the majority → weights
 """
@@ -15,7 +15,7 @@ from defgpa.shapes import Shapes
 from defgpa.solve.axes import TIE, settled_ties, with_settled_signs
 from defgpa.solve.centering import Centering
 from defgpa.solve.cost import DENSE_LANDMARKS, EliminatedCost, eliminated_cost
-from defgpa.solve.handedness import faces_the_majority, handedness
+from defgpa.solve.handedness import sides
 from defgpa.solve.preconditioner import preconditioner
 from defgpa.solve.spectral import Dense, EigenSolver, Iterative, Spectrum
 from defgpa.warps import Basis, WarpModel
@@ -26,11 +26,12 @@ _THIN = 1e-9  # second singular value of a shape, relative to the first: below, 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Axes and weights of unit size, before any proportions are given to them."""
+    """The reference and the weights of every shape's warp onto it."""
 
     axes: Array  # (m, d): orthonormal, cheapest first, on the side of the majority
+    reference: Array  # (m, d): the axes, each stretched by √λ
     bases: tuple[Basis, ...]  # one per shape
-    weights: tuple[Array, ...]  # (l, d) per shape, for the axes as targets
+    weights: tuple[Array, ...]  # (l, d) per shape
     votes: Index  # (n,): +1, −1 or 0, the side of each shape
     spectrum: Spectrum
     translation_cost: float  # ‖P1‖
@@ -42,26 +43,29 @@ class Solution:
 def solve(
     shapes: Shapes,
     model: WarpModel,
+    eigenvalues: Array,
     centering: Centering,
     solver: EigenSolver | None,
     budget: int,
 ) -> Solution:
-    """Axes and weights of shapes whose landmarks are each seen at least twice."""
+    """The reference of shapes whose landmarks are each seen at least twice.
+
+    ``eigenvalues`` are Λ, largest first. They do not enter the eigenproblem.
+    """
     frames = Frames(filled(shapes.points, shapes.visible), shapes.visible)
-    require_extended(shapes, frames)
     cost = eliminated_cost(frames.points, shapes.visible, model, budget)
     spectrum = _cheapest(cost, centering, solver, shapes.dim)
     axes = with_settled_signs(_untied(spectrum, frames))
-    votes = handedness(frames.centred, shapes.visible, axes)
-    if not faces_the_majority(votes):
-        axes[:, 0] *= -1.0
-        votes = -votes
-    bases, weights = _per_shape(cost, axes)
+    found = sides(frames.centred, shapes.visible, axes * np.sqrt(eigenvalues))
+    axes[:, 0] *= found.majority
+    reference = axes * np.sqrt(eigenvalues)  # the largest extent on the cheapest axis
+    bases, weights = _per_shape(cost, reference)
     return Solution(
         axes,
+        reference,
         bases,
         weights,
-        votes,
+        found.votes * found.majority,
         spectrum,
         float(np.linalg.norm(cost.multiply(np.ones((shapes.n_landmarks, 1))))),
         cost.condition,
@@ -70,8 +74,9 @@ def solve(
     )
 
 
-def require_extended(shapes: Shapes, frames: Frames) -> None:
+def require_extended(shapes: Shapes) -> None:
     """A DegenerateShapeError that names the shapes whose points are too few or on a line."""
+    frames = Frames(filled(shapes.points, shapes.visible), shapes.visible)
     needed = shapes.dim + 1
     few = frames.count < needed
     if few.any():
@@ -107,11 +112,11 @@ def _untied(spectrum: Spectrum, frames: Frames) -> Array:
     return settled_ties(spectrum.axes, values, frames.centred / frames.size[:, None, None])
 
 
-def _per_shape(cost: EliminatedCost, axes: Array) -> tuple[tuple[Basis, ...], tuple[Array, ...]]:
+def _per_shape(cost: EliminatedCost, reference: Array) -> tuple[tuple[Basis, ...], tuple[Array, ...]]:
     """The bases and weights of the batches, shape by shape."""
     bases: list[Basis] = []
     weights: list[Array] = []
-    for factor, stack in zip(cost.factors, cost.weights(axes), strict=True):
+    for factor, stack in zip(cost.factors, cost.weights(reference), strict=True):
         bases.extend(factor.batch.bases[i] for i in range(len(stack)))
         weights.extend(stack)
     return tuple(bases), tuple(weights)

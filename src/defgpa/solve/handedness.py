@@ -1,39 +1,65 @@
 """Left or right: the reference takes the side of the majority of the shapes.
 
-An eigenvector may be negated at will, and a mirrored reference fits as well as the right one. The
-sign of det of the orthogonal Procrustes rotation between a shape and the reference is
-that of the determinant of their cross-covariance.
+An eigenvector may be negated at will, and a mirrored reference fits as well as the right one. A
+shape prefers the side of the orthogonal Procrustes rotation onto the reference, the sign of
+the determinant of their cross-covariance; how strongly, is how much worse the other side fits.
+With singular values s₁ ≥ … ≥ s_d of the cross-covariance, the best similarity leaves
+
+    1 − (s₁ + … + s_d)² / (‖D‖² ‖S‖²)   on the preferred side,   1 − (s₁ + … − s_d)² / (‖D‖² ‖S‖²)
+
+on the other. A sheet that bends both ways prefers a side by chance and slightly; a mirrored
+specimen does so clearly.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
 
-_FLAT = 1e-6  # relative: below, the sign of the determinant is rounding or noise, not a side
+_CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 
 
-def handedness(centred: Array, visible: Mask, axes: Array) -> Index:
-    """(n,): +1 where a shape has the side of the axes, −1 where it is mirrored, 0 where flat.
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Which side each shape is on."""
 
-    ``centred`` (n, m, d) are the shapes about their centroids, hidden points zero.
-    """
-    cross = np.swapaxes(centred, -1, -2) @ _recentred(axes, visible)
-    determinant = np.linalg.det(cross)
-    size = np.linalg.norm(cross, axis=(-2, -1)) ** cross.shape[-1]
-    votes = np.where(np.abs(determinant) > _FLAT * size, np.sign(determinant), 0.0)
-    return np.asarray(votes, dtype=np.intp)
+    preferred: Index  # (n,): +1 the side of the axes, −1 the other
+    clear: Mask  # (n,): whether it can tell
+
+    @property
+    def votes(self) -> Index:
+        """(n,): +1, −1, or 0 for a shape that cannot tell."""
+        return np.where(self.clear, self.preferred, 0)
+
+    @property
+    def majority(self) -> int:
+        """+1 or −1: the side of most shapes that can tell, or failing those, of most shapes."""
+        for votes in (self.votes, self.preferred):
+            if votes.sum() != 0:
+                return int(np.sign(votes.sum()))
+        return 1
 
 
-def faces_the_majority(votes: Index) -> bool:
-    """Whether at least half of the shapes that can tell lie on the side of the axes."""
-    return int(votes.sum()) >= 0
+def sides(centred: Array, visible: Mask, axes: Array) -> Sides:
+    """The sides of shapes (n, m, d), about their centroids with hidden points zero."""
+    target = _recentred(axes, visible)
+    cross = np.swapaxes(centred, -1, -2) @ target
+    values = np.linalg.svd(cross, compute_uv=False)
+    total = values.sum(axis=-1)
+    size = (centred**2).sum(axis=(-2, -1)) * (target**2).sum(axis=(-2, -1))
+    left = np.maximum(1.0 - total**2 / size, np.finfo(np.float64).eps)
+    other = 1.0 - (total - 2 * values[:, -1]) ** 2 / size
+    preferred = np.where(np.linalg.det(cross) < 0, -1, 1)
+    return Sides(preferred, other > _CLEARLY * left)
 
 
 def _recentred(axes: Array, visible: Mask) -> Array:
-    """The axes about the centroid of what each shape sees: (m, d), or (n, m, d)."""
+    """The axes about the centroid of what each shape sees, hidden ones zero: (…, m, d)."""
     if visible.all():
         return axes - axes.mean(axis=0)
-    means = visible.astype(np.float64) @ axes / visible.sum(axis=1)[:, None]
-    return np.asarray(axes - means[:, None, :])
+    weights = visible.astype(np.float64)
+    means = weights @ axes / weights.sum(axis=1)[:, None]
+    return np.asarray((axes - means[:, None, :]) * weights[..., None])
