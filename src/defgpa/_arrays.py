@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dtrtri
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -28,3 +29,17 @@ def transposed(stack: Array) -> Array:
 def symmetrised(stack: Array) -> Array:
     """The symmetric part of every matrix of a stack: rounding breaks symmetry, theory does not."""
     return 0.5 * (stack + transposed(stack))
+
+
+_LARGE = 32  # from this size on LAPACK's triangular inverse beats the batched general one
+
+
+def inverse_of_lower(stack: Array) -> Array:
+    """L⁻¹ of every lower triangular matrix of a stack (b, l, l)."""
+    if stack.shape[-1] < _LARGE:
+        return np.asarray(np.linalg.inv(stack), dtype=np.float64)
+    inverse = np.empty_like(stack)
+    for own, result in zip(stack, inverse, strict=True):
+        # LAPACK reads by columns: the rows of L are the columns of the upper triangular Lᵀ
+        result[...] = dtrtri(own.T, lower=0)[0].T
+    return inverse

@@ -178,7 +178,7 @@ class Alignment:
 
 
 def checked_eigenvalues(eigenvalues: ArrayLike, dim: int) -> Array:
-    """d positive eigenvalues, the largest first, or a ValueError."""
+    """D positive eigenvalues, the largest first, or a ValueError."""
     values = np.asarray(eigenvalues, dtype=np.float64)
     if values.shape != (dim,) or not (np.isfinite(values).all() and (values > 0).all()):
         raise ValueError(
@@ -196,5 +196,3 @@ def shape_indices(shapes: Shapes, known: Shapes) -> Sequence[int | None]:
 
 def _root_mean_square(distances: Array) -> float:
     return float(np.sqrt(np.mean(distances**2)))
-
-

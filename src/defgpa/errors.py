@@ -1,12 +1,12 @@
 """Every error a user can meet says who, what and what to do.
 
-    DefgpaError
-    ├── ShapeError               the shapes cannot be used as they are
-    │   └── DegenerateShapeError   their points do not determine what is asked
-    ├── FormatError              a file does not say what its format promises
-    └── NotConvergedError        an iteration stopped before its tolerance
+DefgpaError
+├── ShapeError               the shapes cannot be used as they are
+│   └── DegenerateShapeError   their points do not determine what is asked
+├── FormatError              a file does not say what its format promises
+└── NotConvergedError        an iteration stopped before its tolerance
 
-    DefgpaWarning                the result stands, but look at this
+DefgpaWarning                the result stands, but look at this
 """
 
 from __future__ import annotations

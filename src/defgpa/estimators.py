@@ -188,7 +188,7 @@ def _checked_model(warp: Any) -> WarpModel:
             "The 'warp' parameter of DefGPA must be a warp model such as ThinPlateSpline() or "
             f"Affine(): an object with a method basis(points). Got {warp!r} instead."
         )
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def _core(shapes: Shapes, shared: Any) -> Shapes:
@@ -202,9 +202,7 @@ def _core(shapes: Shapes, shared: Any) -> Shapes:
     return shapes.without(lone)
 
 
-def _with_lone_landmarks(
-    core: Array, shapes: Shapes, shared: Any, warps: Sequence[Warp]
-) -> Array:
+def _with_lone_landmarks(core: Array, shapes: Shapes, shared: Any, warps: Sequence[Warp]) -> Array:
     """The reference of all landmarks: one seen once stands where its shape's warp puts it."""
     if len(core) == shapes.n_landmarks:
         return core

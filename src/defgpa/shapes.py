@@ -378,7 +378,7 @@ def _triangles(faces: ArrayLike | None, m: int) -> Index | None:
     array = np.array(faces, dtype=np.intp)
     if array.ndim != 2 or array.shape[1] != 3:
         raise ShapeError(f"'faces' must be (k, 3) landmark numbers; got size {array.shape}.")
-    if array.size and not (0 <= array.min() and array.max() < m):
+    if array.size and not (array.min() >= 0 and array.max() < m):
         raise ShapeError(f"'faces' must number landmarks 0 to {m - 1}; got {array.max()}.")
     return frozen(array)
 

@@ -1,8 +1,7 @@
 """Families of shapes whose truth is known: one configuration, n known deformations of it.
 
-The modes of deformation belong to the family, their amounts to each shape, and the amounts of
-a mode add up to zero over the shapes: so the truth lies in the middle of its family, and a
-good alignment finds it again.
+However a family deforms, the amounts of each of its modes add up to zero over the shapes: so
+the truth lies in the middle of its family, and a good alignment finds it again.
 """
 
 from __future__ import annotations
@@ -47,6 +46,8 @@ class Synthetic:
     Shapes(5 shapes, 30 landmarks, 3-D, all seen)
     >>> bool(np.allclose(family.warps[2](family.shapes[2]), family.truth))
     True
+    >>> round(family.error_of(2.0 * family.truth + 1.0), 9)
+    0.0
     """
 
     shapes: Shapes
@@ -58,6 +59,17 @@ class Synthetic:
     def clean(self) -> Array:
         """(n, m, d): the shapes without noise and with nothing missing."""
         return np.stack([warp.inverse()(self.truth) for warp in self.warps])
+
+    def error_of(self, reference: Array) -> float:
+        """How far a reference (m, d) is from the truth, root mean square, over its radius.
+
+        The reference is first moved by its best affine map: the shapes do not tell the lengths
+        and angles of its axes, a prior does.
+        """
+        design = np.column_stack([reference, np.ones(len(reference))])
+        moved = design @ np.linalg.lstsq(design, self.truth, rcond=None)[0]
+        apart = float(np.sqrt(((moved - self.truth) ** 2).sum(axis=1).mean()))
+        return apart / _radius(self.truth)
 
     @property
     def mirrored(self) -> Mask:

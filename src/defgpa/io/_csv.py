@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from defgpa.io._text import (
     default_name,
     head_text,
     is_number,
+    number,
     numbers,
+    quick_numbers,
     storable,
     text_of,
     warn,
@@ -38,12 +41,13 @@ from defgpa.shapes import Shapes
 _DELIMITERS = (";", "\t", ",")
 _EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
 _AXIS = re.compile(r"([xyz])\s*([\[(].*[\])])?", re.IGNORECASE)
-_SHAPE_WORDS = frozenset(
-    "shape specimen individual sample subject case frame image file configuration animal".split()
+# What columns are called, the surer words first.
+_SHAPE_WORDS = tuple(
+    "shape specimen individual sample subject animal configuration case frame image file".split()
 )
-_LANDMARK_WORDS = frozenset("landmark lm point label marker index node vertex".split())
-_GROUP_WORDS = frozenset("group class population species sex".split())
-_NAME_WORDS = frozenset(("id", "name"))
+_LANDMARK_WORDS = tuple("landmark lm point marker node vertex label index".split())
+_GROUP_WORDS = tuple("group class population species sex".split())
+_NAME_WORDS = ("id", "name")
 _FILLERS = frozenset("id name no nr number label".split())
 _UNFIT = r"^\s+|\s+$|[\r\n\0]"
 
@@ -69,8 +73,12 @@ class _Table:
 
     def numbers(self, columns: Sequence[int]) -> Array:
         """(rows, columns) the numbers of these columns, in this order."""
-        pairs = zip(self.lines, self.rows, strict=True)
-        return np.array([numbers(self.path, at, [row[k] for k in columns]) for at, row in pairs])
+        cells = [[row[k] for k in columns] for row in self.rows]
+        values = quick_numbers(list(chain.from_iterable(cells)))
+        if values:
+            return np.array(values).reshape(len(cells), -1)
+        pairs = zip(self.lines, cells, strict=True)
+        return np.array([numbers(self.path, at, row) for at, row in pairs])
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,7 @@ def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]]]:
     lines = text.split("\n")
     start, hint = _start(lines)
     delimiter = hint or _delimiter(lines[start : start + 20])
+    _refuse_decimal_commas(path, lines, start)
     at, rows = [], []
     try:
         for line, row in _split(lines[start:], delimiter):
@@ -186,13 +195,19 @@ def _delimiter(lines: Sequence[str]) -> str:
     return best if shares[best] * 2 >= max(len(full), 1) else ""
 
 
+def _refuse_decimal_commas(path: Path, lines: Sequence[str], start: int) -> None:
+    """``1,5 2,5`` must not pass for a table of three columns."""
+    words = lines[start].split() if start < len(lines) else []
+    if len(words) > 1 and all(re.fullmatch(r"[+-]?[0-9]+,[0-9]+", word) for word in words):
+        number(path, start + 1, words[0])
+
+
 def _split(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     if not delimiter:
         yield from ((at, line.split()) for at, line in enumerate(lines, start=1))
         return
-    reader = csv.reader(
-        (f"{line}\n" for line in lines), delimiter=delimiter, skipinitialspace=delimiter != "\t"
-    )
+    ended = (f"{line}\n" for line in lines)  # so that a quoted cell may go over several
+    reader = csv.reader(ended, delimiter=delimiter, skipinitialspace=True)
     before = 0
     for row in reader:
         yield before + 1, row
@@ -201,9 +216,7 @@ def _split(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str
 
 def _without_padding(rows: list[list[str]]) -> list[list[str]]:
     """Without the empty cells that spreadsheets add at the right of all rows."""
-    used = max(
-        next((k for k in range(len(row), 0, -1) if row[k - 1].strip()), 0) for row in rows
-    )
+    used = max(next((k for k in range(len(row), 0, -1) if row[k - 1].strip()), 0) for row in rows)
     widths = [len(row) for row in rows]
     if min(widths) >= used and max(widths) > used:
         return [row[:used] for row in rows]
@@ -211,8 +224,22 @@ def _without_padding(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _is_header(row: Sequence[str]) -> bool:
-    """Whether any entry after the first is not a number; if all axes are named, the first too."""
-    return not all(map(is_number, row[1:])) or _AXIS.fullmatch(row[0].strip()) is not None
+    """Whether the entries after the first are words, mostly: one alone is a mistake.
+
+    Programs that number the columns write 0, 1, 2, … after an empty cell or a word.
+    """
+    rest = [cell.strip() for cell in row[1:]]
+    words = sum(not is_number(cell) for cell in rest)
+    return 2 * words >= len(rest) or (not _is_given_number(row[0]) and _count_up(rest))
+
+
+def _is_given_number(cell: str) -> bool:
+    return bool(cell.strip()) and is_number(cell)
+
+
+def _count_up(words: Sequence[str]) -> bool:
+    """Whether these are 0, 1, 2, … or 1, 2, 3, …"""
+    return any(list(words) == [str(k + base) for k in range(len(words))] for base in (0, 1))
 
 
 # The layouts
@@ -230,13 +257,7 @@ def _layout(table: _Table) -> Callable[[_Table], Document]:
 def _narrow(table: _Table) -> bool:
     """Whether rows are single points: 2 or 3 numbers, or a label before them."""
     words = not all(map(is_number, table.column(0)))
-    return table.width - words in (2, 3) or (table.width == 4 and _counts_up(table))
-
-
-def _counts_up(table: _Table) -> bool:
-    """Whether the first column numbers the rows 0, 1, … or 1, 2, …"""
-    first = table.column(0)
-    return any(first == [str(k + base) for k in range(len(first))] for base in (0, 1))
+    return table.width - words in (2, 3) or (table.width == 4 and _count_up(table.column(0)))
 
 
 def _axes(header: Sequence[str]) -> tuple[int, ...]:
@@ -266,14 +287,15 @@ def _roles(table: _Table) -> _Roles | None:
 
 
 def _head(text: str) -> str:
-    """``Specimen ID`` as ``specimen``, ``landmarks`` as ``landmark``, ``id`` as it is."""
+    """``Specimen ID`` as ``specimen``, ``id`` as it is."""
     words = re.findall(r"[a-z]+", text.lower())
-    own = [word for word in words if word not in _FILLERS] or words
-    return own[0].removesuffix("s") if len(own) == 1 and len(own[0]) > 2 else " ".join(own)
+    return " ".join(word for word in words if word not in _FILLERS) or " ".join(words)
 
 
-def _first(heads: dict[int, str], words: frozenset[str]) -> int | None:
-    return next((column for column, head in heads.items() if head in words), None)
+def _first(heads: dict[int, str], words: Sequence[str]) -> int | None:
+    """The column that has the first of these words, or its plural, as its head."""
+    columns = ((c for c, head in heads.items() if head in (word, f"{word}s")) for word in words)
+    return next(chain.from_iterable(columns), None)
 
 
 def _repeats(table: _Table, column: int) -> bool:
@@ -327,26 +349,24 @@ def _require_labels_once(
 def _points(table: _Table) -> Document:
     """All rows are the points of one shape, called like the file."""
     roles = _roles(table)
-    if roles is not None:
-        axes, label = roles.axes, roles.landmark
-        if label is None and 0 not in axes:
-            label = 0
+    if roles is None:
+        axes, label = _unnamed_axes(table), None
     else:
-        label = 0 if table.width == 4 or not all(map(is_number, table.column(0))) else None
-        axes = tuple(range(label is not None, table.width))
-        if len(axes) not in (2, 3):
-            raise wrong(table.path, "2 or 3 columns of numbers", str(table.width), table.lines[0])
-    labels = None if label is None else _labels(table, label)
-    return Document((Specimen(table.path.stem, table.numbers(axes), labels),))
+        axes, label = roles.axes, roles.landmark
+    if label is None and 0 not in axes and not all(map(is_number, table.column(0))):
+        label = 0
+    labels = () if label is None else tuple(table.column(label))
+    own = labels if labels and all(labels) else None
+    return Document((Specimen(table.path.stem, table.numbers(axes), own),))
 
 
-def _labels(table: _Table, column: int) -> tuple[str, ...] | None:
-    """The labels of the rows; an unnamed column of numbers only counts them."""
-    labels = table.column(column)
-    named = bool(table.header and table.header[column].strip())
-    if not all(labels) or (not named and all(map(is_number, labels))):
-        return None
-    return tuple(labels)
+def _unnamed_axes(table: _Table) -> tuple[int, ...]:
+    """The last 2 or 3 columns, after a label if there is one."""
+    labelled = table.width == 4 or not all(map(is_number, table.column(0)))
+    axes = tuple(range(labelled, table.width))
+    if len(axes) not in (2, 3):
+        raise wrong(table.path, "2 or 3 columns of numbers", str(table.width), table.lines[0])
+    return axes
 
 
 def _wide(table: _Table) -> Document:
@@ -355,11 +375,9 @@ def _wide(table: _Table) -> Document:
     if columns is None:
         raise wrong(table.path, "columns x1, y1, …", _shown_header(table), table.header_line)
     taken = set(columns.where.ravel().tolist())
-    heads = {
-        column: _head(head) for column, head in enumerate(table.header) if column not in taken
-    }
+    heads = {column: _head(head) for column, head in enumerate(table.header) if column not in taken}
     group = _first(heads, _GROUP_WORDS)
-    name = _first(heads, _NAME_WORDS | _SHAPE_WORDS)
+    name = _first(heads, (*_NAME_WORDS, *_SHAPE_WORDS))
     if name is None:
         name = next((column for column in heads if column != group), None)
     return _rows_as_shapes(table, columns, name, group)
@@ -375,12 +393,18 @@ def _unnamed_wide(table: _Table) -> Document:
 
 
 def _has_identifiers(table: _Table) -> bool:
-    """Words, or whole numbers that all differ where the number of columns asks for one."""
+    """Words, or whole numbers that differ and leave coordinates that are not whole."""
     first = table.column(0)
     if not all(map(is_number, first)):
         return True
-    whole = all(re.fullmatch(r"[0-9]+", word) for word in first)
-    return whole and len(set(first)) == len(first) and _divides(table.width - 1)
+    if not all(map(_whole, first)) or _repeats(table, 0) or not _divides(table.width - 1):
+        return False
+    fractions = any(not all(map(_whole, row[1:])) for row in table.rows)
+    return fractions or _count_up(first) or not _divides(table.width)
+
+
+def _whole(cell: str) -> bool:
+    return re.fullmatch(r"[0-9]+", cell.strip()) is not None
 
 
 def _divides(columns: int) -> bool:
@@ -458,7 +482,8 @@ def _looks_like_csv(head: bytes) -> bool:
     lines = head_text(head).split("\n")
     start, hint = _start(lines)
     rest = [line for line in lines[start : start + 20] if line.strip()]
-    complete = rest[:-1] or rest  # the last one may be cut off anywhere
+    cut = len(head) >= 4096  # then the last line may end anywhere
+    complete = rest[:-1] or rest if cut else rest
     delimiter = hint or _delimiter(complete)
     try:
         rows = [row for _, row in _split(complete, delimiter)]

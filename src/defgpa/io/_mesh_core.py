@@ -8,8 +8,9 @@ in single precision, or do not return from a truncated header.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Index, frozen
-from defgpa.errors import ShapeError
+from defgpa.errors import FormatError, ShapeError
 from defgpa.io._axes import triangles
 from defgpa.io._files import file_bytes, wrong
 from defgpa.io._text import numbers
@@ -120,11 +121,10 @@ class Polygons:
     corners: Index
 
     @classmethod
-    def of(cls, rows: Iterable[Any]) -> Polygons:
-        """From one array or list of corners per polygon."""
-        arrays = [np.asarray(row).astype(np.intp) for row in rows]
-        lengths = np.array([len(row) for row in arrays], dtype=np.intp)
-        return cls(lengths, np.concatenate([np.empty(0, dtype=np.intp), *arrays]))
+    def of(cls, rows: Sequence[Sequence[float]]) -> Polygons:
+        """From one sequence of corners per polygon."""
+        lengths = np.array([len(row) for row in rows], dtype=np.intp)
+        return cls(lengths, as_indices(np.array(list(chain.from_iterable(rows)))))
 
     def fans(self) -> Index:
         """(k, 3): every polygon as triangles around its first corner; lines and points drop."""
@@ -148,6 +148,16 @@ class Polygons:
         return np.stack([self.corners[place] for place in places], axis=1)
 
 
+def as_indices(values: NDArray[Any]) -> Index:
+    """Vertex numbers; what cannot be one becomes -1, which no vertex has."""
+    if values.dtype.kind == "f":
+        whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
+        values = np.where(whole, values, -1)
+    elif values.dtype.kind == "u":
+        values = np.minimum(values.astype(np.uint64), np.uint64(2**31))
+    return values.astype(np.intp)
+
+
 def mesh_from(
     path: Path,
     vertices: NDArray[Any],
@@ -156,9 +166,15 @@ def mesh_from(
     scalars: Mapping[str, Any] = MappingProxyType({}),
 ) -> Mesh:
     """What a file held, with its faces checked against its vertices."""
-    if len(vertices) == 0:
+    m = len(vertices)
+    if m == 0:
         raise wrong(path, "a mesh with vertices", "none")
-    return Mesh(vertices, triangles(path, faces, len(vertices)), colours, scalars)
+    for name, values in scalars.items():
+        if len(values) != m:
+            raise wrong(path, f"{m} values of {name!r}, one a vertex", f"{len(values)}")
+    if colours is not None and len(colours) != m:
+        raise wrong(path, f"{m} colours, one a vertex", f"{len(colours)}")
+    return Mesh(vertices, triangles(path, faces, m), colours, scalars)
 
 
 def as_colours(values: NDArray[Any]) -> Colours:
@@ -238,5 +254,17 @@ class Cursor:
         words = self.data[self.at :].decode("latin-1").split(None, count)
         if len(words) < count:
             raise wrong(self.path, f"{count} {what}", f"{len(words)}", self.line_number)
-        line, self.at = self.line_number, len(self.data) - sum(map(len, words[count:]))
-        return np.array(numbers(self.path, line, words[:count]), dtype=np.float64)
+        try:
+            values = numbers(self.path, 0, words[:count])
+        except FormatError:
+            values = self._careful_numbers()
+        self.at = len(self.data) - sum(map(len, words[count:]))
+        return np.array(values, dtype=np.float64)
+
+    def _careful_numbers(self) -> list[float]:
+        """Line by line, until the first word that is no number; only for its complaint."""
+        rest = self.data[self.at :].decode("latin-1").split("\n")
+        found: list[float] = []
+        for line, text in enumerate(rest, start=self.line_number):
+            found += numbers(self.path, line, text.split())
+        return found

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from defgpa.io._atomic import replacing
 from defgpa.io._files import wrong
-from defgpa.io._mesh_core import Colours, Cursor, Mesh, Polygons, as_colours, mesh_from
+from defgpa.io._mesh_core import Colours, Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
 from defgpa.io._text import count as whole_number
 from defgpa.io._text import numbers
 
@@ -257,18 +257,8 @@ def _column(p: Property, rows: Any) -> Any:
             return values if p.kind.startswith("f") else values.astype(p.kind)
     if isinstance(rows, np.ndarray):
         lengths = np.full(len(rows), rows.shape[1], dtype=np.intp)
-        return Polygons(lengths, _as_indices(rows.ravel()))
-    return Polygons.of([_as_indices(np.asarray(row)) for row in rows])
-
-
-def _as_indices(values: NDArray[Any]) -> NDArray[np.intp]:
-    """Vertex numbers; what cannot be one becomes -1, which no vertex has."""
-    if values.dtype.kind == "f":
-        whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
-        values = np.where(whole, values, -1)
-    elif values.dtype.kind == "u" and values.dtype.itemsize == 8:
-        values = np.minimum(values, np.uint64(2**62))
-    return values.astype(np.intp)
+        return Polygons(lengths, as_indices(rows.ravel()))
+    return Polygons.of(rows)
 
 
 # What they mean

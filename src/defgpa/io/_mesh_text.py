@@ -64,10 +64,10 @@ def write_obj(path: Path, mesh: Mesh) -> None:
 def _corner(path: Path, line: int, corner: str, known: int) -> int:
     """The vertex in ``7``, ``7/1``, ``7//3`` or ``7/1/3``; negative ones count from the end."""
     try:
-        number = int(corner.split("/")[0][:12])
+        number = int(corner.partition("/")[0])
     except ValueError:
         raise wrong(path, "a vertex number", repr(corner), line) from None
-    if number == 0 or number < -known:
+    if number == 0 or not -known <= number < 2**31:
         raise wrong(path, "a vertex number from 1", repr(corner), line)
     return number - 1 if number > 0 else known + number
 
@@ -137,18 +137,20 @@ def _off_counts(path: Path, counts: Line) -> tuple[int, int]:
     return n_vertices, n_faces
 
 
-def _off_face(path: Path, line: int, words: Sequence[str]) -> list[int]:
-    length = whole_number(path, line, words[0], "the number of corners")
-    if len(words) <= length:
-        raise wrong(path, f"{length} corners", " ".join(words), line)
-    return [whole_number(path, line, word, "a corner") for word in words[1 : length + 1]]
+def _off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
+    length, *corners = numbers(path, line, words)  # a colour may follow the corners
+    if not 0 <= length <= len(corners):
+        raise wrong(path, "the number of corners, and the corners", " ".join(words), line)
+    return corners[: int(length)]
 
 
 def _off_colours(rows: Sequence[Sequence[float]], skipped: int) -> Colours | None:
     if not rows or any(len(row) < skipped + 3 for row in rows):
         return None
     width = min(4, min(map(len, rows)) - skipped)
-    return _fractions_or_bytes(np.array([row[skipped : skipped + width] for row in rows]))
+    colours = _fractions_or_bytes(np.array([row[skipped : skipped + width] for row in rows]))
+    opaque = width == 4 and (colours[:, 3] == 255).all()  # COFF demands it; it says nothing
+    return colours[:, :3] if opaque else colours
 
 
 # STL

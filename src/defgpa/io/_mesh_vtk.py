@@ -21,7 +21,7 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io._atomic import replacing
 from defgpa.io._files import wrong
-from defgpa.io._mesh_core import Colours, Cursor, Mesh, Polygons, as_colours, mesh_from
+from defgpa.io._mesh_core import Colours, Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
 from defgpa.io._text import count as whole_number
 from defgpa.io._text import warn
 
@@ -213,10 +213,7 @@ class _Sections:
         return self._integers(count, words[1])
 
     def _integers(self, count: int, kind: str) -> NDArray[np.intp]:
-        """Whole numbers; what is none, or none that counts anything, becomes -1."""
-        values = self._values(count, kind)
-        whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
-        return np.where(whole, values, -1).astype(np.intp)
+        return as_indices(self._values(count, kind))
 
     def _split(self, count: int, flat: NDArray[np.intp]) -> Polygons:
         lengths, inside, at = [], np.ones(len(flat), dtype=bool), 0

@@ -22,8 +22,7 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io._atomic import write_text
 from defgpa.io._files import file_bytes, refusing, wrong
-from defgpa.io._mesh_core import Colours, Mesh, Polygons, as_colours, mesh_from
-from defgpa.io._text import numbers
+from defgpa.io._mesh_core import Colours, Mesh, Polygons, as_colours, as_indices, mesh_from
 
 _KINDS = {
     **{f"Int{8 * n}": f"i{n}" for n in (1, 2, 4, 8)},
@@ -114,7 +113,7 @@ def _cut(
 ) -> NDArray[np.intp]:
     """The triangles of cells given by their corners and by where each of them ends."""
     corners, ends = (
-        arrays.values(_only(path, cells, f"./DataArray[@Name='{name}']")).astype(np.intp)
+        as_indices(arrays.values(_only(path, cells, f"./DataArray[@Name='{name}']")))
         for name in ("connectivity", "offsets")
     )
     lengths = np.diff(ends, prepend=0)
@@ -143,9 +142,8 @@ class _Arrays:
         if self.root.tag != "VTKFile" or self.root.get("type") != "PolyData":
             raise wrong(path, "a VTKFile of type PolyData", self.root.get("type", self.root.tag))
         self._order = ">" if self.root.get("byte_order") == "BigEndian" else "<"
-        self._word = np.dtype(
-            self._order + _KINDS.get(self.root.get("header_type", "UInt32"), "u4")
-        )
+        wide = self.root.get("header_type") == "UInt64"
+        self._word = np.dtype(self._order + ("u8" if wide else "u4"))
 
     def values(self, element: ElementTree.Element) -> Array:
         """The numbers of one DataArray."""
@@ -154,8 +152,7 @@ class _Arrays:
             raise wrong(self._path, "a type of numbers", kind)
         encoding = element.get("format", "ascii")
         if encoding == "ascii":
-            words = text.split()
-            return np.array(numbers(self._path, 1, words) if words else [])
+            return np.array([float(word) for word in text.split()], dtype=np.float64)
         if encoding == "appended":
             source = self._appended[int(element.get("offset", "0")) :]
             encoding = self._appended_encoding
@@ -215,7 +212,7 @@ def _without_appended(data: bytes) -> tuple[bytes, bytes, str]:
 def _raw(source: bytes, count: int) -> tuple[bytes, bytes]:
     """``count`` bytes, and what follows them."""
     if count > len(source):
-        raise FormatError(f"{count} bytes of data are expected, {len(source)} are there")
+        raise ValueError(f"expected {count} bytes of data; found {len(source)}")
     return source[:count], source[count:]
 
 
@@ -223,7 +220,7 @@ def _base64(source: bytes, count: int) -> tuple[bytes, bytes]:
     """``count`` bytes out of base64, and the text that follows theirs."""
     length = 4 * -(-count // 3)
     if length > len(source):
-        raise FormatError(f"{count} bytes of data are expected, fewer are there")
+        raise ValueError(f"expected {count} bytes of data; found fewer")
     return base64.b64decode(source[:length])[:count], source[length:]
 
 

@@ -149,9 +149,7 @@ def _raw_points(
     return titles, used.reshape(complete, sizes.landmarks, sizes.dimensions)
 
 
-def _require_equal_blocks(
-    path: Path, lines: Sequence[Line], titles: int, sizes: _Sizes
-) -> None:
+def _require_equal_blocks(path: Path, lines: Sequence[Line], titles: int, sizes: _Sizes) -> None:
     """Where every specimen has a title, it must have its own number of rows, too.
 
     Otherwise a row too few in one and a row too many in another would pass unseen.

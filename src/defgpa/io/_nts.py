@@ -183,9 +183,7 @@ def _matrix(path: Path, header: _Header, lines: Sequence[Line], disagree: Disagr
     return _Matrix(_values(path, header, data, disagree), rows, columns)
 
 
-def _labels_inside(
-    header: _Header, data: Sequence[Line]
-) -> tuple[tuple[str, ...], list[Line]]:
+def _labels_inside(header: _Header, data: Sequence[Line]) -> tuple[tuple[str, ...], list[Line]]:
     """Row labels at the begin or the end of each row, taken out."""
     width = header.columns + 1
     place = 0 if header.row_labels == "B" else width - 1
@@ -216,9 +214,7 @@ def _coordinates(header: _Header, values: Array) -> Array:
     return np.where(coded[..., None], np.nan, points)
 
 
-def _landmark_labels(
-    path: Path, header: _Header, columns: Sequence[str]
-) -> tuple[str, ...] | None:
+def _landmark_labels(path: Path, header: _Header, columns: Sequence[str]) -> tuple[str, ...] | None:
     """The landmarks that the column labels name in order, if they do."""
     named = coordinate_columns(path, header.line, columns)
     in_order = np.arange(header.columns).reshape(-1, header.dim)

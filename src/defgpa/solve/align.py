@@ -1,6 +1,6 @@
 """The whole solve: shapes, a warp model and proportions in, a reference and weights out.
 
-    bases → eliminated cost → centred → cheapest axes → side of the majority → weights
+bases → eliminated cost → centred → cheapest axes → side of the majority → weights
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def _untied(spectrum: Spectrum, frames: Frames) -> Array:
     return settled_ties(spectrum.axes, values, frames.centred / frames.size[:, None, None])
 
 
-def _per_shape(cost: EliminatedCost, reference: Array) -> tuple[tuple[Basis, ...], tuple[Array, ...]]:
+def _per_shape(
+    cost: EliminatedCost, reference: Array
+) -> tuple[tuple[Basis, ...], tuple[Array, ...]]:
     """The bases and weights of the batches, shape by shape."""
     bases: list[Basis] = []
     weights: list[Array] = []

@@ -33,13 +33,11 @@ class Batch:
 
     @property
     def n_landmarks(self) -> int:
-        """m."""
+        """M."""
         return int(self.points.shape[1])
 
     def __getitem__(self, part: slice) -> Batch:
-        return Batch(
-            self.shapes[part], self.points[part], self.visible[part], self.bases[part]
-        )
+        return Batch(self.shapes[part], self.points[part], self.visible[part], self.bases[part])
 
     def columns(self, landmarks: slice = slice(None)) -> Array:
         """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
@@ -128,7 +126,11 @@ def _looped_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batc
     ]
     starts = np.flatnonzero(np.diff(sizes, prepend=-1))
     return [
-        Batch(chosen, points[chosen], visible[chosen],
-              StackedBases(tuple(members[i] for i in chosen), sizes[chosen[0]]))
+        Batch(
+            chosen,
+            points[chosen],
+            visible[chosen],
+            StackedBases(tuple(members[i] for i in chosen), sizes[chosen[0]]),
+        )
         for chosen in np.split(np.arange(len(sizes)), starts[1:])
     ]

@@ -52,7 +52,7 @@ class SoftCentering:
 
 @dataclass(frozen=True)
 class ExactCentering:
-    """Work in the complement of the constant vector: the reference is centred, whatever the warp."""
+    """Work in the complement of the constant vector: centred, whatever the warp."""
 
     def applied(self, cost: Cost) -> Cost:
         """J P J, with the constant vector moved above the whole spectrum."""

@@ -103,5 +103,3 @@ def _averages(pairs: _Similarities, sources: Array, known: Mask) -> Array:
     total += np.einsum("km,ikb->imb", w, offset, optimize=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(count[..., None] > 0, total / count[..., None], np.nan)
-
-

@@ -1,6 +1,6 @@
 """The cost of a reference once every warp is optimal: P, as something that multiplies.
 
-    P = diag(views) − Σ_i U_i U_iᵀ,       0 ≼ P ≼ nI
+P = diag(views) − Σ_i U_i U_iᵀ,       0 ≼ P ≼ nI
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, symmetrised
+from defgpa._arrays import Array, Index, Mask, symmetrised
 from defgpa._threads import in_blocks
 from defgpa.solve.batches import Batch, make_batches
 from defgpa.solve.factors import Factor, column_factor, stored_factor, streamed_factor
@@ -28,7 +28,7 @@ class Cost(Protocol):
 
     @property
     def n_landmarks(self) -> int:
-        """m."""
+        """M."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class EliminatedCost:
 
     @property
     def n_landmarks(self) -> int:
-        """m."""
+        """M."""
         return len(self.views)
 
     def multiply(self, block: Array) -> Array:
@@ -80,7 +80,7 @@ class EliminatedCost:
         return np.concatenate([factor.ridge.condition for factor in self.factors])
 
     @cached_property
-    def dropped(self) -> Array:
+    def dropped(self) -> Index:
         """(n,): directions of each warp that nothing determines."""
         return np.concatenate([factor.ridge.dropped for factor in self.factors])
 
@@ -114,4 +114,3 @@ def _summed(parts: list[Array]) -> Array:
     for part in parts[1:]:
         total = total + part
     return np.asarray(total)
-

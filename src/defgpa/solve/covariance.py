@@ -22,7 +22,7 @@ def covariance_prior(points: Array, visible: Mask, names: Sequence[str]) -> Arra
     whole = completed(points, visible)
     stuck = np.isnan(whole[..., 0]).any(axis=1)
     if stuck.any():
-        culprits = [name for name, bad in zip(names, stuck, strict=True) if bad]
+        culprits = [names[int(i)] for i in np.flatnonzero(stuck)]
         raise DegenerateShapeError(
             f"Shape {listed(culprits)} shares only collinear or coincident landmarks with the "
             "others, so its missing landmarks cannot be estimated. Drop it, or state the "

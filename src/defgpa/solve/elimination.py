@@ -16,12 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dtrtri
 
-from defgpa._arrays import Array, symmetrised, transposed
+from defgpa._arrays import Array, Index, Mask, inverse_of_lower, symmetrised, transposed
 
 POOR_CONDITION = 1e7  # of FᵀF + R: Cholesky then loses half the digits of P, QR does not
-_LARGE = 48  # features from which LAPACK's triangular inverse beats the batched general one
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +28,12 @@ class Ridge:
 
     inverse: Array  # (b, l, l): Y, zero columns where a direction was dropped
     condition: Array  # (b,): of FᵀF + R, estimated
-    dropped: Array  # (b,): how many directions the data and the penalty leave free
+    dropped: Index  # (b,): how many directions the data and the penalty leave free
 
     def __getitem__(self, part: slice) -> Ridge:
         return Ridge(self.inverse[part], self.condition[part], self.dropped[part])
 
-    def updated(self, chosen: Array, other: Ridge) -> Ridge:
+    def updated(self, chosen: Mask, other: Ridge) -> Ridge:
         """This with the entries ``chosen`` taken from ``other``."""
         inverse, condition, dropped = (
             np.array(a) for a in (self.inverse, self.condition, self.dropped)
@@ -51,10 +49,10 @@ class Ridge:
 def ridge_from_normal_matrix(normal: Array) -> Ridge:
     """By Cholesky of A = FᵀF + R; ``condition`` is infinite where that fails."""
     try:
-        lower = np.linalg.cholesky(normal)
+        lower: Array = np.linalg.cholesky(normal)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
         return _one_by_one(normal)
-    inverse = _inverse_of_lower(lower)
+    inverse = inverse_of_lower(lower)
     condition = _squared_norm(lower) * _squared_norm(inverse)
     return Ridge(transposed(inverse), condition, np.zeros(len(normal), dtype=int))
 
@@ -95,13 +93,6 @@ def _one_by_one(normal: Array) -> Ridge:
         np.concatenate([part.condition for part in parts]),
         np.concatenate([part.dropped for part in parts]),
     )
-
-
-def _inverse_of_lower(lower: Array) -> Array:
-    """L⁻¹ of every matrix of a stack."""
-    if lower.shape[-1] < _LARGE:
-        return np.linalg.inv(lower)
-    return np.stack([dtrtri(one, lower=1)[0] for one in lower])
 
 
 def _squared_norm(stack: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array, Mask, transposed
 from defgpa._threads import blocks
 from defgpa.solve.batches import Batch
 from defgpa.solve.elimination import (
@@ -30,8 +30,15 @@ _BLOCK_BYTES = 8 << 20
 class Factor(Protocol):
     """U of a batch of shapes, in whatever form."""
 
-    batch: Batch
-    ridge: Ridge
+    @property
+    def batch(self) -> Batch:
+        """The shapes."""
+        ...
+
+    @property
+    def ridge(self) -> Ridge:
+        """Their regressions."""
+        ...
 
     def project(self, block: Array) -> Array:
         """(b, l, k): Uᵀ X for X (m, k)."""
@@ -209,12 +216,12 @@ def _ridge_from_blocks(batch: Batch, column_blocks: object) -> Ridge:
     return ridge
 
 
-def _sure_ridge(batch: Batch, penalty: Array, chosen: Array) -> Ridge:
+def _sure_ridge(batch: Batch, penalty: Array, chosen: Mask) -> Ridge:
     """By QR of the features, block after block: the triangle of all rows so far stays small."""
     triangle = with_penalty_rows(np.empty((len(penalty), 0, penalty.shape[-1])), penalty)[chosen]
     mixing = batch.bases.mixing
     for _, columns in _made_columns(batch):
         features = columns[chosen] if mixing is None else columns[chosen] @ mixing[chosen]
-        triangle = np.linalg.qr(np.concatenate([triangle, features], axis=-2), mode="r")
+        stacked = np.concatenate([triangle, features], axis=-2)
+        triangle = np.asarray(np.linalg.qr(stacked, mode="r"))
     return ridge_from_features(triangle)
-

@@ -85,6 +85,4 @@ def _representative_inverse(cost: EliminatedCost) -> LowRankInverse:
     kept = np.diag((np.abs(inverse).max(axis=0) > 0.0).astype(np.float64))
     strengths, modes = np.linalg.eigh(symmetrised(kept - inverse.T @ penalty @ inverse))
     outer = 1.0 / np.sqrt(cost.views + _SHIFT * cost.n_shapes)
-    return LowRankInverse(
-        (factor,), outer, np.ones_like(outer), modes, strengths / (1.0 + _SHIFT)
-    )
+    return LowRankInverse((factor,), outer, np.ones_like(outer), modes, strengths / (1.0 + _SHIFT))

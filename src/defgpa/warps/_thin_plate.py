@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgWarning, lstsq, solve
 
-from defgpa._arrays import Array, Mask, symmetrised, transposed
+from defgpa._arrays import Array, Mask, inverse_of_lower, symmetrised, transposed
 from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
 from defgpa.warps._frames import Frames, frames_of
@@ -253,10 +253,10 @@ def bending_coordinates(controls: Array, ridge: float) -> Array:
 def _inverse_root(energy: Array) -> Array:
     """X with Xᵀ E X = I: L⁻ᵀ of Cholesky, or of the eigenvectors where E is singular."""
     try:
-        lower = np.linalg.cholesky(energy)
+        lower: Array = np.linalg.cholesky(energy)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
         return _eigen_inverse_root(energy)
-    return transposed(np.linalg.inv(lower))
+    return transposed(inverse_of_lower(lower))
 
 
 def _eigen_inverse_root(energy: Array) -> Array:

@@ -1,6 +1,6 @@
 """A solved warp: a function of points.
 
-    warp(x) = features(x) @ weights + offset
+warp(x) = features(x) @ weights + offset
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from defgpa.warps._inverse import NewtonInverse
 from defgpa.warps._protocol import Basis, FactoredBasis
 
 _BLOCK_BYTES = 4 << 20  # columns of one block stay in cache
-_STEP = np.finfo(np.float64).eps ** (1 / 3)  # balances truncation and rounding of central differences
+_STEP = np.finfo(np.float64).eps ** (
+    1 / 3
+)  # balances truncation and rounding of central differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,7 @@ class Warp:
         offers neither gives ``exact_inverse()``.
         """
         inverted = getattr(self.basis, "inverted", None)
-        return self.exact_inverse() if inverted is None else inverted(self)  # type: ignore[no-any-return]
+        return self.exact_inverse() if inverted is None else inverted(self)
 
     def exact_inverse(self, tolerance: float = 1e-12) -> NewtonInverse:
         """The inverse solved point by point, exact where the warp is one-to-one."""

@@ -1,0 +1,58 @@
+# Two commands for newcomers: `make demo` and `make test`. One for the curious: `make bench`.
+# Everything is installed into .venv; nothing else on the machine is touched, except that
+# `make test` installs Debian's chromium where it can (root), to open the report in a real browser.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# one BLAS thread per worker: two workers and two cores
+TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg
+
+.PHONY: demo test check bench browser picture clean
+
+demo: $(VENV)/.demo
+	@$(BIN)/defgpa demo --output demo
+
+test: $(VENV)/.test browser check
+	@$(TEST_ENV) $(BIN)/python -m pytest -n 2
+
+check: $(VENV)/.test
+	@$(BIN)/ruff format --check src tests benchmarks
+	@$(BIN)/ruff check src tests benchmarks
+	@$(BIN)/mypy
+
+bench: $(VENV)/.bench
+	@$(BIN)/python benchmarks/run.py
+
+# the README's picture, made from the demo's report by the project's own script
+picture: demo browser $(VENV)/.test
+	@$(BIN)/python docs/make_picture.py demo/report.html docs/report.png
+
+browser:
+	@command -v chromium >/dev/null 2>&1 \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
+	       && apt-get update -qq >/dev/null 2>&1 \
+	       && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null 2>&1; } \
+	  || echo "No chromium and no way to install it here: the browser tests will be skipped."
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit("defgpa needs Python 3.11 or newer: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
+	@echo "Making $(VENV) and installing into it; the first time takes a minute or two."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/pyvenv.cfg
+	@$(PIP) install -e '.[plot,report]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/pyvenv.cfg
+	@$(PIP) install -e '.[test]'
+	@touch $@
+
+$(VENV)/.bench: benchmarks/requirements.txt $(VENV)/.test
+	@$(PIP) install -r benchmarks/requirements.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,346 @@
+r"""The best motion between two point sets is one small singular value decomposition.
+
+With row vectors, a motion is :math:`x \mapsto s\,xR + t`. Let both sets be centred on the
+landmarks they share, and :math:`H = X^\top Y = U \Sigma V^\top`. The rotation that brings
+:math:`X` closest to :math:`Y` is :math:`R = U\,\mathrm{diag}(1, …, 1, \pm 1)\,V^\top` (the sign
+makes it a rotation; without it, reflections are allowed), the scale is
+:math:`\mathrm{tr}(R^\top H) / \lVert X \rVert^2`, and the translation joins the centroids.
+
+Everything is needed only through the moments of the two sets, so a stack of pairs, or all pairs
+of a set of shapes at once, costs a few matrix products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from defgpa._arrays import Array, Mask, transposed
+from defgpa.errors import DegenerateShapeError, ShapeError
+
+
+@dataclass(frozen=True)
+class Motions:
+    """A family of motions: rotations and translations, and what else is allowed.
+
+    Parameters
+    ----------
+    scaling : bool
+        Whether the size may change too (similarities).
+    reflections : bool
+        Whether a mirror image is as good as the original.
+    """
+
+    scaling: bool = False
+    reflections: bool = False
+
+    def nearest(self, cross: Array) -> Array:
+        """The R of the family with the largest tr(RᵀH), for every H of a stack."""
+        U, _, Vt = np.linalg.svd(cross)
+        if not self.reflections:
+            U[..., -1] *= _handedness(U, Vt)[..., np.newaxis]
+        return U @ Vt
+
+
+RIGID = Motions()
+SIMILARITY = Motions(scaling=True)
+ORTHOGONAL = Motions(reflections=True)
+ORTHOGONAL_SIMILARITY = Motions(scaling=True, reflections=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """The map x ↦ scale · x @ rotation + translation, or a stack of such maps.
+
+    Attributes
+    ----------
+    rotation : array (…, d, d)
+        Orthogonal matrices.
+    scale : array (…)
+        Positive numbers; ones for a motion that keeps sizes.
+    translation : array (…, d)
+        Where the origin goes.
+    determined : array (…) of bool
+        Whether the points left only one best motion. Where they did not, the motion is one
+        of several equally good ones, or the identity if there was nothing to align.
+    """
+
+    rotation: Array
+    scale: Array
+    translation: Array
+    determined: Mask
+
+    def __call__(self, points: ArrayLike) -> Array:
+        """Points (…, p, d) moved; the leading axes match those of the stack."""
+        moved = np.asarray(points, dtype=np.float64) @ self.matrix
+        return moved + self.translation[..., np.newaxis, :]
+
+    def __getitem__(self, which: object) -> Motion:
+        """Part of a stack of motions."""
+        return Motion(
+            self.rotation[which],  # type: ignore[index]
+            self.scale[which],  # type: ignore[index]
+            self.translation[which],  # type: ignore[index]
+            self.determined[which],  # type: ignore[index]
+        )
+
+    @property
+    def matrix(self) -> Array:
+        """(…, d, d): scale · rotation."""
+        return self.scale[..., np.newaxis, np.newaxis] * self.rotation
+
+    def inverse(self) -> Motion:
+        """The motion back: y ↦ (y − translation) @ rotationᵀ / scale."""
+        back = transposed(self.rotation)
+        home = -np.squeeze(self.translation[..., np.newaxis, :] @ back, axis=-2)
+        scale = self.scale
+        return Motion(back, 1.0 / scale, home / scale[..., np.newaxis], self.determined)
+
+
+def rigid(source: ArrayLike, target: ArrayLike) -> Motion:
+    """The rotation and translation that bring one shape closest to another.
+
+    Parameters
+    ----------
+    source, target : array (m, d)
+        The same landmarks in two shapes; a row of NaN in either is left out.
+
+    Returns
+    -------
+    Motion
+        With ``target ≈ source @ rotation + translation``; callable on points.
+
+    Raises
+    ------
+    DegenerateShapeError
+        When the shared landmarks leave the rotation open: fewer than d of them, or all on
+        one point (in 3-D: on one line).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> corner = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    >>> quarter = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    >>> motion = rigid(corner, corner @ quarter + [5.0, 7.0])
+    >>> bool(np.allclose(motion.rotation, quarter))
+    True
+    >>> motion(corner[1:2]).round(9)
+    array([[5., 9.]])
+    """
+    return _only_one(source, target, RIGID)
+
+
+def similarity(source: ArrayLike, target: ArrayLike) -> Motion:
+    """The rotation, scale and translation that bring one shape closest to another.
+
+    Parameters, errors and result are those of `rigid`, with
+    ``target ≈ scale * source @ rotation + translation``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> corner = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    >>> round(float(similarity(corner, 3 * corner + 1).scale), 9)
+    3.0
+    """
+    return _only_one(source, target, SIMILARITY)
+
+
+def orthogonal(source: ArrayLike, target: ArrayLike) -> Motion:
+    """Like `rigid`, but a reflection is allowed; ``det(rotation)`` tells which it is.
+
+    It takes one more dimension of points to decide: landmarks on one line (in 3-D: in one
+    plane) are their own mirror image, and raise DegenerateShapeError.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> corner = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    >>> mirrored = orthogonal(corner, corner * [-1.0, 1.0])
+    >>> round(float(np.linalg.det(mirrored.rotation)))
+    -1
+    """
+    return _only_one(source, target, ORTHOGONAL)
+
+
+def stacked(
+    source: Array, target: Array, visible: Array | Mask | None = None, motions: Motions = RIGID
+) -> Motion:
+    """The best motion of every pair in two stacks of shapes; nothing is raised.
+
+    Parameters
+    ----------
+    source, target : array (…, m, d)
+        Stacks that broadcast against each other; NaN rows are left out.
+    visible : array (…, m), optional
+        Which landmarks count, or how much each of them weighs.
+    motions : Motions
+        The family to search: RIGID, SIMILARITY, ORTHOGONAL or ORTHOGONAL_SIMILARITY.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shapes = np.random.default_rng(0).normal(size=(4, 6, 3))
+    >>> motion = stacked(shapes, shapes[0])
+    >>> motion.rotation.shape, motion.determined.tolist()
+    ((4, 3, 3), [True, True, True, True])
+    """
+    return _best_motion(_moments(source, target, visible), motions)
+
+
+def pairwise(points: Array, motions: Motions = RIGID) -> Motion:
+    """The best motion of every shape i onto every shape k, on the landmarks both see.
+
+    Parameters
+    ----------
+    points : array (n, m, d)
+        Shapes, with NaN for landmarks not seen.
+    motions : Motions
+        The family to search.
+
+    Returns
+    -------
+    Motion
+        With leading axes (n, n): entry [i, k] takes shape i onto shape k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shapes = np.random.default_rng(0).normal(size=(4, 6, 2))
+    >>> shapes[0, :3] = shapes[1, 2:] = np.nan
+    >>> onto = pairwise(shapes)
+    >>> onto.rotation.shape, bool(onto.determined[0, 1])
+    ((4, 4, 2, 2), False)
+    """
+    return _best_motion(_pairwise_moments(points), motions)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """What the best motion depends on, each a stack; hidden landmarks weigh nothing."""
+
+    count: Array  # (…) landmarks that count, or their total weight
+    source_mean: Array  # (…, d)
+    target_mean: Array  # (…, d)
+    cross: Array  # (…, d, d): H, about the means
+    source_spread: Array  # (…): ‖X‖², about its mean
+    target_spread: Array  # (…)
+    offset: Array  # (…): how far from the origin the points were written down
+
+
+def _moments(source: Array, target: Array, visible: Array | Mask | None) -> _Moments:
+    """Moments of a stack of pairs."""
+    x, y = np.broadcast_arrays(source, target)
+    hidden = np.isnan(x[..., :1]) | np.isnan(y[..., :1])
+    w = np.where(hidden[..., 0], 0.0, 1.0 if visible is None else visible)[..., np.newaxis]
+    x, y = np.where(w > 0, x, 0.0), np.where(w > 0, y, 0.0)
+    count = w.sum(axis=(-1, -2))
+    fair = np.maximum(count, np.finfo(float).tiny)[..., np.newaxis]
+    x_mean, y_mean = (w * x).sum(axis=-2) / fair, (w * y).sum(axis=-2) / fair
+    reach = np.maximum(_largest(x), _largest(y))
+    x, y = x - x_mean[..., np.newaxis, :], y - y_mean[..., np.newaxis, :]
+    spread_x, spread_y = (w * x * x).sum(axis=(-1, -2)), (w * y * y).sum(axis=(-1, -2))
+    return _Moments(count, x_mean, y_mean, transposed(w * x) @ y, spread_x, spread_y, reach)
+
+
+def _pairwise_moments(points: Array) -> _Moments:
+    """Moments of all pairs of n shapes, by matrix products over the landmarks.
+
+    Every shape is centred on its own landmarks first, so that the shift to the centroid of
+    the landmarks a pair shares is small and loses no digits.
+    """
+    n, m, d = points.shape
+    seen = ~np.isnan(points[..., 0])
+    V = seen.astype(np.float64)
+    own = (
+        np.where(seen[..., np.newaxis], points, 0.0).sum(axis=1) / np.maximum(V.sum(1), 1)[:, None]
+    )
+    X = np.where(seen[..., np.newaxis], points - own[:, np.newaxis], 0.0)
+    count = V @ V.T
+    fair = np.maximum(count, 1)[..., np.newaxis]
+    flat = transposed(X).reshape(n * d, m)
+    mean = (flat @ V.T).reshape(n, d, n).transpose(0, 2, 1) / fair  # of shape i, seen by k
+    other = mean.transpose(1, 0, 2)
+    cross = (flat @ flat.T).reshape(n, d, n, d).transpose(0, 2, 1, 3)
+    cross = cross - fair[..., np.newaxis] * mean[..., :, np.newaxis] * other[..., np.newaxis, :]
+    spread = (X * X).sum(axis=2) @ V.T - count * (mean * mean).sum(axis=2)
+    reach = _largest(X)
+    return _Moments(
+        count,
+        own[:, np.newaxis] + mean,
+        own[np.newaxis] + other,
+        cross,
+        np.maximum(spread, 0.0),
+        np.maximum(spread, 0.0).T,
+        np.maximum(reach[:, np.newaxis], reach),
+    )
+
+
+def _best_motion(moments: _Moments, motions: Motions) -> Motion:
+    """The motion of the family with the least squared distance, from the moments."""
+    rotation = motions.nearest(moments.cross)
+    scale = np.ones_like(moments.count)
+    if motions.scaling:
+        along = (rotation * moments.cross).sum(axis=(-1, -2))
+        np.divide(along, moments.source_spread, out=scale, where=along > 0)
+    moved = np.squeeze(moments.source_mean[..., np.newaxis, :] @ rotation, axis=-2)
+    translation = moments.target_mean - scale[..., np.newaxis] * moved
+    return Motion(rotation, scale, translation, _determined(moments, motions))
+
+
+def _determined(moments: _Moments, motions: Motions) -> Mask:
+    """Whether H leaves only one best rotation.
+
+    A rotation is unique when σ_{d−1} ± σ_d > 0 (the sign is that of det H), a reflection or
+    rotation when σ_d > 0. Rounding in the coordinates as written, not only in H, sets the
+    threshold: points far from the origin know less about their spread.
+    """
+    sigma = np.linalg.svd(moments.cross, compute_uv=False)
+    margin = sigma[..., -1]
+    if not motions.reflections:
+        margin = sigma[..., -2] + np.sign(np.linalg.det(moments.cross)) * margin
+    size = np.sqrt(moments.source_spread) + np.sqrt(moments.target_spread)
+    blur = 64 * np.finfo(float).eps * (size + np.sqrt(moments.count) * moments.offset)
+    both = np.sqrt(moments.source_spread * moments.target_spread)
+    enough = moments.source_spread > blur**2, moments.target_spread > blur**2
+    return (margin > np.maximum(blur * size, 1e-13 * both)) & enough[0] & enough[1]
+
+
+def _largest(points: Array) -> Array:
+    """The largest coordinate of every shape of a stack; hidden rows are zero already."""
+    return np.abs(points).max(axis=(-1, -2), initial=0.0)
+
+
+def _handedness(U: Array, Vt: Array) -> Array:
+    """+1 where U Vᵀ is a rotation, −1 where it reflects."""
+    return np.where(np.linalg.det(U) * np.linalg.det(Vt) < 0, -1.0, 1.0)
+
+
+def _only_one(source: ArrayLike, target: ArrayLike, motions: Motions) -> Motion:
+    """The best motion of one pair, or an error that says why there is none."""
+    x, y = np.asarray(source, dtype=np.float64), np.asarray(target, dtype=np.float64)
+    if x.ndim != 2 or x.shape != y.shape:
+        raise ShapeError(
+            "source and target must be two arrays (landmarks, coordinates) of the same size; "
+            f"got {x.shape} and {y.shape}."
+        )
+    motion = stacked(x, y, motions=motions)
+    if not motion.determined:
+        raise DegenerateShapeError(_why_open(x, y, motions))
+    return motion
+
+
+def _why_open(x: Array, y: Array, motions: Motions) -> str:
+    """One sentence on what is missing for a single best motion."""
+    d = x.shape[1]
+    shared = int((~np.isnan(x[:, 0]) & ~np.isnan(y[:, 0])).sum())
+    needed = d + 1 if motions.reflections else d
+    what = "A rotation or reflection" if motions.reflections else "A rotation"
+    flat = ["on one point", "on one line", "in one plane"][needed - 2]
+    return (
+        f"{what} in {d}-D needs at least {needed} shared landmarks that do not all lie {flat} "
+        f"(or nearly so), in both shapes; these two shapes share {shared}, and they leave more "
+        "than one best motion. Add landmarks both shapes see."
+    )
