@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from defgpa import Shapes
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io._format import ReadOptions
 from defgpa.io._slicer import FORMATS
+from defgpa.shapes import Shapes
 
 MARKUPS, FCSV = FORMATS
 
@@ -151,7 +151,8 @@ OLD = """# Markups fiducial file version = 4.11
 
 
 @pytest.mark.parametrize(
-    ("system", "space"), [("0", "RAS"), ("1", "LPS"), ("LPS", "LPS"), ("RAS", "RAS"), ("lps", "LPS")]
+    ("system", "space"),
+    [("0", "RAS"), ("1", "LPS"), ("LPS", "LPS"), ("RAS", "RAS"), ("lps", "LPS")],
 )
 def test_fcsv_is_read_by_column_names_in_its_system(read, system, space):
     specimen, found = read(OLD.format(system=system))

@@ -146,8 +146,9 @@ class Alignment:
         if not (self.eigenvalues > 0).all():
             raise DegenerateShapeError("A flat reference cannot be stretched across its plane.")
         stretch = (self.turn.T * np.sqrt(values / self.eigenvalues)) @ self.turn
-        centre = self.reference.mean(axis=0)
-        return self._moved(stretch, centre - centre @ stretch, self.turn, values)
+        # the warps, linear in the unposed reference, carry where the pose has put its origin
+        origin = np.broadcast_to(self.warps[0].offset, values.shape)
+        return self._moved(stretch, origin - origin @ stretch, self.turn, values)
 
     def _moved(self, matrix: Array, offset: Array, turn: Array, eigenvalues: Array) -> Alignment:
         """The alignment followed by y ↦ y @ matrix + offset."""
@@ -179,7 +180,8 @@ class Alignment:
 
 def checked_eigenvalues(eigenvalues: ArrayLike, dim: int) -> Array:
     """D positive eigenvalues, the largest first, or a ValueError."""
-    values = np.asarray(eigenvalues, dtype=np.float64)
+    given = np.asarray(eigenvalues)
+    values = given.astype(np.float64) if given.dtype.kind in "iuf" else np.full(1, np.nan)
     if values.shape != (dim,) or not (np.isfinite(values).all() and (values > 0).all()):
         raise ValueError(
             f"The eigenvalues of the reference covariance must be {dim} positive numbers. "
@@ -190,6 +192,8 @@ def checked_eigenvalues(eigenvalues: ArrayLike, dim: int) -> Array:
 
 def shape_indices(shapes: Shapes, known: Shapes) -> Sequence[int | None]:
     """For each shape, its number among the known ones with the very same points, or None."""
+    if np.array_equal(shapes.points, known.points, equal_nan=True):
+        return range(len(known))  # a shape that is there twice goes through its own warp
     numbers = {own.tobytes(): i for i, own in enumerate(known.points)}
     return [numbers.get(own.tobytes()) for own in shapes.points]
 

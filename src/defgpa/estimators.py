@@ -145,6 +145,7 @@ class DefGPA(_AlignmentEstimator):
         return self.fit(shapes).transform(shapes)
 
     def _aligned(self, shapes: Shapes) -> Alignment:
+        self._check_parameters()
         model = _checked_model(self.warp)
         shared = shared_landmarks(shapes)
         core = shapes if len(shared) == shapes.n_landmarks else _core(shapes, shared)
@@ -171,6 +172,16 @@ class DefGPA(_AlignmentEstimator):
             np.eye(shapes.dim),
         )
 
+    def _check_parameters(self) -> None:
+        _require_part(self.centering, "applied", "centering", "SoftCentering() or ExactCentering()")
+        _require_part(self.solver, "axes", "solver", "Dense() or Iterative()")
+        budget = self.memory_budget
+        if not (isinstance(budget, (int, float, np.number)) and budget >= 0):
+            raise ValueError(
+                "The 'memory_budget' parameter of DefGPA must be a number of bytes. "
+                f"Got {budget!r} instead."
+            )
+
     def _eigenvalues(self, shapes: Shapes) -> Array:
         if self.scale is not None:
             return checked_eigenvalues(self.scale, shapes.dim)
@@ -189,6 +200,16 @@ def _checked_model(warp: Any) -> WarpModel:
             f"Affine(): an object with a method basis(points). Got {warp!r} instead."
         )
     return model
+
+
+def _require_part(value: Any, method: str, name: str, examples: str) -> None:
+    """A TypeError unless ``value`` is None or an object with this method."""
+    if value is not None and (
+        isinstance(value, type) or not callable(getattr(value, method, None))
+    ):
+        raise TypeError(
+            f"The '{name}' parameter of DefGPA must be {examples}, or None. Got {value!r} instead."
+        )
 
 
 def _core(shapes: Shapes, shared: Any) -> Shapes:

@@ -13,6 +13,7 @@ of a set of shapes at once, costs a few matrix products.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,18 +37,26 @@ class Motions:
     scaling: bool = False
     reflections: bool = False
 
-    def nearest(self, cross: Array) -> Array:
-        """The R of the family with the largest tr(RᵀH), for every H of a stack."""
-        U, _, Vt = np.linalg.svd(cross)
-        if not self.reflections:
-            U[..., -1] *= _handedness(U, Vt)[..., np.newaxis]
-        return U @ Vt
+    def nearest(self, cross: Array) -> tuple[Array, Array]:
+        """The R of the family with the largest tr(RᵀH), for every H of a stack, and its margin.
+
+        The margin (…) says by how much R is the only one: it is the least singular value that
+        two of its signs depend on, σ_{d−1} ± σ_d for rotations, and σ_d with reflections.
+        """
+        U, sigma, Vt = np.linalg.svd(cross)
+        if self.reflections:
+            return U @ Vt, sigma[..., -1]
+        sign = np.where(np.linalg.det(U) * np.linalg.det(Vt) < 0, -1.0, 1.0)
+        U[..., -1] *= sign[..., np.newaxis]
+        return U @ Vt, sigma[..., -2] + sign * sigma[..., -1]
 
 
 RIGID = Motions()
 SIMILARITY = Motions(scaling=True)
 ORTHOGONAL = Motions(reflections=True)
 ORTHOGONAL_SIMILARITY = Motions(scaling=True, reflections=True)
+
+_ROUNDINGS = 32  # how many rounding errors of the largest coordinate count as nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +86,13 @@ class Motion:
         moved = np.asarray(points, dtype=np.float64) @ self.matrix
         return moved + self.translation[..., np.newaxis, :]
 
-    def __getitem__(self, which: object) -> Motion:
+    def __getitem__(self, which: Any) -> Motion:
         """Part of a stack of motions."""
         return Motion(
-            self.rotation[which],  # type: ignore[index]
-            self.scale[which],  # type: ignore[index]
-            self.translation[which],  # type: ignore[index]
-            self.determined[which],  # type: ignore[index]
+            self.rotation[which],
+            np.asarray(self.scale[which]),
+            self.translation[which],
+            np.asarray(self.determined[which]),
         )
 
     @property
@@ -190,31 +199,35 @@ def stacked(
     return _best_motion(_moments(source, target, visible), motions)
 
 
-def pairwise(points: Array, motions: Motions = RIGID) -> Motion:
-    """The best motion of every shape i onto every shape k, on the landmarks both see.
+def pairwise(sources: Array, targets: Array, motions: Motions = RIGID) -> Motion:
+    """The best motion of every source onto every target, on the landmarks both see.
+
+    The same as `stacked` on all pairs, without ever holding all pairs of points.
 
     Parameters
     ----------
-    points : array (n, m, d)
+    sources : array (n, m, d)
         Shapes, with NaN for landmarks not seen.
+    targets : array (k, m, d)
+        Shapes, the same or others.
     motions : Motions
         The family to search.
 
     Returns
     -------
     Motion
-        With leading axes (n, n): entry [i, k] takes shape i onto shape k.
+        With leading axes (n, k): entry [i, j] takes source i onto target j.
 
     Examples
     --------
     >>> import numpy as np
     >>> shapes = np.random.default_rng(0).normal(size=(4, 6, 2))
     >>> shapes[0, :3] = shapes[1, 2:] = np.nan
-    >>> onto = pairwise(shapes)
+    >>> onto = pairwise(shapes, shapes)
     >>> onto.rotation.shape, bool(onto.determined[0, 1])
     ((4, 4, 2, 2), False)
     """
-    return _best_motion(_pairwise_moments(points), motions)
+    return _best_motion(_pairwise_moments(_Centred.of(sources), _Centred.of(targets)), motions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,95 +240,100 @@ class _Moments:
     cross: Array  # (…, d, d): H, about the means
     source_spread: Array  # (…): ‖X‖², about its mean
     target_spread: Array  # (…)
-    offset: Array  # (…): how far from the origin the points were written down
+    source_reach: Array  # (…): the largest coordinate as written, which rounding goes with
+    target_reach: Array  # (…)
 
 
 def _moments(source: Array, target: Array, visible: Array | Mask | None) -> _Moments:
     """Moments of a stack of pairs."""
     x, y = np.broadcast_arrays(source, target)
-    hidden = np.isnan(x[..., :1]) | np.isnan(y[..., :1])
-    w = np.where(hidden[..., 0], 0.0, 1.0 if visible is None else visible)[..., np.newaxis]
+    hidden = np.isnan(x[..., 0]) | np.isnan(y[..., 0])
+    w = np.where(hidden, 0.0, 1.0 if visible is None else visible)[..., np.newaxis]
     x, y = np.where(w > 0, x, 0.0), np.where(w > 0, y, 0.0)
     count = w.sum(axis=(-1, -2))
-    fair = np.maximum(count, np.finfo(float).tiny)[..., np.newaxis]
+    fair = np.where(count > 0, count, 1.0)[..., np.newaxis]
     x_mean, y_mean = (w * x).sum(axis=-2) / fair, (w * y).sum(axis=-2) / fair
-    reach = np.maximum(_largest(x), _largest(y))
+    x_reach, y_reach = _reach(x), _reach(y)
     x, y = x - x_mean[..., np.newaxis, :], y - y_mean[..., np.newaxis, :]
-    spread_x, spread_y = (w * x * x).sum(axis=(-1, -2)), (w * y * y).sum(axis=(-1, -2))
-    return _Moments(count, x_mean, y_mean, transposed(w * x) @ y, spread_x, spread_y, reach)
+    x_spread, y_spread = (w * x * x).sum(axis=(-1, -2)), (w * y * y).sum(axis=(-1, -2))
+    cross = transposed(w * x) @ y
+    return _Moments(count, x_mean, y_mean, cross, x_spread, y_spread, x_reach, y_reach)
 
 
-def _pairwise_moments(points: Array) -> _Moments:
-    """Moments of all pairs of n shapes, by matrix products over the landmarks.
+@dataclass(frozen=True, eq=False)
+class _Centred:
+    """Shapes about the centroid of what each sees, so that small shifts lose no digits."""
 
-    Every shape is centred on its own landmarks first, so that the shift to the centroid of
-    the landmarks a pair shares is small and loses no digits.
-    """
-    n, m, d = points.shape
-    seen = ~np.isnan(points[..., 0])
-    V = seen.astype(np.float64)
-    own = (
-        np.where(seen[..., np.newaxis], points, 0.0).sum(axis=1) / np.maximum(V.sum(1), 1)[:, None]
-    )
-    X = np.where(seen[..., np.newaxis], points - own[:, np.newaxis], 0.0)
-    count = V @ V.T
-    fair = np.maximum(count, 1)[..., np.newaxis]
-    flat = transposed(X).reshape(n * d, m)
-    mean = (flat @ V.T).reshape(n, d, n).transpose(0, 2, 1) / fair  # of shape i, seen by k
-    other = mean.transpose(1, 0, 2)
-    cross = (flat @ flat.T).reshape(n, d, n, d).transpose(0, 2, 1, 3)
-    cross = cross - fair[..., np.newaxis] * mean[..., :, np.newaxis] * other[..., np.newaxis, :]
-    spread = (X * X).sum(axis=2) @ V.T - count * (mean * mean).sum(axis=2)
-    reach = _largest(X)
+    visible: Array  # (n, m): ones and zeros
+    centroid: Array  # (n, d)
+    points: Array  # (n, m, d), hidden ones zero
+    reach: Array  # (n,)
+
+    @classmethod
+    def of(cls, shapes: Array) -> _Centred:
+        seen = ~np.isnan(shapes[..., :1])
+        points = np.where(seen, shapes, 0.0)
+        centroid = points.sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
+        centred = np.where(seen, points - centroid[:, np.newaxis], 0.0)
+        return cls(seen[..., 0].astype(np.float64), centroid, centred, _reach(points))
+
+
+def _pairwise_moments(x: _Centred, y: _Centred) -> _Moments:
+    """Moments of all pairs, by matrix products over the landmarks."""
+    V, W = x.visible, y.visible
+    count = V @ W.T
+    fair = np.maximum(count, 1.0)
+    x_mean = np.einsum("nmd,km->nkd", x.points, W, optimize=True) / fair[..., np.newaxis]
+    y_mean = np.einsum("kmd,nm->nkd", y.points, V, optimize=True) / fair[..., np.newaxis]
+    cross = np.einsum("nma,kmb->nkab", x.points, y.points, optimize=True)
+    cross -= count[..., np.newaxis, np.newaxis] * x_mean[..., np.newaxis] * y_mean[..., None, :]
     return _Moments(
         count,
-        own[:, np.newaxis] + mean,
-        own[np.newaxis] + other,
+        x.centroid[:, np.newaxis] + x_mean,
+        y.centroid + y_mean,
         cross,
-        np.maximum(spread, 0.0),
-        np.maximum(spread, 0.0).T,
-        np.maximum(reach[:, np.newaxis], reach),
+        _about(x_mean, count, (x.points**2).sum(axis=-1) @ W.T),
+        _about(y_mean, count, V @ (y.points**2).sum(axis=-1).T),
+        np.broadcast_to(x.reach[:, np.newaxis], count.shape),
+        np.broadcast_to(y.reach, count.shape),
     )
+
+
+def _about(mean: Array, count: Array, squares: Array) -> Array:
+    """Σ‖x − mean‖² from Σ‖x‖²; rounding may make it negative, theory cannot."""
+    spread: Array = np.maximum(squares - count * (mean**2).sum(axis=-1), 0.0)
+    return spread
 
 
 def _best_motion(moments: _Moments, motions: Motions) -> Motion:
     """The motion of the family with the least squared distance, from the moments."""
-    rotation = motions.nearest(moments.cross)
+    rotation, margin = motions.nearest(moments.cross)
     scale = np.ones_like(moments.count)
     if motions.scaling:
         along = (rotation * moments.cross).sum(axis=(-1, -2))
         np.divide(along, moments.source_spread, out=scale, where=along > 0)
     moved = np.squeeze(moments.source_mean[..., np.newaxis, :] @ rotation, axis=-2)
     translation = moments.target_mean - scale[..., np.newaxis] * moved
-    return Motion(rotation, scale, translation, _determined(moments, motions))
+    return Motion(rotation, scale, translation, _determined(moments, margin))
 
 
-def _determined(moments: _Moments, motions: Motions) -> Mask:
-    """Whether H leaves only one best rotation.
+def _determined(moments: _Moments, margin: Array) -> Mask:
+    """Whether the margin of the rotation stands out of rounding.
 
-    A rotation is unique when σ_{d−1} ± σ_d > 0 (the sign is that of det H), a reflection or
-    rotation when σ_d > 0. Rounding in the coordinates as written, not only in H, sets the
-    threshold: points far from the origin know less about their spread.
+    The coordinates as written are blurred by rounding, the more the farther they lie from the
+    origin; H = XᵀY is blurred by the blur of X times the size of Y, and the other way round.
     """
-    sigma = np.linalg.svd(moments.cross, compute_uv=False)
-    margin = sigma[..., -1]
-    if not motions.reflections:
-        margin = sigma[..., -2] + np.sign(np.linalg.det(moments.cross)) * margin
-    size = np.sqrt(moments.source_spread) + np.sqrt(moments.target_spread)
-    blur = 64 * np.finfo(float).eps * (size + np.sqrt(moments.count) * moments.offset)
-    both = np.sqrt(moments.source_spread * moments.target_spread)
-    enough = moments.source_spread > blur**2, moments.target_spread > blur**2
-    return (margin > np.maximum(blur * size, 1e-13 * both)) & enough[0] & enough[1]
+    x_size, y_size = np.sqrt(moments.source_spread), np.sqrt(moments.target_spread)
+    eps = _ROUNDINGS * np.finfo(np.float64).eps * np.sqrt(moments.count)
+    x_blur, y_blur = eps * moments.source_reach, eps * moments.target_reach
+    sharp: Mask = margin > x_blur * y_size + y_blur * x_size
+    return sharp & (x_size > x_blur) & (y_size > y_blur)
 
 
-def _largest(points: Array) -> Array:
+def _reach(points: Array) -> Array:
     """The largest coordinate of every shape of a stack; hidden rows are zero already."""
-    return np.abs(points).max(axis=(-1, -2), initial=0.0)
-
-
-def _handedness(U: Array, Vt: Array) -> Array:
-    """+1 where U Vᵀ is a rotation, −1 where it reflects."""
-    return np.where(np.linalg.det(U) * np.linalg.det(Vt) < 0, -1.0, 1.0)
+    largest: Array = np.abs(points).max(axis=(-1, -2), initial=0.0)
+    return largest
 
 
 def _only_one(source: ArrayLike, target: ArrayLike, motions: Motions) -> Motion:

@@ -6,7 +6,7 @@ disagree with it. This is the only place that validates points: behind it, they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -171,6 +171,11 @@ class Shapes:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made from what the shapes hold, not from how."""
+        state = (self.points, self.names, self.landmarks, self.faces, dict(self.metadata))
+        return _restored, state
+
     def __repr__(self) -> str:
         n, m, d = self.points.shape
         unseen = n * m - int(self.visible.sum())
@@ -264,6 +269,12 @@ class Shapes:
                 )
 
 
+def _restored(points: Array, names: Any, landmarks: Any, faces: Any, metadata: Any) -> Shapes:
+    return Shapes.specimens(
+        points, names=names, landmarks=landmarks, faces=faces, metadata=metadata
+    )
+
+
 def as_shapes(shapes: Shapes | ArrayLike | Sequence[ArrayLike]) -> Shapes:
     """Shapes as they are, or an array or list of arrays made into Shapes."""
     return shapes if isinstance(shapes, Shapes) else Shapes(shapes)
@@ -294,6 +305,7 @@ def _stacked(points: Any) -> Array:
         )
     if data.shape[0] == 0 or data.shape[1] == 0:
         raise ShapeError(f"There are no points: got an array of size {data.shape}.")
+    data[np.isnan(data)] = np.nan  # one NaN, so that equal shapes are equal byte for byte
     return data
 
 
@@ -359,8 +371,8 @@ def _labels(
     """``count`` unique strings, the given ones or numbered ones."""
     if given is None:
         return tuple(f"{prefix}{k}" for k in range(1, count + 1))
-    if isinstance(given, str):
-        raise ShapeError(f"The {owner} {word}s must be a list of strings; got one string.")
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ShapeError(f"The {owner} {word}s must be a list of strings; got {given!r}.")
     labels = tuple(str(label) for label in given)
     if len(labels) != count:
         raise ShapeError(
@@ -375,11 +387,17 @@ def _labels(
 def _triangles(faces: ArrayLike | None, m: int) -> Index | None:
     if faces is None:
         return None
-    array = np.array(faces, dtype=np.intp)
-    if array.ndim != 2 or array.shape[1] != 3:
-        raise ShapeError(f"'faces' must be (k, 3) landmark numbers; got size {array.shape}.")
+    given = np.asarray(faces)
+    whole = given.dtype.kind in "iuf" and bool((given == np.rint(given)).all())
+    if given.ndim != 2 or given.shape[1] != 3 or not whole:
+        raise ShapeError(
+            f"'faces' must be (k, 3) landmark numbers; got size {given.shape} of {given.dtype}."
+        )
+    array = np.array(given, dtype=np.intp)
     if array.size and not (array.min() >= 0 and array.max() < m):
-        raise ShapeError(f"'faces' must number landmarks 0 to {m - 1}; got {array.max()}.")
+        raise ShapeError(
+            f"'faces' must number landmarks 0 to {m - 1}; got {array.min()} to {array.max()}."
+        )
     return frozen(array)
 
 

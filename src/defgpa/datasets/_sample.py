@@ -32,7 +32,7 @@ from defgpa.shapes import Shapes
 _Generator = np.random.Generator
 
 IMAGE_SIZE = (400, 620)  # rows and columns of the camera that the wings lie under
-_LENGTHS = {"apis": 420.0, "bombus": 520.0}  # of the wings of each kind, in its pixels
+_SIZES = {"apis": 400.0, "bombus": 560.0}  # pixels per unit of the template, before its parts grow
 
 # label: (x, y) with the root of the wing near 0, its tip near 1, the leading edge up
 _WING: dict[str, tuple[float, float]] = {
@@ -161,14 +161,14 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
     if per_kind < 6:
         raise ShapeError(f"The 'per_kind' parameter must be at least 6. Got {per_kind} instead.")
     rng = np.random.default_rng(seed)
-    n, truth = 2 * per_kind, wing_template() * np.mean(list(_LENGTHS.values()))
+    n, truth = 2 * per_kind, wing_template() * np.mean(list(_SIZES.values()))
     kinds = np.repeat([-1.0, 1.0], per_kind)
     deformations = joined(
         [_proportions(kind, *row) for kind, row in zip(kinds, amounts(rng, n, 3), strict=True)],
         waves(rng, n, truth, count=4, height=0.015),
-        _under_the_camera(rng, np.repeat(list(_LENGTHS.values()), per_kind)),
+        _under_the_camera(rng, np.repeat(list(_SIZES.values()), per_kind)),
     )
-    names = [f"{kind}_{i + 1:02d}" for kind in _LENGTHS for i in range(per_kind)]
+    names = [f"{kind}_{i + 1:02d}" for kind in _SIZES for i in range(per_kind)]
     made = observed(
         truth, deformations, rng, noise=noise, missing=_torn(rng, n), **_described(names)
     )
@@ -212,12 +212,12 @@ def _proportions(kind: float, length: float, bow: float, fold: float) -> Deforma
     )
 
 
-def _under_the_camera(rng: _Generator, lengths: Array) -> list[Deformation]:
+def _under_the_camera(rng: _Generator, sizes: Array) -> list[Deformation]:
     """At its own size, turned and moved, and all within the image."""
-    n, mean = len(lengths), np.mean(lengths)
-    sizes = lengths / mean * rng.uniform(0.95, 1.05, size=n)
-    linear = random_turns(rng, n, 2, most=0.22) * sizes[:, None, None]
-    shifts = np.array([306.0, 206.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
+    n = len(sizes)
+    scales = sizes / np.mean(sizes) * rng.uniform(0.95, 1.05, size=n)
+    linear = random_turns(rng, n, 2, most=0.22) * scales[:, None, None]
+    shifts = np.array([328.0, 212.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
     return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
 
 

@@ -30,7 +30,7 @@ _PAPER = np.array([236.0, 238.0, 240.0])
 _MEMBRANE = np.array([214.0, 196.0, 150.0])
 _VEIN = np.array([74.0, 44.0, 22.0])
 
-_PER_UNIT = 1000  # texture pixels per wing length: finer than any picture
+_PER_UNIT = 750  # texture pixels per wing length: finer than the pictures of the sample
 _CORNER = np.array([-0.58, -0.30])  # of the texture, around the template
 _EXTENT = np.array([1.18, 0.58])
 

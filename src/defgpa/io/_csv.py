@@ -42,13 +42,11 @@ _DELIMITERS = (";", "\t", ",")
 _EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
 _AXIS = re.compile(r"([xyz])\s*([\[(].*[\])])?", re.IGNORECASE)
 # What columns are called, the surer words first.
-_SHAPE_WORDS = tuple(
-    "shape specimen individual sample subject animal configuration case frame image file".split()
-)
-_LANDMARK_WORDS = tuple("landmark lm point marker node vertex label index".split())
-_GROUP_WORDS = tuple("group class population species sex".split())
+_SHAPE_WORDS = ("shape", "specimen", "individual", "sample", "subject", "case", "image", "file")
+_LANDMARK_WORDS = ("landmark", "lm", "point", "marker", "vertex", "label", "index")
+_GROUP_WORDS = ("group", "class", "population", "species", "sex")
 _NAME_WORDS = ("id", "name")
-_FILLERS = frozenset("id name no nr number label".split())
+_FILLERS = ("id", "name", "no", "nr", "number", "label")
 _UNFIT = r"^\s+|\s+$|[\r\n\0]"
 
 
@@ -166,7 +164,7 @@ def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]]]:
     at, rows = [], []
     try:
         for line, row in _split(lines[start:], delimiter):
-            if any(cell.strip() for cell in row):
+            if row and (row[0].strip() or any(cell.strip() for cell in row)):
                 at.append(line + start)
                 rows.append(row)
     except csv.Error as error:
@@ -216,11 +214,17 @@ def _split(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str
 
 def _without_padding(rows: list[list[str]]) -> list[list[str]]:
     """Without the empty cells that spreadsheets add at the right of all rows."""
-    used = max(next((k for k in range(len(row), 0, -1) if row[k - 1].strip()), 0) for row in rows)
-    widths = [len(row) for row in rows]
-    if min(widths) >= used and max(widths) > used:
-        return [row[:used] for row in rows]
-    return rows
+    used = max(map(_used, rows))
+    padded = min(map(len, rows)) >= used and max(map(len, rows)) > used
+    return [row[:used] for row in rows] if padded else rows
+
+
+def _used(row: Sequence[str]) -> int:
+    """The number of cells up to the last that is not empty."""
+    used = len(row)
+    while used and not row[used - 1].strip():
+        used -= 1
+    return used
 
 
 def _is_header(row: Sequence[str]) -> bool:

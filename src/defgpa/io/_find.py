@@ -38,7 +38,7 @@ def find_files(source: Source | Iterable[Source], format_name: str | None) -> li
     wanted = None if format_name is None else format_named(format_name)
     if isinstance(source, (str, os.PathLike)):
         return _found(source, wanted)
-    if not isinstance(source, Iterable) or isinstance(source, (bytes, bytearray)):
+    if not isinstance(source, Iterable):
         raise FormatError(
             f"Expected a path, a folder, a pattern or a list of paths; got {type(source).__name__}."
         )
@@ -142,7 +142,7 @@ def _recognised_here(path: Path, wanted: Format | None) -> Find | None:
         format_ = _recognised(head, by_suffix)
     if format_ is None and by_suffix and not path.name.lower().endswith(_VAGUE_SUFFIXES):
         format_ = by_suffix[0]
-    return format_ and Find(path, format_)
+    return None if format_ is None else Find(path, format_)
 
 
 def _warn_of_strangers(files: Sequence[Path], finds: Sequence[Find], best: str, where: str) -> None:

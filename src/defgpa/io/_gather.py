@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,9 @@ def _names(found: Sequence[Sourced]) -> list[str]:
     if len(set(stems)) == len(stems):
         warn(f"The name {listed(repeated)} occurs in several files; shapes are named after these.")
         return stems
+    files = dict.fromkeys(str(one.path) for one in found if one.specimen.name in repeated)
     warn(
-        f"The name {listed(repeated)} occurs more than once ({found[0].path}); "
+        f"The name {listed(repeated)} occurs more than once (in {listed(files, 2)}); "
         "a number is added to all but the first."
     )
     return made_unique(names)
@@ -203,7 +205,7 @@ def merged(sequences: Sequence[Sequence[str]]) -> tuple[str, ...]:
     seen = {label: k for k, label in enumerate(dict.fromkeys(l for s in sequences for l in s))}
     followers: dict[str, set[str]] = {label: set() for label in seen}
     for sequence in sequences:
-        for before, after in zip(sequence, sequence[1:], strict=False):
+        for before, after in pairwise(sequence):
             followers[before].add(after)
     waiting = Counter(after for after_all in followers.values() for after in after_all)
     ready = [(k, label) for label, k in seen.items() if not waiting[label]]

@@ -137,7 +137,7 @@ def _raw_points(
         raise FormatError(f"{path}: expected a section [rawpoints] with coordinates; found none.")
     titles = [text.lstrip("'\"").strip() for _, text in lines if text[0] in "'\""]
     _require_equal_blocks(path, lines, len(titles), sizes)
-    rows = [_row(path, line, sizes.dimensions) for line in lines if line[1][0] not in "'\""]
+    rows = _rows(path, [line for line in lines if line[1][0] not in "'\""], sizes.dimensions)
     expected = sizes.individuals * sizes.landmarks
     if len(rows) != expected:
         size = f"{sizes.individuals} × {sizes.landmarks}"
@@ -164,6 +164,16 @@ def _require_equal_blocks(path: Path, lines: Sequence[Line], titles: int, sizes:
         if rows != sizes.landmarks:
             raise wrong(path, f"{sizes.landmarks} rows of coordinates", str(rows), at)
         at, rows = line, 0
+
+
+def _rows(path: Path, lines: Sequence[Line], dim: int) -> list[list[float]]:
+    """All rows at once, or one by one where something needs a closer look."""
+    tokens = [text.split() for _, text in lines]
+    if set(map(len, tokens)) == {dim}:
+        values = quick_numbers(list(chain.from_iterable(tokens)))
+        if values:
+            return [values[k : k + dim] for k in range(0, len(values), dim)]
+    return [_row(path, line, dim) for line in lines]
 
 
 def _row(path: Path, line: Line, dim: int) -> list[float]:

@@ -206,10 +206,7 @@ def _values(path: Path, header: _Header, data: Sequence[Line], disagree: Disagre
 
 def _coordinates(header: _Header, values: Array) -> Array:
     """(n, m, d), NaN for a landmark with the missing code in any coordinate."""
-    if header.one_specimen:
-        points = values[None]
-    else:
-        points = values.reshape(len(values), -1, header.dim)
+    points = values.reshape(1 if header.one_specimen else len(values), -1, header.dim)
     coded = (points == header.missing).any(axis=2)
     return np.where(coded[..., None], np.nan, points)
 

@@ -69,10 +69,10 @@ def read_shapes(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder) / "wings.tps"
-    ...     _ = file.write_text("LM=3\\n0 0\\n4 0\\nNA NA\\nID=left\\nLM=3\\n0 1\\n4 1\\n2 3\\nID=right\\n")
+    ...     _ = file.write_text("LM=2\\n0 0\\nNA NA\\nID=left\\nLM=2\\n0 1\\n4 1\\nID=right\\n")
     ...     shapes = read_shapes(file)
     >>> shapes
-    Shapes(2 shapes, 3 landmarks, 2-D, 1 of 6 not seen)
+    Shapes(2 shapes, 2 landmarks, 2-D, 1 of 4 not seen)
     >>> shapes.names
     ('left', 'right')
     """

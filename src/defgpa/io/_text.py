@@ -24,6 +24,7 @@ from defgpa.io._format import ReadOptions
 
 MOST_BYTES = 2**30
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
+_USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[dD][+-]?\d+")
@@ -112,11 +113,16 @@ def numbers_at(path: Path, tokens: Sequence[tuple[int, str]]) -> list[float]:
 
 def quick_numbers(tokens: Sequence[str]) -> list[float]:
     """All tokens at C speed, or nothing where one needs a closer look."""
+    if "_" in "".join(tokens):
+        return []
     try:
-        values = list(map(float, tokens))
+        return list(map(float, tokens))
+    except ValueError:
+        pass
+    try:
+        return list(map(float, ["nan" if token in _USUAL_GAPS else token for token in tokens]))
     except ValueError:
         return []
-    return [] if any("_" in token for token in tokens) else values
 
 
 def count(path: Path, line: int, text: str, what: str) -> int:

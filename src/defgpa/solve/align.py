@@ -21,8 +21,6 @@ from defgpa.solve.spectral import Dense, EigenSolver, Iterative, Spectrum
 from defgpa.warps import Basis, WarpModel
 from defgpa.warps._frames import Frames, filled
 
-_THIN = 1e-9  # second singular value of a shape, relative to the first: below, it is a line
-
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -86,11 +84,13 @@ def require_extended(shapes: Shapes) -> None:
             f"shape sees too; a warp in {shapes.dim}-D needs at least {needed}. Drop it "
             f"({int(few.sum())} of {shapes.n_shapes} shapes have too few)."
         )
-    extents = frames.extents
-    flat = ~(extents[:, 1] > _THIN * extents[:, 0])
-    if flat.any():
-        culprits = [shapes.names[i] for i in np.flatnonzero(flat)]
-        what = "coincident" if not extents[flat, 0].any() else "collinear"
+    thin = frames.on_a_line
+    if thin.any():
+        culprits = [shapes.names[i] for i in np.flatnonzero(thin)]
+        own = shapes.points[thin]
+        what = (
+            "collinear" if (np.nanmax(own, axis=1) > np.nanmin(own, axis=1)).any() else "coincident"
+        )
         raise DegenerateShapeError(
             f"The visible landmarks of shape {listed(culprits)} are all {what}, which "
             f"determines no warp in {shapes.dim}-D. Check the coordinates, or drop such shapes."

@@ -7,6 +7,7 @@ import numpy as np
 from defgpa._arrays import Array
 
 TIE = 1e-9  # relative to n: eigenvalues closer than this are one
+_SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
 
 
 def settled_ties(axes: Array, values: Array, shapes: Array) -> Array:
@@ -29,9 +30,13 @@ def settled_ties(axes: Array, values: Array, shapes: Array) -> Array:
 
 
 def with_settled_signs(axes: Array) -> Array:
-    """Each axis with its heavier tail on the positive side, or its largest entry if none is."""
+    """Each axis with its heavier tail on the positive side.
+
+    A symmetric axis has none: then the first of its largest entries is positive.
+    """
     cubes = axes**3
     skew, size = cubes.sum(axis=0), np.abs(cubes).sum(axis=0)
-    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0)[None], axis=0)[0]
-    sign = np.where(np.abs(skew) > 1e-9 * size, np.sign(skew), np.sign(largest))
+    among_largest = np.abs(axes) >= (1.0 - _SYMMETRIC) * np.abs(axes).max(axis=0)
+    largest = np.take_along_axis(axes, among_largest.argmax(axis=0)[None], axis=0)[0]
+    sign = np.where(np.abs(skew) > _SYMMETRIC * size, np.sign(skew), np.sign(largest))
     return np.asarray(axes * np.where(sign == 0, 1.0, sign))

@@ -43,9 +43,10 @@ class SoftCentering:
     def applied(self, cost: Cost) -> Cost:
         """P + ν 1 1ᵀ."""
         nu = cost.n_shapes / cost.n_landmarks if self.nu is None else self.nu
-        if not 0.0 <= nu < np.inf:
+        if not (isinstance(nu, (int, float, np.number)) and 0.0 <= nu < np.inf):
             raise ValueError(
-                f"The 'nu' parameter of SoftCentering must be a number of at least 0. Got {nu!r}."
+                "The 'nu' parameter of SoftCentering must be a number of at least 0. "
+                f"Got {nu!r} instead."
             )
         return _Softened(cost, float(nu))
 

@@ -49,7 +49,9 @@ def bottom_eigenpairs(
     images = multiply(space)
     products, wanted = space.shape[1], min(count + 2, len(start))
     while True:
-        values, mixing = eigh(symmetrised(space.T @ images))
+        projected = space.T @ images
+        floor = max(floor, 4 * _rounding(projected, len(start)))
+        values, mixing = eigh(symmetrised(projected))
         values, mixing = values[:wanted], mixing[:, :wanted]
         vectors = space @ mixing
         errors = images @ mixing - vectors * values
@@ -68,6 +70,13 @@ def bottom_eigenpairs(
         space = np.hstack([space, fresh])
         images = np.hstack([images, multiply(fresh)])
         products += fresh.shape[1]
+
+
+def _rounding(projected: Array, size: int) -> float:
+    """The length of what rounding adds to a product, told by how far VᵀAV is from symmetric."""
+    k = len(projected)
+    skew = np.sum((projected - projected.T) ** 2) / max(1, 2 * k * (k - 1))
+    return float(np.sqrt(size * skew))
 
 
 def _folded(space: Array, images: Array, width: int) -> tuple[Array, Array]:

@@ -35,14 +35,10 @@ class Ridge:
 
     def updated(self, chosen: Mask, other: Ridge) -> Ridge:
         """This with the entries ``chosen`` taken from ``other``."""
-        inverse, condition, dropped = (
-            np.array(a) for a in (self.inverse, self.condition, self.dropped)
-        )
-        inverse[chosen], condition[chosen], dropped[chosen] = (
-            other.inverse,
-            other.condition,
-            other.dropped,
-        )
+        inverse, condition = np.array(self.inverse), np.array(self.condition)
+        dropped = np.array(self.dropped)
+        inverse[chosen], condition[chosen] = other.inverse, other.condition
+        dropped[chosen] = other.dropped
         return Ridge(inverse, condition, dropped)
 
 

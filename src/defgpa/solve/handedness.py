@@ -20,13 +20,14 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
+_FLAT = 1e-12  # smallest singular value, relative to the largest: below, a shape has no side
 
 
 @dataclass(frozen=True, eq=False)
 class Sides:
     """Which side each shape is on."""
 
-    preferred: Index  # (n,): +1 the side of the axes, −1 the other
+    preferred: Index  # (n,): +1 the side of the axes, −1 the other, 0 if both are the same
     clear: Mask  # (n,): whether it can tell
 
     @property
@@ -52,7 +53,9 @@ def sides(centred: Array, visible: Mask, axes: Array) -> Sides:
     size = (centred**2).sum(axis=(-2, -1)) * (target**2).sum(axis=(-2, -1))
     left = np.maximum(1.0 - total**2 / size, np.finfo(np.float64).eps)
     other = 1.0 - (total - 2 * values[:, -1]) ** 2 / size
-    preferred = np.where(np.linalg.det(cross) < 0, -1, 1)
+    # of a flat shape the determinant is rounding, which prefers nothing
+    solid = values[:, -1] > _FLAT * values[:, 0]
+    preferred = np.where(solid, np.sign(np.linalg.det(cross)), 0).astype(np.intp)
     return Sides(preferred, other > _CLEARLY * left)
 
 

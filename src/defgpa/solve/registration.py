@@ -8,8 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array
+from defgpa.errors import DegenerateShapeError
 from defgpa.solve.cost import eliminated_cost
 from defgpa.warps import Warp, WarpModel
+from defgpa.warps._frames import frames_of
 
 
 class Registration(Protocol):
@@ -28,6 +30,11 @@ class RidgeRegistration:
 
     def warp(self, points: Array, reference: Array) -> Warp:
         """W = (FᵀF + R)⁻¹ Fᵀ S."""
+        if frames_of(points).on_a_line[0]:
+            raise DegenerateShapeError(
+                "The visible landmarks of the shape are all collinear or coincident, which "
+                f"determines no warp in {points.shape[1]}-D. Check the coordinates."
+            )
         visible = np.ones((1, len(points)), dtype=bool)
         cost = eliminated_cost(points[None], visible, self.model)
         weights = cost.weights(reference)[0][0]

@@ -18,16 +18,15 @@ PointsPerAxis = int | Sequence[int]
 
 def per_axis_counts(points_per_axis: PointsPerAxis, dim: int, owner: str) -> tuple[int, ...]:
     """One count per axis; the longest principal axis first."""
-    if isinstance(points_per_axis, (int, np.integer)):
-        counts: tuple[int, ...] = (int(points_per_axis),) * dim
-    else:
-        counts = tuple(int(count) for count in points_per_axis)
-    if len(counts) != dim or min(counts) < 1 or int(np.prod(counts)) < dim + 1:
+    given = np.asarray(points_per_axis)
+    counts = np.tile(given, dim) if given.ndim == 0 else given
+    # fewer than two layers lie in a plane, and control points must span the space
+    if counts.shape != (dim,) or counts.dtype.kind not in "iu" or counts.min() < 2:
         raise ValueError(
             f"The 'points_per_axis' parameter of {owner} must be a whole number of at least 2, or "
             f"one per axis ({dim} of them). Got {points_per_axis!r} instead."
         )
-    return counts
+    return tuple(int(count) for count in counts)
 
 
 def control_grid(frames: Frames, counts: tuple[int, ...]) -> Array:

@@ -12,6 +12,8 @@ import numpy as np
 
 from defgpa._arrays import Array, Mask, transposed
 
+_THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
+
 
 @dataclass(frozen=True, eq=False)
 class Frames:
@@ -55,12 +57,18 @@ class Frames:
     @cached_property
     def _principal(self) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(self.scatter)
-        return np.maximum(values[..., ::-1], 0.0), vectors[..., ::-1]
+        rounding = _THIN**2 * values[..., -1:]
+        return np.where(values > rounding, values, 0.0)[..., ::-1], vectors[..., ::-1]
 
     @property
     def extents(self) -> Array:
         """(n, d): singular values of the centred visible points, largest first."""
         return np.sqrt(self._principal[0])
+
+    @property
+    def on_a_line(self) -> Mask:
+        """(n,): whether the visible points are all collinear, or all in one place."""
+        return ~(self.extents[:, 1] > 0.0)
 
     @property
     def axes(self) -> Array:

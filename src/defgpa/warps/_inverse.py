@@ -51,45 +51,55 @@ class NewtonInverse:
         """(p, d): points whose images are ``targets``; NaN where there is none."""
         goal = np.asarray(targets, dtype=np.float64)
         known = ~np.isnan(goal).any(axis=1)
-        solution = np.full(goal.shape, np.nan)
+        start = np.full(goal.shape, np.nan)
         if known.any():
-            solution[known] = self._solved(goal[known])
+            start[known] = _affine_start(self.warp, goal[known])
+        return self.near(goal, start)
+
+    def near(self, targets: ArrayLike, start: ArrayLike) -> Array:
+        """(p, d): the same, sought from ``start`` (p, d); NaN where a start is."""
+        goal = np.asarray(targets, dtype=np.float64)
+        solution = np.array(start, dtype=np.float64)
+        known = ~np.isnan(goal + solution).any(axis=1)
+        if known.any():
+            solution[known] = self._solved(goal[known], solution[known])
+        solution[~known] = np.nan
         return solution
 
-    def _solved(self, goal: Array) -> Array:
-        points = _affine_start(self.warp, goal)
+    def _solved(self, goal: Array, points: Array) -> Array:
         size = float(np.abs(goal - goal.mean(axis=0)).max()) or 1.0
-        error = self._error(points, goal)
+        left = goal - self.warp(points)
         for _ in range(_MOST_STEPS):
-            active = np.flatnonzero(error > self.tolerance * size)
+            active = np.flatnonzero(_lengths(left) > self.tolerance * size)
             if not len(active):
                 break
-            moved, better = self._step(points[active], goal[active], error[active])
-            improved = better < error[active]
+            moved, less = self._step(points[active], goal[active], left[active])
+            improved = _lengths(less) < _lengths(left[active])
             points[active[improved]] = moved[improved]
-            error[active[improved]] = better[improved]
+            left[active[improved]] = less[improved]
             if not improved.any():
                 break
         # rounding may stop the descent a little above the tolerance: that is still a solution
-        points[error > 1e3 * self.tolerance * size] = np.nan
+        points[~(_lengths(left) <= 1e3 * self.tolerance * size)] = np.nan
         return points
 
-    def _step(self, points: Array, goal: Array, error: Array) -> tuple[Array, Array]:
-        """One damped Newton step of every point, and the error it leaves."""
-        step = _newton_steps(self.warp.jacobian(points), goal - self.warp(points))
+    def _step(self, points: Array, goal: Array, left: Array) -> tuple[Array, Array]:
+        """One damped Newton step of every point, and what it leaves of goal − warp(point)."""
+        step = _newton_steps(self.warp.jacobian(points), left)
         moved = points + step
-        left = self._error(moved, goal)
+        less = goal - self.warp(moved)
         for _ in range(_MOST_HALVINGS):
-            worse = ~(left < error)
+            worse = ~(_lengths(less) < _lengths(left))
             if not worse.any():
                 break
             step[worse] *= 0.5
             moved[worse] = points[worse] + step[worse]
-            left[worse] = self._error(moved[worse], goal[worse])
-        return moved, left
+            less[worse] = goal[worse] - self.warp(moved[worse])
+        return moved, less
 
-    def _error(self, points: Array, goal: Array) -> Array:
-        return np.asarray(np.linalg.norm(self.warp(points) - goal, axis=1))
+
+def _lengths(vectors: Array) -> Array:
+    return np.asarray(np.linalg.norm(vectors, axis=1))
 
 
 def _newton_steps(jacobians: Array, residuals: Array) -> Array:

@@ -34,13 +34,13 @@ def _squared_by_broadcasting(points: Array, centres: Array) -> Array:
     return total
 
 
-def thin_plate(squared: Array, dim: int) -> Array:
+def thin_plate(squared: Array, dim: int, out: Array | None = None) -> Array:
     """φ of r²: r² log r² in 2-D, −r in 3-D, both continuous at 0. Overwrites ``squared``."""
+    target = squared if out is None else out
     if dim == 2:
         logarithm = np.log(np.maximum(squared, _TINY))  # 0 · log(tiny) is exactly 0
-        return np.multiply(squared, logarithm, out=squared)
-    root = np.sqrt(squared, out=squared)
-    return np.negative(root, out=root)
+        return np.multiply(squared, logarithm, out=target)
+    return np.negative(np.sqrt(squared, out=squared), out=target)
 
 
 def thin_plate_slope(squared: Array, dim: int) -> Array:

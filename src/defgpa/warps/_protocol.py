@@ -5,12 +5,14 @@ A model of one's own needs only ``basis(points)``, a basis of one's own only ``f
 used through it where it helps:
 
     features(x) = columns(x) @ mixing      cheap columns, small dense algebra
-    column_gradients(x)                    exact Jacobians
+    column_gradients(x)                    exact Jacobians (gradients(x) in a basis of one's own)
+    sparse_columns(x)                      the same columns, where they are mostly zero
     bases(points, visible)                 all shapes at once: the same arrays with one more axis
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from defgpa._arrays import Array, Mask
@@ -66,6 +68,28 @@ class FactoredBasis(Protocol):
 
     def __getitem__(self, shape: Any) -> FactoredBasis:
         """The basis of one shape of a stack, or a part of the stack."""
+        ...
+
+
+@runtime_checkable
+class SparseBasis(Protocol):
+    """A basis of one shape whose columns are mostly zero."""
+
+    def sparse_columns(self, points: Array) -> Any:
+        """(p, d) points to (p, r) columns in compressed rows."""
+        ...
+
+    def sparse_column_gradients(self, points: Array) -> Sequence[Any]:
+        """Their derivatives by each of the d coordinates, each (p, r) in compressed rows."""
+        ...
+
+
+@runtime_checkable
+class DifferentiableBasis(Protocol):
+    """A basis of one's own that also knows its derivatives."""
+
+    def gradients(self, points: Array) -> Array:
+        """(p, d) points to (p, d, l): the derivative of each feature by each coordinate."""
         ...
 
 

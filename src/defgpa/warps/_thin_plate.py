@@ -34,10 +34,12 @@ from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
 from defgpa.warps._frames import Frames, frames_of
 from defgpa.warps._kernels import squared_distances, thin_plate, thin_plate_slope
+from defgpa.warps._parameters import given_points, require_not_negative
 from defgpa.warps._warp import Warp
 
 BENDING = 8.0 * np.pi
 DEFAULT_SMOOTHING = 1e-3
+_FLAT_CONTROLS = 1e-9  # thickness over length: below, control points lie on a line or in a plane
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,9 @@ class ThinPlateBasis:
     controls: Array  # (…, k, d), in the shape's own units
     centre: Array  # (…, d)
     scale: Array  # (…,)
-    mixing: Array  # (…, k + d + 1, l): N L⁻ᵀ on the kernel columns, identity on the affine ones
+    # (…, k + d + 1, l): N L⁻ᵀ on the kernel columns, identity on the affine ones; None where the
+    # weights are those of the columns themselves
+    mixing: Array | None
     stiffness: Array  # (…,): 8π τ p, the price of one unit of bending
 
     @property
@@ -63,14 +67,15 @@ class ThinPlateBasis:
         local = self._normalised(points)
         k, d = self.controls.shape[-2:]
         columns = np.empty((*local.shape[:-1], k + d + 1))
-        columns[..., :k] = thin_plate(squared_distances(local, self.controls), d)
+        thin_plate(squared_distances(local, self.controls), d, out=columns[..., :k])
         columns[..., k:-1] = local
         columns[..., -1] = 1.0
         return columns
 
     def features(self, points: Array) -> Array:
         """(…, p, l)."""
-        return self.columns(points) @ self.mixing
+        columns = self.columns(points)
+        return columns if self.mixing is None else columns @ self.mixing
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, k + d + 1)."""
@@ -83,10 +88,16 @@ class ThinPlateBasis:
 
     def penalty(self) -> Array:
         """(…, l, l): 8π τ p on the bending coordinates, nothing on the affine ones."""
+        if self.mixing is None:
+            return self.stiffness[..., None, None] * _bordered_kernel(self.controls)
         size, bending = self.mixing.shape[-1], self.mixing.shape[-1] - self.centre.shape[-1] - 1
         charged = np.zeros((size, size))
         charged[np.arange(bending), np.arange(bending)] = 1.0
         return self.stiffness[..., None, None] * charged
+
+    def unmixed(self) -> ThinPlateBasis:
+        """The same splines by the coefficients of their columns [Φ x̂ 1]."""
+        return replace(self, mixing=None)
 
     def inverted(self, warp: Warp) -> Warp:
         """The paper's approximate inverse: the spline that takes warp(C) back to C."""
@@ -97,7 +108,7 @@ class ThinPlateBasis:
             self.controls[shape],
             self.centre[shape],
             self.scale[shape],
-            self.mixing[shape],
+            None if self.mixing is None else self.mixing[shape],
             self.stiffness[shape],
         )
 
@@ -167,18 +178,14 @@ class ThinPlateSpline:
         )
 
     def _controls(self, frames: Frames) -> Array:
-        n, _, d = frames.points.shape
         if self.control_points is None:
-            counts = per_axis_counts(self.points_per_axis, d, "ThinPlateSpline")
+            counts = per_axis_counts(
+                self.points_per_axis, frames.points.shape[-1], "ThinPlateSpline"
+            )
             return control_grid(frames, counts)
-        if callable(self.control_points):
-            made = [
-                self.control_points(points[seen])
-                for points, seen in zip(frames.points, frames.visible, strict=True)
-            ]
-            return np.stack([_given_controls(controls, d) for controls in made])
-        given = _given_controls(self.control_points, d)
-        return np.broadcast_to(given, (n, *given.shape))
+        given = given_points(self.control_points, frames, "control_points", "ThinPlateSpline")
+        _require_spread(given)
+        return given
 
     def _relative_smoothing(self, frames: Frames) -> Array:
         """τ of each shape: as given, or θ / L^(4−d)."""
@@ -194,12 +201,8 @@ class ThinPlateSpline:
                 f"Got smoothing={self.smoothing!r} and theta={self.theta!r}."
             )
         for name in ("smoothing", "theta", "ridge"):
-            value = getattr(self, name)
-            if value is not None and not (np.isscalar(value) and 0.0 <= float(value) < np.inf):  # type: ignore[arg-type]
-                raise ValueError(
-                    f"The '{name}' parameter of ThinPlateSpline must be a number of at least 0. "
-                    f"Got {value!r} instead."
-                )
+            if getattr(self, name) is not None:
+                require_not_negative(getattr(self, name), name, "ThinPlateSpline")
 
 
 def interpolating_spline(sources: Array, targets: Array) -> Warp:
@@ -210,14 +213,22 @@ def interpolating_spline(sources: Array, targets: Array) -> Warp:
     frame = frames_of(sources)
     k, d = sources.shape
     local = (sources - frame.centre[0]) / frame.size[0]
-    border = affine_columns(local)
-    kernel = thin_plate(squared_distances(local, local), d)
-    system = np.block([[kernel, border], [border.T, np.zeros((d + 1, d + 1))]])
+    system = _bordered_kernel(local)
+    system[:k, k:] = affine_columns(local)
+    system[k:, :k] = system[:k, k:].T
     weights = _solved(system, np.vstack([targets, np.zeros((d + 1, d))]))
     basis = ThinPlateBasis(
-        local, frame.centre[0], frame.size[0], np.eye(k + d + 1), np.zeros_like(frame.size[0])
+        local, frame.centre[0], frame.size[0], mixing=None, stiffness=np.zeros_like(frame.size[0])
     )
     return Warp(basis, weights)
+
+
+def _bordered_kernel(controls: Array) -> Array:
+    """(…, k + d + 1, k + d + 1): K, and zero for the affine part."""
+    *lead, k, d = controls.shape
+    bordered = np.zeros((*lead, k + d + 1, k + d + 1))
+    bordered[..., :k, :k] = thin_plate(squared_distances(controls, controls), d)
+    return bordered
 
 
 def _solved(system: Array, right: Array) -> Array:
@@ -272,16 +283,14 @@ def _eigen_inverse_root(energy: Array) -> Array:
     return vectors * root[..., None, :]
 
 
-def _given_controls(controls: ArrayLike, dim: int) -> Array:
-    array = np.asarray(controls, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != dim or not np.isfinite(array).all():
+def _require_spread(controls: Array) -> None:
+    """A ValueError unless the control points of every shape span its space: C̃ of full rank."""
+    k, d = controls.shape[-2:]
+    extents = np.linalg.svd(controls - controls.mean(axis=-2, keepdims=True), compute_uv=False)
+    if k <= d or not (extents[..., d - 1] > _FLAT_CONTROLS * extents[..., 0]).all():
+        flat = "line" if d == 2 else "plane"
         raise ValueError(
-            "The 'control_points' parameter of ThinPlateSpline must be finite points "
-            f"(k, {dim}). Got an array of size {array.shape} instead."
+            f"The 'control_points' parameter of ThinPlateSpline must hold at least {d + 1} points "
+            f"in {d}-D that do not lie on a {flat}. Got {k} points"
+            f"{'' if k <= d else f', all on a {flat}'}."
         )
-    if len(array) < dim + 1:
-        raise ValueError(
-            f"The 'control_points' parameter of ThinPlateSpline must hold at least {dim + 1} "
-            f"points in {dim}-D. Got {len(array)} instead."
-        )
-    return array

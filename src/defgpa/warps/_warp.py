@@ -17,7 +17,7 @@ from defgpa._arrays import Array, Mask
 from defgpa._threads import blocks, in_blocks
 from defgpa.errors import ShapeError
 from defgpa.warps._inverse import NewtonInverse
-from defgpa.warps._protocol import Basis, FactoredBasis
+from defgpa.warps._protocol import Basis, DifferentiableBasis, FactoredBasis, SparseBasis
 
 _BLOCK_BYTES = 4 << 20  # columns of one block stay in cache
 _STEP = np.finfo(np.float64).eps ** (
@@ -68,7 +68,7 @@ class Warp:
         images = np.empty((len(array), self.weights.shape[1]))
 
         def fill(part: slice) -> None:
-            images[part] = self._columns(array[part]) @ self.coefficients + self.offset
+            images[part] = self._images(array[part]) + self.offset
 
         in_blocks(fill, blocks(len(array), self._block_size))
         return images
@@ -76,7 +76,8 @@ class Warp:
     def jacobian(self, points: ArrayLike) -> Array:
         """(p, d, d): row a, column b is the derivative of image coordinate a by coordinate b.
 
-        Exact for the built-in warps; by central differences for a basis that offers only features.
+        Exact for the built-in warps and for a basis that offers ``gradients(points)``; by central
+        differences for one that offers only features.
         """
         array = self._checked(points)
         result = np.empty((len(array), self.weights.shape[1], array.shape[1]))
@@ -118,15 +119,23 @@ class Warp:
         moved = np.broadcast_to(self.offset, matrix.shape[:1]) @ matrix + offset
         return replace(self, weights=self.weights @ matrix, offset=moved)
 
-    def _columns(self, points: Array) -> Array:
-        if isinstance(self.basis, FactoredBasis):
-            return self.basis.columns(points)
-        return self.basis.features(points)
+    def _images(self, points: Array) -> Array:
+        basis = self.basis
+        if isinstance(basis, SparseBasis):
+            return np.asarray(basis.sparse_columns(points) @ self.coefficients)
+        if isinstance(basis, FactoredBasis):
+            return basis.columns(points) @ self.coefficients
+        return basis.features(points) @ self.weights
 
     def _jacobian(self, points: Array) -> Array:
-        if isinstance(self.basis, FactoredBasis):
-            gradients = self.basis.column_gradients(points)  # (p, d, r)
-            return np.swapaxes(gradients @ self.coefficients, -1, -2)
+        basis = self.basis
+        if isinstance(basis, SparseBasis):
+            by_axis = basis.sparse_column_gradients(points)
+            return np.stack([columns @ self.coefficients for columns in by_axis], axis=-1)
+        if isinstance(basis, FactoredBasis):
+            return np.swapaxes(basis.column_gradients(points) @ self.coefficients, -1, -2)
+        if isinstance(basis, DifferentiableBasis):
+            return np.swapaxes(basis.gradients(points) @ self.weights, -1, -2)
         return self._jacobian_by_differences(points)
 
     def _jacobian_by_differences(self, points: Array) -> Array:

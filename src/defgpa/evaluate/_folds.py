@@ -1,0 +1,104 @@
+"""Folds of consecutive landmarks, and what is known of each once it has been left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from defgpa._arrays import Array, Index
+from defgpa.errors import DefgpaError, listed
+from defgpa.shapes import Shapes
+
+Progress = Callable[[int, int], None]  # called with (done, total)
+
+_NAMES_AND_NUMBERS = re.compile(r"'[^']*'|and \d+ more|[^A-Za-z ]")
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """A fold that was left out, and where the rest put its landmarks; or why it could not."""
+
+    predicted: Array  # (n, N, d), in the frame of the full reference
+    warnings: tuple[str, ...] = ()
+    error: Exception | None = None
+
+
+class Steps:
+    """How much is done of how much, told to whoever listens."""
+
+    def __init__(self, total: int, listener: Progress | None) -> None:
+        self.total, self.done, self._listener = total, 0, listener
+
+    def advance(self, count: int = 1) -> None:
+        """So many more are done."""
+        self.done += count
+        if self._listener is not None and count:
+            self._listener(self.done, self.total)
+
+
+def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:
+    """Folds of ``fold_size`` consecutive landmarks; the last may be shorter.
+
+    >>> [fold.tolist() for fold in consecutive_folds(7, 3)]
+    [[0, 1, 2], [3, 4, 5], [6]]
+    """
+    whole = isinstance(fold_size, (int, np.integer)) and not isinstance(fold_size, bool)
+    if not whole or not 1 <= fold_size < n_landmarks:
+        raise ValueError(
+            "The 'fold_size' parameter must be a whole number from 1 to one less than the "
+            f"{n_landmarks} landmarks. Got {fold_size!r} instead."
+        )
+    cuts = np.arange(fold_size, n_landmarks, fold_size)
+    return tuple(np.split(np.arange(n_landmarks), cuts))
+
+
+def kind_of(message: str) -> str:
+    """A warning without its names and numbers: what it is about."""
+    return " ".join(_NAMES_AND_NUMBERS.sub(" ", message).split())
+
+
+def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes) -> None:
+    """A DefgpaError that names the landmarks of every fold that could not be fitted."""
+    failed = [(f, out.error) for f, out in zip(folds, left_out, strict=True) if out.error]
+    if not failed:
+        return
+    described = "; ".join(f"{_landmarks(fold, shapes)}: {error}" for fold, error in failed[:3])
+    more = f"; and {len(failed) - 3} more folds" if len(failed) > 3 else ""
+    raise DefgpaError(
+        f"{len(failed)} of {len(folds)} folds cannot be fitted, so there is no cross-validation "
+        f"error. Without landmark {described}{more}. Use smaller folds, or drop the shapes or "
+        "landmarks that hang on so few points."
+    ) from failed[0][1]
+
+
+def news(left_out: Sequence[LeftOut], known: Sequence[str]) -> list[tuple[str, ...]]:
+    """The warnings of each fold that are of a kind the full fit did not warn of."""
+    heard = {kind_of(message) for message in known}
+    return [tuple(m for m in out.warnings if kind_of(m) not in heard) for out in left_out]
+
+
+def news_in_one_sentence(
+    found: Sequence[tuple[str, ...]], folds: Sequence[Index], shapes: Shapes
+) -> str | None:
+    """How many folds warned of something new, and the first of each kind."""
+    first: dict[str, str] = {}
+    count: dict[str, int] = {}
+    for fold, messages in zip(folds, found, strict=True):
+        for message in messages:
+            kind = kind_of(message)
+            first.setdefault(kind, f"without landmark {_landmarks(fold, shapes)}: {message}")
+            count[kind] = count.get(kind, 0) + 1
+    if not first:
+        return None
+    described = " ".join(f"({count[kind]} ×) {text}" for kind, text in first.items())
+    return (
+        f"{sum(map(bool, found))} of {len(folds)} folds of the cross-validation warned of what "
+        f"the full fit did not: {described}"
+    )
+
+
+def _landmarks(fold: Index, shapes: Shapes) -> str:
+    return listed(shapes.landmarks[j] for j in fold)

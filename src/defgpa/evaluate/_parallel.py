@@ -1,0 +1,69 @@
+"""Independent tasks through joblib, BLAS held to one thread: workers never exceed the cores.
+
+By default the workers are threads (numpy releases the lock, and nothing is copied); under
+``joblib.parallel_config(backend=...)`` they are whatever it says: processes, Dask, Ray.
+BLAS keeps to one thread however many workers there are, so their number changes no digit.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs
+
+from defgpa._threads import _blas, n_threads
+from defgpa.errors import DefgpaWarning
+
+_R = TypeVar("_R")
+
+
+def in_parallel(
+    work: Callable[..., _R], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None
+) -> Iterator[_R]:
+    """``work(*own)`` of all arguments, in order, as they come; warnings wait until the end."""
+    parallel = _parallel(_workers(n_jobs))
+    with _one_blas_thread_and_quiet() as heard:
+        yield from parallel(delayed(_task)(work, own) for own in arguments)
+    for message in {(w.category, str(w.message)): w.message for w in heard}.values():
+        warnings.warn(message, stacklevel=4)
+
+
+def _task(work: Callable[..., _R], own: tuple[Any, ...]) -> _R:
+    """One task, with the precautions taken anew where it runs in a process of its own.
+
+    In a thread they hold already, and taking them there would undo them for the other threads.
+    """
+    with ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            stack.enter_context(_one_blas_thread_and_quiet())
+        return work(*own)
+
+
+@contextmanager
+def _one_blas_thread_and_quiet() -> Iterator[list[warnings.WarningMessage]]:
+    """BLAS on one thread, warnings kept instead of shown; those of the package are dropped.
+
+    What the package has to say about a fit is in its diagnostics too.
+    """
+    with _blas().limit(limits=1), warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", DefgpaWarning)
+        yield heard
+
+
+def _workers(n_jobs: int | None) -> int | None:
+    """As asked for; else what a surrounding ``parallel_config`` says; else the cores there are."""
+    if n_jobs is not None or effective_n_jobs(None) > 1:
+        return n_jobs
+    return n_threads()
+
+
+def _parallel(workers: int | None) -> Any:
+    try:
+        return Parallel(n_jobs=workers, prefer="threads", return_as="generator")
+    except ValueError:  # a backend that can only return everything at once
+        return Parallel(n_jobs=workers, prefer="threads")

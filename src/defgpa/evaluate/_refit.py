@@ -1,0 +1,66 @@
+"""The general way: leave a fold out, fit again, predict it. For any estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from defgpa._arrays import Array, Index, frozen
+from defgpa.alignment import Alignment
+from defgpa.errors import DefgpaError
+from defgpa.evaluate._folds import LeftOut
+from defgpa.procrustes import ORTHOGONAL, stacked
+from defgpa.shapes import Shapes
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """An estimator and what it made of all landmarks; folds are compared with that."""
+
+    estimator: Any
+    reference: Array  # (m, d)
+    warnings: tuple[str, ...]
+
+
+def fitted(estimator: Any, shapes: Shapes) -> Alignment:
+    """The alignment a copy of the estimator makes; the estimator itself stays as it is."""
+    alignment = clone(estimator, safe=False).fit(shapes).alignment_
+    assert isinstance(alignment, Alignment)
+    return alignment
+
+
+def refitted(trial: Trial, shapes: Shapes, fold: Index) -> LeftOut:
+    """The landmarks of a fold as predicted by a fit without them."""
+    try:
+        alignment = fitted(trial.estimator, shapes.without(fold))
+    except (DefgpaError, ValueError, ArithmeticError) as error:
+        nothing = np.full((shapes.n_shapes, len(fold), shapes.dim), np.nan)
+        return LeftOut(nothing, error=error)
+    images = np.stack([w(own[fold]) for w, own in zip(alignment.warps, shapes, strict=True)])
+    full = np.delete(trial.reference, fold, axis=0)
+    judged = alignment.shapes.views >= 2
+    moved = in_frame_of(full, alignment.reference, judged, images)
+    return LeftOut(moved, tuple(alignment.diagnostics.warnings))
+
+
+def in_frame_of(full: Array, reference: Array, training: Array, images: Array) -> Array:
+    """Predictions moved with a fold's reference onto the full one.
+
+    By R ∈ O(d) and a translation, no scale, on the training landmarks. ``reference`` is
+    (…, m, d), ``training`` (…, m) and ``images`` (…, n, N, d): one fold, or a stack of them.
+    """
+    gauge = stacked(reference, full, training, ORTHOGONAL)
+    return np.asarray(images @ gauge.rotation[..., None, :, :] + gauge.translation[..., None, None, :])
+
+
+def gathered(left_out: Sequence[LeftOut], folds: Sequence[Index], visible: Array) -> Array:
+    """(n, m, d): the predictions of all folds in one array, NaN where a landmark is not seen."""
+    together = np.concatenate([out.predicted for out in left_out], axis=1)
+    predicted = np.empty_like(together)
+    predicted[:, np.concatenate(folds)] = together
+    predicted[~visible] = np.nan
+    return frozen(predicted)

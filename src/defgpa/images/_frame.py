@@ -1,0 +1,120 @@
+"""Where the pixels of a picture lie: an origin, a step and a size.
+
+The same object places a datum image in the plane of its landmarks and a warped picture in the
+plane of the reference, so that nothing else has to know which way the y axis points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from defgpa._arrays import Array
+from defgpa._threads import blocks
+from defgpa.errors import ShapeError
+
+Image = NDArray[Any]
+MOST_PIXELS = 1 << 28  # of one frame: beyond, a unit is surely mistaken
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A raster in the plane: the pixel in column c and row r lies at origin + step · (c, r).
+
+    Parameters
+    ----------
+    origin : (x, y)
+        Coordinates of the middle of the first pixel.
+    shape : (rows, columns)
+        Size in pixels.
+    step : (dx, dy)
+        From one column to the next and from one row to the next; dy < 0 where y points up.
+
+    Examples
+    --------
+    >>> frame = Frame(origin=(10.0, 20.0), shape=(3, 4), step=(0.5, 0.5))
+    >>> frame.points([[2, 1]])
+    array([[11. , 20.5]])
+    >>> frame.pixels([[11.0, 20.5]])
+    array([[2., 1.]])
+    """
+
+    origin: tuple[float, float]
+    shape: tuple[int, int]
+    step: tuple[float, float] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        rows, columns = self.shape
+        if min(self.shape) < 1 or rows * columns > MOST_PIXELS:
+            raise ShapeError(
+                f"A picture of {columns} × {rows} pixels of size {self.pixel_size:g} cannot be "
+                "made. Give another pixel_size, in the units of the reference."
+            )
+        if not (np.isfinite([*self.origin, *self.step]).all() and all(self.step)):
+            raise ShapeError(
+                "A frame needs a finite origin and a step other than 0; "
+                f"got origin {self.origin} and step {self.step}."
+            )
+
+    @property
+    def pixel_size(self) -> float:
+        """The side of a pixel: the mean of |dx| and |dy|."""
+        return float(np.abs(self.step).mean())
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """Left, right, bottom and top edge, as ``imshow(extent=…)`` takes them."""
+        rows, columns = self.shape
+        (left, top), (right, bottom) = self.points([[-0.5, -0.5], [columns - 0.5, rows - 0.5]])
+        return float(left), float(right), float(bottom), float(top)
+
+    def points(self, pixels: ArrayLike) -> Array:
+        """(p, 2): where pixels (column, row) lie; fractions are allowed."""
+        return np.asarray(self.origin) + np.asarray(pixels, dtype=np.float64) * self.step
+
+    def pixels(self, points: ArrayLike) -> Array:
+        """(p, 2): the column and the row, with fractions, of points of the plane."""
+        return (np.asarray(points, dtype=np.float64) - self.origin) / self.step
+
+    def bands(self, rows: int) -> Iterator[tuple[slice, Frame]]:
+        """Consecutive parts of at most this many rows, each with the rows it takes."""
+        for part in blocks(self.shape[0], rows):
+            x, y = self.points([0, part.start])
+            yield (
+                part,
+                replace(
+                    self, origin=(float(x), float(y)), shape=(part.stop - part.start, self.shape[1])
+                ),
+            )
+
+
+Placement = Callable[[Image], Frame]
+
+
+def rows_down(image: Image) -> Frame:
+    """The landmark (x, y) lies on column x and row y, counted from the middle of the first pixel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows_down(np.zeros((400, 600))).points([[20, 0]])
+    array([[20.,  0.]])
+    """
+    return Frame((0.0, 0.0), (int(image.shape[0]), int(image.shape[1])))
+
+
+def rows_up(image: Image) -> Frame:
+    """The landmark (x, y) lies on column x and row height − y, as in TPS files of photographs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows_up(np.zeros((400, 600))).points([[20, 0]])
+    array([[ 20., 400.]])
+    """
+    height, width = image.shape[:2]
+    return Frame((0.0, float(height)), (int(height), int(width)), (1.0, -1.0))

@@ -1,0 +1,166 @@
+r"""The inverse of a warp at every pixel of a frame, to a tolerance in pixels.
+
+Solving warp(x) = y by Newton's method at every pixel would be exact and slow. The frame is cut
+into square tiles; in a tile the inverse is solved at a few Chebyshev nodes and interpolated by
+the polynomial through them. The interpolation is checked by the warp itself, between the nodes:
+
+    ‖warp(x̃(y)) − y‖ ≤ tolerance / 2.
+
+A tile that fails is cut in four, and at last solved pixel by pixel: near a control point, where a
+spline is less smooth, tiles are small, elsewhere large. A pixel without a source (outside of the
+image, or where the warp folds) is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from scipy.interpolate import BarycentricInterpolator
+
+from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa.images._lattice import Lattice, lattice
+from defgpa.images._pixel_warp import PixelWarp
+from defgpa.warps import NewtonInverse
+
+TILE = 64  # side of the largest tiles, in pixels
+_SMALLEST = 8  # side of the smallest that are interpolated; below, pixel by pixel
+_NODES = 6  # along each side of a tile
+_SAFETY = 0.5  # errors elsewhere may be a little larger than at the points of the check
+
+
+@dataclass(frozen=True, eq=False)
+class InverseMap:
+    """For every pixel of a frame, the place in the source image that is warped onto it."""
+
+    warp: PixelWarp
+    tolerance: float
+
+    def rows(self, part: slice) -> Array:
+        """(2, rows, columns): source column and row of each pixel; NaN where it has none."""
+        height, width = part.stop - part.start, self.warp.frame.shape[1]
+        found = np.full((2, _whole_tiles(height), _whole_tiles(width)), np.nan)
+        band = _Band(found, part.start)
+        corners, side = band.corners(), TILE
+        while side >= _SMALLEST and len(corners):
+            corners = self._interpolate(band, corners, side)
+            side //= 2
+        self._solve_pixels(band, corners, side)
+        return found[:, :height, :width]
+
+    def _interpolate(self, band: _Band, corners: Index, side: int) -> Index:
+        """Write the tiles that can be interpolated; return the quarters of the others."""
+        nodes = self._sources(band.targets(corners, _nodes(side)))
+        within = self._may_lie_within(nodes)
+        corners, nodes = corners[within], nodes[within]
+        checks = _between(_matrix(side, _checks), nodes)
+        faithful = self._faithful(checks, band.targets(corners, _checks(side)))
+        band.write(corners[faithful], _between(_matrix(side, _pixels), nodes[faithful]))
+        return _quarters(corners[~faithful], side)
+
+    def _solve_pixels(self, band: _Band, corners: Index, side: int) -> None:
+        """Write tiles pixel by pixel."""
+        if len(corners):
+            band.write(corners, self._sources(band.targets(corners, _pixels(side))))
+
+    @cached_property
+    def _lattice(self) -> Lattice:
+        return lattice(self.warp, least_reach=TILE / 3)
+
+    def _sources(self, targets: Array) -> Array:
+        """(tiles, 2, k, k): the exact sources of targets; NaN where there is none."""
+        flat = np.moveaxis(targets, 1, -1).reshape(-1, 2)
+        newton = NewtonInverse(self.warp, tolerance=1e-9)  # relative to the frame
+        sources = newton.near(flat, self._lattice.starts(flat))
+        known = np.flatnonzero(~np.isnan(sources[:, 0]))
+        sources[known[self._lattice.folded(self.warp.jacobian(sources[known]))]] = np.nan
+        tiles, _, *grid = targets.shape
+        return np.moveaxis(sources.reshape(tiles, *grid, 2), -1, 1)
+
+    def _may_lie_within(self, nodes: Array) -> Mask:
+        """(tiles,): tiles of which some part may lie in the source image."""
+        rows, columns = self.warp.source.shape
+        low, high = np.fmin.reduce(nodes, axis=(2, 3)), np.fmax.reduce(nodes, axis=(2, 3))
+        slack = 0.5 * (high - low) + 1.0
+        return np.asarray(((low - slack <= [columns, rows]) & (high + slack >= -1.0)).all(axis=1))
+
+    def _faithful(self, predicted: Array, targets: Array) -> Mask:
+        """(tiles,): whether the warp takes every predicted source to its target."""
+        images = self.warp(np.moveaxis(predicted, 1, -1).reshape(-1, 2))
+        goal = np.moveaxis(targets, 1, -1).reshape(-1, 2)
+        errors = np.linalg.norm(images - goal, axis=1).reshape(len(targets), -1)
+        return np.asarray((errors <= _SAFETY * self.tolerance).all(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Band:
+    """Rows of a frame, in whole tiles; a tile is known by the column and row of its corner."""
+
+    found: Array  # (2, height, width)
+    start: int  # the first row
+
+    def corners(self) -> Index:
+        """(tiles, 2): of the largest tiles."""
+        _, height, width = self.found.shape
+        columns, rows = np.meshgrid(np.arange(0, width, TILE), np.arange(0, height, TILE))
+        return np.column_stack([columns.ravel(), rows.ravel()])
+
+    def targets(self, corners: Index, ticks: Array) -> Array:
+        """(tiles, 2, k, k): frame pixels at these distances from the corners of tiles."""
+        columns, rows = corners.T[..., None, None]
+        k = len(ticks)
+        targets = np.empty((len(corners), 2, k, k))
+        targets[:, 0] = columns + ticks
+        targets[:, 1] = self.start + rows + ticks[:, None]
+        return targets
+
+    def write(self, corners: Index, sources: Array) -> None:
+        """Put the sources (tiles, 2, side, side) into their tiles."""
+        side = sources.shape[-1]
+        _, height, width = self.found.shape
+        tiles = self.found.reshape(2, height // side, side, width // side, side)
+        columns, rows = corners.T // side
+        tiles.transpose(1, 3, 0, 2, 4)[rows, columns] = sources
+
+
+def _whole_tiles(length: int) -> int:
+    return -(-length // TILE) * TILE
+
+
+def _quarters(corners: Index, side: int) -> Index:
+    """The corners of the four halves-by-halves of each tile."""
+    half = side // 2
+    shifts = np.array([[0, 0], [half, 0], [0, half], [half, half]])
+    return (corners[:, None, :] + shifts).reshape(-1, 2)
+
+
+def _between(matrix: Array, nodes: Array) -> Array:
+    """The polynomials through nodes (tiles, 2, k, k), at the places of the matrix."""
+    return np.asarray(matrix @ nodes @ matrix.T)
+
+
+def _nodes(side: int) -> Array:
+    """(k,): Chebyshev's nodes from the first pixel of a tile to its last."""
+    return _chebyshev(side, np.arange(_NODES))
+
+
+def _checks(side: int) -> Array:
+    """(k − 1,): between the nodes, where polynomials err most."""
+    return _chebyshev(side, np.arange(_NODES - 1) + 0.5)
+
+
+def _pixels(side: int) -> Array:
+    return np.arange(side, dtype=np.float64)
+
+
+def _chebyshev(side: int, steps: Array) -> Array:
+    return np.asarray((side - 1) / 2 * (1 - np.cos(np.pi * steps / (_NODES - 1))))
+
+
+@cache
+def _matrix(side: int, places: Callable[[int], Array]) -> Array:
+    """(p, k): from the values at the nodes to those of the polynomial at other places."""
+    polynomials = BarycentricInterpolator(_nodes(side), np.eye(_NODES))
+    return frozen(np.asarray(polynomials(places(side))))

@@ -1,0 +1,173 @@
+"""Values to JSON and arrays, and back: how a result is stored without pickle.
+
+Frozen dataclasses are stored field by field under a registered name; numbers, strings, None,
+lists and arrays as what they are. Many values of one kind (the warps of 10,000 shapes) are
+stored as one stack. Nothing in a file can name anything but what is registered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import DefgpaError, FormatError
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Codec:
+    name: str
+    kind: type
+    to_fields: Callable[[Any], Fields]
+    from_fields: Callable[[Fields], Any]
+
+
+_BY_NAME: dict[str, _Codec] = {}
+_BY_TYPE: dict[type, _Codec] = {}
+
+
+def register_saved(
+    kind: type,
+    *,
+    name: str | None = None,
+    to_fields: Callable[[Any], Fields] | None = None,
+    from_fields: Callable[[Fields], Any] | None = None,
+) -> None:
+    """Tell how a type of one's own (a warp model, a basis) is saved and loaded.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass, or any class if both functions are given.
+    name : str, optional
+        What the file calls it; by default the class's qualified name.
+    to_fields : callable, optional
+        From a value to a mapping of numbers, strings, arrays, lists or registered values.
+    from_fields : callable, optional
+        Back again.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Shear:
+    ...     amount: float = 0.0
+    >>> register_saved(Shear, name="example.Shear")
+    """
+    if not is_dataclass(kind) and (to_fields is None or from_fields is None):
+        raise TypeError(
+            f"{kind.__name__} is not a dataclass: give both to_fields and from_fields to "
+            "register_saved."
+        )
+    codec = _Codec(
+        name or f"{kind.__module__}.{kind.__qualname__}",
+        kind,
+        to_fields or _dataclass_fields,
+        from_fields or (lambda values: kind(**values)),
+    )
+    _BY_NAME[codec.name] = codec
+    _BY_TYPE[kind] = codec
+
+
+def encoded(value: Any, arrays: dict[str, Array]) -> Any:
+    """The value as JSON; arrays are put into ``arrays`` and named in the JSON."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        key = f"array_{len(arrays)}"
+        arrays[key] = value
+        return {"array": key}
+    if isinstance(value, (list, tuple)):
+        return {"list": [encoded(item, arrays) for item in value]}
+    codec = _codec_of(value)
+    items = codec.to_fields(value).items()
+    return {"type": codec.name, "fields": {key: encoded(item, arrays) for key, item in items}}
+
+
+def decoded(node: Any, arrays: Mapping[str, Array]) -> Any:
+    """The value that ``encoded`` made this JSON from."""
+    if not isinstance(node, dict):
+        return node
+    if "array" in node:
+        return arrays[node["array"]]
+    if "list" in node:
+        return tuple(decoded(item, arrays) for item in node["list"])
+    if node.get("type") not in _BY_NAME:
+        raise FormatError(
+            f"the file holds a {node.get('type')!r}, which is not known here: import the package "
+            "that defines it (and registers it with defgpa.register_saved) before loading"
+        )
+    values = {key: decoded(item, arrays) for key, item in node["fields"].items()}
+    return _BY_NAME[node["type"]].from_fields(values)
+
+
+def encoded_stack(values: list[Any], arrays: dict[str, Array]) -> Any:
+    """Many values; those of one type with fields of one size are stored as stacked arrays."""
+    runs: list[list[Any]] = []
+    for value in values:
+        if runs and _layout(runs[-1][0]) == _layout(value):
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return {"runs": [_encoded_run(run, arrays) for run in runs]}
+
+
+def decoded_stack(node: Any, arrays: Mapping[str, Array]) -> list[Any]:
+    """The values that ``encoded_stack`` was given."""
+    values: list[Any] = []
+    for run in node["runs"]:
+        if "count" not in run:
+            values.append(decoded(run, arrays))
+            continue
+        codec = _BY_NAME.get(run["type"])
+        if codec is None:
+            decoded({"type": run["type"]}, arrays)  # says what is not known
+        stacked = {key: decoded(item, arrays) for key, item in run["fields"].items()}
+        for k in range(run["count"]):
+            own = {key: None if item is None else item[k] for key, item in stacked.items()}
+            values.append(codec.from_fields(own))  # type: ignore[union-attr]
+    return values
+
+
+def _encoded_run(run: list[Any], arrays: dict[str, Array]) -> Any:
+    if len(run) == 1 or _layout(run[0])[1] is None:
+        return encoded(run[0], arrays)
+    codec = _codec_of(run[0])
+    members = [codec.to_fields(value) for value in run]
+    stacked = {
+        key: None if item is None else np.stack([np.asarray(own[key]) for own in members])
+        for key, item in members[0].items()
+    }
+    node = {key: encoded(item, arrays) for key, item in stacked.items()}
+    return {"type": codec.name, "count": len(run), "fields": node}
+
+
+def _layout(value: Any) -> tuple[Any, ...]:
+    """What must agree for values to be stacked; (id, None) for one that cannot be."""
+    codec = _codec_of(value)
+    shapes = []
+    for key, item in codec.to_fields(value).items():
+        if item is not None and not isinstance(item, (np.ndarray, np.generic)):
+            return (id(value), None)
+        shapes.append((key, None if item is None else np.shape(item)))
+    return (codec.name, tuple(shapes))
+
+
+def _codec_of(value: Any) -> _Codec:
+    codec = _BY_TYPE.get(type(value))
+    if codec is None:
+        raise DefgpaError(
+            f"A {type(value).__name__} cannot be saved: tell how with defgpa.register_saved."
+        )
+    return codec
+
+
+def _dataclass_fields(value: Any) -> Fields:
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.init}

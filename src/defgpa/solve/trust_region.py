@@ -1,0 +1,172 @@
+r"""Second-order descent: trust the quadratic model as far as it has kept its promises.
+
+At a point with gradient g and curvature (Hessian) H, the step minimises
+:math:`\langle g, s\rangle + \tfrac12 \langle s, Hs\rangle` within a radius, by preconditioned
+conjugate gradients that stop at the border, or follow a direction of negative curvature to it
+(Steihaug). A step is taken only if the cost falls, so the descent is monotone; near a minimum
+it is Newton's method, and the gradient vanishes quadratically.
+
+H is needed only as a product, and distances are measured by the preconditioner: a point knows
+its own units.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import DefgpaWarning
+
+TOLERANCE = 1e-10
+_MOST_STEPS = 300
+_MOST_PRODUCTS = 500
+_FLAT = 1e-13  # curvature, relative to the preconditioner's, that is rounding
+_WORTHWHILE = 0.1  # share of the promised decrease below which a step is not taken
+
+
+class Point(Protocol):
+    """A place in the landscape of a cost."""
+
+    @property
+    def cost(self) -> float:
+        """The height."""
+        ...
+
+    @property
+    def gradient(self) -> Array:
+        """The slope, an array of any shape."""
+        ...
+
+    @property
+    def slope(self) -> float:
+        """The norm of the gradient relative to its terms: 1 is steep, 0 is flat."""
+        ...
+
+    @property
+    def cost_scale(self) -> float:
+        """What the cost is a difference of: it is known to a few roundings of this."""
+        ...
+
+    @property
+    def first_radius(self) -> float:
+        """How far the quadratic model may be trusted at first."""
+        ...
+
+    def curved(self, step: Array) -> Array:
+        """The Hessian times a step."""
+        ...
+
+    def preconditioned(self, slope: Array) -> Array:
+        """An approximate, positive definite inverse of the Hessian times a slope."""
+        ...
+
+    def moved(self, step: Array) -> Self:
+        """The place reached by a step."""
+        ...
+
+
+_P = TypeVar("_P", bound=Point)
+
+
+@dataclass(frozen=True, eq=False)
+class Descent(Generic[_P]):
+    """Where a descent ended."""
+
+    point: _P
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """The step the quadratic model proposes."""
+
+    step: Array
+    promise: float  # by how much the model says the cost will fall
+    at_border: bool
+
+
+def descend(point: _P, tolerance: float = TOLERANCE) -> Descent[_P]:
+    """Follow the cost down to where the relative gradient is below the tolerance.
+
+    Where rounding hides any further decrease before that, the descent ends too.
+    """
+    radius = point.first_radius
+    for iteration in range(_MOST_STEPS):
+        if point.slope <= tolerance:
+            return Descent(point, iteration)
+        # quadratic convergence, but no closer than the tolerance asks
+        forcing = max(min(0.1, point.slope), 0.1 * tolerance / point.slope)
+        proposal = _proposed(point, radius, forcing)
+        reached = point.moved(proposal.step)
+        noise = 64 * np.finfo(np.float64).eps * point.cost_scale
+        if proposal.promise <= noise:
+            # the cost no longer tells better from worse here, but the gradient does
+            if reached.slope >= point.slope:
+                return Descent(point, iteration)
+            point = reached
+            continue
+        kept = (point.cost - reached.cost) / proposal.promise
+        radius = _next_radius(radius, kept, proposal)
+        if kept > _WORTHWHILE:
+            point = reached
+    _warn_unfinished(point.slope, tolerance)
+    return Descent(point, _MOST_STEPS)
+
+
+def _next_radius(radius: float, kept: float, proposal: _Step) -> float:
+    """Smaller after a broken promise, larger after a kept one that was cut short."""
+    if kept < 0.25 or not np.isfinite(kept):
+        return radius / 4
+    return 2 * radius if kept > 0.75 and proposal.at_border else radius
+
+
+def _proposed(point: Point, radius: float, forcing: float) -> _Step:
+    """Steihaug's step: conjugate gradients in the metric of the preconditioner."""
+    residual = -point.gradient
+    direction = lift = point.preconditioned(residual)
+    energy = start = float(np.vdot(residual, lift))  # ‖direction‖² in the metric
+    step, length, along, promise = np.zeros_like(residual), 0.0, 0.0, 0.0
+    size = energy
+    for _ in range(_MOST_PRODUCTS):
+        bent = point.curved(direction)
+        curvature = float(np.vdot(direction, bent))
+        if abs(curvature) <= _FLAT * size:
+            break  # nothing is left but directions the cost does not depend on
+        tau = _to_border(length, along, size, radius)
+        if tau * curvature <= energy:  # the minimum along the direction lies beyond the border
+            promise += tau * energy - 0.5 * tau**2 * curvature
+            return _Step(step + tau * direction, promise, at_border=True)
+        alpha = energy / curvature
+        step = step + alpha * direction
+        promise += 0.5 * alpha * energy
+        length += 2 * alpha * along + alpha**2 * size
+        residual = residual - alpha * bent
+        lift = point.preconditioned(residual)
+        before, energy = energy, float(np.vdot(residual, lift))
+        if energy <= forcing**2 * start:
+            break
+        beta = energy / before
+        along = beta * (along + alpha * size)
+        size = energy + beta**2 * size
+        direction = lift + beta * direction
+    return _Step(step, promise, at_border=False)
+
+
+def _to_border(length: float, along: float, size: float, radius: float) -> float:
+    """The positive τ with length + 2 τ along + τ² size = radius²."""
+    inside = radius**2 - length
+    return float(inside / (along + np.sqrt(along**2 + size * inside)))
+
+
+def _warn_unfinished(slope: float, tolerance: float) -> None:
+    warnings.warn(
+        f"The descent stopped after {_MOST_STEPS} steps with a relative gradient of {slope:.1e}, "
+        f"above {tolerance:.0e}: the shapes hardly determine the answer. Look for shapes or "
+        "landmarks that few others share.",
+        DefgpaWarning,
+        stacklevel=4,
+    )

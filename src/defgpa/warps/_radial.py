@@ -1,0 +1,288 @@
+r"""Radial basis warps: one kernel, many centres, and polynomials that are free.
+
+    warp(x) = Σ_k φ(‖x − c_k‖) w_k + Σ_e q_e(x) a_e
+
+in the shape's own units (centroid 0, RMS radius 1). Two ways to charge the kernel weights, both
+times τ p for p visible points:
+
+    NativeNorm     tr(wᵀ K w), K = φ(‖c_i − c_j‖), subject to Qᵀw = 0, Q = q_e(c_k):
+                   with N an orthonormal basis of the null space of Qᵀ and NᵀKN = V Σ Vᵀ, the
+                   weights are w = N V Σ^(−1/2) v and the norm is ‖v‖², as for the thin-plate spline
+    WeightRidge    ‖w‖², no condition
+
+The polynomials are free. Without them (``polynomial_degree=None``) so is nothing, not even a
+translation: the reference is then centred by the soft constraint, or by ``ExactCentering``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from defgpa._arrays import Array, Mask, symmetrised, transposed
+from defgpa.warps._box import Box, principal_box
+from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
+from defgpa.warps._frames import Frames, frames_of
+from defgpa.warps._kernels import squared_distances
+from defgpa.warps._legendre import exponents, polynomial_derivatives, polynomials
+from defgpa.warps._parameters import given_points, require_degree, require_not_negative
+from defgpa.warps._radial_kernels import Gaussian, Kernel
+from defgpa.warps._swap import swapped
+from defgpa.warps._warp import Warp
+
+_NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K: smaller ones are rounding of flat kernels
+_TINY = np.finfo(np.float64).tiny
+
+
+class KernelPenalty(Protocol):
+    """How the weights of the kernels are charged."""
+
+    def mixing(self, kernel: Array, border: Array) -> Array | None:
+        """(…, k + q, l) from coordinates charged ‖v‖², then q free ones; None for the weights."""
+        ...
+
+    def require_valid(self, kernel: Kernel, degree: int | None) -> None:
+        """A ValueError where this penalty would not be a norm."""
+        ...
+
+
+@dataclass(frozen=True)
+class NativeNorm:
+    """The norm the kernel itself defines, tr(wᵀKw): the smoother the warp, the cheaper."""
+
+    def mixing(self, kernel: Array, border: Array) -> Array:
+        """N V Σ^(−1/2) on the kernels, the identity on the polynomials."""
+        k, q = border.shape[-2:]
+        charged = _null_space(border)
+        root = charged @ _inverse_root(symmetrised(transposed(charged) @ kernel @ charged))
+        mixing = np.zeros((*kernel.shape[:-2], k + q, k))
+        mixing[..., :k, : k - q] = root
+        mixing[..., k:, k - q :] = np.eye(q)
+        return mixing
+
+    def require_valid(self, kernel: Kernel, degree: int | None) -> None:
+        """A conditionally positive definite kernel needs its polynomials."""
+        if kernel.order > (0 if degree is None else degree + 1):
+            raise ValueError(
+                f"The native norm of {kernel!r} needs a 'polynomial_degree' of at least "
+                f"{kernel.order - 1} in RadialBasis. Got {degree!r} instead; "
+                "penalty=WeightRidge() needs none."
+            )
+
+
+@dataclass(frozen=True)
+class WeightRidge:
+    """The plain size of the weights, ‖w‖²."""
+
+    def mixing(self, kernel: Array, border: Array) -> None:
+        """The weights themselves are the coordinates."""
+        return
+
+    def require_valid(self, kernel: Kernel, degree: int | None) -> None:
+        """Always a norm."""
+
+
+@dataclass(frozen=True, eq=False)
+class RadialFunctions:
+    """Kernels around given centres, and polynomials; one shape, or a stack of them."""
+
+    kernel: Kernel
+    degree: int | None  # of the polynomials
+    controls: Array  # (…, k, d), in the shape's own units
+    width: Array  # (…,), in the shape's own units
+    centre: Array  # (…, d)
+    scale: Array  # (…,)
+    mixing: Array | None  # (…, k + q, l)
+    stiffness: Array  # (…,): τ p
+    box: Box
+
+    @property
+    def control_points(self) -> Array:
+        """(…, k, d): the centres in the coordinates of the shape."""
+        return self.controls * self.scale[..., None, None] + self.centre[..., None, :]
+
+    def columns(self, points: Array) -> Array:
+        """(…, p, k + q): [Φ, q_e(x̂)]."""
+        x = self._normalised(points)
+        return np.concatenate(
+            [self.kernel.values(self._squared(x)), free_columns(x, self.degree)], axis=-1
+        )
+
+    def features(self, points: Array) -> Array:
+        """(…, p, l)."""
+        columns = self.columns(points)
+        return columns if self.mixing is None else columns @ self.mixing
+
+    def column_gradients(self, points: Array) -> Array:
+        """(…, p, d, k + q): ∇φ = (dφ/ds) · 2 (x − c) / width²."""
+        x = self._normalised(points)
+        slopes = self.kernel.slopes(self._squared(x)) * (2.0 / self.width**2)[..., None, None]
+        offset = x[..., :, None, :] - self.controls[..., None, :, :]
+        radial = np.swapaxes(slopes[..., None] * offset, -1, -2)
+        free = free_column_gradients(x, self.degree)
+        return np.concatenate([radial, free], axis=-1) / self.scale[..., None, None, None]
+
+    def penalty(self) -> Array:
+        """(…, l, l): τ p on the charged coordinates, nothing on the polynomials."""
+        k, d = self.controls.shape[-2:]
+        q = _n_polynomials(d, self.degree)
+        size = k + q if self.mixing is None else self.mixing.shape[-1]
+        return self.stiffness[..., None, None] * np.diag(np.arange(size) < size - q)
+
+    def inverted(self, warp: Warp) -> Warp:
+        """An approximate inverse: the spline that takes the images of a grid in the box back."""
+        return swapped(warp, self.box)
+
+    def _normalised(self, points: Array) -> Array:
+        return (points - self.centre[..., None, :]) / self.scale[..., None, None]
+
+    def _squared(self, x: Array) -> Array:
+        """(…, p, k): s = (r / width)²."""
+        return squared_distances(x, self.controls) / (self.width**2)[..., None, None]
+
+    def __getitem__(self, shape: Any) -> RadialFunctions:
+        return RadialFunctions(
+            self.kernel,
+            self.degree,
+            self.controls[shape],
+            self.width[shape],
+            self.centre[shape],
+            self.scale[shape],
+            None if self.mixing is None else self.mixing[shape],
+            self.stiffness[shape],
+            self.box[shape],
+        )
+
+
+@dataclass(frozen=True)
+class RadialBasis:
+    """Radial basis warps: Gaussians, multiquadrics, Wendland functions, polyharmonic splines.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        ``Gaussian()``, ``Multiquadric()``, ``InverseMultiquadric()``, ``WendlandC2()``,
+        ``WendlandC4()``, ``Polyharmonic(exponent)``; the width belongs to the kernel.
+    points_per_axis : int or sequence of d int
+        Centres along each principal axis of the shape, the longest axis first.
+    control_points : array (k, d) or callable, optional
+        Explicit centres instead of the grid, in the coordinates of the shapes; or a function
+        that makes them from the visible points (p, d) of a shape.
+    polynomial_degree : int or None
+        Degree of the polynomials that are free: 1 for all affine maps, 0 for translations only,
+        None for no polynomials at all.
+    penalty : KernelPenalty
+        ``NativeNorm()``, the norm that the kernel defines, or ``WeightRidge()``.
+    smoothing : float
+        τ, relative and dimensionless: a shape with p visible points is charged τ p times the
+        penalty of its warp in the shape's own units (centroid 0, RMS radius 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.random.default_rng(0).normal(size=(40, 2))
+    >>> RadialBasis(Gaussian(width=1.0), points_per_axis=4).basis(points).features(points).shape
+    (40, 16)
+    """
+
+    kernel: Kernel = Gaussian()
+    points_per_axis: PointsPerAxis = 5
+    control_points: ArrayLike | Callable[[Array], ArrayLike] | None = None
+    polynomial_degree: int | None = 1
+    penalty: KernelPenalty = NativeNorm()
+    smoothing: float = 1e-3
+
+    def basis(self, points: Array) -> RadialFunctions:
+        """The radial functions of one shape (p, d)."""
+        return self._bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
+
+    def bases(self, points: Array, visible: Mask) -> RadialFunctions:
+        """The bases of n shapes (n, m, d), stacked."""
+        return self._bases(Frames(points, visible))
+
+    def _bases(self, frames: Frames) -> RadialFunctions:
+        self._check()
+        controls = self._controls(frames)
+        local = (controls - frames.centre[:, None, :]) / frames.size[:, None, None]
+        width = self.kernel.widths(local)
+        squared = squared_distances(local, local) / (width**2)[:, None, None]
+        border = free_columns(local, self.polynomial_degree)
+        return RadialFunctions(
+            kernel=self.kernel,
+            degree=self.polynomial_degree,
+            controls=local,
+            width=width,
+            centre=frames.centre,
+            scale=frames.size,
+            mixing=self.penalty.mixing(self.kernel.values(squared), border),
+            stiffness=self.smoothing * frames.count,
+            box=principal_box(frames, padding=0.0),
+        )
+
+    def _controls(self, frames: Frames) -> Array:
+        d = frames.points.shape[-1]
+        if self.control_points is None:
+            counts = per_axis_counts(self.points_per_axis, d, "RadialBasis")
+            controls = control_grid(frames, counts)
+        else:
+            controls = given_points(self.control_points, frames, "control_points", "RadialBasis")
+        needed = _n_polynomials(d, self.polynomial_degree)
+        if controls.shape[-2] < needed:
+            raise ValueError(
+                f"RadialBasis with polynomials of degree {self.polynomial_degree} in {d}-D needs "
+                f"at least {needed} centres. Got {controls.shape[-2]} instead."
+            )
+        return controls
+
+    def _check(self) -> None:
+        require_not_negative(self.smoothing, "smoothing", "RadialBasis")
+        if self.polynomial_degree is not None:
+            require_degree(self.polynomial_degree, "polynomial_degree", "RadialBasis", 0, 4)
+        if isinstance(self.kernel, (str, type)) or not hasattr(self.kernel, "slopes"):
+            raise ValueError(
+                "The 'kernel' parameter of RadialBasis must be a kernel such as Gaussian() or "
+                f"Polyharmonic(3). Got {self.kernel!r} instead."
+            )
+        self.penalty.require_valid(self.kernel, self.polynomial_degree)
+
+
+def free_columns(x: Array, degree: int | None) -> Array:
+    """(…, p, q): the polynomials of points in own units; none of them for degree None."""
+    if degree is None:
+        return np.empty((*x.shape[:-1], 0))
+    return polynomials(x, degree)
+
+
+def free_column_gradients(x: Array, degree: int | None) -> Array:
+    """(…, p, d, q): their derivatives."""
+    if degree is None:
+        return np.empty((*x.shape, 0))
+    units = np.eye(x.shape[-1], dtype=int)
+    return np.stack([polynomial_derivatives(x, degree, tuple(u)) for u in units], axis=-2)
+
+
+def _n_polynomials(dim: int, degree: int | None) -> int:
+    return 0 if degree is None else len(exponents(dim, degree))
+
+
+def _null_space(border: Array) -> Array:
+    """(…, k, k − q): N, orthonormal, with Qᵀ N = 0."""
+    k, q = border.shape[-2:]
+    if q == 0:
+        return np.broadcast_to(np.eye(k), (*border.shape[:-2], k, k))
+    return np.linalg.qr(border, mode="complete")[0][..., q:]
+
+
+def _inverse_root(energy: Array) -> Array:
+    """V Σ^(−1/2) of E = V Σ Vᵀ, zero columns for what drowns in rounding.
+
+    A wide smooth kernel leaves directions of nearly no norm and nearly no effect: dropping
+    them changes the warps by less than rounding, dividing by them would amplify it.
+    """
+    values, vectors = np.linalg.eigh(energy)
+    kept = values > _NEGLIGIBLE * values[..., -1:]
+    return vectors * np.where(kept, np.maximum(values, _TINY) ** -0.5, 0.0)[..., None, :]

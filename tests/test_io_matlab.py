@@ -1,0 +1,297 @@
+"""MATLAB files: the cell is the set, in every version and layout that occurs."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.io import savemat
+
+from defgpa.errors import FormatError
+from defgpa.io._format import ReadOptions
+from defgpa.io._matlab import FORMATS
+from defgpa.shapes import Shapes
+
+(MAT,) = FORMATS
+
+
+def cell(values):
+    filled = np.empty((1, len(values)), dtype=object)
+    for i, value in enumerate(values):
+        filled[0, i] = value
+    return filled
+
+
+def some_points(n=3, m=6, d=2):
+    return np.random.default_rng(5).normal(size=(n, m, d))
+
+
+def save_v5(path, variables):
+    savemat(path, variables)
+
+
+def save_v73(path, variables):
+    """As MATLAB does: a text block, arrays transposed, cells as references, text as numbers."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w", userblock_size=512) as file:
+        references = file.create_group("#refs#")
+
+        def store(parent, name, value):
+            if isinstance(value, dict):
+                group = parent.create_group(name)
+                group.attrs["MATLAB_class"] = np.bytes_("struct")
+                for key, entry in value.items():
+                    store(group, key, entry)
+                return group
+            if scipy.sparse.issparse(value):
+                columns = scipy.sparse.csc_array(value)
+                group = parent.create_group(name)
+                group.attrs["MATLAB_class"] = np.bytes_("double")
+                group.attrs["MATLAB_sparse"] = np.uint64(columns.shape[0])
+                group["jc"] = columns.indptr.astype("u8")
+                if columns.nnz:
+                    group["data"], group["ir"] = columns.data, columns.indices.astype("u8")
+                return group
+            if isinstance(value, str):
+                if not value:
+                    dataset = parent.create_dataset(name, data=np.array([0, 0], dtype="u8"))
+                    dataset.attrs["MATLAB_empty"] = np.uint8(1)
+                else:
+                    codes = np.frombuffer(value.encode("utf-16-le"), dtype="<u2")
+                    dataset = parent.create_dataset(name, data=codes[:, None])
+                dataset.attrs["MATLAB_class"] = np.bytes_("char")
+                return dataset
+            if value.dtype == object:
+                entries = [
+                    store(references, f"{len(references)}x", entry).ref
+                    for entry in value.ravel(order="F")
+                ]
+                data = np.array(entries, dtype=h5py.ref_dtype).reshape(value.shape[::-1])
+                dataset = parent.create_dataset(name, data=data, dtype=h5py.ref_dtype)
+                dataset.attrs["MATLAB_class"] = np.bytes_("cell")
+                return dataset
+            kind = "logical" if value.dtype == bool else "double"
+            dataset = parent.create_dataset(
+                name, data=value.T.astype("u1" if kind == "logical" else "f8")
+            )
+            dataset.attrs["MATLAB_class"] = np.bytes_(kind)
+            return dataset
+
+        for name, value in variables.items():
+            store(file, name, value)
+    with open(path, "r+b") as file:  # noqa: PTH123
+        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512))
+
+
+VERSIONS = pytest.mark.parametrize("save", [save_v5, save_v73])
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_variables(save, variables, **options):
+        save(tmp_path / "set.mat", variables)
+        assert MAT.looks_like((tmp_path / "set.mat").read_bytes()[:4096])
+        return MAT.read(tmp_path / "set.mat", ReadOptions(**options))
+
+    return read_variables
+
+
+def stacked(document):
+    return np.array([specimen.points for specimen in document.specimens])
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_everything_written_is_read_back(tmp_path, d):
+    points = some_points(d=d)
+    points[1, 2] = np.nan
+    shapes = Shapes(
+        points,
+        names=["a", "ß 中", "long name"],
+        landmarks=["", "b", "c", "d", "e ", "f"],
+        faces=[[0, 1, 2], [2, 3, 5]],
+    )
+    MAT.write(tmp_path / "set.mat", shapes)
+    document = MAT.read(tmp_path / "set.mat", ReadOptions())
+    assert np.array_equal(stacked(document), points, equal_nan=True)
+    assert tuple(s.name for s in document.specimens) == shapes.names
+    assert document.specimens[0].labels == shapes.landmarks
+    assert np.array_equal(document.faces, shapes.faces)
+
+
+def test_one_shape_is_read_back(tmp_path):
+    one = Shapes.specimens(some_points(n=1), names=["only"])
+    MAT.write(tmp_path / "set.mat", one)
+    document = MAT.read(tmp_path / "set.mat", ReadOptions())
+    assert np.array_equal(stacked(document), one.points)
+    assert document.specimens[0].name == "only"
+
+
+@VERSIONS
+def test_a_cell_of_matrices_is_a_set_under_any_name(read, save):
+    points = some_points()
+    document = read(save, {"wings": cell([p.T for p in points]), "note": "by hand", "k": np.eye(4)})
+    assert np.array_equal(stacked(document), points)
+    assert [s.name for s in document.specimens] == ["set_1", "set_2", "set_3"]
+
+
+@VERSIONS
+def test_matrices_may_stand_upright_where_that_is_clear(read, save):
+    points = some_points()
+    assert np.array_equal(stacked(read(save, {"points": cell(list(points))})), points)
+
+
+def test_square_matrices_are_read_as_documented_unless_told(read):
+    points = some_points(m=2)
+    across = {"points": cell([p.T for p in points])}
+    assert np.array_equal(stacked(read(save_v5, across)), points)
+    turned = stacked(read(save_v5, across, layout="mdn"))
+    assert np.array_equal(turned, points.transpose(0, 2, 1))
+
+
+VISIBLE = np.array([[1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]], dtype=float)
+
+
+@VERSIONS
+@pytest.mark.parametrize(
+    "stored",
+    [
+        lambda: cell([np.diag(v) for v in VISIBLE]),
+        lambda: cell([scipy.sparse.csc_matrix(np.diag(v)) for v in VISIBLE]),
+        lambda: cell([v[None] for v in VISIBLE]),
+        lambda: cell([v[:, None].astype(bool) for v in VISIBLE]),
+        lambda: VISIBLE,
+        lambda: VISIBLE.T,
+    ],
+    ids=["diagonal", "sparse", "row", "logical column", "rows", "columns"],
+)
+def test_visibility_in_any_form_hides_what_was_not_seen(read, save, stored):
+    points = some_points()
+    document = read(save, {"D": cell([p.T for p in points]), "V": stored()})
+    expected = np.where(VISIBLE[..., None] == 1, points, np.nan)
+    assert np.array_equal(stacked(document), expected, equal_nan=True)
+
+
+@VERSIONS
+def test_image_correspondences_have_their_images(read, save):
+    points = some_points()
+    homogeneous = [np.vstack([p.T, np.ones(6)]) for p in points]
+    names = cell(["img1", "img2", "img3"])
+    document = read(save, {"Corresp": {"ptsImg": cell(homogeneous), "imNames": names}})
+    assert np.array_equal(stacked(document), points)
+    assert [s.name for s in document.specimens] == ["img1", "img2", "img3"]
+    assert [s.metadata["images"] for s in document.specimens] == ["img1", "img2", "img3"]
+
+
+@VERSIONS
+def test_an_array_as_r_users_have_it_is_read_by_its_axes(read, save):
+    points = some_points()
+    array = points.transpose(1, 2, 0)  # p × k × n
+    assert np.array_equal(stacked(read(save, {"A": array}, layout="mdn")), points)
+    with pytest.raises(FormatError, match=r"Give layout='nmd' or 'mdn'"):
+        read(save, {"A": array})
+    four = some_points(n=4).transpose(1, 2, 0)
+    assert np.array_equal(stacked(read(save, {"A": four})), some_points(n=4))
+
+
+@VERSIONS
+def test_names_may_be_the_rows_of_a_character_matrix(read, save, tmp_path):
+    points = some_points()
+    variables = {"points": cell([p.T for p in points]), "names": cell(["a", "bb", "ccc"])}
+    if save is save_v5:
+        variables["names"] = np.array(["a  ", "bb ", "ccc"])
+    document = read(save, variables)
+    assert [s.name for s in document.specimens] == ["a", "bb", "ccc"]
+
+
+@VERSIONS
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"x": np.ones((4, 4))}, "expected a cell 'points' of d × m matrices; found 'x'"),
+        (
+            {"a": cell([np.ones((2, 4))]), "b": cell([np.ones((2, 4))])},
+            "'a', 'b' can each be a set of shapes. Call the one to be read 'points'",
+        ),
+        ({"points": cell([np.ones((4, 5))])}, "2 or 3 coordinates; found size (4, 5)"),
+        ({"points": cell(["text"])}, "'points' must be a cell of d × m matrices"),
+        ({"points": cell([np.ones((2, 4))]), "names": cell(["a", "b"])}, "a cell of 1 names"),
+        (
+            {"points": cell([np.ones((2, 4))]), "names": cell([np.eye(2)])},
+            "some entries are not text",
+        ),
+        (
+            {"points": cell([np.ones((2, 4))]), "visible": cell([np.ones((1, 3))])},
+            "must be 4 zeros and ones",
+        ),
+        (
+            {"points": cell([np.ones((2, 4))]), "visible": cell([np.full((4, 4), 1.0)])},
+            "must be 4 zeros and ones, or a diagonal matrix",
+        ),
+        (
+            {"points": cell([np.ones((2, 4))]), "visible": cell([np.ones(4)] * 2)},
+            "must be a cell of 1 vectors",
+        ),
+        (
+            {"points": cell([np.ones((2, 4))]), "faces": np.array([[0.0, 1, 2]])},
+            "found -1 (the first is 0)",
+        ),
+        ({"Corresp": {"ptsImg": cell([np.ones((1, 4))])}}, "with 2 rows or more"),
+    ],
+)
+def test_wrong_files_are_told_what_is_wrong(read, save, variables, message):
+    with pytest.raises(FormatError, match=r"set\.mat") as caught:
+        read(save, variables)
+    assert message in str(caught.value)
+
+
+@VERSIONS
+def test_truncated_files_give_one_sentence(tmp_path, save):
+    path = tmp_path / "set.mat"
+    save(path, {"points": cell([p.T for p in some_points()])})
+    data = path.read_bytes()
+    for cut in (0, 60, 130, 600, len(data) // 2, len(data) - 9):
+        path.write_bytes(data[:cut])
+        with pytest.raises(FormatError, match=r"set\.mat"):
+            MAT.read(path, ReadOptions())
+
+
+def test_octave_text_is_named_for_what_it_is(tmp_path):
+    path = tmp_path / "set.mat"
+    path.write_text("# Created by Octave 8.4.0\n# name: points\n# type: matrix\n")
+    with pytest.raises(FormatError, match=r"Octave's text format\. Save it with -v7"):
+        MAT.read(path, ReadOptions())
+
+
+def test_a_cell_that_contains_itself_is_refused(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "set.mat"
+    with h5py.File(path, "w") as file:
+        loop = file.create_dataset("points", shape=(1, 1), dtype=h5py.ref_dtype)
+        loop.attrs["MATLAB_class"] = np.bytes_("cell")
+        loop[0, 0] = loop.ref
+    with pytest.raises(FormatError, match="'points' must be a cell"):
+        MAT.read(path, ReadOptions())
+
+
+def test_an_array_that_claims_more_than_the_file_holds_is_refused(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "set.mat"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("points", shape=(10**6, 10**6, 3), chunks=(100, 100, 3), dtype="f8")
+    with pytest.raises(FormatError, match="'/points' claims more data than the file holds"):
+        MAT.read(path, ReadOptions())
+
+
+def test_links_to_other_files_are_not_followed(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "other.mat", "w") as other:
+        other["points"] = np.ones((4, 6, 2))
+    with h5py.File(tmp_path / "set.mat", "w") as file:
+        file["points"] = h5py.ExternalLink("other.mat", "/points")
+    with pytest.raises(FormatError, match="found no variables"):
+        MAT.read(tmp_path / "set.mat", ReadOptions())
+
+
+def test_without_h5py_the_remedy_is_named(tmp_path, monkeypatch):
+    save_v73(tmp_path / "set.mat", {"points": some_points()})
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    with pytest.raises(Exception, match=r"pip install 'defgpa\[matlab\]'"):
+        MAT.read(tmp_path / "set.mat", ReadOptions())
