@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import lstsq
+
+from defgpa import Affine, ThinPlateSpline
+from defgpa.solve.cost import eliminated_cost
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 PARITY = {"rtol": 1e-6, "atol": 1e-6}
@@ -42,3 +47,121 @@ def smooth_family(seed=0, n=6, m=40, d=2, bend=0.15, noise=0.01, missing=0.0):
         shapes[i] = (bent + noise * rng.normal(size=(m, d))) @ turn + 3 * rng.normal(size=d)
     shapes[rng.random((n, m)) < missing] = np.nan
     return shapes
+
+
+FAMILIES = {
+    "2d": {"seed": 0, "m": 40, "d": 2},
+    "3d": {"seed": 1, "m": 50, "d": 3},
+    "2d-partial": {"seed": 2, "m": 40, "d": 2, "missing": 0.25},
+    "3d-partial": {"seed": 3, "m": 50, "d": 3, "missing": 0.2},
+}
+
+WARPS = {
+    "affine": Affine(),
+    "spline": ThinPlateSpline(points_per_axis=3),
+    "soft spline": ThinPlateSpline(points_per_axis=4, smoothing=1e-5),
+}
+
+every_warp = pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+
+
+@dataclass(frozen=True)
+class LinearOnly:
+    """A counter-example: x ↦ xA, without a constant feature and hence without translations."""
+
+    def basis(self, points):
+        return self
+
+    def features(self, points):
+        return points
+
+    def penalty(self):
+        return 0.0
+
+
+@dataclass(frozen=True)
+class ChargedTranslations:
+    """Another: the constant feature is there, but it is not free."""
+
+    def basis(self, points):
+        return self
+
+    def features(self, points):
+        return np.column_stack([points, np.ones(len(points))])
+
+    def penalty(self):
+        return 1.0
+
+
+def cost_of(shapes, warp):
+    """P, as a matrix."""
+    return eliminated_cost(shapes.points, shapes.visible, warp).dense()
+
+
+def full_penalty(basis, size):
+    """R as a matrix; a basis may state a multiple of the identity as one number."""
+    penalty = np.asarray(basis.penalty())
+    return penalty if penalty.ndim == 2 else float(penalty) * np.eye(size)
+
+
+def best_weights(basis, points, targets):
+    """The ridge regression of one shape by least squares on [F; √R], apart from the package's."""
+    features = basis.features(points)
+    penalty = full_penalty(basis, features.shape[1])
+    values, vectors = np.linalg.eigh(penalty)
+    root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    stacked = np.vstack([features, root])
+    zeros = np.zeros((len(root), targets.shape[1]))
+    return lstsq(stacked, np.vstack([targets, zeros]))[0], penalty
+
+
+def visible_parts(shapes):
+    """The visible points of each shape with the mask that chose them."""
+    return [(own[seen], seen) for own, seen in zip(shapes.points, shapes.visible, strict=True)]
+
+
+def explicit_cost(shapes, warp, reference):
+    """Σ ‖warp_i(D_i) − S‖² + tr(WᵀRW), each warp fitted on its own."""
+    spent = 0.0
+    for points, seen in visible_parts(shapes):
+        basis = warp.basis(points)
+        weights, penalty = best_weights(basis, points, reference[seen])
+        residual = basis.features(points) @ weights - reference[seen]
+        spent += np.sum(residual**2) + np.sum(weights * (penalty @ weights))
+    return spent
+
+
+def rotation(rng, d):
+    """A random proper rotation."""
+    turn, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    turn[:, 0] *= np.sign(np.linalg.det(turn))
+    return turn
+
+
+def moved(points, seed=0, far=5.0, scales=(1.0, 1.0)):
+    """Every shape turned, moved and (if asked) scaled on its own."""
+    rng = np.random.default_rng(seed)
+    d = points.shape[2]
+    return np.stack(
+        [rng.uniform(*scales) * own @ rotation(rng, d) + far * rng.normal(size=d) for own in points]
+    )
+
+
+def assert_same_shape(actual, expected, rtol=1e-9):
+    """Equal relative to the size of the whole, which is what a reference is known to."""
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * np.abs(expected).max())
+
+
+def up_to_affine(points, target):
+    """``points`` through the affine map that takes them closest to ``target``."""
+    design = np.column_stack([points, np.ones(len(points))])
+    return design @ lstsq(design, target)[0]
+
+
+def up_to_rigid(points, target):
+    """``points`` through the proper rigid motion that takes them closest to ``target``."""
+    centre, goal = points.mean(axis=0), target.mean(axis=0)
+    left, _, right = np.linalg.svd((points - centre).T @ (target - goal))
+    side = np.ones(points.shape[1])
+    side[-1] = np.sign(np.linalg.det(left @ right))
+    return (points - centre) @ (left * side) @ right + goal

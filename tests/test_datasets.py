@@ -315,6 +315,7 @@ def test_a_slab_is_an_unbroken_stretch_of_the_longest_axis():
         (AtRandom(1.0), "must be at least 0 and below 1. Got 1.0"),
         (AtRandom(-0.1), "must be at least 0 and below 1. Got -0.1"),
         (Blocks(0.6), "must be at most 0.5. Got 0.6"),
+        (Blocks(0.3, shapes=11), "must be 0 to 10, the number of shapes. Got 11"),
         (Slabs(0.9), "Slabs.share=0.9. of 10 shapes with 60 landmarks leaves"),
     ],
 )

@@ -1,39 +1,85 @@
-"""Procrustes analysis with deformations: one reference, one warp per shape, in closed form."""
+"""Procrustes analysis with deformations: one reference, one warp per shape, in closed form.
 
-from defgpa.alignment import Alignment
-from defgpa.diagnostics import Diagnostics
-from defgpa.errors import (
-    DefgpaError,
-    DefgpaWarning,
-    DegenerateShapeError,
-    FormatError,
-    NotConvergedError,
-    ShapeError,
-)
-from defgpa.estimators import DefGPA
-from defgpa.shapes import Shapes
-from defgpa.solve.centering import ExactCentering, SoftCentering
-from defgpa.solve.spectral import Dense, Iterative
-from defgpa.warps import Affine, ThinPlateSpline, Warp
+Names are loaded when they are first used, so that ``import defgpa`` and ``defgpa --help`` answer
+at once; matplotlib, plotly, pandas and dask are loaded only by what needs them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Affine",
-    "Alignment",
-    "DefGPA",
-    "DefgpaError",
-    "DefgpaWarning",
-    "DegenerateShapeError",
-    "Dense",
-    "Diagnostics",
-    "ExactCentering",
-    "FormatError",
-    "Iterative",
-    "NotConvergedError",
-    "ShapeError",
-    "Shapes",
-    "SoftCentering",
-    "ThinPlateSpline",
-    "Warp",
-]
+_HOME = {
+    "alignment": ["Alignment"],
+    "datasets": [],
+    "diagnostics": ["Diagnostics"],
+    "errors": [
+        "DefgpaError",
+        "DefgpaWarning",
+        "DegenerateShapeError",
+        "FormatError",
+        "NotConvergedError",
+        "ShapeError",
+    ],
+    "estimators": ["AffineGPA", "DefGPA", "EuclideanGPA"],
+    "evaluate": ["compare", "cross_validate", "select_smoothing"],
+    "images": ["intensity_deviation", "warp_image"],
+    "io": ["load", "read_shapes", "register_saved", "save", "write_shapes"],
+    "shapes": ["Shapes"],
+    "solve": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
+    "warps": [
+        "Affine",
+        "FreeForm",
+        "Polynomial",
+        "RadialBasis",
+        "ThinPlateSpline",
+        "Warp",
+        "check_warp",
+    ],
+}
+_MODULE_OF = {name: f"defgpa.{module}" for module, names in _HOME.items() for name in names}
+_MODULES = {*_HOME, "plot", "report", "distributed", "meshes", "procrustes"}
+
+__all__ = [*sorted(_MODULE_OF)]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from defgpa.alignment import Alignment
+    from defgpa.diagnostics import Diagnostics
+    from defgpa.errors import (
+        DefgpaError,
+        DefgpaWarning,
+        DegenerateShapeError,
+        FormatError,
+        NotConvergedError,
+        ShapeError,
+    )
+    from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA
+    from defgpa.evaluate import compare, cross_validate, select_smoothing
+    from defgpa.images import intensity_deviation, warp_image
+    from defgpa.io import load, read_shapes, register_saved, save, write_shapes
+    from defgpa.shapes import Shapes
+    from defgpa.solve import Dense, ExactCentering, Iterative, SoftCentering
+    from defgpa.warps import (
+        Affine,
+        FreeForm,
+        Polynomial,
+        RadialBasis,
+        ThinPlateSpline,
+        Warp,
+        check_warp,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """A public name or module, loaded on first use."""
+    if name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return import_module(f"defgpa.{name}")
+    raise AttributeError(f"module 'defgpa' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *sorted(_MODULES), "__version__"]

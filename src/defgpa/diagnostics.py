@@ -43,6 +43,8 @@ class Diagnostics:
         ‖Px − σx‖ of each axis.
     products : int
         Products with P that an iterative solver took.
+    settled : bool
+        Whether the residuals reached their tolerance.
     warnings : tuple of str
         What the solve warned of.
     """
@@ -60,6 +62,7 @@ class Diagnostics:
     storage: str
     residuals: Array
     products: int
+    settled: bool
     warnings: tuple[str, ...]
     warps: Sequence[Warp] = field(repr=False)
     points: Array = field(repr=False)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,30 +11,61 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from defgpa._arrays import Array, frozen
+from defgpa._arrays import Array, Index, frozen
 from defgpa.alignment import Alignment, checked_eigenvalues, shape_indices
 from defgpa.diagnostics import Diagnostics
-from defgpa.errors import DefgpaWarning, ShapeError, listed
+from defgpa.errors import DefgpaWarning, ShapeError
+from defgpa.procrustes import Motions
 from defgpa.shapes import Shapes, as_shapes
+from defgpa.solve.affine_datum import affine_gpa, balanced
 from defgpa.solve.align import Solution, require_extended, solve
 from defgpa.solve.centering import Centering, SoftCentering
 from defgpa.solve.cost import DEFAULT_BUDGET
 from defgpa.solve.covariance import covariance_prior
+from defgpa.solve.datum_space import DatumSpaceFit
+from defgpa.solve.handedness import sides
 from defgpa.solve.linkage import require_linked, shared_landmarks
-from defgpa.solve.registration import RidgeRegistration
+from defgpa.solve.registration import (
+    AffineRegistration,
+    MotionRegistration,
+    Registration,
+    RidgeRegistration,
+    affine_warp,
+)
+from defgpa.solve.rigid import rigid_gpa
 from defgpa.solve.spectral import EigenSolver
 from defgpa.warps import ThinPlateSpline, Warp, WarpModel
+from defgpa.warps._frames import Frames, filled
+from defgpa.worries import with_lone_landmarks, with_worries
 
 ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 
-AMBIGUOUS_GAP = 1e-3  # relative spectral gap below which another reference would do as well
-HANDFUL = 0.9  # share of an axis that a handful of landmarks must not carry
-
 
 class _AlignmentEstimator(BaseEstimator):
-    """What all estimators do with the alignment they have made."""
+    """What all estimators have in common; each says only how shapes are aligned."""
 
     alignment_: Alignment
+
+    def fit(self, shapes: ShapesLike, y: object = None) -> Self:
+        """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
+        given = as_shapes(shapes).require_alignable()
+        shared = shared_landmarks(given)
+        core = given if len(shared) == given.n_landmarks else _core(given, shared)
+        require_linked(core)
+        require_extended(core)
+        alignment = with_worries(with_lone_landmarks(self._aligned(core), given, shared))
+        for message in alignment.diagnostics.warnings:
+            warnings.warn(message, DefgpaWarning, stacklevel=2)
+        self.alignment_ = alignment
+        return self
+
+    def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
+        """The same as ``fit(shapes).transform(shapes)``."""
+        return self.fit(shapes).transform(shapes)
+
+    def _aligned(self, shapes: Shapes) -> Alignment:
+        """The alignment of shapes that are linked and each extended enough."""
+        raise NotImplementedError
 
     @property
     def reference_(self) -> Array:
@@ -135,57 +165,169 @@ class DefGPA(_AlignmentEstimator):
         self.solver = solver
         self.memory_budget = memory_budget
 
-    def fit(self, shapes: ShapesLike, y: object = None) -> Self:
-        """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
-        self.alignment_ = self._aligned(as_shapes(shapes).require_alignable())
-        return self
-
-    def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
-        """The same as ``fit(shapes).transform(shapes)``."""
-        return self.fit(shapes).transform(shapes)
-
     def _aligned(self, shapes: Shapes) -> Alignment:
-        self._check_parameters()
         model = _checked_model(self.warp)
-        shared = shared_landmarks(shapes)
-        core = shapes if len(shared) == shapes.n_landmarks else _core(shapes, shared)
-        require_linked(core)
-        require_extended(core)
-        eigenvalues = self._eigenvalues(core)
-        solution = solve(
-            core,
-            model,
-            eigenvalues,
-            SoftCentering() if self.centering is None else self.centering,
-            self.solver,
-            self.memory_budget,
-        )
+        eigenvalues = self._eigenvalues(shapes)
+        centering = SoftCentering() if self.centering is None else self.centering
+        solution = solve(shapes, model, eigenvalues, centering, self.solver, self.memory_budget)
         warps = tuple(map(Warp, solution.bases, solution.weights))
-        reference = _with_lone_landmarks(solution.reference, shapes, shared, warps)
         return Alignment(
             shapes,
-            frozen(reference),
+            frozen(solution.reference),
             warps,
             frozen(eigenvalues),
-            _diagnosed(solution, shapes, core, shared, warps),
+            _diagnosed(solution, shapes, warps),
             RidgeRegistration(model),
             np.eye(shapes.dim),
         )
-
-    def _check_parameters(self) -> None:
-        _require_part(self.centering, "applied", "centering", "SoftCentering() or ExactCentering()")
-        _require_part(self.solver, "axes", "solver", "Dense() or Iterative()")
-        budget = self.memory_budget
-        if not (isinstance(budget, (int, float, np.number)) and budget >= 0):
-            raise ValueError(
-                "The 'memory_budget' parameter of DefGPA must be a number of bytes. "
-                f"Got {budget!r} instead."
-            )
 
     def _eigenvalues(self, shapes: Shapes) -> Array:
         if self.scale is not None:
             return checked_eigenvalues(self.scale, shapes.dim)
         return covariance_prior(shapes.points, shapes.visible, shapes.names)
+
+
+class EuclideanGPA(_AlignmentEstimator):
+    """Rigid generalised Procrustes analysis on the datum-space cost, *EUC_d in the paper.
+
+    The benchmark that treats deformation as noise. Missing landmarks are respected, the start is
+    in closed form, and second-order steps bring the gradient to zero.
+
+    Parameters
+    ----------
+    scaling : bool
+        Whether the size of each shape may change too (similarities).
+    reflections : bool
+        Whether a shape may be mirrored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> rng = np.random.default_rng(0)
+    >>> shapes = rng.normal(size=(30, 2)) + 0.1 * rng.normal(size=(5, 30, 2))
+    >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
+    >>> bool(np.isclose(a.rmse_datum, a.rmse_reference))
+    True
+    """
+
+    def __init__(self, scaling: bool = False, *, reflections: bool = False) -> None:
+        self.scaling = scaling
+        self.reflections = reflections
+
+    def _aligned(self, shapes: Shapes) -> Alignment:
+        motions = Motions(bool(self.scaling), bool(self.reflections))
+        fit = rigid_gpa(shapes.points, motions)
+        return _datum_space_alignment(shapes, fit, MotionRegistration(motions))
+
+
+class AffineGPA(_AlignmentEstimator):
+    """Affine generalised Procrustes analysis on the datum-space cost, *AFF_d in the paper.
+
+    Full shapes: one singular value decomposition. With missing landmarks: variable projection
+    from a closed-form start.
+
+    Parameters
+    ----------
+    frame : {"first", "balanced"}
+        Any affine change of the reference costs the same in the datum space, so a frame has to be
+        chosen, and RMSE_r and the cross-validation error are to be read in it. ``"first"``: the
+        affine frame of the first shape, as published. ``"balanced"``: one that favours no shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> rng = np.random.default_rng(0)
+    >>> shapes = rng.normal(size=(30, 2)) + 0.1 * rng.normal(size=(5, 30, 2))
+    >>> defgpa.AffineGPA().fit(shapes).reference_.shape
+    (30, 2)
+    """
+
+    def __init__(self, frame: str = "first") -> None:
+        self.frame = frame
+
+    def _aligned(self, shapes: Shapes) -> Alignment:
+        if self.frame not in ("first", "balanced"):
+            raise ValueError(
+                "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
+                f"Got {self.frame!r} instead."
+            )
+        fit = affine_gpa(shapes.points)
+        told = fit if self.frame == "first" else balanced(fit)
+        return _datum_space_alignment(shapes, told, AffineRegistration())
+
+
+def _datum_space_alignment(
+    shapes: Shapes, fit: DatumSpaceFit, registration: Registration
+) -> Alignment:
+    """The affine maps of a datum-space method as warps."""
+    warps = tuple(map(affine_warp, fit.matrices, fit.offsets))
+    frames = Frames(filled(shapes.points, shapes.visible), shapes.visible)
+    found = sides(frames.centred, shapes.visible, fit.reference)
+    centred = fit.reference - fit.reference.mean(axis=0)
+    eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]
+    diagnostics = Diagnostics(
+        spectrum=np.empty(0),
+        gap=float("nan"),
+        translation_cost=0.0,
+        votes=found.votes * found.majority,
+        mirrored=_mirrored(shapes, found.votes * found.majority),
+        condition=np.linalg.cond(fit.matrices),
+        free_directions=np.zeros(shapes.n_shapes, dtype=np.intp),
+        views=shapes.views,
+        lone_landmarks=(),
+        method=f"second-order, {fit.iterations} steps",
+        storage="",
+        residuals=np.array([fit.gradient_norm]),
+        products=0,
+        settled=True,
+        warnings=(),
+        warps=warps,
+        points=shapes.points,
+    )
+    return Alignment(
+        shapes,
+        frozen(fit.reference),
+        warps,
+        frozen(np.maximum(eigenvalues, 0.0)),
+        diagnostics,
+        registration,
+        np.eye(shapes.dim),
+    )
+
+
+def _diagnosed(solution: Solution, shapes: Shapes, warps: tuple[Warp, ...]) -> Diagnostics:
+    spectrum = solution.spectrum
+    return Diagnostics(
+        spectrum=spectrum.values,
+        gap=_relative_gap(spectrum.values, shapes.dim),
+        translation_cost=solution.translation_cost,
+        votes=solution.votes,
+        mirrored=_mirrored(shapes, solution.votes),
+        condition=solution.condition,
+        free_directions=solution.free_directions,
+        views=shapes.views,
+        lone_landmarks=(),
+        method=spectrum.method,
+        storage=solution.storage,
+        residuals=spectrum.residuals,
+        products=spectrum.products,
+        settled=spectrum.settled,
+        warnings=(),
+        warps=warps,
+        points=shapes.points,
+    )
+
+
+def _mirrored(shapes: Shapes, votes: Index) -> tuple[str, ...]:
+    return tuple(shapes.names[i] for i in np.flatnonzero(votes < 0))
+
+
+def _relative_gap(values: Array, dim: int) -> float:
+    if len(values) <= dim or not values[dim] > 0:
+        return 0.0
+    return float((values[dim] - values[dim - 1]) / values[dim])
 
 
 def _new_shapes(shapes: Any) -> Shapes:
@@ -202,153 +344,11 @@ def _checked_model(warp: Any) -> WarpModel:
     return model
 
 
-def _require_part(value: Any, method: str, name: str, examples: str) -> None:
-    """A TypeError unless ``value`` is None or an object with this method."""
-    if value is not None and (
-        isinstance(value, type) or not callable(getattr(value, method, None))
-    ):
-        raise TypeError(
-            f"The '{name}' parameter of DefGPA must be {examples}, or None. Got {value!r} instead."
-        )
-
-
-def _core(shapes: Shapes, shared: Any) -> Shapes:
+def _core(shapes: Shapes, shared: Index) -> Shapes:
     """The shapes on the landmarks that at least two of them see."""
-    lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared)
     if len(shared) <= shapes.dim:
         raise ShapeError(
             f"Only {len(shared)} landmarks are seen in more than one shape; aligning in "
             f"{shapes.dim}-D needs at least {shapes.dim + 1}."
         )
-    return shapes.without(lone)
-
-
-def _with_lone_landmarks(core: Array, shapes: Shapes, shared: Any, warps: Sequence[Warp]) -> Array:
-    """The reference of all landmarks: one seen once stands where its shape's warp puts it."""
-    if len(core) == shapes.n_landmarks:
-        return core
-    reference = np.empty((shapes.n_landmarks, shapes.dim))
-    reference[shared] = core
-    for j in np.setdiff1d(np.arange(shapes.n_landmarks), shared):
-        seer = int(np.argmax(shapes.visible[:, j]))
-        reference[j] = warps[seer](shapes.points[seer, j][None])[0]
-    return reference
-
-
-def _diagnosed(
-    solution: Solution, shapes: Shapes, core: Shapes, shared: Any, warps: tuple[Warp, ...]
-) -> Diagnostics:
-    lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared)
-    mirrored = tuple(shapes.names[i] for i in np.flatnonzero(solution.votes < 0))
-    found = Diagnostics(
-        spectrum=solution.spectrum.values,
-        gap=_relative_gap(solution.spectrum.values, shapes.dim),
-        translation_cost=solution.translation_cost,
-        votes=solution.votes,
-        mirrored=mirrored,
-        condition=solution.condition,
-        free_directions=solution.free_directions,
-        views=shapes.views,
-        lone_landmarks=tuple(shapes.landmarks[j] for j in lone),
-        method=solution.spectrum.method,
-        storage=solution.storage,
-        residuals=solution.spectrum.residuals,
-        products=solution.spectrum.products,
-        warnings=(),
-        warps=warps,
-        points=shapes.points,
-    )
-    messages = tuple(_worries(found, solution, shapes, core))
-    for message in messages:
-        warnings.warn(message, DefgpaWarning, stacklevel=5)
-    return replace(found, warnings=messages)
-
-
-def _relative_gap(values: Array, dim: int) -> float:
-    if len(values) <= dim or not values[dim] > 0:
-        return 0.0
-    return float((values[dim] - values[dim - 1]) / values[dim])
-
-
-def _worries(found: Diagnostics, solution: Solution, shapes: Shapes, core: Shapes) -> list[str]:
-    """What a user should be told, one sentence each."""
-    checks: list[Callable[[], str | None]] = [
-        lambda: _lone_worry(found),
-        lambda: _mirror_worry(found),
-        lambda: _free_worry(found, shapes),
-        lambda: _gap_worry(found, solution, shapes.n_shapes),
-        lambda: _handful_worry(solution, core),
-        lambda: _unsettled_worry(solution),
-    ]
-    return [message for check in checks if (message := check()) is not None]
-
-
-def _lone_worry(found: Diagnostics) -> str | None:
-    if not found.lone_landmarks:
-        return None
-    return (
-        f"Landmark {listed(found.lone_landmarks)} is seen in one shape only and tells nothing "
-        "about the reference: it was left out of the solve and placed by that shape's warp."
-    )
-
-
-def _mirror_worry(found: Diagnostics) -> str | None:
-    if not found.mirrored:
-        return None
-    return (
-        f"Shape {listed(found.mirrored)} is mirrored against the majority. If that is not "
-        "meant, negate one coordinate of it, or check for swapped left and right landmarks."
-    )
-
-
-def _free_worry(found: Diagnostics, shapes: Shapes) -> str | None:
-    free = np.flatnonzero(found.free_directions)
-    if not len(free):
-        return None
-    return (
-        f"The warp of shape {listed(shapes.names[i] for i in free)} has directions that neither "
-        "its landmarks nor the penalty determine (flat or coincident points, or no smoothing); "
-        "the smallest was taken. More smoothing or fewer control points would settle them."
-    )
-
-
-def _gap_worry(found: Diagnostics, solution: Solution, n: int) -> str | None:
-    values = solution.spectrum.values
-    d = solution.axes.shape[1]
-    if len(values) <= d:
-        return None
-    rounding = 1e3 * np.finfo(np.float64).eps * n
-    if found.gap > AMBIGUOUS_GAP and values[d] - values[d - 1] > rounding:
-        return None
-    return (
-        f"The spectral gap is nearly zero ({values[d - 1]:.3g} against {values[d]:.3g}): another "
-        "reference would do as well. Use a stiffer warp, or check how the shapes are linked."
-    )
-
-
-def _handful_worry(solution: Solution, core: Shapes) -> str | None:
-    """An axis that lives on a few landmarks is an artefact of how they are seen."""
-    few = core.dim + 1
-    if core.n_landmarks < 4 * few:
-        return None
-    mass = np.partition(solution.axes**2, -few, axis=0)[-few:]
-    if not (mass.sum(axis=0) > HANDFUL).any():
-        return None
-    axis = int(np.argmax(mass.sum(axis=0)))
-    carriers = np.argsort(-np.abs(solution.axes[:, axis]))[:few]
-    return (
-        f"Axis {axis + 1} of the reference is carried by landmarks "
-        f"{listed(core.landmarks[j] for j in carriers)} alone: they are weakly tied to the "
-        "others. Check them, or leave them out."
-    )
-
-
-def _unsettled_worry(solution: Solution) -> str | None:
-    spectrum = solution.spectrum
-    if spectrum.settled:
-        return None
-    return (
-        f"The iterative solver stopped after {spectrum.products} products with a residual of "
-        f"{spectrum.residuals.max():.3g}: the reference may be inaccurate. Use "
-        "Iterative(most_products=...) or Dense()."
-    )
+    return shapes.without(np.setdiff1d(np.arange(shapes.n_landmarks), shared))

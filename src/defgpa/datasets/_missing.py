@@ -88,11 +88,17 @@ class Blocks:
             raise ShapeError(
                 f"The 'share' parameter of Blocks must be at most 0.5. Got {self.share} instead."
             )
+        losing = n if self.shapes is None else self.shapes
+        if not 0 <= losing <= n:
+            raise ShapeError(
+                f"The 'shapes' parameter of Blocks must be 0 to {n}, the number of shapes. "
+                f"Got {losing} instead."
+            )
         count = _count(self.share, len(truth))
         seen = np.ones((n, len(truth)), dtype=np.bool_)
         outwards = rng.normal(size=(n, truth.shape[1]))
         outwards[1::2] = -outwards[: 2 * (n // 2) : 2]
-        for shape in range(n if self.shapes is None else self.shapes):
+        for shape in range(losing):
             seen[shape, far_side(truth, outwards[shape], count)] = False
         return _linked(seen, self, enough_to_place(truth))
 

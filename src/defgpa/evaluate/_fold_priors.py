@@ -35,7 +35,9 @@ def fold_eigenvalues(
     if holes.any():
         complete = _by_pairs if len(points) <= PAIRS_UP_TO else _one_by_one
         extents[:, holes] = complete(points, visible, folds, training, holes)
-    return np.stack([common_eigenvalues(own) for own in extents])
+    unknown = np.full(points.shape[2], np.nan)
+    sure = np.isfinite(extents).all(axis=(1, 2))
+    return np.stack([common_eigenvalues(e) if s else unknown for e, s in zip(extents, sure)])
 
 
 def _by_pairs(

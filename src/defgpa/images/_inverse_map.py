@@ -72,7 +72,8 @@ class InverseMap:
     def _sources(self, targets: Array) -> Array:
         """(tiles, 2, k, k): the exact sources of targets; NaN where there is none."""
         flat = np.moveaxis(targets, 1, -1).reshape(-1, 2)
-        newton = NewtonInverse(self.warp, tolerance=1e-9)  # relative to the frame
+        # from so near, what has not converged soon has no solution on this side of a fold
+        newton = NewtonInverse(self.warp, tolerance=1e-9, most_steps=8, most_halvings=3)
         sources = newton.near(flat, self._lattice.starts(flat))
         known = np.flatnonzero(~np.isnan(sources[:, 0]))
         sources[known[self._lattice.folded(self.warp.jacobian(sources[known]))]] = np.nan
@@ -90,7 +91,7 @@ class InverseMap:
         """(tiles,): whether the warp takes every predicted source to its target."""
         images = self.warp(np.moveaxis(predicted, 1, -1).reshape(-1, 2))
         goal = np.moveaxis(targets, 1, -1).reshape(-1, 2)
-        errors = np.linalg.norm(images - goal, axis=1).reshape(len(targets), -1)
+        errors = np.linalg.norm(images - goal, axis=1).reshape(len(targets), (_NODES - 1) ** 2)
         return np.asarray((errors <= _SAFETY * self.tolerance).all(axis=1))
 
 

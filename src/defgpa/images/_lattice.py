@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from defgpa._arrays import Array, Mask
 from defgpa.images._pixel_warp import PixelWarp
 
-_CELLS = 24  # across the image in either direction
+_CELLS = 48  # across the image in either direction
 
 
 @dataclass(frozen=True, eq=False)

@@ -230,15 +230,11 @@ def _used(row: Sequence[str]) -> int:
 def _is_header(row: Sequence[str]) -> bool:
     """Whether the entries after the first are words, mostly: one alone is a mistake.
 
-    Programs that number the columns write 0, 1, 2, … after an empty cell or a word.
+    Programs that number the columns write 0, 1, 2, … after an empty cell.
     """
-    rest = [cell.strip() for cell in row[1:]]
+    first, *rest = (cell.strip() for cell in row)
     words = sum(not is_number(cell) for cell in rest)
-    return 2 * words >= len(rest) or (not _is_given_number(row[0]) and _count_up(rest))
-
-
-def _is_given_number(cell: str) -> bool:
-    return bool(cell.strip()) and is_number(cell)
+    return 2 * words >= len(rest) or (not first and _count_up(rest))
 
 
 def _count_up(words: Sequence[str]) -> bool:
@@ -504,10 +500,10 @@ def _coordinate_header(heads: Sequence[str]) -> bool:
 
 
 def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
-    """Whether the first row of numbers is one: the first, or the second below a header."""
-    labelled = 1 if delimiter else 0  # between blanks, words are prose
-    for row in rows[:2]:
-        cells = row[labelled:] if row and not is_number(row[0]) else row
+    """Whether a row of numbers comes first, or second below a header; between blanks, first."""
+    candidates = rows[:2] if delimiter else rows[:1]
+    for row in candidates:
+        cells = row[1:] if delimiter and row and not is_number(row[0]) else row
         if len(cells) >= 2 and all(map(is_number, cells)) and any(cell.strip() for cell in cells):
             return True
     return False

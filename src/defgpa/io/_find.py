@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
+from defgpa.io import _csv
 from defgpa.io._format import Format
 from defgpa.io._formats import FORMATS, format_named, formats_with_suffix, known_suffixes
 from defgpa.io._text import warn
@@ -21,6 +22,7 @@ from defgpa.io._text import warn
 HEAD = 4096
 # Anything may have these suffixes, so there the content decides alone.
 _VAGUE_SUFFIXES = (".txt", ".csv", ".tsv", ".json", ".dat")
+_TABLES = tuple(format_.name for format_ in _csv.FORMATS)
 
 Source = str | os.PathLike[str]
 
@@ -103,8 +105,12 @@ def _format_of(path: Path) -> Format:
 
 
 def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
-    """The format whose content this is, those of the suffix asked first."""
-    return next((f for f in (*by_suffix, *FORMATS) if f.looks_like(head)), None)
+    """The format whose content this is, those of the suffix asked first.
+
+    Rows of numbers may be anything, so they make a table only of a file without a better suffix.
+    """
+    others = [f for f in FORMATS if not by_suffix or f.name not in _TABLES]
+    return next((f for f in (*by_suffix, *others) if f.looks_like(head)), None)
 
 
 def _head(path: Path) -> bytes:
@@ -150,5 +156,5 @@ def _warn_of_strangers(files: Sequence[Path], finds: Sequence[Find], best: str, 
     known = {find.path for find in finds}
     suffixes = (".csv", ".tsv")
     strangers = [p.name for p in files if p not in known and p.name.lower().endswith(suffixes)]
-    if best.startswith("csv") and strangers:
+    if best in _TABLES and strangers:
         warn(f"{where} also has tables without coordinates, left out: {listed(strangers)}.")

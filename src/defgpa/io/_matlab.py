@@ -6,7 +6,7 @@ cells ``D`` and ``V`` (points and visibility); ``points`` with optional ``visibl
 the only variable that can be a set of shapes, by whatever name. A 3-D array stands for the
 cell when the order of its axes is clear or given (``layout``).
 
-Files up to version 7 are read by SciPy; those of version 7.3 are HDF5 and need h5py.
+Version 7.3 is HDF5 and needs h5py; the versions before need nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from defgpa._arrays import Array, Mask
 from defgpa.errors import DefgpaError, FormatError, listed
 from defgpa.io._atomic import replacing
 from defgpa.io._axes import as_matrix, as_stack, real_numbers, triangles
-from defgpa.io._files import file_head, hidden, refusing
+from defgpa.io._files import file_bytes, file_head, hidden, refusing, wrong
 from defgpa.io._format import Document, Format, ReadOptions, Specimen
+from defgpa.io._mat5 import is_mat5, mat5_variables
 from defgpa.io._text import default_name
 from defgpa.shapes import Shapes
 
@@ -69,9 +70,15 @@ def mat_variables(path: Path) -> dict[str, Value]:
     head = file_head(path)
     if head.startswith(b"# Created by Octave"):
         raise FormatError(f"{path} is in Octave's text format. Save it with -v7 instead.")
+    if is_mat5(head):
+        data = file_bytes(path)
+        with refusing(path, "MATLAB file"):
+            return mat5_variables(data, _DEEPEST)
     if _HDF5 in head:
         return _hdf_variables(path)
-    return _scipy_variables(path)
+    if 0 in head[:4]:
+        return _mat4_variables(path)
+    raise wrong(path, "a MATLAB file", head[:20])
 
 
 # What the variables mean
@@ -209,45 +216,19 @@ def _cell(values: Sequence[Any]) -> NDArray[Any]:
     return cell
 
 
-# Versions 4 to 7
+# Version 4
 
 
-def _scipy_variables(path: Path) -> dict[str, Value]:
+def _mat4_variables(path: Path) -> dict[str, Value]:
     from scipy.io import loadmat
 
     with refusing(path, "MATLAB file"), path.open("rb") as file:
         content = loadmat(file)
         return {
-            name: _plain(value, _DEEPEST)
+            name: value
             for name, value in content.items()
-            if not name.startswith("__")
+            if isinstance(value, np.ndarray) and value.dtype.kind in "fiubc"
         }
-
-
-def _plain(value: Any, levels: int) -> Value:
-    """SciPy's arrays of objects, records and characters as lists, dicts and strings."""
-    if hasattr(value, "toarray"):
-        return _checked(value)
-    if levels == 0 or not isinstance(value, np.ndarray):
-        return None
-    if value.dtype.names:  # a struct, or an array of them
-        records = [
-            {name: _plain(record[name], levels - 1) for name in value.dtype.names}
-            for record in value.ravel(order="F")
-        ]
-        return records[0] if len(records) == 1 else records
-    if value.dtype.kind == "O":
-        return [_plain(entry, levels - 1) for entry in value.ravel(order="F")]
-    if value.dtype.kind == "U":  # one string a row; MATLAB pads the rows of a matrix
-        rows = [str(row).rstrip() if value.size > 1 else str(row) for row in value.ravel()]
-        return rows if len(rows) > 1 else "".join(rows)
-    return value if value.dtype.kind in "fiubc" else None
-
-
-def _checked(sparse: Any) -> Any:
-    """SciPy trusts the indices a file gives and would write anywhere with bad ones."""
-    sparse.check_format(full_check=True)
-    return sparse
 
 
 # Version 7.3
@@ -324,7 +305,9 @@ class _HdfReader:
         if "data" not in group:
             return csc_array(size)
         rows = self._numbers(group["ir"]).astype(np.intp)
-        return _checked(csc_array((self._numbers(group["data"]), rows, columns), shape=size))
+        matrix = csc_array((self._numbers(group["data"]), rows, columns), shape=size)
+        matrix.check_format(full_check=True)  # SciPy trusts indices, and writes where they say
+        return matrix
 
 
 def _looks_like_mat(head: bytes) -> bool:

@@ -90,7 +90,7 @@ def _fractions_or_bytes(channels: Array) -> Colours:
 
 def read_off(path: Path) -> Mesh:
     """The vertices and faces of an OFF file, with colours if it is a COFF file."""
-    lines = list(_words(text_of(path), comment="#"))
+    lines = list(_words(text_of(path), comment="#")) or [(1, ["nothing but comments"])]
     number, first = lines[0]
     header = _OFF_HEADER.fullmatch(first[0].upper())
     if header is None:

@@ -40,7 +40,7 @@ from defgpa.io._text import (
 from defgpa.shapes import Shapes
 
 _KEY = re.compile(r"[A-Za-z][\w .-]*")
-_OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=[ \t]*\d", re.IGNORECASE | re.MULTILINE)
+_OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _LANDMARKS = ("LM", "LM3")
 _BARE = ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES")  # no rows may follow these
 _CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")

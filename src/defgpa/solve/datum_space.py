@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array
+from defgpa.errors import DegenerateShapeError, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,8 @@ class CentredShapes:
         else:
             visible = (~np.isnan(stack[:, 0])).astype(np.float64)
             counts = visible.sum(axis=1)
+            _require_seen(counts, "shape", "sees no landmark")
+            _require_seen(visible.sum(axis=0), "landmark", "is seen in no shape")
             centroids = np.nansum(stack, axis=2) / counts[:, np.newaxis]
             stack -= centroids[..., np.newaxis]
             stack[np.isnan(stack)] = 0.0
@@ -114,6 +117,12 @@ class CentredShapes:
             stack -= shift.transpose(0, 2, 1)
             stack *= self.visible[:, np.newaxis]
         return np.subtract(self.rows, fitted, out=fitted)
+
+
+def _require_seen(counts: Array, what: str, fault: str) -> None:
+    empty = np.flatnonzero(counts == 0)
+    if len(empty):
+        raise DegenerateShapeError(f"{what.capitalize()} number {listed(empty)} {fault}. Drop it.")
 
 
 def transposed_rows(matrices: Array) -> Array:

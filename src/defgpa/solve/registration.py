@@ -9,8 +9,9 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
+from defgpa.procrustes import Motions, stacked
 from defgpa.solve.cost import eliminated_cost
-from defgpa.warps import Warp, WarpModel
+from defgpa.warps import AffineBasis, Warp, WarpModel
 from defgpa.warps._frames import frames_of
 
 
@@ -39,3 +40,43 @@ class RidgeRegistration:
         cost = eliminated_cost(points[None], visible, self.model)
         weights = cost.weights(reference)[0][0]
         return Warp(cost.factors[0].batch.bases[0], weights)
+
+
+@dataclass(frozen=True)
+class MotionRegistration:
+    """Rigid motions or similarities, on the datum-space cost."""
+
+    motions: Motions
+
+    def warp(self, points: Array, reference: Array) -> Warp:
+        """The motion that best carries the reference to the points, told the other way round."""
+        motion = stacked(reference, points, motions=self.motions).inverse()
+        if not motion.determined:
+            raise DegenerateShapeError(
+                "The visible landmarks of the shape are coincident or collinear: no single motion "
+                "takes them to the reference."
+            )
+        return affine_warp(motion.matrix, motion.translation)
+
+
+@dataclass(frozen=True)
+class AffineRegistration:
+    """Affine maps on the datum-space cost: the regression of the points on the reference."""
+
+    def warp(self, points: Array, reference: Array) -> Warp:
+        """D ≈ S A + a, told the other way round: x ↦ (x − a) A⁻¹."""
+        design = np.column_stack([reference, np.ones(len(reference))])
+        forth, *_ = np.linalg.lstsq(design, points, rcond=None)
+        if not np.linalg.cond(forth[:-1]) < 1e12:
+            raise DegenerateShapeError(
+                "The visible landmarks of the shape are coplanar or collinear: no affine map "
+                "takes them to the reference."
+            )
+        back = np.linalg.inv(forth[:-1])
+        return affine_warp(back, -forth[-1] @ back)
+
+
+def affine_warp(matrix: Array, offset: Array) -> Warp:
+    """The map x ↦ x @ matrix + offset as a warp."""
+    plain = AffineBasis(np.zeros_like(offset), np.ones(()))
+    return Warp(plain, np.vstack([matrix, offset]))

@@ -32,7 +32,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from defgpa._arrays import Array, Index, Mask, transposed
 from defgpa.errors import DegenerateShapeError, listed
-from defgpa.procrustes import RIGID, Motions, stacked
+from defgpa.procrustes import RIGID, Motions, pairwise
 from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, fit_in_datum_space
 from defgpa.solve.trust_region import descend
 
@@ -395,7 +395,7 @@ def _grown_start(points: Array, shapes: CentredShapes, motions: Motions) -> Arra
     waiting = np.delete(np.arange(n), first)
     while len(waiting):
         reference = np.divide(total, views[:, np.newaxis], where=views[:, np.newaxis] > 0, out=np.full_like(total, np.nan))
-        motion = stacked(local[waiting], reference, motions=motions)
+        motion = pairwise(local[waiting], reference[np.newaxis], motions)[:, 0]
         shared = (seen[waiting] & (views > 0)).sum(axis=1) * motion.determined
         joins = (shared > 0) & (2 * shared >= shared.max())
         if not joins.any():

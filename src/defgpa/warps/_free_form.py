@@ -175,7 +175,7 @@ class FreeForm:
     True
     """
 
-    points_per_axis: PointsPerAxis = 7
+    points_per_axis: PointsPerAxis = 6
     padding: float = 0.1
     energy: LatticeEnergy = BendingEnergy()
     smoothing: float = 1e-3

@@ -14,9 +14,6 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 
-_MOST_STEPS = 60
-_MOST_HALVINGS = 25
-
 
 class Invertible(Protocol):
     """What Newton's method needs: values and Jacobians."""
@@ -46,6 +43,8 @@ class NewtonInverse:
 
     warp: Invertible
     tolerance: float = 1e-12  # relative to the size of the images
+    most_steps: int = 60
+    most_halvings: int = 25  # of one step
 
     def __call__(self, targets: ArrayLike) -> Array:
         """(p, d): points whose images are ``targets``; NaN where there is none."""
@@ -69,7 +68,7 @@ class NewtonInverse:
     def _solved(self, goal: Array, points: Array) -> Array:
         size = float(np.abs(goal - goal.mean(axis=0)).max()) or 1.0
         left = goal - self.warp(points)
-        for _ in range(_MOST_STEPS):
+        for _ in range(self.most_steps):
             active = np.flatnonzero(_lengths(left) > self.tolerance * size)
             if not len(active):
                 break
@@ -88,7 +87,7 @@ class NewtonInverse:
         step = _newton_steps(self.warp.jacobian(points), left)
         moved = points + step
         less = goal - self.warp(moved)
-        for _ in range(_MOST_HALVINGS):
+        for _ in range(self.most_halvings):
             worse = ~(_lengths(less) < _lengths(left))
             if not worse.any():
                 break

@@ -1,0 +1,99 @@
+"""The command group: loads a command when it is called, turns errors into one sentence.
+
+Exit codes: 0 done, 2 bad input, 1 failure.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from importlib import import_module
+from typing import Any
+
+import click
+
+from defgpa import __version__
+from defgpa.errors import DefgpaError, DefgpaWarning, NotConvergedError
+
+_COMMANDS = {
+    "info": "What is in these files: shapes, landmarks, what is missing, what looks wrong.",
+    "fit": "Align shapes onto one reference, with one smooth warp per shape.",
+    "compare": "Rigid, affine and deformable alignment side by side: is deformation worth it?",
+    "tune": "Choose the smoothing by cross-validation.",
+    "register": "Bring new specimens onto a saved reference.",
+    "apply": "Send any points or a mesh through one warp of a saved result, or back.",
+    "convert": "From one landmark format to another.",
+    "report": "One self-contained HTML page about a saved result.",
+    "demo": "The whole thing on a bundled set of insect wings.",
+    "completion": "Print the shell completion script for bash, zsh or fish.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Commands are imported when they are called, so that --help answers at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        return import_module(f"defgpa.cli._{cmd_name}").command  # type: ignore[no-any-return]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with: defgpa info wings.tps, then defgpa fit wings.tps -o result/",
+)
+@click.version_option(__version__, prog_name="defgpa")
+def app() -> None:
+    """Procrustes analysis with deformations.
+
+    Many shapes with the same landmarks, some of them missing, in; one reference shape, one
+    smooth warp per shape, honest error figures and pictures out.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; never a traceback for bad input."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DefgpaWarning)
+        try:
+            app.main(arguments, prog_name="defgpa", standalone_mode=False)
+            return 0
+        except click.exceptions.Exit as stop:
+            return stop.exit_code
+        except click.ClickException as error:
+            error.show()
+            return 2
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("Stopped. Nothing was left half-written.", err=True)
+            return 1
+        except NotConvergedError as error:
+            return _said(error, 1)
+        except (DefgpaError, ValueError, FileNotFoundError, NotADirectoryError) as error:
+            return _said(error, 2)
+        except (OSError, ImportError, MemoryError) as error:
+            return _said(error, 1)
+
+
+def _said(error: BaseException, code: int) -> int:
+    if os.environ.get("DEFGPA_DEBUG"):
+        raise error
+    click.echo(f"Error: {str(error) or type(error).__name__}", err=True)
+    return code
+
+
+def unexpected(error: Any) -> str:
+    """What to say of an error nobody foresaw."""
+    return f"{type(error).__name__}: {error}. Set DEFGPA_DEBUG=1 to see where."

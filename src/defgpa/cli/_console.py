@@ -1,0 +1,121 @@
+"""What a person sees: tables on standard output, notes and progress on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from defgpa.errors import DefgpaWarning
+
+
+@dataclass
+class Console:
+    """One command's conversation with the terminal."""
+
+    quiet: bool = False
+    as_json: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[None]:
+        """Warnings of the package become notes, each shown once; others pass."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for warning in caught:
+            if issubclass(warning.category, DefgpaWarning):
+                self.note(str(warning.message))
+
+    def note(self, text: str) -> None:
+        """A sentence worth reading, on standard error."""
+        if text in self.notes:
+            return
+        self.notes.append(text)
+        if not self.quiet:
+            click.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
+            click.echo(text, err=True)
+
+    @contextlib.contextmanager
+    def progress(self, title: str) -> Iterator[Callable[[int, int], None] | None]:
+        """A function (done, total) that moves a bar; None where nobody watches."""
+        if self.quiet or self.as_json:
+            yield None
+            return
+        from rich.console import Console as RichConsole
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            Remaining(),
+            console=RichConsole(stderr=True),
+            transient=True,
+        )
+        with bar:
+            task = bar.add_task(title, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+    def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A table on standard output; the first column is text, the others are figures."""
+        if self.quiet or self.as_json:
+            return
+        from rich.console import Console as RichConsole
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(title=escape(title), title_justify="left", title_style="bold", box=_box())
+        for k, name in enumerate(header):
+            table.add_column(escape(name), justify="left" if k == 0 else "right")
+        for row in rows:
+            table.add_row(*[escape(text_of(cell)) for cell in row])
+        RichConsole().print(table)
+
+    def say(self, text: str) -> None:
+        """A line on standard output."""
+        if not (self.quiet or self.as_json):
+            click.echo(text)
+
+    def result(self, figures: Any) -> None:
+        """The figures for machines, if they were asked for."""
+        if self.as_json:
+            click.echo(json.dumps(plain(figures), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def text_of(cell: Any) -> str:
+    """A cell as people read it: four significant digits, nothing for nothing."""
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return "–" if cell != cell else f"{cell:.4g}"
+    return str(cell)
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON can hold: arrays as lists, NaN and infinities as null."""
+    import numpy as np
+
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _box() -> Any:
+    from rich import box
+
+    return box.SIMPLE_HEAD

@@ -1,0 +1,82 @@
+"""The options that several commands share, each stated once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+WARPS = ("affine", "tps", "rbf", "ffd", "polynomial")
+
+
+def _combined(*decorators: Callable[[Any], Any]) -> Callable[[_F], _F]:
+    def decorate(function: _F) -> _F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+input_argument = click.argument("source", nargs=-1, required=True, metavar="INPUT...")
+
+reading = _combined(
+    click.option("--format", "format_", metavar="NAME", help="Input format, if it is not told."),
+    click.option(
+        "--missing",
+        default="marked",
+        show_default=True,
+        metavar="marked|negative|NUMBER",
+        help="What else counts as a missing landmark: negative coordinates, or a code.",
+    ),
+    click.option(
+        "--layout",
+        type=click.Choice(["auto", "nmd", "mdn", "dmn"]),
+        default="auto",
+        help="Axes of a bare array: shapes n, landmarks m, coordinates d.",
+    ),
+    click.option(
+        "--lenient", is_flag=True, help="Warn instead of stopping where a file contradicts itself."
+    ),
+)
+
+speaking = _combined(
+    click.option("--quiet", "-q", is_flag=True, help="No progress bars, no tables."),
+    click.option("--json", "as_json", is_flag=True, help="Figures as JSON on standard output."),
+)
+
+warping = _combined(
+    click.option(
+        "--warp",
+        type=click.Choice(WARPS),
+        default="tps",
+        show_default=True,
+        help="Family: affine, thin-plate spline, radial basis, free-form, polynomial.",
+    ),
+    click.option(
+        "--points-per-axis",
+        metavar="K|K,K[,K]",
+        help="Control points along each principal axis; 5 by default.",
+    ),
+)
+
+smoothing = _combined(
+    click.option(
+        "--smoothing",
+        metavar="VALUE|auto",
+        help="Relative smoothing (1e-3 by default), or auto: chosen by cross-validation.",
+    ),
+    click.option("--theta", type=float, help="The paper's absolute smoothing instead."),
+)
+
+folding = _combined(
+    click.option(
+        "--fold-size",
+        type=click.IntRange(1),
+        help="Landmarks left out at a time in cross-validation.",
+    ),
+    click.option("--jobs", "-j", type=int, help="Worker processes for cross-validation."),
+)

@@ -1,0 +1,187 @@
+r"""How well landmarks are predicted by those around them: the honest figure.
+
+A fold of landmarks is left out of every shape and everything is estimated without it; each
+shape's warp then predicts where its own left-out landmarks belong in the reference. Fitting
+more closely lowers the residuals always, this error only while it is signal that is fitted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa.alignment import Alignment
+from defgpa.errors import DefgpaWarning
+from defgpa.estimators import ShapesLike
+from defgpa.evaluate._folds import (
+    Progress,
+    Steps,
+    consecutive_folds,
+    news,
+    news_in_one_sentence,
+    require_all_fitted,
+)
+from defgpa.evaluate._prediction import predicted_by_refits, predicted_by_stacks
+from defgpa.evaluate._refit import Trial, fitted, gathered
+from defgpa.evaluate._stacked_folds import stacked_folds
+from defgpa.shapes import as_shapes
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """Every landmark predicted by an alignment that has not seen it; immutable.
+
+    Attributes
+    ----------
+    predicted : array (n, m, d)
+        Where each shape's warp puts each of its landmarks when the fold of that landmark is left
+        out, in the frame of ``reference``; NaN where a shape does not see it.
+    alignment : Alignment
+        That of all landmarks.
+    folds : tuple of arrays
+        The landmarks (0-based) of each fold.
+    fold_size : int
+        Landmarks in a fold (the last may have fewer).
+    warnings : tuple of tuples of str
+        For each fold, what its fit warned of and the full fit did not.
+
+    See Also
+    --------
+    cross_validate : makes it.
+    """
+
+    predicted: Array
+    alignment: Alignment
+    folds: tuple[Index, ...]
+    fold_size: int
+    warnings: tuple[tuple[str, ...], ...]
+
+    @property
+    def reference(self) -> Array:
+        """(m, d): the reference of all landmarks, the truth the predictions are held against."""
+        return self.alignment.reference
+
+    @property
+    def counted(self) -> Mask:
+        """(n, m): the predictions the errors count: of landmarks that two shapes see at least."""
+        return self.alignment.counted
+
+    @cached_property
+    def distances(self) -> Array:
+        """(n, m): from each prediction to the reference; NaN where a landmark is not seen."""
+        return frozen(np.linalg.norm(self.predicted - self.reference, axis=2))
+
+    @cached_property
+    def error(self) -> float:
+        """CVE = √(Σ ‖predicted − S‖² / κ), κ the number of counted landmarks of all shapes."""
+        return float(np.sqrt(np.mean(self.distances[self.counted] ** 2)))
+
+    @cached_property
+    def per_shape(self) -> Array:
+        """(n,): the same over the landmarks of each shape."""
+        return self._root_mean_square(axis=1)
+
+    @cached_property
+    def per_landmark(self) -> Array:
+        """(m,): the same over the shapes that see a landmark; NaN if only one does."""
+        return self._root_mean_square(axis=0)
+
+    def _root_mean_square(self, axis: int) -> Array:
+        squares = np.where(self.counted, self.distances, 0.0) ** 2
+        with np.errstate(invalid="ignore"):
+            return frozen(np.sqrt(squares.sum(axis=axis) / self.counted.sum(axis=axis)))
+
+    def __repr__(self) -> str:
+        return f"CrossValidation(error={self.error:.6g}, {len(self.folds)} folds)"
+
+
+def cross_validate(
+    estimator: Any,
+    shapes: ShapesLike,
+    fold_size: int = 1,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> CrossValidation:
+    r"""The cross-validation error (CVE) of an estimator on shapes.
+
+    The landmarks are split into folds of ``fold_size`` consecutive ones. Each fold in turn is
+    taken out of all shapes, the estimator is fitted to the rest from scratch, and the warp of
+    each shape predicts the landmarks of the fold that the shape sees. The predictions are moved
+    with the fold's reference onto the full one (R ∈ O(d) and t, no scale).
+
+    Parameters
+    ----------
+    estimator : DefGPA, EuclideanGPA, AffineGPA or any other
+        Anything with ``fit(shapes)`` whose result has an ``alignment_``. It is copied, never
+        changed.
+    shapes : Shapes, array (n, m, d) with NaN, or list of arrays (m, d)
+        What to align.
+    fold_size : int
+        Landmarks left out at a time; 1 is leave-one-out.
+    n_jobs : int, optional
+        Workers. By default as many threads as there are cores. Other workers (processes, a Dask
+        or Ray cluster) come with ``joblib.parallel_config(backend=...)``. The result does not
+        depend on it.
+    progress : callable, optional
+        Called with (folds done, folds in all).
+
+    Returns
+    -------
+    CrossValidation
+        ``error`` is the CVE; ``predicted``, ``per_shape`` and ``per_landmark`` tell where it
+        comes from.
+
+    Raises
+    ------
+    DefgpaError
+        If the shapes cannot be aligned without some fold; it names the landmarks and the reason.
+
+    Notes
+    -----
+    A landmark that only one shape sees is predicted too, but cannot be judged: the reference has
+    it where that one shape puts it. It is not counted in any error.
+
+    For ``DefGPA`` with a built-in warp and at most 1000 landmarks all shapes of several folds
+    are solved as one stack; the result is the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from defgpa.evaluate import cross_validate
+    >>> base = np.random.default_rng(0).normal(size=(30, 2)) * [3, 2]
+    >>> shapes = [base + 0.1 * np.sin(base[:, ::-1] + phase) for phase in range(6)]
+    >>> stiff = cross_validate(defgpa.DefGPA(defgpa.Affine()), shapes)
+    >>> bending = cross_validate(defgpa.DefGPA(defgpa.ThinPlateSpline()), shapes)
+    >>> bool(bending.error < 0.5 * stiff.error)
+    True
+    >>> bending.predicted.shape
+    (6, 30, 2)
+    """
+    shapes = as_shapes(shapes)
+    folds = consecutive_folds(shapes.n_landmarks, fold_size)
+    full = fitted(estimator, shapes)
+    trial = Trial(estimator, full.reference, tuple(full.diagnostics.warnings))
+    steps = Steps(len(folds), progress)
+    common = stacked_folds(estimator, shapes, full)
+    if common is None:
+        (left_out,) = predicted_by_refits([trial], shapes, folds, n_jobs, steps)
+    else:
+        once = np.ones(1)
+        (left_out,) = predicted_by_stacks(common, once, [trial], shapes, folds, n_jobs, steps)
+    require_all_fitted(left_out, folds, shapes)
+    found = news(left_out, trial.warnings)
+    _tell(news_in_one_sentence(found, folds, shapes))
+    predicted = gathered(left_out, folds, shapes.visible)
+    return CrossValidation(predicted, full, folds, fold_size, tuple(found))
+
+
+def _tell(sentence: str | None) -> None:
+    if sentence is not None:
+        warnings.warn(sentence, DefgpaWarning, stacklevel=3)

@@ -1,0 +1,61 @@
+r"""Every warp as independent modes, which more or less smoothing only damps.
+
+With U = F Y, Yᵀ(FᵀF + R)Y = I, the matrix UᵀU = Q diag(λ) Qᵀ tells the share λ of the data in each
+direction; the share of the penalty is 1 − λ. In the modes V = U Q a penalty c R gives
+
+    F (FᵀF + cR)⁻¹ Fᵀ = V diag(g) Vᵀ,     g = 1 / (λ + c (1 − λ)),
+
+so one decomposition serves all amounts of smoothing. For c = 1 it is not needed: g = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, symmetrised, transposed
+from defgpa.solve.batches import Batch
+from defgpa.solve.factors import stored_factor
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """The modes of a stack of shapes, at their landmarks and at further points."""
+
+    rows: Array  # (b, l, m): Vᵀ, zero where a landmark is hidden
+    elsewhere: Array  # (b, N, l): the same modes at the further points
+    share: Array | None  # (b, l): λ; None: not decomposed, only c = 1 can be asked for
+    dropped: Index  # (b,): directions that neither data nor penalty determine
+
+    def gains(self, factor: float) -> Array:
+        """(b, l, 1): g for c = ``factor``."""
+        if self.share is None:
+            return np.ones((*self.rows.shape[:2], 1))
+        return (1.0 / (self.share + factor * (1.0 - self.share)))[..., None]
+
+
+def modes_of(batches: Sequence[Batch], elsewhere: Array, factors: Array) -> Modes:
+    """The modes of all shapes of the batches, at further points (b, N, d)."""
+    split = not np.array_equal(factors, [1.0])
+    parts = [_modes(batch, elsewhere[batch.shapes], split) for batch in batches]
+    if len(parts) == 1:
+        return parts[0]
+    return Modes(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.elsewhere for part in parts]),
+        np.concatenate([part.share for part in parts if part.share is not None]) if split else None,
+        np.concatenate([part.dropped for part in parts]),
+    )
+
+
+def _modes(batch: Batch, points: Array, split: bool) -> Modes:
+    factor = stored_factor(batch)
+    elsewhere = batch.bases.features(points) @ factor.ridge.inverse
+    if not split:
+        return Modes(factor.rows, elsewhere, None, factor.ridge.dropped)
+    share, turn = np.linalg.eigh(symmetrised(factor.rows @ transposed(factor.rows)))
+    # rounding may leave [0, 1], and a share above 1 would reward bending
+    share = np.clip(share, 0.0, 1.0)
+    return Modes(transposed(turn) @ factor.rows, elsewhere @ turn, share, factor.ridge.dropped)

@@ -1,0 +1,265 @@
+"""The fast way: all shapes of several folds as one stack, the core's own batched algebra on it.
+
+A landmark that is left out is one that no shape sees, so a fold is a set of shapes with more
+holes, and the shapes of several folds are one larger batch. Everything the landmarks decide
+(control points, penalty, centring, covariance) is made anew for every fold; only folds that
+the core would have something to say about (too few points, ties, no gap) are left to a fit of
+their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa.alignment import Alignment, checked_eigenvalues
+from defgpa.estimators import AMBIGUOUS_GAP, HANDFUL, DefGPA
+from defgpa.evaluate._fold_priors import fold_eigenvalues
+from defgpa.evaluate._modes import Modes, modes_of
+from defgpa.evaluate._refit import in_frame_of
+from defgpa.shapes import Shapes
+from defgpa.solve.axes import TIE
+from defgpa.solve.batches import make_batches
+from defgpa.solve.centering import Centering, SoftCentering
+from defgpa.solve.cost import DENSE_LANDMARKS
+from defgpa.solve.linkage import linked_groups
+from defgpa.solve.spectral import Dense
+from defgpa.warps import StackedModel, ThinPlateSpline
+from defgpa.warps._frames import Frames, filled
+
+_GROUP_BYTES = 2 << 20  # of features: the stack of a group of folds stays in the cache
+_FLAT = 1e-6  # second singular value of a shape relative to the first: a fit of its own, below
+
+
+@dataclass(frozen=True, eq=False)
+class StackedFolds:
+    """What all folds have in common."""
+
+    points: Array  # (n, m, d), finite
+    visible: Mask  # (n, m)
+    shared: Mask  # (m,): landmarks that at least two shapes see; only they are aligned
+    model: StackedModel
+    centering: Centering
+    eigenvalues: Array | None  # Λ, if it was given
+    watched: bool  # whether a small gap would be news
+
+    @property
+    def n_shapes(self) -> int:
+        """n."""
+        return len(self.points)
+
+    def groups(self, folds: Sequence[Index]) -> list[Index]:
+        """(g, N) each: consecutive folds of one size, few enough to stay in the cache."""
+        n, m, d = self.points.shape
+        width = len(self.model.bases(self.points[:1], self.visible[:1]).penalty()[0])
+        size = max(1, _GROUP_BYTES // (8 * n * m * width))
+        equal = [fold for fold in folds if len(fold) == len(folds[0])]
+        rest = folds[len(equal) :]  # at most the last, shorter one
+        parts = [np.stack(equal[i : i + size]) for i in range(0, len(equal), size)]
+        return parts + [np.stack([fold]) for fold in rest]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPrediction:
+    """Predictions of a group of folds, for each amount of smoothing."""
+
+    predicted: Array  # (k, g, n, N, d), in the frames of the k references
+    sure: Mask  # (k, g): false where the fold wants a fit of its own
+
+
+def stacked_folds(estimator: Any, shapes: Shapes, full: Alignment) -> StackedFolds | None:
+    """What the folds of this estimator have in common; None if they need fits of their own."""
+    if type(estimator) is not DefGPA or not _is_dense(estimator.solver, shapes):
+        return None
+    model = ThinPlateSpline() if estimator.warp is None else estimator.warp
+    if not isinstance(model, StackedModel) or not _fits(model, estimator.memory_budget, shapes):
+        return None
+    return StackedFolds(
+        filled(shapes.points, shapes.visible),
+        shapes.visible,
+        shapes.views >= 2,
+        model,
+        SoftCentering() if estimator.centering is None else estimator.centering,
+        None if estimator.scale is None else checked_eigenvalues(estimator.scale, shapes.dim),
+        _unremarkable(full.diagnostics.spectrum, _unit_axes(full), shapes.n_shapes),
+    )
+
+
+def predicted_group(
+    common: StackedFolds, folds: Index, factors: Array, references: Array
+) -> GroupPrediction:
+    """Predict the landmarks of folds (g, N) for penalties times ``factors`` (k,).
+
+    ``references`` (k, m, d) are those of the full fits.
+    """
+    training = np.repeat(common.shared[None], len(folds), axis=0)
+    np.put_along_axis(training, folds, False, axis=1)
+    seen = common.visible & training[:, None]
+    sure = _well_posed(common.points, seen) & _linked(common, folds, training)
+    shape = (len(factors), len(folds), common.n_shapes, folds.shape[1], common.points.shape[2])
+    predicted, fine = np.full(shape, np.nan), np.zeros(shape[:2], dtype=bool)
+    if sure.any():
+        group = _Group(common, folds[sure], training[sure], seen[sure])
+        predicted[:, sure], fine[:, sure] = group.predict(factors, references)
+    return GroupPrediction(predicted, fine)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Some well-posed folds: g of them, of N landmarks each."""
+
+    common: StackedFolds
+    folds: Index  # (g, N)
+    training: Mask  # (g, m)
+    seen: Mask  # (g, n, m)
+
+    def predict(self, factors: Array, references: Array) -> tuple[Array, Mask]:
+        """(k, g, n, N, d) predictions and (k, g) whether they can be trusted."""
+        modes = self._modes(factors)
+        eigenvalues = self._eigenvalues()
+        settled = np.isfinite(eigenvalues).all(axis=1)
+        settled &= ~modes.dropped.reshape(len(self.folds), -1).any(axis=1)
+        made = [
+            self._predict_one(modes, modes.gains(c), np.sqrt(eigenvalues), reference)
+            for c, reference in zip(factors, references, strict=True)
+        ]
+        return np.stack([p for p, _ in made]), np.stack([fine & settled for _, fine in made])
+
+    def _predict_one(
+        self, modes: Modes, gains: Array, stretch: Array, reference: Array
+    ) -> tuple[Array, Mask]:
+        """The same for one amount of smoothing: W = Y UᵀS, so warp(x) = (f(x) Y) (UᵀS)."""
+        g, N = self.folds.shape
+        n, (m, d) = self.common.n_shapes, reference.shape
+        damped = np.sqrt(gains) * modes.rows
+        axes, fine = self._axes(damped.reshape(g, -1, m))
+        own = axes * stretch[:, None, :]
+        weights = (modes.rows.reshape(g, -1, m) @ own).reshape(g * n, -1, d) * gains
+        images = (modes.elsewhere @ weights).reshape(g, n, N, d)
+        return in_frame_of(reference, own, self.training, images), fine
+
+    def _axes(self, rows: Array) -> tuple[Array, Mask]:
+        """(g, m, d) cheapest axes of every fold, zero where it has no landmark; rows are Uᵀ."""
+        d = self.common.points.shape[2]
+        axes = np.zeros((len(rows), rows.shape[2], d))
+        fine = np.zeros(len(rows), dtype=bool)
+        for fold, (kept, own) in enumerate(zip(self.training, rows, strict=True)):
+            matrix = np.diag(self.seen[fold].sum(axis=0).astype(np.float64)) - own.T @ own
+            cost = _DenseCost(matrix[np.ix_(kept, kept)], self.common.n_shapes)
+            values, vectors = _cheapest(self.common.centering.applied(cost).dense(), d)
+            axes[fold, kept] = vectors[:, :d]
+            fine[fold] = self._is_fine(values, vectors[:, :d])
+        return axes, fine
+
+    def _is_fine(self, values: Array, axes: Array) -> bool:
+        """Whether the axes are the only ones, and the core would not warn of them."""
+        n, d = self.common.n_shapes, axes.shape[1]
+        if np.diff(values[:d]).min(initial=np.inf) <= TIE * n:
+            return False
+        return not self.common.watched or _unremarkable(values, axes, n)
+
+    def _modes(self, factors: Array) -> Modes:
+        n, m, d = self.common.points.shape
+        points = np.broadcast_to(self.common.points, (len(self.folds), n, m, d)).reshape(-1, m, d)
+        held = np.moveaxis(self.common.points[:, self.folds], 1, 0)  # (g, n, N, d)
+        batches = make_batches(points, self.seen.reshape(-1, m), self.common.model)
+        return modes_of(batches, held.reshape(len(points), -1, d), factors)
+
+    def _eigenvalues(self) -> Array:
+        """(g, d): Λ of every fold."""
+        g, d = len(self.folds), self.common.points.shape[2]
+        if self.common.eigenvalues is not None:
+            return np.broadcast_to(self.common.eigenvalues, (g, d))
+        extents = _frames(self.common.points, self.seen).extents.reshape(g, -1, d)
+        visible = self.common.visible & self.common.shared
+        return fold_eigenvalues(
+            self.common.points, visible, self.folds, self.training, extents
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _DenseCost:
+    """P as the matrix it is."""
+
+    matrix: Array
+    n_shapes: int
+
+    @property
+    def n_landmarks(self) -> int:
+        return len(self.matrix)
+
+    def multiply(self, block: Array) -> Array:
+        return np.asarray(self.matrix @ block)
+
+    def dense(self) -> Array:
+        return self.matrix
+
+
+def _cheapest(matrix: Array, dim: int) -> tuple[Array, Array]:
+    """The d + 1 smallest eigenvalues and their vectors."""
+    values, vectors = eigh(matrix, subset_by_index=(0, min(dim, len(matrix) - 1)))
+    return values, vectors
+
+
+def _is_dense(solver: Any, shapes: Shapes) -> bool:
+    return (solver is None or type(solver) is Dense) and shapes.n_landmarks <= DENSE_LANDMARKS
+
+
+def _fits(model: StackedModel, budget: int, shapes: Shapes) -> bool:
+    """Whether two folds at a time, with their temporary copies, stay within the budget."""
+    one = filled(shapes.points[:1], shapes.visible[:1])
+    width = model.bases(one, shapes.visible[:1]).penalty().shape[-1]
+    return 8 * shapes.points[..., 0].size * width * 8 <= budget
+
+
+def _frames(points: Array, seen: Mask) -> Frames:
+    """The frames of all shapes of all folds: (g n, m, d)."""
+    g, n, m = seen.shape
+    stack = np.broadcast_to(points, (g, *points.shape)).reshape(g * n, m, -1)
+    return Frames(stack, seen.reshape(g * n, m))
+
+
+def _well_posed(points: Array, seen: Mask) -> Mask:
+    """(g,): whether every shape of a fold has enough points, and not on a line."""
+    good = (seen.sum(axis=2) > points.shape[2]).all(axis=1)
+    if good.any():
+        extents = _frames(points, seen[good]).extents
+        wide = extents[:, 1] > _FLAT * extents[:, 0]
+        good[good] = wide.reshape(-1, len(points)).all(axis=1)
+    return np.asarray(good)
+
+
+def _linked(common: StackedFolds, folds: Index, training: Mask) -> Mask:
+    """(g,): whether the shapes of a fold hang together.
+
+    They do if they would with as many landmarks more asked for as the fold takes away.
+    """
+    visible, least = common.visible[:, common.shared], common.points.shape[2] + 1
+    if visible.all() or len(linked_groups(visible, least + folds.shape[1])) == 1:
+        return np.ones(len(folds), dtype=bool)
+    groups = [linked_groups(common.visible[:, kept], least) for kept in training]
+    return np.array([len(found) == 1 for found in groups])
+
+
+def _unit_axes(alignment: Alignment) -> Array:
+    """(m, d): the axes of the reference on the landmarks that were aligned."""
+    aligned = alignment.reference[alignment.shapes.views >= 2]
+    return np.asarray(aligned / np.sqrt(alignment.eigenvalues))
+
+
+def _unremarkable(values: Array, axes: Array, n: int) -> bool:
+    """A clear gap, and no axis that a handful of landmarks carries: nothing to warn of."""
+    m, d = axes.shape
+    if len(values) > d:
+        gap = values[d] - values[d - 1]
+        if not gap > max(AMBIGUOUS_GAP * values[d], 1e3 * np.finfo(np.float64).eps * n):
+            return False
+    if m < 4 * (d + 1):
+        return True
+    mass = np.partition(axes**2, -(d + 1), axis=0)[-(d + 1) :].sum(axis=0)
+    return bool((mass <= HANDFUL).all())

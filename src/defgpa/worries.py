@@ -1,0 +1,119 @@
+"""What a user should be told about an alignment, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from defgpa._arrays import Index, frozen
+from defgpa.alignment import Alignment
+from defgpa.errors import listed
+from defgpa.shapes import Shapes
+
+AMBIGUOUS_GAP = 1e-3  # relative spectral gap below which another reference would do as well
+HANDFUL = 0.9  # share of an axis that a handful of landmarks must not carry
+
+
+def with_lone_landmarks(core: Alignment, shapes: Shapes, shared: Index) -> Alignment:
+    """The alignment of all landmarks: one seen once stands where its shape's warp puts it."""
+    if len(shared) == shapes.n_landmarks:
+        return core
+    lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared)
+    reference = np.empty((shapes.n_landmarks, shapes.dim))
+    reference[shared] = core.reference
+    for j in lone:
+        seer = int(np.argmax(shapes.visible[:, j]))
+        reference[j] = core.warps[seer](shapes.points[seer, j][None])[0]
+    diagnostics = replace(
+        core.diagnostics,
+        views=shapes.views,
+        lone_landmarks=tuple(shapes.landmarks[j] for j in lone),
+        points=shapes.points,
+    )
+    return replace(core, shapes=shapes, reference=frozen(reference), diagnostics=diagnostics)
+
+
+def with_worries(alignment: Alignment) -> Alignment:
+    """The same alignment, its diagnostics saying what to worry about."""
+    found = tuple(worries(alignment))
+    return replace(alignment, diagnostics=replace(alignment.diagnostics, warnings=found))
+
+
+def worries(alignment: Alignment) -> Iterator[str]:
+    """Everything worth a warning, one sentence each."""
+    for check in (_lone, _mirrored, _free, _gap, _handful, _unsettled):
+        yield from check(alignment)
+
+
+def _lone(alignment: Alignment) -> Iterator[str]:
+    names = alignment.diagnostics.lone_landmarks
+    if names:
+        yield (
+            f"Landmark {listed(names)} is seen in one shape only and tells nothing about the "
+            "reference: it was left out of the solve and placed by that shape's warp."
+        )
+
+
+def _mirrored(alignment: Alignment) -> Iterator[str]:
+    names = alignment.diagnostics.mirrored
+    if names:
+        yield (
+            f"Shape {listed(names)} is mirrored against the majority. If that is not meant, "
+            "negate one coordinate of it, or check for swapped left and right landmarks."
+        )
+
+
+def _free(alignment: Alignment) -> Iterator[str]:
+    free = np.flatnonzero(alignment.diagnostics.free_directions)
+    if len(free):
+        names = listed(alignment.shapes.names[i] for i in free)
+        yield (
+            f"The warp of shape {names} has directions that neither its landmarks nor the "
+            "penalty determine (flat or coincident points, or no smoothing); the smallest was "
+            "taken. More smoothing or fewer control points would settle them."
+        )
+
+
+def _gap(alignment: Alignment) -> Iterator[str]:
+    values, d = alignment.diagnostics.spectrum, alignment.shapes.dim
+    if len(values) <= d:
+        return
+    rounding = 1e3 * np.finfo(np.float64).eps * alignment.shapes.n_shapes
+    if alignment.diagnostics.gap > AMBIGUOUS_GAP and values[d] - values[d - 1] > rounding:
+        return
+    yield (
+        f"The spectral gap is nearly zero ({values[d - 1]:.3g} against {values[d]:.3g}): another "
+        "reference would do as well. Use a stiffer warp, or check how the shapes are linked."
+    )
+
+
+def _handful(alignment: Alignment) -> Iterator[str]:
+    """An axis that lives on a few landmarks is an artefact of how they are seen."""
+    shapes, few = alignment.shapes, alignment.shapes.dim + 1
+    shared = np.flatnonzero(shapes.views >= 2)
+    if len(shared) < 4 * few or not len(alignment.diagnostics.spectrum):
+        return
+    axes = alignment.reference[shared] @ alignment.turn.T
+    axes = axes / np.linalg.norm(axes, axis=0)
+    shares = np.partition(axes**2, -few, axis=0)[-few:].sum(axis=0)
+    if not (shares > HANDFUL).any():
+        return
+    axis = int(np.argmax(shares))
+    carriers = shared[np.argsort(-np.abs(axes[:, axis]))[:few]]
+    yield (
+        f"Axis {axis + 1} of the reference is carried by landmarks "
+        f"{listed(shapes.landmarks[j] for j in carriers)} alone: they are weakly tied to the "
+        "others. Check them, or leave them out."
+    )
+
+
+def _unsettled(alignment: Alignment) -> Iterator[str]:
+    found = alignment.diagnostics
+    if not found.settled:
+        yield (
+            f"The iterative solver stopped after {found.products} products with a residual of "
+            f"{found.residuals.max():.3g}: the reference may be inaccurate. Use "
+            "Iterative(most_products=...) or Dense()."
+        )

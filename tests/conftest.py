@@ -1,0 +1,41 @@
+"""Fixtures: generic families of shapes, full and partial, and one BLAS thread for all tests."""
+
+import numpy as np
+import pytest
+from support import FAMILIES, smooth_family
+from threadpoolctl import threadpool_limits
+
+from defgpa import Shapes
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_blas_thread():
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240229)
+
+
+@pytest.fixture(params=FAMILIES.values(), ids=FAMILIES)
+def shapes(request):
+    """Generic shapes: 2-D and 3-D, full and partial, from several seeds."""
+    return Shapes(smooth_family(**request.param))
+
+
+@pytest.fixture(
+    params=[family for family in FAMILIES.values() if "missing" not in family],
+    ids=[name for name in FAMILIES if "partial" not in name],
+)
+def full_shapes(request):
+    return Shapes(smooth_family(**request.param))
+
+
+@pytest.fixture
+def nearby_shapes(shapes):
+    """The same shapes close to the origin, so that even warps without translations fit them."""
+    offset = 0.5 * np.sin(np.arange(shapes.n_shapes * shapes.dim)).reshape(-1, 1, shapes.dim)
+    centred = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
+    return shapes.with_points(centred + offset)

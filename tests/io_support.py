@@ -1,0 +1,25 @@
+"""Shapes that are hard to write: every digit counts, some landmarks are missing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from defgpa.shapes import Shapes
+
+
+def awkward_shapes(dim, landmarks=None):
+    """4 shapes of 5 landmarks whose numbers need all 17 digits, far from 1 and with gaps."""
+    rng = np.random.default_rng(dim)
+    points = rng.normal(size=(4, 5, dim)) * 10.0 ** rng.integers(-300, 300, size=(4, 5, dim))
+    points[0] = np.array([[0.1], [1 / 3], [np.pi], [-0.0], [9999.0]]) * np.arange(1, dim + 1)
+    points[1, 2] = np.nan
+    points[2] = np.nan
+    return Shapes.specimens(
+        points,
+        names=["a 1", "b-ü", "c", "10"],
+        landmarks=landmarks,
+        metadata={
+            "images": ("a.jpg", None, "dir/c d.png", None),
+            "comments": (None, "x = 1", None, "y"),
+        },
+    )

@@ -1,0 +1,266 @@
+"""TPS files: every convention of tpsDig and geomorph reads right, and mistakes are located."""
+
+import re
+
+import numpy as np
+import pytest
+
+from defgpa.errors import DefgpaWarning, FormatError
+from defgpa.io import read_shapes, write_shapes
+from defgpa.shapes import Shapes
+from io_support import awkward_shapes
+
+
+@pytest.fixture
+def tps(tmp_path):
+    """Reads a text as if it were the content of wings.tps."""
+
+    def read(text, **options):
+        path = tmp_path / "wings.tps"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_shapes(path, **options)
+
+    return read
+
+
+def test_names_images_and_comments_are_kept(tps):
+    shapes = tps(
+        "LM=2\n1 2\n3 4\nIMAGE=C:\\pics\\a.jpg\nID=first\nCOMMENT=old\nLM=2\n5 6\n7 8\nID=b\n"
+    )
+    assert shapes.names == ("first", "b")
+    assert shapes.metadata["images"] == ("C:\\pics\\a.jpg", None)
+    assert shapes.metadata["comments"] == ("old", None)
+    np.testing.assert_array_equal(shapes.points, [[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
+
+
+def test_scale_multiplies_the_coordinates(tps):
+    shapes = tps("LM=2\n1 2\n3 4\nSCALE=0.5\nLM=2\n1 2\n3 4\nSCALE=2\n")
+    np.testing.assert_array_equal(shapes.points[:, 1], [[1.5, 2], [6, 8]])
+    assert shapes.metadata["scales"] == (0.5, 2.0)
+
+
+def test_a_scale_that_some_specimens_lack_is_pointed_out(tps):
+    with pytest.warns(DefgpaWarning, match="1 of 2 specimens have no SCALE \\('b'\\)"):
+        shapes = tps("LM=2\n1 2\n3 4\nSCALE=0.5\nID=a\nLM=2\n1 2\n3 4\nID=b\n")
+    np.testing.assert_array_equal(shapes["b"], [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("scale", ["0", "-1", "inf", "NA"])
+def test_a_scale_must_be_positive(tps, scale):
+    with pytest.raises(FormatError, match="line 4: expected a positive SCALE"):
+        tps(f"LM=2\n1 2\n3 4\nSCALE={scale}\n")
+
+
+def test_three_dimensions_with_either_key(tps):
+    assert tps("LM3=2\n1 2 3\n4 5 6\n").points.shape == (1, 2, 3)
+    assert tps("LM=2\n1 2 3\n4 5 6\n").points.shape == (1, 2, 3)
+
+
+def test_lm3_with_two_coordinates_is_refused(tps):
+    with pytest.raises(FormatError, match="line 1: expected 3 coordinates a row after LM3="):
+        tps("LM3=2\n1 2\n3 4\n")
+
+
+@pytest.mark.parametrize("gap", ["NA NA", "nan\tNaN", "N/A n/a"])
+def test_words_for_missing_landmarks(tps, gap):
+    shapes = tps(f"LM=3\n1 2\n{gap}\n3 4\n")
+    assert shapes.visible.tolist() == [[True, False, True]]
+
+
+def test_negative_coordinates_are_missing_only_on_demand(tps):
+    text = "LM=3\n1 2\n-1 -1\n3 -4\nSCALE=0.5\n"
+    assert tps(text).visible.all()
+    assert tps(text, missing="negative").visible.tolist() == [[True, False, False]]
+
+
+def test_a_missing_code_is_compared_before_scaling(tps):
+    shapes = tps("LM=3\n1 2\n-1 -1\n-2 -2\nSCALE=0.5\n", missing=-1)
+    assert shapes.visible.tolist() == [[True, False, True]]
+
+
+def test_a_name_is_the_id_or_the_image_or_the_file(tps):
+    with_image = tps("LM=1\n1 2\nIMAGE=pics/w 1.v2.JPG\nLM=1\n3 4\n")
+    assert with_image.names == ("w 1.v2", "wings_2")
+    assert tps("LM=1\n1 2\n").names == ("wings",)
+
+
+def test_repeated_ids_are_numbered_and_pointed_out(tps):
+    with pytest.warns(DefgpaWarning, match="The name '0' occurs more than once"):
+        shapes = tps("LM=1\n1 2\nID=0\nLM=1\n1 2\nID=0\nLM=1\n1 2\nID=0_2\nLM=1\n1 2\nID=0\n")
+    assert shapes.names == ("0", "0_3", "0_2", "0_4")
+
+
+def test_keys_in_any_case_and_unknown_ones_with_their_rows(tps):
+    shapes = tps("comment=made by hand\nlm = 2\n1 2\n3 4\nRADII=2\n9\n9\nVARIABLES=x\nid= a \n")
+    assert shapes.names == ("a",)
+    np.testing.assert_array_equal(shapes.points[0], [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        "LM=2\r\n1 2\r\n3 4\r\nID=é\r\n".encode("utf-8-sig"),
+        "LM=2\r1 2\r3 4\rID=é\r".encode("utf-16"),
+        "LM=2\n1 2\n\n3 4\nID=é\n\x1a".encode("latin-1"),
+        b"\xfe\xff" + "LM=2\n1\xa02\n\t3 4  \nID=é".encode("utf-16-be"),
+    ],
+)
+def test_encodings_and_line_ends_of_every_age(tps, encoded):
+    shapes = tps(encoded)
+    assert shapes.names == ("é",)
+    np.testing.assert_array_equal(shapes.points[0], [[1, 2], [3, 4]])
+
+
+def test_a_specimen_without_landmarks_sees_none(tps):
+    shapes = tps("LM=0\nIMAGE=a.jpg\nLM=2\n1 2\n3 4\nIMAGE=b.jpg\n")
+    assert shapes.names == ("a", "b")
+    assert shapes.visible.tolist() == [[False, False], [True, True]]
+
+
+def test_a_file_without_any_landmark_is_refused(tps):
+    with pytest.raises(FormatError, match=r"no landmarks in .*wings\.tps"):
+        tps("LM=0\nID=a\nLM=0\nID=b\n")
+
+
+CURVES = (
+    "LM=1\n1 2\nCURVES=2\nPOINTS=2\n3 4\n5 6\nPOINTS=1\n7 8\nOUTLINES=1\nPOINTS=1\n9 9\nID={}\n"
+)
+
+
+def test_points_of_curves_follow_the_landmarks(tps):
+    shapes = tps(CURVES.format("a") + CURVES.format("b"))
+    assert shapes.landmarks == ("1", "curve1_1", "curve1_2", "curve2_1", "outline1_1")
+    np.testing.assert_array_equal(shapes["b"], [[1, 2], [3, 4], [5, 6], [7, 8], [9, 9]])
+
+
+def test_curves_without_landmarks_are_shapes_too(tps):
+    one = "LM=0\nOUTLINES=1\nPOINTS=3\n1 2\n3 4\n5 6\n"
+    assert tps(one * 2).landmarks == ("outline1_1", "outline1_2", "outline1_3")
+
+
+def test_unequal_curves_are_left_out_with_a_warning(tps):
+    text = CURVES.format("a") + "LM=1\n1 2\nCURVES=1\nPOINTS=1\n3 4\nID=b\n"
+    with pytest.warns(DefgpaWarning, match="curves do not have the same number of points"):
+        shapes = tps(text)
+    assert shapes.points.shape == (2, 1, 2)
+
+
+def test_unequal_curves_and_nothing_else_are_refused(tps):
+    text = "LM=0\nCURVES=1\nPOINTS=1\n3 4\nLM=0\nCURVES=1\nPOINTS=2\n3 4\n5 6\n"
+    with pytest.raises(FormatError, match="Resample the curves"):
+        tps(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("LM=3\n1 2\n3 4\nID=a\n", "line 1: expected 3 rows after LM=3; found 2"),
+        ("LM=1\n1 2\n3 4\nID=a\n", "line 1: expected 1 rows after LM=1; found 2"),
+        (
+            "LM=1\n1 2\nCURVES=2\nPOINTS=1\n3 4\n",
+            "expected 2 times POINTS= after CURVES=2; found 1",
+        ),
+        ("LM=1\n1 2\nID=a\n3 4\n", "line 4: expected another KEY=value; found '3 4'"),
+    ],
+)
+def test_a_wrong_count_is_an_error_or_a_warning(tps, text, message):
+    with pytest.raises(FormatError, match=re.escape(message)):
+        tps(text)
+    with pytest.warns(DefgpaWarning, match=re.escape(message)):
+        shapes = tps(text, on_mismatch="warn")
+    np.testing.assert_array_equal(shapes.points[0, 0], [1, 2])
+
+
+def test_many_wrong_counts_are_one_warning(tps):
+    with pytest.warns(DefgpaWarning, match="So do 2 more counts") as caught:
+        tps("LM=3\n1 2\n3 4\nLM=3\n1 2\n3 4\nLM=1\n1 2\n3 4\n", on_mismatch="warn")
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("LM=2\n1 2\n3 oops\n", "line 3: expected a number; found 'oops'"),
+        ("LM=2\n1,5 2,5\n3 4\n", "line 2: expected a number with a decimal point; found '1,5'"),
+        ("LM=2\n1 2\n3\n", "line 3: expected 2 coordinates; found '3'"),
+        ("LM=2\n1 2\n3 4 5\n", "line 3: expected 2 coordinates; found '3 4 5'"),
+        ("LM=1\n1 2 3 4\n", "line 2: expected 2 or 3 coordinates"),
+        ("LM=2\n1 2\n1_0 4\n", "line 3: expected a number; found '1_0'"),
+        ("LM=two\n1 2\n3 4\n", "line 1: expected a whole number as LM=; found 'two'"),
+        ("LM=99999999999999999999\n1 2\n", "line 1: expected a whole number as LM="),
+        ("LM=2\n1 2\n3 = 4\n", "line 3: expected KEY=value or coordinates; found '3 = 4'"),
+        ("ID=a\nLM=1\n1 2\n", "line 1: expected LM= first; found ID="),
+        ("1 2\nLM=1\n1 2\n", "line 1: expected LM=; found '1 2'"),
+        ("LM3=1\n1 2 3\nCURVES=1\nPOINTS=1\n1 2\n", "expected landmarks and curves in one dim"),
+        ("ID=a\n", "expected LM= first"),
+        ("IMG=a\n", "has no specimen: expected a line LM=n"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tps, text, message):
+    with pytest.raises(FormatError, match=re.escape(message)) as error:
+        tps(text)
+    assert "wings.tps" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("LM=2\n1 2\n3 NA\n", "Landmark '2' of 'wings' \\(.*wings.tps\\) is half missing"),
+        ("LM=2\n1 2\n3 1e999\n", "Landmark '2' of 'wings' \\(.*wings.tps\\) has an infinite"),
+        ("LM=2\n1 2\n3 1e300\nSCALE=1e300\n", "Landmark '2' of 'wings' .* infinite"),
+    ],
+)
+def test_half_a_landmark_is_refused(tps, text, message):
+    with pytest.raises(FormatError, match=message):
+        tps(text)
+
+
+def test_different_counts_name_both_specimens(tps):
+    with pytest.raises(FormatError, match=r"'a' .* has 1, 'b' .* has 2. Put NA"):
+        tps("LM=1\n1 2\nID=a\nLM=2\n1 2\n3 4\nID=b\n")
+
+
+def test_dimensions_do_not_mix(tps):
+    with pytest.raises(FormatError, match=r"'a' .* is 2-D, 'b' .* is 3-D"):
+        tps("LM=1\n1 2\nID=a\nLM3=1\n1 2 3\nID=b\n")
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_round_trip_keeps_every_digit(tmp_path, dim):
+    shapes = awkward_shapes(dim)
+    write_shapes(shapes, tmp_path / "set.tps")
+    again = read_shapes(tmp_path / "set.tps")
+    assert again == shapes
+    assert again.metadata["images"] == shapes.metadata["images"]
+    assert again.metadata["comments"] == shapes.metadata["comments"]
+
+
+def test_scaled_shapes_read_the_same_again(tps, tmp_path):
+    shapes = tps("LM=2\n1.1 2.7\n3.3 4.9\nSCALE=0.0123456789\nID=a\n")
+    write_shapes(shapes, tmp_path / "again.tps")
+    assert read_shapes(tmp_path / "again.tps") == shapes
+
+
+def test_curves_are_written_as_curves(tps, tmp_path):
+    shapes = tps(CURVES.format("a") + CURVES.format("b"))
+    write_shapes(shapes, tmp_path / "again.tps")
+    assert read_shapes(tmp_path / "again.tps") == shapes
+    written = (tmp_path / "again.tps").read_text()
+    assert written.startswith("LM=1\n1.0 2.0\nCURVES=2\nPOINTS=2\n3.0 4.0\n5.0 6.0\nPOINTS=1\n")
+
+
+@pytest.mark.parametrize(
+    "labels", [("apex", "base"), ("curve1_1", "2"), ("curve2_1", "curve2_2"), ("1", "curve1_2")]
+)
+def test_labels_that_tps_cannot_hold_are_left_out_with_a_warning(tmp_path, labels):
+    shapes = Shapes.specimens([[[1.0, 2.0], [3.0, 4.0]]], landmarks=labels)
+    with pytest.warns(DefgpaWarning, match="no landmark labels"):
+        write_shapes(shapes, tmp_path / "set.tps")
+    assert read_shapes(tmp_path / "set.tps").landmarks == ("1", "2")
+
+
+def test_names_with_line_breaks_are_written_on_one_line(tmp_path):
+    shapes = Shapes.specimens([[[1.0, 2.0]], [[3.0, 4.0]]], names=["a\nLM=3", " b"])
+    with pytest.warns(DefgpaWarning, match="cannot hold the name"):
+        write_shapes(shapes, tmp_path / "set.tps")
+    assert read_shapes(tmp_path / "set.tps").names == ("a_LM=3", "_b")

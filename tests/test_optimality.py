@@ -1,0 +1,83 @@
+"""The eigenvectors solve the constrained problem, globally."""
+
+import numpy as np
+import pytest
+from support import EXACT, cost_of, every_warp, explicit_cost
+
+from defgpa import DefGPA
+
+
+def spent(cost, reference):
+    return np.sum(reference * (cost @ reference))
+
+
+@every_warp
+def test_the_reference_is_feasible(warp, shapes):
+    result = DefGPA(warp).fit(shapes).alignment_
+    reference = result.reference
+    np.testing.assert_allclose(reference.sum(axis=0), 0, **EXACT)
+    np.testing.assert_allclose(reference.T @ reference, np.diag(result.eigenvalues), **EXACT)
+
+
+@every_warp
+def test_its_cost_is_the_eigenvalues_paired_in_opposite_order(warp, shapes):
+    result = DefGPA(warp).fit(shapes).alignment_
+    sigma = np.linalg.eigvalsh(cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks)
+    expected = np.sum(result.eigenvalues * sigma[: shapes.dim])
+    np.testing.assert_allclose(explicit_cost(shapes, warp, result.reference), expected, **EXACT)
+    np.testing.assert_allclose(
+        result.diagnostics.spectrum[: shapes.dim + 1], sigma[: shapes.dim + 1], **EXACT
+    )
+    assert (np.diff(result.eigenvalues) < 0).all()
+
+
+@every_warp
+def test_no_feasible_reference_is_cheaper(warp, shapes, rng):
+    reference = DefGPA(warp).fit(shapes).reference_
+    cost, stretch = cost_of(shapes, warp), np.linalg.norm(reference, axis=0)
+    best = spent(cost, reference)
+    for _ in range(50):
+        rival = rng.normal(size=reference.shape)
+        axes, _ = np.linalg.qr(rival - rival.mean(axis=0))
+        assert spent(cost, axes * stretch) > best
+
+
+@every_warp
+@pytest.mark.parametrize("step", [1e-3, 1e-1])
+def test_no_feasible_neighbour_is_cheaper(warp, step, shapes, rng):
+    reference = DefGPA(warp).fit(shapes).reference_
+    cost, stretch = cost_of(shapes, warp), np.linalg.norm(reference, axis=0)
+    best = spent(cost, reference)
+    for _ in range(50):
+        push = rng.normal(size=reference.shape) / np.sqrt(len(reference))
+        axes, triangle = np.linalg.qr(reference / stretch + step * (push - push.mean(axis=0)))
+        rival = axes * np.sign(np.diag(triangle)) * stretch
+        assert spent(cost, rival) > best
+
+
+@every_warp
+def test_the_largest_eigenvalue_belongs_to_the_cheapest_axis(warp, shapes):
+    reference = DefGPA(warp).fit(shapes).reference_
+    cost, stretch = cost_of(shapes, warp), np.linalg.norm(reference, axis=0)
+    swapped = reference / stretch * stretch[::-1]
+    assert spent(cost, swapped) > spent(cost, reference)
+
+
+@every_warp
+def test_the_proportions_do_not_enter_the_eigenproblem(warp, shapes):
+    estimated = DefGPA(warp).fit(shapes).alignment_
+    scale = np.arange(shapes.dim + 1, 1, -1.0)
+    given = DefGPA(warp, scale=scale).fit(shapes).alignment_
+    np.testing.assert_allclose(
+        given.reference / np.sqrt(scale),
+        estimated.reference / np.sqrt(estimated.eigenvalues),
+        **EXACT,
+    )
+    np.testing.assert_array_equal(given.eigenvalues, scale)
+
+
+def test_given_proportions_may_come_in_any_order(full_shapes):
+    scale = np.arange(1.0, full_shapes.dim + 1)
+    model = DefGPA(scale=scale).fit(full_shapes)
+    np.testing.assert_array_equal(model.alignment_.eigenvalues, scale[::-1])
+    np.testing.assert_allclose(np.sum(model.reference_**2, axis=0), scale[::-1], **EXACT)

@@ -1,0 +1,61 @@
+"""Affine alignment of full shapes is the classical one of centred shapes."""
+
+import numpy as np
+from support import EXACT, assert_same_shape, cost_of, smooth_family
+
+from defgpa import Affine, DefGPA, Shapes
+
+
+def centred(shapes):
+    return shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
+
+
+def classical(shapes):
+    """Σ D̄ᵢ (D̄ᵢᵀ D̄ᵢ)⁻¹ D̄ᵢᵀ."""
+    return sum(own @ np.linalg.solve(own.T @ own, own.T) for own in centred(shapes))
+
+
+def hat_matrices(shapes):
+    """Qᵢ of the affine maps, translations included."""
+    for own in shapes.points:
+        design = np.column_stack([own, np.ones(len(own))])
+        yield design @ np.linalg.solve(design.T @ design, design.T)
+
+
+def test_the_cost_of_full_shapes_is_n_minus_the_sum_of_their_hat_matrices(full_shapes):
+    n, m = full_shapes.n_shapes, full_shapes.n_landmarks
+    hats = list(hat_matrices(full_shapes))
+    one_by_one = sum(np.eye(m) - Q for Q in hats)
+    np.testing.assert_allclose(one_by_one, n * np.eye(m) - sum(hats), **EXACT)
+    np.testing.assert_allclose(cost_of(full_shapes, Affine()), one_by_one, **EXACT)
+
+
+def test_with_translations_the_hat_matrices_gain_the_constant_vector(full_shapes):
+    ratio = full_shapes.n_shapes / full_shapes.n_landmarks
+    expected = ratio + classical(full_shapes)
+    np.testing.assert_allclose(sum(hat_matrices(full_shapes)), expected, **EXACT)
+
+
+def test_the_reference_is_made_of_the_top_eigenvectors_of_the_classical_matrix(full_shapes):
+    result = DefGPA(Affine()).fit(full_shapes).alignment_
+    values, vectors = np.linalg.eigh(classical(full_shapes))
+    top = vectors[:, ::-1][:, : full_shapes.dim]
+    expected = top * np.sqrt(result.eigenvalues)
+    expected *= np.sign(np.sum(expected * result.reference, axis=0))
+    assert_same_shape(result.reference, expected)
+    n = full_shapes.n_shapes
+    np.testing.assert_allclose(
+        result.diagnostics.spectrum[: full_shapes.dim], n - values[::-1][: full_shapes.dim], **EXACT
+    )
+
+
+def test_centring_partial_shapes_first_is_not_the_same():
+    """The counter-example: shapes that see different landmarks have no common centre."""
+    shapes = Shapes(smooth_family(seed=2, missing=0.3))
+    filled = np.where(shapes.visible[..., None], centred(shapes), 0.0)
+    matrix = sum(own @ np.linalg.solve(own.T @ own, own.T) for own in filled)
+    _, vectors = np.linalg.eigh(np.diag(shapes.views.astype(float)) - matrix)
+    axes = DefGPA(Affine()).fit(shapes).reference_
+    axes /= np.linalg.norm(axes, axis=0)
+    overlap = np.linalg.svd(vectors[:, :2].T @ axes, compute_uv=False)
+    assert overlap.min() < 1 - 1e-4
