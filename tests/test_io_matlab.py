@@ -1,13 +1,16 @@
 """MATLAB files: the cell is the set, in every version and layout that occurs."""
 
+import struct
+
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
 
 from defgpa.errors import FormatError
 from defgpa.io._format import ReadOptions
-from defgpa.io._matlab import FORMATS
+from defgpa.io._mat5 import Sparse
+from defgpa.io._matlab import FORMATS, mat_variables
 from defgpa.shapes import Shapes
 
 (MAT,) = FORMATS
@@ -78,7 +81,8 @@ def save_v73(path, variables):
         for name, value in variables.items():
             store(file, name, value)
     with open(path, "r+b") as file:  # noqa: PTH123
-        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512))
+        text = b"MATLAB 7.3 MAT-file, Platform: GLNXA64"
+        file.write(text.ljust(116) + bytes(8) + b"\0\2IM")
 
 
 VERSIONS = pytest.mark.parametrize("save", [save_v5, save_v73])
@@ -155,12 +159,23 @@ VISIBLE = np.array([[1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]],
     [
         lambda: cell([np.diag(v) for v in VISIBLE]),
         lambda: cell([scipy.sparse.csc_matrix(np.diag(v)) for v in VISIBLE]),
+        lambda: cell([scipy.sparse.csc_matrix(v[None]) for v in VISIBLE]),
+        lambda: cell([scipy.sparse.csc_matrix(v[:, None]) for v in VISIBLE]),
         lambda: cell([v[None] for v in VISIBLE]),
         lambda: cell([v[:, None].astype(bool) for v in VISIBLE]),
         lambda: VISIBLE,
         lambda: VISIBLE.T,
     ],
-    ids=["diagonal", "sparse", "row", "logical column", "rows", "columns"],
+    ids=[
+        "diagonal",
+        "sparse",
+        "sparse row",
+        "sparse column",
+        "row",
+        "logical column",
+        "rows",
+        "columns",
+    ],
 )
 def test_visibility_in_any_form_hides_what_was_not_seen(read, save, stored):
     points = some_points()
@@ -199,6 +214,72 @@ def test_names_may_be_the_rows_of_a_character_matrix(read, save, tmp_path):
         variables["names"] = np.array(["a  ", "bb ", "ccc"])
     document = read(save, variables)
     assert [s.name for s in document.specimens] == ["a", "bb", "ccc"]
+
+
+def assert_same_value(ours, theirs):
+    """Our plain value says what SciPy's wrapped one says."""
+    if isinstance(ours, dict):
+        assert list(ours) == list(theirs.dtype.names)
+        for name, value in ours.items():
+            assert_same_value(value, theirs.ravel()[0][name])
+    elif isinstance(ours, list):
+        entries = theirs.ravel(order="F")
+        assert len(ours) == len(entries)
+        for mine, entry in zip(ours, entries, strict=True):
+            assert_same_value(mine, entry)
+    elif isinstance(ours, str):
+        assert ours == "".join(np.ravel(theirs))
+    elif isinstance(ours, Sparse):
+        triplets = (ours.values, (ours.rows, ours.columns))
+        assert (scipy.sparse.coo_array(triplets, shape=ours.size) != theirs).nnz == 0
+    else:
+        assert ours.shape == theirs.shape
+        assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_values_of_every_class_are_read_as_scipy_reads_them(tmp_path, compressed):
+    variables = {
+        "double": some_points(),
+        "single": np.float32([[1.5, 2.5]]),
+        "small": np.array([[3]], dtype="i1"),
+        "wide": np.array([[2**40, -1]], dtype="i8"),
+        "complex": np.array([[1 + 2j, 3 - 1j]]),
+        "logical": np.array([[True, False]]),
+        "nothing": np.empty((0, 3)),
+        "text": "häß 中",
+        "nested": cell([np.eye(2), cell(["a", ""]), cell([])]),
+        "struct": {"a": np.eye(3), "longer_name": cell(["x", np.ones((1, 2))])},
+        "sparse": scipy.sparse.csc_matrix([[0, 1.5, 0], [2, 0, 0]]),
+    }
+    savemat(tmp_path / "a.mat", variables, do_compression=compressed)
+    theirs, ours = loadmat(tmp_path / "a.mat"), mat_variables(tmp_path / "a.mat")
+    assert set(ours) == set(variables)
+    for name, value in ours.items():
+        assert_same_value(value, theirs[name])
+
+
+def test_big_endian_files_are_read(tmp_path):
+    def element(kind, data):
+        return struct.pack(">II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+    def matrix(name, kind, size, content):
+        parts = element(6, struct.pack(">II", kind, 0)) + element(5, struct.pack(">ii", *size))
+        return element(14, parts + element(1, name) + content)
+
+    points = some_points()
+    matrices = [matrix(b"", 6, (2, 6), element(9, p.astype(">f8").tobytes())) for p in points]
+    header = b"MATLAB 5.0 MAT-file".ljust(124) + b"\1\0MI"
+    content = matrix(b"points", 1, (1, 3), b"".join(matrices))
+    (tmp_path / "set.mat").write_bytes(header + content)
+    assert np.array_equal(stacked(MAT.read(tmp_path / "set.mat", ReadOptions())), points)
+
+
+def test_version_4_holds_one_shape(tmp_path):
+    savemat(tmp_path / "a.mat", {"points": some_points()[0]}, format="4")
+    (specimen,) = MAT.read(tmp_path / "a.mat", ReadOptions()).specimens
+    assert np.array_equal(specimen.points, some_points()[0])
+    assert specimen.name == "a"
 
 
 @VERSIONS

@@ -55,7 +55,7 @@ def test_centring_partial_shapes_first_is_not_the_same():
     filled = np.where(shapes.visible[..., None], centred(shapes), 0.0)
     matrix = sum(own @ np.linalg.solve(own.T @ own, own.T) for own in filled)
     _, vectors = np.linalg.eigh(np.diag(shapes.views.astype(float)) - matrix)
-    axes = DefGPA(Affine()).fit(shapes).reference_
-    axes /= np.linalg.norm(axes, axis=0)
+    reference = DefGPA(Affine()).fit(shapes).reference_
+    axes = reference / np.linalg.norm(reference, axis=0)
     overlap = np.linalg.svd(vectors[:, :2].T @ axes, compute_uv=False)
     assert overlap.min() < 1 - 1e-4

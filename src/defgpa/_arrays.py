@@ -31,7 +31,7 @@ def symmetrised(stack: Array) -> Array:
     return 0.5 * (stack + transposed(stack))
 
 
-_LARGE = 32  # from this size on LAPACK's triangular inverse beats the batched general one
+_LARGE = 8  # from this size on LAPACK's triangular inverse beats the batched general one
 
 
 def inverse_of_lower(stack: Array) -> Array:

@@ -166,6 +166,7 @@ class DefGPA(_AlignmentEstimator):
         self.memory_budget = memory_budget
 
     def _aligned(self, shapes: Shapes) -> Alignment:
+        self._check_parameters()
         model = _checked_model(self.warp)
         eigenvalues = self._eigenvalues(shapes)
         centering = SoftCentering() if self.centering is None else self.centering
@@ -180,6 +181,16 @@ class DefGPA(_AlignmentEstimator):
             RidgeRegistration(model),
             np.eye(shapes.dim),
         )
+
+    def _check_parameters(self) -> None:
+        _require_part(self.centering, "applied", "centering", "SoftCentering() or ExactCentering()")
+        _require_part(self.solver, "axes", "solver", "Dense() or Iterative()")
+        budget = self.memory_budget
+        if not (isinstance(budget, (int, float, np.number)) and budget >= 0):
+            raise ValueError(
+                "The 'memory_budget' parameter of DefGPA must be a number of bytes. "
+                f"Got {budget!r} instead."
+            )
 
     def _eigenvalues(self, shapes: Shapes) -> Array:
         if self.scale is not None:
@@ -301,7 +312,7 @@ def _diagnosed(solution: Solution, shapes: Shapes, warps: tuple[Warp, ...]) -> D
     spectrum = solution.spectrum
     return Diagnostics(
         spectrum=spectrum.values,
-        gap=_relative_gap(spectrum.values, shapes.dim),
+        gap=_relative_gap(spectrum.values, int(solution.reference.any(axis=0).sum())),
         translation_cost=solution.translation_cost,
         votes=solution.votes,
         mirrored=_mirrored(shapes, solution.votes),
@@ -342,6 +353,16 @@ def _checked_model(warp: Any) -> WarpModel:
             f"Affine(): an object with a method basis(points). Got {warp!r} instead."
         )
     return model
+
+
+def _require_part(value: Any, method: str, name: str, examples: str) -> None:
+    """A TypeError unless ``value`` is None or an object with this method."""
+    if value is not None and (
+        isinstance(value, type) or not callable(getattr(value, method, None))
+    ):
+        raise TypeError(
+            f"The '{name}' parameter of DefGPA must be {examples}, or None. Got {value!r} instead."
+        )
 
 
 def _core(shapes: Shapes, shared: Index) -> Shapes:

@@ -51,8 +51,8 @@ def _lone(alignment: Alignment) -> Iterator[str]:
     names = alignment.diagnostics.lone_landmarks
     if names:
         yield (
-            f"Landmark {listed(names)} is seen in one shape only and tells nothing about the "
-            "reference: it was left out of the solve and placed by that shape's warp."
+            f"Seen in one shape only: landmark {listed(names)}. That tells nothing about the "
+            "reference; it was left out of the solve and placed by its shape's warp."
         )
 
 
@@ -60,8 +60,8 @@ def _mirrored(alignment: Alignment) -> Iterator[str]:
     names = alignment.diagnostics.mirrored
     if names:
         yield (
-            f"Shape {listed(names)} is mirrored against the majority. If that is not meant, "
-            "negate one coordinate of it, or check for swapped left and right landmarks."
+            f"Mirrored against the majority of the shapes: {listed(names)}. If that is not meant, "
+            "negate one coordinate there, or check for swapped left and right landmarks."
         )
 
 
@@ -70,14 +70,15 @@ def _free(alignment: Alignment) -> Iterator[str]:
     if len(free):
         names = listed(alignment.shapes.names[i] for i in free)
         yield (
-            f"The warp of shape {names} has directions that neither its landmarks nor the "
-            "penalty determine (flat or coincident points, or no smoothing); the smallest was "
-            "taken. More smoothing or fewer control points would settle them."
+            f"Warps with directions that neither landmarks nor penalty determine: {names} "
+            "(flat or coincident points, or no smoothing). The smallest solution was taken; more "
+            "smoothing or fewer control points would settle it."
         )
 
 
 def _gap(alignment: Alignment) -> Iterator[str]:
-    values, d = alignment.diagnostics.spectrum, alignment.shapes.dim
+    # a flat reference has as many axes as it has extents
+    values, d = alignment.diagnostics.spectrum, int((alignment.eigenvalues > 0).sum())
     if len(values) <= d:
         return
     rounding = 1e3 * np.finfo(np.float64).eps * alignment.shapes.n_shapes
@@ -96,7 +97,7 @@ def _handful(alignment: Alignment) -> Iterator[str]:
     if len(shared) < 4 * few or not len(alignment.diagnostics.spectrum):
         return
     axes = alignment.reference[shared] @ alignment.turn.T
-    axes = axes / np.linalg.norm(axes, axis=0)
+    axes = axes / np.maximum(np.linalg.norm(axes, axis=0), np.finfo(np.float64).tiny)  # or flat
     shares = np.partition(axes**2, -few, axis=0)[-few:].sum(axis=0)
     if not (shares > HANDFUL).any():
         return

@@ -14,9 +14,7 @@ from defgpa.cli._options import reading, speaking
 @click.argument("target", metavar="OUT")
 @reading
 @click.option("--to", "to_format", metavar="NAME", help="Output format, if the suffix is silent.")
-@click.option(
-    "--space", type=click.Choice(["LPS", "RAS"]), help="Bring Slicer files to it."
-)
+@click.option("--space", type=click.Choice(["LPS", "RAS"]), help="Bring Slicer files to it.")
 @speaking
 def command(
     source: tuple[str, ...],

@@ -29,10 +29,19 @@ class Modes:
     share: Array | None  # (b, l): λ; None: not decomposed, only c = 1 can be asked for
     dropped: Index  # (b,): directions that neither data nor penalty determine
 
-    def gains(self, factor: float) -> Array:
-        """(b, l, 1): g for c = ``factor``."""
-        if self.share is None:
-            return np.ones((*self.rows.shape[:2], 1))
+    def damped(self, factor: float) -> Array:
+        """(b, l, m): Uᵀ for c = ``factor``, with UUᵀ = V diag(g) Vᵀ."""
+        return self.rows if self.share is None else np.sqrt(self._gains(factor)) * self.rows
+
+    def images(self, factor: float, projected: Array) -> Array:
+        """(b, N, d): the warps at the further points, from Vᵀ S (b, l, d)."""
+        if self.share is not None:
+            projected = self._gains(factor) * projected
+        return self.elsewhere @ projected
+
+    def _gains(self, factor: float) -> Array:
+        """(b, l, 1): g."""
+        assert self.share is not None
         return (1.0 / (self.share + factor * (1.0 - self.share)))[..., None]
 
 

@@ -18,7 +18,7 @@ from scipy.linalg import eigh
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment, checked_eigenvalues
-from defgpa.estimators import AMBIGUOUS_GAP, HANDFUL, DefGPA
+from defgpa.estimators import DefGPA
 from defgpa.evaluate._fold_priors import fold_eigenvalues
 from defgpa.evaluate._modes import Modes, modes_of
 from defgpa.evaluate._refit import in_frame_of
@@ -31,6 +31,7 @@ from defgpa.solve.linkage import linked_groups
 from defgpa.solve.spectral import Dense
 from defgpa.warps import StackedModel, ThinPlateSpline
 from defgpa.warps._frames import Frames, filled
+from defgpa.worries import AMBIGUOUS_GAP, HANDFUL
 
 _GROUP_BYTES = 2 << 20  # of features: the stack of a group of folds stays in the cache
 _FLAT = 1e-6  # second singular value of a shape relative to the first: a fit of its own, below
@@ -100,11 +101,12 @@ def predicted_group(
     training = np.repeat(common.shared[None], len(folds), axis=0)
     np.put_along_axis(training, folds, False, axis=1)
     seen = common.visible & training[:, None]
-    sure = _well_posed(common.points, seen) & _linked(common, folds, training)
+    extents = _extents(common.points, seen)
+    sure = _well_posed(extents) & _linked(common, folds, training)
     shape = (len(factors), len(folds), common.n_shapes, folds.shape[1], common.points.shape[2])
     predicted, fine = np.full(shape, np.nan), np.zeros(shape[:2], dtype=bool)
     if sure.any():
-        group = _Group(common, folds[sure], training[sure], seen[sure])
+        group = _Group(common, folds[sure], training[sure], seen[sure], extents[sure])
         predicted[:, sure], fine[:, sure] = group.predict(factors, references)
     return GroupPrediction(predicted, fine)
 
@@ -117,6 +119,7 @@ class _Group:
     folds: Index  # (g, N)
     training: Mask  # (g, m)
     seen: Mask  # (g, n, m)
+    extents: Array  # (g, n, d): singular values of what each shape sees
 
     def predict(self, factors: Array, references: Array) -> tuple[Array, Mask]:
         """(k, g, n, N, d) predictions and (k, g) whether they can be trusted."""
@@ -125,22 +128,21 @@ class _Group:
         settled = np.isfinite(eigenvalues).all(axis=1)
         settled &= ~modes.dropped.reshape(len(self.folds), -1).any(axis=1)
         made = [
-            self._predict_one(modes, modes.gains(c), np.sqrt(eigenvalues), reference)
+            self._predict_one(modes, c, np.sqrt(eigenvalues), reference)
             for c, reference in zip(factors, references, strict=True)
         ]
         return np.stack([p for p, _ in made]), np.stack([fine & settled for _, fine in made])
 
     def _predict_one(
-        self, modes: Modes, gains: Array, stretch: Array, reference: Array
+        self, modes: Modes, factor: float, stretch: Array, reference: Array
     ) -> tuple[Array, Mask]:
         """The same for one amount of smoothing: W = Y UᵀS, so warp(x) = (f(x) Y) (UᵀS)."""
         g, N = self.folds.shape
         n, (m, d) = self.common.n_shapes, reference.shape
-        damped = np.sqrt(gains) * modes.rows
-        axes, fine = self._axes(damped.reshape(g, -1, m))
+        axes, fine = self._axes(modes.damped(factor).reshape(g, -1, m))
         own = axes * stretch[:, None, :]
-        weights = (modes.rows.reshape(g, -1, m) @ own).reshape(g * n, -1, d) * gains
-        images = (modes.elsewhere @ weights).reshape(g, n, N, d)
+        projected = (modes.rows.reshape(g, -1, m) @ own).reshape(g * n, -1, d)
+        images = modes.images(factor, projected).reshape(g, n, N, d)
         return in_frame_of(reference, own, self.training, images), fine
 
     def _axes(self, rows: Array) -> tuple[Array, Mask]:
@@ -175,10 +177,9 @@ class _Group:
         g, d = len(self.folds), self.common.points.shape[2]
         if self.common.eigenvalues is not None:
             return np.broadcast_to(self.common.eigenvalues, (g, d))
-        extents = _frames(self.common.points, self.seen).extents.reshape(g, -1, d)
         visible = self.common.visible & self.common.shared
         return fold_eigenvalues(
-            self.common.points, visible, self.folds, self.training, extents
+            self.common.points, visible, self.folds, self.training, self.extents
         )
 
 
@@ -217,21 +218,20 @@ def _fits(model: StackedModel, budget: int, shapes: Shapes) -> bool:
     return 8 * shapes.points[..., 0].size * width * 8 <= budget
 
 
-def _frames(points: Array, seen: Mask) -> Frames:
-    """The frames of all shapes of all folds: (g n, m, d)."""
+def _extents(points: Array, seen: Mask) -> Array:
+    """(g, n, d): the singular values of every shape of every fold; zero where points are few."""
+    enough = seen.sum(axis=2) > points.shape[2]
+    if not enough.all():
+        seen = seen | ~enough[..., None]  # anything finite will do
     g, n, m = seen.shape
     stack = np.broadcast_to(points, (g, *points.shape)).reshape(g * n, m, -1)
-    return Frames(stack, seen.reshape(g * n, m))
+    extents = Frames(stack, seen.reshape(g * n, m)).extents.reshape(g, n, -1)
+    return extents * enough[..., None]
 
 
-def _well_posed(points: Array, seen: Mask) -> Mask:
+def _well_posed(extents: Array) -> Mask:
     """(g,): whether every shape of a fold has enough points, and not on a line."""
-    good = (seen.sum(axis=2) > points.shape[2]).all(axis=1)
-    if good.any():
-        extents = _frames(points, seen[good]).extents
-        wide = extents[:, 1] > _FLAT * extents[:, 0]
-        good[good] = wide.reshape(-1, len(points)).all(axis=1)
-    return np.asarray(good)
+    return np.asarray((extents[..., 1] > _FLAT * extents[..., 0]).all(axis=1))
 
 
 def _linked(common: StackedFolds, folds: Index, training: Mask) -> Mask:

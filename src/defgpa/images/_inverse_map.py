@@ -144,12 +144,12 @@ def _between(matrix: Array, nodes: Array) -> Array:
 
 def _nodes(side: int) -> Array:
     """(k,): Chebyshev's nodes from the first pixel of a tile to its last."""
-    return _chebyshev(side, np.arange(_NODES))
+    return _chebyshev(side, np.arange(_NODES, dtype=np.float64))
 
 
 def _checks(side: int) -> Array:
     """(k − 1,): between the nodes, where polynomials err most."""
-    return _chebyshev(side, np.arange(_NODES - 1) + 0.5)
+    return _chebyshev(side, np.arange(0.5, _NODES - 1, dtype=np.float64))
 
 
 def _pixels(side: int) -> Array:

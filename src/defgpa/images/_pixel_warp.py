@@ -20,11 +20,11 @@ class PixelWarp:
     source: Frame
     frame: Frame
 
-    def __call__(self, pixels: ArrayLike) -> Array:
-        """(p, 2): the column and the row in the frame."""
-        return self.frame.pixels(self.warp(self.source.points(pixels)))
+    def __call__(self, points: ArrayLike) -> Array:
+        """(p, 2): source column and row to the column and the row in the frame."""
+        return self.frame.pixels(self.warp(self.source.points(points)))
 
-    def jacobian(self, pixels: ArrayLike) -> Array:
+    def jacobian(self, points: ArrayLike) -> Array:
         """(p, 2, 2): frame pixels per source pixel."""
-        slopes = self.warp.jacobian(self.source.points(pixels))
+        slopes = self.warp.jacobian(self.source.points(points))
         return slopes * self.source.step / np.asarray(self.frame.step)[:, None]

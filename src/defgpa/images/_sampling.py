@@ -71,7 +71,7 @@ def cubic(image: Image, positions: Array) -> Image:
     def fill(channel: int) -> None:
         plane = image.reshape(*image.shape[:2], -1)[..., channel].astype(np.float64)
         spread = ndimage.map_coordinates(plane, positions.T[::-1], order=3, mode="nearest")
-        values[:, channel] = _as_kind(spread, image.dtype)
+        values[:, channel] = as_kind(spread, image.dtype)
 
     in_blocks(fill, range(values.shape[1]))
     return values
@@ -107,7 +107,7 @@ def _between_four(planes: Image, positions: Array, size: tuple[int, ...], out: I
         (corner + right + below, across * down),
     )
     for plane, values in zip(planes, out.T, strict=True):
-        values[:] = _as_kind(sum(plane.take(at) * weight for at, weight in neighbours), out.dtype)
+        values[:] = as_kind(sum(plane.take(at) * weight for at, weight in neighbours), out.dtype)
 
 
 def _split(position: Array, length: int, real: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
@@ -122,7 +122,7 @@ def _working_dtype(kind: np.dtype[Any]) -> Any:
     return np.float32 if small else np.float64
 
 
-def _as_kind(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+def as_kind(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
     """Numbers in the image's dtype: integers rounded and kept in range, truth by majority."""
     if kind.kind == "f":
         return values.astype(kind)

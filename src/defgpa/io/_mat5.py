@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,56 @@ _COMPLEX = 0x0800
 Element = tuple[int, memoryview]  # its type, and its bytes
 
 
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """The entries of a sparse matrix that are stored.
+
+    SciPy's class believes the indices it is given, and writes where they point.
+    """
+
+    size: tuple[int, int]
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    values: NDArray[Any]
+
+    @classmethod
+    def of(
+        cls, size: tuple[int, ...], rows: NDArray[Any], starts: NDArray[Any], values: NDArray[Any]
+    ) -> Sparse:
+        """From MATLAB's form: where in ``rows`` and ``values`` each column starts."""
+        lengths = np.diff(starts.astype(np.intp))
+        stored = int(lengths.sum())
+        if (
+            len(size) != 2
+            or len(lengths) != size[1]
+            or (lengths < 0).any()
+            or starts[0] != 0
+            or min(len(rows), len(values)) < stored
+            or ((rows[:stored] < 0) | (rows[:stored] >= size[0])).any()
+        ):
+            raise ValueError("a sparse matrix whose indices do not fit its size")
+        columns = np.repeat(np.arange(len(lengths)), lengths)
+        return cls((size[0], size[1]), rows[:stored].astype(np.intp), columns, values[:stored])
+
+    def diagonal(self) -> NDArray[Any] | None:
+        """The diagonal of a square matrix that has nothing beside it; None for others."""
+        on = self.rows == self.columns
+        if self.size[0] != self.size[1] or self.values[~on].any():
+            return None
+        diagonal = np.zeros(self.size[0], dtype=self.values.dtype)
+        diagonal[self.rows[on]] = self.values[on]
+        return diagonal
+
+    def vector(self) -> NDArray[Any]:
+        """The entries of a matrix of one row or column."""
+        vector = np.zeros(max(self.size), dtype=self.values.dtype)
+        vector[np.maximum(self.rows, self.columns)] = self.values
+        return vector
+
+
 def is_mat5(head: bytes) -> bool:
-    """Whether a file has the header of version 5."""
-    return len(head) >= _HEADER and head[126:128] in (b"IM", b"MI")
+    """Whether a file has the header of version 5 (version 7.3 has nearly the same)."""
+    return len(head) >= _HEADER and head[124:128] in (b"\0\1IM", b"\1\0MI")
 
 
 def mat5_variables(data: bytes, deepest: int) -> dict[str, Value]:
@@ -142,14 +190,9 @@ class _Reader:
             return text
         return [text[row::rows].rstrip() for row in range(rows)]  # stored column by column
 
-    def _sparse(self, size: tuple[int, ...], parts: Iterator[Element]) -> Any:
-        from scipy.sparse import csc_array
-
-        rows, columns, values = (self._numbers(next(parts, None)) for _ in range(3))
-        stored = int(columns[-1]) if len(columns) else 0
-        matrix = csc_array((values[:stored], rows[:stored], columns), shape=size)
-        matrix.check_format(full_check=True)
-        return matrix
+    def _sparse(self, size: tuple[int, ...], parts: Iterator[Element]) -> Sparse:
+        rows, starts, values = (self._numbers(next(parts, None)) for _ in range(3))
+        return Sparse.of(size, rows, starts, values)
 
     def _array(self, size: tuple[int, ...], part: Element | None) -> NDArray[Any]:
         values = self._numbers(part)
@@ -161,4 +204,5 @@ class _Reader:
         if part is None or part[0] not in _NUMBERS:
             raise ValueError(f"expected numbers; found an element of type {part and part[0]}")
         kind, content = part
-        return np.frombuffer(content, self._order + _NUMBERS[kind])
+        dtype = np.dtype(self._order + _NUMBERS[kind])
+        return np.frombuffer(content, dtype) if len(content) else np.empty(0, dtype)

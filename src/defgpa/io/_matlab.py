@@ -24,12 +24,12 @@ from defgpa.io._atomic import replacing
 from defgpa.io._axes import as_matrix, as_stack, real_numbers, triangles
 from defgpa.io._files import file_bytes, file_head, hidden, refusing, wrong
 from defgpa.io._format import Document, Format, ReadOptions, Specimen
-from defgpa.io._mat5 import is_mat5, mat5_variables
+from defgpa.io._mat5 import Sparse, is_mat5, mat5_variables
 from defgpa.io._text import default_name
 from defgpa.shapes import Shapes
 
 # A MATLAB value without its wrapping: numbers (an array in MATLAB's own size), text (str), a
-# cell (list), a struct (dict), a sparse matrix of SciPy's, or None for what has no meaning here.
+# cell (list), a struct (dict), a sparse matrix, or None for what has no meaning here.
 Value = Any
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -74,7 +74,7 @@ def mat_variables(path: Path) -> dict[str, Value]:
         data = file_bytes(path)
         with refusing(path, "MATLAB file"):
             return mat5_variables(data, _DEEPEST)
-    if _HDF5 in head:
+    if is_hdf5(head):
         return _hdf_variables(path)
     if 0 in head[:4]:
         return _mat4_variables(path)
@@ -177,9 +177,9 @@ def _visibility(path: Path, value: Value, counts: Sequence[int]) -> list[Mask]:
 
 def _seen(path: Path, entry: Value, m: int) -> Mask:
     """A visibility vector, also where it stands on the diagonal of a matrix."""
-    if hasattr(entry, "toarray") and m * m >= np.prod(entry.shape):  # sparse
-        entry = entry.toarray()
-    if isinstance(entry, np.ndarray) and entry.shape == (m, m) and m > 1:
+    if isinstance(entry, Sparse):
+        entry = entry.vector() if min(entry.size) == 1 else entry.diagonal()
+    elif isinstance(entry, np.ndarray) and entry.shape == (m, m) and m > 1:
         off_diagonal = entry[~np.eye(m, dtype=bool)]
         entry = np.diagonal(entry) if not off_diagonal.any() else entry
     if not isinstance(entry, np.ndarray) or entry.size != m or not np.isin(entry, (0, 1)).all():
@@ -297,21 +297,21 @@ class _HdfReader:
         rows = [row.tobytes().decode("utf-16-le", errors="replace") for row in codes]
         return rows[0] if len(rows) == 1 else [row.rstrip() for row in rows]
 
-    def _sparse(self, group: Any) -> Any:
-        from scipy.sparse import csc_array
-
-        columns = self._numbers(group["jc"]).astype(np.intp)
-        size = (int(group.attrs["MATLAB_sparse"]), len(columns) - 1)
+    def _sparse(self, group: Any) -> Sparse:
+        starts = self._numbers(group["jc"])
+        size = (int(group.attrs["MATLAB_sparse"]), len(starts) - 1)
         if "data" not in group:
-            return csc_array(size)
-        rows = self._numbers(group["ir"]).astype(np.intp)
-        matrix = csc_array((self._numbers(group["data"]), rows, columns), shape=size)
-        matrix.check_format(full_check=True)  # SciPy trusts indices, and writes where they say
-        return matrix
+            return Sparse.of(size, np.empty(0), starts, np.empty(0))
+        return Sparse.of(size, self._numbers(group["ir"]), starts, self._numbers(group["data"]))
+
+
+def is_hdf5(head: bytes) -> bool:
+    """Whether the signature of HDF5 stands where it may: at 0, 512, 1024 …"""
+    return any(head[at:].startswith(_HDF5) for at in (0, 512, 1024, 2048))
 
 
 def _looks_like_mat(head: bytes) -> bool:
-    return head.startswith((b"MATLAB 5.0 MAT-file", b"MATLAB 7.3 MAT-file")) or _HDF5 in head[:520]
+    return is_mat5(head) or is_hdf5(head) or head.startswith(b"MATLAB ")
 
 
 FORMATS = (

@@ -22,8 +22,7 @@ experiments, or `balanced`, which favours none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import eigh
@@ -31,8 +30,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from defgpa._arrays import Array, transposed
 from defgpa.errors import DegenerateShapeError, listed
-from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, fit_in_datum_space
-from defgpa.solve.trust_region import descend
+from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, fit_in_datum_space, inverted
+from defgpa.solve.span import Span
+from defgpa.solve.trust_region import Descent, descend
 
 _DENSE_UP_TO = 1500  # the size of an eigenproblem that is solved whole
 _FLAT = 1e-7  # thickness of a shape, relative to its length, that no affine map can rely on
@@ -74,15 +74,13 @@ def affine_gpa(points: Array) -> DatumSpaceFit:
     shapes = CentredShapes.of(points)
     _require_extended(shapes)
     if shapes.visible is None:
-        span, iterations = _leading_rows(shapes.rows, shapes.shape[2]), 0
-        span = _Span.at(shapes, span)
+        best = Descent(Span.at(shapes, _leading_rows(shapes.rows, shapes.shape[2])), 0)
     else:
-        descent = descend(_Span.at(shapes, _start(shapes)))
-        span, iterations = descent.point, descent.iterations
+        best = descend(Span.at(shapes, _start(shapes)))
+    span = best.point
     _require_invertible(span.maps)
-    fit = fit_in_datum_space(
-        shapes, span.reference, span.maps, np.linalg.inv(span.maps), iterations, span.slope
-    )
+    back = inverted(span.maps)
+    fit = fit_in_datum_space(shapes, span.reference, span.maps, back, best.iterations, span.slope)
     return in_frame_of(fit, 0)
 
 
@@ -101,7 +99,7 @@ def in_frame_of(fit: DatumSpaceFit, shape: int) -> DatumSpaceFit:
     array([[1., 0.],
            [0., 1.]])
     """
-    back = np.linalg.inv(fit.matrices[shape])
+    back = inverted(fit.matrices[shape])
     return _changed(fit, back, -fit.offsets[shape] @ back)
 
 
@@ -122,7 +120,7 @@ def balanced(fit: DatumSpaceFit) -> DatumSpaceFit:
     array([[1., 0.],
            [0., 1.]])
     """
-    A = np.linalg.inv(fit.matrices)
+    A = inverted(fit.matrices)
     metric = np.mean(A @ transposed(A), axis=0)
     G = np.linalg.cholesky(metric)
     centred = (fit.reference - fit.reference.mean(axis=0)) @ G
@@ -148,127 +146,6 @@ def _principal_axes(centred: Array, G: Array, matrices: Array) -> Array:
     if np.sign(np.linalg.det(matrices @ (G @ axes))).sum() < 0:
         axes[:, -1] *= -1
     return axes
-
-
-@dataclass(frozen=True, eq=False)
-class _Span:
-    """A reference, of which only the span counts, with the maps that are best for it."""
-
-    shapes: CentredShapes
-    reference: Array  # (d, m): Sᵀ, centred and orthonormal
-    maps: Array  # (n, d, d): A_i
-    inverse_moments: Array  # (n, d, d): (SᵀC_iS)⁻¹
-    residuals: Array  # (n·d, m): E_i = C_i (D_i − S A_i)
-    cost: float
-
-    @classmethod
-    def at(cls, shapes: CentredShapes, reference: Array) -> _Span:
-        centred = reference - reference.mean(axis=1, keepdims=True)
-        S = np.ascontiguousarray(np.linalg.qr(centred.T)[0].T)
-        inverse = _inverted(_moments(shapes, S, S))
-        A = inverse @ transposed(shapes.against(S))
-        E = shapes.residual_rows(A, S)
-        return cls(shapes, S, A, inverse, E, float(np.vdot(E, E)))
-
-    @cached_property
-    def gradient(self) -> Array:
-        """(d, m): −2 Σ_i A_i E_iᵀ."""
-        return -2 * (_rows(transposed(self.maps)).T @ self.residuals)
-
-    @cached_property
-    def slope(self) -> float:
-        pull = _rows(transposed(self.maps)).T @ self.shapes.rows
-        return float(np.linalg.norm(self.gradient) / (2 * np.linalg.norm(pull)))
-
-    @cached_property
-    def cost_scale(self) -> float:
-        return float(self.shapes.spreads.sum())
-
-    @cached_property
-    def squares(self) -> Array:
-        """(n, d, d): A_i A_iᵀ."""
-        return self.maps @ transposed(self.maps)
-
-    @cached_property
-    def landmark_blocks(self) -> Array:
-        """(m, d, d): Q_j = Σ_i A_i A_iᵀ over the shapes that see j: what holds landmark j."""
-        return _per_landmark(self.shapes, self.squares)
-
-    @cached_property
-    def _inverse_blocks(self) -> Array:
-        Q = self.landmark_blocks
-        d = Q.shape[-1]
-        floor = 1e-9 * np.trace(Q.mean(axis=0)) / d
-        return 0.5 * np.linalg.inv(Q + floor * np.eye(d))
-
-    @property
-    def first_radius(self) -> float:
-        """As long as the reference itself, in the metric of the preconditioner."""
-        return float(0.3 * np.sqrt(2 * self.cost_scale))
-
-    def curved(self, step: Array) -> Array:
-        """The Hessian, the maps following the reference."""
-        S, A, E = self.reference, self.maps, self.residuals
-        n, m, d = self.shapes.shape
-        turn = transposed((E @ step.T).reshape(n, d, d))
-        follow = self.inverse_moments @ (turn - _moments(self.shapes, S, step) @ A)
-        held = _scattered(self.shapes, step, self.squares, self.landmark_blocks)
-        N = follow @ transposed(A)
-        carried = _scattered(self.shapes, S, N, _per_landmark(self.shapes, N))
-        return self._out_of_span(2 * (held + carried - _rows(transposed(follow)).T @ E))
-
-    def preconditioned(self, slope: Array) -> Array:
-        """What holds each landmark alone, kept to directions that change the span."""
-        return self._out_of_span(np.einsum("jkl,lj->kj", self._inverse_blocks, slope))
-
-    def _out_of_span(self, change: Array) -> Array:
-        """A change of the reference without what an affine change of frame would do too."""
-        S = self.reference
-        change = change - change.mean(axis=1, keepdims=True)
-        return change - (change @ S.T) @ S
-
-    def moved(self, step: Array) -> _Span:
-        return _Span.at(self.shapes, self.reference + step)
-
-
-def _rows(matrices: Array) -> Array:
-    """(n·d, d): a stack of matrices one under the other."""
-    return np.ascontiguousarray(matrices).reshape(-1, matrices.shape[-1])
-
-
-def _moments(shapes: CentredShapes, S: Array, T: Array) -> Array:
-    """(n, d, d): SᵀC_iT for every shape, for (d, m) arrays."""
-    if shapes.visible is None:
-        n = len(shapes.counts)
-        centred = T - T.mean(axis=1, keepdims=True)
-        return np.broadcast_to(S @ centred.T, (n, len(S), len(S)))
-    products = (S[:, np.newaxis] * T).reshape(-1, S.shape[1])
-    raw = (shapes.visible @ products.T).reshape(-1, len(S), len(S))
-    mean_S, mean_T = shapes.means(S), shapes.means(T)
-    counts = shapes.counts[:, np.newaxis, np.newaxis]
-    return raw - counts * mean_S[:, :, np.newaxis] * mean_T[:, np.newaxis]
-
-
-def _per_landmark(shapes: CentredShapes, matrices: Array) -> Array:
-    """(m, d, d): the sum of the matrices of the shapes that see a landmark."""
-    n, m, d = shapes.shape
-    if shapes.visible is None:
-        return np.broadcast_to(matrices.sum(axis=0), (m, d, d))
-    return (shapes.visible.T @ matrices.reshape(n, -1)).reshape(m, d, d)
-
-
-def _scattered(shapes: CentredShapes, S: Array, matrices: Array, sums: Array) -> Array:
-    """(d, m): (Σ_i C_i S N_i)ᵀ for matrices N_i, with their sums per landmark given."""
-    whole = np.einsum("kj,jkl->lj", S, sums)
-    if shapes.visible is None:
-        return whole - whole.mean(axis=1, keepdims=True)
-    centres = np.squeeze(shapes.means(S)[:, np.newaxis] @ matrices, axis=1)
-    return whole - centres.T @ shapes.visible
-
-
-def _inverted(moments: Array) -> Array:
-    """The inverse of every SᵀC_iS; a pseudo-inverse where a shape sees a flat part of S."""
-    return np.linalg.pinv(moments, rcond=1e-12, hermitian=True)
 
 
 def _start(shapes: CentredShapes) -> Array:
@@ -333,6 +210,6 @@ def _require_invertible(maps: Array) -> None:
     lost = np.flatnonzero(~(values[:, -1] > _FLAT * values[:, 0]))
     if len(lost):
         raise DegenerateShapeError(
-            f"The best affine map of the reference onto shape number {listed(lost)} flattens it, so "
-            "that there is no way back. The shape does not fit the others; drop it."
+            f"The best affine map of the reference onto shape number {listed(lost)} flattens it, "
+            "so that there is no way back. The shape does not fit the others; drop it."
         )

@@ -109,7 +109,8 @@ def _untied(spectrum: Spectrum, frames: Frames) -> Array:
     values = spectrum.values[: spectrum.axes.shape[1]]
     if np.diff(values).min(initial=np.inf) > TIE * len(frames.points):
         return spectrum.axes
-    return settled_ties(spectrum.axes, values, frames.centred / frames.size[:, None, None])
+    unit = frames.centred / frames.size[:, None, None]
+    return settled_ties(spectrum.axes, values, unit, frames.visible)
 
 
 def _per_shape(

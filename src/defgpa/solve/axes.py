@@ -4,29 +4,48 @@ from __future__ import annotations
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, Mask, transposed
 
 TIE = 1e-9  # relative to n: eigenvalues closer than this are one
 _SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
 
 
-def settled_ties(axes: Array, values: Array, shapes: Array) -> Array:
+def settled_ties(axes: Array, values: Array, shapes: Array, visible: Mask) -> Array:
     """Axes of (nearly) equal cost, turned among themselves to the principal axes of the data.
 
     Any rotation of them costs the same; this one makes copies of one rigid shape come back in its
-    own proportions. ``shapes`` (n, m, d) are centred and of unit size, hidden points zero.
+    own proportions. ``shapes`` (n, m, d) are centred and of unit size, hidden points zero; as each
+    shape is A_i of the axes, Σ A_i A_iᵀ has those principal axes.
     """
+    seen = _in_axes(axes, shapes, visible)
     axes = axes.copy()
     start = 0
     for stop in range(1, len(values) + 1):
         if stop < len(values) and values[stop] - values[start] <= TIE * len(shapes):
             continue
         if stop - start > 1:
-            seen = axes[:, start:stop].T @ shapes  # (n, ties, d)
-            _, turn = np.linalg.eigh(np.einsum("nad,nbd->ab", seen, seen))
+            tied = seen[:, start:stop]
+            _, turn = np.linalg.eigh(np.einsum("nad,nbd->ab", tied, tied))
             axes[:, start:stop] = axes[:, start:stop] @ turn[:, ::-1]
         start = stop
     return axes
+
+
+def _in_axes(axes: Array, shapes: Array, visible: Mask) -> Array:
+    """(n, d, d): A_i, the regression of each shape on the axes over what it sees."""
+    if visible.all():
+        return axes.T @ shapes
+    own = recentred(axes, visible)
+    return np.linalg.pinv(transposed(own) @ own, hermitian=True) @ transposed(own) @ shapes
+
+
+def recentred(axes: Array, visible: Mask) -> Array:
+    """The axes about the centroid of what each shape sees, hidden ones zero: (…, m, d)."""
+    if visible.all():
+        return axes - axes.mean(axis=0)
+    weights = visible.astype(np.float64)
+    means = weights @ axes / weights.sum(axis=1)[:, None]
+    return np.asarray((axes - means[:, None, :]) * weights[..., None])
 
 
 def with_settled_signs(axes: Array) -> Array:

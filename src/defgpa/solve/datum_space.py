@@ -7,10 +7,11 @@ shape, D_i ≈ S A_i + a_i, and the result is told the other way round, from dat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, transposed
 from defgpa.errors import DegenerateShapeError, listed
 
 
@@ -77,9 +78,8 @@ class CentredShapes:
             centroids = np.nansum(stack, axis=2) / counts[:, np.newaxis]
             stack -= centroids[..., np.newaxis]
             stack[np.isnan(stack)] = 0.0
-        return cls(
-            stack.reshape(n * d, m), centroids, visible, counts, np.einsum("idm,idm->i", stack, stack)
-        )
+        spreads = np.einsum("idm,idm->i", stack, stack)
+        return cls(stack.reshape(n * d, m), centroids, visible, counts, spreads)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -87,30 +87,37 @@ class CentredShapes:
         n, d = self.centroids.shape
         return n, self.rows.shape[1], d
 
+    @cached_property
+    def blur(self) -> Array:
+        """(n,): how much of the size of a shape is rounding of its coordinates as written."""
+        reach = np.abs(self.centroids).max(axis=1) + np.sqrt(self.spreads / self.counts)
+        return 32 * np.finfo(np.float64).eps * np.sqrt(self.counts) * reach
+
     @property
     def n_seen(self) -> float:
         """κ, the number of visible landmarks in all shapes."""
         return float(self.counts.sum())
 
-    def against(self, reference: Array) -> Array:
-        """(n, d, d): H_i = D_iᵀ S, for a reference with one coordinate a row (d, m)."""
-        n, _, d = self.shape
-        return (self.rows @ reference.T).reshape(n, d, d)
+    def summed_over_seen(self, values: Array) -> Array:
+        """(n, k): the sums of (k, m) values over the landmarks each shape sees."""
+        if self.visible is None:
+            return np.broadcast_to(values.sum(axis=1), (len(self.counts), len(values)))
+        return self.visible @ values.T
 
-    def combined(self, matrices: Array) -> Array:
-        """(d, m): (Σ_i D_i Z_i)ᵀ for matrices Z (n, d, d)."""
-        return matrices.reshape(-1, matrices.shape[-1]).T @ self.rows
+    def summed_over_viewers(self, values: Array) -> Array:
+        """(k, m): the sums of (n, k) values over the shapes that see each landmark."""
+        if self.visible is None:
+            return np.broadcast_to(values.sum(axis=0)[:, np.newaxis], (values.shape[1], self.shape[1]))
+        return values.T @ self.visible
 
     def means(self, reference: Array) -> Array:
-        """(n, d): the centroid of the part of a centred reference (d, m) that each shape sees."""
-        if self.visible is None:
-            return np.zeros_like(self.centroids)
-        return (self.visible @ reference.T) / self.counts[:, np.newaxis]
+        """(n, d): the centroid of the part of a reference (d, m) that each shape sees."""
+        return self.summed_over_seen(reference) / self.counts[:, np.newaxis]
 
     def residual_rows(self, matrices: Array, reference: Array) -> Array:
         """(n·d, m): D_i − S A_i, about the centroids and with hidden landmarks zero."""
         n, m, d = self.shape
-        fitted = transposed_rows(matrices) @ reference
+        fitted = np.ascontiguousarray(transposed(matrices)).reshape(n * d, d) @ reference
         if self.visible is not None:
             shift = self.means(reference)[:, np.newaxis] @ matrices
             stack = fitted.reshape(n, d, m)
@@ -125,10 +132,20 @@ def _require_seen(counts: Array, what: str, fault: str) -> None:
         raise DegenerateShapeError(f"{what.capitalize()} number {listed(empty)} {fault}. Drop it.")
 
 
-def transposed_rows(matrices: Array) -> Array:
-    """(n·d, d): the transposes A_iᵀ of a stack one under the other."""
-    d = matrices.shape[-1]
-    return np.ascontiguousarray(matrices.transpose(0, 2, 1)).reshape(-1, d)
+def against(rows: Array, reference: Array) -> Array:
+    """(n, d, d): D_iᵀ S, for rows (n·d, m) of D and a reference (d, m), one coordinate a row."""
+    d = len(reference)
+    return (rows @ reference.T).reshape(-1, d, d)
+
+
+def combined(rows: Array, matrices: Array) -> Array:
+    """(d, m): (Σ_i D_i Z_i)ᵀ, for rows (n·d, m) of D and matrices Z (n, d, d)."""
+    return np.ascontiguousarray(matrices).reshape(len(rows), -1).T @ rows
+
+
+def inverted(matrices: Array) -> Array:
+    """The inverse of every matrix of a stack."""
+    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
 
 
 def fit_in_datum_space(

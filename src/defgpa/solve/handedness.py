@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
+from defgpa.solve.axes import recentred
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 _FLAT = 1e-12  # smallest singular value, relative to the largest: below, a shape has no side
@@ -46,7 +47,7 @@ class Sides:
 
 def sides(centred: Array, visible: Mask, axes: Array) -> Sides:
     """The sides of shapes (n, m, d), about their centroids with hidden points zero."""
-    target = _recentred(axes, visible)
+    target = recentred(axes, visible)
     cross = np.swapaxes(centred, -1, -2) @ target
     values = np.linalg.svd(cross, compute_uv=False)
     total = values.sum(axis=-1)
@@ -57,12 +58,3 @@ def sides(centred: Array, visible: Mask, axes: Array) -> Sides:
     solid = values[:, -1] > _FLAT * values[:, 0]
     preferred = np.where(solid, np.sign(np.linalg.det(cross)), 0).astype(np.intp)
     return Sides(preferred, other > _CLEARLY * left)
-
-
-def _recentred(axes: Array, visible: Mask) -> Array:
-    """The axes about the centroid of what each shape sees, hidden ones zero: (…, m, d)."""
-    if visible.all():
-        return axes - axes.mean(axis=0)
-    weights = visible.astype(np.float64)
-    means = weights @ axes / weights.sum(axis=1)[:, None]
-    return np.asarray((axes - means[:, None, :]) * weights[..., None])

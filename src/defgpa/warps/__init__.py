@@ -1,8 +1,36 @@
 """Families of warps that are linear in their weights."""
 
 from defgpa.warps._affine import Affine, AffineBasis
+from defgpa.warps._check import WarpCheck, check_warp
+from defgpa.warps._free_form import FreeForm, FreeFormBasis
 from defgpa.warps._inverse import NewtonInverse
-from defgpa.warps._protocol import Basis, FactoredBasis, StackedModel, WarpModel
+from defgpa.warps._lattice_energies import BendingEnergy, Laplacian, LatticeEnergy, Membrane
+from defgpa.warps._polynomial import Polynomial, PolynomialBasis
+from defgpa.warps._protocol import (
+    Basis,
+    DifferentiableBasis,
+    FactoredBasis,
+    SparseBasis,
+    StackedModel,
+    WarpModel,
+)
+from defgpa.warps._radial import (
+    KernelPenalty,
+    NativeNorm,
+    RadialBasis,
+    RadialFunctions,
+    WeightRidge,
+)
+from defgpa.warps._radial_kernels import (
+    DistanceQuantile,
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Multiquadric,
+    Polyharmonic,
+    WendlandC2,
+    WendlandC4,
+)
 from defgpa.warps._thin_plate import ThinPlateBasis, ThinPlateSpline
 from defgpa.warps._warp import Warp
 
@@ -10,11 +38,36 @@ __all__ = [
     "Affine",
     "AffineBasis",
     "Basis",
+    "BendingEnergy",
+    "DifferentiableBasis",
+    "DistanceQuantile",
     "FactoredBasis",
+    "FreeForm",
+    "FreeFormBasis",
+    "Gaussian",
+    "InverseMultiquadric",
+    "Kernel",
+    "KernelPenalty",
+    "Laplacian",
+    "LatticeEnergy",
+    "Membrane",
+    "Multiquadric",
+    "NativeNorm",
     "NewtonInverse",
+    "Polyharmonic",
+    "Polynomial",
+    "PolynomialBasis",
+    "RadialBasis",
+    "RadialFunctions",
+    "SparseBasis",
     "StackedModel",
     "ThinPlateBasis",
     "ThinPlateSpline",
     "Warp",
+    "WarpCheck",
     "WarpModel",
+    "WeightRidge",
+    "WendlandC2",
+    "WendlandC4",
+    "check_warp",
 ]

@@ -22,17 +22,17 @@ _LEAST_SIDE = 0.1  # of the longest: thinner boxes make derivatives across them 
 class Box:
     """The box of one shape, or of a stack of shapes."""
 
-    centre: Array  # (…, d): the middle of the box
+    middle: Array  # (…, d)
     axes: Array  # (…, d, d): principal axes as columns
     half: Array  # (…, d): half the sides, in the units of the data
 
     def local(self, points: Array) -> Array:
         """(…, p, d): coordinates in the box, within ±1 inside."""
-        return ((points - self.centre[..., None, :]) @ self.axes) / self.half[..., None, :]
+        return ((points - self.middle[..., None, :]) @ self.axes) / self.half[..., None, :]
 
     def world(self, local: Array) -> Array:
         """(…, p, d): the points with these coordinates in the box."""
-        return (local * self.half[..., None, :]) @ transposed(self.axes) + self.centre[..., None, :]
+        return (local * self.half[..., None, :]) @ transposed(self.axes) + self.middle[..., None, :]
 
     def by_point(self, by_local: Array) -> Array:
         """(…, p, d, r): derivatives by the point, from those by its coordinates in the box."""
@@ -45,14 +45,14 @@ class Box:
         return self.world(local)
 
     def __getitem__(self, shape: Any) -> Box:
-        return Box(self.centre[shape], self.axes[shape], self.half[shape])
+        return Box(self.middle[shape], self.axes[shape], self.half[shape])
 
 
 def principal_box(frames: Frames, padding: float) -> Box:
     """The box around the visible points, ``padding`` times each side wider at both ends."""
     low, high = frames.box
-    middle = 0.5 * (low + high)
+    offset = 0.5 * (low + high)
     half = (0.5 + padding) * (high - low)
     half = np.maximum(half, _LEAST_SIDE * half.max(axis=-1, keepdims=True))
-    centre = frames.centre + (middle[:, None, :] @ transposed(frames.axes))[:, 0]
-    return Box(centre, frames.axes, half)
+    middle = frames.centre + (offset[:, None, :] @ transposed(frames.axes))[:, 0]
+    return Box(middle, frames.axes, half)

@@ -38,12 +38,19 @@ class FreeFormBasis:
 
     cells: Cells
     energy: LatticeEnergy
-    box: Box
+    middle: Array  # (…, d): of the box
+    axes: Array  # (…, d, d): its directions, as columns
+    half: Array  # (…, d): half its sides
     centre: Array  # (…, d): centroid
     scale: Array  # (…,): RMS radius
     stiffness: Array  # (…,): τ p
 
     mixing = None
+
+    @property
+    def box(self) -> Box:
+        """The box the functions live in."""
+        return Box(self.middle, self.axes, self.half)
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -135,7 +142,9 @@ class FreeFormBasis:
         return FreeFormBasis(
             self.cells,
             self.energy,
-            self.box[shape],
+            self.middle[shape],
+            self.axes[shape],
+            self.half[shape],
             self.centre[shape],
             self.scale[shape],
             self.stiffness[shape],
@@ -191,10 +200,13 @@ class FreeForm:
     def _bases(self, frames: Frames) -> FreeFormBasis:
         require_not_negative(self.smoothing, "smoothing", "FreeForm")
         require_not_negative(self.padding, "padding", "FreeForm")
+        box = principal_box(frames, self.padding)
         return FreeFormBasis(
             self._cells(frames.points.shape[-1]),
             self.energy,
-            principal_box(frames, self.padding),
+            box.middle,
+            box.axes,
+            box.half,
             frames.centre,
             frames.size,
             self.smoothing * frames.count,

@@ -111,14 +111,24 @@ def _newton_steps(jacobians: Array, residuals: Array) -> Array:
 
 def _affine_start(warp: Invertible, goal: Array) -> Array:
     """The targets through the inverse of the affine map closest to the warp around its shape."""
-    basis = getattr(warp, "basis", None)
-    centre, scale = getattr(basis, "centre", None), getattr(basis, "scale", None)
-    if centre is None or scale is None:
+    samples = _home(warp, goal.shape[1])
+    if samples is None:
         return goal.copy()
-    d = goal.shape[1]
-    lattice = np.stack(np.meshgrid(*[np.linspace(-1.5, 1.5, 4)] * d), axis=-1).reshape(-1, d)
-    samples = centre + scale * lattice
     images = warp(samples)
     design = np.column_stack([images, np.ones(len(images))])
     matrix, *_ = np.linalg.lstsq(design, samples, rcond=None)
     return np.column_stack([goal, np.ones(len(goal))]) @ matrix
+
+
+def _home(warp: Invertible, dim: int) -> Array | None:
+    """Some points of the shape the warp was made for, or a grid where its basis says it lies."""
+    basis, landmarks = getattr(warp, "basis", None), getattr(warp, "landmarks", None)
+    centre, scale = getattr(basis, "centre", None), getattr(basis, "scale", None)
+    if centre is not None and scale is not None:
+        ticks = [np.linspace(-1.5, 1.5, 4)] * dim
+        lattice = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, dim)
+        return np.asarray(centre + scale * lattice)
+    if landmarks is None:
+        return None
+    seen = landmarks[~np.isnan(landmarks).any(axis=1)]
+    return np.asarray(seen[:: 1 + len(seen) // _ENOUGH])

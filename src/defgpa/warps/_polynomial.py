@@ -34,12 +34,19 @@ class PolynomialBasis:
     """The polynomials q_e in the box of one shape, or of a stack of shapes."""
 
     degree: int
-    box: Box
+    middle: Array  # (…, d): of the box
+    axes: Array  # (…, d, d): its directions, as columns
+    half: Array  # (…, d): half its sides
     centre: Array  # (…, d): centroid
     scale: Array  # (…,): RMS radius
     stiffness: Array  # (…,): τ p
 
     mixing = None
+
+    @property
+    def box(self) -> Box:
+        """The box the functions live in."""
+        return Box(self.middle, self.axes, self.half)
 
     def columns(self, points: Array) -> Array:
         """(…, p, q): highest degree first, the affine ones last."""
@@ -74,7 +81,9 @@ class PolynomialBasis:
     def __getitem__(self, shape: Any) -> PolynomialBasis:
         return PolynomialBasis(
             self.degree,
-            self.box[shape],
+            self.middle[shape],
+            self.axes[shape],
+            self.half[shape],
             self.centre[shape],
             self.scale[shape],
             self.stiffness[shape],
@@ -120,9 +129,12 @@ class Polynomial:
     def _bases(self, frames: Frames) -> PolynomialBasis:
         require_degree(self.degree, "degree", "Polynomial", 1, 4)
         require_not_negative(self.smoothing, "smoothing", "Polynomial")
+        box = principal_box(frames, padding=0.0)
         return PolynomialBasis(
             int(self.degree),
-            principal_box(frames, padding=0.0),
+            box.middle,
+            box.axes,
+            box.half,
             frames.centre,
             frames.size,
             self.smoothing * frames.count,

@@ -17,14 +17,14 @@ translation: the reference is then centred by the soft constraint, or by ``Exact
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Mask, symmetrised, transposed
-from defgpa.warps._box import Box, principal_box
+from defgpa.warps._box import principal_box
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
 from defgpa.warps._frames import Frames, frames_of
 from defgpa.warps._kernels import squared_distances
@@ -35,11 +35,16 @@ from defgpa.warps._swap import swapped
 from defgpa.warps._warp import Warp
 
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K: smaller ones are rounding of flat kernels
+_BEYOND_CENTRES = 0.25  # the box around a grid of 5 × 5 centres, in sides of that grid
 _TINY = np.finfo(np.float64).tiny
 
 
 class KernelPenalty(Protocol):
     """How the weights of the kernels are charged."""
+
+    def matrix(self, kernel: Array) -> Array:
+        """(…, k, k): what the weights w are charged, tr(wᵀ · matrix · w); ``kernel`` is K."""
+        ...
 
     def mixing(self, kernel: Array, border: Array) -> Array | None:
         """(…, k + q, l) from coordinates charged ‖v‖², then q free ones; None for the weights."""
@@ -53,6 +58,10 @@ class KernelPenalty(Protocol):
 @dataclass(frozen=True)
 class NativeNorm:
     """The norm the kernel itself defines, tr(wᵀKw): the smoother the warp, the cheaper."""
+
+    def matrix(self, kernel: Array) -> Array:
+        """K."""
+        return kernel
 
     def mixing(self, kernel: Array, border: Array) -> Array:
         """N V Σ^(−1/2) on the kernels, the identity on the polynomials."""
@@ -78,6 +87,10 @@ class NativeNorm:
 class WeightRidge:
     """The plain size of the weights, ‖w‖²."""
 
+    def matrix(self, kernel: Array) -> Array:
+        """The identity."""
+        return np.broadcast_to(np.eye(kernel.shape[-1]), kernel.shape)
+
     def mixing(self, kernel: Array, border: Array) -> None:
         """The weights themselves are the coordinates."""
         return
@@ -98,7 +111,7 @@ class RadialFunctions:
     scale: Array  # (…,)
     mixing: Array | None  # (…, k + q, l)
     stiffness: Array  # (…,): τ p
-    box: Box
+    charge: KernelPenalty
 
     @property
     def control_points(self) -> Array:
@@ -130,12 +143,20 @@ class RadialFunctions:
         """(…, l, l): τ p on the charged coordinates, nothing on the polynomials."""
         k, d = self.controls.shape[-2:]
         q = _n_polynomials(d, self.degree)
-        size = k + q if self.mixing is None else self.mixing.shape[-1]
-        return self.stiffness[..., None, None] * np.diag(np.arange(size) < size - q)
+        if self.mixing is not None:
+            return self.stiffness[..., None, None] * np.diag(np.arange(k) < k - q)
+        charged = np.zeros((*self.scale.shape, k + q, k + q))
+        charged[..., :k, :k] = self.charge.matrix(self.kernel.values(self._squared(self.controls)))
+        return self.stiffness[..., None, None] * charged
 
     def inverted(self, warp: Warp) -> Warp:
         """An approximate inverse: the spline that takes the images of a grid in the box back."""
-        return swapped(warp, self.box)
+        frame = frames_of(self.control_points)
+        return swapped(warp, principal_box(frame, padding=_BEYOND_CENTRES)[0])
+
+    def unmixed(self) -> RadialFunctions:
+        """The same functions by the coefficients of their columns [Φ, q_e]."""
+        return replace(self, mixing=None)
 
     def _normalised(self, points: Array) -> Array:
         return (points - self.centre[..., None, :]) / self.scale[..., None, None]
@@ -154,7 +175,7 @@ class RadialFunctions:
             self.scale[shape],
             None if self.mixing is None else self.mixing[shape],
             self.stiffness[shape],
-            self.box[shape],
+            self.charge,
         )
 
 
@@ -220,7 +241,7 @@ class RadialBasis:
             scale=frames.size,
             mixing=self.penalty.mixing(self.kernel.values(squared), border),
             stiffness=self.smoothing * frames.count,
-            box=principal_box(frames, padding=0.0),
+            charge=self.penalty,
         )
 
     def _controls(self, frames: Frames) -> Array:

@@ -6,7 +6,11 @@ shape: exact at the nodes, smooth between them.
 
 from __future__ import annotations
 
-from defgpa.warps._box import Box
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.warps._box import Box, principal_box
+from defgpa.warps._frames import frames_of
 from defgpa.warps._thin_plate import interpolating_spline
 from defgpa.warps._warp import Warp
 
@@ -18,3 +22,9 @@ def swapped(warp: Warp, box: Box) -> Warp:
     dim = box.half.shape[-1]
     nodes = box.grid((_NODES[dim],) * dim)
     return interpolating_spline(warp(nodes), nodes)
+
+
+def swapped_around(warp: Warp, landmarks: Array) -> Warp:
+    """The same with a grid in the principal box of the landmarks (m, d), NaN where not seen."""
+    seen = landmarks[~np.isnan(landmarks).any(axis=1)]
+    return swapped(warp, principal_box(frames_of(seen), padding=0.0)[0])

@@ -20,9 +20,7 @@ from defgpa.warps._inverse import NewtonInverse
 from defgpa.warps._protocol import Basis, DifferentiableBasis, FactoredBasis, SparseBasis
 
 _BLOCK_BYTES = 4 << 20  # columns of one block stay in cache
-_STEP = np.finfo(np.float64).eps ** (
-    1 / 3
-)  # balances truncation and rounding of central differences
+_STEP = float(np.cbrt(np.finfo(np.float64).eps))  # truncation and rounding in balance
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +35,9 @@ class Warp:
         Their weights.
     offset : array (d,)
         Added to every image; zero unless the alignment was posed.
+    landmarks : array (m, d), optional
+        The points it was fitted to, NaN where not seen: where an inverse starts to look when the
+        basis itself does not know where its shape lies.
 
     Examples
     --------
@@ -55,6 +56,7 @@ class Warp:
     basis: Basis
     weights: Array
     offset: Array | float = 0.0
+    landmarks: Array | None = None
 
     @cached_property
     def coefficients(self) -> Array:
@@ -104,11 +106,18 @@ class Warp:
         """The (approximate) inverse warp: reference space to the space of this shape.
 
         An affine warp gives the exact inverse. A spline gives the paper's: the interpolating
-        spline that takes the images of the control points back to the control points. A basis that
-        offers neither gives ``exact_inverse()``.
+        spline that takes the images of the control points back to the control points. The other
+        families do the same with a grid over the shape, and so does a basis of one's own where
+        the warp knows its landmarks; where it does not, ``exact_inverse()`` is given.
         """
         inverted = getattr(self.basis, "inverted", None)
-        return self.exact_inverse() if inverted is None else inverted(self)
+        if inverted is not None:
+            return inverted(self)  # type: ignore[no-any-return]
+        if self.landmarks is None:
+            return self.exact_inverse()
+        from defgpa.warps._swap import swapped_around  # which makes warps itself
+
+        return swapped_around(self, self.landmarks)
 
     def exact_inverse(self, tolerance: float = 1e-12) -> NewtonInverse:
         """The inverse solved point by point, exact where the warp is one-to-one."""
@@ -136,9 +145,10 @@ class Warp:
             return np.swapaxes(basis.column_gradients(points) @ self.coefficients, -1, -2)
         if isinstance(basis, DifferentiableBasis):
             return np.swapaxes(basis.gradients(points) @ self.weights, -1, -2)
-        return self._jacobian_by_differences(points)
+        return self.jacobian_by_differences(points)
 
-    def _jacobian_by_differences(self, points: Array) -> Array:
+    def jacobian_by_differences(self, points: Array) -> Array:
+        """(p, d, d): the same by central differences of the features."""
         size = float(np.nanmax(np.ptp(points, axis=0), initial=0.0)) or 1.0
         step = _STEP * size
         columns = []

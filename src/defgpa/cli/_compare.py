@@ -1,0 +1,55 @@
+"""``defgpa compare``: is deformation worth it on these data?"""
+
+from __future__ import annotations
+
+import click
+
+from defgpa.cli._console import Console
+from defgpa.cli._input import fold_size_for, read_input
+from defgpa.cli._options import folding, input_argument, reading, speaking
+
+
+@click.command("compare", epilog="Example: defgpa compare wings.tps --fold-size 2 -o table.md")
+@input_argument
+@folding
+@click.option(
+    "--output", "-o", type=click.Path(), help="Also write the table: .md, .csv, .tex or .txt."
+)
+@reading
+@speaking
+def command(
+    source: tuple[str, ...],
+    fold_size: int | None,
+    jobs: int | None,
+    output: str | None,
+    format_: str | None,
+    missing: str,
+    layout: str,
+    lenient: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Rigid, affine and deformable alignment side by side: is deformation worth it?
+
+    The paper's table on your own files: RMSE_d, RMSE_r and the cross-validation error of rigid,
+    affine and thin-plate spline alignment.
+    """
+    from defgpa.evaluate import compare
+
+    writers = {".md": "to_markdown", ".csv": "to_csv", ".tex": "to_latex", ".txt": "__str__"}
+    suffix = None if output is None else output[output.rfind(".") :].lower()
+    if suffix is not None and suffix not in writers:
+        raise click.BadParameter("must end in .md, .csv, .tex or .txt.", param_hint="--output")
+    console = Console(quiet, as_json)
+    with console.noting():
+        shapes = read_input(source, format_, missing, layout, lenient)
+        size = fold_size_for(shapes, fold_size)
+        with console.progress("Comparing") as tick:
+            table = compare(shapes, fold_size=size, n_jobs=jobs, progress=tick)
+    if output is not None and suffix is not None:
+        from defgpa.io._atomic import write_text
+
+        write_text(output, str(getattr(table, writers[suffix])()))
+    console.say(str(table))
+    console.say(f"CVE: {size} of {shapes.n_landmarks} landmarks left out at a time.")
+    console.result({"rows": table.to_records(), "fold_size": size, "notes": console.notes})

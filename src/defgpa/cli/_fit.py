@@ -1,0 +1,171 @@
+"""``defgpa fit``: shapes in, a reference, warps, figures and files out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from defgpa.cli._console import Console
+from defgpa.cli._input import fold_size_for, read_input, smoothing_value, warp_model
+from defgpa.cli._options import folding, input_argument, reading, smoothing, speaking, warping
+from defgpa.cli._output import (
+    figures,
+    list_files,
+    show_figures,
+    versions,
+    write_alignment,
+    write_summary,
+)
+
+if TYPE_CHECKING:
+    from defgpa.alignment import Alignment
+    from defgpa.shapes import Shapes
+
+
+@click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
+@input_argument
+@click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results.")
+@warping
+@smoothing
+@folding
+@click.option(
+    "--pose",
+    default="principal",
+    show_default=True,
+    metavar="principal|first|NAME",
+    help="Pose of the reference: its principal axes, or like a shape.",
+)
+@click.option("--report", is_flag=True, help="Also write report.html.")
+@reading
+@speaking
+def command(
+    source: tuple[str, ...],
+    output: str,
+    warp: str,
+    points_per_axis: str | None,
+    smoothing: str | None,
+    theta: float | None,
+    fold_size: int | None,
+    jobs: int | None,
+    pose: str,
+    report: bool,
+    format_: str | None,
+    missing: str,
+    layout: str,
+    lenient: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Align shapes onto one reference, with one smooth warp per shape.
+
+    Writes reference and aligned shapes (as CSV and in the input's own format), result.npz (the
+    warps; defgpa.load reads it) and summary.json into the output folder. The cross-validation
+    error is computed with --fold-size or --smoothing auto.
+    """
+    console = Console(quiet, as_json)
+    if smoothing == "auto" and theta is not None:
+        raise click.UsageError("--smoothing auto chooses the smoothing: drop --theta.")
+    if smoothing == "auto" and warp == "affine":
+        raise click.UsageError("--warp affine does not bend: drop --smoothing auto.")
+    model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
+    with console.noting():
+        shapes = read_input(source, format_, missing, layout, lenient)
+        done = fitted(console, shapes, model, smoothing == "auto", fold_size, jobs)
+        alignment = _posed(done.alignment, pose)
+        folder = Path(output)
+        files = write_alignment(alignment, folder)
+    numbers = figures(alignment, done.cve)
+    summary: dict[str, Any] = {
+        "figures": numbers,
+        "parameters": {
+            "warp": repr(done.model),
+            "fold_size": done.fold_size,
+            "pose": pose,
+        },
+        "smoothing_path": done.path_table,
+        "input": list(source),
+        "versions": versions(),
+    }
+    if report:
+        from defgpa.report import write_report
+
+        with console.noting():
+            write_report(
+                alignment,
+                folder / "report.html",
+                smoothing=done.path,
+                cross_validation=done.cv,
+                provenance={"input": ", ".join(source), "warp": repr(done.model)},
+            )
+        files.append(str(folder / "report.html"))
+    summary["notes"] = console.notes
+    summary["files"] = files
+    files.append(write_summary(folder, summary))
+    show_figures(console, numbers)
+    list_files(console, files)
+    console.result(summary)
+
+
+class Fitted:
+    """A fit with what was learnt on the way to it."""
+
+    def __init__(self, model: Any, alignment: Alignment, fold_size: int | None) -> None:
+        self.model = model
+        self.alignment = alignment
+        self.fold_size = fold_size
+        self.path: Any = None
+        self.cv: Any = None
+
+    @property
+    def cve(self) -> float | None:
+        """The cross-validation error, if it was asked for."""
+        return None if self.cv is None else float(self.cv.error)
+
+    @property
+    def path_table(self) -> dict[str, Any] | None:
+        """The smoothing path as plain columns."""
+        if self.path is None:
+            return None
+        return {
+            "smoothing": self.path.values,
+            "rmse_reference": self.path.rmse_reference,
+            "rmse_datum": self.path.rmse_datum,
+            "cve": self.path.cve,
+            "chosen": self.path.best_value,
+        }
+
+
+def fitted(
+    console: Console,
+    shapes: Shapes,
+    model: Any,
+    choose_smoothing: bool,
+    fold_size: int | None,
+    jobs: int | None,
+) -> Fitted:
+    """Choose the smoothing if asked to, fit, and cross-validate if asked to."""
+    from defgpa.estimators import DefGPA
+    from defgpa.evaluate import cross_validate, select_smoothing
+
+    estimator, path = DefGPA(model), None
+    size = fold_size_for(shapes, fold_size)
+    if choose_smoothing:
+        with console.progress("Choosing the smoothing") as tick:
+            path = select_smoothing(estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick)
+        estimator = path.best
+    judged = choose_smoothing or fold_size is not None
+    done = Fitted(estimator.warp, estimator.fit(shapes).alignment_, size if judged else None)
+    done.path = path
+    if judged:
+        with console.progress("Cross-validating") as tick:
+            done.cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick)
+    return done
+
+
+def _posed(alignment: Alignment, pose: str) -> Alignment:
+    if pose == "principal":
+        return alignment
+    shapes = alignment.shapes
+    return alignment.posed_like(shapes[0 if pose == "first" else pose])

@@ -1,0 +1,129 @@
+"""What a fit leaves on disk, and the figures it prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from defgpa.cli._console import Console, plain
+
+if TYPE_CHECKING:
+    from defgpa.alignment import Alignment
+    from defgpa.shapes import Shapes
+
+
+def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> list[str]:
+    """As CSV, and in the format the input came in where that is another one."""
+    from defgpa.io import FORMATS, write_shapes
+
+    written = [folder / f"{stem}.csv"]
+    write_shapes(shapes, written[0], format="csv")
+    own = next((f for f in FORMATS if f.name == shapes.metadata.get("format")), None)
+    if own is not None and own.write is not None and own.name != "csv":
+        target = folder / (stem if own.one_shape_per_file else stem + own.suffixes[0])
+        write_shapes(shapes, target, format=own.name)
+        written.append(target)
+    return [str(path) for path in written]
+
+
+def write_alignment(alignment: Alignment, folder: Path) -> list[str]:
+    """Reference, aligned shapes and the result with its warps."""
+    from defgpa.io import save
+    from defgpa.shapes import Shapes
+
+    shapes = alignment.shapes
+    reference = Shapes.specimens(
+        [alignment.reference],
+        names=["reference"],
+        landmarks=shapes.landmarks,
+        faces=shapes.faces,
+        metadata={
+            key: shapes.metadata[key] for key in ("format", "space") if key in shapes.metadata
+        },
+    )
+    files = write_shapes_twice(reference, folder, "reference")
+    files += write_shapes_twice(in_reference_space(alignment), folder, "aligned")
+    save(alignment, folder / "result.npz")
+    return [*files, str(folder / "result.npz")]
+
+
+def in_reference_space(alignment: Alignment) -> Shapes:
+    """The aligned shapes under their names; scales of the files do not hold there."""
+    from defgpa.shapes import Shapes
+
+    shapes = alignment.shapes
+    return Shapes.specimens(
+        alignment.aligned,
+        names=shapes.names,
+        landmarks=shapes.landmarks,
+        faces=shapes.faces,
+        metadata={key: value for key, value in shapes.metadata.items() if key != "scales"},
+    )
+
+
+def figures(alignment: Alignment, cve: float | None) -> dict[str, Any]:
+    """The numbers of a fit, by name."""
+    found = alignment.diagnostics
+    return {
+        "shapes": alignment.shapes.n_shapes,
+        "landmarks": alignment.shapes.n_landmarks,
+        "dimension": alignment.shapes.dim,
+        "visible": alignment.n_counted,
+        "rmse_reference": alignment.rmse_reference,
+        "rmse_datum": alignment.rmse_datum,
+        "cve": cve,
+        "eigenvalues": alignment.eigenvalues,
+        "spectral_gap": found.gap,
+        "folds": int(found.folds.sum()),
+        "mirrored": list(found.mirrored),
+        "lone_landmarks": list(found.lone_landmarks),
+    }
+
+
+def show_figures(console: Console, numbers: dict[str, Any]) -> None:
+    """The figures with one sentence each."""
+    rows = [
+        ["RMSE_r", numbers["rmse_reference"], "left between warped shapes and reference"],
+        ["RMSE_d", numbers["rmse_datum"], "the same, carried back to each shape"],
+        ["CVE", numbers["cve"], "error on landmarks the fit had not seen"],
+        ["spectral gap", numbers["spectral_gap"], "near 0: the reference is ambiguous"],
+        ["folds", numbers["folds"], "landmarks where a warp folds over (want 0)"],
+    ]
+    console.table(
+        "Figures", ["figure", "value", "what it says"], [r for r in rows if r[1] is not None]
+    )
+
+
+def write_summary(folder: Path, summary: dict[str, Any]) -> str:
+    """``summary.json``, all of it or none."""
+    from defgpa.io._atomic import write_text
+
+    text = json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(folder / "summary.json", text + "\n")
+    return str(folder / "summary.json")
+
+
+def versions() -> dict[str, str]:
+    """What it takes to do this again."""
+    import platform
+
+    import numpy
+    import scipy
+
+    from defgpa import __version__
+
+    return {
+        "defgpa": __version__,
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def list_files(console: Console, files: Sequence[str]) -> None:
+    """Where everything is."""
+    console.say("Written:")
+    for file in files:
+        console.say(f"  {file}")

@@ -1,0 +1,72 @@
+"""``defgpa tune``: how stiff should the warps be?"""
+
+from __future__ import annotations
+
+import click
+
+from defgpa.cli._console import Console
+from defgpa.cli._input import fold_size_for, read_input, warp_model
+from defgpa.cli._options import folding, input_argument, reading, speaking, warping
+
+
+@click.command("tune", epilog="Example: defgpa tune wings.tps --plot path.png")
+@input_argument
+@warping
+@folding
+@click.option("--plot", type=click.Path(), help="Also draw the path into this picture.")
+@reading
+@speaking
+def command(
+    source: tuple[str, ...],
+    warp: str,
+    points_per_axis: str | None,
+    fold_size: int | None,
+    jobs: int | None,
+    plot: str | None,
+    format_: str | None,
+    missing: str,
+    layout: str,
+    lenient: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Choose the smoothing by cross-validation.
+
+    Prints RMSE_r, RMSE_d and the cross-validation error over the smoothing, and the best value.
+    """
+    from defgpa.estimators import DefGPA
+    from defgpa.evaluate import select_smoothing
+
+    console = Console(quiet, as_json)
+    if warp == "affine":
+        raise click.UsageError("--warp affine does not bend: there is no smoothing to choose.")
+    model = warp_model(warp, points_per_axis, None, None)
+    with console.noting():
+        shapes = read_input(source, format_, missing, layout, lenient)
+        size = fold_size_for(shapes, fold_size)
+        with console.progress("Choosing the smoothing") as tick:
+            path = select_smoothing(
+                DefGPA(model), shapes, fold_size=size, n_jobs=jobs, progress=tick
+            )
+    columns = (path.values, path.rmse_reference, path.rmse_datum, path.cve)
+    rows = [
+        [f"{tau:.3g}", float(r), float(d), float(c), "← best" if tau == path.best_value else ""]
+        for tau, r, d, c in zip(*columns, strict=True)
+    ]
+    console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", ""], rows)
+    console.say(f"Best: --smoothing {path.best_value:.6g}")
+    if plot is not None:
+        from defgpa.plot import save_figure, smoothing_path
+
+        save_figure(lambda axes: smoothing_path(axes, path), plot)
+    console.result(
+        {
+            "smoothing": path.values,
+            "rmse_reference": path.rmse_reference,
+            "rmse_datum": path.rmse_datum,
+            "cve": path.cve,
+            "best": path.best_value,
+            "fold_size": size,
+            "notes": console.notes,
+        }
+    )

@@ -1,0 +1,189 @@
+"""How large and in what proportions: the prior on the covariance of the reference."""
+
+import json
+
+import numpy as np
+import pytest
+from support import EXACT, LIMIT, ORACLE, PARITY, moved, oracle_points, smooth_family
+
+from defgpa import DefGPA, DegenerateShapeError, Shapes
+from defgpa.solve import completion
+from defgpa.solve.completion import completed
+from defgpa.solve.covariance import common_eigenvalues, covariance_prior
+
+DIMS = pytest.mark.parametrize("d", [2, 3])
+
+
+def prior(points):
+    shapes = Shapes(points)
+    return covariance_prior(shapes.points, shapes.visible, shapes.names)
+
+
+def scaled_copies(d, n=8, m=40, missing=0.0, seed=0):
+    """Copies of one shape, each turned, moved and scaled, with holes; and what they are copies of."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(m, d)) * np.linspace(3, 1, d)
+    scales = rng.uniform(0.5, 2.0, size=n)
+    copies = moved(scales[:, None, None] * base, seed)
+    copies[rng.random((n, m)) < missing] = np.nan
+    return copies, base, scales
+
+
+def extents(shape):
+    return np.linalg.svd(shape - shape.mean(axis=0), compute_uv=False)
+
+
+@DIMS
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_scaled_copies_give_their_proportions_at_their_mean_size(d, missing):
+    copies, base, scales = scaled_copies(d, missing=missing)
+    np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
+
+
+@DIMS
+def test_mirrored_copies_count_like_the_others(d):
+    copies, base, scales = scaled_copies(d, missing=0.3)
+    copies[::2, :, 0] *= -1
+    np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
+
+
+def test_it_is_algorithm_1(full_shapes):
+    """Unit singular values side by side, their leading left vector, times the mean length."""
+    roots = np.stack([extents(own) for own in full_shapes], axis=1)
+    lengths = np.linalg.norm(roots, axis=0)
+    left, _, _ = np.linalg.svd(roots / lengths)
+    expected = np.abs(left[:, 0]) * lengths.mean()
+    np.testing.assert_allclose(np.sqrt(prior(full_shapes.points)), expected, **EXACT)
+    assert (np.diff(prior(full_shapes.points)) < 0).all()
+
+
+def test_the_mean_of_lengths_is_not_the_mean_of_squares():
+    """Two shapes of sizes 1 and 3 have a reference of size 2, not √5."""
+    roots = np.array([[0.8, 0.6], [2.4, 1.8]])
+    np.testing.assert_allclose(np.sqrt(common_eigenvalues(roots)), [1.6, 1.2], **EXACT)
+
+
+def test_the_partial_set_of_the_authors_has_the_right_prior():
+    """Their own is 4 % too large: it adds translations for landmarks a shape does not see."""
+    stated = json.loads((ORACLE / "syn2d_partial" / "prior_variants.json").read_text())
+    roots = np.sqrt(prior(oracle_points("syn2d_partial")))[::-1]
+    np.testing.assert_allclose(roots, stated["sqrt_lambda_translation_masked"], **PARITY)
+    published = np.array(stated["sqrt_lambda_as_published"])
+    assert (np.abs(roots / published - 1) > 0.03).all()
+
+
+def test_the_prior_does_not_depend_on_where_the_shapes_lie(shapes):
+    """Which is what tells the right completion from the published one."""
+    np.testing.assert_allclose(prior(moved(shapes.points, far=1e3)), prior(shapes.points), **EXACT)
+
+
+@DIMS
+def test_completion_follows_its_formula(d):
+    """Σ_k γ_kj (s R D_k[j] + t) / Σ_k γ_kj, pair by pair."""
+    points = smooth_family(seed=d, n=5, m=30, d=d, missing=0.2)
+    shapes = Shapes(points)
+    result = completed(shapes.points, shapes.visible)
+    np.testing.assert_array_equal(result[shapes.visible], shapes.points[shapes.visible])
+    for i, j in np.argwhere(~shapes.visible):
+        said = []
+        for k in np.flatnonzero(shapes.visible[:, j]):
+            common = shapes.visible[i] & shapes.visible[k]
+            said.append(similarity(points[k][common], points[i][common])(points[k, j]))
+        np.testing.assert_allclose(result[i, j], np.mean(said, axis=0), **EXACT)
+
+
+def similarity(source, target):
+    """The best similarity, reflections allowed."""
+    here, there = source.mean(axis=0), target.mean(axis=0)
+    left, values, right = np.linalg.svd((source - here).T @ (target - there))
+    matrix = values.sum() / np.sum((source - here) ** 2) * left @ right
+    return lambda point: (point - here) @ matrix + there
+
+
+def test_completion_is_a_guess_that_moves_with_each_shape(shapes):
+    here = completed(shapes.points, shapes.visible)
+    points = moved(shapes.points, seed=4)
+    there = completed(points, shapes.visible)
+    for a, b, c, d in zip(here, there, shapes.points, points, strict=True):
+        seen = ~np.isnan(c[:, 0])
+        np.testing.assert_allclose(similarity(c[seen], d[seen])(a), b, **EXACT)
+
+
+@DIMS
+def test_completion_chains_where_two_shapes_do_not_meet(d):
+    """The first and the last shape share nothing: what lies between them carries it over."""
+    copies, base, scales = scaled_copies(d, n=4, m=40)
+    visible = np.zeros((4, 40), dtype=bool)
+    for i in range(4):
+        visible[i, 8 * i : 8 * i + 16] = True
+    copies[~visible] = np.nan
+    np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
+
+
+@DIMS
+def test_completion_chains_through_collinear_links(d):
+    """A pair whose common landmarks lie on a line says nothing; others speak for it."""
+    copies, base, scales = scaled_copies(d, n=4, m=40)
+    base[:6] = np.outer(np.linspace(-2, 2, 6), np.arange(1.0, d + 1))
+    copies = moved(scales[:, None, None] * base, 7)
+    copies[0, 6:20] = np.nan
+    copies[1, 20:] = np.nan  # shares only the collinear six with the first
+    np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
+
+
+def test_a_shape_that_meets_the_others_on_a_line_only_is_named():
+    copies, base, scales = scaled_copies(2, n=4, m=40)
+    base[:6] = np.outer(np.linspace(-2, 2, 6), [1.0, 2.0])
+    copies = moved(scales[:, None, None] * base, 7)
+    copies[0, 6:] = np.nan
+    copies[0, 6:9] = base[6:9]
+    copies[1:, 6:9] = np.nan
+    copies[1, 6:9] = np.nan
+    with pytest.raises(DegenerateShapeError, match="'shape_1'.* collinear.*scale="):
+        prior(np.delete(np.concatenate([copies, copies[:1]]), [], axis=0)[:4])
+
+
+class TestManyShapes:
+    """Beyond ``PAIRS_UP_TO`` shapes, one average carried to all instead of n² pairs."""
+
+    @DIMS
+    def test_scaled_copies_are_still_exact(self, d):
+        n = completion.PAIRS_UP_TO + 12
+        copies, base, scales = scaled_copies(d, n=n, missing=0.3)
+        np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
+
+    @DIMS
+    def test_it_agrees_closely_with_the_pairs(self, d, monkeypatch):
+        points = smooth_family(seed=3, n=40, m=40, d=d, missing=0.25)
+        pairs = prior(points)
+        monkeypatch.setattr(completion, "PAIRS_UP_TO", 1)
+        through_one = prior(points)
+        # both are first guesses: they differ by a fraction of the deformation, here 15 %
+        np.testing.assert_allclose(through_one, pairs, rtol=0.01)
+        assert np.abs(through_one / pairs - 1).max() > LIMIT["rtol"]
+
+    @DIMS
+    def test_full_shapes_need_no_completion(self, d, monkeypatch):
+        points = smooth_family(seed=3, n=20, d=d)
+        pairs = prior(points)
+        monkeypatch.setattr(completion, "PAIRS_UP_TO", 1)
+        np.testing.assert_array_equal(prior(points), pairs)
+
+    @DIMS
+    def test_it_chains_too(self, d, monkeypatch):
+        monkeypatch.setattr(completion, "PAIRS_UP_TO", 1)
+        copies, base, scales = scaled_copies(d, n=4, m=40)
+        visible = np.zeros((4, 40), dtype=bool)
+        for i in range(4):
+            visible[i, 8 * i : 8 * i + 16] = True
+        copies[~visible] = np.nan
+        np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
+
+
+def test_a_given_scale_replaces_the_prior(shapes):
+    scale = np.linspace(5.0, 1.0, shapes.dim)
+    fitted = DefGPA(scale=scale).fit(shapes).alignment_
+    np.testing.assert_array_equal(fitted.eigenvalues, scale)
+    np.testing.assert_allclose(np.sum(fitted.reference**2, axis=0), scale, **EXACT)
+    estimated = DefGPA().fit(shapes).alignment_
+    np.testing.assert_array_equal(estimated.eigenvalues, prior(shapes.points))
