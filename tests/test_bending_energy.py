@@ -27,19 +27,19 @@ def directions(d):
     if d == 2:
         angle = 2 * np.pi * np.arange(96) / 96
         return np.column_stack([np.cos(angle), np.sin(angle)]), np.full(96, 2 * np.pi / 96)
-    z, w = np.polynomial.legendre.leggauss(28)
-    angle = 2 * np.pi * np.arange(56) / 56
+    z, w = np.polynomial.legendre.leggauss(20)
+    angle = 2 * np.pi * np.arange(40) / 40
     ring = np.sqrt(1 - z**2)[:, None]
     x, y = ring * np.cos(angle), ring * np.sin(angle)
     height = np.broadcast_to(z[:, None], x.shape)
     unit = np.stack([x, y, height], axis=-1).reshape(-1, 3)
-    return unit, np.repeat(w * 2 * np.pi / 56, 56)
+    return unit, np.repeat(w * 2 * np.pi / 40, 40)
 
 
 def integral(integrand, centres):
     """∫ over all space, singularities at the centres: each centre takes the part nearest to it."""
     d = centres.shape[1]
-    radius, radial = radial_nodes(48)
+    radius, radial = radial_nodes(36)
     unit, angular = directions(d)
     total = 0.0
     for centre in centres:

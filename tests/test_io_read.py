@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError, ShapeError
-from defgpa.io import FORMATS, read_shapes, write_shapes
-from defgpa.io._gather import merged, natural
+from defgpa.io import FORMATS, Document, Specimen, read_shapes, write_shapes
+from defgpa.io._gather import gathered, merged, natural
 from defgpa.shapes import Shapes
 from io_support import awkward_shapes
 
@@ -91,13 +91,13 @@ def test_files_with_several_specimens_are_ordered_by_their_own_names(folder):
     [
         ("nowhere.tps", "There is no file or folder 'nowhere.tps'"),
         ("*.tps", "The pattern '*.tps' matches no file"),
-        ("", "has no file of a known format"),
+        ("", "There is no file or folder ''"),
         ([], "There is nothing to read: got an empty list of paths"),
         (["nowhere.tps"], "There is no file or folder 'nowhere.tps'"),
         (7, "Expected a path, a folder, a pattern or a list of paths; got int"),
         ([7], "Expected paths in the list; got int: 7"),
         (b"a.tps", "Expected paths in the list; got int"),
-        ("a\0b", "cannot be read"),
+        ("a\0b", "There is no file or folder"),
         ("x" * 5000, "cannot be read"),
         ("~nobody-of-this-name/a.tps", "cannot be read"),
     ],
@@ -131,6 +131,7 @@ def test_a_file_of_no_format_lists_those_there_are(folder, content):
         read_shapes("readme.txt")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_not_waited_for(folder):
     os.mkfifo(folder / "pipe.tps")
     with pytest.raises(FormatError, match="neither a file nor a folder"):
@@ -167,7 +168,7 @@ def test_a_named_format_overrules_both(folder):
     (folder / "a.txt").write_text("1 2\n3 4\n")
     with pytest.raises(FormatError, match="expected LM="):
         read_shapes("a.txt", format="tps")
-    with pytest.raises(FormatError, match="no format 'tpz'. There are: 'tps', 'nts'"):
+    with pytest.raises(FormatError, match=r"no format 'tpz'\. There are: 'tps', 'nts'"):
         read_shapes("a.txt", format="tpz")
 
 
@@ -268,7 +269,7 @@ def test_labels_of_some_are_taken_where_they_agree(folder):
     (folder / "b.csv").write_text("landmark,x,y\ntip,5,6\nbase,7,8\n")
     assert read_shapes(["a.tps", "b.csv"]).landmarks == ("tip", "base")
     (folder / "c.csv").write_text("landmark,x,y\nbase,5,6\ntip,7,8\n")
-    with pytest.raises(FormatError, match="'a' .* has no landmark labels, and others have them in"):
+    with pytest.raises(FormatError, match=r"'a' .* has no landmark labels, and others have"):
         read_shapes(["a.tps", "b.csv", "c.csv"])
 
 
@@ -320,21 +321,11 @@ def test_a_space_cannot_be_asked_of_files_that_state_none(folder):
         read_shapes("a.tps", space="RAS")
 
 
-def test_faces_follow_their_landmarks_when_labels_reorder_them(folder):
-    from defgpa.io import Document, Specimen
-    from defgpa.io._gather import gathered
-
+def test_faces_follow_their_landmarks_when_labels_reorder_them():
     points = np.arange(9.0).reshape(3, 3)
-    first = Document((Specimen("a", points, ("B", "C")),)) if False else None
-    assert first is None
-    read = [
-        (Path("a"), Document((Specimen("a", points, ("A", "B", "C")),))),
-        (
-            Path("b"),
-            Document((Specimen("b", points, ("C", "B", "A")),), faces=np.array([[0, 1, 2]])),
-        ),
-    ]
-    shapes = gathered(read, None)
+    plain = Document((Specimen("a", points, ("A", "B", "C")),))
+    turned = Document((Specimen("b", points, ("C", "B", "A")),), faces=np.array([[0, 1, 2]]))
+    shapes = gathered([(Path("a"), plain), (Path("b"), turned)], None)
     assert shapes.landmarks == ("A", "B", "C")
     assert shapes.faces.tolist() == [[2, 1, 0]]
 
@@ -355,16 +346,18 @@ def test_natural_order(names, order):
 # Writing
 
 
-@pytest.mark.parametrize("format_", [f for f in FORMATS if f.write], ids=lambda f: f.name)
+# STL stores triangles only, and these shapes have none.
+WRITABLE = [f for f in FORMATS if f.write and f.name != "stl"]
+
+
+@pytest.mark.parametrize("format_", WRITABLE, ids=lambda f: f.name)
 def test_the_same_set_through_every_format_is_the_same(folder, format_):
     rng = np.random.default_rng(1)
     points = rng.normal(size=(5, 8, 3))
-    if format_.name not in ("ply", "vtk", "vtp", "off", "obj", "stl"):
+    if format_.name not in ("ply", "vtk", "vtp", "off", "obj"):
         points[rng.random((5, 8)) < 0.2] = np.nan
     shapes = Shapes.specimens(points, names=[f"s{k}" for k in (1, 2, 9, 10, 11)])
     target = folder / "set" if format_.one_shape_per_file else folder / f"set{format_.suffixes[0]}"
-    if format_.name == "stl":
-        pytest.skip("STL stores triangles, and these shapes have none")
     write_shapes(shapes, target, format=format_.name)
     assert read_shapes(target) == shapes
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, Mask
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.shapes import Shapes
 from defgpa.solve.align import require_extended
@@ -115,20 +115,21 @@ def _size(reference: Array) -> float:
     return float(np.sqrt((centred**2).sum(axis=1).mean()))
 
 
-def _named(shapes: Shapes, chosen: Array) -> tuple[str, ...]:
+def _named(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
     return tuple(shapes.names[i] for i in np.flatnonzero(chosen))
 
 
-def _far_above(errors: Array) -> Array:
+def _far_above(errors: Array) -> Mask:
     """By the median and the median deviation, which a few outliers cannot move."""
     middle = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - middle))
-    return (errors - middle > _FAR * spread) & (errors > 2 * middle) & (errors > 1e-9)
+    far = errors - middle > _FAR * spread
+    return np.asarray(far & (errors > 2 * middle) & (errors > 1e-9))
 
 
-def _of_other_size(sizes: Array) -> Array:
+def _of_other_size(sizes: Array) -> Mask:
     ratio = sizes / np.median(sizes)
-    return (ratio > _OTHER_SIZE) | (ratio < 1.0 / _OTHER_SIZE)
+    return np.asarray((ratio > _OTHER_SIZE) | (ratio < 1.0 / _OTHER_SIZE))
 
 
 def _exchanged(shapes: Shapes, reference: Array, errors: Array) -> list[tuple[str, str, str]]:
@@ -146,7 +147,8 @@ def _exchanged(shapes: Shapes, reference: Array, errors: Array) -> list[tuple[st
 
 def _exchanges(points: Array, reference: Array) -> list[tuple[int, int]]:
     """The exchanges, greedily: the pair that gains most, as long as it gains a lot."""
-    points, found = points.copy(), []
+    points = points.copy()
+    found: list[tuple[int, int]] = []
     error = _misfit(points, reference)
     while len(found) < _MOST_EXCHANGES:
         moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)

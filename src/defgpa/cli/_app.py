@@ -9,7 +9,6 @@ import os
 import sys
 import warnings
 from importlib import import_module
-from typing import Any
 
 import click
 
@@ -39,7 +38,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        return import_module(f"defgpa.cli._{cmd_name}").command  # type: ignore[no-any-return]
+        return import_module(f"defgpa.cli._{cmd_name}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -83,17 +82,16 @@ def _run(arguments: list[str] | None) -> int:
             return _said(error, 1)
         except (DefgpaError, ValueError, FileNotFoundError, NotADirectoryError) as error:
             return _said(error, 2)
-        except (OSError, ImportError, MemoryError) as error:
+        except Exception as error:  # nobody foresaw it: still one sentence, and where to look
             return _said(error, 1)
 
 
-def _said(error: BaseException, code: int) -> int:
+def _said(error: Exception, code: int) -> int:
     if os.environ.get("DEFGPA_DEBUG"):
         raise error
-    click.echo(f"Error: {str(error) or type(error).__name__}", err=True)
+    known = isinstance(error, (DefgpaError, ValueError, OSError, ImportError))
+    text = str(error) if known and str(error) else f"{type(error).__name__}: {error}"
+    click.echo(f"Error: {text}", err=True)
+    if not known:
+        click.echo("This was not foreseen: set DEFGPA_DEBUG=1 to see where.", err=True)
     return code
-
-
-def unexpected(error: Any) -> str:
-    """What to say of an error nobody foresaw."""
-    return f"{type(error).__name__}: {error}. Set DEFGPA_DEBUG=1 to see where."

@@ -73,8 +73,7 @@ def _moved(warp: Any, source: Path, target: Path) -> tuple[int, int]:
     """Move a mesh or landmark file; the number of points, and of those without an image."""
     import numpy as np
 
-    from defgpa.io import read_shapes, write_shapes
-    from defgpa.io import _mesh
+    from defgpa.io import _mesh, read_shapes, write_shapes
 
     meshes = {suffix for mesh_format in _mesh.FORMATS for suffix in mesh_format.suffixes}
     if {source.suffix.lower(), target.suffix.lower()} <= meshes:

@@ -73,8 +73,13 @@ class GroupPrediction:
     sure: Mask  # (k, g): false where the fold wants a fit of its own
 
 
-def stacked_folds(estimator: Any, shapes: Shapes, full: Alignment) -> StackedFolds | None:
-    """What the folds of this estimator have in common; None if they need fits of their own."""
+def stacked_folds(
+    estimator: Any, shapes: Shapes, full: Alignment | None = None
+) -> StackedFolds | None:
+    """What the folds of this estimator have in common; None if they need fits of their own.
+
+    With the full alignment, folds that would warn of what it did not are fitted on their own too.
+    """
     if type(estimator) is not DefGPA or not _is_dense(estimator.solver, shapes):
         return None
     model = ThinPlateSpline() if estimator.warp is None else estimator.warp
@@ -87,7 +92,8 @@ def stacked_folds(estimator: Any, shapes: Shapes, full: Alignment) -> StackedFol
         model,
         SoftCentering() if estimator.centering is None else estimator.centering,
         None if estimator.scale is None else checked_eigenvalues(estimator.scale, shapes.dim),
-        _unremarkable(full.diagnostics.spectrum, _unit_axes(full), shapes.n_shapes),
+        full is not None
+        and _unremarkable(full.diagnostics.spectrum, _unit_axes(full), shapes.n_shapes),
     )
 
 

@@ -28,6 +28,7 @@ from defgpa.warps import NewtonInverse
 TILE = 64  # side of the largest tiles, in pixels
 _SMALLEST = 8  # side of the smallest that are interpolated; below, pixel by pixel
 _NODES = 6  # along each side of a tile
+_CHECKS = 2 * (_NODES - 1)  # along each side, two between neighbouring nodes
 _SAFETY = 0.5  # errors elsewhere may be a little larger than at the points of the check
 
 
@@ -91,7 +92,7 @@ class InverseMap:
         """(tiles,): whether the warp takes every predicted source to its target."""
         images = self.warp(np.moveaxis(predicted, 1, -1).reshape(-1, 2))
         goal = np.moveaxis(targets, 1, -1).reshape(-1, 2)
-        errors = np.linalg.norm(images - goal, axis=1).reshape(len(targets), (_NODES - 1) ** 2)
+        errors = np.linalg.norm(images - goal, axis=1).reshape(len(targets), _CHECKS**2)
         return np.asarray((errors <= _SAFETY * self.tolerance).all(axis=1))
 
 
@@ -148,8 +149,8 @@ def _nodes(side: int) -> Array:
 
 
 def _checks(side: int) -> Array:
-    """(k − 1,): between the nodes, where polynomials err most."""
-    return _chebyshev(side, np.arange(0.5, _NODES - 1, dtype=np.float64))
+    """(2k − 2,): two between each pair of nodes, where polynomials err."""
+    return _chebyshev(side, np.arange(0.25, _NODES - 1, 0.5))
 
 
 def _pixels(side: int) -> Array:

@@ -70,6 +70,8 @@ def _found(source: Source, wanted: Format | None) -> list[Find]:
 
 
 def _looked_up(name: str, path: Path, wanted: Format | None) -> list[Find]:
+    if not name:
+        raise FormatError("There is no file or folder ''.")  # to pathlib it is the current one
     if path.is_file():
         return [Find(path, wanted or _format_of(path))]
     if path.is_dir():

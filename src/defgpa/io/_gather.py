@@ -19,6 +19,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError, listed
+from defgpa.io._files import shown
 from defgpa.io._format import Document, Specimen
 from defgpa.io._text import made_unique, numbered, warn
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
@@ -34,7 +35,7 @@ class Sourced:
     specimen: Specimen
 
     def __str__(self) -> str:
-        return f"{self.specimen.name!r} ({self.path})"
+        return f"{shown(repr(self.specimen.name))} ({self.path})"
 
 
 def gathered(read: Sequence[tuple[Path, Document]], space: str | None) -> Shapes:

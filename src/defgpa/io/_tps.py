@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -93,7 +93,7 @@ def _entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
     lines = text_of(path).split("\n")
     marks = [at for at, line in enumerate(lines) if "=" in line]
     _require_no_rows(lines[: marks[0]] if marks else lines, 1, "LM=", disagree)
-    for at, end in zip(marks, [*marks[1:], len(lines)], strict=True):
+    for at, end in pairwise([*marks, len(lines)]):
         key, _, value = lines[at].partition("=")
         key = key.strip().upper()
         if not _KEY.fullmatch(key):

@@ -16,7 +16,8 @@ from defgpa._arrays import Array, Index, Mask, symmetrised
 from defgpa._threads import in_blocks
 from defgpa.solve.batches import Batch, make_batches
 from defgpa.solve.factors import Factor, column_factor, stored_factor, streamed_factor
-from defgpa.warps import WarpModel
+from defgpa.solve.sparse_factor import sparse_factor, stored_bytes, streamed_sparse_factor
+from defgpa.warps import SparseBasis, WarpModel
 
 DENSE_LANDMARKS = 1000  # up to here P is formed and U stored; beyond, neither
 FEW_FEATURES = 16  # U itself is then as small as its columns
@@ -71,7 +72,7 @@ class EliminatedCost:
 
     @property
     def storage(self) -> str:
-        """How U is held: "StoredFactor", "ColumnFactor" or "StreamedFactor"."""
+        """How U is held: "StoredFactor", "ColumnFactor", "SparseFactor", "StreamedFactor" …"""
         return type(self.factors[0]).__name__
 
     @cached_property
@@ -95,18 +96,23 @@ def eliminated_cost(
     """P of shapes (n, m, d); U held in the way that fits its size.
 
     Streamed where the features would take more than ``budget`` bytes; otherwise stored up to
-    ``DENSE_LANDMARKS`` landmarks (or for ``FEW_FEATURES``), and as columns beyond.
+    ``DENSE_LANDMARKS`` landmarks (or for ``FEW_FEATURES``), and as columns beyond; columns that
+    are mostly zero in compressed rows.
     """
     n, m, _ = points.shape
     batches = make_batches(points, visible, model)
-    features = batches[0].bases.penalty().shape[-1]
-    make: Callable[[Batch], Factor] = column_factor
-    if 8 * n * m * features > budget:
-        make = streamed_factor
-    elif m <= DENSE_LANDMARKS or features <= FEW_FEATURES:
-        make = stored_factor
-    factors = in_blocks(make, batches)
+    factors = in_blocks(_way_to_hold(batches[0], n, m, budget), batches)
     return EliminatedCost(visible.sum(axis=0).astype(np.float64), tuple(factors), n)
+
+
+def _way_to_hold(batch: Batch, n: int, m: int, budget: int) -> Callable[[Batch], Factor]:
+    features = batch.bases.penalty().shape[-1]
+    fits = 8 * n * m * features <= budget
+    if fits and (m <= DENSE_LANDMARKS or features <= FEW_FEATURES):
+        return stored_factor
+    if isinstance(batch.bases, SparseBasis):
+        return sparse_factor if n * stored_bytes(batch) <= budget else streamed_sparse_factor
+    return column_factor if fits else streamed_factor
 
 
 def _summed(parts: list[Array]) -> Array:

@@ -107,7 +107,8 @@ class CentredShapes:
     def summed_over_viewers(self, values: Array) -> Array:
         """(k, m): the sums of (n, k) values over the shapes that see each landmark."""
         if self.visible is None:
-            return np.broadcast_to(values.sum(axis=0)[:, np.newaxis], (values.shape[1], self.shape[1]))
+            totals = values.sum(axis=0)[:, np.newaxis]
+            return np.broadcast_to(totals, (len(totals), self.rows.shape[1]))
         return values.T @ self.visible
 
     def means(self, reference: Array) -> Array:

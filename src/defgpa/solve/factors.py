@@ -213,11 +213,11 @@ def _ridge_from_blocks(batch: Batch, column_blocks: object) -> Ridge:
     ridge = ridge_from_normal_matrix(normal + penalty)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():
-        ridge = ridge.updated(poor, _sure_ridge(batch, penalty, poor))
+        ridge = ridge.updated(poor, sure_ridge(batch, penalty, poor))
     return ridge
 
 
-def _sure_ridge(batch: Batch, penalty: Array, chosen: Mask) -> Ridge:
+def sure_ridge(batch: Batch, penalty: Array, chosen: Mask) -> Ridge:
     """By QR of the features, block after block: the triangle of all rows so far stays small."""
     triangle = with_penalty_rows(np.empty((len(penalty), 0, penalty.shape[-1])), penalty)[chosen]
     mixing = batch.bases.mixing

@@ -21,7 +21,6 @@ following. Each costs two passes over the points.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -30,7 +29,7 @@ import numpy as np
 from defgpa._arrays import Array, transposed
 from defgpa.procrustes import Motions
 from defgpa.solve.datum_space import CentredShapes, against, combined, inverted
-from defgpa.solve.ties import Ties
+from defgpa.solve.ties import Solver, gathered, inner, solver
 
 _LARGEST_GROWTH = 3.0  # of log s in one step: beyond, no quadratic model is to be trusted
 
@@ -90,11 +89,10 @@ class Pose:
     """All motions at once, with the reference that is best for them: a point of the descent."""
 
     shapes: CentredShapes
-    ties: Ties
     algebra: Algebra
     Z: Array  # (n, d, d)
     weights: Array  # (n,): s_i²
-    solve: Callable[[Array], Array]  # L⁺
+    solve: Solver  # L⁺
     reference: Array  # (d, m): Sᵀ
     cost: float
 
@@ -102,18 +100,17 @@ class Pose:
     def at(
         cls,
         shapes: CentredShapes,
-        ties: Ties,
         algebra: Algebra,
         Z: Array,
-        solve: Callable[[Array], Array] | None = None,
+        solve: Solver | None = None,
     ) -> Pose:
         """The pose of given motions; L⁺ may be given where the weights did not change."""
         weights = squared_scales(Z)
-        solve = ties.solver(weights) if solve is None else solve
+        solve = solver(shapes, weights) if solve is None else solve
         B = combined(shapes.rows, Z)
         S = solve(B)
         cost = float(shapes.spreads.sum() - np.vdot(B, S))
-        return cls(shapes, ties, algebra, Z, weights, solve, S, cost)
+        return cls(shapes, algebra, Z, weights, solve, S, cost)
 
     @cached_property
     def alignment(self) -> Array:
@@ -123,7 +120,7 @@ class Pose:
     @cached_property
     def sizes(self) -> Array:
         """(n,): s_i² ‖C_i S‖², which equals tr M_i where the scale of shape i is best."""
-        spread = self.ties.inner(self.reference, self.reference)
+        spread = inner(self.shapes, self.reference, self.reference)
         return self.weights * np.maximum(spread, np.finfo(np.float64).tiny)
 
     @cached_property
@@ -179,10 +176,10 @@ class Pose:
         """Blocks of the shapes, less what the reference gives by following them."""
         growth = self.weights * (step @ self.algebra.traces)
         change = combined(self.shapes.rows, self.Z @ self.algebra.element(step))
-        change -= 2 * self.ties.gathered(growth, self.reference)
+        change -= 2 * gathered(self.shapes, growth, self.reference)
         follow = self.solve(change)
         pull = (transposed(self.Z) @ against(self.shapes.rows, follow)).reshape(len(step), -1)
-        swell = 2 * self.weights * self.ties.inner(follow, self.reference)
+        swell = 2 * self.weights * inner(self.shapes, follow, self.reference)
         given = pull @ self.algebra.generators.T - swell[:, np.newaxis] * self.algebra.traces
         return np.einsum("ikl,il->ik", self.blocks, step) - 2 * given
 
@@ -194,7 +191,7 @@ class Pose:
         """Z_i exp(Ξ_i)."""
         Z = self.Z @ self.algebra.exponential(step)
         constant = self.solve if not self.algebra.traces.any() else None
-        return Pose.at(self.shapes, self.ties, self.algebra, Z, constant)
+        return Pose.at(self.shapes, self.algebra, Z, constant)
 
 
 def squared_scales(Z: Array) -> Array:

@@ -30,7 +30,6 @@ from defgpa.procrustes import ORTHOGONAL, RIGID, Motions
 from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, against, fit_in_datum_space
 from defgpa.solve.first_pose import first_pose
 from defgpa.solve.pose import Algebra, Pose, squared_scales
-from defgpa.solve.ties import ties_of
 from defgpa.solve.trust_region import Descent, descend
 
 
@@ -73,7 +72,7 @@ def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:
     _require_size(shapes)
     algebra = Algebra.of(motions, shapes.shape[2])
     start = first_pose(points, shapes, motions)
-    best = descend(Pose.at(shapes, ties_of(shapes), algebra, start))
+    best = descend(Pose.at(shapes, algebra, start))
     if motions.reflections:
         best = _on_best_sides(best)
     pose = best.point
@@ -128,7 +127,7 @@ def _on_best_sides(best: Descent[Pose]) -> Descent[Pose]:
             return best
         mirrored = R * np.sqrt(pose.weights)[:, np.newaxis, np.newaxis]
         Z = np.where(wrong[:, np.newaxis, np.newaxis], mirrored, pose.Z)
-        again = descend(Pose.at(pose.shapes, pose.ties, pose.algebra, Z))
+        again = descend(Pose.at(pose.shapes, pose.algebra, Z))
         best = Descent(again.point, best.iterations + again.iterations)
 
 

@@ -1,0 +1,234 @@
+"""Warps are functions: their derivatives, their inverses, and where they fold."""
+
+import numpy as np
+import pytest
+from support import EXACT, LIMIT, ChargedTranslations, every_warp, smooth_family
+
+from defgpa import Affine, DefGPA, DegenerateShapeError, ShapeError, ThinPlateSpline, Warp
+from defgpa.warps._thin_plate import interpolating_spline
+
+DIMS = pytest.mark.parametrize("d", [2, 3])
+
+
+def fitted(warp, shapes):
+    return DefGPA(warp).fit(shapes).alignment_
+
+
+@every_warp
+def test_a_warp_is_its_features_times_its_weights(warp, shapes, rng):
+    found = fitted(warp, shapes).warps[1]
+    points = 3 * rng.normal(size=(50, shapes.dim))
+    expected = found.basis.features(points) @ found.weights
+    np.testing.assert_allclose(found(points), expected, **EXACT)
+
+
+@every_warp
+def test_the_jacobian_is_the_derivative(warp, shapes, rng):
+    found = fitted(warp, shapes).warps[0]
+    points = shapes.points[0][shapes.visible[0]] + 0.01
+    step = 1e-5
+    columns = [
+        (found(points + step * axis) - found(points - step * axis)) / (2 * step)
+        for axis in np.eye(shapes.dim)
+    ]
+    np.testing.assert_allclose(found.jacobian(points), np.stack(columns, axis=-1), **LIMIT)
+
+
+def test_the_jacobian_of_a_basis_of_ones_own_comes_from_differences(full_shapes):
+    found = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
+    points = full_shapes.points[0]
+    expected = np.broadcast_to(found.weights[:-1].T, (len(points), full_shapes.dim, full_shapes.dim))
+    np.testing.assert_allclose(found.jacobian(points), expected, **LIMIT)
+
+
+@DIMS
+def test_the_jacobian_is_finite_at_the_control_points(d, rng):
+    points = rng.normal(size=(40, d))
+    basis = ThinPlateSpline(3).basis(points)
+    warp = Warp(basis, rng.normal(size=(3**d, d)))
+    at_control = warp.jacobian(basis.control_points)
+    assert np.isfinite(at_control).all()
+    beside = [
+        warp.jacobian(basis.control_points + 1e-7 * side)
+        for axis in np.eye(d)
+        for side in (axis, -axis)
+    ]
+    np.testing.assert_allclose(at_control, np.mean(beside, axis=0), **LIMIT)
+
+
+def test_the_affine_inverse_is_exact(shapes, rng):
+    for warp in fitted(Affine(), shapes).warps:
+        points = 5 * rng.normal(size=(40, shapes.dim))
+        np.testing.assert_allclose(warp.inverse()(warp(points)), points, **EXACT)
+        np.testing.assert_allclose(warp(warp.inverse()(points)), points, **EXACT)
+
+
+@pytest.mark.parametrize("smoothing", [1e-3, 1e-6])
+def test_the_inverse_of_a_spline_takes_the_control_points_home(smoothing, shapes):
+    for warp in fitted(ThinPlateSpline(3, smoothing=smoothing), shapes).warps:
+        controls = warp.basis.control_points
+        np.testing.assert_allclose(warp.inverse()(warp(controls)), controls, **EXACT)
+
+
+def test_the_inverse_of_a_spline_is_the_interpolating_one_without_smoothing(full_shapes):
+    """[[K, C̃], [C̃ᵀ, 0]] with λ = 0, from the images to the control points."""
+    warp = fitted(ThinPlateSpline(3), full_shapes).warps[0]
+    controls = warp.basis.control_points
+    images, d = warp(controls), full_shapes.dim
+    squared = np.sum((images[:, None] - images) ** 2, axis=2)
+    kernel = -np.sqrt(squared)
+    if d == 2:
+        kernel = squared * np.log(np.where(squared > 0, squared, 1.0))
+    border = np.column_stack([images, np.ones(len(images))])
+    system = np.block([[kernel, border], [border.T, np.zeros((d + 1, d + 1))]])
+    solved = np.linalg.solve(system, np.vstack([controls, np.zeros((d + 1, d))]))
+    points = full_shapes.points[0][:20]
+    distances = np.sum((points[:, None] - images) ** 2, axis=2)
+    columns = -np.sqrt(distances) if d == 3 else distances * np.log(distances)
+    expected = np.column_stack([columns, points, np.ones(len(points))]) @ solved
+    np.testing.assert_allclose(warp.inverse()(points), expected, **EXACT)
+
+
+@every_warp
+def test_the_exact_inverse_inverts(warp, shapes):
+    found = fitted(warp, shapes)
+    for own, points in zip(found.warps, shapes.points, strict=True):
+        seen = points[~np.isnan(points[:, 0])]
+        np.testing.assert_allclose(own.exact_inverse()(own(seen)), seen, **EXACT)
+
+
+def test_the_approximate_inverse_of_a_bent_warp_is_not_exact(full_shapes):
+    """The counter-example: the paper's inverse is exact at the control points only."""
+    found = fitted(ThinPlateSpline(3, smoothing=1e-6), full_shapes).warps[0]
+    points = full_shapes.points[0]
+    error = np.linalg.norm(found.inverse()(found(points)) - points, axis=1)
+    assert error.max() > 1e-4
+
+
+def test_a_basis_of_ones_own_is_inverted_point_by_point(full_shapes):
+    found = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
+    points = full_shapes.points[0]
+    np.testing.assert_allclose(found.inverse()(found(points)), points, **LIMIT)
+
+
+@DIMS
+def test_an_interpolating_spline_interpolates(d, rng):
+    sources, targets = rng.normal(size=(2, 30, d))
+    np.testing.assert_allclose(interpolating_spline(sources, targets)(sources), targets, **EXACT)
+
+
+@DIMS
+def test_coincident_sources_with_one_target_are_interpolated_too(d, rng):
+    sources, targets = rng.normal(size=(2, 20, d))
+    sources, targets = np.vstack([sources, sources[:4]]), np.vstack([targets, targets[:4]])
+    np.testing.assert_allclose(
+        interpolating_spline(sources, targets)(sources), targets, **LIMIT
+    )  # a singular system is solved by least squares
+
+
+def test_unseen_stays_unseen(shapes):
+    found = fitted(ThinPlateSpline(3), shapes)
+    for warp, own, seen in zip(found.warps, shapes.points, shapes.visible, strict=True):
+        for function in (warp, warp.inverse(), warp.exact_inverse()):
+            np.testing.assert_array_equal(np.isnan(function(own)).any(axis=1), ~seen)
+
+
+def test_a_warp_that_folds_is_caught_where_it_folds():
+    """Control points swapped across the middle turn the plane over there, and only there."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, size=(400, 2))
+    controls = np.array([[x, y] for x in (-1.0, -0.2, 0.2, 1.0) for y in (-1.0, 0.0, 1.0)])
+    images = controls.copy()
+    images[4], images[7] = controls[7], controls[4]
+    folded = interpolating_spline(controls, images).folds(points)
+    middle = np.abs(points).max(axis=1) < 0.15
+    edge = np.abs(points).max(axis=1) > 0.9
+    assert folded[middle].mean() > 0.8
+    assert not folded[edge].any()
+    determinant = np.linalg.det(interpolating_spline(controls, images).jacobian(points))
+    np.testing.assert_array_equal(folded, determinant <= 0)
+
+
+@DIMS
+def test_a_mirrored_warp_folds_nowhere(d, rng):
+    points = rng.normal(size=(40, d))
+    mirror = points * np.array([-1.0, 1.0, 1.0])[:d]
+    assert not interpolating_spline(points, mirror).folds(points).any()
+
+
+@DIMS
+def test_a_collapsed_warp_folds_everywhere(d, rng):
+    points = rng.normal(size=(40, d))
+    weights = np.zeros((d + 1, d))
+    weights[0, 0] = 1.0
+    assert Warp(Affine().basis(points), weights).folds(points).all()
+
+
+def test_the_diagnostics_count_the_landmarks_that_fold(rng):
+    points = smooth_family(seed=0, m=60)
+    points[2, [0, 1]] = points[2, [1, 0]]  # two landmarks swapped in one shape
+    far = np.argsort(np.linalg.norm(points[2] - points[2].mean(axis=0), axis=1))[:2]
+    points[2, far] = points[2, far[::-1]]
+    found = DefGPA(ThinPlateSpline(9, smoothing=1e-9)).fit(points).alignment_
+    expected = [
+        int((np.linalg.det(w.jacobian(own)) <= 0).sum())
+        for w, own in zip(found.warps, points, strict=True)
+    ]
+    np.testing.assert_array_equal(found.diagnostics.folds, expected)
+    assert found.diagnostics.folds[2] > 0
+    smooth = DefGPA().fit(smooth_family(seed=0, m=60)).alignment_
+    np.testing.assert_array_equal(smooth.diagnostics.folds, 0)
+
+
+def test_a_flat_affine_warp_has_no_inverse(rng):
+    points = rng.normal(size=(40, 3))
+    weights = np.vstack([rng.normal(size=(2, 3)), np.zeros((2, 3))])
+    with pytest.raises(DegenerateShapeError, match="flattens space and has no inverse"):
+        Warp(Affine().basis(points), weights).inverse()
+
+
+def test_a_point_without_a_preimage_is_not_invented():
+    """x ↦ x² reaches nothing below zero."""
+
+    class Squares:
+        def features(self, points):
+            return np.column_stack([points[:, 0] ** 2, points[:, 1]])
+
+        def penalty(self):
+            return 0.0
+
+    warp = Warp(Squares(), np.eye(2))
+    found = warp.exact_inverse()(np.array([[4.0, 1.0], [-4.0, 1.0], [9.0, -2.0]]))
+    np.testing.assert_array_equal(np.isnan(found).any(axis=1), [False, True, False])
+    np.testing.assert_allclose(warp(found[[0, 2]]), [[4.0, 1.0], [9.0, -2.0]], **EXACT)
+
+
+@every_warp
+def test_a_warp_followed_by_an_affine_map(warp, full_shapes, rng):
+    found = fitted(warp, full_shapes).warps[0]
+    d = full_shapes.dim
+    matrix, offset = rng.normal(size=(d, d)), rng.normal(size=d)
+    points = full_shapes.points[0]
+    expected = found(points) @ matrix + offset
+    np.testing.assert_allclose(found.then(matrix, offset)(points), expected, **EXACT)
+    twice = found.then(matrix, offset).then(matrix, offset)
+    np.testing.assert_allclose(twice(points), expected @ matrix + offset, **EXACT)
+    back = found.then(matrix, offset).inverse()
+    np.testing.assert_allclose(
+        back(found.then(matrix, offset)(points)), found.inverse()(found(points)), rtol=0.2, atol=0.2
+    )  # only near: an approximate inverse is one in its own frame
+
+
+def test_many_points_go_through_in_blocks(full_shapes, rng):
+    found = fitted(ThinPlateSpline(5), full_shapes).warps[0]
+    points = rng.normal(size=(30_000, full_shapes.dim))
+    together = found(points)
+    np.testing.assert_allclose(together[::5000], found(points[::5000]), **EXACT)
+    np.testing.assert_allclose(found.jacobian(points)[::5000], found.jacobian(points[::5000]), **EXACT)
+
+
+@pytest.mark.parametrize("points", [[1.0, 2.0], np.zeros((4, 3)), np.zeros((1, 4, 2))])
+def test_points_of_the_wrong_size_are_refused(points):
+    found = DefGPA().fit(smooth_family()).warps_[0]
+    with pytest.raises(ShapeError, match=r"A 2-D warp takes points \(p, 2\); got an array of size"):
+        found(points)
