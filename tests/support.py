@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.linalg import lstsq
 
-from defgpa import Affine, ThinPlateSpline
+from defgpa import Affine, DefgpaWarning, ThinPlateSpline
 from defgpa.solve.cost import eliminated_cost
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
@@ -176,3 +178,23 @@ def oracle_points(name):
         return shared_points(name)
     files = sorted((ORACLE / name / "data").glob("*.csv"))
     return np.stack([np.loadtxt(path, delimiter=",") for path in files])
+
+
+@contextmanager
+def warned_of(*words):
+    """One DefgpaWarning, no other, that says all these words."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    said = [str(warning.message) for warning in caught]
+    assert [warning.category for warning in caught] == [DefgpaWarning], said
+    missing = [word for word in words if word.lower() not in said[0].lower()]
+    assert not missing, f"{missing} not in: {said[0]}"
+
+
+def left_over(own, goal):
+    """What the best similarity without a mirror leaves, relative to the size of the goal."""
+    own, goal = own - own.mean(axis=0), goal - goal.mean(axis=0)
+    moved_own = up_to_rigid(own, goal)
+    scale = np.sum(moved_own * goal) / np.sum(own**2)
+    return np.sum((scale * moved_own - goal) ** 2) / np.sum(goal**2)

@@ -39,7 +39,7 @@ def directions(d):
 def integral(integrand, centres):
     """∫ over all space, singularities at the centres: each centre takes the part nearest to it."""
     d = centres.shape[1]
-    radius, radial = radial_nodes(36)
+    radius, radial = radial_nodes(48)
     unit, angular = directions(d)
     total = 0.0
     for centre in centres:

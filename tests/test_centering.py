@@ -16,6 +16,7 @@ from support import (
 from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, SoftCentering
 from defgpa.solve.cost import eliminated_cost
 
+pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
 WITHOUT = pytest.mark.parametrize("warp", [LinearOnly(), ChargedTranslations()])
 
 

@@ -7,6 +7,7 @@ from support import EXACT, ChargedTranslations, LinearOnly, cost_of, every_warp
 from defgpa import DefGPA
 from defgpa.solve.cost import eliminated_cost
 
+pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
 WITHOUT = pytest.mark.parametrize("warp", [LinearOnly(), ChargedTranslations()])
 
 

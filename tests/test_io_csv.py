@@ -39,6 +39,9 @@ FLAT = [[[1, 2], [3, 4]], [[5, 6], [7, 8.5]]]
         "# made by hand\na,1,2,3,4\nb,5,6,7,8.5\n",
         "specimen,V1,V2,V3,V4\na,1,2,3,4\nb,5,6,7,8.5\n",
         ",0,1,2,3\na,1,2,3,4\nb,5,6,7,8.5\n",
+        "id,x1 (mm),y1 (mm),x2 (mm),y2 (mm)\na,1,2,3,4\nb,5,6,7,8.5\n",
+        "id,x,y,x,y\na,1,2,3,4\nb,5,6,7,8.5\n",
+        "id,X,Y,X.1,Y.1\na,1,2,3,4\nb,5,6,7,8.5\n",
         "shape,landmark,x,y\na,1,1,2\na,2,3,4\nb,1,5,6\nb,2,7,8.5\n",
         "Y,Landmark,X,Specimen ID\n6,1,5,b\n2,1,1,a\n8.5,2,7,b\n4,2,3,a\n",
         "name,lm,x (mm),y (mm)\na,1,1,2\na,2,3,4\nb,1,5,6\nb,2,7,8.5\n",
@@ -161,6 +164,8 @@ def test_a_missing_code_on_demand(table):
     ("text", "message"),
     [
         ("id,x1,y1\na,1,2\nb,1,oops\n", "line 3: expected a number; found 'oops'"),
+        ("1,oops\n3,4\n", "line 1: expected a number; found 'oops'"),
+        ("a,1,2,3,oops\nb,1,2,3,4\n", "line 1: expected a number; found 'oops'"),
         ("id;x1;y1\na;1,5;2,5\n", "line 2: expected a number with a decimal point; found '1,5'"),
         ('id,x1,y1\na,"1,5","2,5"\n', "line 2: expected a number with a decimal point"),
         ("1,5 2,5\n3,5 4,5\n", "line 1: expected a number with a decimal point; found '1,5'"),

@@ -47,12 +47,14 @@ SEEDS = {
     "csv-long": ("shape,landmark,x,y,z\na,p,1,2,3\na,q,4,5,6\nb,p,1,2,3\n",),
     "csv-points": ("landmark,x,y\np,1,2\nq,3,4\n", "1 2 3\n4 5 6\n"),
 }
+ALL_SEEDS = tuple(seed for seeds in SEEDS.values() for seed in seeds)
 SCRAPS = (
-    "=", "\n", "\r", "\r\n", " ", "\t", ",", ";", '"', "'", "#", "[", "]", "{", "}", "0", "-1", "1,5",
-    "9999", "99999999999999999999", "1e999", "-inf", "nan", "NA", "1_0", "1.0D+02", "LM=", "LM3=2",
-    "POINTS=1", "SCALE=1e300", "ID=", "DIM=", "DIM=0", "1L", "x1", "y1", "x", "y", "shape", "id",
+    "=", "\n", "\r", "\r\n", " ", "\t", ",", ";", '"', "'", "#", "[", "]", "{", "}", "0", "-1",
+    "1,5", "9999", "99999999999999999999", "1e999", "-inf", "nan", "NA", "1_0", "1.0D+02", "LM=",
+    "LM3=2", "POINTS=1", "SCALE=1e300", "ID=", "DIM=", "DIM=0", "1L", "x1", "y1", "x", "y",
+    "shape", "id",
     "[names]", "[rawpoints]", "[groups]", "n_points:", "version: 1", "Version 1.0", "\0", "\x1a",
-    "\ufeff", "é", "١", "−", "\u2028", "\x0c", "\xa0", "sep=,", "#N/A", "9" * 5000,
+    "\ufeff", "é", "١", "−", "\u2028", "\x0c", "\xa0", "sep=,", "#N/A", "9" * 400,
 )  # fmt: skip
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "latin-1")
 
@@ -66,9 +68,10 @@ def survives(path, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            assert isinstance(read_shapes(path, **options), Shapes)
+            outcome = read_shapes(path, **options)
         except DefgpaError as error:
-            assert 10 < len(str(error)) < 1500
+            outcome = error
+    assert isinstance(outcome, Shapes) or 10 < len(str(outcome)) < 1500
     assert all(issubclass(warning.category, DefgpaWarning) for warning in caught)
 
 
@@ -118,9 +121,7 @@ def test_arbitrary_bytes_are_read_or_refused(place, name, data):
 
 
 @QUIET
-@given(
-    data=st.lists(st.sampled_from([seed for seeds in SEEDS.values() for seed in seeds]), max_size=3)
-)
+@given(data=st.lists(st.sampled_from(ALL_SEEDS), max_size=3))
 def test_files_of_any_format_are_told_apart_without_a_suffix(place, data):
     path = place / "file"
     path.write_text("".join(data))

@@ -362,6 +362,32 @@ def test_the_same_set_through_every_format_is_the_same(folder, format_):
     assert read_shapes(target) == shapes
 
 
+LABELLED = ("nts", "mrk.json", "fcsv", "pts", "npz", "csv", "csv-long", "csv-points")
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_labels_and_their_order_survive_formats_that_have_them(folder, name):
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(5, 8, 3))
+    points[rng.random((5, 8)) < 0.3] = np.nan
+    names, landmarks = [f"s{k}" for k in range(5)], list("hgfedcba")
+    shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
+    format_ = next(f for f in FORMATS if f.name == name)
+    target = folder / "set" if format_.one_shape_per_file else folder / f"set{format_.suffixes[0]}"
+    write_shapes(shapes, target, format=name)
+    assert read_shapes(target) == shapes
+
+
+@pytest.mark.parametrize("name", ["syn2d_full", "syn2d_partial", "syn3d_full"])
+def test_bare_tables_of_another_program_are_read_digit_by_digit(name):
+    folder = Path(__file__).parent / "oracle" / name / "data"
+    shapes = read_shapes(folder)
+    files = sorted(folder.glob("*.csv"))
+    assert shapes.names == tuple(file.stem for file in files)
+    expected = [np.loadtxt(file, delimiter=",") for file in files]
+    np.testing.assert_array_equal(shapes.points, expected)
+
+
 def test_a_suffix_chooses_the_format_and_one_shape_may_be_a_file(folder):
     shapes = awkward_shapes(3).take([0])
     for name in ("a 1.tps", "a 1.pts", "a 1.mrk.json"):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from support import EXACT
 
 from defgpa.errors import DegenerateShapeError, ShapeError
 from defgpa.procrustes import (
@@ -18,6 +17,7 @@ from defgpa.procrustes import (
     similarity,
     stacked,
 )
+from support import EXACT
 
 FAMILIES = {
     "rigid": RIGID,

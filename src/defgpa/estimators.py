@@ -171,7 +171,8 @@ class DefGPA(_AlignmentEstimator):
         eigenvalues = self._eigenvalues(shapes)
         centering = SoftCentering() if self.centering is None else self.centering
         solution = solve(shapes, model, eigenvalues, centering, self.solver, self.memory_budget)
-        warps = tuple(map(Warp, solution.bases, solution.weights))
+        solved = zip(solution.bases, solution.weights, shapes.points, strict=True)
+        warps = tuple(Warp(basis, weights, landmarks=own) for basis, weights, own in solved)
         return Alignment(
             shapes,
             frozen(solution.reference),

@@ -13,6 +13,8 @@ from defgpa.errors import listed
 from defgpa.shapes import Shapes
 
 AMBIGUOUS_GAP = 1e-3  # relative spectral gap below which another reference would do as well
+CHARGED = 1e-7  # ‖P1‖ / (n √m) above which a translation is not free
+OFF_CENTRE = 1e-6  # of the extent of the reference
 HANDFUL = 0.9  # share of an axis that a handful of landmarks must not carry
 
 
@@ -43,7 +45,7 @@ def with_worries(alignment: Alignment) -> Alignment:
 
 def worries(alignment: Alignment) -> Iterator[str]:
     """Everything worth a warning, one sentence each."""
-    for check in (_lone, _mirrored, _free, _gap, _handful, _unsettled):
+    for check in (_lone, _mirrored, _free, _off_centre, _gap, _handful, _unsettled):
         yield from check(alignment)
 
 
@@ -73,6 +75,20 @@ def _free(alignment: Alignment) -> Iterator[str]:
             f"Warps with directions that neither landmarks nor penalty determine: {names} "
             "(flat or coincident points, or no smoothing). The smallest solution was taken; more "
             "smoothing or fewer control points would settle it."
+        )
+
+
+def _off_centre(alignment: Alignment) -> Iterator[str]:
+    """The soft constraint centres exactly only what translates for nothing."""
+    shapes, cost = alignment.shapes, alignment.diagnostics.translation_cost
+    reference = alignment.reference[shapes.views >= 2]
+    offset = float(np.linalg.norm(reference.mean(axis=0)))
+    if cost > CHARGED * shapes.n_shapes * np.sqrt(len(reference)) and (
+        offset > OFF_CENTRE * float(np.abs(reference).max())
+    ):
+        yield (
+            "This warp has no free translations: the reference is centred by the soft constraint, "
+            f"which leaves it off centre by {offset:.3g}. ExactCentering() centres it exactly."
         )
 
 

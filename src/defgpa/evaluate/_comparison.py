@@ -14,7 +14,7 @@ import numpy as np
 
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA, ShapesLike
-from defgpa.evaluate._cross_validation import cross_validate
+from defgpa.evaluate._cross_validation import cross_validated
 from defgpa.evaluate._folds import Progress, consecutive_folds
 from defgpa.evaluate._refit import fitted
 from defgpa.shapes import Shapes, as_shapes
@@ -26,20 +26,20 @@ _LATEX = str.maketrans({character: f"\\{character}" for character in "_%&#${}"})
 
 @dataclass(frozen=True)
 class MethodFigures:
-    """One row: a method's errors, NaN where it has none, and why."""
+    """One row: the figures of a method, NaN where it has none, and why."""
 
     name: str
     rmse_datum: float
     rmse_reference: float
     cve: float
     seconds: float
-    error: str = ""
+    failure: str = ""
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The row as text: a name and four figures."""
-        figures = (self.rmse_datum, self.rmse_reference, self.cve, self.seconds)
-        return (self.name, *("–" if np.isnan(x) else f"{x:.4g}" for x in figures))
+        errors = (self.rmse_datum, self.rmse_reference, self.cve)
+        return (self.name, *(_text(x, 4) for x in errors), _text(self.seconds, 2))
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Comparison:
     ----------
     rows : tuple of MethodFigures
         One per method: ``name``, ``rmse_datum``, ``rmse_reference``, ``cve``, ``seconds`` of one
-        fit, and ``error``, empty unless the method failed.
+        fit, and ``failure``, empty unless the method failed.
     fold_size : int
         Landmarks left out at a time for the CVE.
 
@@ -128,7 +128,7 @@ class Comparison:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
     def _notes(self) -> list[str]:
-        return [f"{row.name}: {' '.join(row.error.split())}" for row in self.rows if row.error]
+        return [f"{row.name}: {' '.join(row.failure.split())}" for row in self.rows if row.failure]
 
 
 def compare(
@@ -200,16 +200,16 @@ def _figures(
 ) -> MethodFigures:
     """The row of one method; what goes wrong is told in it."""
     datum = reference = cve = seconds = np.nan
-    error = ""
+    failure = ""
     try:
         start = time.perf_counter()
-        alignment = fitted(estimator, shapes)
+        full = fitted(estimator, shapes)
         seconds = time.perf_counter() - start
-        datum, reference = alignment.rmse_datum, alignment.rmse_reference
-        cve = cross_validate(estimator, shapes, fold_size, n_jobs, progress).error
-    except (DefgpaError, ValueError, ArithmeticError) as problem:
-        error = str(problem)
-    return MethodFigures(name, datum, reference, cve, seconds, error)
+        datum, reference = full.rmse_datum, full.rmse_reference
+        cve = cross_validated(estimator, full, fold_size, n_jobs, progress).error
+    except (DefgpaError, ValueError, ArithmeticError) as error:
+        failure = str(error)
+    return MethodFigures(name, datum, reference, cve, seconds, failure)
 
 
 def _named(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
@@ -243,6 +243,11 @@ def _part_of(progress: Progress | None, before: int, total: int) -> Progress | N
         return None
     listener = progress
     return lambda done, _: listener(before + done, total)
+
+
+def _text(figure: float, digits: int) -> str:
+    """So many significant digits, zeros at the end too; a dash for NaN."""
+    return "–" if np.isnan(figure) else f"{figure:#.{digits}g}".removesuffix(".")
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -8,7 +8,6 @@ more closely lowers the residuals always, this error only while it is signal tha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -164,10 +163,21 @@ def cross_validate(
     >>> bending.predicted.shape
     (6, 30, 2)
     """
-    shapes = as_shapes(shapes)
+    full = fitted(estimator, as_shapes(shapes))
+    return cross_validated(estimator, full, fold_size, n_jobs, progress)
+
+
+def cross_validated(
+    estimator: Any,
+    full: Alignment,
+    fold_size: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> CrossValidation:
+    """The cross-validation of an estimator that has made ``full`` of all landmarks."""
+    shapes = full.shapes
     folds = consecutive_folds(shapes.n_landmarks, fold_size)
-    full = fitted(estimator, shapes)
-    trial = Trial(estimator, full.reference, tuple(full.diagnostics.warnings))
+    trial = Trial(estimator, full.reference)
     steps = Steps(len(folds), progress)
     common = stacked_folds(estimator, shapes, full)
     if common is None:
@@ -176,7 +186,7 @@ def cross_validate(
         once = np.ones(1)
         (left_out,) = predicted_by_stacks(common, once, [trial], shapes, folds, n_jobs, steps)
     require_all_fitted(left_out, folds, shapes)
-    found = news(left_out, trial.warnings)
+    found = news(left_out, full.diagnostics.warnings)
     _tell(news_in_one_sentence(found, folds, shapes))
     predicted = gathered(left_out, folds, shapes.visible)
     return CrossValidation(predicted, full, folds, fold_size, tuple(found))
@@ -184,4 +194,4 @@ def cross_validate(
 
 def _tell(sentence: str | None) -> None:
     if sentence is not None:
-        warnings.warn(sentence, DefgpaWarning, stacklevel=3)
+        warnings.warn(sentence, DefgpaWarning, stacklevel=4)

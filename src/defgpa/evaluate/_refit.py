@@ -23,7 +23,6 @@ class Trial:
 
     estimator: Any
     reference: Array  # (m, d)
-    warnings: tuple[str, ...]
 
 
 def fitted(estimator: Any, shapes: Shapes) -> Alignment:

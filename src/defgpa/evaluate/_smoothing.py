@@ -198,7 +198,7 @@ class _Sweep:
         trials, points = [], []
         for value in values:
             full = self._fitted(value)
-            trials.append(Trial(self.smoothed(value), full.reference, ()))
+            trials.append(Trial(self.smoothed(value), full.reference))
             points.append(_figures(value, full))
             self.steps.advance()
         outcomes = self._left_out(values, trials)

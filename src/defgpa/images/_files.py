@@ -39,7 +39,7 @@ def read_image(path: PathLike) -> Image:
     if not Path(path).is_file():
         raise FormatError(f"There is no image file {os.fspath(path)}.")
     try:
-        return np.asarray(_imageio().imread(path))
+        return np.asarray(_imageio().imread(path, plugin="pillow"))
     except (OSError, ValueError, SyntaxError) as error:
         raise FormatError(f"{os.fspath(path)} cannot be read as an image: {error}") from error
 
@@ -54,7 +54,7 @@ def write_picture(picture: Picture, path: PathLike) -> None:
         )
     pixels = with_opacity(picture)
     with replacing(target) as temporary:
-        _imageio().imwrite(temporary, pixels)
+        _imageio().imwrite(temporary, pixels, plugin="pillow")
 
 
 def with_opacity(picture: Picture) -> Image:

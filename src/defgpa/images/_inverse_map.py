@@ -4,7 +4,7 @@ Solving warp(x) = y by Newton's method at every pixel would be exact and slow. T
 into square tiles; in a tile the inverse is solved at a few Chebyshev nodes and interpolated by
 the polynomial through them. The interpolation is checked by the warp itself, between the nodes:
 
-    ‖warp(x̃(y)) − y‖ ≤ tolerance / 2.
+    ‖warp(x̃(y)) − y‖ ≤ 0.4 · tolerance.
 
 A tile that fails is cut in four, and at last solved pixel by pixel: near a control point, where a
 spline is less smooth, tiles are small, elsewhere large. A pixel without a source (outside of the
@@ -29,7 +29,7 @@ TILE = 64  # side of the largest tiles, in pixels
 _SMALLEST = 8  # side of the smallest that are interpolated; below, pixel by pixel
 _NODES = 6  # along each side of a tile
 _CHECKS = 2 * (_NODES - 1)  # along each side, two between neighbouring nodes
-_SAFETY = 0.5  # errors elsewhere may be a little larger than at the points of the check
+_SAFETY = 0.4  # errors elsewhere may be a little larger than at the points of the check
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ stored as one stack. Nothing in a file can name anything but what is registered 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -130,9 +131,10 @@ def decoded_stack(node: Any, arrays: Mapping[str, Array]) -> list[Any]:
         if codec is None:
             decoded({"type": run["type"]}, arrays)  # says what is not known
         stacked = {key: decoded(item, arrays) for key, item in run["fields"].items()}
+        shared = {key: decoded(item, arrays) for key, item in run.get("shared", {}).items()}
         for k in range(run["count"]):
             own = {key: None if item is None else item[k] for key, item in stacked.items()}
-            values.append(codec.from_fields(own))  # type: ignore[union-attr]
+            values.append(codec.from_fields({**own, **shared}))  # type: ignore[union-attr]
     return values
 
 
@@ -141,23 +143,37 @@ def _encoded_run(run: list[Any], arrays: dict[str, Array]) -> Any:
         return encoded(run[0], arrays)
     codec = _codec_of(run[0])
     members = [codec.to_fields(value) for value in run]
+    shared = {key: item for key, item in members[0].items() if _is_shared(item)}
     stacked = {
         key: None if item is None else np.stack([np.asarray(own[key]) for own in members])
         for key, item in members[0].items()
+        if key not in shared
     }
     node = {key: encoded(item, arrays) for key, item in stacked.items()}
-    return {"type": codec.name, "count": len(run), "fields": node}
+    once = {key: encoded(item, arrays) for key, item in shared.items()}
+    return {"type": codec.name, "count": len(run), "fields": node, "shared": once}
 
 
 def _layout(value: Any) -> tuple[Any, ...]:
-    """What must agree for values to be stacked; (id, None) for one that cannot be."""
+    """What must agree for values to be stacked; (id, None) for one that cannot be.
+
+    Arrays are stacked if their sizes agree; anything else (a kernel, a degree) must be the same.
+    """
     codec = _codec_of(value)
-    shapes = []
+    layout: list[tuple[str, Any]] = []
     for key, item in codec.to_fields(value).items():
-        if item is not None and not isinstance(item, (np.ndarray, np.generic)):
+        if not _is_shared(item):
+            layout.append((key, None if item is None else np.shape(item)))
+            continue
+        own: dict[str, Array] = {}
+        layout.append((key, json.dumps(encoded(item, own))))
+        if own:
             return (id(value), None)
-        shapes.append((key, None if item is None else np.shape(item)))
-    return (codec.name, tuple(shapes))
+    return (codec.name, tuple(layout))
+
+
+def _is_shared(item: Any) -> bool:
+    return item is not None and not isinstance(item, (np.ndarray, np.generic))
 
 
 def _codec_of(value: Any) -> _Codec:

@@ -24,6 +24,8 @@ _FORMS = tuple(
     )
 )
 
+_REPEATED = re.compile(r"([xyz])(\.[0-9]+)?", re.IGNORECASE)  # x, then x.1 as pandas writes it
+
 Axes = dict[str, list[int]]  # "x", "y", "z" to the columns that claim it
 
 
@@ -43,8 +45,20 @@ def coordinate_names(labels: Sequence[str], dim: int) -> list[str]:
     return [f"{label}_{axis}" for label in labels for axis in axes]
 
 
+def plain_axes(heads: Sequence[str]) -> tuple[int, ...]:
+    """The columns called x, y and perhaps z; () unless there are x and y, each once."""
+    places = _repeated(heads)
+    names = [axis for axis, _ in places]
+    if not {"x", "y"} <= set(names) or len(names) != len(set(names)):
+        return ()
+    return tuple(column for _, column in sorted(places))
+
+
 def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> CoordinateColumns | None:
     """The coordinates among the columns of a table, or None if the heads do not name any."""
+    repeated = _repeated_landmarks(heads)
+    if repeated is not None:
+        return CoordinateColumns(None, repeated)
     claims = max((_claims(form, heads) for form in _FORMS), key=_heads_explained)
     complete = {label: axes for label, axes in claims.items() if {"x", "y"} <= axes.keys()}
     if not complete:
@@ -55,11 +69,38 @@ def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Coordinat
     return CoordinateColumns(None if labels == numbered("", len(labels)) else labels, where)
 
 
+def _bare(head: str) -> str:
+    """A head without the unit in brackets behind it."""
+    text = head.strip()
+    if text.endswith((")", "]")):
+        text = text[: max(text.rfind("("), text.rfind("["), 0)].rstrip()
+    return text
+
+
+def _repeated(heads: Sequence[str]) -> list[tuple[str, int]]:
+    """The columns called just x, y or z, whose repetitions may be numbered."""
+    bare = [_bare(head).lower() for head in heads]
+    if not {"x", "y"} <= set(bare):
+        return []
+    return [(head[0], k) for k, head in enumerate(bare) if _REPEATED.fullmatch(head)]
+
+
+def _repeated_landmarks(heads: Sequence[str]) -> Index | None:
+    """(m, d) columns of a header that repeats x, y[, z] for every landmark."""
+    places = _repeated(heads)
+    names = "".join(axis for axis, _ in places)
+    for axes in ("xy", "xyz"):
+        times = len(names) // len(axes)
+        if times > 1 and names == axes * times:
+            return np.array([column for _, column in places]).reshape(times, len(axes))
+    return None
+
+
 def _claims(form: re.Pattern[str], heads: Sequence[str]) -> dict[str, Axes]:
     """Landmark to its columns, in one form of naming."""
     claims: dict[str, Axes] = {}
     for column, head in enumerate(heads):
-        match = form.fullmatch(head.strip())
+        match = form.fullmatch(_bare(head))
         if match:
             axes = claims.setdefault(match["label"], {})
             axes.setdefault(match["axis"].lower(), []).append(column)

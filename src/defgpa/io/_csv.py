@@ -11,7 +11,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,64 +19,27 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io._atomic import write_text
-from defgpa.io._columns import CoordinateColumns, coordinate_columns, coordinate_names
+from defgpa.io._columns import (
+    CoordinateColumns,
+    coordinate_columns,
+    coordinate_names,
+    plain_axes,
+)
 from defgpa.io._files import hidden, wrong
 from defgpa.io._format import Document, Format, ReadOptions, Specimen
-from defgpa.io._text import (
-    default_name,
-    head_text,
-    is_number,
-    number,
-    numbers,
-    quick_numbers,
-    storable,
-    text_of,
-    warn,
-)
+from defgpa.io._table import Table, count_up, first_rows, table_of
+from defgpa.io._text import default_name, is_number, storable, warn
 from defgpa.shapes import Shapes
 
-_DELIMITERS = (";", "\t", ",")
-_EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
-_AXIS = re.compile(r"([xyz])\s*([\[(].*[\])])?", re.IGNORECASE)
 # What columns are called, the surer words first.
 _SHAPE_WORDS = ("shape", "specimen", "individual", "sample", "subject", "case", "image", "file")
 _LANDMARK_WORDS = ("landmark", "lm", "point", "marker", "vertex", "label", "index")
 _GROUP_WORDS = ("group", "class", "population", "species", "sex")
 _NAME_WORDS = ("id", "name")
 _FILLERS = ("id", "name", "no", "nr", "number", "label")
-_UNFIT = r"^\s+|\s+$|[\r\n\0]"
-
-
-@dataclass(frozen=True)
-class _Table:
-    """The cells of a file, its header apart."""
-
-    path: Path
-    header: tuple[str, ...]  # () if there is none
-    header_line: int
-    rows: Sequence[Sequence[str]]
-    lines: Sequence[int]  # the number of each row's line
-
-    @property
-    def width(self) -> int:
-        """The number of columns."""
-        return len(self.rows[0])
-
-    def column(self, number: int) -> list[str]:
-        """The words of one column."""
-        return [row[number].strip() for row in self.rows]
-
-    def numbers(self, columns: Sequence[int]) -> Array:
-        """(rows, columns) the numbers of these columns, in this order."""
-        cells = [[row[k] for k in columns] for row in self.rows]
-        values = quick_numbers(list(chain.from_iterable(cells)))
-        if values:
-            return np.array(values).reshape(len(cells), -1)
-        pairs = zip(self.lines, cells, strict=True)
-        return np.array([numbers(self.path, at, row) for at, row in pairs])
+_UNFIT = r"^\s|\s$|[\r\n\0]"
 
 
 @dataclass(frozen=True)
@@ -91,13 +54,13 @@ class _Roles:
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
     """A table in whatever layout it is."""
-    table = _table(path)
+    table = table_of(path)
     return _hidden(_layout(table)(table), options)
 
 
 def read_long(path: Path, options: ReadOptions) -> Document:
     """A table with one row a landmark, which names its shape."""
-    table = _table(path)
+    table = table_of(path)
     if _roles(table) is None:
         raise wrong(path, "columns shape, landmark, x and y", _shown_header(table), 1)
     return _hidden(_long(table), options)
@@ -105,7 +68,7 @@ def read_long(path: Path, options: ReadOptions) -> Document:
 
 def read_points(path: Path, options: ReadOptions) -> Document:
     """A table that is one shape, with one row a landmark."""
-    return _hidden(_points(_table(path)), options)
+    return _hidden(_points(table_of(path)), options)
 
 
 def write_wide(path: Path, shapes: Shapes) -> None:
@@ -136,143 +99,26 @@ def write_points(path: Path, shapes: Shapes) -> None:
     _write(path, ["landmark", *"xyz"[: shapes.dim]], ([label, *point] for label, point in pairs))
 
 
-# The cells
-
-
-def _table(path: Path) -> _Table:
-    """Rows of equal length, and the header if the first of them is one."""
-    lines, rows = _cells(path, text_of(path))
-    rows = _without_padding(rows)
-    for at, row in zip(lines, rows, strict=True):
-        if len(row) != len(rows[0]):
-            raise wrong(path, f"{len(rows[0])} columns, as above", str(len(row)), at)
-    if len(rows[0]) < 2:
-        raise wrong(path, "columns of numbers", repr(", ".join(rows[0])), lines[0])
-    if not _is_header(rows[0]):
-        return _Table(path, (), 0, rows, lines)
-    if len(rows) == 1:
-        raise FormatError(f"{path} has no numbers: expected rows below the header; found none.")
-    return _Table(path, tuple(rows[0]), lines[0], rows[1:], lines[1:])
-
-
-def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]]]:
-    """The rows that are not blank, with their lines; comments may only stand on top."""
-    lines = text.split("\n")
-    start, hint = _start(lines)
-    delimiter = hint or _delimiter(lines[start : start + 20])
-    _refuse_decimal_commas(path, lines, start)
-    at, rows = [], []
-    try:
-        for line, row in _split(lines[start:], delimiter):
-            if row and (row[0].strip() or any(cell.strip() for cell in row)):
-                at.append(line + start)
-                rows.append(row)
-    except csv.Error as error:
-        raise FormatError(f"{path} is not a table that can be read: {error}.") from None
-    if not rows:
-        raise FormatError(f"{path} has no numbers: expected a table; found only comments.")
-    return at, rows
-
-
-def _start(lines: Sequence[str]) -> tuple[int, str]:
-    """Where the table begins, and the delimiter that Excel's ``sep=;`` line names."""
-    start, hint = 0, ""
-    while start < len(lines) and (not lines[start].strip() or lines[start].startswith("#")):
-        start += 1
-    match = _EXCEL_HINT.fullmatch(lines[start].strip(" ")) if start < len(lines) else None
-    if match:
-        start, hint = start + 1, match[1]
-    return start, hint if hint in _DELIMITERS else ""
-
-
-def _delimiter(lines: Sequence[str]) -> str:
-    """What stands in every line, or else in most; "" is blanks."""
-    full = [line for line in lines if line.strip()]
-    shares = {mark: sum(mark in line for line in full) for mark in _DELIMITERS}
-    best = max(_DELIMITERS, key=shares.__getitem__)
-    return best if shares[best] * 2 >= max(len(full), 1) else ""
-
-
-def _refuse_decimal_commas(path: Path, lines: Sequence[str], start: int) -> None:
-    """``1,5 2,5`` must not pass for a table of three columns."""
-    words = lines[start].split() if start < len(lines) else []
-    if len(words) > 1 and all(re.fullmatch(r"[+-]?[0-9]+,[0-9]+", word) for word in words):
-        number(path, start + 1, words[0])
-
-
-def _split(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    if not delimiter:
-        yield from ((at, line.split()) for at, line in enumerate(lines, start=1))
-        return
-    ended = (f"{line}\n" for line in lines)  # so that a quoted cell may go over several
-    reader = csv.reader(ended, delimiter=delimiter, skipinitialspace=True)
-    before = 0
-    for row in reader:
-        yield before + 1, row
-        before = reader.line_num
-
-
-def _without_padding(rows: list[list[str]]) -> list[list[str]]:
-    """Without the empty cells that spreadsheets add at the right of all rows."""
-    used = max(map(_used, rows))
-    padded = min(map(len, rows)) >= used and max(map(len, rows)) > used
-    return [row[:used] for row in rows] if padded else rows
-
-
-def _used(row: Sequence[str]) -> int:
-    """The number of cells up to the last that is not empty."""
-    used = len(row)
-    while used and not row[used - 1].strip():
-        used -= 1
-    return used
-
-
-def _is_header(row: Sequence[str]) -> bool:
-    """Whether the entries after the first are words, mostly: one alone is a mistake.
-
-    Programs that number the columns write 0, 1, 2, … after an empty cell.
-    """
-    first, *rest = (cell.strip() for cell in row)
-    words = sum(not is_number(cell) for cell in rest)
-    return 2 * words >= len(rest) or (not first and _count_up(rest))
-
-
-def _count_up(words: Sequence[str]) -> bool:
-    """Whether these are 0, 1, 2, … or 1, 2, 3, …"""
-    return any(list(words) == [str(k + base) for k in range(len(words))] for base in (0, 1))
-
-
 # The layouts
 
 
-def _layout(table: _Table) -> Callable[[_Table], Document]:
+def _layout(table: Table) -> Callable[[Table], Document]:
     """How this table is laid out, by its header or else by its columns."""
-    if _axes(table.header):
+    if plain_axes(table.header):
         return _long if _is_long(table) else _points
     if table.header and coordinate_columns(table.path, table.header_line, table.header):
         return _wide
     return _points if _narrow(table) else _unnamed_wide
 
 
-def _narrow(table: _Table) -> bool:
+def _narrow(table: Table) -> bool:
     """Whether rows are single points: 2 or 3 numbers, or a label before them."""
     words = not all(map(is_number, table.column(0)))
-    return table.width - words in (2, 3) or (table.width == 4 and _count_up(table.column(0)))
+    return table.width - words in (2, 3) or (table.width == 4 and count_up(table.column(0)))
 
 
-def _axes(header: Sequence[str]) -> tuple[int, ...]:
-    """The columns called x, y and perhaps z; () unless there are x and y."""
-    found: dict[str, int] = {}
-    for column, head in enumerate(header):
-        match = _AXIS.fullmatch(head.strip())
-        if match:
-            found.setdefault(match[1].lower(), column)
-    axes = tuple(found[axis] for axis in "xyz" if axis in found)
-    return axes if {"x", "y"} <= found.keys() else ()
-
-
-def _roles(table: _Table) -> _Roles | None:
-    axes = _axes(table.header)
+def _roles(table: Table) -> _Roles | None:
+    axes = plain_axes(table.header)
     if not axes:
         return None
     heads = {column: _head(head) for column, head in enumerate(table.header) if column not in axes}
@@ -298,17 +144,17 @@ def _first(heads: dict[int, str], words: Sequence[str]) -> int | None:
     return next(chain.from_iterable(columns), None)
 
 
-def _repeats(table: _Table, column: int) -> bool:
+def _repeats(table: Table, column: int) -> bool:
     words = table.column(column)
     return len(set(words)) < len(words)
 
 
-def _is_long(table: _Table) -> bool:
+def _is_long(table: Table) -> bool:
     roles = _roles(table)
     return roles is not None and roles.shape is not None
 
 
-def _long(table: _Table) -> Document:
+def _long(table: Table) -> Document:
     """Rows gathered by their shape; without a landmark column they are in the landmarks' order."""
     roles = _roles(table)
     if roles is None or roles.shape is None:
@@ -333,7 +179,7 @@ def _long(table: _Table) -> Document:
 
 
 def _require_labels_once(
-    table: _Table, members: dict[str, list[int]], labels: Sequence[str] | None
+    table: Table, members: dict[str, list[int]], labels: Sequence[str] | None
 ) -> None:
     if labels is None:
         return
@@ -346,7 +192,7 @@ def _require_labels_once(
             seen.add(labels[row])
 
 
-def _points(table: _Table) -> Document:
+def _points(table: Table) -> Document:
     """All rows are the points of one shape, called like the file."""
     roles = _roles(table)
     if roles is None:
@@ -360,7 +206,7 @@ def _points(table: _Table) -> Document:
     return Document((Specimen(table.path.stem, table.numbers(axes), own),))
 
 
-def _unnamed_axes(table: _Table) -> tuple[int, ...]:
+def _unnamed_axes(table: Table) -> tuple[int, ...]:
     """The last 2 or 3 columns, after a label if there is one."""
     labelled = table.width == 4 or not all(map(is_number, table.column(0)))
     axes = tuple(range(labelled, table.width))
@@ -369,7 +215,7 @@ def _unnamed_axes(table: _Table) -> tuple[int, ...]:
     return axes
 
 
-def _wide(table: _Table) -> Document:
+def _wide(table: Table) -> Document:
     """Rows are shapes; the header names the coordinates."""
     columns = coordinate_columns(table.path, table.header_line, table.header)
     if columns is None:
@@ -383,7 +229,7 @@ def _wide(table: _Table) -> Document:
     return _rows_as_shapes(table, columns, name, group)
 
 
-def _unnamed_wide(table: _Table) -> Document:
+def _unnamed_wide(table: Table) -> Document:
     """Rows are shapes; an identifier first, if it looks like one, then coordinates in order."""
     name = 0 if _has_identifiers(table) else None
     start = 0 if name is None else 1
@@ -392,7 +238,7 @@ def _unnamed_wide(table: _Table) -> Document:
     return _rows_as_shapes(table, CoordinateColumns(None, where), name, None)
 
 
-def _has_identifiers(table: _Table) -> bool:
+def _has_identifiers(table: Table) -> bool:
     """Words, or whole numbers that differ and leave coordinates that are not whole."""
     first = table.column(0)
     if not all(map(is_number, first)):
@@ -400,7 +246,7 @@ def _has_identifiers(table: _Table) -> bool:
     if not all(map(_whole, first)) or _repeats(table, 0) or not _divides(table.width - 1):
         return False
     fractions = any(not all(map(_whole, row[1:])) for row in table.rows)
-    return fractions or _count_up(first) or not _divides(table.width)
+    return fractions or count_up(first) or not _divides(table.width)
 
 
 def _whole(cell: str) -> bool:
@@ -411,7 +257,7 @@ def _divides(columns: int) -> bool:
     return columns % 2 == 0 or columns % 3 == 0
 
 
-def _assumed_dim(table: _Table, columns: int) -> int:
+def _assumed_dim(table: Table, columns: int) -> int:
     if not _divides(columns):
         expected = "coordinates in twos or threes after the identifier"
         raise wrong(table.path, expected, f"{columns} columns", table.lines[0])
@@ -424,7 +270,7 @@ def _assumed_dim(table: _Table, columns: int) -> int:
 
 
 def _rows_as_shapes(
-    table: _Table, columns: CoordinateColumns, name: int | None, group: int | None
+    table: Table, columns: CoordinateColumns, name: int | None, group: int | None
 ) -> Document:
     m, d = columns.where.shape
     points = table.numbers(columns.where.ravel().tolist()).reshape(-1, m, d)
@@ -442,7 +288,7 @@ def _rows_as_shapes(
     )
 
 
-def _groups(table: _Table, column: int | None, row: int) -> dict[str, Any]:
+def _groups(table: Table, column: int | None, row: int) -> dict[str, Any]:
     return {} if column is None else {"groups": table.rows[row][column].strip()}
 
 
@@ -457,7 +303,7 @@ def _hidden(document: Document, options: ReadOptions) -> Document:
     )
 
 
-def _shown_header(table: _Table) -> str:
+def _shown_header(table: Table) -> str:
     return repr(", ".join(table.header)) if table.header else "no header"
 
 
@@ -479,22 +325,13 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str | floa
 
 def _looks_like_csv(head: bytes) -> bool:
     """A row of numbers, or a header with coordinates: what cannot be prose."""
-    lines = head_text(head).split("\n")
-    start, hint = _start(lines)
-    rest = [line for line in lines[start : start + 20] if line.strip()]
-    cut = len(head) >= 4096  # then the last line may end anywhere
-    complete = rest[:-1] or rest if cut else rest
-    delimiter = hint or _delimiter(complete)
-    try:
-        rows = [row for _, row in _split(complete, delimiter)]
-    except csv.Error:
-        return False
+    rows, delimiter = first_rows(head)
     return bool(rows) and (_coordinate_header(rows[0]) or _coordinate_rows(rows, delimiter))
 
 
 def _coordinate_header(heads: Sequence[str]) -> bool:
     try:
-        return bool(_axes(heads) or coordinate_columns(Path(), 0, heads))
+        return bool(plain_axes(heads) or coordinate_columns(Path(), 0, heads))
     except FormatError:
         return True
 

@@ -186,7 +186,7 @@ class _Reader:
             codes = self._numbers((kind, content)).astype("<u2")
             text = codes.tobytes().decode("utf-16-le", errors="replace")
         rows = size[0]
-        if rows <= 1 or len(text) % rows:
+        if not 1 < rows <= len(text) or len(text) % rows:
             return text
         return [text[row::rows].rstrip() for row in range(rows)]  # stored column by column
 

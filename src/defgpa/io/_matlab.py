@@ -177,7 +177,7 @@ def _visibility(path: Path, value: Value, counts: Sequence[int]) -> list[Mask]:
 
 def _seen(path: Path, entry: Value, m: int) -> Mask:
     """A visibility vector, also where it stands on the diagonal of a matrix."""
-    if isinstance(entry, Sparse):
+    if isinstance(entry, Sparse) and max(entry.size) == m:
         entry = entry.vector() if min(entry.size) == 1 else entry.diagonal()
     elif isinstance(entry, np.ndarray) and entry.shape == (m, m) and m > 1:
         off_diagonal = entry[~np.eye(m, dtype=bool)]

@@ -36,11 +36,10 @@ from defgpa.io._text import (
 )
 from defgpa.shapes import Shapes
 
-_SECTION = re.compile(r"\s*\[\s*([A-Za-z][A-Za-z ]*?)\s*\](.*)")
+_SECTION = re.compile(r"\s*\[([A-Za-z ]+)\](.*)")
 _SURE = re.compile(
-    r"^\s*\[\s*(individuals|landmarks|dimensions|raw ?points)\s*\]", re.IGNORECASE | re.MULTILINE
+    r"^[ \t]*\[ *(individuals|landmarks|dimensions|raw ?points) *\]", re.IGNORECASE | re.MULTILINE
 )
-_GROUP_LINE = re.compile(r"(.+?)[\s,]+([0-9]{1,9})")
 
 Line = tuple[int, str]  # its number in the file, and its text
 Sections = Mapping[str, Sequence[Line]]
@@ -80,7 +79,7 @@ def write_morphologika(path: Path, shapes: Shapes) -> None:
     """All shapes; ``NA`` where a landmark was not seen, faces as polygons."""
     n, m, d = shapes.points.shape
     without_labels(shapes.landmarks, "morphologika")
-    names = storable(shapes.names, r"^\s+|\s+$|^\[|[\r\n\0]", "name")
+    names = storable(shapes.names, r"^\s|\s$|^\[|[\r\n\0]", "name")
     lines = ["[individuals]", str(n), "[landmarks]", str(m), "[dimensions]", str(d)]
     lines += ["[names]", *names, *_written_groups(shapes.metadata), "[rawpoints]"]
     for name, points in zip(names, shapes.points.tolist(), strict=True):
@@ -237,10 +236,11 @@ def _groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
     """The group of each specimen, from pairs of a name and a count."""
     if not lines:
         return []
-    matches = [_GROUP_LINE.fullmatch(text) for _, text in lines]
-    pairs = [(match[1], int(match[2])) for match in matches if match]
+    texts = [text.replace(",", " ") for _, text in lines]
+    halves = [text.rsplit(maxsplit=1) for text in texts]
+    pairs = [(half[0], int(half[1])) for half in halves if len(half) == 2 and _is_size(half[1])]
     if len(pairs) < len(lines) or sum(size for _, size in pairs) != n:
-        pairs = _pairs(" ".join(text for _, text in lines).split())
+        pairs = _pairs(" ".join(texts).split())
     total = sum(size for _, size in pairs)
     if total != n:
         disagree(lines[0][0], f"[groups] of {n} specimens in all", str(total))
@@ -253,12 +253,16 @@ def _pairs(words: Sequence[str]) -> list[tuple[str, int]]:
     pairs: list[tuple[str, int]] = []
     name: list[str] = []
     for word in words:
-        if name and re.fullmatch(r"[0-9]{1,9}", word):
+        if name and _is_size(word):
             pairs.append((" ".join(name), int(word)))
             name = []
         else:
             name.append(word)
     return pairs
+
+
+def _is_size(word: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,9}", word) is not None
 
 
 def _numbers_of_landmarks(

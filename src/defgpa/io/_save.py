@@ -130,7 +130,7 @@ def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Align
     bases = decoded_stack(content["bases"], arrays)
     weights = [own for node in content["weights"] for own in decoded(node, arrays)]
     offsets = decoded(content["offsets"], arrays)
-    warps = tuple(map(Warp, bases, weights, offsets))
+    warps = tuple(map(Warp, bases, weights, offsets, shapes.points))
     if len(warps) != shapes.n_shapes:
         raise FormatError(f"{len(warps)} warps for {shapes.n_shapes} shapes")
     facts = {key: decoded(node, arrays) for key, node in content["diagnostics"].items()}

@@ -4,7 +4,35 @@ from __future__ import annotations
 
 from defgpa.io._codec import register_saved
 from defgpa.solve.registration import RidgeRegistration
-from defgpa.warps import Affine, AffineBasis, ThinPlateBasis, ThinPlateSpline
+from defgpa.warps import (
+    Affine,
+    AffineBasis,
+    BendingEnergy,
+    DistanceQuantile,
+    FreeForm,
+    FreeFormBasis,
+    Gaussian,
+    InverseMultiquadric,
+    Laplacian,
+    Membrane,
+    Multiquadric,
+    NativeNorm,
+    Polyharmonic,
+    Polynomial,
+    PolynomialBasis,
+    RadialBasis,
+    RadialFunctions,
+    ThinPlateBasis,
+    ThinPlateSpline,
+    WeightRidge,
+    WendlandC2,
+    WendlandC4,
+)
 
-for _kind in (Affine, AffineBasis, RidgeRegistration, ThinPlateBasis, ThinPlateSpline):
+_WARPS = (Affine, FreeForm, Polynomial, RadialBasis, ThinPlateSpline)
+_BASES = (AffineBasis, FreeFormBasis, PolynomialBasis, RadialFunctions, ThinPlateBasis)
+_KERNELS = (Gaussian, InverseMultiquadric, Multiquadric, Polyharmonic, WendlandC2, WendlandC4)
+_PARTS = (BendingEnergy, DistanceQuantile, Laplacian, Membrane, NativeNorm, WeightRidge)
+
+for _kind in (*_WARPS, *_BASES, *_KERNELS, *_PARTS, RidgeRegistration):
     register_saved(_kind, name=_kind.__name__)

@@ -27,7 +27,7 @@ MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null
 _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
-_FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[dD][+-]?\d+")
+_FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
 _COUNT = re.compile(r"[0-9]{1,9}")  # longer ones are damage, and int() itself has a limit
 
 Disagree = Callable[[int, str, str], None]

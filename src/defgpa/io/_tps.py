@@ -78,7 +78,7 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
 
 def write_tps(path: Path, shapes: Shapes) -> None:
     """All shapes, with their curves as curves; ``NA`` where a landmark was not seen."""
-    names = storable(shapes.names, r"^\s+|\s+$|[\r\n\0]", "name")
+    names = storable(shapes.names, r"^\s|\s$|[\r\n\0]", "name")
     sections = _sections(shapes)
     lines: list[str] = []
     for i, name in enumerate(names):

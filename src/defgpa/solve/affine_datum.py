@@ -141,8 +141,9 @@ def _changed(fit: DatumSpaceFit, linear: Array, offset: Array) -> DatumSpaceFit:
 def _principal_axes(centred: Array, G: Array, matrices: Array) -> Array:
     """(d, d): the axes of the reference, the longest first, on the side most shapes are on."""
     axes = np.linalg.svd(centred, full_matrices=False)[2].T
-    # the sign of an axis is free: its largest entry is made positive
-    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(len(axes))])
+    # the sign of an axis is free: the landmark farthest along it is made positive
+    along = centred @ axes
+    axes = axes * np.sign(along[np.abs(along).argmax(axis=0), np.arange(len(axes))])
     if np.sign(np.linalg.det(matrices @ (G @ axes))).sum() < 0:
         axes[:, -1] *= -1
     return axes

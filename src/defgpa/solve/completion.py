@@ -25,7 +25,27 @@ _COLLINEAR = 1e-7  # second singular value of a cross-covariance, relative to th
 
 
 @dataclass(frozen=True, eq=False)
-class _Similarities:
+class PairMoments:
+    """Sums over the common landmarks of pairs (i, k); those of parts of the landmarks add up."""
+
+    common: Array  # (i, k): how many
+    source_sum: Array  # (i, k, d)
+    target_sum: Array  # (i, k, d)
+    source_square: Array  # (i, k)
+    cross: Array  # (i, k, d, d): Σ x_k x_iᵀ
+
+    def __add__(self, other: PairMoments) -> PairMoments:
+        return PairMoments(
+            self.common + other.common,
+            self.source_sum + other.source_sum,
+            self.target_sum + other.target_sum,
+            self.source_square + other.source_square,
+            self.cross + other.cross,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Similarities:
     """Maps x ↦ x @ linear + offset for pairs (i, k): shape k onto shape i."""
 
     linear: Array  # (i, k, d, d)
@@ -57,8 +77,8 @@ def _all_pairs(points: Array, known: Mask) -> Array:
     """Every shape estimated from every other."""
     centre = np.nanmean(points, axis=1, keepdims=True)
     shapes = np.where(known[..., None], points - centre, 0.0)
-    pairs = _similarities(shapes, known, shapes, known)
-    return _averages(pairs, shapes, known) + centre
+    pairs = similarities(pair_moments(shapes, known, shapes, known))
+    return averages(pairs, shapes, known) + centre
 
 
 def _through_one_shape(points: Array, known: Mask) -> Array:
@@ -67,32 +87,44 @@ def _through_one_shape(points: Array, known: Mask) -> Array:
     shapes = np.where(known[..., None], points - centre, 0.0)
     first = int(np.argmax(known.sum(axis=1)))
     seed, seed_known = shapes[first][None], known[first][None]
-    average = _averages(_similarities(seed, seed_known, shapes, known), shapes, known)
+    average = averages(similarities(pair_moments(seed, seed_known, shapes, known)), shapes, known)
     reached = ~np.isnan(average[..., 0])
     template = np.where(reached[..., None], average, 0.0)
-    carried = _averages(_similarities(shapes, known, template, reached), template, reached)
+    carried = averages(
+        similarities(pair_moments(shapes, known, template, reached)), template, reached
+    )
     return carried + centre
 
 
-def _similarities(targets: Array, seen: Mask, sources: Array, known: Mask) -> _Similarities:
-    """The similarity of every source (k, m, d) onto every target (i, m, d), hidden points zero."""
-    d = targets.shape[-1]
+def pair_moments(targets: Array, seen: Mask, sources: Array, known: Mask) -> PairMoments:
+    """Of every source (k, m, d) and target (i, m, d), centred, hidden points zero."""
     v, w = seen.astype(np.float64), known.astype(np.float64)
-    common = np.maximum(v @ w.T, 1.0)  # (i, k)
-    source_mean = np.einsum("im,kmd->ikd", v, sources, optimize=True) / common[..., None]
-    target_mean = np.einsum("imd,km->ikd", targets, w, optimize=True) / common[..., None]
-    cross = np.einsum("kma,imb->ikab", sources, targets, optimize=True)
-    cross -= common[..., None, None] * source_mean[..., :, None] * target_mean[..., None, :]
-    spread = v @ (sources**2).sum(axis=-1).T - common * (source_mean**2).sum(axis=-1)
-    left, values, right = np.linalg.svd(cross)
-    trusted = (v @ w.T > d) & (values[..., 1] > _COLLINEAR * values[..., 0]) & (spread > 0.0)
+    return PairMoments(
+        v @ w.T,
+        np.einsum("im,kmd->ikd", v, sources, optimize=True),
+        np.einsum("imd,km->ikd", targets, w, optimize=True),
+        v @ (sources**2).sum(axis=-1).T,
+        np.einsum("kma,imb->ikab", sources, targets, optimize=True),
+    )
+
+
+def similarities(moments: PairMoments) -> Similarities:
+    """The similarity of every source onto every target, and whether it can be trusted."""
+    d = moments.source_sum.shape[-1]
+    common = np.maximum(moments.common, 1.0)
+    source_mean = moments.source_sum / common[..., None]
+    target_mean = moments.target_sum / common[..., None]
+    means = source_mean[..., :, None] * target_mean[..., None, :]
+    left, values, right = np.linalg.svd(moments.cross - common[..., None, None] * means)
+    spread = moments.source_square - common * (source_mean**2).sum(axis=-1)
+    trusted = (moments.common > d) & (values[..., 1] > _COLLINEAR * values[..., 0]) & (spread > 0)
     scale = values.sum(axis=-1) / np.where(trusted, spread, 1.0)
     linear = scale[..., None, None] * (left @ right)
     offset = target_mean - np.einsum("ikd,ikde->ike", source_mean, linear)
-    return _Similarities(linear, offset, trusted)
+    return Similarities(linear, offset, trusted)
 
 
-def _averages(pairs: _Similarities, sources: Array, known: Mask) -> Array:
+def averages(pairs: Similarities, sources: Array, known: Mask) -> Array:
     """(i, m, d): the mean over the trusted sources that see a landmark; NaN where there is none."""
     trust = pairs.trusted.astype(np.float64)
     linear, offset = pairs.linear * trust[..., None, None], pairs.offset * trust[..., None]

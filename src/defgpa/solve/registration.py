@@ -39,7 +39,7 @@ class RidgeRegistration:
         visible = np.ones((1, len(points)), dtype=bool)
         cost = eliminated_cost(points[None], visible, self.model)
         weights = cost.weights(reference)[0][0]
-        return Warp(cost.factors[0].batch.bases[0], weights)
+        return Warp(cost.factors[0].batch.bases[0], weights, landmarks=points)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ import numpy as np
 
 from defgpa._arrays import Array, transposed
 from defgpa.errors import DegenerateShapeError, listed
-from defgpa.procrustes import ORTHOGONAL, RIGID, Motions
+from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
 from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, against, fit_in_datum_space
 from defgpa.solve.first_pose import first_pose
 from defgpa.solve.pose import Algebra, Pose, squared_scales
@@ -89,7 +89,8 @@ def _require_size(shapes: CentredShapes) -> None:
     empty = np.flatnonzero(~(shapes.spreads > shapes.blur**2))
     if len(empty):
         raise DegenerateShapeError(
-            f"All landmarks of shape number {listed(empty)} lie on one point. Drop such shapes."
+            f"Shape number {listed(empty)} sees one landmark only, or several on one point: it has "
+            "no direction. Drop such shapes, or add landmarks."
         )
 
 
@@ -100,8 +101,9 @@ def _require_turned(pose: Pose) -> None:
     """
     d = pose.Z.shape[-1]
     p = d * (d - 1) // 2
-    rounding = 2 * pose.levers * pose.shapes.blur / np.sqrt(pose.shapes.spreads)
-    stiffness = pose.blocks[:, :p, :p] - rounding[:, np.newaxis, np.newaxis] * np.eye(p)
+    rounding = np.maximum(pose.shapes.blur / np.sqrt(pose.shapes.spreads), LEAST_MARGIN)
+    least = 2 * pose.levers * rounding
+    stiffness = pose.blocks[:, :p, :p] - least[:, np.newaxis, np.newaxis] * np.eye(p)
     try:
         np.linalg.cholesky(stiffness)
     except np.linalg.LinAlgError:

@@ -98,9 +98,7 @@ class StreamedSparseFactor(_SparseFactor):
 
 def sparse_factor(batch: Batch) -> SparseFactor:
     """U of dense shapes on a sparse basis, its columns held."""
-    columns = tuple(
-        _seen_columns(batch, shape, slice(None)) for shape in range(len(batch.shapes))
-    )
+    columns = tuple(_seen_columns(batch, shape, slice(None)) for shape in range(len(batch.shapes)))
     ridge = _ridge(batch, np.stack([normal_matrix(own) for own in columns]))
     return SparseFactor(batch, ridge, _combine(batch, ridge), columns)
 

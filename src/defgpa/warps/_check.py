@@ -193,15 +193,15 @@ def _change(
     size = float(np.sqrt(((shape - shape.mean(axis=0)) ** 2).sum(axis=1).mean()))
     probes = rng.normal(size=(p, _PROBES))
     before = here.left_over(probes)
-    changes = []
+    change = 0.0
     for scale in np.geomspace(*scales, _TURNS):
         turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
         turn[:, 0] *= np.sign(np.linalg.det(turn))
         there = scale * shape @ turn + 3.0 * size * rng.normal(size=d)
         basis = model.basis(there)
         moved = _Regression(_checked_features(basis, there), _checked_penalty(basis, there))
-        changes.append(np.linalg.norm(moved.left_over(probes) - before))
-    return float(max(changes) / max(np.linalg.norm(before), np.finfo(np.float64).tiny))
+        change = max(change, float(np.linalg.norm(moved.left_over(probes) - before)))
+    return change / max(float(np.linalg.norm(before)), np.finfo(np.float64).tiny)
 
 
 def _is_pointwise(basis: Basis, shape: Array, features: Array) -> bool:
@@ -221,7 +221,8 @@ def _jacobian_error(basis: Basis, shape: Array, size: int) -> float:
     # a kernel may have a kink at its centre, which may be a point of the shape
     between = 0.5 * (shape + np.roll(shape, 1, axis=0))
     stated, measured = warp.jacobian(between), warp.jacobian_by_differences(between)
-    return float(np.linalg.norm(stated - measured) / max(np.linalg.norm(measured), 1e-300))
+    size_of_it = max(float(np.linalg.norm(measured)), np.finfo(np.float64).tiny)
+    return float(np.linalg.norm(stated - measured)) / size_of_it
 
 
 def _checked_points(points: ArrayLike) -> Array:

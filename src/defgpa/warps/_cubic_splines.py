@@ -86,4 +86,4 @@ def _combined(t: Array, pieces: Array, order: int) -> Array:
         1: (zero, one, 2.0 * t, 3.0 * t**2),
         2: (zero, zero, 2.0 * one, 6.0 * t),
     }[order]
-    return sum(power[..., None] * pieces[..., k, :] for k, power in enumerate(powers))
+    return np.asarray(sum(power[..., None] * pieces[..., k, :] for k, power in enumerate(powers)))

@@ -14,7 +14,7 @@ for p visible points; the energy is an exact integral, in the shape's own units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
@@ -186,7 +186,7 @@ class FreeForm:
 
     points_per_axis: PointsPerAxis = 6
     padding: float = 0.1
-    energy: LatticeEnergy = BendingEnergy()
+    energy: LatticeEnergy = field(default_factory=BendingEnergy)
     smoothing: float = 1e-3
 
     def basis(self, points: Array) -> FreeFormBasis:

@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 
+_ENOUGH = 200  # landmarks tell where a shape lies as well as all of them
+
 
 class Invertible(Protocol):
     """What Newton's method needs: values and Jacobians."""
@@ -53,7 +55,11 @@ class NewtonInverse:
         start = np.full(goal.shape, np.nan)
         if known.any():
             start[known] = _affine_start(self.warp, goal[known])
-        return self.near(goal, start)
+        solution = self.near(goal, start)
+        lost = known & np.isnan(solution).any(axis=1)
+        if lost.any():
+            solution[lost] = self.near(goal[lost], _spline_start(self.warp, goal[lost]))
+        return solution
 
     def near(self, targets: ArrayLike, start: ArrayLike) -> Array:
         """(p, d): the same, sought from ``start`` (p, d); NaN where a start is."""
@@ -122,13 +128,22 @@ def _affine_start(warp: Invertible, goal: Array) -> Array:
 
 def _home(warp: Invertible, dim: int) -> Array | None:
     """Some points of the shape the warp was made for, or a grid where its basis says it lies."""
-    basis, landmarks = getattr(warp, "basis", None), getattr(warp, "landmarks", None)
+    landmarks = getattr(warp, "landmarks", None)
+    if landmarks is not None:
+        seen = landmarks[~np.isnan(landmarks).any(axis=1)]
+        return np.asarray(seen[:: 1 + len(seen) // _ENOUGH])
+    basis = getattr(warp, "basis", None)
     centre, scale = getattr(basis, "centre", None), getattr(basis, "scale", None)
-    if centre is not None and scale is not None:
-        ticks = [np.linspace(-1.5, 1.5, 4)] * dim
-        lattice = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, dim)
-        return np.asarray(centre + scale * lattice)
-    if landmarks is None:
+    if centre is None or scale is None:
         return None
-    seen = landmarks[~np.isnan(landmarks).any(axis=1)]
-    return np.asarray(seen[:: 1 + len(seen) // _ENOUGH])
+    ticks = [np.linspace(-1.5, 1.5, 4)] * dim
+    lattice = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, dim)
+    return np.asarray(centre + scale * lattice)
+
+
+def _spline_start(warp: Invertible, goal: Array) -> Array:
+    """The targets through the approximate inverse, if the warp has one; it follows its bends."""
+    roughly = warp.inverse() if hasattr(warp, "inverse") else None
+    if roughly is None or isinstance(roughly, NewtonInverse):
+        return np.full(goal.shape, np.nan)
+    return np.asarray(roughly(goal))

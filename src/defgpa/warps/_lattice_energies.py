@@ -106,10 +106,14 @@ def energy_matrix(energy: LatticeEnergy, cells: Cells, spacing: Array) -> Array:
 def _mean_product(cells: Cells, first: Array, second: Array) -> Array:
     """(l, l): mean over the lattice of ∂^first f_i · ∂^second f_j."""
     axes = zip(cells, first, second, strict=True)
-    return reduce(np.kron, [products(c, int(p), int(q)) / c for c, p, q in axes])
+    return _kronecker([products(c, int(p), int(q)) / c for c, p, q in axes])
 
 
 def _mean(cells: Cells, orders: Array) -> Array:
     """(l,): mean over the lattice of ∂^orders f_i."""
     axes = zip(cells, orders, strict=True)
-    return reduce(np.kron, [integrals(c, int(q)) / c for c, q in axes])
+    return _kronecker([integrals(c, int(q)) / c for c, q in axes])
+
+
+def _kronecker(factors: list[Array]) -> Array:
+    return reduce(lambda left, right: np.asarray(np.kron(left, right)), factors)

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss, legder, legvander
+from numpy.polynomial.legendre import legder, leggauss, legvander
 
 from defgpa._arrays import Array, Index
 

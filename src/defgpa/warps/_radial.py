@@ -17,7 +17,7 @@ translation: the reference is then centred by the soft constraint, or by ``Exact
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -210,11 +210,11 @@ class RadialBasis:
     (40, 16)
     """
 
-    kernel: Kernel = Gaussian()
+    kernel: Kernel = field(default_factory=Gaussian)
     points_per_axis: PointsPerAxis = 5
     control_points: ArrayLike | Callable[[Array], ArrayLike] | None = None
     polynomial_degree: int | None = 1
-    penalty: KernelPenalty = NativeNorm()
+    penalty: KernelPenalty = field(default_factory=NativeNorm)
     smoothing: float = 1e-3
 
     def basis(self, points: Array) -> RadialFunctions:

@@ -112,7 +112,7 @@ class Warp:
         """
         inverted = getattr(self.basis, "inverted", None)
         if inverted is not None:
-            return inverted(self)  # type: ignore[no-any-return]
+            return inverted(self)
         if self.landmarks is None:
             return self.exact_inverse()
         from defgpa.warps._swap import swapped_around  # which makes warps itself
