@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from support import FAMILIES, smooth_family
 from threadpoolctl import threadpool_limits
 
 from defgpa import Shapes
+from support import FAMILIES, smooth_family
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -6,9 +6,9 @@ point in polar coordinates, the space shared out among them by smooth weights.
 
 import numpy as np
 import pytest
-from support import EXACT, LIMIT
 
 from defgpa import Affine, ThinPlateSpline, Warp
+from support import EXACT, LIMIT
 
 CASES = pytest.mark.parametrize(
     ("d", "share"), [(2, 0.5), (3, 1.0)], ids=["2-D: half the integral", "3-D: the integral"]

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+
+from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, SoftCentering
+from defgpa.solve.cost import eliminated_cost
 from support import (
     EXACT,
     LIMIT,
@@ -12,9 +15,6 @@ from support import (
     every_warp,
     smooth_family,
 )
-
-from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, SoftCentering
-from defgpa.solve.cost import eliminated_cost
 
 pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
 WITHOUT = pytest.mark.parametrize("warp", [LinearOnly(), ChargedTranslations()])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import xlogy
-from support import EXACT, cost_of, rotation, visible_parts
 
 from defgpa import Affine, DefGPA, ExactCentering, SoftCentering, ThinPlateSpline, Warp
 from defgpa.solve.cost import eliminated_cost
+from support import EXACT, cost_of, rotation, visible_parts
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
 

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from support import EXACT, LIMIT, ORACLE, PARITY, moved, oracle_points, smooth_family
 
 from defgpa import DefGPA, DegenerateShapeError, Shapes
 from defgpa.solve import completion
 from defgpa.solve.completion import completed
 from defgpa.solve.covariance import common_eigenvalues, covariance_prior
+from support import EXACT, LIMIT, ORACLE, PARITY, moved, oracle_points, smooth_family
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
 

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+
+from defgpa import DefGPA, Shapes, ThinPlateSpline
+from defgpa.solve.cost import eliminated_cost
 from support import (
     EXACT,
     ChargedTranslations,
@@ -15,9 +18,6 @@ from support import (
     smooth_family,
     visible_parts,
 )
-
-from defgpa import DefGPA, Shapes, ThinPlateSpline
-from defgpa.solve.cost import eliminated_cost
 
 
 @every_warp

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+
+from defgpa import Affine, DefGPA, ExactCentering, Iterative, ThinPlateSpline, Warp
 from support import (
     LIMIT,
     PARITY,
@@ -13,8 +15,6 @@ from support import (
     up_to_affine,
     up_to_rigid,
 )
-
-from defgpa import Affine, DefGPA, ExactCentering, Iterative, ThinPlateSpline, Warp
 
 CASES = pytest.mark.parametrize(("d", "missing"), [(2, 0.0), (3, 0.0), (2, 0.3), (3, 0.25)])
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from support import shared_points
 
 from defgpa import Affine, DefGPA, ThinPlateSpline
+from support import shared_points
 
 MODELS = pytest.mark.parametrize(
     ("warp", "datum", "reference"),

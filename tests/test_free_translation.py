@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from support import EXACT, ChargedTranslations, LinearOnly, cost_of, every_warp
 
 from defgpa import DefGPA
 from defgpa.solve.cost import eliminated_cost
+from support import EXACT, ChargedTranslations, LinearOnly, cost_of, every_warp
 
 pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
 WITHOUT = pytest.mark.parametrize("warp", [LinearOnly(), ChargedTranslations()])

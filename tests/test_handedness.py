@@ -2,9 +2,17 @@
 
 import numpy as np
 import pytest
-from support import EXACT, assert_same_shape, left_over, moved, smooth_family, up_to_rigid, warned_of
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline
+from support import (
+    EXACT,
+    assert_same_shape,
+    left_over,
+    moved,
+    smooth_family,
+    up_to_rigid,
+    warned_of,
+)
 
 CASES = pytest.mark.parametrize(
     ("d", "missing"), [(2, 0.0), (3, 0.0), (2, 0.2), (3, 0.2)], ids=lambda value: str(value)
@@ -126,9 +134,7 @@ def test_a_mirrored_reference_would_fit_as_well():
     points = family(2)
     fitted = DefGPA().fit(points).alignment_
     turned = fitted.reference * [-1, 1]
-    left = [
-        np.sum((fitted.registration.warp(own, turned)(own) - turned) ** 2) for own in points
-    ]
+    left = [np.sum((fitted.registration.warp(own, turned)(own) - turned) ** 2) for own in points]
     np.testing.assert_allclose(
         np.sqrt(np.sum(left) / fitted.n_counted), fitted.rmse_reference, **EXACT
     )

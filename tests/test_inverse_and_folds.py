@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from support import EXACT, LIMIT, ChargedTranslations, every_warp, smooth_family
 
 from defgpa import Affine, DefGPA, DegenerateShapeError, ShapeError, ThinPlateSpline, Warp
 from defgpa.warps._kernels import thin_plate_slope
 from defgpa.warps._thin_plate import interpolating_spline
+from support import EXACT, LIMIT, ChargedTranslations, every_warp, smooth_family
 
 pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
 DIMS = pytest.mark.parametrize("d", [2, 3])
@@ -39,7 +39,9 @@ def test_the_jacobian_is_the_derivative(warp, shapes, rng):
 def test_the_jacobian_of_a_basis_of_ones_own_comes_from_differences(full_shapes):
     found = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
     points = full_shapes.points[0]
-    expected = np.broadcast_to(found.weights[:-1].T, (len(points), full_shapes.dim, full_shapes.dim))
+    expected = np.broadcast_to(
+        found.weights[:-1].T, (len(points), full_shapes.dim, full_shapes.dim)
+    )
     np.testing.assert_allclose(found.jacobian(points), expected, **LIMIT)
 
 
@@ -229,7 +231,9 @@ def test_many_points_go_through_in_blocks(full_shapes, rng):
     points = rng.normal(size=(30_000, full_shapes.dim))
     together = found(points)
     np.testing.assert_allclose(together[::5000], found(points[::5000]), **EXACT)
-    np.testing.assert_allclose(found.jacobian(points)[::5000], found.jacobian(points[::5000]), **EXACT)
+    np.testing.assert_allclose(
+        found.jacobian(points)[::5000], found.jacobian(points[::5000]), **EXACT
+    )
 
 
 @pytest.mark.parametrize("points", [[1.0, 2.0], np.zeros((4, 3)), np.zeros((1, 4, 2))])

@@ -6,12 +6,13 @@ What this found once is kept in ``corpus/`` and read again every time.
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from defgpa.errors import DefgpaError, DefgpaWarning
-from defgpa.io import FORMATS, read_shapes
+from defgpa.io import FORMATS, read_shapes, write_shapes
 from defgpa.shapes import Shapes
 
 CORPUS = sorted(path for path in (Path(__file__).parent / "corpus").iterdir() if path.is_file())
@@ -126,6 +127,24 @@ def test_files_of_any_format_are_told_apart_without_a_suffix(place, data):
     path = place / "file"
     path.write_text("".join(data))
     survives(path)
+
+
+WORDS = st.lists(st.sampled_from(SCRAPS) | st.text(max_size=5), min_size=3, max_size=3, unique=True)
+
+
+@pytest.mark.parametrize("name", ["tps", "nts", "morphologika", "csv", "csv-long"])
+@QUIET
+@given(names=WORDS, labels=WORDS, dim=st.sampled_from((2, 3)))
+def test_whatever_shapes_are_called_they_come_back_or_it_is_said(place, name, names, labels, dim):
+    points = np.arange(9.0 * dim).reshape(3, 3, dim) / 7
+    points[1, 1] = np.nan
+    shapes = Shapes.specimens(points, names=names, landmarks=labels)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        write_shapes(shapes, place / f"out{SUFFIXES[name]}", format=name)
+        again = read_shapes(place / f"out{SUFFIXES[name]}")
+    np.testing.assert_array_equal(again.points, points)
+    assert caught or again == shapes
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)

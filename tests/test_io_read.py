@@ -422,6 +422,13 @@ def test_a_place_that_cannot_be_written_is_an_error_of_ours(folder):
         write_shapes(awkward_shapes(2), folder / "file" / "a.tps")
 
 
+def test_half_a_character_in_a_name_is_an_error_of_ours(folder):
+    shapes = Shapes.specimens(np.ones((2, 3, 2)), names=["a\udcff", "b"])
+    with pytest.raises(FormatError, match=r"a name or label holds '\\udcff'"):
+        write_shapes(shapes, folder / "a.tps")
+    assert list(folder.iterdir()) == []
+
+
 def test_a_failed_write_leaves_the_old_file(folder, monkeypatch):
     (folder / "a.tps").write_text("old")
     monkeypatch.setattr(Path, "write_text", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))

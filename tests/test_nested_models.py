@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import EXACT, LIMIT, assert_same_shape, cost_of
 
 from defgpa import Affine, DefGPA, ThinPlateSpline
+from support import EXACT, LIMIT, assert_same_shape, cost_of
 
 SPLINE = ThinPlateSpline(points_per_axis=4)
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from support import EXACT, cost_of, every_warp, explicit_cost
 
 from defgpa import DefGPA
+from support import EXACT, cost_of, every_warp, explicit_cost
 
 
 def spent(cost, reference):

@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from support import EXACT, ORACLE, PARITY, assert_same_shape, oracle_points
 
 from defgpa import Affine, DefGPA, ThinPlateSpline
 from defgpa.solve.cost import eliminated_cost
+from support import EXACT, ORACLE, PARITY, assert_same_shape, oracle_points
 
 RUNS = sorted(
     path
     for path in ORACLE.glob("*/*.json")
-    if path.stem == "affine" or path.stem.startswith("tps") and "joint" not in path.stem
+    if path.stem == "affine" or (path.stem.startswith("tps") and "joint" not in path.stem)
 )
 CONTROLS = sorted(ORACLE.glob("*/controls_*.csv"))
 PARTIAL = {"syn2d_partial", "face2d"}
@@ -124,9 +124,7 @@ def test_the_control_points_are_the_same_as_sets(path):
         assert gap.min(axis=1).max() < PARITY["rtol"] * size
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in RUNS if p.stem.startswith("tps5")], ids=name
-)
+@pytest.mark.parametrize("path", [p for p in RUNS if p.stem.startswith("tps5")], ids=name)
 def test_the_images_of_the_control_points_are_their_weights(path):
     """Their weights W_i are where the control points go; matched control point by control point."""
     run = json.loads(path.read_text())

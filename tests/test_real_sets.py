@@ -4,9 +4,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from support import EXACT, left_over, moved, shared_points, warned_of
 
 from defgpa import Affine, DefGPA, Dense, ThinPlateSpline
+from support import EXACT, left_over, moved, shared_points, warned_of
 
 
 @cache
@@ -35,8 +35,10 @@ def test_the_default_settings_give_a_sound_alignment_and_no_warning(name):
     assert 0 < fitted.rmse_datum < 0.2 * size
     np.testing.assert_array_equal(np.isnan(fitted.aligned[..., 0]), ~seen)
     np.testing.assert_allclose(
-        fitted.reference.T @ fitted.reference, np.diag(fitted.eigenvalues),
-        rtol=0, atol=1e-9 * fitted.eigenvalues.max(),
+        fitted.reference.T @ fitted.reference,
+        np.diag(fitted.eigenvalues),
+        rtol=0,
+        atol=1e-9 * fitted.eigenvalues.max(),
     )
 
 

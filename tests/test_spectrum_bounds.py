@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from support import EXACT, ChargedTranslations, cost_of, every_warp
 
 from defgpa.solve.cost import eliminated_cost
+from support import EXACT, ChargedTranslations, cost_of, every_warp
 
 
 @every_warp

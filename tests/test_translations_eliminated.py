@@ -1,9 +1,9 @@
 """Affine alignment of full shapes is the classical one of centred shapes."""
 
 import numpy as np
-from support import EXACT, assert_same_shape, cost_of, smooth_family
 
 from defgpa import Affine, DefGPA, Shapes
+from support import EXACT, assert_same_shape, cost_of, smooth_family
 
 
 def centred(shapes):

@@ -51,8 +51,8 @@ class _AlignmentEstimator(BaseEstimator):
         given = as_shapes(shapes).require_alignable()
         shared = shared_landmarks(given)
         core = given if len(shared) == given.n_landmarks else _core(given, shared)
-        require_linked(core)
         require_extended(core)
+        require_linked(core)
         alignment = with_worries(with_lone_landmarks(self._aligned(core), given, shared))
         for message in alignment.diagnostics.warnings:
             warnings.warn(message, DefgpaWarning, stacklevel=2)
@@ -165,23 +165,30 @@ class DefGPA(_AlignmentEstimator):
         self.solver = solver
         self.memory_budget = memory_budget
 
+    @property
+    def model(self) -> WarpModel:
+        """The warp model in use: the one given, or the default."""
+        return _checked_model(self.warp)
+
+    @property
+    def chosen_centering(self) -> Centering:
+        """The centring in use: the one given, or the default."""
+        return SoftCentering() if self.centering is None else self.centering
+
+    def given_eigenvalues(self, dim: int) -> Array | None:
+        """Λ if it was stated, None if it is to be estimated."""
+        return None if self.scale is None else checked_eigenvalues(self.scale, dim)
+
     def _aligned(self, shapes: Shapes) -> Alignment:
         self._check_parameters()
-        model = _checked_model(self.warp)
-        eigenvalues = self._eigenvalues(shapes)
-        centering = SoftCentering() if self.centering is None else self.centering
-        solution = solve(shapes, model, eigenvalues, centering, self.solver, self.memory_budget)
-        solved = zip(solution.bases, solution.weights, shapes.points, strict=True)
-        warps = tuple(Warp(basis, weights, landmarks=own) for basis, weights, own in solved)
-        return Alignment(
-            shapes,
-            frozen(solution.reference),
-            warps,
-            frozen(eigenvalues),
-            _diagnosed(solution, shapes, warps),
-            RidgeRegistration(model),
-            np.eye(shapes.dim),
+        model = self.model
+        eigenvalues = self.given_eigenvalues(shapes.dim)
+        if eigenvalues is None:
+            eigenvalues = covariance_prior(shapes.points, shapes.visible, shapes.names)
+        solution = solve(
+            shapes, model, eigenvalues, self.chosen_centering, self.solver, self.memory_budget
         )
+        return assembled(shapes, solution, eigenvalues, model)
 
     def _check_parameters(self) -> None:
         _require_part(self.centering, "applied", "centering", "SoftCentering() or ExactCentering()")
@@ -192,11 +199,6 @@ class DefGPA(_AlignmentEstimator):
                 "The 'memory_budget' parameter of DefGPA must be a number of bytes. "
                 f"Got {budget!r} instead."
             )
-
-    def _eigenvalues(self, shapes: Shapes) -> Array:
-        if self.scale is not None:
-            return checked_eigenvalues(self.scale, shapes.dim)
-        return covariance_prior(shapes.points, shapes.visible, shapes.names)
 
 
 class EuclideanGPA(_AlignmentEstimator):
@@ -268,6 +270,23 @@ class AffineGPA(_AlignmentEstimator):
         fit = affine_gpa(shapes.points)
         told = fit if self.frame == "first" else balanced(fit)
         return _datum_space_alignment(shapes, told, AffineRegistration())
+
+
+def assembled(
+    shapes: Shapes, solution: Solution, eigenvalues: Array, model: WarpModel
+) -> Alignment:
+    """A solution as an alignment."""
+    solved = zip(solution.bases, solution.weights, shapes.points, strict=True)
+    warps = tuple(Warp(basis, weights, landmarks=own) for basis, weights, own in solved)
+    return Alignment(
+        shapes,
+        frozen(solution.reference),
+        warps,
+        frozen(eigenvalues),
+        _diagnosed(solution, shapes, warps),
+        RidgeRegistration(model),
+        np.eye(shapes.dim),
+    )
 
 
 def _datum_space_alignment(

@@ -6,17 +6,18 @@ import csv
 import html
 import io
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from defgpa.errors import DefgpaError
+from defgpa.errors import DefgpaError, DefgpaWarning
 from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA, ShapesLike
 from defgpa.evaluate._cross_validation import cross_validated
 from defgpa.evaluate._folds import Progress, consecutive_folds
-from defgpa.evaluate._refit import fitted
+from defgpa.evaluate._refit import quietly_fitted
 from defgpa.shapes import Shapes, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
 
@@ -87,7 +88,8 @@ class Comparison:
         lines = [("method", *_TITLES), ("---", *["---:"] * len(_TITLES))]
         lines += [row.cells for row in self.rows]
         table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in c) + " |" for c in lines]
-        return "\n".join(table + ["", *self._notes()] if self._notes() else table) + "\n"
+        notes = [f"\n{note}" for note in self._notes()]  # a paragraph each
+        return "\n".join([*table, *notes]) + "\n"
 
     def to_latex(self) -> str:
         """A LaTeX tabular that needs no package."""
@@ -110,9 +112,7 @@ class Comparison:
         try:
             import pandas
         except ImportError:
-            raise DefgpaError(
-                "A DataFrame needs pandas: pip install 'defgpa[tables]'."
-            ) from None
+            raise DefgpaError("A DataFrame needs pandas: pip install 'defgpa[tables]'.") from None
         names = [field.name for field in fields(MethodFigures)]
         return pandas.DataFrame([astuple(row) for row in self.rows], columns=names).set_index(
             "name"
@@ -175,7 +175,10 @@ def compare(
     rows = []
     for done, (name, estimator) in enumerate(chosen.items()):
         told = _part_of(progress, done * folds, len(chosen) * folds)
-        rows.append(_figures(name, estimator, shapes, fold_size, n_jobs, told))
+        row, remarks = _figures(name, estimator, shapes, fold_size, n_jobs, told)
+        rows.append(row)
+        for remark in remarks:
+            warnings.warn(f"{name}: {remark}", DefgpaWarning, stacklevel=2)
     return Comparison(tuple(rows), fold_size)
 
 
@@ -197,19 +200,22 @@ def _figures(
     fold_size: int,
     n_jobs: int | None,
     progress: Progress | None,
-) -> MethodFigures:
-    """The row of one method; what goes wrong is told in it."""
+) -> tuple[MethodFigures, list[str]]:
+    """The row of one method, where what goes wrong is told, and what else is to be said."""
     datum = reference = cve = seconds = np.nan
-    failure = ""
+    failure, remarks = "", list[str]()
     try:
         start = time.perf_counter()
-        full = fitted(estimator, shapes)
+        full = quietly_fitted(estimator, shapes)
         seconds = time.perf_counter() - start
+        remarks += full.diagnostics.warnings
         datum, reference = full.rmse_datum, full.rmse_reference
-        cve = cross_validated(estimator, full, fold_size, n_jobs, progress).error
+        validated = cross_validated(estimator, full, fold_size, n_jobs, progress)
+        remarks += [] if validated.news is None else [validated.news]
+        cve = validated.error
     except (DefgpaError, ValueError, ArithmeticError) as error:
         failure = str(error)
-    return MethodFigures(name, datum, reference, cve, seconds, failure)
+    return MethodFigures(name, datum, reference, cve, seconds, failure), remarks
 
 
 def _named(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
@@ -251,5 +257,5 @@ def _text(figure: float, digits: int) -> str:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = (f"{c:>{w}}" for c, w in zip(cells, widths, strict=True))
-    return "  ".join([cells[0].ljust(widths[0]), *rest])
+    figures = [c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True)]
+    return "  ".join([cells[0].ljust(widths[0]), *figures])

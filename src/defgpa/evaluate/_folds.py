@@ -74,13 +74,13 @@ def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shap
     ) from failed[0][1]
 
 
-def news(left_out: Sequence[LeftOut], known: Sequence[str]) -> list[tuple[str, ...]]:
+def unheard(left_out: Sequence[LeftOut], known: Sequence[str]) -> list[tuple[str, ...]]:
     """The warnings of each fold that are of a kind the full fit did not warn of."""
     heard = {kind_of(message) for message in known}
     return [tuple(m for m in out.warnings if kind_of(m) not in heard) for out in left_out]
 
 
-def news_in_one_sentence(
+def in_one_sentence(
     found: Sequence[tuple[str, ...]], folds: Sequence[Index], shapes: Shapes
 ) -> str | None:
     """How many folds warned of something new, and the first of each kind."""

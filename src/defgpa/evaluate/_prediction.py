@@ -29,10 +29,11 @@ def predicted_by_stacks(
     references = np.stack([trial.reference for trial in trials])
     tasks = [(common, group, factors, references) for group in common.groups(folds)]
     outcomes: list[list[LeftOut | None]] = [[] for _ in trials]
-    for group in in_parallel(predicted_group, tasks, n_jobs):
+    for group in in_parallel(
+        predicted_group, tasks, n_jobs, lambda group: steps.advance(int(group.sure.sum()))
+    ):
         for outcome, predicted, sure in zip(outcomes, group.predicted, group.sure, strict=True):
             outcome += [LeftOut(p) if s else None for p, s in zip(predicted, sure, strict=True)]
-        steps.advance(int(group.sure.sum()))
     return _refit_the_rest(outcomes, trials, shapes, folds, n_jobs, steps)
 
 
@@ -59,10 +60,8 @@ def _refit_the_rest(
     """The outcomes with those that are missing made by fits."""
     missing = [(t, f) for t, own in enumerate(outcomes) for f, o in enumerate(own) if o is None]
     tasks = [(trials[t], shapes, folds[f]) for t, f in missing]
-    made = {}
-    for place, left_out in zip(missing, in_parallel(refitted, tasks, n_jobs), strict=True):
-        made[place] = left_out
-        steps.advance()
+    results = in_parallel(refitted, tasks, n_jobs, lambda _: steps.advance()) if tasks else []
+    made = dict(zip(missing, results, strict=True))
     return [
         [made[t, f] if o is None else o for f, o in enumerate(own)]
         for t, own in enumerate(outcomes)

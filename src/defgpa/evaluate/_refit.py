@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, frozen
+from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.alignment import Alignment
-from defgpa.errors import DefgpaError
+from defgpa.errors import DefgpaError, DefgpaWarning
 from defgpa.evaluate._folds import LeftOut
 from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.shapes import Shapes
@@ -32,6 +33,13 @@ def fitted(estimator: Any, shapes: Shapes) -> Alignment:
     return alignment
 
 
+def quietly_fitted(estimator: Any, shapes: Shapes) -> Alignment:
+    """The same; what it warns of is in the diagnostics, for the caller to tell."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DefgpaWarning)
+        return fitted(estimator, shapes)
+
+
 def refitted(trial: Trial, shapes: Shapes, fold: Index) -> LeftOut:
     """The landmarks of a fold as predicted by a fit without them."""
     try:
@@ -46,17 +54,19 @@ def refitted(trial: Trial, shapes: Shapes, fold: Index) -> LeftOut:
     return LeftOut(moved, tuple(alignment.diagnostics.warnings))
 
 
-def in_frame_of(full: Array, reference: Array, training: Array, images: Array) -> Array:
+def in_frame_of(full: Array, reference: Array, training: Mask, images: Array) -> Array:
     """Predictions moved with a fold's reference onto the full one.
 
     By R ∈ O(d) and a translation, no scale, on the training landmarks. ``reference`` is
     (…, m, d), ``training`` (…, m) and ``images`` (…, n, N, d): one fold, or a stack of them.
     """
     gauge = stacked(reference, full, training, ORTHOGONAL)
-    return np.asarray(images @ gauge.rotation[..., None, :, :] + gauge.translation[..., None, None, :])
+    return np.asarray(
+        images @ gauge.rotation[..., None, :, :] + gauge.translation[..., None, None, :]
+    )
 
 
-def gathered(left_out: Sequence[LeftOut], folds: Sequence[Index], visible: Array) -> Array:
+def gathered(left_out: Sequence[LeftOut], folds: Sequence[Index], visible: Mask) -> Array:
     """(n, m, d): the predictions of all folds in one array, NaN where a landmark is not seen."""
     together = np.concatenate([out.predicted for out in left_out], axis=1)
     predicted = np.empty_like(together)

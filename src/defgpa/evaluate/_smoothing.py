@@ -30,7 +30,7 @@ from defgpa.evaluate._folds import (
     require_all_fitted,
 )
 from defgpa.evaluate._prediction import predicted_by_refits, predicted_by_stacks
-from defgpa.evaluate._refit import Trial, fitted, gathered
+from defgpa.evaluate._refit import Trial, gathered, quietly_fitted
 from defgpa.evaluate._stacked_folds import StackedFolds, stacked_folds
 from defgpa.shapes import Shapes, as_shapes
 from defgpa.warps import ThinPlateSpline
@@ -197,7 +197,7 @@ class _Sweep:
         """The figures at these amounts of smoothing, ascending."""
         trials, points = [], []
         for value in values:
-            full = self._fitted(value)
+            full = quietly_fitted(self.smoothed(value), self.shapes)
             trials.append(Trial(self.smoothed(value), full.reference))
             points.append(_figures(value, full))
             self.steps.advance()
@@ -208,11 +208,6 @@ class _Sweep:
             replace(point, cve=self._error(trial, outcome))
             for point, trial, outcome in zip(points, trials, outcomes, strict=True)
         ]
-
-    def _fitted(self, value: float) -> Alignment:
-        with warnings.catch_warnings():  # told once, for all values
-            warnings.simplefilter("ignore", DefgpaWarning)
-            return fitted(self.smoothed(value), self.shapes)
 
     def _error(self, trial: Trial, outcome: Sequence[LeftOut]) -> float:
         """CVE."""

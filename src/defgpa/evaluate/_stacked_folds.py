@@ -51,12 +51,12 @@ class StackedFolds:
 
     @property
     def n_shapes(self) -> int:
-        """n."""
+        """The number of shapes, n."""
         return len(self.points)
 
     def groups(self, folds: Sequence[Index]) -> list[Index]:
         """(g, N) each: consecutive folds of one size, few enough to stay in the cache."""
-        n, m, d = self.points.shape
+        n, m, _ = self.points.shape
         width = len(self.model.bases(self.points[:1], self.visible[:1]).penalty()[0])
         size = max(1, _GROUP_BYTES // (8 * n * m * width))
         equal = [fold for fold in folds if len(fold) == len(folds[0])]
@@ -158,7 +158,7 @@ class _Group:
         fine = np.zeros(len(rows), dtype=bool)
         for fold, (kept, own) in enumerate(zip(self.training, rows, strict=True)):
             matrix = np.diag(self.seen[fold].sum(axis=0).astype(np.float64)) - own.T @ own
-            cost = _DenseCost(matrix[np.ix_(kept, kept)], self.common.n_shapes)
+            cost = _DenseCost(matrix.compress(kept, 0).compress(kept, 1), self.common.n_shapes)
             values, vectors = _cheapest(self.common.centering.applied(cost).dense(), d)
             axes[fold, kept] = vectors[:, :d]
             fine[fold] = self._is_fine(values, vectors[:, :d])
@@ -209,7 +209,8 @@ class _DenseCost:
 
 def _cheapest(matrix: Array, dim: int) -> tuple[Array, Array]:
     """The d + 1 smallest eigenvalues and their vectors."""
-    values, vectors = eigh(matrix, subset_by_index=(0, min(dim, len(matrix) - 1)))
+    last = min(dim, len(matrix) - 1)
+    values, vectors = eigh(matrix, subset_by_index=(0, last), check_finite=False)
     return values, vectors
 
 

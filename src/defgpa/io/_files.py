@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from defgpa._arrays import Array, Mask
-from defgpa.errors import DefgpaError, FormatError
+from defgpa.errors import DefgpaError, FormatError, listed
 
 
 def file_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -54,6 +54,11 @@ def shown(value: object, most: int = 60) -> str:
     text = value if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+def named(names: Iterable[object]) -> str:
+    """Some names for a sentence, however many and long a damaged file has them."""
+    return listed([shown(str(name), most=40) for name in names])
 
 
 @contextlib.contextmanager

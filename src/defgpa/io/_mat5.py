@@ -29,6 +29,7 @@ _NUMERIC = {
     6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8",
 }  # fmt: skip
 _COMPLEX = 0x0800
+_LONGEST_NAME = 63
 
 Element = tuple[int, memoryview]  # its type, and its bytes
 
@@ -126,7 +127,7 @@ class _Reader:
         parts = self.elements(data)
         flags = int(self._numbers(next(parts, None))[0])
         size = tuple(int(length) for length in self._numbers(next(parts, None)))
-        name = bytes(next(parts, (0, memoryview(b"")))[1]).decode("latin-1")
+        name = bytes(next(parts, (0, memoryview(b"")))[1])[:_LONGEST_NAME].decode("latin-1")
         if levels == 0 or min(size, default=-1) < 0:
             return name, None
         return name, self._value(flags, size, parts, levels)

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Mask
-from defgpa.errors import DefgpaError, FormatError, listed
+from defgpa.errors import DefgpaError, FormatError
 from defgpa.io._atomic import replacing
 from defgpa.io._axes import as_matrix, as_stack, real_numbers, triangles
-from defgpa.io._files import file_bytes, file_head, hidden, refusing, wrong
+from defgpa.io._files import file_bytes, file_head, hidden, named, refusing, wrong
 from defgpa.io._format import Document, Format, ReadOptions, Specimen
 from defgpa.io._mat5 import Sparse, is_mat5, mat5_variables
 from defgpa.io._text import default_name
@@ -112,11 +112,11 @@ def _points_among(path: Path, variables: Mapping[str, Value]) -> Value:
         return variables[able[0]]
     if able:
         raise FormatError(
-            f"{path}: {listed(able)} can each be a set of shapes. Call the one to be read 'points'."
+            f"{path}: {named(able)} can each be a set of shapes. Call the one to be read 'points'."
         )
     raise FormatError(
         f"{path}: expected a cell 'points' of d × m matrices; "
-        f"found {listed(variables) or 'no variables'}."
+        f"found {named(variables) or 'no variables'}."
     )
 
 

@@ -153,9 +153,9 @@ def _guessed_dim(path: Path, line: int, columns: int) -> int:
 
 
 def _missing_code(path: Path, line: int, words: Sequence[str]) -> float:
-    if not words or words[0] == "0":
+    if not words or count(path, line, words[0], "the flag for missing values") == 0:
         return math.nan
-    if count(path, line, words[0], "the flag for missing values") and len(words) < 2:
+    if len(words) < 2:
         raise wrong(path, "a code for missing values after the flag", "none", line)
     return number(path, line, words[1])
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError
 from defgpa.io._atomic import replacing
 from defgpa.io._axes import as_stack, triangles
-from defgpa.io._files import hidden, refusing
+from defgpa.io._files import hidden, named, refusing
 from defgpa.io._format import Document, Format, ReadOptions, Specimen
 from defgpa.io._text import default_name
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
@@ -87,7 +87,7 @@ def _members(path: Path) -> dict[str, NDArray[Any]]:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         if "points" not in members:
             raise FormatError(
-                f"{path} has no array 'points'; it holds {listed(sorted(members)) or 'nothing'}. "
+                f"{path} has no array 'points'; it holds {named(sorted(members)) or 'nothing'}. "
                 "Save it with numpy.savez(path, points=...)."
             )
         return {

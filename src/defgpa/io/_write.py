@@ -66,6 +66,11 @@ def write_shapes(
             _write_all(shapes, target, chosen)
     except OSError as error:
         raise FormatError(f"{target} cannot be written: {error.strerror or error}.") from None
+    except UnicodeEncodeError as error:  # half a character, from the name of a file
+        raise FormatError(
+            f"{target} cannot be written: a name or label holds {error.object[error.start]!r}, "
+            "which is no character. Rename it."
+        ) from None
 
 
 def _format_for(target: Path, name: str | None) -> Format:

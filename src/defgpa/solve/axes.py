@@ -17,11 +17,15 @@ def settled_ties(axes: Array, values: Array, shapes: Array, visible: Mask) -> Ar
     own proportions. ``shapes`` (n, m, d) are centred and of unit size, hidden points zero; as each
     shape is A_i of the axes, Σ A_i A_iᵀ has those principal axes.
     """
-    seen = _in_axes(axes, shapes, visible)
+    return turned_ties(axes, values, in_axes(axes, shapes, visible))
+
+
+def turned_ties(axes: Array, values: Array, seen: Array) -> Array:
+    """The same, given the A_i (n, d, d) of all shapes."""
     axes = axes.copy()
     start = 0
     for stop in range(1, len(values) + 1):
-        if stop < len(values) and values[stop] - values[start] <= TIE * len(shapes):
+        if stop < len(values) and values[stop] - values[start] <= TIE * len(seen):
             continue
         if stop - start > 1:
             tied = seen[:, start:stop]
@@ -31,7 +35,7 @@ def settled_ties(axes: Array, values: Array, shapes: Array, visible: Mask) -> Ar
     return axes
 
 
-def _in_axes(axes: Array, shapes: Array, visible: Mask) -> Array:
+def in_axes(axes: Array, shapes: Array, visible: Mask) -> Array:
     """(n, d, d): A_i, the regression of each shape on the axes over what it sees."""
     if visible.all():
         return axes.T @ shapes

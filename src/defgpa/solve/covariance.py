@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array, Mask, transposed
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.solve.completion import completed
 from defgpa.warps._frames import Frames
@@ -32,9 +32,9 @@ def covariance_prior(points: Array, visible: Mask, names: Sequence[str]) -> Arra
 
 
 def common_eigenvalues(extents: Array) -> Array:
-    """Λ from the singular values (n, d) of the shapes, largest first."""
-    lengths = np.linalg.norm(extents, axis=1)
-    directions = extents / lengths[:, None]
-    _, vectors = np.linalg.eigh(directions.T @ directions)
-    leading = np.abs(vectors[:, -1])  # all entries of the matrix are ≥ 0, so the vector is too
-    return np.asarray((lengths.mean() * leading) ** 2)
+    """Λ from the singular values (…, n, d) of the shapes, largest first; for stacks of sets too."""
+    lengths = np.linalg.norm(extents, axis=-1)
+    directions = extents / lengths[..., None]
+    _, vectors = np.linalg.eigh(transposed(directions) @ directions)
+    leading = np.abs(vectors[..., -1])  # all entries of the matrix are ≥ 0, so the vector is too
+    return np.asarray((lengths.mean(axis=-1, keepdims=True) * leading) ** 2)

@@ -72,9 +72,15 @@ def ridge_from_features(stacked: Array) -> Ridge:
 
 
 def with_penalty_rows(features: Array, penalty: Array) -> Array:
-    """(b, p + l, l): [F; √R], whose Gram matrix is FᵀF + R."""
+    """(b, p + l, l): [F; √R], whose Gram matrix is FᵀF + R.
+
+    What rounding leaves of a zero eigenvalue of R is cut off: under heavy smoothing its root would
+    charge what is meant to be free.
+    """
     values, vectors = np.linalg.eigh(symmetrised(penalty))
-    roots = np.sqrt(np.maximum(values, 0.0))[..., :, None] * transposed(vectors)
+    rounding = values.shape[-1] * np.finfo(np.float64).eps * np.abs(values).max(-1, keepdims=True)
+    charges = np.where(values > rounding, values, 0.0)
+    roots = np.sqrt(charges)[..., :, None] * transposed(vectors)
     return np.concatenate([features, roots], axis=-2)
 
 

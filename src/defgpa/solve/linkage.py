@@ -7,6 +7,8 @@ reference, however well the algebra would go through.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from defgpa._arrays import Index, Mask
@@ -21,22 +23,27 @@ def shared_landmarks(shapes: Shapes) -> Index:
 
 def require_linked(shapes: Shapes) -> None:
     """A ShapeError that lists the groups, if the shapes do not hang together."""
-    if shapes.visible.all():
-        if shapes.n_landmarks <= shapes.dim:
-            raise ShapeError(
-                f"The shapes have {shapes.n_landmarks} landmarks; aligning in {shapes.dim}-D "
-                f"needs at least {shapes.dim + 1}."
-            )
+    require_linked_pattern(shapes.visible, shapes.names, shapes.dim)
+
+
+def require_linked_pattern(visible: Mask, names: Sequence[str], dim: int) -> None:
+    """The same for a visibility pattern (n, m)."""
+    if visible.shape[1] <= dim:
+        raise ShapeError(
+            f"The shapes have {visible.shape[1]} common landmarks; aligning in {dim}-D needs at "
+            f"least {dim + 1}."
+        )
+    if visible.all():
         return
-    groups = linked_groups(shapes.visible, shapes.dim + 1)
+    groups = linked_groups(visible, dim + 1)
     if len(groups) > 1:
         described = "; ".join(
-            f"({number}) {listed(shapes.names[i] for i in group)}"
+            f"({number}) {listed(names[int(i)] for i in group)}"
             for number, group in enumerate(groups[:5], start=1)
         )
         more = f"; and {len(groups) - 5} more groups" if len(groups) > 5 else ""
         raise ShapeError(
-            f"The shapes fall into {len(groups)} groups that share fewer than {shapes.dim + 1} "
+            f"The shapes fall into {len(groups)} groups that share fewer than {dim + 1} "
             f"landmarks: {described}{more}. Align each group on its own, or add landmarks that "
             "link them."
         )

@@ -77,12 +77,17 @@ def _exact_inverse(cost: EliminatedCost) -> LowRankInverse:
 
 
 def _representative_inverse(cost: EliminatedCost) -> LowRankInverse:
-    """With the shape that sees the most landmarks; U₁ᵀU₁ = I − YᵀRY needs no pass over them."""
+    """With the shape that sees the most landmarks."""
     seen = [int(factor.batch.visible.sum(axis=1).max()) for factor in cost.factors]
     holder = cost.factors[int(np.argmax(seen))]
     factor = holder.only(int(np.argmax(holder.batch.visible.sum(axis=1))))
+    return inverse_from_one(factor, cost.views, cost.n_shapes)
+
+
+def inverse_from_one(factor: Factor, views: Array, n: int) -> LowRankInverse:
+    """One shape stands for all n; U₁ᵀU₁ = I − YᵀRY needs no pass over its landmarks."""
     inverse, penalty = factor.ridge.inverse[0], factor.batch.bases.penalty()[0]
     kept = np.diag((np.abs(inverse).max(axis=0) > 0.0).astype(np.float64))
     strengths, modes = np.linalg.eigh(symmetrised(kept - inverse.T @ penalty @ inverse))
-    outer = 1.0 / np.sqrt(cost.views + _SHIFT * cost.n_shapes)
+    outer = 1.0 / np.sqrt(views + _SHIFT * n)
     return LowRankInverse((factor,), outer, np.ones_like(outer), modes, strengths / (1.0 + _SHIFT))

@@ -26,13 +26,17 @@ Solver = Callable[[Array], Array]
 
 
 def inner(shapes: CentredShapes, one: Array, other: Array) -> Array:
-    """(n,): ⟨Y, C_i S⟩ for every shape."""
+    """(n,): ⟨Y, C_i S⟩ for every shape, for centred Y and S."""
+    if shapes.visible is None:
+        return np.full(len(shapes.counts), np.vdot(one, other))
     whole = shapes.summed_over_seen((one * other).sum(axis=0)[np.newaxis])[:, 0]
     return whole - shapes.counts * (shapes.means(one) * shapes.means(other)).sum(axis=1)
 
 
 def gathered(shapes: CentredShapes, weights: Array, reference: Array) -> Array:
-    """(d, m): (Σ_i w_i C_i S)ᵀ."""
+    """(d, m): (Σ_i w_i C_i S)ᵀ, for a centred S."""
+    if shapes.visible is None:
+        return reference * weights.sum()
     w = weights[:, np.newaxis]
     centres = shapes.summed_over_viewers(w * shapes.means(reference))
     return reference * shapes.summed_over_viewers(w) - centres

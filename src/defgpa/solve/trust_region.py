@@ -25,6 +25,7 @@ TOLERANCE = 1e-10
 _MOST_STEPS = 300
 _MOST_PRODUCTS = 500
 _FLAT = 1e-13  # curvature, relative to the preconditioner's, that is rounding
+_FLAT_GROUND = 1e-7  # a slope that rounding of the cost can hide
 _WORTHWHILE = 0.1  # share of the promised decrease below which a step is not taken
 
 
@@ -92,7 +93,8 @@ class _Step:
 def descend(point: _P, tolerance: float = TOLERANCE) -> Descent[_P]:
     """Follow the cost down to where the relative gradient is below the tolerance.
 
-    Where rounding hides any further decrease before that, the descent ends too.
+    Where rounding hides any further decrease before that, the descent ends too; it warns if the
+    gradient there is not small.
     """
     radius = point.first_radius
     for iteration in range(_MOST_STEPS):
@@ -106,15 +108,14 @@ def descend(point: _P, tolerance: float = TOLERANCE) -> Descent[_P]:
         if proposal.promise <= noise:
             # the cost no longer tells better from worse here, but the gradient does
             if reached.slope >= point.slope:
-                return Descent(point, iteration)
+                return _ended(point, iteration)
             point = reached
             continue
         kept = (point.cost - reached.cost) / proposal.promise
         radius = _next_radius(radius, kept, proposal)
         if kept > _WORTHWHILE:
             point = reached
-    _warn_unfinished(point.slope, tolerance)
-    return Descent(point, _MOST_STEPS)
+    return _ended(point, _MOST_STEPS)
 
 
 def _next_radius(radius: float, kept: float, proposal: _Step) -> float:
@@ -162,11 +163,14 @@ def _to_border(length: float, along: float, size: float, radius: float) -> float
     return float(inside / (along + np.sqrt(along**2 + size * inside)))
 
 
-def _warn_unfinished(slope: float, tolerance: float) -> None:
-    warnings.warn(
-        f"The descent stopped after {_MOST_STEPS} steps with a relative gradient of {slope:.1e}, "
-        f"above {tolerance:.0e}: the shapes hardly determine the answer. Look for shapes or "
-        "landmarks that few others share.",
-        DefgpaWarning,
-        stacklevel=4,
-    )
+def _ended(point: _P, iterations: int) -> Descent[_P]:
+    """The end of a descent that found no lower place, with a warning if the ground is not flat."""
+    if point.slope > _FLAT_GROUND:
+        warnings.warn(
+            f"The descent ended after {iterations} steps with a relative gradient of "
+            f"{point.slope:.1e}, not zero: the shapes hardly determine the answer. Look for shapes "
+            "or landmarks that few others share.",
+            DefgpaWarning,
+            stacklevel=4,
+        )
+    return Descent(point, iterations)

@@ -1,0 +1,329 @@
+"""The sets of the paper, from where their authors' archives or folders lie on your disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.datasets._archives import all_found, found, opened
+from defgpa.errors import DefgpaError, FormatError
+from defgpa.io._files import wrong
+from defgpa.io._format import Document, ReadOptions
+from defgpa.io._matlab import mat_variables, read_mat
+from defgpa.io._read import read_shapes
+from defgpa.io._text import is_number, numbers, text_of
+from defgpa.shapes import Shapes
+
+PathLike = str | os.PathLike[str]
+
+_RUG_FRAMES = range(1, 599, 3)  # 1, 4, …, 598: the 200 frames of the paper
+_RUG_SCALE = 100.0
+
+
+def load_face(path: PathLike) -> Shapes:
+    """The Face set: 68 landmarks of one face in 10 frames, in pixels, some hidden.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder, ``.zip`` or ``.tar.gz`` that holds ``ShapeDataFace.mat``.
+
+    Returns
+    -------
+    Shapes
+        Named ``frame_k`` after the list of frames in the file.
+
+    Examples
+    --------
+    >>> shapes = load_face("SGPA/ShapeDataFace.zip")  # doctest: +SKIP
+    """
+    with opened(path) as folder:
+        file = found(folder, "ShapeDataFace.mat", path)
+        document = read_mat(file, ReadOptions())
+        frames = mat_variables(file).get("framelist")
+    n = len(document.specimens)
+    if isinstance(frames, np.ndarray) and frames.size == n:
+        return _set(document, names=[f"frame_{int(k)}" for k in frames.ravel()])
+    return _set(document, names=[f"frame_{k}" for k in range(1, n + 1)])
+
+
+def load_handbag(path: PathLike) -> Shapes:
+    """The HandBag set: landmarks of a deforming bag in photographs, in pixels.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder, ``.zip`` or ``.tar.gz`` that holds ``correspData2D/GT/Corresp.mat`` and
+        ``imageData``.
+
+    Returns
+    -------
+    Shapes
+        With ``metadata["images"]``: the paths of the photographs, in the folder, or within the
+        archive if ``path`` is one.
+
+    Examples
+    --------
+    >>> shapes = load_handbag("HandBag")  # doctest: +SKIP
+    >>> shapes.metadata["images"][0]  # doctest: +SKIP
+    'HandBag/imageData/img01.bmp'
+    """
+    return _photographed(path)
+
+
+def load_pillow_cover(path: PathLike) -> Shapes:
+    """The PillowCover set, laid out as the HandBag set is.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder, ``.zip`` or ``.tar.gz`` that holds ``correspData2D/GT/Corresp.mat`` and
+        ``imageData``.
+
+    Returns
+    -------
+    Shapes
+        With ``metadata["images"]``, as of :func:`load_handbag`.
+
+    Examples
+    --------
+    >>> shapes = load_pillow_cover("PillowCover.zip")  # doctest: +SKIP
+    """
+    return _photographed(path)
+
+
+def load_liver(path: PathLike) -> Shapes:
+    """The Liver set: 4004 vertices of a liver model in several deformations.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder, ``.zip`` or ``.tar.gz`` that holds ``PointClouds/*.txt``, one vertex a line.
+
+    Returns
+    -------
+    Shapes
+        One shape a file, in natural order of the file names.
+
+    Examples
+    --------
+    >>> shapes = load_liver("Liver.tar.gz")  # doctest: +SKIP
+    """
+    with opened(path) as folder:
+        files = all_found(folder, "PointClouds/*.txt", path)
+        clouds = [_rows(file, width=3) for file in files]
+    for file, cloud in zip(files, clouds, strict=True):
+        if len(cloud) != len(clouds[0]):
+            raise wrong(file, f"{len(clouds[0])} vertices, as in {files[0].name}", f"{len(cloud)}")
+    return Shapes(clouds, names=[file.stem for file in files])
+
+
+def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> Shapes:
+    """The StereoToyRug set: 30 points of a rug, in 3-D by stereo, over many frames.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder, ``.zip`` or ``.tar.gz`` that holds ``X.txt``: three rows a frame (x, y, z),
+        one column a point.
+    frames : sequence of int, optional
+        Which frames, counted from 1; by default those of the paper, 1, 4, …, 598.
+
+    Returns
+    -------
+    Shapes
+        Named ``frame_k``; coordinates times 100, as in the paper.
+
+    Examples
+    --------
+    >>> shapes = load_stereo_toy_rug("StereoToyRug")  # doctest: +SKIP
+    >>> len(shapes)  # doctest: +SKIP
+    200
+    """
+    with opened(path) as folder:
+        file = found(folder, "X.txt", path)
+        table = _rows(file)
+    if len(table) % 3:
+        raise wrong(file, "three rows a frame", f"{len(table)} rows")
+    stack = table.reshape(len(table) // 3, 3, -1).transpose(0, 2, 1)
+    chosen = [k for k in _RUG_FRAMES if k <= len(stack)] if frames is None else list(frames)
+    beyond = [k for k in chosen if not 1 <= k <= len(stack)]
+    if beyond:
+        raise FormatError(f"{file} has frames 1 to {len(stack)}; there is no frame {beyond[0]}.")
+    points = _RUG_SCALE * stack[np.array(chosen, dtype=np.intp) - 1]
+    return Shapes(points, names=[f"frame_{k}" for k in chosen])
+
+
+def load_lits(path: PathLike) -> Shapes:
+    """The LiTS set: 54 landmarks of livers in CT scans, placed with 3D Slicer.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder, ``.zip`` or ``.tar.gz`` that holds one ``.fcsv`` file a scan.
+
+    Returns
+    -------
+    Shapes
+        One shape a scan, in one anatomical system (``metadata["space"]``).
+
+    Examples
+    --------
+    >>> shapes = load_lits("LiTS.zip")  # doctest: +SKIP
+    """
+    with opened(path) as folder:
+        files = all_found(folder, "*.fcsv", path)
+        shapes = read_shapes(files)
+        sources = [str(Path(source).relative_to(folder)) for source in shapes.metadata["sources"]]
+    return Shapes(
+        shapes.points,
+        names=shapes.names,
+        landmarks=shapes.landmarks,
+        metadata={**shapes.metadata, "sources": sources},
+    )
+
+
+def load_topacs(path: PathLike) -> Shapes:
+    """The TOPACS set: points of six clouds that were matched, most seen in a few clouds only.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder, ``.zip`` or ``.tar.gz`` that holds ``points0.csv`` … and
+        ``CorrespondenceMatrix.txt`` (a row a landmark, a column a cloud, the number of its
+        point there from 1, or 0).
+
+    Returns
+    -------
+    Shapes
+        One shape a cloud; landmarks are named by their row, and rows of zeros are left out.
+
+    Examples
+    --------
+    >>> shapes = load_topacs("TOPACS")  # doctest: +SKIP
+    """
+    with opened(path) as folder:
+        matrix = found(folder, "CorrespondenceMatrix.txt", path)
+        files = all_found(matrix.parent, "points*.csv", path)
+        matches = _rows(matrix, width=len(files))
+        clouds = [_rows(file, width=3) for file in files]
+    columns = [
+        _matched(matrix, file, cloud, column)
+        for file, cloud, column in zip(files, clouds, matches.T, strict=True)
+    ]
+    points = np.stack(columns)
+    seen = ~np.isnan(points[..., 0]).all(axis=0)
+    landmarks = [str(row + 1) for row in np.flatnonzero(seen)]
+    return Shapes(points[:, seen], names=[file.stem for file in files], landmarks=landmarks)
+
+
+def fetch(
+    name: str, url: str, known_hash: str | None = None, cache: PathLike | None = None
+) -> Path:
+    """Download an archive once, and give its path from then on.
+
+    The addresses of the published sets change with their authors' sites and are not known to
+    this package: give the ``url`` you found.
+
+    Parameters
+    ----------
+    name : str
+        What to call the file in the cache, without its suffix: ``"liver"``.
+    url : str
+        Where it is, http(s), ftp or ``doi:``; its suffix is kept.
+    known_hash : str, optional
+        The SHA-256 the file must have. Without it, whatever arrives is taken.
+    cache : str or path, optional
+        The folder to keep it in; by default the user's cache folder of this package.
+
+    Returns
+    -------
+    Path
+        Of the file in the cache, for one of the loaders.
+
+    Raises
+    ------
+    DefgpaError
+        If it cannot be downloaded, or is not the file that ``known_hash`` says.
+
+    Examples
+    --------
+    >>> archive = fetch("liver", url="https://example.org/Liver.zip")  # doctest: +SKIP
+    >>> shapes = load_liver(archive)  # doctest: +SKIP
+    """
+    if not re.fullmatch(r"[\w-]+", name):
+        raise DefgpaError(f"The name of a set must be a word, such as 'liver'; got {name!r}.")
+    try:
+        import pooch
+    except ImportError:
+        raise DefgpaError("Downloads need pooch: pip install 'defgpa[download]'.") from None
+    suffix = re.search(r"(\.tar)?\.\w{1,4}$", url.split("?")[0])
+    target = f"{name}{suffix[0] if suffix else ''}"
+    folder = Path(cache) if cache is not None else Path(pooch.os_cache("defgpa"))
+    return Path(_quietly(pooch, lambda: pooch.retrieve(url, known_hash, target, folder), url))
+
+
+def _quietly(pooch: Any, download: Callable[[], str], url: str) -> str:
+    """What the download gives, without pooch's own messages; one sentence if it fails."""
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")
+    try:
+        return download()
+    except Exception as error:  # of requests, urllib3, ftplib, or the hash: pooch has no own
+        raise DefgpaError(f"{url} could not be fetched: {error}") from error
+    finally:
+        logger.setLevel(level)
+
+
+def _set(document: Document, names: Sequence[str]) -> Shapes:
+    return Shapes([specimen.points for specimen in document.specimens], names=names)
+
+
+def _photographed(path: PathLike) -> Shapes:
+    with opened(path) as folder:
+        file = found(folder, "correspData2D/GT/Corresp.mat", path)
+        document = read_mat(file, ReadOptions())
+        home = file.parents[2].relative_to(folder)
+    base = Path(path) / home if Path(path).is_dir() else home
+    names = [specimen.name for specimen in document.specimens]
+    images = [name if name.lower().endswith(".bmp") else f"{name}.bmp" for name in names]
+    return Shapes(
+        [specimen.points for specimen in document.specimens],
+        names=names,
+        metadata={"images": [str(base / "imageData" / image) for image in images]},
+    )
+
+
+def _rows(path: Path, width: int | None = None) -> Array:
+    """Rows of numbers, separated by blanks, commas or semicolons; one line of words may lead."""
+    table: list[list[float]] = []
+    for line, text in enumerate(text_of(path).split("\n"), start=1):
+        words = re.split(r"[,;\s]+", text.strip(" \t,;"))
+        if words == [""] or (not table and not any(map(is_number, words))):
+            continue
+        expected = width or len(table[0] if table else words)
+        if len(words) != expected:
+            raise wrong(path, f"{expected} numbers", text.strip(), line)
+        table.append(numbers(path, line, words))
+    if not table:
+        raise wrong(path, "rows of numbers", "none")
+    return np.array(table)
+
+
+def _matched(matrix: Path, file: Path, cloud: Array, column: Array) -> Array:
+    """The points of a cloud by landmark, NaN where the column has 0."""
+    if not ((column >= 0) & (column <= len(cloud)) & (column == np.floor(column))).all():
+        raise wrong(
+            matrix, f"numbers of the {len(cloud)} points in {file.name}, or 0", f"{column.max():g}"
+        )
+    points = np.full((len(column), 3), np.nan)
+    seen = column > 0
+    points[seen] = cloud[column[seen].astype(np.intp) - 1]
+    return points

@@ -1,0 +1,69 @@
+"""Talking to the cluster: named tasks, sums as trees, and a second try when a worker is lost."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from defgpa.errors import DefgpaError
+
+_T = TypeVar("_T")
+_TRIES = 4
+_ARITY = 8  # branches of a sum
+
+
+class Cluster:
+    """A Dask client, as this package uses it."""
+
+    def __init__(self, client: Any = None) -> None:
+        try:
+            from distributed import Client, default_client
+        except ImportError:
+            raise DefgpaError("A cluster needs Dask: pip install 'defgpa[dask]'.") from None
+        if client is None:
+            try:
+                client = default_client()
+            except ValueError:
+                raise DefgpaError(
+                    "There is no Dask client: make one first, such as client = "
+                    "dask.distributed.Client(), or give it as client=."
+                ) from None
+        if not isinstance(client, Client):
+            raise DefgpaError(f"'client' must be a Dask Client; got {type(client).__name__}.")
+        self.client = client
+        self._number = itertools.count()
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A task whose name the dashboard shows."""
+        key = f"defgpa-{function.__name__}-{id(self):x}-{next(self._number)}"
+        return self.client.submit(function, *arguments, key=key, pure=False, retries=3)
+
+    def send(self, array: Any) -> Any:
+        """An array to the workers; it is not remade if its worker is lost, hence ``steadily``."""
+        return self.client.scatter(array, hash=False)
+
+    def results(self, futures: Sequence[Any]) -> list[Any]:
+        """What the tasks return."""
+        return list(self.client.gather(list(futures)))
+
+    def summed(self, add: Callable[..., Any], futures: Sequence[Any]) -> Any:
+        """A tree of sums, so that no worker has to hold all terms."""
+        level = list(futures)
+        while len(level) > 1:
+            groups = [level[i : i + _ARITY] for i in range(0, len(level), _ARITY)]
+            level = [g[0] if len(g) == 1 else self.submit(add, *g) for g in groups]
+        return level[0]
+
+    def steadily(self, work: Callable[[], _T]) -> _T:
+        """``work``, again if a worker was lost under it together with what was sent to it."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError, FuturesCancelledError
+
+        lost = (KilledWorker, FutureCancelledError, FuturesCancelledError, OSError, KeyError)
+        for _ in range(_TRIES - 1):
+            try:
+                return work()
+            except lost:
+                continue
+        return work()

@@ -1,0 +1,103 @@
+"""P on a cluster: the same product, as a reduction over parts of shapes and of landmarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index
+from defgpa.distributed import _work as work
+from defgpa.distributed._cluster import Cluster
+from defgpa.solve.elimination import POOR_CONDITION
+from defgpa.warps import WarpModel
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedCost:
+    """P = diag(views) − Σ U Uᵀ with U on the workers, by parts of shapes, blocks of landmarks."""
+
+    cluster: Cluster
+    views: Array  # (m,)
+    n_shapes: int
+    landmarks: list[slice]  # the blocks
+    batches: list[Any]  # futures, per part
+    blocks: list[list[Any]]  # futures, per part and block
+    combine: list[Any]  # futures, per part
+    condition: Array  # (n,)
+    dropped: Index  # (n,)
+
+    @property
+    def n_landmarks(self) -> int:
+        """M."""
+        return len(self.views)
+
+    def multiply(self, block: Array) -> Array:
+        """P X: project, combine, expand, add; the driver sends and receives rows of X."""
+        image = self.cluster.steadily(lambda: self._explained(block))
+        return np.asarray(self.views[:, None] * block - image)
+
+    def dense(self) -> Array:
+        """P itself, from its product with the identity."""
+        return self.multiply(np.eye(self.n_landmarks))
+
+    def coefficients(self, block: Array) -> list[Any]:
+        """Futures, per part: the coefficients of the columns that best explain X."""
+        cluster = self.cluster
+        rows = [cluster.send(np.ascontiguousarray(block[part])) for part in self.landmarks]
+        found = []
+        for own, combine in zip(self.blocks, self.combine, strict=True):
+            parts = [cluster.submit(work.project, b, x) for b, x in zip(own, rows, strict=True)]
+            found.append(cluster.submit(work.coefficients, combine, *parts))
+        return found
+
+    def _explained(self, block: Array) -> Array:
+        """Σ U Uᵀ X."""
+        mixed = self.coefficients(block)
+        sums = []
+        for q in range(len(self.landmarks)):
+            images = [
+                self.cluster.submit(work.expand, own[q], weights)
+                for own, weights in zip(self.blocks, mixed, strict=True)
+            ]
+            sums.append(self.cluster.summed(work.sum_of, images))
+        return np.concatenate(self.cluster.results(sums))
+
+
+def distributed_cost(
+    cluster: Cluster,
+    parts: list[Any],
+    views: Array,
+    n_shapes: int,
+    model: WarpModel,
+    landmarks: list[slice],
+    keep_columns: bool,
+) -> DistributedCost:
+    """The cost of shapes that live on the workers."""
+    batches = [cluster.submit(work.batches_of, part, model) for part in parts]
+    blocks = [
+        [cluster.submit(work.block_of, own, rows, keep_columns) for rows in landmarks]
+        for own in batches
+    ]
+    ridges = [
+        cluster.submit(work.ridges_of, own, *[cluster.submit(work.gram_of, b) for b in cut])
+        for own, cut in zip(batches, blocks, strict=True)
+    ]
+    quality = cluster.results([cluster.submit(work.quality_of, own) for own in ridges])
+    for p, (condition, _) in enumerate(quality):
+        if not (condition < POOR_CONDITION).all():
+            triangles = [cluster.submit(work.triangle_of, b) for b in blocks[p]]
+            ridges[p] = cluster.submit(work.sure_ridges_of, batches[p], *triangles)
+            quality[p] = cluster.results([cluster.submit(work.quality_of, ridges[p])])[0]
+    return DistributedCost(
+        cluster,
+        views,
+        n_shapes,
+        landmarks,
+        batches,
+        blocks,
+        [cluster.submit(work.combine_of, b, r) for b, r in zip(batches, ridges, strict=True)],
+        np.concatenate([condition for condition, _ in quality]),
+        np.concatenate([dropped for _, dropped in quality]),
+    )

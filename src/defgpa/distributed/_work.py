@@ -1,0 +1,219 @@
+"""What the workers do: pure functions, so that a lost result can always be made again.
+
+A part is some whole shapes (b, m, d) with NaN; a block is the columns of one part for some of the
+landmarks. Everything the driver receives is of the size of the reference, or smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Mask, transposed
+from defgpa.io import read_shapes
+from defgpa.solve.axes import in_axes
+from defgpa.solve.batches import Batch, make_batches
+from defgpa.solve.elimination import (
+    Ridge,
+    ridge_from_features,
+    ridge_from_normal_matrix,
+    with_penalty_rows,
+)
+from defgpa.solve.handedness import Sides, sides
+from defgpa.warps import Warp, WarpModel
+from defgpa.warps._frames import Frames, filled
+
+
+@dataclass(frozen=True, eq=False)
+class PartFacts:
+    """What the driver must know of the shapes of a part."""
+
+    visible: Mask  # (b, m)
+    dim: int
+    names: tuple[str, ...] | None
+    landmarks: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some landmarks of one batch, with their columns if they are kept in memory."""
+
+    batch: Batch
+    stored: Array | None
+
+    @property
+    def columns(self) -> Array:
+        """(b, p, r)."""
+        return self.batch.columns() if self.stored is None else self.stored
+
+
+def read_part(path: str) -> Any:
+    """The shapes of one file."""
+    return read_shapes(path)
+
+
+def points_of(part: Any) -> Array:
+    """(b, m, d), from an array or from shapes."""
+    return np.asarray(getattr(part, "points", part), dtype=np.float64)
+
+
+def facts_of(part: Any) -> PartFacts:
+    """Visibility and names."""
+    points = points_of(part)
+    return PartFacts(
+        ~np.isnan(points[..., 0]),
+        int(points.shape[2]),
+        getattr(part, "names", None),
+        getattr(part, "landmarks", None),
+    )
+
+
+def kept_landmarks(part: Any, landmarks: Index | None) -> Array:
+    """(b, m', d): the points of these landmarks."""
+    points = points_of(part)
+    return points if landmarks is None else np.ascontiguousarray(points[:, landmarks])
+
+
+def frames_of_part(points: Array) -> Frames:
+    """Where the shapes of a part lie."""
+    visible = ~np.isnan(points[..., 0])
+    return Frames(filled(points, visible), visible)
+
+
+def extents_of(points: Array) -> tuple[Array, Mask, Array]:
+    """(b, d) singular values, (b,) whether a shape is a line, (b, d) centroids."""
+    frames = frames_of_part(points)
+    return frames.extents, frames.on_a_line, frames.centre
+
+
+def one_shape(points: Array, number: int) -> Array:
+    """(m, d): one shape of a part."""
+    return points[number]
+
+
+def batches_of(points: Array, model: WarpModel) -> list[Batch]:
+    """The shapes of a part with their bases."""
+    return make_batches(points, ~np.isnan(points[..., 0]), model)
+
+
+def block_of(batches: list[Batch], landmarks: slice, stored: bool) -> list[Block]:
+    """The columns of some landmarks."""
+    cut = [
+        Batch(b.shapes, b.points[:, landmarks], b.visible[:, landmarks], b.bases) for b in batches
+    ]
+    return [Block(batch, batch.columns() if stored else None) for batch in cut]
+
+
+def gram_of(blocks: list[Block]) -> list[Array]:
+    """(b, r, r) per batch: columnsᵀ columns."""
+    return [np.stack([own.T @ own for own in block.columns]) for block in blocks]
+
+
+def triangle_of(blocks: list[Block]) -> list[Array]:
+    """(b, l, l) per batch: the triangle of the QR decomposition of the features."""
+    triangles = []
+    for block in blocks:
+        mixing = block.batch.bases.mixing
+        features = block.columns if mixing is None else block.columns @ mixing
+        triangles.append(np.asarray(np.linalg.qr(features, mode="r")))
+    return triangles
+
+
+def ridges_of(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
+    """The regressions, from the Gram matrices of all blocks."""
+    return [
+        ridge_from_normal_matrix(_mixed(batch, sum(own[1:], own[0])) + batch.bases.penalty())
+        for batch, own in zip(batches, zip(*grams, strict=True), strict=True)
+    ]
+
+
+def sure_ridges_of(batches: list[Batch], *triangles: list[Array]) -> list[Ridge]:
+    """The same from the triangles of all blocks, where the Gram matrices lose too many digits."""
+    return [
+        ridge_from_features(with_penalty_rows(np.concatenate(own, axis=-2), batch.bases.penalty()))
+        for batch, own in zip(batches, zip(*triangles, strict=True), strict=True)
+    ]
+
+
+def quality_of(ridges: list[Ridge]) -> tuple[Array, Index]:
+    """(b,) conditions and (b,) free directions."""
+    return (
+        np.concatenate([ridge.condition for ridge in ridges]),
+        np.concatenate([ridge.dropped for ridge in ridges]),
+    )
+
+
+def combine_of(batches: list[Batch], ridges: list[Ridge]) -> list[Array]:
+    """(b, r, l) per batch: mixing @ Y."""
+    return [
+        ridge.inverse if batch.bases.mixing is None else batch.bases.mixing @ ridge.inverse
+        for batch, ridge in zip(batches, ridges, strict=True)
+    ]
+
+
+def project(blocks: list[Block], rows: Array) -> list[Array]:
+    """(b, r, k) per batch: columnsᵀ X over the landmarks of a block."""
+    return [transposed(rows.T @ block.columns) for block in blocks]
+
+
+def coefficients(combine: list[Array], *projections: list[Array]) -> list[Array]:
+    """(b, r, k) per batch: combine combineᵀ Σ columnsᵀ X, the coefficients of the columns."""
+    return [
+        own @ (transposed(own) @ sum(parts[1:], parts[0]))
+        for own, parts in zip(combine, zip(*projections, strict=True), strict=True)
+    ]
+
+
+def expand(blocks: list[Block], mixed: list[Array]) -> Array:
+    """(p, k): Σ columns @ coefficients over the shapes of a part."""
+    own = zip(blocks, mixed, strict=True)
+    return sum_of(*[(block.columns @ weights).sum(axis=0) for block, weights in own])
+
+
+def sum_of(*terms: Array) -> Array:
+    """The sum of arrays."""
+    return reduce(np.add, terms)
+
+
+def sides_of(points: Array, reference: Array) -> Sides:
+    """Which side the shapes of a part are on."""
+    frames = frames_of_part(points)
+    return sides(frames.centred, frames.visible, reference)
+
+
+def in_axes_of(points: Array, axes: Array) -> Array:
+    """(b, d, d): the regression of each shape, of unit size, on the axes."""
+    frames = frames_of_part(points)
+    return in_axes(axes, frames.centred / frames.size[:, None, None], frames.visible)
+
+
+def warps_of(batches: list[Batch], mixed: list[Array]) -> list[Warp]:
+    """The warps of a part, in the columns of their bases: small enough to send."""
+    warps = []
+    for batch, weights in zip(batches, mixed, strict=True):
+        for i, own in enumerate(weights):
+            basis = batch.bases[i]
+            unmixed = getattr(basis, "unmixed", None)
+            warps.append(Warp(basis if unmixed is None else unmixed(), own))
+    return warps
+
+
+def aligned_of(points: Array, warps: Sequence[Warp]) -> Array:
+    """(b, m, d): the shapes of a part through their warps."""
+    return np.stack([warp(own) for warp, own in zip(warps, points, strict=True)])
+
+
+def squared_error(points: Array, warps: Sequence[Warp], reference: Array) -> tuple[float, int]:
+    """Σ‖warp(D) − S‖² over what a part sees, and how many landmarks that are."""
+    errors = aligned_of(points, warps) - reference
+    seen = ~np.isnan(errors[..., 0])
+    return float((errors[seen] ** 2).sum()), int(seen.sum())
+
+
+def _mixed(batch: Batch, gram: Array) -> Array:
+    mixing = batch.bases.mixing
+    return gram if mixing is None else transposed(mixing) @ gram @ mixing

@@ -1,0 +1,152 @@
+"""Meshes and clouds of points through a warp, and errors as colours a viewer can show.
+
+A warp moves vertices and nothing else: faces, colours and scalar fields stay what they are.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from defgpa._arrays import Array, Index
+from defgpa.alignment import Alignment
+from defgpa.errors import DefgpaWarning, ShapeError
+from defgpa.io._mesh import Mesh, read_mesh, write_mesh
+
+__all__ = [
+    "Mesh",
+    "aligned_mesh",
+    "read_mesh",
+    "reference_mesh",
+    "warp_mesh",
+    "warp_points",
+    "with_scalar",
+    "write_mesh",
+]
+
+Mapping = Callable[[ArrayLike], Array]
+
+
+def warp_points(points: ArrayLike, warp: Mapping) -> Array:
+    """Points (…, d) through a warp or its inverse, whatever their leading axes; NaN stays NaN.
+
+    Parameters
+    ----------
+    points : array (…, d)
+        A cloud (p, d), a stack of shapes (n, m, d), a volume of points (a, b, c, d).
+    warp : callable
+        ``alignment.warps[i]``, its ``inverse()`` or ``exact_inverse()``, or any function from
+        (p, d) to (p, d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> warp_points(np.zeros((4, 5, 3)), lambda points: points + 1.0).shape
+    (4, 5, 3)
+    """
+    array = np.asarray(points, dtype=np.float64)
+    if array.ndim < 1:
+        raise ShapeError("Points to warp must be an array (…, d); got a single number.")
+    moved = warp(array.reshape(-1, array.shape[-1]))
+    lost = int(np.isnan(moved[:, 0]).sum() - np.isnan(array[..., 0]).sum())
+    if lost > 0:
+        warnings.warn(
+            f"{lost} of {len(moved)} points have no image under this inverse and are NaN: the "
+            "warp folds, or never reaches them. warp.inverse() gives an approximate image.",
+            DefgpaWarning,
+            stacklevel=2,
+        )
+    return moved.reshape(array.shape)
+
+
+def warp_mesh(mesh: Mesh, warp: Mapping) -> Mesh:
+    """A mesh with its vertices moved; faces, colours and scalar fields kept.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        In the space of a shape (or of the reference, for an inverse).
+    warp : callable
+        As in ``warp_points``.
+
+    Examples
+    --------
+    >>> corner = Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    >>> moved = warp_mesh(corner, lambda points: points + [0, 0, 5])
+    >>> moved, moved.vertices[0].tolist()
+    (Mesh(3 vertices, 1 faces), [0.0, 0.0, 5.0])
+    """
+    return replace(mesh, vertices=warp_points(mesh.vertices, warp))
+
+
+def with_scalar(mesh: Mesh, name: str, values: ArrayLike) -> Mesh:
+    """The mesh with one more number per vertex, under a name.
+
+    Examples
+    --------
+    >>> with_scalar(Mesh([[0, 0, 0], [1, 0, 0]]), "error", [0.1, 0.2])
+    Mesh(2 vertices, 0 faces, 'error')
+    """
+    return replace(mesh, scalars={**mesh.scalars, name: np.asarray(values, dtype=np.float64)})
+
+
+def reference_mesh(alignment: Alignment, faces: ArrayLike | None = None) -> Mesh:
+    """The reference as a mesh, with how far the shapes are from it.
+
+    The scalar field ``error`` is √(mean ‖warp_i(D_i) − S‖²) of each landmark, over the shapes that
+    see it; ``views`` is how many do.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        Of shapes in 3-D.
+    faces : array (k, 3) of int, optional
+        Triangles over the landmarks; by default those of the shapes, if they have any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 3)) * [3, 2, 1]
+    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
+    >>> reference_mesh(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_)
+    Mesh(30 vertices, 0 faces, 'error', 'views')
+    """
+    error = np.sqrt(np.nanmean(alignment.residuals**2, axis=0))
+    mesh = _landmark_mesh(alignment, alignment.reference, faces)
+    views = alignment.shapes.views.astype(np.float64)
+    return replace(mesh, scalars={"error": error, "views": views})
+
+
+def aligned_mesh(alignment: Alignment, shape: int | str, faces: ArrayLike | None = None) -> Mesh:
+    """One shape, warped onto the reference, as a mesh with its ``error`` at every landmark.
+
+    A landmark that the shape does not see stands where the reference has it, with error NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 3)) * [3, 2, 1]
+    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> aligned_mesh(a, "shape_2", faces=[[0, 1, 2]])
+    Mesh(30 vertices, 1 faces, 'error')
+    """
+    i = alignment.shapes.index(shape)
+    seen = alignment.shapes.visible[i]
+    vertices = np.where(seen[:, None], alignment.aligned[i], alignment.reference)
+    return with_scalar(_landmark_mesh(alignment, vertices, faces), "error", alignment.residuals[i])
+
+
+def _landmark_mesh(alignment: Alignment, vertices: Array, faces: ArrayLike | None) -> Mesh:
+    if alignment.shapes.dim != 3:
+        raise ShapeError(
+            f"A mesh has vertices in 3-D, and these shapes are {alignment.shapes.dim}-D."
+        )
+    own: ArrayLike | Index | None = alignment.shapes.faces if faces is None else faces
+    return Mesh(vertices) if own is None else Mesh(vertices, np.asarray(own))

@@ -1,0 +1,89 @@
+"""The reference as a generative model: one shape as observed and as generated (Figure 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from defgpa.alignment import Alignment
+from defgpa.plot import _style as style
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedArtists:
+    """The observed landmarks, the generated ones, and the lines between them."""
+
+    observed: Any
+    generated: Any
+    errors: Any
+
+
+def generated(
+    alignment: Alignment,
+    shape: int | str | None = None,
+    ax: Axes | None = None,
+    *,
+    unit: str | None = None,
+) -> GeneratedArtists:
+    """A datum shape beside the one that the reference generates through the inverse warp.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        What to show.
+    shape : int or str, optional
+        Which shape, by number or name; by default the one that is generated worst.
+    ax : Axes, optional
+        Where to draw, 3-D axes for 3-D shapes; a new figure by default.
+    unit : str, optional
+        Of the coordinates, for the labels.
+
+    Returns
+    -------
+    GeneratedArtists
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from matplotlib.figure import Figure
+    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
+    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> generated(a, ax=Figure().subplots()).generated.get_xydata().shape
+    (30, 2)
+    """
+    errors = np.sqrt(np.nanmean(alignment.datum_residuals**2, axis=1))
+    i = int(np.argmax(errors)) if shape is None else alignment.shapes.index(shape)
+    dim = alignment.shapes.dim
+    axes = style.axes_for(ax, dim)
+    seen = alignment.shapes.visible[i]
+    observed = alignment.shapes[i][seen]
+    made = np.asarray(alignment.warps[i].inverse()(alignment.reference[seen]))
+    lines = style.segments(axes, observed, made, colors=style.GREY, linewidths=0.9, zorder=1)
+    size = style.marker_size(len(observed))
+    rings = style.dots(
+        axes,
+        observed,
+        f"{style.shortened(alignment.shapes.names[i])}, observed",
+        marker="o",
+        color=style.OBSERVED,
+        fillstyle="none",
+        markersize=1.2 * size,
+        markeredgewidth=0.2 * size,
+    )
+    crosses = style.dots(
+        axes,
+        made,
+        f"generated, RMSE {style.figure(errors[i], unit)}",
+        marker="+",
+        color=style.REFERENCE,
+        markersize=1.3 * size,
+        markeredgewidth=0.2 * size,
+    )
+    style.legend(axes)
+    style.as_map(axes, dim, unit)
+    return GeneratedArtists(rings, crosses, lines)

@@ -1,0 +1,165 @@
+"""A square grid, and what a warp makes of it.
+
+In 3-D the grid lies in a plane through the landmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from defgpa._arrays import Array, Mask
+from defgpa.errors import ShapeError
+from defgpa.plot import _style as style
+
+_PER_CELL = 6  # points of a line between two crossings
+_MARGIN = 0.08  # of the extent of the landmarks, around them
+
+
+@dataclass(frozen=True, eq=False)
+class GridArtists:
+    """The lines, the landmarks, and the pieces of lines where the warp folds over (or None)."""
+
+    lines: Any
+    landmarks: Any
+    folds: Any
+
+
+def deformation_grid(
+    warp: Callable[[ArrayLike], Array],
+    points: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    cells: int = 16,
+    normal: ArrayLike | None = None,
+    unit: str | None = None,
+) -> GridArtists:
+    """A grid over the landmarks of a shape, through its warp.
+
+    Parameters
+    ----------
+    warp : callable
+        ``alignment.warps[i]``, its ``inverse()``, or any function from (p, d) to (p, d).
+        Where it has a ``jacobian``, lines on which it folds over are marked.
+    points : array (m, d)
+        Landmarks that say where the grid has to be (``alignment.shapes[i]``; the reference for
+        an inverse); NaN rows are left out.
+    ax : Axes, optional
+        Where to draw, 3-D axes for 3-D shapes; a new figure by default.
+    cells : int
+        Along the longer side of the grid; cells are squares before the warp.
+    normal : array (3,), optional
+        Of the plane of the grid in 3-D; it goes through the centroid of the points. By default
+        the plane of their two longest principal axes.
+    unit : str, optional
+        Of the coordinates, for the labels.
+
+    Returns
+    -------
+    GridArtists
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    >>> artists = deformation_grid(lambda p: p + 0.1 * np.sin(3 * p), square, Figure().subplots())
+    >>> len(artists.lines.get_segments())
+    34
+    """
+    landmarks = style.known(np.asarray(points, dtype=np.float64))
+    dim = landmarks.shape[1]
+    axes = style.axes_for(ax, dim)
+    plane = _plane(landmarks, normal)
+    lines = plane.grid(cells)
+    flat = lines.reshape(-1, dim)
+    images = np.asarray(warp(flat)).reshape(lines.shape)
+    folded = _folded(warp, flat).reshape(lines.shape[:2])
+    drawn = style.polylines(axes, images, colors=style.GREY, linewidths=0.7, zorder=1)
+    marks = style.dots(
+        axes,
+        np.asarray(warp(landmarks)),
+        "landmarks",
+        marker="o",
+        color=style.OBSERVED,
+        markersize=0.7 * style.marker_size(len(landmarks)),
+        markeredgewidth=0,
+    )
+    folds = _marked_folds(axes, _where(images, folded))
+    style.as_map(axes, dim, unit)
+    return GridArtists(drawn, marks, folds)
+
+
+def _marked_folds(ax: Any, pieces: Array) -> Any:
+    """The folded pieces of the grid, with a word on them; None where there are none."""
+    if not len(pieces):
+        return None
+    folds = style.polylines(ax, pieces, colors=style.VERMILLION, linewidths=1.8, zorder=2)
+    folds.set_label("the warp folds")
+    style.legend(ax, [folds])
+    return folds
+
+
+@dataclass(frozen=True, eq=False)
+class _Plane:
+    """A rectangle: a centre, two orthonormal directions, and its ends along them."""
+
+    centre: Array  # (d,)
+    directions: Array  # (2, d)
+    low: Array  # (2,)
+    high: Array  # (2,)
+
+    def grid(self, cells: int) -> Array:
+        """(lines, p, d): the lines of a square grid, those along the first direction first."""
+        extent = self.high - self.low
+        size = extent.max() / cells
+        counts = np.maximum(np.rint(extent / size), 1).astype(int)
+        middle = (self.low + self.high) / 2
+        ticks = [
+            centre + size * np.linspace(-0.5, 0.5, count + 1) * count
+            for centre, count in zip(middle, counts, strict=True)
+        ]
+        most = _PER_CELL * int(counts.max()) + 1
+        u, v = (np.linspace(tick[0], tick[-1], most) for tick in ticks)
+        along = np.stack([np.broadcast_arrays(u, level) for level in ticks[1]])
+        across = np.stack([np.broadcast_arrays(level, v) for level in ticks[0]])
+        local = np.swapaxes(np.concatenate([along, across]), 1, 2)
+        return np.asarray(self.centre + local @ self.directions)
+
+
+def _plane(points: Array, normal: ArrayLike | None) -> _Plane:
+    centre = points.mean(axis=0)
+    directions = np.eye(2) if points.shape[1] == 2 else _directions(points - centre, normal)
+    local = (points - centre) @ directions.T
+    low, high = local.min(axis=0), local.max(axis=0)
+    margin = _MARGIN * (high - low).max()
+    return _Plane(centre, directions, low - margin, high + margin)
+
+
+def _directions(centred: Array, normal: ArrayLike | None) -> Array:
+    """(2, 3): orthonormal directions of the slice, the longer extent of the points first."""
+    if normal is None:
+        return np.asarray(np.linalg.svd(centred, full_matrices=False)[2][:2])
+    across = np.asarray(normal, dtype=np.float64)
+    if across.shape != (3,) or not (np.isfinite(across).all() and across.any()):
+        raise ShapeError(f"The 'normal' of a slice must be a vector (3,). Got {normal!r}.")
+    across = across / np.linalg.norm(across)
+    flattened = centred - np.outer(centred @ across, across)
+    return np.asarray(np.linalg.svd(flattened, full_matrices=False)[2][:2])
+
+
+def _folded(warp: Any, points: Array) -> Mask:
+    """(p,): where a warp that knows its folds is turned over against its bulk."""
+    folds = getattr(warp, "folds", None)
+    return np.zeros(len(points), dtype=bool) if folds is None else np.asarray(folds(points))
+
+
+def _where(lines: Array, chosen: Mask) -> Array:
+    """(k, 2, d): the pieces of lines (n, p, d) both ends of which are chosen (n, p)."""
+    pieces = np.stack([lines[:, :-1], lines[:, 1:]], axis=2)
+    return np.asarray(pieces[chosen[:, :-1] & chosen[:, 1:]])

@@ -1,0 +1,168 @@
+"""Tables of shapes × landmarks as pictures: what is off, and what was not seen.
+
+With more landmarks than a screen has columns, a cell stands for several: for the largest of
+their residuals, or for the share of them that was not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.patches import Patch
+
+from defgpa._arrays import Array
+from defgpa.alignment import Alignment
+from defgpa.plot import _style as style
+from defgpa.shapes import Shapes
+
+MOST_COLUMNS = 600
+_CHARACTER, _LINE = 0.075, 0.155  # inches of small print
+_SEEN_TO_UNSEEN = LinearSegmentedColormap.from_list("defgpa_unseen", ["#e8f1f8", style.VERMILLION])
+
+
+@dataclass(frozen=True, eq=False)
+class MapArtists:
+    """The picture; its colour bar, and the ring around the worst cell, where there are any."""
+
+    image: Any
+    colorbar: Any = None
+    worst: Any = None
+
+
+def residual_map(
+    alignment: Alignment, ax: Axes | None = None, *, unit: str | None = None
+) -> MapArtists:
+    """The residual of every landmark of every shape: which specimen, which landmark is off.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        What to show.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    unit : str, optional
+        Of the residuals, for the label.
+
+    Returns
+    -------
+    MapArtists
+        ``image`` holds the residuals, rows are shapes; the worst one is ringed and named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from matplotlib.figure import Figure
+    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
+    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> residual_map(a, Figure().subplots()).image.get_array().shape
+    (5, 30)
+    """
+    axes = style.axes_for(ax, 2)
+    shapes, residuals = alignment.shapes, alignment.residuals
+    per = _landmarks_per_cell(shapes)
+    image = _table(axes, shapes, _in_cells(residuals, per, np.fmax.reduce), per)
+    image.set_cmap(style.ERRORS.with_extremes(bad=style.UNSEEN))
+    image.set_clim(0.0, float(np.nanmax(residuals)) or 1.0)
+    bar = axes.figure.colorbar(image, ax=axes, pad=0.02)
+    unseen = "" if shapes.visible.all() else "; grey: not seen"
+    bar.set_label(style.with_unit("residual", unit) + unseen)
+    return MapArtists(image, bar, _ring(axes, shapes, residuals, per, unit))
+
+
+def missing_map(shapes: Shapes, ax: Axes | None = None) -> MapArtists:
+    """Which shape does not see which landmark.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        What to show; ``alignment.shapes`` for an alignment.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    MapArtists
+        ``image`` holds 1 where a landmark was not seen, 0 where it was.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from matplotlib.figure import Figure
+    >>> points = np.random.default_rng(0).normal(size=(3, 5, 2))
+    >>> points[1, 4] = np.nan
+    >>> artists = missing_map(defgpa.Shapes(points), Figure().subplots())
+    >>> artists.image.get_array().sum()
+    np.float64(1.0)
+    """
+    axes = style.axes_for(ax, 2)
+    per = _landmarks_per_cell(shapes)
+    unseen = (~shapes.visible).astype(np.float64)
+    image = _table(axes, shapes, _in_cells(unseen, per, np.add.reduce) / per, per)
+    image.set_cmap(_SEEN_TO_UNSEEN)
+    image.set_clim(0.0, 1.0)
+    share = unseen.mean()
+    style.legend(
+        axes,
+        [
+            Patch(color=_SEEN_TO_UNSEEN(0.0), label=f"seen ({1 - share:.1%})"),
+            Patch(color=_SEEN_TO_UNSEEN(1.0), label=f"not seen ({share:.1%})"),
+        ],
+    )
+    return MapArtists(image)
+
+
+def _landmarks_per_cell(shapes: Shapes) -> int:
+    return -(-shapes.n_landmarks // MOST_COLUMNS)
+
+
+def _in_cells(table: Array, per: int, reduce: Callable[..., Array]) -> Array:
+    """(n, cells): every ``per`` columns reduced to one; NaN counts as nothing."""
+    n, m = table.shape
+    padded = np.pad(table, ((0, 0), (0, -m % per)), mode="edge")
+    return np.asarray(reduce(padded.reshape(n, -1, per), axis=2))
+
+
+def _table(ax: Any, shapes: Shapes, cells: Array, per: int) -> Any:
+    image = ax.imshow(
+        np.ma.masked_invalid(cells), aspect="auto", interpolation="nearest", origin="upper"
+    )
+    width, height = style.inches(ax)
+    longest = max(len(style.shortened(name)) for name in shapes.landmarks)
+    room = height - _CHARACTER * longest  # the labels below take it from the table
+    style.named_ticks(ax.yaxis, shapes.names, int(room / _LINE))
+    style.named_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / _LINE), per, rotation=90)
+    ax.set_xlabel("landmark" if per == 1 else f"landmark ({per} to a column)")
+    ax.set_ylabel("shape")
+    ax.tick_params(length=2, labelsize="small")
+    return image
+
+
+def _ring(ax: Any, shapes: Shapes, residuals: Array, per: int, unit: str | None) -> Any:
+    """A ring around the largest residual, with its names above the table."""
+    i, j = np.unravel_index(np.nanargmax(residuals), residuals.shape)
+    ring = ax.plot(
+        j // per,
+        i,
+        marker="o",
+        markersize=9,
+        color=style.VERMILLION,
+        fillstyle="none",
+        markeredgewidth=1.6,
+        clip_on=False,
+    )[0]
+    shape, landmark = style.shortened(shapes.names[i]), style.shortened(shapes.landmarks[j])
+    ax.set_title(
+        f"largest: {style.figure(residuals[i, j], unit)}, landmark {landmark} of {shape}",
+        loc="left",
+        fontsize="small",
+        color=style.VERMILLION,
+    )
+    return ring

@@ -1,0 +1,161 @@
+"""The reference with the shapes brought onto it (the paper's Figures 3 and 4).
+
+In 2-D the shapes lie over the reference. In 3-D that would hide more than it shows: the error of
+each landmark is drawn instead, as the size and the colour of its marker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from defgpa._arrays import Array
+from defgpa.alignment import Alignment
+from defgpa.plot import _style as style
+
+_SMALLEST, _LARGEST = 6.0, 160.0  # marker areas in 3-D, points², for a few dozen landmarks
+
+
+class CrossValidated(Protocol):
+    """What ``defgpa.cross_validate`` returns."""
+
+    @property
+    def predicted(self) -> Array:
+        """(n, m, d)."""
+        ...
+
+    @property
+    def alignment(self) -> Alignment:
+        """That of all landmarks."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class OverlayArtists:
+    """What was drawn: 2-D: lines of markers; 3-D: one scatter with its colour bar."""
+
+    reference: Any
+    shapes: Any = None
+    wireframe: Any = None
+    colorbar: Any = None
+
+
+def aligned(
+    alignment: Alignment, ax: Axes | None = None, *, unit: str | None = None
+) -> OverlayArtists:
+    """The reference with the warped shapes over it.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        What to show.
+    ax : Axes, optional
+        Where to draw, 3-D axes for 3-D shapes; a new figure by default.
+    unit : str, optional
+        Of the coordinates, for the labels.
+
+    Returns
+    -------
+    OverlayArtists
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from matplotlib.figure import Figure
+    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
+    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> artists = aligned(a, Figure().subplots(), unit="mm")
+    >>> len(artists.shapes.get_xdata())
+    150
+    """
+    return _overlay(alignment, alignment.aligned, "warped shapes", ax, unit)
+
+
+def cross_validated(
+    cross_validation: CrossValidated, ax: Axes | None = None, *, unit: str | None = None
+) -> OverlayArtists:
+    """The reference with every landmark predicted by alignments that have not seen it.
+
+    Parameters and result as in ``aligned``.
+    """
+    alignment, predicted = cross_validation.alignment, cross_validation.predicted
+    return _overlay(alignment, predicted, "predicted shapes", ax, unit)
+
+
+def _overlay(
+    alignment: Alignment, points: Array, label: str, ax: Axes | None, unit: str | None
+) -> OverlayArtists:
+    dim = alignment.shapes.dim
+    axes = style.axes_for(ax, dim)
+    draw = _over_each_other if dim == 2 else _with_errors
+    artists = draw(axes, alignment, points, label, unit)
+    style.as_map(axes, dim, unit)
+    return artists
+
+
+def _over_each_other(
+    ax: Any, alignment: Alignment, points: Array, label: str, unit: str | None
+) -> OverlayArtists:
+    reference, size = alignment.reference, style.marker_size(len(alignment.reference))
+    shapes = style.dots(
+        ax,
+        style.known(points),
+        label,
+        marker="o",
+        color=style.OBSERVED,
+        markersize=0.6 * size,
+        markeredgewidth=0,
+        alpha=style.opacity(len(points)),
+    )
+    wires = _wires(ax, alignment)
+    marks = style.dots(
+        ax,
+        reference,
+        "reference",
+        marker="+",
+        color=style.REFERENCE,
+        markersize=size,
+        markeredgewidth=0.18 * size,
+    )
+    style.legend(ax)
+    return OverlayArtists(marks, shapes, wires)
+
+
+def _with_errors(
+    ax: Any, alignment: Alignment, points: Array, label: str, unit: str | None
+) -> OverlayArtists:
+    distances = np.linalg.norm(points - alignment.reference, axis=2)
+    errors = np.sqrt(np.nanmean(distances**2, axis=0))
+    wires = _wires(ax, alignment)
+    drawn = np.argsort(errors)[style.thinned(len(errors))]  # the largest on top
+    scatter = ax.scatter(
+        *alignment.reference[drawn].T,
+        s=_areas(errors[drawn]),
+        c=errors[drawn],
+        cmap=style.ERRORS,
+        vmin=0.0,
+        depthshade=False,
+        linewidths=0,
+        rasterized=len(drawn) > style.RASTER_FROM,
+    )
+    bar = ax.figure.colorbar(scatter, ax=ax, shrink=0.6, pad=0.1)
+    bar.set_label(style.with_unit(f"RMS error of the {label}", unit))
+    return OverlayArtists(scatter, None, wires, bar)
+
+
+def _areas(errors: Array) -> Array:
+    """Marker areas proportional to the error, over a least area at which a marker is seen."""
+    crowd = min(1.0, (60 / len(errors)) ** 0.5)
+    share = errors / (errors.max() or 1.0)
+    return np.asarray(crowd * (_SMALLEST + (_LARGEST - _SMALLEST) * share) + 1.0)
+
+
+def _wires(ax: Any, alignment: Alignment) -> Any:
+    edges = alignment.shapes.metadata.get("wireframe", ())
+    look = {"colors": style.GREY, "linewidths": 0.7, "zorder": 1}
+    return style.wireframe(ax, alignment.reference, edges, **look)

@@ -1,0 +1,166 @@
+"""Warped images with their landmarks, and how far images agree (Figures 5 and 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from defgpa.alignment import Alignment
+from defgpa.images import IntensityDeviation, Picture
+from defgpa.plot import _style as style
+
+
+@dataclass(frozen=True, eq=False)
+class PictureArtists:
+    """The image; the warped landmarks and those of the reference, or a colour bar."""
+
+    image: Any
+    landmarks: Any = None
+    reference: Any = None
+    colorbar: Any = None
+
+
+def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None) -> PictureArtists:
+    """A warped image in the coordinates of the reference, transparent where it is masked.
+
+    Parameters
+    ----------
+    picture : Picture
+        From ``defgpa.warp_image``.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    unit : str, optional
+        Of the coordinates, for the labels.
+
+    Returns
+    -------
+    PictureArtists
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from defgpa.images import Frame, Picture
+    >>> grey = np.arange(12.0).reshape(3, 4)
+    >>> shown = picture(Picture(grey, grey > 5, Frame((10, 20), (3, 4))), Figure().subplots())
+    >>> shown.image.get_extent()
+    [9.5, 13.5, 22.5, 19.5]
+    """
+    axes = style.axes_for(ax, 2)
+    pixels = picture.pixels.reshape(*picture.mask.shape, -1)
+    extent = picture.frame.extent
+    if pixels.shape[2] in (3, 4):
+        shown = axes.imshow(_opaque_where(pixels, picture.mask), extent=extent)
+    else:
+        grey = np.ma.array(pixels[..., 0], mask=~picture.mask)
+        shown = axes.imshow(grey, cmap="gray", extent=extent)
+    _labelled(axes, unit)
+    return PictureArtists(shown)
+
+
+def picture_with_landmarks(
+    shown: Picture,
+    alignment: Alignment,
+    shape: int | str,
+    ax: Axes | None = None,
+    *,
+    unit: str | None = None,
+) -> PictureArtists:
+    """A warped image with its warped landmarks and those of the reference.
+
+    Parameters
+    ----------
+    shown : Picture
+        The image of a shape through ``alignment.warps[…]``.
+    alignment : Alignment
+        In the pose of the picture.
+    shape : int or str
+        Whose image it is, by number or name.
+    ax, unit
+        As in ``picture``.
+
+    Returns
+    -------
+    PictureArtists
+    """
+    axes = style.axes_for(ax, 2)
+    image = picture(shown, axes, unit=unit).image
+    own = style.known(alignment.aligned[alignment.shapes.index(shape)])
+    size = style.marker_size(len(own))
+    reference = style.dots(
+        axes,
+        alignment.reference,
+        "reference",
+        marker="o",
+        color="none",
+        markeredgecolor=style.REFERENCE,
+        markersize=1.3 * size,
+        markeredgewidth=0.3 * size,
+    )
+    landmarks = style.dots(
+        axes, own, "warped landmarks", marker=".", color=style.OBSERVED, markersize=1.2 * size
+    )
+    axes.set_xlim(*shown.frame.extent[:2])
+    axes.set_ylim(*shown.frame.extent[2:])
+    style.legend(axes)
+    return PictureArtists(image, landmarks, reference)
+
+
+def deviation(
+    spread: IntensityDeviation, ax: Axes | None = None, *, unit: str | None = None
+) -> PictureArtists:
+    """The intensity deviation of warped images, mean of their channels; bright is large.
+
+    The outline is the area that all shapes cover, over which the mean in the title is taken.
+
+    Parameters
+    ----------
+    spread : IntensityDeviation
+        From ``defgpa.intensity_deviation``.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    unit : str, optional
+        Of the coordinates, for the labels.
+
+    Returns
+    -------
+    PictureArtists
+    """
+    axes = style.axes_for(ax, 2)
+    levels = spread.deviation.reshape(*spread.coverage.shape, -1).mean(axis=2)
+    image = axes.imshow(
+        np.ma.masked_invalid(levels),
+        cmap=colormaps["magma"],
+        vmin=0.0,
+        extent=spread.frame.extent,
+    )
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+    bar.set_label("standard deviation of the intensity")
+    if spread.common.any() and not spread.common.all():
+        columns, rows = (np.arange(length) for length in spread.common.shape[::-1])
+        x = spread.frame.origin[0] + columns * spread.frame.step[0]
+        y = spread.frame.origin[1] + rows * spread.frame.step[1]
+        axes.contour(x, y, spread.common, levels=[0.5], colors="white", linewidths=0.8)
+    axes.set_title(
+        f"mean over the outlined area: {style.figure(spread.mean, None)}", fontsize="medium"
+    )
+    _labelled(axes, unit)
+    return PictureArtists(image, colorbar=bar)
+
+
+def _labelled(ax: Any, unit: str | None) -> None:
+    ax.set_xlabel(style.with_unit("x", unit))
+    ax.set_ylabel(style.with_unit("y", unit))
+
+
+def _opaque_where(pixels: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(rows, columns, 4): colours from 0 to 1, with an opacity of 0 where masked."""
+    top = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "iu" else 1.0
+    colours = np.clip(pixels.astype(np.float64) / top, 0.0, 1.0)
+    own = colours[..., 3] if colours.shape[2] == 4 else 1.0
+    return np.dstack([colours[..., :3], np.where(mask, own, 0.0)])

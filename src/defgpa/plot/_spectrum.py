@@ -1,0 +1,88 @@
+"""The bottom of the spectrum of P: what the axes of the reference cost, and the gap above them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from defgpa.alignment import Alignment
+from defgpa.errors import ShapeError
+from defgpa.plot import _style as style
+
+_WIDE = 30.0  # ratio from which eigenvalues are drawn on decades
+
+
+@dataclass(frozen=True, eq=False)
+class SpectrumArtists:
+    """The eigenvalues of the axes, the next ones, and the span of the gap with its label."""
+
+    axes: Any
+    rest: Any
+    gap: Any
+    label: Any
+
+
+def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
+    """The smallest eigenvalues of the eliminated cost, and the gap that makes the reference sure.
+
+    The first d belong to the axes of the reference. If the next one were as small, another
+    reference would do as well.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        Of ``DefGPA``; the rigid and affine methods in the space of the shapes have no spectrum.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    SpectrumArtists
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from matplotlib.figure import Figure
+    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
+    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> len(spectrum(a, Figure().subplots()).axes.get_xdata())
+    2
+    """
+    values, d = np.asarray(alignment.diagnostics.spectrum), alignment.shapes.dim
+    if len(values) <= d:
+        raise ShapeError(
+            "This alignment has no spectrum to show: only DefGPA solves an eigenproblem, and it "
+            f"needs more than {d} landmarks."
+        )
+    axes = style.axes_for(ax, 2)
+    numbers = np.arange(1, len(values) + 1)
+    look = {"linestyle": "none", "markersize": 8, "clip_on": False, "zorder": 3}
+    own = axes.plot(
+        numbers[:d], values[:d], "o", color=style.REFERENCE, label="axes of the reference", **look
+    )[0]
+    rest = axes.plot(
+        numbers[d:], values[d:], "D", color=style.GREY, label="next eigenvalues", **look
+    )[0]
+    gap = axes.axhspan(values[d - 1], values[d], color=style.SKY, alpha=0.25, linewidth=0)
+    log = values.min() > 0 and values.max() > _WIDE * values.min()
+    axes.set_yscale("log" if log else "linear")
+    ends = values[[d - 1, d]]
+    middle = float(np.sqrt(ends.prod()) if log else ends.mean())
+    label = axes.annotate(
+        f"relative gap {alignment.diagnostics.gap:.2g}",
+        (0.02, middle),
+        xycoords=("axes fraction", "data"),
+        va="center",
+        color="#1f4e6b",
+    )
+    axes.set_xticks(numbers)
+    axes.set_xlim(0.5, len(values) + 0.5)
+    axes.set_xlabel("eigenvalue number")
+    axes.set_ylabel(f"eigenvalue of P (at most {alignment.shapes.n_shapes})")
+    style.legend(axes)
+    return SpectrumArtists(own, rest, gap, label)

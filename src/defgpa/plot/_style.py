@@ -1,0 +1,176 @@
+"""How all plots look: colours that colour-blind readers can tell apart, equal axes, few labels.
+
+The colours are those of Okabe and Ito: what was observed is blue, the reference and what is made
+of it vermillion. Colour never carries a meaning alone, a marker or a line style goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+
+from defgpa._arrays import Array, Index
+from defgpa.errors import ShapeError
+
+BLUE, GREEN, VERMILLION, SKY = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
+ORANGE, PURPLE, BLACK, GREY = "#E69F00", "#CC79A7", "#000000", "#8c8c8c"
+OBSERVED, REFERENCE, UNSEEN = BLUE, VERMILLION, "#d9d9d9"
+
+MOST_POINTS = 200_000  # that a plot draws one by one; beyond, every second, third, …
+MOST_ARROWS = 600
+RASTER_FROM = 5_000  # points from which a vector file would become unwieldy
+
+# light to dark, so that a large error stands out on white paper and in grey print
+ERRORS: Colormap = LinearSegmentedColormap.from_list(
+    "defgpa_errors", ["#bcd7ea", "#56B4E9", "#0072B2", "#5b2a86", "#3a0a3a"]
+)
+
+
+def axes_for(ax: Axes | None, dim: int) -> Any:
+    """The axes to draw on: those given, if they have the right dimension, or new ones."""
+    if ax is None:
+        return new_axes(dim)
+    if dim == 3 and not hasattr(ax, "zaxis"):
+        raise ShapeError("3-D shapes need 3-D axes: plt.subplots(subplot_kw={'projection': '3d'}).")
+    return ax
+
+
+def new_axes(dim: int) -> Any:
+    """New axes in a new figure of the current notebook or window."""
+    from matplotlib import pyplot
+
+    how = {"projection": "3d"} if dim == 3 else {}
+    _, ax = pyplot.subplots(subplot_kw=how, layout="constrained")
+    return ax
+
+
+def as_map(ax: Any, dim: int, unit: str | None) -> None:
+    """Equal scales on all axes, and what they measure."""
+    for axis in "xyz"[:dim]:
+        getattr(ax, f"set_{axis}label")(with_unit(axis, unit))
+    if dim == 2:
+        ax.set_aspect("equal", adjustable="box")
+        ax.autoscale_view()
+    else:
+        _as_space(ax)
+
+
+def _as_space(ax: Any) -> None:
+    """A box as long, wide and high as the limits, with ticks as far as there is room."""
+    from matplotlib.ticker import MaxNLocator
+
+    lengths = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()), np.ptp(ax.get_zlim())])
+    ax.set_box_aspect(lengths, zoom=0.8)
+    shares = lengths / lengths.max()
+    for axis, share in zip((ax.xaxis, ax.yaxis, ax.zaxis), shares, strict=True):
+        axis.set_pane_color((1.0, 1.0, 1.0, 0.0))
+        axis.set_major_locator(MaxNLocator(max(1, round(4 * share)), min_n_ticks=1))
+        axis.labelpad = 9
+
+
+def legend(ax: Any, handles: Sequence[Any] | None = None, **where: Any) -> Any:
+    """A legend above the axes, its markers large and opaque enough to be seen."""
+    place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2, "borderaxespad": 0.2}
+    own = {} if handles is None else {"handles": handles}
+    drawn = ax.legend(**own, frameon=False, **{**place, **where})
+    for handle in drawn.legend_handles:
+        handle.set_alpha(1.0)
+        if hasattr(handle, "set_markersize"):
+            handle.set_markersize(max(5.0, handle.get_markersize()))
+    return drawn
+
+
+def figure(value: float, unit: str | None) -> str:
+    """``7460 mm``: three digits, never an exponent that nobody reads."""
+    digits = np.format_float_positional(value, precision=3, fractional=False, trim="-")
+    return digits if unit is None else f"{digits} {unit}"
+
+
+def with_unit(what: str, unit: str | None) -> str:
+    """``residual (mm)``, or ``residual`` where no unit was given."""
+    return what if unit is None else f"{what} ({unit})"
+
+
+def thinned(count: int, most: int = MOST_POINTS) -> Index:
+    """At most ``most`` of ``range(count)``, evenly."""
+    return np.arange(0, count, max(1, -(-count // most)))
+
+
+def thinned_label(label: str, count: int, drawn: int) -> str:
+    """The label, with a word on what was left out."""
+    return label if drawn == count else f"{label} ({drawn:,} of {count:,} drawn)"
+
+
+def known(points: Array) -> Array:
+    """(p, d): the points of any stack that are not NaN."""
+    flat = points.reshape(-1, points.shape[-1])
+    return flat[~np.isnan(flat[:, 0])]
+
+
+def dots(ax: Any, points: Array, label: str, **look: Any) -> Any:
+    """A cloud of markers as one line artist, thinned if it is very large."""
+    chosen = points[thinned(len(points))]
+    return ax.plot(
+        *chosen.T,
+        linestyle="none",
+        label=thinned_label(label, len(points), len(chosen)),
+        rasterized=len(chosen) > RASTER_FROM,
+        **look,
+    )[0]
+
+
+def segments(ax: Any, starts: Array, ends: Array, **look: Any) -> Any:
+    """Straight lines between pairs of points, as one collection."""
+    return polylines(ax, np.stack([starts, ends], axis=1), **look)
+
+
+def polylines(ax: Any, lines: Array, **look: Any) -> Any:
+    """Lines (k, p, d) as one collection that the limits of the axes count."""
+    if lines.shape[-1] == 3:
+        from mpl_toolkits.mplot3d.art3d import Line3DCollection
+
+        ax.auto_scale_xyz(*lines.reshape(-1, 3).T)
+        return ax.add_collection3d(Line3DCollection(list(lines), **look))
+    from matplotlib.collections import LineCollection
+
+    return ax.add_collection(LineCollection(list(lines), **look))
+
+
+def wireframe(ax: Any, points: Array, edges: Iterable[tuple[int, int]], **look: Any) -> Any:
+    """The lines between landmarks that the shapes come with, if any; None otherwise."""
+    pairs = np.array(list(edges), dtype=np.intp).reshape(-1, 2)
+    if not len(pairs):
+        return None
+    return segments(ax, points[pairs[:, 0]], points[pairs[:, 1]], **look)
+
+
+def shortened(name: str, most: int = 22) -> str:
+    """A name that fits beside an axis."""
+    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[-most // 2 :]}"
+
+
+def named_ticks(axis: Any, names: Sequence[str], most: int, per: int = 1, **look: Any) -> None:
+    """At most so many names along an axis on which every cell holds ``per`` of them."""
+    chosen = range(0, len(names), max(per, -(-len(names) // max(most, 1))))
+    places = (np.array(chosen) + 0.5) / per - 0.5
+    axis.set_ticks(places, [shortened(names[k]) for k in chosen], **look)
+
+
+def inches(ax: Any) -> tuple[float, float]:
+    """Width and height of axes on paper."""
+    place, figure = ax.get_position(), ax.figure.get_size_inches()
+    return float(place.width * figure[0]), float(place.height * figure[1])
+
+
+def marker_size(count: int) -> float:
+    """Points: smaller the more there are."""
+    return float(np.clip(60.0 / np.sqrt(max(count, 1)), 1.5, 7.0))
+
+
+def opacity(layers: int) -> float:
+    """So that many shapes over each other still let the densest places stand out."""
+    return float(np.clip(8.0 / max(layers, 1), 0.08, 0.8))

@@ -1,0 +1,55 @@
+"""A square grid to watch a deformation by: over the plane, or in 3-D through the middle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from defgpa._arrays import Array
+
+MOST_NODES = 900  # per shape
+MOST_NODES_OF_ALL = 120_000  # about 1 MB in the page
+_BEYOND = 0.06  # of the longer side: how far the grid reaches beyond the landmarks
+_FEWEST = 5  # nodes on the shorter side
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Nodes (rows · columns, d), row by row; every second row and column is drawn as a line."""
+
+    nodes: Array
+    rows: int
+    columns: int
+
+
+def lattice_over(reference: Array, n_shapes: int) -> Lattice:
+    """Square cells over the landmarks of a reference, in its two longest principal axes if 3-D.
+
+    Both numbers of nodes are odd: there are two pieces of line to a cell, so that lines look bent.
+    """
+    centre, axes = _plane(reference)
+    local = (reference - centre) @ axes.T
+    low, high = local.min(axis=0), local.max(axis=0)
+    beyond = _BEYOND * (high - low).max()
+    low, high = low - beyond, high + beyond
+    columns, rows = _counts(high - low, min(MOST_NODES, MOST_NODES_OF_ALL // n_shapes))
+    x, y = np.linspace(low[0], high[0], columns), np.linspace(low[1], high[1], rows)
+    plane = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    return Lattice(plane @ axes + centre, rows, columns)
+
+
+def _plane(reference: Array) -> tuple[Array, Array]:
+    """A centre and two orthonormal rows: the plane itself, or the principal one in space."""
+    if reference.shape[1] == 2:
+        return np.zeros(2), np.eye(2)
+    centre = reference.mean(axis=0)
+    return centre, np.linalg.svd(reference - centre, full_matrices=False)[2][:2]
+
+
+def _counts(sides: Array, most: int) -> tuple[int, int]:
+    """Odd numbers of nodes along sides, in proportion, with at most about ``most`` nodes."""
+    spacing = np.sqrt(sides.prod() / most)
+    counts = 2 * np.floor((sides / spacing - 1) / 2).astype(int) + 1
+    columns, rows = np.maximum(counts, _FEWEST)
+    return int(columns), int(rows)

@@ -1,0 +1,63 @@
+"""Numbers on their way into the page: small, exact enough for the eye, and never markup.
+
+Positions are only drawn, so 16 bits per coordinate do, each shape in its own box; distances are
+read as well, so they keep 32-bit floats. Both travel as base64 within JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa._arrays import Array
+
+_UNSEEN = 65535  # the code of a landmark that was not seen
+_LEVELS = 65534
+# what could end a script element or start a tag, and line ends that old scripts stumble over
+_ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def packed_positions(points: Array) -> dict[str, Any]:
+    """Points (k, p, d) in 16 bits per coordinate, relative to the box of each of the k shapes."""
+    with np.errstate(invalid="ignore"):
+        low = np.fmin.reduce(points, axis=1, keepdims=True, initial=np.inf)
+        high = np.fmax.reduce(points, axis=1, keepdims=True, initial=-np.inf)
+        low = np.where(np.isfinite(low), low, 0.0)
+        step = np.where(high > low, (high - low) / _LEVELS, 1.0)
+        levels = np.rint((points - low) / step)
+    codes = np.where(np.isnan(levels), _UNSEEN, levels).astype("<u2")
+    return {
+        "size": list(points.shape),
+        "codes": _base64(codes),
+        "low": low[:, 0].tolist(),
+        "step": step[:, 0].tolist(),
+    }
+
+
+def packed_distances(distances: Array) -> dict[str, Any]:
+    """Distances (n, m) as 32-bit floats, NaN included."""
+    return {"size": list(distances.shape), "floats": _base64(distances.astype("<f4"))}
+
+
+def packed_numbers(numbers: NDArray[np.integer[Any]]) -> dict[str, Any]:
+    """Whole numbers (k, w), such as the corners of triangles, as 32-bit integers."""
+    return {"size": list(numbers.shape), "whole": _base64(numbers.astype("<i4"))}
+
+
+def finite(numbers: Array) -> list[Any]:
+    """The numbers as JSON knows them: None for what is not finite."""
+    return [float(x) if np.isfinite(x) else None for x in numbers]
+
+
+def script_json(value: Any) -> str:
+    """JSON that may stand within a script element, whatever names it holds."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPED)
+
+
+def _base64(array: NDArray[Any]) -> str:
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")

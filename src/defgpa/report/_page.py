@@ -1,0 +1,225 @@
+"""The page: everything gathered, poured into the template, written in one piece."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.alignment import Alignment
+from defgpa.errors import DefgpaError, ShapeError
+from defgpa.report import _tables as tables
+from defgpa.report._drawn import Drawn, drawn_part
+from defgpa.report._packing import finite, script_json
+from defgpa.report._scene import Scene
+from defgpa.report._words import number, what_was_fitted, worries
+
+if TYPE_CHECKING:
+    from defgpa.evaluate import Comparison, CrossValidation, SmoothingPath
+
+_SCRIPTS = ("data.js", "theme.js", "space.js", "plots.js", "controls.js", "main.js")
+_HEADLINES = ("rmse_reference", "cve", "spectral_gap", "shapes")
+
+
+def write_report(
+    alignment: Alignment,
+    target: str | os.PathLike[str],
+    *,
+    smoothing: SmoothingPath | None = None,
+    cross_validation: CrossValidation | None = None,
+    comparison: Comparison | None = None,
+    title: str | None = None,
+    provenance: Mapping[str, str] | None = None,
+) -> None:
+    """Write one self-contained HTML page about an alignment.
+
+    It opens in any browser, needs no network, reads on a phone, on paper and in the dark, and
+    stays below 10 MB: of very many shapes or landmarks an even choice is drawn, and the page says
+    so. Its figures are those of all of them.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        What ``fit`` left, or ``defgpa.load`` has read.
+    target : path
+        The HTML file; written beside and renamed, never half a page.
+    smoothing : SmoothingPath, optional
+        From ``select_smoothing``: adds the errors along the amount of smoothing.
+    cross_validation : CrossValidation, optional
+        From ``cross_validate`` on the same shapes: adds the CVE and the predicted landmarks.
+    comparison : Comparison, optional
+        From ``compare``: adds the table of methods.
+    title : str, optional
+        The heading; by default it says how many shapes were aligned.
+    provenance : mapping of str to str, optional
+        What else it takes to do it again: input files, commands, dates.
+
+    Raises
+    ------
+    ShapeError
+        If the cross-validation is of other shapes.
+    DefgpaError
+        If the extra ``report`` is not installed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import defgpa
+    >>> from defgpa.report import write_report
+    >>> model = defgpa.DefGPA().fit(defgpa.datasets.load_wings())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = pathlib.Path(folder) / "report.html"
+    ...     write_report(model.alignment_, page, title="Wings")
+    ...     "<h1>Wings</h1>" in page.read_text(encoding="utf-8")
+    True
+    """
+    from defgpa.io._atomic import write_text
+
+    _require_alignment(alignment)
+    _require_same_shapes(alignment, cross_validation)
+    write_text(
+        target,
+        _rendered(
+            {
+                **_text(alignment, cross_validation, title),
+                **_numbers(alignment, smoothing, cross_validation, comparison),
+                "provenance": tables.provenance_rows(provenance),
+            }
+        ),
+    )
+
+
+def _text(alignment: Alignment, cv: CrossValidation | None, title: str | None) -> dict[str, Any]:
+    """The parts of the page that are words."""
+    return {
+        "title": title or f"Alignment of {alignment.shapes.n_shapes:,} shapes",
+        "lead": what_was_fitted(alignment),
+        "worries": worries(alignment, () if cv is None else cv.warnings),
+        "parameters": tables.parameters(alignment),
+        "code": tables.code(alignment),
+    }
+
+
+def _numbers(
+    alignment: Alignment,
+    path: SmoothingPath | None,
+    cv: CrossValidation | None,
+    comparison: Comparison | None,
+) -> dict[str, Any]:
+    """The parts of the page that are figures, tables and plots."""
+    drawn = drawn_part(alignment)
+    rows = tables.figures(alignment, cv)
+    return {
+        "figures": rows,
+        "headlines": [row for key in _HEADLINES for row in rows if row.key == key],
+        "comparison": None if comparison is None else tables.comparison_rows(comparison),
+        "fold_size": None if comparison is None else comparison.fold_size,
+        "largest": tables.largest_residuals(alignment),
+        "shapes": tables.shape_rows(alignment, cv, drawn),
+        "missing": _missing_counts(alignment),
+        "path": None if path is None else _path_in_words(path),
+        "spectrum": len(alignment.diagnostics.spectrum) > 0,
+        "gap": number(alignment.diagnostics.gap, 3),
+        "dim": alignment.shapes.dim,
+        "thinned": drawn.sentences,
+        "data": script_json(_data(alignment, drawn, path, cv)),
+    }
+
+
+def _data(
+    alignment: Alignment, drawn: Drawn, path: SmoothingPath | None, cv: CrossValidation | None
+) -> dict[str, Any]:
+    """What the page's script draws from."""
+    return {
+        **Scene(alignment, drawn, cv).as_data(),
+        "smoothing": None if path is None else _path_columns(path),
+        "spectrum": finite(alignment.diagnostics.spectrum),
+    }
+
+
+def _path_columns(path: SmoothingPath) -> dict[str, Any]:
+    """The path where its logarithm can be drawn."""
+    shown = path.values > 0
+    columns: dict[str, Array] = {
+        "values": path.values,
+        "cve": path.cve,
+        "rmse_reference": path.rmse_reference,
+        "rmse_datum": path.rmse_datum,
+    }
+    return {
+        **{key: finite(column[shown]) for key, column in columns.items()},
+        "best": path.best_value if path.best_value > 0 else None,
+    }
+
+
+def _path_in_words(path: SmoothingPath) -> dict[str, Any]:
+    return {
+        "best": f"{path.best_value:.3g}",
+        "at_edge": path.at_edge,
+        "parting": None if path.parting is None else f"{path.parting:.3g}",
+    }
+
+
+def _missing_counts(alignment: Alignment) -> dict[str, Any] | None:
+    """Where landmarks are missing; None if nowhere."""
+    shapes = alignment.shapes
+    hidden = ~shapes.visible
+    if not hidden.any():
+        return None
+    return {
+        "total": f"{hidden.sum():,}",
+        "all": f"{hidden.size:,}",
+        "shapes": f"{hidden.any(axis=1).sum():,}",
+        "landmarks": f"{hidden.any(axis=0).sum():,}",
+        "fewest_views": f"{shapes.views.min():,}",
+        "least_seen": shapes.landmarks[int(np.argmin(shapes.views))],
+    }
+
+
+def _rendered(values: Mapping[str, Any]) -> str:
+    """The template with these values; every one of them escaped but our own scripts."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise DefgpaError(
+            "A report needs plotly and jinja2: pip install 'defgpa[report]'."
+        ) from None
+    environment = Environment(
+        loader=PackageLoader("defgpa.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html").render(
+        {**values, "data": Markup(values["data"])},
+        versions=tables.versions(),
+        style=Markup(_template("style.css")),
+        plotly=Markup(get_plotlyjs()),
+        script=Markup("\n".join(_template(name) for name in _SCRIPTS)),
+    )
+
+
+def _template(name: str) -> str:
+    return (files("defgpa.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _require_alignment(alignment: Alignment) -> None:
+    if not isinstance(alignment, Alignment):
+        raise DefgpaError(
+            f"A report is about an Alignment (model.alignment_); got {type(alignment).__name__}."
+        )
+
+
+def _require_same_shapes(alignment: Alignment, cv: CrossValidation | None) -> None:
+    if cv is not None and cv.predicted.shape != alignment.shapes.points.shape:
+        raise ShapeError(
+            f"The cross-validation is of shapes (n, m, d) = {cv.predicted.shape}, the alignment "
+            f"of {alignment.shapes.points.shape}. Give the one of the same shapes."
+        )

@@ -1,0 +1,257 @@
+"""The tables of the page: figures with a sentence each, methods, shapes, how to do it again."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.alignment import Alignment
+from defgpa.procrustes import Motions
+from defgpa.report._drawn import Drawn
+from defgpa.report._words import as_code, number, percent, shortened
+from defgpa.solve.registration import (
+    AffineRegistration,
+    MotionRegistration,
+    RidgeRegistration,
+)
+
+if TYPE_CHECKING:
+    from defgpa.evaluate import Comparison, CrossValidation
+
+_LARGEST = 5  # residuals that are named
+
+_METHODS = {
+    "EUC_d": "rigid: moved and turned only",
+    "AFF_d": "affine, measured on the shapes",
+    "AFF_r": "affine, measured on the reference",
+    "TPS_r(3)": "thin-plate splines, 3 control points per axis",
+    "TPS_r(5)": "thin-plate splines, 5 control points per axis",
+    "TPS_r(7)": "thin-plate splines, 7 control points per axis",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row: a figure by its key in summary.json, and what it says."""
+
+    key: str
+    label: str
+    value: float | int
+    sentence: str
+    aside: str = ""
+
+    @property
+    def text(self) -> str:
+        """The value for the eye."""
+        return number(self.value)
+
+
+def figures(alignment: Alignment, cv: CrossValidation | None) -> list[Figure]:
+    """The figures of a fit, the most important ones first."""
+    return [*_errors(alignment, cv), *_soundness(alignment), *_counts(alignment)]
+
+
+def _errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[Figure]:
+    size = reference_size(alignment)
+    yield Figure(
+        "rmse_reference",
+        "RMSE_r",
+        alignment.rmse_reference,
+        "What is left between the warped shapes and the reference: the root mean square distance "
+        "of their landmarks, in the unit of the coordinates. Softer warps always make it smaller.",
+        _relative(alignment.rmse_reference, size),
+    )
+    yield Figure(
+        "rmse_datum",
+        "RMSE_d",
+        alignment.rmse_datum,
+        "The same carried back: how far the reference, brought into each shape by the inverse of "
+        "its warp, lies from the landmarks as they were measured.",
+    )
+    if cv is not None:
+        left_out = f"{cv.fold_size} landmark{'s' * (cv.fold_size != 1)} at a time"
+        yield Figure(
+            "cve",
+            "CVE",
+            cv.error,
+            f"Cross-validation error: {left_out} left out of all shapes and predicted by a fit "
+            "that has not seen them. The honest figure to compare methods and smoothing by.",
+            _relative(cv.error, size),
+        )
+
+
+def _soundness(alignment: Alignment) -> Iterator[Figure]:
+    found = alignment.diagnostics
+    if np.isfinite(found.gap):
+        yield Figure(
+            "spectral_gap",
+            "Spectral gap",
+            found.gap,
+            "How clearly this reference beats any other, from 0 to 1. Near 0, another one would "
+            "do as well and this one is not to be relied on.",
+        )
+    yield Figure(
+        "folds",
+        "Folds",
+        int(found.folds.sum()),
+        "Landmarks at which a warp folds over itself and stops being one-to-one. It should be 0.",
+    )
+    yield Figure(
+        "mirrored_shapes",
+        "Mirrored shapes",
+        len(found.mirrored),
+        "Shapes that are mirror images of the others; they are named above if there are any.",
+    )
+
+
+def _counts(alignment: Alignment) -> Iterator[Figure]:
+    shapes = alignment.shapes
+    yield Figure("shapes", "Shapes", shapes.n_shapes, "How many shapes were aligned.")
+    yield Figure("landmarks", "Landmarks", shapes.n_landmarks, "How many landmarks a shape has.")
+    yield Figure(
+        "visible",
+        "Landmarks counted, κ",
+        alignment.n_counted,
+        "Seen landmarks of all shapes that enter the errors above; one seen in a single shape "
+        "does not.",
+        percent(alignment.n_counted / shapes.visible.size),
+    )
+
+
+def reference_size(alignment: Alignment) -> float:
+    """The root mean square distance of the reference's landmarks from their centroid."""
+    centred = alignment.reference - alignment.reference.mean(axis=0)
+    return float(np.sqrt((centred**2).sum(axis=1).mean()))
+
+
+def _relative(error: float, size: float) -> str:
+    return f"{percent(error / size)} of the size of the reference" if size > 0 else ""
+
+
+def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """The methods with their figures; the one that predicts best is marked."""
+    errors = np.array([row.cve for row in comparison.rows])
+    best = np.nanmin(errors) if not np.isnan(errors).all() else None
+    return [
+        {
+            "name": row.name,
+            "words": _METHODS.get(row.name, ""),
+            "figures": [
+                ("rmse_datum", row.rmse_datum, number(row.rmse_datum)),
+                ("rmse_reference", row.rmse_reference, number(row.rmse_reference)),
+                ("cve", row.cve, number(row.cve)),
+                ("seconds", row.seconds, number(row.seconds, 2)),
+            ],
+            "best": row.cve == best,
+            "failure": row.failure,
+        }
+        for row in comparison.rows
+    ]
+
+
+def largest_residuals(alignment: Alignment) -> list[tuple[str, str, str]]:
+    """The worst shape and landmark pairs: names and distance."""
+    counted = np.where(alignment.counted, alignment.residuals, -1.0)
+    order = np.argsort(-counted, axis=None, kind="stable")[:_LARGEST]
+    shapes = alignment.shapes
+    return [
+        (shapes.names[i], shapes.landmarks[j], number(counted[i, j], 3))
+        for i, j in zip(*np.unravel_index(order, counted.shape), strict=True)
+        if counted[i, j] >= 0
+    ]
+
+
+def shape_rows(
+    alignment: Alignment, cv: CrossValidation | None, drawn: Drawn
+) -> list[dict[str, Any]]:
+    """Every drawn shape in numbers, the worst first."""
+    reference = _per_shape(alignment.residuals, alignment)
+    datum = _per_shape(alignment.datum_residuals, alignment)
+    order = drawn.shapes[np.argsort(-np.nan_to_num(reference[drawn.shapes]), kind="stable")]
+    shapes, found = alignment.shapes, alignment.diagnostics
+    return [
+        {
+            "name": shapes.names[i],
+            "reference": number(reference[i]),
+            "datum": number(datum[i]),
+            "cve": "–" if cv is None else number(cv.per_shape[i]),
+            "unseen": f"{shapes.n_landmarks - int(shapes.visible[i].sum()):,}",
+            "folds": f"{found.folds[i]:,}",
+            "side": "mirrored" if found.votes[i] < 0 else "",
+        }
+        for i in order
+    ]
+
+
+def _per_shape(residuals: Array, alignment: Alignment) -> Array:
+    squares = np.where(alignment.counted, residuals, 0.0) ** 2
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt(squares.sum(axis=1) / alignment.counted.sum(axis=1)))
+
+
+def parameters(alignment: Alignment) -> list[tuple[str, str]]:
+    """What determines the result."""
+    found, kind = alignment.diagnostics, alignment.registration
+    model = kind.model if isinstance(kind, RidgeRegistration) else kind
+    rows = [
+        ("Warp", as_code(model)),
+        ("Covariance eigenvalues Λ", ", ".join(f"{x:.10g}" for x in alignment.eigenvalues)),
+        ("Solver", ", ".join(part for part in (found.method, found.storage) if part)),
+        ("SHA-256 of the points", _digest(alignment)),
+    ]
+    space = alignment.shapes.metadata.get("space")
+    return [*rows, ("Coordinate system", str(space))] if space else rows
+
+
+def code(alignment: Alignment) -> str:
+    """The lines of Python that fit it again; empty where they cannot be known."""
+    match alignment.registration:
+        case RidgeRegistration(model) if type(model).__module__.startswith("defgpa.warps"):
+            warp = as_code(model)
+            names = ", ".join(sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", warp))))
+            call, imports = f"defgpa.DefGPA({warp})", f"from defgpa.warps import {names}\n"
+        case MotionRegistration(motions):
+            call, imports = f"defgpa.EuclideanGPA({_changed(motions)})", ""
+        case AffineRegistration():
+            call, imports = "defgpa.AffineGPA()", ""
+        case _:
+            return ""
+    if "…" in call:
+        return ""
+    return f"import defgpa\n{imports}\nmodel = {call}.fit(shapes)\n"
+
+
+def _changed(motions: Motions) -> str:
+    return as_code(motions).removeprefix("Motions(").removesuffix(")")
+
+
+def _digest(alignment: Alignment) -> str:
+    return hashlib.sha256(alignment.shapes.points.tobytes()).hexdigest()
+
+
+def versions() -> list[tuple[str, str]]:
+    """What it takes to do it again."""
+    import plotly
+    import scipy
+
+    from defgpa import __version__
+
+    return [
+        ("defgpa", __version__),
+        ("numpy", np.__version__),
+        ("scipy", scipy.__version__),
+        ("plotly", plotly.__version__),
+        ("Python", platform.python_version()),
+    ]
+
+
+def provenance_rows(provenance: Mapping[str, str] | None) -> list[tuple[str, str]]:
+    """Where it comes from, as the caller knows it."""
+    return [(str(key), shortened(str(value))) for key, value in (provenance or {}).items()]

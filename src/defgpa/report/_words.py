@@ -1,0 +1,192 @@
+"""What was fitted and what it means, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from defgpa.alignment import Alignment
+from defgpa.errors import listed
+from defgpa.solve.registration import (
+    AffineRegistration,
+    MotionRegistration,
+    RidgeRegistration,
+)
+from defgpa.warps import Affine, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
+from defgpa.warps._thin_plate import DEFAULT_SMOOTHING
+
+_LONGEST = 300  # characters of a parameter that are shown
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A figure for the eye: so many significant digits, no exponent where it can be helped."""
+    if not np.isfinite(value):
+        return "–"
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    size = abs(value)
+    if size >= 10**digits:
+        return f"{value:,.0f}" if size < 1e9 else f"{value:.{digits - 1}e}"
+    return f"{value:.{digits}g}" if size >= 1e-4 or size == 0 else f"{value:.{digits - 1}e}"
+
+
+def percent(share: float) -> str:
+    """A share for the eye."""
+    return f"{100 * share:.2g} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
+
+
+def what_was_fitted(alignment: Alignment) -> str:
+    """One paragraph: the shapes, what was estimated, how it was judged."""
+    shapes = alignment.shapes
+    return (
+        f"{shapes.n_shapes:,} shapes with {shapes.n_landmarks:,} landmarks each, in "
+        f"{shapes.dim}-D, {_missing(alignment)}, were brought onto one common reference shape. "
+        f"Each shape has a warp of its own onto it: {warp_in_words(alignment.registration)}. "
+        f"{_how(alignment.registration)}"
+    )
+
+
+def _missing(alignment: Alignment) -> str:
+    visible = alignment.shapes.visible
+    hidden = visible.size - int(visible.sum())
+    if not hidden:
+        return "all of them seen"
+    return f"{hidden:,} of {visible.size:,} ({percent(hidden / visible.size)}) not seen"
+
+
+@singledispatch
+def _how(registration: Any) -> str:
+    return "Reference and warps were estimated together."
+
+
+@_how.register
+def _(registration: RidgeRegistration) -> str:
+    return (
+        "Reference and warps were estimated together, in closed form: there is no better "
+        "reference for these warps, and no starting guess it depends on."
+    )
+
+
+@singledispatch
+def warp_in_words(registration: Any) -> str:
+    """How each shape is brought onto the reference."""
+    return f"a warp of the kind {type(registration).__name__}"
+
+
+@warp_in_words.register
+def _(registration: MotionRegistration) -> str:
+    words = ["moved", "turned"]
+    words += ["scaled"] * registration.motions.scaling
+    words += ["mirrored where that fits better"] * registration.motions.reflections
+    return f"it is {', '.join(words[:-1])} and {words[-1]}, and not deformed"
+
+
+@warp_in_words.register
+def _(registration: AffineRegistration) -> str:
+    return "an affine map, which stretches and shears but does not bend"
+
+
+@warp_in_words.register
+def _(registration: RidgeRegistration) -> str:
+    return model_in_words(registration.model)
+
+
+@singledispatch
+def model_in_words(model: Any) -> str:
+    """A warp model as it would be said."""
+    return f"a warp of the kind {type(model).__name__}"
+
+
+@model_in_words.register
+def _(model: Affine) -> str:
+    return "an affine map, which stretches and shears but does not bend"
+
+
+@model_in_words.register
+def _(model: ThinPlateSpline) -> str:
+    if model.theta is not None:
+        stiffness = f"smoothing θ = {model.theta:g}"
+    else:
+        tau = DEFAULT_SMOOTHING if model.smoothing is None else model.smoothing
+        stiffness = f"relative smoothing {tau:g}"
+    return f"a thin-plate spline with {_controls(model, 'control points')} and {stiffness}"
+
+
+@model_in_words.register
+def _(model: RadialBasis) -> str:
+    return (
+        f"radial functions ({type(model.kernel).__name__}) around {_controls(model, 'centres')}, "
+        f"with relative smoothing {model.smoothing:g}"
+    )
+
+
+@model_in_words.register
+def _(model: FreeForm) -> str:
+    return (
+        f"a free-form deformation on a lattice of {_per_axis(model.points_per_axis, 'points')}, "
+        f"with relative smoothing {model.smoothing:g}"
+    )
+
+
+@model_in_words.register
+def _(model: Polynomial) -> str:
+    return f"a polynomial of degree {model.degree} with relative smoothing {model.smoothing:g}"
+
+
+def _controls(model: Any, what: str) -> str:
+    if model.control_points is not None:
+        return f"{what} of its own choice"
+    return _per_axis(model.points_per_axis, what)
+
+
+def _per_axis(counts: Any, what: str) -> str:
+    if np.ndim(counts) == 0:
+        return f"{counts} {what} along each axis"
+    return f"{' × '.join(str(count) for count in counts)} {what}"
+
+
+def worries(alignment: Alignment, fold_warnings: Iterable[Iterable[str]] = ()) -> list[str]:
+    """Everything that deserves a look before the result is believed, one sentence each."""
+    found = list(alignment.diagnostics.warnings)
+    folds = alignment.diagnostics.folds
+    if folds.any():
+        names = listed(alignment.shapes.names[i] for i in np.flatnonzero(folds))
+        found.append(
+            f"The warp of {names} folds over itself at {folds.sum():,} landmarks: there it is no "
+            "one-to-one map. More smoothing would straighten it."
+        )
+    told = [set(messages) for messages in fold_warnings]
+    if any(told):
+        first = sorted(set.union(*told))[0]
+        found.append(
+            f"In cross-validation, {sum(map(bool, told))} of {len(told)} folds were harder than "
+            f"the full set, so the CVE may be pessimistic. For example: {first}"
+        )
+    return found
+
+
+def as_code(value: Any) -> str:
+    """The call that makes a model again, without what is left at its default."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return shortened(repr(value))
+    changed = [
+        f"{field.name}={as_code(getattr(value, field.name))}"
+        for field in fields(value)
+        if not _is_default(field, getattr(value, field.name))
+    ]
+    return shortened(f"{type(value).__name__}({', '.join(changed)})")
+
+
+def _is_default(field: Any, value: Any) -> bool:
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    same = value is default or (np.ndim(value) == 0 and value == default)
+    return bool(same) if default is not MISSING else False
+
+
+def shortened(text: str) -> str:
+    """The text, or its beginning."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,74 @@
+// Plots are drawn when they come into view, and the rest while the browser is idle.
+
+const SPATIAL = ["reference", "before", "after", "deformation"];
+const elementOf = (id) => document.getElementById(`plot-${id}`);
+const present = Object.keys(plots).filter(elementOf);
+const drawn = new Set();
+const asked = new Set();
+const idle = window.requestIdleCallback || ((work) => setTimeout(work, 30));
+let paperWidth = 0;
+
+function draw(id) {
+  const plot = elementOf(id);
+  const { data, layout } = plots[id]();
+  const width = paperWidth && (plot.closest(".pair") ? paperWidth / 2 - 10 : paperWidth);
+  if (width) Object.assign(layout, { width, autosize: false });
+  drawn.add(id);
+  return Plotly.react(plot, data, layout, config).then(() => {
+    plot.dataset.drawn = Number(plot.dataset.drawn || 0) + 1;
+    if (drawn.size === present.length) root.dataset.ready = "yes";
+  });
+}
+
+// several changes at once are one drawing; what was never drawn waits for its turn
+function ask(id) {
+  if (!drawn.has(id) || asked.has(id)) return;
+  asked.add(id);
+  requestAnimationFrame(() => {
+    asked.delete(id);
+    draw(id);
+  });
+}
+
+function drawInTurn() {
+  const next = present.find((id) => !drawn.has(id));
+  if (!next) return;
+  draw(next).then(() => idle(drawInTurn));
+}
+
+const watcher = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    const id = target.id.replace("plot-", "");
+    if (!isIntersecting) continue;
+    watcher.unobserve(target);
+    if (!drawn.has(id)) draw(id);
+  }
+}, { rootMargin: "200px" });
+
+onChoice("shown", "shown", ["reference"]);
+onChoice("colour", "colour", ["reference"]);
+onChoice("before", "before", ["before"]);
+onChoice("deformation", "how", ["deformation"]);
+onChoice("distances", "distances", ["residuals"]);
+onChoice("order", "order", ["residuals"]);
+onPick("before-after", "pair", "all shapes", ["before", "after"]);
+onPick("deformation", "deformation", null, ["deformation"]);
+shapeList();
+if (solid) SPATIAL.forEach(onKeys);
+if (flattened) root.classList.add("flattened");
+present.forEach((id) => watcher.observe(elementOf(id)));
+setTimeout(() => idle(drawInTurn), 400);
+
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(ask));
+
+// on paper: light, as wide as the paper, and complete
+window.addEventListener("beforeprint", () => {
+  root.classList.add("paper");
+  paperWidth = 680;
+  present.forEach(draw);
+});
+window.addEventListener("afterprint", () => {
+  root.classList.remove("paper");
+  paperWidth = 0;
+  present.forEach(draw);
+});

@@ -1,0 +1,390 @@
+// What each plot shows, from the state of the controls: data and layout for plotly.
+
+const state = {
+  selected: new Set(everyShape),
+  shown: "aligned",
+  colour: "shape",
+  before: "moved",
+  pair: -1, // all shapes
+  deformation: 0,
+  how: dim === 2 ? "grid" : "vectors",
+  distances: "residuals",
+  order: "given",
+};
+
+const FEW = 7; // shapes that have a colour each
+const FEW_LINES = 12; // shapes whose wireframe is drawn
+const MOST_VECTORS = 1500;
+
+// for every chosen shape the number of its colour, and what the colours mean
+function colouring(chosen) {
+  if (page.groups) return { of: (i) => page.groups.of[i], names: page.groups.names };
+  if (chosen.length <= FEW) {
+    const place = new Map(chosen.map((i, k) => [i, k]));
+    return { of: (i) => place.get(i), names: chosen.map((i) => shapes.names[i]) };
+  }
+  return { of: () => 0, names: ["shapes"] };
+}
+
+const said = (i, j, far) =>
+  `<b>${plain(shapes.names[i])}</b><br>landmark ${plain(shapes.landmarks[j])}` +
+  (far === undefined ? "" : `<br>${figure(far)} from the reference`);
+
+function eachDot(chosen, points, visit) {
+  const stride = strideOf(chosen.length);
+  chosen.forEach((i, k) => {
+    // staggered, so that every landmark is drawn in some shapes
+    for (let j = k % stride; j < shapes.landmarks.length; j += stride) {
+      if (seen(points[i], j)) visit(i, j);
+    }
+  });
+}
+
+const dotSize = (count) => (solid ? 2.5 : count * shapes.landmarks.length > 3000 ? 3.5 : 5);
+
+function dotsByShape(chosen, points, far) {
+  const { of, names } = colouring(chosen);
+  const clouds = names.map(() => new Cloud());
+  eachDot(chosen, points, (i, j) => clouds[of(i)].add(points[i], j, said(i, j, far?.[i][j])));
+  const size = dotSize(chosen.length);
+  const opacity = chosen.length > 3 ? 0.65 : 0.95;
+  return clouds.map((cloud, k) =>
+    cloud.dots({ size, color: groupColour(k), opacity, line: { width: 0 } }, { name: plain(names[k]) }),
+  );
+}
+
+function dotsByError(chosen, points, far) {
+  const cloud = new Cloud();
+  eachDot(chosen, points, (i, j) => cloud.add(points[i], j, said(i, j, far[i][j]), far[i][j]));
+  const most = cloud.values.reduce((a, b) => Math.max(a, b), 0) || 1;
+  const base = dotSize(chosen.length);
+  const marker = {
+    size: cloud.values.map((value) => base * (0.8 + (1.6 * value) / most)),
+    color: cloud.values,
+    colorscale: errorScale(),
+    cmin: 0,
+    cmax: most,
+    showscale: true,
+    colorbar: bar("distance"),
+    line: { width: 0 },
+  };
+  return [cloud.dots(marker, { name: "shapes", showlegend: false })];
+}
+
+function wires(chosen, points) {
+  if (!shapes.edges || chosen.length > FEW_LINES) return [];
+  const { of } = colouring(chosen);
+  return chosen.map((i) =>
+    edgesOf(new Cloud(), points[i]).lines({ color: groupColour(of(i)), width: 1 }, { opacity: 0.6 }),
+  );
+}
+
+function referenceTraces(faint = false) {
+  const traces = [];
+  if (shapes.edges) {
+    const line = { color: colour("ink"), width: solid ? 3 : 1.5 };
+    traces.push(edgesOf(new Cloud(), shapes.reference).lines(line, { opacity: faint ? 0.25 : 0.8 }));
+  }
+  if (solid && shapes.faces) {
+    return [...traces, mesh(shapes.reference, { color: colour("surface"), opacity: faint ? 0.15 : 0.5 })];
+  }
+  const cloud = new Cloud();
+  shapes.landmarks.forEach((name, j) =>
+    cloud.add(shapes.reference, j, `<b>reference</b><br>landmark ${plain(name)}`),
+  );
+  const marker = {
+    size: solid ? 3.5 : 7,
+    color: faint ? "rgba(0,0,0,0)" : colour("ink"),
+    symbol: faint && !solid ? "circle-open" : "circle",
+    line: { width: 1, color: faint ? colour("soft") : colour("card") },
+  };
+  if (faint && solid) Object.assign(marker, { color: colour("soft"), opacity: 0.5 });
+  traces.push(cloud.dots(marker, { name: "reference" }));
+  return traces;
+}
+
+// one shape of a mesh: its surface, coloured by a distance
+function surface(points, i, far, title) {
+  const text = shapes.landmarks.map((_, j) => said(i, j, far[j]));
+  return mesh(points, {
+    intensity: Array.from(far),
+    colorscale: errorScale(),
+    cmin: 0,
+    colorbar: bar(title),
+    text,
+    hoverinfo: "text",
+  });
+}
+
+const alone = (chosen) => solid && shapes.faces && chosen.length === 1;
+
+function overReference(chosen, points, far, byError) {
+  if (alone(chosen)) {
+    const [i] = chosen;
+    return [...referenceTraces(true), surface(points[i], i, far[i], "distance")];
+  }
+  const dots = byError ? dotsByError : dotsByShape;
+  return [...wires(chosen, points), ...dots(chosen, points, far), ...referenceTraces()];
+}
+
+const plots = {
+  reference() {
+    const chosen = [...state.selected].sort((a, b) => a - b);
+    const left = state.shown === "predicted";
+    const points = left ? shapes.predicted : shapes.aligned;
+    const far = left ? shapes.errors : shapes.residuals;
+    const data = overReference(chosen, points, far, state.colour === "error");
+    return { data, layout: spaceLayout(null) };
+  },
+
+  before() {
+    const chosen = state.pair < 0 ? everyShape : [state.pair];
+    const points = shapes[state.before];
+    if (state.before === "measured") {
+      const data = alone(chosen)
+        ? [mesh(points[chosen[0]], { color: groupColour(0) })]
+        : [...wires(chosen, points), ...dotsByShape(chosen, points)];
+      return { data, layout: spaceLayout(null, { showlegend: false, uirevision: "measured" }) };
+    }
+    const far = everyShape.map((i) =>
+      shapes.landmarks.map((_, j) => between(points[i], shapes.reference, j)),
+    );
+    const data = overReference(chosen, points, far, false);
+    return { data, layout: spaceLayout(commonBox(), { showlegend: false }) };
+  },
+
+  after() {
+    const chosen = state.pair < 0 ? everyShape : [state.pair];
+    const data = overReference(chosen, shapes.aligned, shapes.residuals, false);
+    return { data, layout: spaceLayout(commonBox(), { showlegend: false }) };
+  },
+
+  deformation() {
+    const i = state.deformation;
+    const travelled = shapes.landmarks.map((_, j) => between(shapes.moved[i], shapes.aligned[i], j));
+    tellDeformation(i, travelled);
+    const data = state.how === "grid" ? gridTraces(i) : vectorTraces(i, travelled);
+    return { data, layout: spaceLayout(null, { uirevision: state.how }) };
+  },
+
+  residuals() {
+    const rows = shapes[state.distances];
+    const order = state.order === "given" ? everyShape : worstFirst(rows);
+    const trace = {
+      z: order.map((i) => Array.from(rows[i], (x) => (Number.isNaN(x) ? null : x))),
+      colorscale: errorScale(),
+      zmin: 0,
+      colorbar: bar("distance"),
+      hovertemplate: "<b>%{y}</b><br>landmark %{x}<br>%{z:.3g} from the reference<extra></extra>",
+    };
+    return mapOf(order, trace);
+  },
+
+  missing() {
+    const trace = {
+      z: shapes.aligned.map((own) => shapes.landmarks.map((_, j) => (seen(own, j) ? 0 : 1))),
+      text: shapes.aligned.map((own) =>
+        shapes.landmarks.map((_, j) => (seen(own, j) ? "seen" : "not seen")),
+      ),
+      colorscale: [[0, colour("seen")], [1, colour("unseen")]],
+      zmin: 0,
+      zmax: 1,
+      showscale: false,
+      hovertemplate: "<b>%{y}</b><br>landmark %{x}<br>%{text}<extra></extra>",
+    };
+    return mapOf(everyShape, trace);
+  },
+
+  smoothing() {
+    const path = page.smoothing;
+    const curves = [
+      ["CVE", path.cve, 0, "circle", "solid"],
+      ["RMSE_r", path.rmse_reference, 1, "square", "dash"],
+      ["RMSE_d", path.rmse_datum, 2, "diamond", "dot"],
+    ];
+    const data = curves.map(([name, y, k, symbol, dash]) => ({
+      type: "scatter",
+      mode: "lines+markers",
+      name,
+      x: path.values,
+      y,
+      line: { color: groupColour(k), dash, width: 2 },
+      marker: { symbol, size: 7, color: groupColour(k) },
+      hovertemplate: `${name} %{y:.4g}<br>smoothing %{x:.3g}<extra></extra>`,
+    }));
+    const errors = curves.flatMap(([, y]) => y).filter((x) => x > 0);
+    const wide = Math.max(...errors) > 30 * Math.min(...errors);
+    return {
+      data,
+      layout: layout({
+        margin: { l: 8, r: 8, t: 40, b: 8 },
+        xaxis: axis("relative smoothing: softer ← → stiffer", {
+          type: "log",
+          exponentformat: "power",
+          dtick: 1,
+        }),
+        yaxis: axis("error", wide ? { type: "log", exponentformat: "power" } : { rangemode: "tozero" }),
+        ...chosenMark(path.best),
+      }),
+    };
+  },
+
+  spectrum() {
+    const kept = page.spectrum.map((_, k) => k < dim);
+    const names = page.spectrum.map((_, k) => (k < dim ? `axis ${k + 1}` : "next, not taken"));
+    const data = [{
+      type: "bar",
+      orientation: "h",
+      x: page.spectrum,
+      y: names.map((name, k) => (k > dim ? `${name} (${k + 1})` : name)),
+      text: page.spectrum.map(figure),
+      textposition: "outside",
+      cliponaxis: false,
+      marker: { color: kept.map((own) => colour(own ? "group-0" : "group-1")) },
+      hoverinfo: "skip",
+    }];
+    return {
+      data,
+      layout: layout({
+        margin: { l: 8, r: 60, t: 8, b: 8 },
+        xaxis: axis("cost", { rangemode: "tozero" }),
+        yaxis: axis("", { autorange: "reversed", gridcolor: "rgba(0,0,0,0)" }),
+        bargap: 0.35,
+        dragmode: false,
+      }),
+    };
+  },
+};
+
+let sharedBox = null;
+function commonBox() {
+  sharedBox ??= boxOf([...shapes.moved, ...shapes.aligned, shapes.reference]);
+  return sharedBox;
+}
+
+function gridTraces(i) {
+  const { rows, columns } = page.lattice;
+  const nodes = shapes.lattice[i];
+  const cloud = new Cloud();
+  for (let r = 0; r < rows; r += 2) {
+    for (let c = 0; c < columns; c++) cloud.add(nodes, r * columns + c);
+    cloud.gap();
+  }
+  for (let c = 0; c < columns; c += 2) {
+    for (let r = 0; r < rows; r++) cloud.add(nodes, r * columns + c);
+    cloud.gap();
+  }
+  const line = { color: colour("grid"), width: solid ? 2 : 1.2 };
+  return [
+    cloud.lines(line, { showlegend: true, name: solid || flattened ? "slice" : "grid" }),
+    ...overReferenceFaint(i),
+  ];
+}
+
+function overReferenceFaint(i) {
+  if (solid && shapes.faces) return [mesh(shapes.aligned[i], { color: groupColour(0), opacity: 0.3 })];
+  return [
+    ...referenceTraces(true),
+    ...wires([i], shapes.aligned),
+    ...dotsByShape([i], shapes.aligned, shapes.residuals),
+  ];
+}
+
+function vectorTraces(i, travelled) {
+  const from = shapes.moved[i];
+  const to = shapes.aligned[i];
+  const stride = Math.ceil(shapes.landmarks.length / MOST_VECTORS);
+  const lines = new Cloud();
+  const ends = new Cloud();
+  for (let j = 0; j < shapes.landmarks.length; j += stride) {
+    lines.segment(from, j, to, j, travelled[j]);
+    const text = `${said(i, j)}<br>moved by ${figure(travelled[j])}`;
+    ends.add(to, j, text, travelled[j]);
+  }
+  const shade = { colorscale: errorScale(), cmin: 0, cmax: Math.max(...travelled.filter((x) => x >= 0)) || 1 };
+  const line = solid
+    ? { width: 4, color: lines.values.map((x) => x ?? 0), ...shade }
+    : { width: 1.6, color: colour("grid") };
+  const marker = { size: solid ? 3 : 7, color: ends.values, ...shade, line: { width: 0 } };
+  const body = solid && shapes.faces
+    ? [surface(to, i, travelled, "moved by")]
+    : [...wires([i], shapes.aligned)];
+  const scale = body.length && solid && shapes.faces ? {} : { showscale: true, colorbar: bar("moved by") };
+  return [
+    ...body,
+    lines.lines(line),
+    ends.dots({ ...marker, ...scale }, { name: "landmarks", showlegend: false }),
+  ];
+}
+
+function tellDeformation(i, travelled) {
+  const known = travelled.map((x, j) => [x, j]).filter(([x]) => x >= 0);
+  const [most, j] = known.reduce((a, b) => (b[0] > a[0] ? b : a));
+  const mean = known.reduce((sum, [x]) => sum + x, 0) / known.length;
+  document.getElementById("deformation-status").textContent =
+    `${shapes.names[i]}: its warp moves the landmarks by ${figure(mean)} on average, ` +
+    `most at ${shapes.landmarks[j]}, by ${figure(most)}.`;
+}
+
+function worstFirst(rows) {
+  const square = (row) => {
+    const known = Array.from(row).filter((x) => !Number.isNaN(x));
+    return known.reduce((sum, x) => sum + x * x, 0) / Math.max(1, known.length);
+  };
+  const errors = rows.map(square);
+  return [...everyShape].sort((a, b) => errors[b] - errors[a] || a - b);
+}
+
+// a map of shapes by landmarks; names only where there is room for them
+function mapOf(order, trace) {
+  const names = order.map((i) => plain(shapes.names[i]));
+  const landmarks = shapes.landmarks.map(plain);
+  const height = Math.min(620, Math.max(180, 17 * names.length)) + 90;
+  const gap = names.length <= 60 && landmarks.length <= 120 ? 1 : 0;
+  const every = (count, room) => Math.max(1, Math.ceil(count / room));
+  const ticks = (labels, full, room) => {
+    const step = every(labels.length, room);
+    const at = labels.map((_, k) => k).filter((k) => k % step === 0);
+    return { type: "category", tickmode: "array", tickvals: at, ticktext: at.map((k) => plain(cut(full[k], 18))) };
+  };
+  const wide = document.getElementById("plot-residuals").clientWidth > 600;
+  const own = order.map((i) => shapes.names[i]);
+  return {
+    data: [{ type: "heatmap", x: landmarks, y: names, xgap: gap, ygap: gap, ...trace }],
+    layout: layout({
+      height,
+      margin: { l: 8, r: 8, t: 8, b: 8 },
+      xaxis: axis("landmark", {
+        ...ticks(landmarks, shapes.landmarks, wide ? 45 : 14),
+        tickangle: -90,
+        tickfont: { size: 11 },
+        showgrid: false,
+      }),
+      yaxis: axis("", {
+        ...ticks(names, own, Math.floor((height - 90) / 13)),
+        autorange: "reversed",
+        tickfont: { size: 11 },
+        showgrid: false,
+      }),
+    }),
+  };
+}
+
+function chosenMark(best) {
+  if (best === null) return {};
+  const line = { color: colour("ink"), width: 1, dash: "dash" };
+  return {
+    shapes: [{ type: "line", x0: best, x1: best, yref: "paper", y0: 0, y1: 1, line }],
+    annotations: [{
+      x: Math.log10(best),
+      y: 1,
+      yref: "paper",
+      yanchor: "top",
+      xanchor: "left",
+      xshift: 5,
+      text: `chosen: ${figure(best)}`,
+      showarrow: false,
+      font: { color: colour("ink") },
+    }],
+  };
+}

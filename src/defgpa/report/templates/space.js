@@ -1,0 +1,152 @@
+// Points, lines and surfaces in the plane or in space.
+// Where a browser has no WebGL, space is drawn in the plane, as seen from the camera.
+
+function hasWebGL() {
+  const canvas = document.createElement("canvas");
+  return Boolean(canvas.getContext("webgl2") || canvas.getContext("webgl"));
+}
+
+const solid = dim === 3 && hasWebGL();
+const flattened = dim === 3 && !solid;
+const MOST_DOTS = 15000; // of all shapes together; one shape is always drawn complete
+const PLAIN_DOTS = 4000; // more of them are drawn by WebGL
+
+function cross(a, b) {
+  return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
+}
+
+const screen = (() => {
+  if (!flattened) return null;
+  const { eye, up } = page.camera;
+  const right = cross(up, eye);
+  const size = Math.hypot(...right);
+  const across = right.map((x) => x / size);
+  return [across, cross(eye, across)];
+})();
+
+function place(points, j) {
+  const own = Array.from(points.subarray(j * dim, (j + 1) * dim));
+  if (!flattened) return own;
+  return screen.map((axis) => axis[0] * own[0] + axis[1] * own[1] + axis[2] * own[2]);
+}
+
+// places with what belongs to each; a gap ends a line
+class Cloud {
+  constructor() {
+    this.places = [];
+    this.texts = [];
+    this.values = [];
+  }
+
+  add(points, j, text = "", value = null) {
+    if (!seen(points, j)) return;
+    this.places.push(place(points, j));
+    this.texts.push(text);
+    this.values.push(value);
+  }
+
+  segment(from, i, to, j, value = null) {
+    if (!seen(from, i) || !seen(to, j)) return;
+    this.add(from, i, "", value);
+    this.add(to, j, "", value);
+    this.gap();
+  }
+
+  gap() {
+    this.places.push([null, null, null]);
+    this.texts.push("");
+    this.values.push(null);
+  }
+
+  trace(more) {
+    const axes = ["x", "y", "z"].slice(0, solid ? 3 : 2);
+    const own = Object.fromEntries(axes.map((axis, k) => [axis, this.places.map((p) => p[k])]));
+    const many = this.places.length > PLAIN_DOTS ? "scattergl" : "scatter";
+    return { type: solid ? "scatter3d" : many, hoverinfo: "skip", ...own, ...more };
+  }
+
+  dots(marker, more = {}) {
+    const text = this.texts;
+    return this.trace({ mode: "markers", marker, text, hoverinfo: "text", ...more });
+  }
+
+  lines(line, more = {}) {
+    return this.trace({ mode: "lines", line, showlegend: false, connectgaps: false, ...more });
+  }
+}
+
+function edgesOf(cloud, points) {
+  for (const [a, b] of shapes.edges) cloud.segment(points, a, points, b);
+  return cloud;
+}
+
+function mesh(points, more) {
+  const corner = (k) => shapes.faces.map((face) => face[k]);
+  const along = (k) => shapes.landmarks.map((_, j) => points[j * dim + k]);
+  return {
+    type: "mesh3d",
+    x: along(0), y: along(1), z: along(2),
+    i: corner(0), j: corner(1), k: corner(2),
+    hoverinfo: "skip",
+    lighting: { ambient: 0.55, diffuse: 0.7, specular: 0.05, roughness: 0.9 },
+    ...more,
+  };
+}
+
+// so many landmarks are skipped that the dots of these shapes stay few enough
+const strideOf = (count) => Math.max(1, Math.ceil((count * shapes.landmarks.length) / MOST_DOTS));
+
+// low and high corner of some point sets, as they are drawn
+function boxOf(sets) {
+  const low = [Infinity, Infinity, Infinity];
+  const high = [-Infinity, -Infinity, -Infinity];
+  for (const points of sets) {
+    for (let j = 0; j * dim < points.length; j++) {
+      if (!seen(points, j)) continue;
+      place(points, j).forEach((x, k) => {
+        low[k] = Math.min(low[k], x);
+        high[k] = Math.max(high[k], x);
+      });
+    }
+  }
+  const margin = 0.04 * Math.max(...high.map((x, k) => x - low[k]).filter(Number.isFinite));
+  return low.map((x, k) => [x - margin, high[k] + margin]);
+}
+
+function spaceLayout(box, more = {}) {
+  const ranged = (k) => (box ? { range: box[k] } : {});
+  if (!solid) {
+    return layout({
+      margin: { l: 8, r: 8, t: 34, b: 8 },
+      xaxis: axis("", { ...ranged(0), constrain: "domain", showticklabels: !flattened }),
+      yaxis: axis("", {
+        ...ranged(1),
+        scaleanchor: "x",
+        constrain: "domain",
+        showticklabels: !flattened,
+      }),
+      ...more,
+    });
+  }
+  const { eye, up } = page.camera;
+  const [x, y, z] = eye.map((part) => 1.75 * part);
+  const sceneAxis = (k) =>
+    axis(["x", "y", "z"][k], {
+      ...ranged(k),
+      showbackground: false,
+      showspikes: false,
+      tickfont: { size: 10 },
+      nticks: 5,
+    });
+  return layout({
+    margin: { l: 0, r: 0, t: 34, b: 0 },
+    scene: {
+      aspectmode: "data",
+      dragmode: "orbit",
+      xaxis: sceneAxis(0), yaxis: sceneAxis(1), zaxis: sceneAxis(2),
+      camera: { eye: { x, y, z }, up: { x: up[0], y: up[1], z: up[2] } },
+      uirevision: "kept",
+    },
+    ...more,
+  });
+}

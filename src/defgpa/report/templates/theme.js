@@ -1,0 +1,81 @@
+// Colours come from the style sheet, so that plots follow it: light, dark, paper.
+
+const touch = window.matchMedia("(pointer: coarse)").matches;
+const root = document.documentElement;
+
+const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
+const groupColour = (k) => colour(`group-${k % 7}`);
+const errorScale = () => [0, 0.33, 0.66, 1].map((at, k) => [at, colour(`error-${k}`)]);
+
+// a name is text: plotly would read tags and entities in it
+const plain = (text) =>
+  String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+function figure(value) {
+  if (!Number.isFinite(value)) return "–";
+  return String(Number(value.toPrecision(3)));
+}
+
+function axis(title, more = {}) {
+  return {
+    title: title ? { text: title, standoff: 8 } : undefined,
+    gridcolor: colour("line"),
+    linecolor: colour("line"),
+    zeroline: false,
+    ticks: "",
+    automargin: true,
+    ...more,
+  };
+}
+
+function layout(more) {
+  return {
+    autosize: true,
+    margin: { l: 8, r: 8, t: 8, b: 8 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: colour("font"), size: 13, color: colour("soft") },
+    hovermode: "closest",
+    hoverlabel: {
+      bgcolor: colour("card"),
+      bordercolor: colour("line"),
+      font: { family: colour("font"), color: colour("ink"), size: 13 },
+      align: "left",
+    },
+    legend: {
+      orientation: "h",
+      x: 0,
+      y: 1.01,
+      yanchor: "bottom",
+      font: { color: colour("ink") },
+      itemsizing: "constant",
+    },
+    modebar: {
+      bgcolor: "rgba(0,0,0,0)",
+      color: colour("faint"),
+      activecolor: colour("accent"),
+    },
+    // a finger that scrolls the page must not zoom a plot
+    dragmode: touch ? false : "zoom",
+    uirevision: "kept",
+    ...more,
+  };
+}
+
+const config = {
+  displaylogo: false,
+  responsive: true,
+  scrollZoom: false,
+  displayModeBar: touch ? false : "hover",
+  modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d", "tableRotation", "resetCameraLastSave3d"],
+};
+
+const bar = (title) => ({
+  title: { text: title, side: "right" },
+  thickness: 10,
+  len: 0.7,
+  outlinewidth: 0,
+  tickfont: { size: 11 },
+});

@@ -1,0 +1,472 @@
+"""Left-out landmarks are predicted by an alignment that has not seen them."""
+
+import json
+import warnings
+from dataclasses import replace
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import (
+    EXACT,
+    ORACLE,
+    PARITY,
+    WARPS,
+    every_warp,
+    oracle_points,
+    shared_points,
+    smooth_family,
+)
+
+from defgpa import (
+    Affine,
+    AffineGPA,
+    DefGPA,
+    DefgpaError,
+    DefgpaWarning,
+    DegenerateShapeError,
+    EuclideanGPA,
+    ExactCentering,
+    Iterative,
+    Shapes,
+    ThinPlateSpline,
+)
+from defgpa.evaluate import cross_validate
+
+
+class Refitted(DefGPA):
+    """The same estimator under another name: its folds are fitted one by one."""
+
+
+def assert_same_predictions(actual, expected):
+    size = np.linalg.norm(expected.reference - expected.reference.mean(axis=0), axis=1).max()
+    np.testing.assert_allclose(actual.predicted / size, expected.predicted / size, **EXACT)
+    np.testing.assert_allclose(actual.error, expected.error, **EXACT)
+
+
+# -- the definition, restated with loops -----------------------------------------------------------
+
+
+def similarity(source, target):
+    """The best x ↦ s x R + t, R orthogonal, as a function."""
+    a, b = source.mean(axis=0), target.mean(axis=0)
+    left, values, right = np.linalg.svd((source - a).T @ (target - b))
+    scale = values.sum() / ((source - a) ** 2).sum()
+    return lambda points: scale * (points - a) @ left @ right + b
+
+
+def plain_prior(points):
+    """Algorithm 1: complete by pairs, common direction of the singular values, mean length."""
+    seen = ~np.isnan(points[..., 0])
+    sizes = []
+    for own, known in zip(points, seen, strict=True):
+        total, count = np.zeros_like(own), np.zeros(len(own))
+        for other, visible in zip(points, seen, strict=True):
+            both = known & visible
+            total[visible] += similarity(other[both], own[both])(other[visible])
+            count += visible
+        whole = np.where(known[:, None], own, total / count[:, None])
+        sizes.append(np.linalg.svd(whole - whole.mean(axis=0), compute_uv=False))
+    lengths = np.linalg.norm(sizes, axis=1)
+    left, *_ = np.linalg.svd((np.array(sizes) / lengths[:, None]).T)
+    return (lengths.mean() * np.abs(left[:, 0])) ** 2
+
+
+def plain_alignment(points, warp):
+    """The reference and one function per shape, by the formulas."""
+    n, m, d = points.shape
+    P, factors = np.full((m, m), n / m), []
+    for own in points:
+        seen = ~np.isnan(own[:, 0])
+        basis = warp.basis(own[seen])
+        F = basis.features(own[seen])
+        solver = np.linalg.solve(F.T @ F + basis.penalty(), F.T)
+        P[np.ix_(seen, seen)] += np.eye(seen.sum()) - F @ solver
+        factors.append((basis, solver, seen))
+    axes = np.linalg.eigh(P)[1][:, :d]
+    reference = axes * np.sqrt(plain_prior(points))
+    weights = [solver @ reference[seen] for _, solver, seen in factors]
+    pairs = zip(factors, weights, strict=True)
+    return reference, [lambda x, b=b, W=W: b.features(x) @ W for (b, _, _), W in pairs]
+
+
+def plain_predictions(points, warp, fold_size):
+    """Every landmark predicted without its fold, in the frame of the full reference."""
+    full, _ = plain_alignment(points, warp)
+    predicted = np.full(points.shape, np.nan)
+    for start in range(0, points.shape[1], fold_size):
+        fold = np.arange(points.shape[1])[start : start + fold_size]
+        reference, warps = plain_alignment(np.delete(points, fold, axis=1), warp)
+        target = np.delete(full, fold, axis=0)
+        a, b = reference.mean(axis=0), target.mean(axis=0)
+        left, _, right = np.linalg.svd((reference - a).T @ (target - b))
+        for i, own in enumerate(points):
+            seen = fold[~np.isnan(own[fold, 0])]
+            if len(seen):
+                predicted[i, seen] = (warps[i](own[seen]) - a) @ left @ right + b
+    return full, predicted
+
+
+@every_warp
+@pytest.mark.parametrize("fold_size", [1, 7])
+def test_the_error_is_the_one_of_the_definition(warp, fold_size, shapes):
+    reference, predicted = plain_predictions(shapes.points, warp, fold_size)
+    cv = cross_validate(DefGPA(warp), shapes, fold_size)
+    squares = ((predicted - reference) ** 2).sum(axis=2)[shapes.visible]
+    np.testing.assert_allclose(cv.error, np.sqrt(squares.mean()), **EXACT)
+    np.testing.assert_allclose(
+        cv.distances, np.linalg.norm(predicted - reference, axis=2), rtol=1e-7, atol=1e-9
+    )
+
+
+# -- the authors' figures --------------------------------------------------------------------------
+
+
+def oracle_run(name, run):
+    return json.loads((ORACLE / name / f"{run}.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        ("syn2d_full", "affine"),
+        ("syn2d_full", "tps3_theta1"),
+        ("syn2d_full", "tps5_theta1"),
+        ("syn3d_full", "affine"),
+        ("syn3d_full", "tps3_theta0.01"),
+        ("syn3d_full", "tps5_theta0.01"),
+    ],
+)
+def test_deformable_errors_equal_the_authors(name, run):
+    expected = oracle_run(name, run)
+    warp = Affine()
+    if run != "affine":
+        warp = ThinPlateSpline(int(run[3]), theta=expected["theta"])
+    cv = cross_validate(DefGPA(warp), oracle_points(name))
+    np.testing.assert_allclose(cv.error, expected["cve"], **PARITY)
+
+
+@pytest.mark.parametrize("name", ["syn2d_full", "syn3d_full", "syn2d_partial"])
+@pytest.mark.parametrize(("method", "estimator"), [("euc_d", EuclideanGPA()), ("aff_d", AffineGPA())])
+def test_benchmark_errors_equal_those_of_the_datum_space_optimum(name, method, estimator):
+    expected = oracle_run(name, "euc_aff_d_numpy")[method]
+    cv = cross_validate(estimator, oracle_points(name))
+    np.testing.assert_allclose(cv.error, expected["cve"], **PARITY)
+
+
+@pytest.mark.parametrize(
+    ("warp", "published"),
+    [
+        (Affine(), 6.911),
+        (ThinPlateSpline(3, theta=10), 5.167),
+        (ThinPlateSpline(5, theta=10), 4.525),
+        (ThinPlateSpline(7, theta=10), 4.330),
+    ],
+    ids=str,
+)
+def test_face_has_its_known_errors(warp, published):
+    cv = cross_validate(DefGPA(warp), shared_points("face2d"))
+    assert round(cv.error, 3) == published
+
+
+# -- what it must be -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_affine_images_are_predicted_exactly_by_affine_warps(d, missing, rng):
+    base = rng.normal(size=(30, d)) * np.linspace(2, 1, d)
+    shapes = np.stack([base @ rng.normal(size=(d, d)) + rng.normal(size=d) for _ in range(6)])
+    shapes[rng.random(shapes.shape[:2]) < missing] = np.nan
+    cv = cross_validate(DefGPA(Affine()), shapes, fold_size=4)
+    assert cv.error < 1e-9 * np.linalg.norm(cv.reference)
+
+
+def test_every_visible_landmark_is_predicted_and_no_other(shapes):
+    cv = cross_validate(DefGPA(), shapes, fold_size=3)
+    np.testing.assert_array_equal(np.isfinite(cv.predicted).all(axis=2), shapes.visible)
+    np.testing.assert_array_equal(np.isnan(cv.distances), ~shapes.visible)
+
+
+class Recording(DefGPA):
+    """Remembers which landmarks each fit was given."""
+
+    given = []  # noqa: RUF012  (shared by all copies on purpose)
+
+    def fit(self, shapes, y=None):
+        self.given.append(shapes.landmarks)
+        return super().fit(shapes)
+
+
+def test_every_landmark_is_left_out_exactly_once(full_shapes):
+    Recording.given.clear()
+    cv = cross_validate(Recording(Affine()), full_shapes, fold_size=7, n_jobs=2)
+    first, *rest = sorted(Recording.given, key=len, reverse=True)
+    assert first == full_shapes.landmarks
+    left_out = [landmark for given in rest for landmark in first if landmark not in given]
+    assert sorted(left_out, key=int) == list(first)
+    assert [len(fold) for fold in cv.folds[:-1]] == [7] * (len(cv.folds) - 1)
+    np.testing.assert_array_equal(np.concatenate(cv.folds), np.arange(full_shapes.n_landmarks))
+
+
+@pytest.mark.parametrize("fold_size", [1, 5])
+def test_the_order_of_the_folds_does_not_matter(fold_size):
+    points = smooth_family(seed=5, m=40, missing=0.15)
+    backwards = cross_validate(DefGPA(), points[:, ::-1], fold_size)
+    forwards = cross_validate(DefGPA(), points, fold_size)
+    np.testing.assert_allclose(backwards.error, forwards.error, **EXACT)
+    np.testing.assert_allclose(backwards.per_landmark[::-1], forwards.per_landmark, **EXACT)
+
+
+def test_a_prediction_does_not_know_the_landmark():
+    """Moving it in one shape leaves the predictions of it by the others where they were.
+
+    Only the full reference moves, so their distances from each other stay.
+    """
+    points = smooth_family(seed=6)
+    elsewhere = points.copy()
+    elsewhere[0, 11] += 0.5
+    before = cross_validate(DefGPA(), points).predicted[1:, 11]
+    after = cross_validate(DefGPA(), elsewhere).predicted[1:, 11]
+    gaps = [np.linalg.norm(p[:, None] - p[None], axis=2) for p in (before, after)]
+    np.testing.assert_allclose(*gaps, **EXACT)
+    assert np.abs(before - after).max() > 1e-6
+
+
+def test_figures_of_shapes_and_landmarks_make_up_the_error(shapes):
+    cv = cross_validate(DefGPA(), shapes)
+    counts = cv.counted
+    total = cv.error**2 * counts.sum()
+    np.testing.assert_allclose((cv.per_shape**2 * counts.sum(axis=1)).sum(), total, **EXACT)
+    np.testing.assert_allclose((cv.per_landmark**2 * counts.sum(axis=0)).sum(), total, **EXACT)
+    assert cv.error >= cv.alignment.rmse_reference
+
+
+def test_a_landmark_seen_once_is_predicted_but_not_judged():
+    points = smooth_family(seed=7, missing=0.1)
+    points[1:, 8] = np.nan
+    points[0, 8] = points[0, 9] + 0.1
+    with pytest.warns(DefgpaWarning, match="'9'"):
+        cv = cross_validate(DefGPA(), points)
+    with pytest.warns(DefgpaWarning, match="'9'"):
+        refit = cross_validate(Refitted(), points)
+    assert_same_predictions(cv, refit)
+    without = cross_validate(DefGPA(), np.delete(points, 8, axis=1))
+    assert np.isfinite(cv.predicted[0, 8]).all()
+    assert not cv.counted[:, 8].any()
+    assert np.isnan(cv.per_landmark[8])
+    np.testing.assert_allclose(cv.error, without.error, **EXACT)
+
+
+# -- stacked folds are the same as fits of their own -----------------------------------------------
+
+
+@every_warp
+@pytest.mark.parametrize("fold_size", [1, 6])
+def test_stacked_folds_equal_refitted_ones(warp, fold_size, shapes):
+    stacked = cross_validate(DefGPA(warp), shapes, fold_size)
+    assert_same_predictions(stacked, cross_validate(Refitted(warp), shapes, fold_size))
+
+
+@pytest.mark.parametrize(
+    "settings_",
+    [
+        {"scale": [9.0, 2.0]},
+        {"centering": ExactCentering()},
+        {"warp": ThinPlateSpline(control_points=lambda own: own[::4])},
+        {"warp": ThinPlateSpline(points_per_axis=(4, 3), theta=0.01)},
+        {"warp": ThinPlateSpline(points_per_axis=4, smoothing=1e-9)},
+        {"memory_budget": 1},
+        {"solver": Iterative()},
+    ],
+    ids=lambda settings_: next(iter(settings_)),
+)
+def test_every_setting_holds_for_the_folds_too(settings_):
+    points = smooth_family(seed=8, missing=0.1)
+    stacked = cross_validate(DefGPA(**settings_), points, 5)
+    refitted = cross_validate(Refitted(**settings_), points, 5)
+    assert_same_predictions(stacked, refitted)
+
+
+@given(seed=st.integers(0, 10_000), missing=st.floats(0.0, 0.5), fold_size=st.integers(1, 12))
+@settings(max_examples=15, deadline=None)
+def test_stacked_folds_equal_refitted_ones_however_much_is_missing(seed, missing, fold_size):
+    points = smooth_family(seed=seed, n=5, m=24, missing=missing)
+    assert_same_outcome(DefGPA(WARPS["spline"]), Refitted(WARPS["spline"]), points, fold_size)
+
+
+def assert_same_outcome(one, other, points, fold_size):
+    """The same predictions, or the same complaint."""
+    outcomes = []
+    for estimator in (one, other):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DefgpaWarning)
+            try:
+                outcomes.append(cross_validate(estimator, points, fold_size))
+            except DefgpaError as error:
+                outcomes.append(str(error))
+    if isinstance(outcomes[1], str):
+        assert outcomes[0] == outcomes[1]
+    else:
+        assert_same_predictions(*outcomes)
+
+
+def test_many_partial_shapes_are_completed_through_one():
+    """Beyond 128 shapes the prior takes another way, and so must the folds."""
+    points = smooth_family(seed=9, n=140, m=20, missing=0.05)
+    assert_same_predictions(
+        cross_validate(DefGPA(Affine()), points, 10),
+        cross_validate(Refitted(Affine()), points, 10),
+    )
+
+
+# -- manners ---------------------------------------------------------------------------------------
+
+
+def test_the_number_of_workers_changes_no_digit(shapes):
+    for kind in (DefGPA, Refitted):
+        alone = cross_validate(kind(), shapes, n_jobs=1)
+        together = cross_validate(kind(), shapes, n_jobs=2)
+        np.testing.assert_array_equal(alone.predicted, together.predicted)
+        assert alone.error == together.error
+
+
+@pytest.mark.parametrize("kind", [DefGPA, EuclideanGPA])
+def test_processes_change_no_digit_either(kind):
+    points = smooth_family(seed=10, m=30, missing=0.1)
+    expected = cross_validate(kind(), points, n_jobs=1)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        result = cross_validate(kind(), points)
+    np.testing.assert_array_equal(result.predicted, expected.predicted)
+
+
+def test_the_estimator_is_left_as_it_was(full_shapes):
+    warp = ThinPlateSpline(points_per_axis=4)
+    fresh = DefGPA(warp)
+    cross_validate(fresh, full_shapes, 10)
+    assert not hasattr(fresh, "alignment_")
+    assert fresh.warp is warp
+    used = DefGPA(warp).fit(full_shapes.points[:, 5:])
+    alignment = used.alignment_
+    cross_validate(used, full_shapes, 10)
+    assert used.alignment_ is alignment
+
+
+def test_any_object_that_fits_and_has_an_alignment_will_do(full_shapes):
+    class OfOnesOwn:
+        def fit(self, shapes):
+            self.alignment_ = DefGPA(Affine()).fit(shapes).alignment_
+            return self
+
+    own = cross_validate(OfOnesOwn(), full_shapes, 5)
+    np.testing.assert_array_equal(
+        own.predicted, cross_validate(Refitted(Affine()), full_shapes, 5).predicted
+    )
+
+
+@pytest.mark.parametrize("kind", [DefGPA, Refitted])
+def test_progress_is_told_fold_by_fold(kind, full_shapes):
+    told = []
+    cv = cross_validate(
+        kind(Affine()), full_shapes, 3, progress=lambda *step: told.append(step)
+    )
+    done, total = zip(*told, strict=True)
+    assert set(total) == {len(cv.folds)}
+    assert list(done) == sorted(set(done))
+    assert done[-1] == len(cv.folds)
+
+
+def test_a_listener_that_fails_leaves_nothing_behind(full_shapes):
+    filters = list(warnings.filters)
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cross_validate(DefGPA(), full_shapes, progress=interrupt)
+    assert warnings.filters == filters
+
+
+def test_the_result_cannot_be_changed(full_shapes):
+    cv = cross_validate(DefGPA(Affine()), full_shapes, 10)
+    with pytest.raises(ValueError, match="read-only"):
+        cv.predicted[0] = 0
+    with pytest.raises(AttributeError):
+        cv.fold_size = 2
+    assert repr(cv).startswith("CrossValidation(error=")
+
+
+@pytest.mark.parametrize("fold_size", [0, -1, 40, 1.5, True, None, "1"])
+def test_a_wrong_fold_size_is_refused(fold_size):
+    with pytest.raises(ValueError, match="The 'fold_size' parameter must be a whole number"):
+        cross_validate(DefGPA(), smooth_family(m=40), fold_size)
+
+
+# -- what goes wrong in a fold ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [DefGPA, Refitted])
+def test_a_fold_that_cannot_be_fitted_is_named(kind):
+    points = smooth_family(seed=11)
+    points[2, 4:] = np.nan  # four landmarks left: leaving two of them out is too much
+    shapes = Shapes(points, landmarks=[f"L{j}" for j in range(40)])
+    with pytest.raises(DefgpaError) as caught:
+        cross_validate(kind(Affine()), shapes, fold_size=2)
+    message = str(caught.value)
+    assert "2 of 20 folds cannot be fitted" in message
+    assert "'L0', 'L1': Shape 'shape_3' has 2 visible landmarks" in message
+    assert "'L2', 'L3': Shape 'shape_3'" in message
+    assert isinstance(caught.value.__cause__, DegenerateShapeError)
+
+
+def test_a_long_list_of_failures_is_cut_short():
+    points = smooth_family(seed=12)
+    points[2, [0, 9, 18, 27, 36]] = np.nan
+    points[3, :35] = np.nan
+    with pytest.raises(DefgpaError, match="and 2 more folds"):
+        cross_validate(DefGPA(Affine()), np.delete(points, np.s_[37:], axis=1)[:, -32:], 1)
+
+
+def carried_by_four():
+    """Landmarks near a line but for four; without one of those, three carry an axis."""
+    rng = np.random.default_rng(13)
+    base = np.column_stack([np.linspace(-3, 3, 20), 0.02 * rng.normal(size=20)])
+    base[[2, 7, 12, 17], 1] = [1, -1, 1, -1]
+    return base + 0.005 * rng.normal(size=(6, 20, 2))
+
+
+@pytest.mark.parametrize("kind", [DefGPA, Refitted])
+def test_what_only_folds_warn_of_is_told_once(kind):
+    with pytest.warns(DefgpaWarning) as told:
+        cv = cross_validate(kind(Affine()), carried_by_four())
+    assert not cv.alignment.diagnostics.warnings
+    (message,) = [str(w.message) for w in told]
+    assert message.startswith("4 of 20 folds of the cross-validation warned of what the full fit")
+    assert "(4 ×) without landmark '3': " in message
+    assert told[0].filename == __file__
+    assert [j for j, found in enumerate(cv.warnings) if found] == [2, 7, 12, 17]
+
+
+class Grumbling(DefGPA):
+    """Warns of its first shape and of a number, always."""
+
+    def fit(self, shapes, y=None):
+        super().fit(shapes)
+        text = f"Shape 'x{len(shapes.landmarks)}' is odd by {shapes.points[0, 0, 0]:.5g}."
+        found = replace(self.alignment_.diagnostics, warnings=(text,))
+        self.alignment_ = replace(self.alignment_, diagnostics=found)
+        warnings.warn(text, DefgpaWarning, stacklevel=2)
+        warnings.warn("an odd number", RuntimeWarning, stacklevel=2)
+        return self
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_what_the_full_fit_warned_of_is_not_repeated(n_jobs, full_shapes):
+    with pytest.warns() as told:
+        cv = cross_validate(Grumbling(Affine()), full_shapes, 5, n_jobs=n_jobs)
+    kinds = [w.category for w in told]
+    assert kinds.count(DefgpaWarning) == 1
+    assert kinds.count(RuntimeWarning) == 2  # once for the full fit, once for all folds
+    assert not any(cv.warnings)

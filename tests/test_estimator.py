@@ -1,0 +1,393 @@
+"""DefGPA has scikit-learn's manners, and its result does what it says."""
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from defgpa import (
+    Affine,
+    DefGPA,
+    Dense,
+    ExactCentering,
+    Iterative,
+    ShapeError,
+    Shapes,
+    SoftCentering,
+    ThinPlateSpline,
+)
+from support import (
+    EXACT,
+    LinearOnly,
+    assert_same_shape,
+    every_warp,
+    rotation,
+    smooth_family,
+    up_to_rigid,
+    warned_of,
+)
+
+
+class TestManners:
+    def test_parameters_are_stored_untouched(self):
+        warp, scale, centering, solver = Affine(), [2.0, 1.0], ExactCentering(), Dense()
+        model = DefGPA(warp, scale=scale, centering=centering, solver=solver, memory_budget=5)
+        assert model.get_params() == {
+            "warp": warp,
+            "scale": scale,
+            "centering": centering,
+            "solver": solver,
+            "memory_budget": 5,
+        }
+        assert model.scale is scale
+        assert DefGPA().warp is None
+
+    def test_parameters_can_be_set(self):
+        model = DefGPA().set_params(warp=Affine(), scale=[3.0, 1.0])
+        assert model.warp == Affine()
+        assert model.scale == [3.0, 1.0]
+
+    def test_a_clone_has_the_parameters_but_not_the_result(self, full_shapes):
+        model = DefGPA(ThinPlateSpline(3, theta=2.0), centering=SoftCentering(1.0))
+        again = clone(model.fit(full_shapes))
+        assert again.get_params() == model.get_params()
+        assert not hasattr(again, "alignment_")
+        np.testing.assert_array_equal(again.fit(full_shapes).reference_, model.reference_)
+
+    def test_nothing_happens_before_fit(self):
+        DefGPA("nonsense", solver="nonsense")  # checked in fit, not here
+
+    def test_fit_returns_itself(self, full_shapes):
+        model = DefGPA(Affine())
+        assert model.fit(full_shapes) is model
+        assert model.fit(full_shapes, None) is model
+
+    def test_before_fit_there_is_nothing_to_ask(self, full_shapes):
+        for ask in (
+            lambda model: model.transform(full_shapes),
+            lambda model: model.score(full_shapes),
+            lambda model: model.reference_,
+            lambda model: model.warps_,
+        ):
+            with pytest.raises(NotFittedError, match="has not been fitted yet"):
+                ask(DefGPA())
+
+    def test_it_stands_in_a_pipeline(self, shapes):
+        class Centred(TransformerMixin, BaseEstimator):
+            def fit(self, points, y=None):
+                return self
+
+            def transform(self, points):
+                return points - np.nanmean(points, axis=1, keepdims=True)
+
+        pipeline = make_pipeline(Centred(), DefGPA(ThinPlateSpline(3)))
+        result = pipeline.fit_transform(shapes.points)
+        centred = Centred().transform(shapes.points)
+        np.testing.assert_array_equal(result, DefGPA(ThinPlateSpline(3)).fit_transform(centred))
+        assert isinstance(clone(pipeline), Pipeline)
+        assert pipeline.score(shapes.points) < 0
+        pipeline.set_params(defgpa__warp=Affine())
+        assert pipeline.named_steps["defgpa"].warp == Affine()
+
+    def test_it_says_what_it_is(self):
+        assert repr(DefGPA(Affine())) == "DefGPA(warp=Affine())"
+
+    @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+    def test_a_fitted_model_can_be_copied_and_pickled(self, copied, shapes):
+        model = DefGPA().fit(shapes)
+        again = copied(model)
+        np.testing.assert_array_equal(again.reference_, model.reference_)
+        np.testing.assert_array_equal(again.transform(shapes), model.transform(shapes))
+
+    def test_arrays_lists_and_shapes_are_the_same(self, shapes):
+        expected = DefGPA().fit(shapes).reference_
+        for other in (shapes.points, list(shapes.points)):
+            np.testing.assert_array_equal(DefGPA().fit(other).reference_, expected)
+
+    def test_the_input_is_not_touched(self, shapes):
+        points = shapes.points.copy()
+        DefGPA().fit(points)
+        np.testing.assert_array_equal(points, shapes.points)
+
+    def test_fitting_again_forgets(self, full_shapes):
+        model = DefGPA(Affine()).fit(full_shapes)
+        other = smooth_family(seed=9, d=full_shapes.dim)
+        fresh = DefGPA(Affine()).fit(other).reference_
+        np.testing.assert_array_equal(model.fit(other).reference_, fresh)
+
+
+BAD = {
+    "warp that is none": ({"warp": "tps"}, TypeError, "'warp'"),
+    "warp class": ({"warp": Affine}, TypeError, "'warp'"),
+    "solver that is none": ({"solver": "dense"}, TypeError, "'solver'"),
+    "solver class": ({"solver": Dense}, TypeError, "'solver'"),
+    "centering that is none": ({"centering": "soft"}, TypeError, "'centering'"),
+    "scale of another size": ({"scale": [1.0, 2.0, 3.0]}, ValueError, "2 positive numbers"),
+    "negative scale": ({"scale": [1.0, -2.0]}, ValueError, "2 positive numbers"),
+    "scale of words": ({"scale": "large"}, ValueError, "2 positive numbers"),
+    "infinite scale": ({"scale": [np.inf, 1.0]}, ValueError, "2 positive numbers"),
+    "budget of words": ({"memory_budget": "2GB"}, ValueError, "'memory_budget'"),
+    "negative budget": ({"memory_budget": -1}, ValueError, "'memory_budget'"),
+    "nu of words": ({"centering": SoftCentering("n/m")}, ValueError, "'nu'"),
+    "no control points": ({"warp": ThinPlateSpline(0)}, ValueError, "'points_per_axis'"),
+    "one control point": ({"warp": ThinPlateSpline(1)}, ValueError, "'points_per_axis'"),
+    "one layer": ({"warp": ThinPlateSpline((5, 1))}, ValueError, "'points_per_axis'"),
+    "half a control point": ({"warp": ThinPlateSpline(2.5)}, ValueError, "'points_per_axis'"),
+    "fractions in a tuple": ({"warp": ThinPlateSpline((5, 2.7))}, ValueError, "'points_per_axis'"),
+    "too many axes": ({"warp": ThinPlateSpline((5, 5, 2))}, ValueError, "'points_per_axis'"),
+    "negative smoothing": ({"warp": ThinPlateSpline(smoothing=-1)}, ValueError, "'smoothing'"),
+    "smoothing of words": ({"warp": ThinPlateSpline(smoothing="a")}, ValueError, "'smoothing'"),
+    "smoothing that is nan": ({"warp": ThinPlateSpline(theta=np.nan)}, ValueError, "'theta'"),
+    "infinite theta": ({"warp": ThinPlateSpline(theta=np.inf)}, ValueError, "'theta'"),
+    "negative ridge": ({"warp": ThinPlateSpline(ridge=-1.0)}, ValueError, "'ridge'"),
+    "smoothing and theta": (
+        {"warp": ThinPlateSpline(smoothing=1.0, theta=1.0)},
+        ValueError,
+        "not both",
+    ),
+    "control points in space": (
+        {"warp": ThinPlateSpline(control_points=np.zeros((9, 3)))},
+        ValueError,
+        "'control_points'",
+    ),
+    "control points that differ in number": (
+        {"warp": ThinPlateSpline(control_points=lambda p: p[: 5 + int(p[0, 0] > p[:, 0].mean())])},
+        ValueError,
+        "equally many",
+    ),
+}
+
+
+@pytest.mark.parametrize(("parameters", "error", "words"), BAD.values(), ids=BAD)
+def test_a_bad_parameter_is_refused_in_one_sentence(parameters, error, words):
+    with pytest.raises(error) as caught:
+        DefGPA(**parameters).fit(smooth_family(seed=3))
+    assert words in str(caught.value)
+    assert "Got" in str(caught.value)
+
+
+class TestTransform:
+    @every_warp
+    def test_a_shape_of_the_fit_goes_through_its_own_warp_bit_for_bit(self, warp, shapes):
+        model = DefGPA(warp).fit(shapes)
+        result = model.transform(shapes)
+        for own, fitted, found in zip(shapes.points, model.warps_, result, strict=True):
+            np.testing.assert_array_equal(found, fitted(own))
+        np.testing.assert_array_equal(result, model.alignment_.aligned)
+
+    @every_warp
+    def test_fit_transform_is_fit_and_transform(self, warp, shapes):
+        once = DefGPA(warp).fit_transform(shapes)
+        np.testing.assert_array_equal(once, DefGPA(warp).fit(shapes).transform(shapes))
+
+    def test_a_part_of_the_fit_goes_through_the_same_warps(self, shapes):
+        model = DefGPA().fit(shapes)
+        some = shapes.take([4, 1])
+        np.testing.assert_array_equal(model.transform(some), model.transform(shapes)[[4, 1]])
+
+    def test_shapes_that_occur_twice_go_each_through_its_own(self, shapes):
+        twice = np.concatenate([shapes.points, shapes.points, shapes.points])
+        model = DefGPA().fit(twice)
+        np.testing.assert_array_equal(model.transform(twice), model.alignment_.aligned)
+
+    def test_any_nan_is_unseen(self, shapes):
+        """A NaN of the other sign is still the same shape."""
+        model = DefGPA().fit(shapes)
+        other = np.where(shapes.visible[..., None], shapes.points, -np.nan)
+        np.testing.assert_array_equal(model.transform(other), model.transform(shapes))
+
+    @every_warp
+    def test_a_shape_that_was_not_there_is_registered(self, warp, full_shapes):
+        model = DefGPA(warp).fit(full_shapes.take(range(5)))
+        new = full_shapes.points[5].copy()
+        new[::7] = np.nan
+        expected = model.alignment_.register(new)(new)
+        np.testing.assert_array_equal(model.transform(new[None])[0], expected)
+        np.testing.assert_array_equal(np.isnan(expected), np.isnan(new))
+        assert np.nanmax(np.abs(expected - model.reference_)) < 0.5
+
+    @every_warp
+    def test_registering_a_shape_of_the_fit_anew_gives_its_warp(self, warp, shapes):
+        fitted = DefGPA(warp).fit(shapes).alignment_
+        for own, found in zip(shapes.points, fitted.warps, strict=True):
+            again = fitted.register(own)
+            seen = own[~np.isnan(own[:, 0])]
+            np.testing.assert_allclose(again(seen), found(seen), **EXACT)
+
+    def test_unseen_landmarks_stay_unseen(self, shapes):
+        result = DefGPA().fit_transform(shapes)
+        np.testing.assert_array_equal(np.isnan(result), np.isnan(shapes.points))
+
+    @pytest.mark.parametrize("solver", [Dense(), Iterative()])
+    @pytest.mark.parametrize("memory_budget", [0, 1 << 30])
+    def test_it_is_the_same_warp_however_it_was_found(self, solver, memory_budget, shapes):
+        model = DefGPA(solver=solver, memory_budget=memory_budget).fit(shapes)
+        np.testing.assert_array_equal(model.transform(shapes), model.alignment_.aligned)
+
+    def test_shapes_for_another_reference_are_refused(self, full_shapes):
+        model = DefGPA().fit(full_shapes)
+        with pytest.raises(ShapeError, match="landmarks in .*got size"):
+            model.transform(full_shapes.points[:, :10])
+        with pytest.raises(ShapeError, match="3 landmarks|needs at least"):
+            few = full_shapes.points[:1].copy()
+            few[:, full_shapes.dim :] = np.nan
+            model.transform(few)
+
+
+class TestScore:
+    def test_of_the_fit_it_is_minus_the_error(self, shapes):
+        model = DefGPA().fit(shapes)
+        np.testing.assert_allclose(model.score(shapes), -model.alignment_.rmse_reference, **EXACT)
+
+    def test_a_better_warp_scores_better(self, shapes):
+        affine, spline = (DefGPA(w).fit(shapes) for w in (Affine(), ThinPlateSpline(4)))
+        assert spline.score(shapes) > affine.score(shapes)
+
+    def test_noise_scores_worse(self, full_shapes, rng):
+        model = DefGPA().fit(full_shapes)
+        noisy = full_shapes.points + 0.2 * rng.normal(size=full_shapes.points.shape)
+        assert model.score(noisy) < model.score(full_shapes)
+
+
+class TestPose:
+    @every_warp
+    def test_it_is_that_of_the_given_shape(self, warp, shapes):
+        posed = DefGPA(warp).fit(shapes).alignment_.posed_like(shapes.points[2])
+        seen = shapes.visible[2]
+        reference, target = posed.reference[seen], shapes.points[2][seen]
+        assert_same_shape(up_to_rigid(reference, target), reference)
+        np.testing.assert_allclose(reference.mean(axis=0), target.mean(axis=0), **EXACT)
+
+    @every_warp
+    def test_nothing_else_changes(self, warp, shapes):
+        here = DefGPA(warp).fit(shapes).alignment_
+        there = here.posed_like(shapes.points[2])
+        np.testing.assert_allclose(there.rmse_reference, here.rmse_reference, **EXACT)
+        np.testing.assert_allclose(there.residuals, here.residuals, **EXACT)
+        np.testing.assert_array_equal(there.eigenvalues, here.eigenvalues)
+        assert_same_shape(up_to_rigid(here.reference, there.reference), there.reference)
+        np.testing.assert_allclose(there.rmse_datum, here.rmse_datum, **EXACT)
+        np.testing.assert_array_equal(there.diagnostics.folds, here.diagnostics.folds)
+
+    def test_it_may_be_taken_again_and_again(self, shapes, rng):
+        fitted = DefGPA().fit(shapes).alignment_
+        once = fitted.posed_like(shapes.points[2])
+        twice = fitted.posed_like(shapes.points[0]).posed_like(shapes.points[2])
+        assert_same_shape(twice.reference, once.reference)
+        assert_same_shape(twice.aligned, once.aligned)
+        turn = rotation(rng, shapes.dim)
+        np.testing.assert_allclose(once.turn @ once.turn.T, np.eye(shapes.dim), **EXACT)
+        assert np.linalg.det(once.turn) > 0
+        moved = fitted.posed_like(shapes.points[2] @ turn)
+        assert_same_shape(moved.reference, once.reference @ turn)
+
+    def test_new_shapes_are_registered_in_that_pose(self, full_shapes):
+        fitted = DefGPA().fit(full_shapes.take(range(5))).alignment_
+        posed, new = fitted.posed_like(full_shapes.points[0]), full_shapes.points[5]
+        here, there = fitted.register(new)(new), posed.register(new)(new)
+        assert_same_shape(up_to_rigid(here, there), there)
+
+    def test_a_point_has_no_pose_and_in_space_neither_has_a_line(self, full_shapes):
+        fitted, d = DefGPA().fit(full_shapes).alignment_, full_shapes.dim
+        line = np.outer(np.arange(full_shapes.n_landmarks), np.ones(d))
+        with pytest.raises(ShapeError, match="no pose"):
+            fitted.posed_like(np.zeros_like(line))
+        if d == 3:
+            with pytest.raises(ShapeError, match="collinear"):
+                fitted.posed_like(line)
+        else:
+            assert np.linalg.det(fitted.posed_like(line).turn) > 0
+
+
+class TestRescaled:
+    @pytest.mark.filterwarnings("ignore:This warp has no free translations:defgpa.DefgpaWarning")
+    @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3), LinearOnly()])
+    def test_it_is_the_fit_with_that_scale(self, warp, nearby_shapes):
+        scale = np.linspace(9.0, 2.0, nearby_shapes.dim)
+        expected = DefGPA(warp, scale=scale).fit(nearby_shapes).alignment_
+        result = DefGPA(warp).fit(nearby_shapes).alignment_.rescaled(scale)
+        assert_same_shape(result.reference, expected.reference)
+        assert_same_shape(result.aligned, expected.aligned)
+        np.testing.assert_array_equal(result.eigenvalues, scale)
+        np.testing.assert_allclose(result.rmse_datum, expected.rmse_datum, **EXACT)
+
+    def test_in_any_pose(self, shapes):
+        scale = np.linspace(9.0, 2.0, shapes.dim)
+        fitted = DefGPA().fit(shapes).alignment_
+        posed = fitted.posed_like(shapes.points[1])
+        origin = posed.reference.mean(axis=0)
+        expected = fitted.rescaled(scale).reference @ posed.turn + origin
+        assert_same_shape(posed.rescaled(scale).reference, expected)
+        back = posed.rescaled(scale).rescaled(fitted.eigenvalues)
+        assert_same_shape(back.reference, posed.reference)
+        assert_same_shape(back.aligned, posed.aligned)
+
+    def test_with_landmarks_that_one_shape_only_sees(self):
+        points = smooth_family(seed=4)
+        points[1:, 3] = np.nan
+        points[0, 3] += 9.0
+        with warned_of("one shape only"):
+            fitted = DefGPA().fit(points).alignment_
+        with warned_of("one shape only"):
+            expected = DefGPA(scale=[7.0, 3.0]).fit(points).alignment_
+        assert_same_shape(fitted.rescaled([7.0, 3.0]).reference, expected.reference)
+        assert_same_shape(fitted.rescaled([7.0, 3.0]).aligned, expected.aligned)
+
+    @pytest.mark.parametrize("scale", [[1.0], [1.0, -1.0], [1.0, np.nan], "ab", 3.0])
+    def test_a_bad_scale_is_refused(self, scale):
+        fitted = DefGPA().fit(smooth_family()).alignment_
+        with pytest.raises(ValueError, match="must be 2 positive numbers"):
+            fitted.rescaled(scale)
+
+
+class TestAlignment:
+    def test_it_does_not_change(self, shapes):
+        fitted = DefGPA().fit(shapes).alignment_
+        with pytest.raises(FrozenInstanceError):
+            fitted.reference = 0
+        for array in (fitted.reference, fitted.aligned, fitted.eigenvalues, fitted.residuals):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+
+    def test_residuals_are_distances_and_nan_where_unseen(self, shapes):
+        fitted = DefGPA().fit(shapes).alignment_
+        expected = np.linalg.norm(fitted.aligned - fitted.reference, axis=2)
+        np.testing.assert_array_equal(fitted.residuals, expected)
+        np.testing.assert_array_equal(np.isnan(fitted.residuals), ~shapes.visible)
+        np.testing.assert_array_equal(np.isnan(fitted.datum_residuals), ~shapes.visible)
+
+    def test_it_knows_what_it_was_made_of(self, shapes):
+        model = DefGPA().fit(shapes)
+        assert model.alignment_.shapes == shapes
+        assert len(model.warps_) == shapes.n_shapes
+        assert model.reference_ is model.alignment_.reference
+        assert model.warps_ is model.alignment_.warps
+
+    def test_its_diagnostics_say_how_it_was_found(self, shapes):
+        dense = DefGPA().fit(shapes).alignment_.diagnostics
+        assert dense.method == "dense"
+        assert dense.storage == "StoredFactor"
+        assert dense.products == 0
+        assert dense.settled
+        iterative = DefGPA(solver=Iterative(), memory_budget=0).fit(shapes).alignment_.diagnostics
+        assert iterative.method == "iterative"
+        assert iterative.storage == "StreamedFactor"
+        assert iterative.products > 0
+        assert (dense.residuals < 1e-9).all()
+        assert (iterative.residuals < 1e-9).all()
+        assert dense.condition.shape == (shapes.n_shapes,)
+        assert (dense.condition >= 1).all()
+
+
+class TestShapesClasses:
+    """Shapes given as Shapes keep their names in what is said of them."""
+
+    def test_a_new_specimen_need_not_make_a_set(self, full_shapes):
+        model = DefGPA().fit(full_shapes)
+        one = Shapes.specimens(full_shapes.points[:1], names=["again"])
+        np.testing.assert_array_equal(model.transform(one)[0], model.alignment_.aligned[0])

@@ -1,0 +1,140 @@
+"""A warp moves the vertices of a mesh and leaves everything else as it is."""
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa import ShapeError, Shapes
+from defgpa.meshes import (
+    Mesh,
+    aligned_mesh,
+    read_mesh,
+    reference_mesh,
+    warp_mesh,
+    warp_points,
+    with_scalar,
+    write_mesh,
+)
+from support import EXACT, LIMIT, shared_points, smooth_family, warned_of
+
+FACES = np.array([[0, 1, 2], [2, 3, 4], [4, 5, 0]])
+
+
+@pytest.fixture(scope="module")
+def alignment():
+    points = smooth_family(seed=1, m=50, d=3, missing=0.1)
+    return defgpa.DefGPA(defgpa.ThinPlateSpline(3)).fit(Shapes(points, faces=FACES)).alignment_
+
+
+def scan(rng, k=200):
+    """A dense mesh around a shape, with colours and a field of its own."""
+    return Mesh(
+        rng.normal(size=(k, 3)),
+        rng.integers(0, k, size=(90, 3)),
+        rng.integers(0, 256, size=(k, 4)).astype(np.uint8),
+        {"age": rng.uniform(size=k)},
+    )
+
+
+def test_vertices_are_moved_and_all_else_is_kept(alignment, rng):
+    mesh, warp = scan(rng), alignment.warps[2]
+    moved = warp_mesh(mesh, warp)
+    np.testing.assert_allclose(moved.vertices, warp(mesh.vertices), **EXACT)
+    np.testing.assert_array_equal(moved.faces, mesh.faces)
+    np.testing.assert_array_equal(moved.colours, mesh.colours)
+    np.testing.assert_array_equal(moved.scalars["age"], mesh.scalars["age"])
+    assert not np.allclose(moved.vertices, mesh.vertices)
+
+
+def test_a_mesh_through_a_warp_and_back_is_the_mesh(alignment):
+    own = alignment.shapes[2]
+    mesh = Mesh(own[~np.isnan(own[:, 0])])
+    there = warp_mesh(mesh, alignment.warps[2])
+    back = warp_mesh(there, alignment.warps[2].exact_inverse())
+    np.testing.assert_allclose(back.vertices, mesh.vertices, **LIMIT)
+
+
+def test_points_of_any_leading_axes_are_warped_and_nan_stays(alignment):
+    warp = alignment.warps[0]
+    stack = np.array(alignment.shapes.points)
+    moved = warp_points(stack, warp)
+    assert moved.shape == stack.shape
+    np.testing.assert_array_equal(np.isnan(moved), np.isnan(stack))
+    np.testing.assert_allclose(moved[3], warp(stack[3]), **EXACT)
+
+
+def test_points_that_an_inverse_does_not_reach_are_counted_in_a_warning():
+    with warned_of("2 of 3 points", "folds"):
+        moved = warp_points(
+            np.zeros((3, 2)), lambda p: np.array([[1.0, 1], [np.nan] * 2, [np.nan] * 2])
+        )
+    assert np.isnan(moved[1:]).all()
+
+
+def test_the_error_of_the_reference_is_a_scalar_field(alignment):
+    mesh = reference_mesh(alignment)
+    np.testing.assert_array_equal(mesh.vertices, alignment.reference)
+    np.testing.assert_array_equal(mesh.faces, FACES)
+    j, seen = 7, alignment.shapes.visible[:, 7]
+    squares = ((alignment.aligned[seen, j] - alignment.reference[j]) ** 2).sum(axis=1)
+    np.testing.assert_allclose(mesh.scalars["error"][j], np.sqrt(squares.mean()), **EXACT)
+    assert mesh.scalars["views"][j] == seen.sum() < 6 or seen.all()
+    total = (mesh.scalars["error"] ** 2 * mesh.scalars["views"]).sum() / alignment.n_counted
+    np.testing.assert_allclose(np.sqrt(total), alignment.rmse_reference, **EXACT)
+
+
+def test_an_aligned_shape_is_a_mesh_with_its_own_error(alignment):
+    name = alignment.shapes.names[1]
+    mesh = aligned_mesh(alignment, name, faces=[[5, 6, 7]])
+    seen = alignment.shapes.visible[1]
+    assert 0 < seen.sum() < 50
+    np.testing.assert_allclose(mesh.vertices[seen], alignment.aligned[1][seen], **EXACT)
+    np.testing.assert_allclose(mesh.vertices[~seen], alignment.reference[~seen], **EXACT)
+    distance = np.linalg.norm(mesh.vertices - alignment.reference, axis=1)
+    np.testing.assert_allclose(mesh.scalars["error"][seen], distance[seen], **EXACT)
+    assert np.isnan(mesh.scalars["error"][~seen]).all()
+    assert mesh.faces.tolist() == [[5, 6, 7]]
+
+
+@pytest.mark.parametrize("suffix", [".ply", ".vtk", ".vtp"])
+def test_a_viewer_finds_the_error_in_the_file(alignment, tmp_path, suffix):
+    mesh = reference_mesh(alignment)
+    write_mesh(tmp_path / f"reference{suffix}", mesh)
+    back = read_mesh(tmp_path / f"reference{suffix}")
+    np.testing.assert_allclose(back.vertices, mesh.vertices, **EXACT)
+    np.testing.assert_array_equal(back.faces, mesh.faces)
+    np.testing.assert_allclose(back.scalars["error"], mesh.scalars["error"], **EXACT)
+
+
+@pytest.mark.parametrize("suffix", [".ply", ".obj", ".stl", ".vtk"])
+def test_a_mesh_file_goes_through_a_warp_with_its_faces(alignment, tmp_path, rng, suffix):
+    corners = rng.normal(size=(6, 3))
+    write_mesh(tmp_path / f"scan{suffix}", Mesh(corners, FACES))
+    mesh = read_mesh(tmp_path / f"scan{suffix}")
+    moved = warp_mesh(mesh, alignment.warps[0])
+    write_mesh(tmp_path / f"moved{suffix}", moved)
+    back = read_mesh(tmp_path / f"moved{suffix}")
+    triangles = alignment.warps[0](corners)[FACES]
+    # STL numbers no vertices and is single precision: compare the triangles
+    np.testing.assert_allclose(back.vertices[back.faces], triangles, rtol=1e-5, atol=1e-5)
+
+
+def test_fields_are_added_without_losing_others(rng):
+    mesh = with_scalar(scan(rng), "error", np.arange(200))
+    assert set(mesh.scalars) == {"age", "error"}
+    with pytest.raises(ShapeError, match="error"):
+        with_scalar(mesh, "error", np.arange(7))
+
+
+def test_flat_shapes_are_no_mesh():
+    a = defgpa.DefGPA(defgpa.Affine()).fit(smooth_family()).alignment_
+    with pytest.raises(ShapeError, match="2-D"):
+        reference_mesh(a)
+
+
+def test_a_mesh_of_thousands_of_vertices_keeps_its_faces():
+    points = shared_points("cactus3d")[:3]
+    a = defgpa.DefGPA(defgpa.Affine()).fit(Shapes(points)).alignment_
+    mesh = reference_mesh(a, faces=[[0, 1, 2], [5258, 5259, 5260]])
+    assert len(mesh.vertices) == 5261
+    assert mesh.scalars["error"].max() > 0

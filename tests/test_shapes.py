@@ -1,0 +1,307 @@
+"""Shapes: what is accepted, what is refused, and in which words."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from defgpa import DefGPA, DefgpaError, ShapeError, Shapes
+from defgpa.shapes import as_shapes
+from support import smooth_family
+
+FULL = smooth_family(seed=0, n=4, m=30)
+PARTIAL = smooth_family(seed=1, n=5, m=30, d=3, missing=0.2)
+
+
+def with_entry(where, value, points=FULL):
+    points = points.copy()
+    points[where] = value
+    return points
+
+
+class TestWhatIsAccepted:
+    def test_an_array_with_nan(self):
+        shapes = Shapes(PARTIAL)
+        assert (shapes.n_shapes, shapes.n_landmarks, shapes.dim) == PARTIAL.shape
+        np.testing.assert_array_equal(shapes.points, PARTIAL)
+        np.testing.assert_array_equal(shapes.visible, ~np.isnan(PARTIAL[..., 0]))
+        np.testing.assert_array_equal(shapes.views, shapes.visible.sum(axis=0))
+
+    @pytest.mark.parametrize("container", [list, tuple])
+    def test_a_list_of_arrays(self, container):
+        assert Shapes(container(PARTIAL)) == Shapes(PARTIAL)
+
+    def test_nested_lists_of_numbers(self):
+        assert Shapes(FULL.tolist()) == Shapes(FULL)
+
+    def test_none_for_a_coordinate_that_is_not_there(self):
+        nested = FULL.tolist()
+        nested[1][2] = [None, None]
+        assert not Shapes(nested).visible[1, 2]
+
+    def test_a_masked_array(self):
+        masked = np.ma.masked_array(FULL, mask=np.zeros(FULL.shape, dtype=bool))
+        masked[1, 4] = np.ma.masked
+        shapes = Shapes(masked)
+        assert not shapes.visible[1, 4]
+        assert shapes.visible.sum() == FULL.shape[0] * FULL.shape[1] - 1
+
+    def test_a_masked_array_without_a_mask(self):
+        assert Shapes(np.ma.masked_array(FULL)) == Shapes(FULL)
+
+    def test_a_list_of_masked_arrays(self):
+        parts = [np.ma.masked_array(own, mask=np.zeros(own.shape, dtype=bool)) for own in FULL]
+        parts[2][7] = np.ma.masked
+        assert np.argwhere(~Shapes(parts).visible).tolist() == [[2, 7]]
+
+    @pytest.mark.parametrize("kind", [bool, int, float])
+    def test_points_plus_visible(self, kind):
+        visible = np.ones(FULL.shape[:2], dtype=bool)
+        visible[0, 3] = visible[2, 5] = False
+        shapes = Shapes(FULL, visible=visible.astype(kind))
+        np.testing.assert_array_equal(shapes.visible, visible)
+        assert np.isnan(shapes.points[0, 3]).all()
+
+    def test_visible_hides_but_cannot_show(self):
+        """A landmark without coordinates was not seen, whatever is said of it."""
+        shapes = Shapes(PARTIAL, visible=np.ones(PARTIAL.shape[:2], dtype=bool))
+        np.testing.assert_array_equal(shapes.visible, ~np.isnan(PARTIAL[..., 0]))
+
+    def test_what_is_hidden_may_be_anything(self):
+        points = FULL.copy()
+        points[1, 2] = [np.inf, np.nan]
+        visible = np.ones(FULL.shape[:2], dtype=bool)
+        visible[1, 2] = False
+        assert np.isnan(Shapes(points, visible=visible).points[1, 2]).all()
+
+    @pytest.mark.parametrize("kind", [np.float32, np.int32, np.uint8, np.float64])
+    def test_any_real_numbers_become_float64(self, kind):
+        points = np.arange(24).reshape(2, 6, 2).astype(kind)
+        assert Shapes(points).points.dtype == np.float64
+
+    def test_shapes_of_shapes(self):
+        named = Shapes(FULL, names=list("abcd"))
+        assert as_shapes(named) is named
+        assert Shapes(named).points is not named.points
+
+    def test_names_and_labels(self):
+        names, labels = [f"skull {i}" for i in range(4)], [f"p{j}" for j in range(30)]
+        shapes = Shapes(FULL, names=names, landmarks=labels)
+        assert shapes.names == tuple(names)
+        assert shapes.landmarks == tuple(labels)
+        np.testing.assert_array_equal(shapes["skull 2"], FULL[2])
+        np.testing.assert_array_equal(shapes[-1], FULL[3])
+
+    def test_default_names_count_from_one(self):
+        shapes = Shapes(FULL)
+        assert shapes.names == ("shape_1", "shape_2", "shape_3", "shape_4")
+        assert shapes.landmarks[:3] == ("1", "2", "3")
+
+    def test_faces_and_metadata(self):
+        shapes = Shapes(FULL, faces=[[0, 1, 2]], metadata={"images": list("abcd"), "space": "LPS"})
+        np.testing.assert_array_equal(shapes.faces, [[0, 1, 2]])
+        assert shapes.metadata == {"images": ("a", "b", "c", "d"), "space": "LPS"}
+
+    def test_they_say_what_they_are(self):
+        assert repr(Shapes(FULL)) == "Shapes(4 shapes, 30 landmarks, 2-D, all seen)"
+        one_hole = with_entry((1, 3), np.nan)
+        said = "Shapes(4 shapes, 30 landmarks, 2-D, 1 of 120 not seen)"
+        assert repr(Shapes(one_hole)) == said
+
+
+class TestTheyDoNotChange:
+    def test_arrays_cannot_be_written(self):
+        shapes = Shapes(PARTIAL, faces=[[0, 1, 2]])
+        for array in (shapes.points, shapes.visible, shapes.views, shapes.faces):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+
+    def test_attributes_cannot_be_set(self):
+        with pytest.raises(AttributeError, match="do not change"):
+            Shapes(FULL).points = FULL
+
+    def test_metadata_cannot_be_set(self):
+        with pytest.raises(TypeError):
+            Shapes(FULL, metadata={"space": "LPS"}).metadata["space"] = "RAS"
+
+    def test_what_they_were_made_of_may_change(self):
+        points = FULL.copy()
+        shapes = Shapes(points)
+        points[:] = 0
+        np.testing.assert_array_equal(shapes.points, FULL)
+
+    @pytest.mark.parametrize(
+        "copied", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]
+    )
+    def test_copies_are_equal_and_as_fixed(self, copied):
+        shapes = Shapes(PARTIAL, names=list("abcde"), faces=[[0, 1, 2]], metadata={"space": "LPS"})
+        again = copied(shapes)
+        assert again == shapes
+        assert again.metadata == shapes.metadata
+        np.testing.assert_array_equal(again.faces, shapes.faces)
+        with pytest.raises(ValueError, match="read-only"):
+            again.points[0] = 0
+
+
+class TestParts:
+    def test_some_of_the_shapes(self):
+        shapes = Shapes(PARTIAL, names=list("abcde"), metadata={"groups": list("xyxyx")})
+        part = shapes.take([3, 0])
+        np.testing.assert_array_equal(part.points, PARTIAL[[3, 0]])
+        assert part.names == ("d", "a")
+        assert part.metadata["groups"] == ("y", "x")
+
+    def test_without_some_landmarks(self):
+        shapes = Shapes(PARTIAL, faces=[[0, 1, 2], [3, 4, 5]])
+        part = shapes.without([1, 7])
+        np.testing.assert_array_equal(part.points, np.delete(PARTIAL, [1, 7], axis=1))
+        assert "2" not in part.landmarks
+        np.testing.assert_array_equal(part.faces, [[2, 3, 4]])
+
+    def test_other_points_for_the_same_names(self):
+        shapes = Shapes(FULL, names=list("abcd"))
+        assert shapes.with_points(2 * FULL).names == shapes.names
+
+    @settings(max_examples=25, deadline=None, derandomize=True)
+    @given(arrays(bool, (5, 9)))
+    def test_any_mask_comes_back(self, mask):
+        shapes = Shapes.specimens(np.ones((5, 9, 3)), visible=mask)
+        np.testing.assert_array_equal(shapes.visible, mask)
+        np.testing.assert_array_equal(shapes.views, mask.sum(axis=0))
+
+    @settings(max_examples=25, deadline=None, derandomize=True)
+    @given(st.lists(st.integers(0, 29), unique=True, max_size=29))
+    def test_landmarks_left_out_are_gone_and_the_others_are_not(self, gone):
+        part = Shapes(FULL).without(gone)
+        assert set(part.landmarks).isdisjoint(str(j + 1) for j in gone)
+        assert part.n_landmarks == 30 - len(gone)
+
+
+class NotNumbers:
+    """Something that is no array at all."""
+
+
+BAD = {
+    "nothing": (None, {}, ["array (shapes, landmarks, coordinates)", "0 dimensions"]),
+    "an empty list": ([], {}, ["no shapes"]),
+    "no landmarks": (np.zeros((3, 0, 2)), {}, ["no points", "(3, 0, 2)"]),
+    "one shape alone": (FULL[:1], {}, ["At least 2 shapes", "got 1"]),
+    "two dimensions": (FULL[0], {}, ["2 dimensions", "(30, 2)"]),
+    "four dimensions": (FULL[None], {}, ["4 dimensions", "(1, 4, 30, 2)"]),
+    "d = 1": (FULL[..., :1], {}, ["2 or 3 coordinates", "got 1"]),
+    "d = 4": (np.zeros((3, 9, 4)), {}, ["2 or 3 coordinates", "got 4"]),
+    "strings": ([[["a", "b"]] * 5] * 3, {}, ["must be numbers", "read_shapes"]),
+    "a path": ("wings.tps", {}, ["must be numbers", "read_shapes"]),
+    "complex numbers": (FULL + 1j, {}, ["real numbers", "complex"]),
+    "objects": ([[[NotNumbers()] * 2] * 5] * 3, {}, ["must be numbers"]),
+    "a dictionary": ({"a": FULL[0]}, {}, ["must be numbers"]),
+    "ragged shapes": (
+        [FULL[0], FULL[1][:-1]],
+        {},
+        ["same landmarks", "shape number 1", "(29, 2)", "(30, 2)", "NaN"],
+    ),
+    "ragged rows": ([[[1.0, 2.0], [3.0]], FULL[0]], {}, ["Shape number 0", "different lengths"]),
+    "half missing": (
+        with_entry((1, 3, 1), np.nan),
+        {},
+        ["'4'", "'shape_2'", "half missing", "NaN for all"],
+    ),
+    "infinite": (with_entry((2, 5, 0), np.inf), {}, ["'6'", "'shape_3'", "infinite", "inf"]),
+    "minus infinite": (with_entry((2, 5), -np.inf), {}, ["'6'", "'shape_3'", "infinite"]),
+    "seen in no shape": (
+        with_entry((slice(None), 7), np.nan),
+        {},
+        ["'8'", "seen in no shape", "without"],
+    ),
+    "a shape without landmarks": (with_entry(2, np.nan), {}, ["'shape_3'", "No landmark is seen"]),
+    "too few names": (FULL, {"names": ["a", "b"]}, ["one name per shape", "4", "got 2"]),
+    "names twice": (FULL, {"names": list("abca")}, ["unique", "'a'"]),
+    "one string of names": (FULL, {"names": "abcd"}, ["list of strings"]),
+    "a number as names": (FULL, {"names": 4}, ["list of strings", "4"]),
+    "too many labels": (
+        FULL,
+        {"landmarks": [str(j) for j in range(31)]},
+        ["one label per landmark", "30", "got 31"],
+    ),
+    "labels twice": (FULL, {"landmarks": ["x"] * 30}, ["unique", "'x'"]),
+    "visible of another size": (FULL, {"visible": np.ones((4, 29))}, ["'visible'", "(4, 29)"]),
+    "visible that is no mask": (FULL, {"visible": np.full((4, 30), 2)}, ["'visible'", "true or"]),
+    "faces of four corners": (FULL, {"faces": [[0, 1, 2, 3]]}, ["'faces'", "(k, 3)"]),
+    "faces beyond the landmarks": (FULL, {"faces": [[0, 1, 30]]}, ["0 to 29", "30"]),
+    "faces below zero": (FULL, {"faces": [[-1, 0, 1]]}, ["0 to 29", "-1"]),
+    "faces between landmarks": (FULL, {"faces": [[0.5, 0, 1]]}, ["'faces'", "landmark numbers"]),
+    "metadata that does not fit": (
+        FULL,
+        {"metadata": {"images": ["a"]}},
+        ["'images'", "one entry per shape", "got 1"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("points", "options", "words"), BAD.values(), ids=BAD)
+def test_bad_input_is_refused_in_one_sentence(points, options, words):
+    with pytest.raises(ShapeError) as caught:
+        Shapes(points, **options)
+    message = str(caught.value)
+    for word in words:
+        assert word in message
+    assert len(message) < 400
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [(points, words) for points, options, words in BAD.values() if not options],
+    ids=[name for name, (_, options, _) in BAD.items() if not options],
+)
+def test_fit_refuses_the_same_in_the_same_words(points, words):
+    with pytest.raises(DefgpaError) as caught:
+        DefGPA().fit(points)
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_a_shape_that_is_not_there_is_asked_for_in_vain():
+    shapes = Shapes(FULL, names=list("abcd"))
+    with pytest.raises(ShapeError, match="no shape called 'e'.*'a', 'b', 'c', 'd'"):
+        shapes["e"]
+    with pytest.raises(ShapeError, match="no shape number 4; there are 4"):
+        shapes[4]
+
+
+class TestSpecimens:
+    """What one file holds, or new specimens: they need not make a set that can be aligned."""
+
+    def test_one_shape_is_enough(self):
+        assert len(Shapes.specimens(FULL[:1])) == 1
+
+    def test_a_shape_may_be_all_missing(self):
+        assert Shapes.specimens(with_entry(2, np.nan)).visible[2].sum() == 0
+
+    def test_a_landmark_may_be_seen_nowhere(self):
+        assert Shapes.specimens(with_entry((slice(None), 7), np.nan)).views[7] == 0
+
+    def test_but_half_a_landmark_is_still_refused(self):
+        with pytest.raises(ShapeError, match="half missing"):
+            Shapes.specimens(with_entry((1, 3, 1), np.nan))
+
+    def test_and_fit_checks_the_rest(self):
+        with pytest.raises(ShapeError, match="At least 2 shapes"):
+            DefGPA().fit(Shapes.specimens(FULL[:1]))
+
+
+def test_many_culprits_are_not_all_listed():
+    points = FULL.copy()
+    points[:, :20] = np.nan
+    with pytest.raises(ShapeError, match="and 14 more"):
+        Shapes(points)
+
+
+def test_equality_is_of_points_names_and_labels():
+    assert Shapes(PARTIAL) == Shapes(PARTIAL.copy())
+    assert Shapes(FULL) != Shapes(FULL + 1)
+    assert Shapes(FULL) != Shapes(FULL, names=list("abcd"))
+    assert Shapes(FULL) != FULL.tolist()

@@ -1,0 +1,121 @@
+"""Without free translations: the soft and the exact solution, against a brute-force optimiser.
+
+The optimiser knows nothing of eigenvectors: it moves a reference S, keeps SᵀS = Λ (and, if
+asked, the centroid) by construction, and fits every warp by least squares at every step.
+"""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from support import EXACT, PARITY, explicit_cost, smooth_family
+
+from defgpa import DefGPA, ExactCentering, RadialBasis, Shapes, SoftCentering
+from defgpa.errors import DefgpaWarning
+from defgpa.warps import Gaussian, WeightRidge, WendlandC2
+
+MODELS = {
+    "Gaussians": RadialBasis(Gaussian(1.5), 2, polynomial_degree=None, smoothing=1e-2),
+    "ridge": RadialBasis(
+        Gaussian(1.0), 2, polynomial_degree=None, penalty=WeightRidge(), smoothing=1e-2
+    ),
+    "Wendland": RadialBasis(WendlandC2(3.0), 2, polynomial_degree=None, smoothing=1e-3),
+}
+every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+quiet = pytest.mark.filterwarnings("ignore:This warp has no free translations")
+
+
+def small(missing=False):
+    points = smooth_family(seed=21, n=3, m=8, bend=0.3)
+    if missing:
+        points[0, 1] = points[2, 5] = np.nan
+    return Shapes(points)
+
+
+def soft_cost(shapes, model, reference, nu):
+    return explicit_cost(shapes, model, reference) + nu * np.sum(reference.sum(axis=0) ** 2)
+
+
+def reference_of(numbers, shape, stretch, centred):
+    """A feasible reference: orthogonal columns of the right lengths, from any numbers."""
+    free = numbers.reshape(shape)
+    if centred:
+        free = free - free.mean(axis=0)
+    left, _, right = np.linalg.svd(free, full_matrices=False)
+    return left @ right * stretch
+
+
+def brute_force(cost, shape, stretch, centred, starts=6):
+    """The smallest cost found from several random starts."""
+    rng = np.random.default_rng(3)
+
+    def objective(numbers):
+        return cost(reference_of(numbers, shape, stretch, centred))
+
+    found = [
+        minimize(objective, rng.normal(size=np.prod(shape)), options={"gtol": 1e-8}).fun
+        for _ in range(starts)
+    ]
+    return min(found)
+
+
+@quiet
+@every_model
+@pytest.mark.parametrize("missing", [False, True], ids=["full", "partial"])
+def test_the_soft_solution_is_the_cheapest_of_all(model, missing):
+    shapes = small(missing)
+    fitted = DefGPA(model).fit(shapes).alignment_
+    nu = shapes.n_shapes / shapes.n_landmarks
+    ours = soft_cost(shapes, model, fitted.reference, nu)
+    theirs = brute_force(
+        lambda s: soft_cost(shapes, model, s, nu),
+        fitted.reference.shape,
+        np.sqrt(fitted.eigenvalues),
+        centred=False,
+    )
+    np.testing.assert_allclose(ours, theirs, **PARITY)
+
+
+@every_model
+@pytest.mark.parametrize("missing", [False, True], ids=["full", "partial"])
+def test_the_exact_solution_is_the_cheapest_of_the_centred(model, missing):
+    shapes = small(missing)
+    fitted = DefGPA(model, centering=ExactCentering()).fit(shapes).alignment_
+    np.testing.assert_allclose(fitted.reference.mean(axis=0), 0, **EXACT)
+    ours = explicit_cost(shapes, model, fitted.reference)
+    theirs = brute_force(
+        lambda s: explicit_cost(shapes, model, s),
+        fitted.reference.shape,
+        np.sqrt(fitted.eigenvalues),
+        centred=True,
+    )
+    np.testing.assert_allclose(ours, theirs, **PARITY)
+
+
+@quiet
+@every_model
+def test_the_price_of_being_exactly_centred(model):
+    """The soft one is cheaper and off its centre; the heavier the constraint, the less of both."""
+    shapes = small()
+    exact = DefGPA(model, centering=ExactCentering()).fit(shapes).reference_
+    softs = [DefGPA(model, centering=SoftCentering(nu)).fit(shapes).reference_ for nu in (0.5, 5, 50)]
+    costs = [explicit_cost(shapes, model, s) for s in (*softs, exact)]
+    offsets = [np.linalg.norm(s.mean(axis=0)) for s in (*softs, exact)]
+    assert np.all(np.diff(costs) > 0)
+    assert np.all(np.diff(offsets) < 0)
+
+
+@every_model
+def test_the_soft_solution_is_said_to_be_one(model):
+    with pytest.warns(DefgpaWarning, match="no free translations: the reference is centred by the"):
+        fitted = DefGPA(model).fit(small()).alignment_
+    (said,) = [text for text in fitted.diagnostics.warnings if "soft constraint" in text]
+    assert "ExactCentering() centres it exactly" in said
+    offset = np.linalg.norm(fitted.reference.mean(axis=0))
+    assert f"{offset:.3g}" in said
+    assert fitted.diagnostics.translation_cost > 1e-3
+
+
+@every_model
+def test_nothing_is_said_of_an_exactly_centred_one(model):
+    fitted = DefGPA(model, centering=ExactCentering()).fit(small()).alignment_
+    assert not any("translations" in text for text in fitted.diagnostics.warnings)

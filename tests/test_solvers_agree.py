@@ -1,0 +1,251 @@
+"""Dense or iterative, stored, as columns or streamed: one answer."""
+
+import numpy as np
+import pytest
+
+from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
+from defgpa.solve import cost as cost_module
+from defgpa.solve.cost import eliminated_cost
+from defgpa.solve.davidson import bottom_eigenpairs
+from defgpa.solve.preconditioner import preconditioner
+from support import (
+    EXACT,
+    ChargedTranslations,
+    assert_same_shape,
+    cost_of,
+    smooth_family,
+    warned_of,
+)
+
+AGREED = 1e-8  # relative: what the issue of accuracy · gap leaves, and columns lose to conditioning
+
+DATA = {
+    "2d": {"seed": 20, "m": 120, "d": 2, "n": 8},
+    "3d": {"seed": 21, "m": 150, "d": 3, "n": 8},
+    "2d-partial": {"seed": 22, "m": 120, "d": 2, "n": 8, "missing": 0.3},
+    "3d-partial": {"seed": 23, "m": 150, "d": 3, "n": 8, "missing": 0.3},
+}
+WARPS = {
+    "affine": Affine(),
+    "spline": ThinPlateSpline(4),
+    "soft spline": ThinPlateSpline(4, smoothing=1e-5),
+}
+every_model = pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+STORAGES = {"stored": "StoredFactor", "columns": "ColumnFactor", "streamed": "StreamedFactor"}
+every_storage = pytest.mark.parametrize("storage", STORAGES)
+
+
+@pytest.fixture(params=DATA.values(), ids=DATA)
+def many(request):
+    return Shapes(smooth_family(**request.param))
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Make the cost hold its features in a given way, whatever their size."""
+
+    def hold(storage):
+        if storage == "columns":
+            monkeypatch.setattr(cost_module, "DENSE_LANDMARKS", 1)
+            monkeypatch.setattr(cost_module, "FEW_FEATURES", 0)
+        if storage == "streamed":
+            monkeypatch.setattr("defgpa.solve.factors._BLOCK_BYTES", 8 * 40_000)
+        return {"memory_budget": 0 if storage == "streamed" else 1 << 30}
+
+    return hold
+
+
+@every_model
+@every_storage
+def test_the_cost_is_the_same_however_its_features_are_held(warp, storage, many, held, rng):
+    expected = cost_of(many, warp)
+    budget = held(storage)["memory_budget"]
+    found = eliminated_cost(many.points, many.visible, warp, budget)
+    assert found.storage == STORAGES[storage]
+    np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=AGREED)
+    block = rng.normal(size=(many.n_landmarks, 3))
+    np.testing.assert_allclose(found.multiply(block), expected @ block, rtol=0, atol=AGREED)
+
+
+@every_model
+@every_storage
+@pytest.mark.parametrize("solver", [Dense(), Iterative()], ids=["dense", "iterative"])
+def test_the_alignment_is_the_same_however_it_is_found(warp, storage, solver, many, held):
+    expected = DefGPA(warp, solver=Dense()).fit(many).alignment_
+    found = DefGPA(warp, solver=solver, **held(storage)).fit(many).alignment_
+    assert found.diagnostics.storage == STORAGES[storage]
+    assert found.diagnostics.settled
+    assert_same_shape(found.reference, expected.reference, rtol=AGREED)
+    assert_same_shape(found.aligned, expected.aligned, rtol=AGREED)
+    d = many.dim
+    np.testing.assert_allclose(
+        found.diagnostics.spectrum[:d], expected.diagnostics.spectrum[:d], rtol=1e-6
+    )
+    # the guard vectors that show the gap are only made as good as showing it takes
+    np.testing.assert_allclose(found.diagnostics.gap, expected.diagnostics.gap, rtol=0.02)
+
+
+@every_storage
+def test_so_it_is_for_a_warp_of_ones_own(storage, many, held):
+    class MyAffine(ChargedTranslations):
+        def penalty(self):
+            return np.diag([1e-3] * many.dim + [0.0])
+
+    expected = DefGPA(MyAffine()).fit(many).alignment_
+    options = held(storage)
+    for solver in (Dense(), Iterative()):
+        found = DefGPA(MyAffine(), solver=solver, **options).fit(many).alignment_
+        assert found.diagnostics.storage == STORAGES[storage]
+        assert_same_shape(found.reference, expected.reference, rtol=AGREED)
+        assert_same_shape(found.aligned, expected.aligned, rtol=AGREED)
+
+
+@every_storage
+def test_shapes_that_cholesky_fails_on_are_the_same_in_every_way(storage, held):
+    """No smoothing: the sure way is taken, by singular values or by QR block after block."""
+    shapes = Shapes(smooth_family(seed=24, m=150, n=6, missing=0.2))
+    warp = ThinPlateSpline(8, theta=0.0)
+    expected = cost_of(shapes, warp)
+    found = eliminated_cost(shapes.points, shapes.visible, warp, held(storage)["memory_budget"])
+    assert found.condition.max() > 1e7
+    # columns times a small matrix lose what its condition, about 1e7, amplifies
+    np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=1e-6)
+
+
+@every_storage
+def test_free_directions_are_counted_in_every_way(storage, held):
+    points = np.zeros((5, 60, 3))
+    points[..., :2] = smooth_family(seed=25, n=5, m=60)
+    shapes = Shapes(points)
+    found = eliminated_cost(shapes.points, shapes.visible, Affine(), held(storage)["memory_budget"])
+    np.testing.assert_array_equal(found.dropped, 1)
+
+
+def test_by_default_the_size_decides(monkeypatch):
+    points = smooth_family(seed=26, m=60)
+    assert DefGPA().fit(points).alignment_.diagnostics.method == "dense"
+    monkeypatch.setattr("defgpa.solve.align.DENSE_LANDMARKS", 59)
+    monkeypatch.setattr(cost_module, "DENSE_LANDMARKS", 59)
+    found = DefGPA().fit(points).alignment_.diagnostics
+    assert (found.method, found.storage) == ("iterative", "ColumnFactor")
+    found = DefGPA(memory_budget=8 * 6 * 60 * 25 - 1).fit(points).alignment_.diagnostics
+    assert found.storage == "StreamedFactor"
+    found = DefGPA(memory_budget=8 * 6 * 60 * 25).fit(points).alignment_.diagnostics
+    assert found.storage == "ColumnFactor"
+
+
+def test_few_features_are_stored_even_for_many_landmarks(monkeypatch):
+    monkeypatch.setattr(cost_module, "DENSE_LANDMARKS", 1)
+    points = smooth_family(seed=26, m=60)
+    found = DefGPA(Affine(), solver=Iterative()).fit(points).alignment_.diagnostics
+    assert found.storage == "StoredFactor"
+
+
+class TestIterating:
+    def test_it_stops_as_soon_as_it_is_there(self, many):
+        """A good start and a good idea of the inverse: tens of products, not hundreds."""
+        found = DefGPA(solver=Iterative()).fit(many).alignment_.diagnostics
+        assert found.products < 100
+
+    def test_noise_in_the_products_is_not_mistaken_for_a_residual(self, held):
+        """Columns of soft splines lose digits; what is left is rounding, and no reason to go on."""
+        shapes = Shapes(smooth_family(seed=7, n=8, m=300))
+        options = held("columns")
+        warp = ThinPlateSpline(5, smoothing=1e-7)
+        found = DefGPA(warp, solver=Iterative(), **options).fit(shapes).alignment_
+        assert found.diagnostics.settled
+        assert found.diagnostics.products < 200
+        assert_same_shape(
+            found.reference, DefGPA(warp, solver=Dense()).fit(shapes).reference_, rtol=AGREED
+        )
+
+    def test_too_few_products_are_confessed(self):
+        shapes = Shapes(smooth_family(**DATA["3d-partial"]))
+        with warned_of("stopped after", "products", "Dense()"):
+            found = DefGPA(solver=Iterative(most_products=1)).fit(shapes).alignment_
+        assert not found.diagnostics.settled
+
+    def test_a_tiny_gap_is_solved_or_confessed(self, rng):
+        """The d-th and the next eigenvalue a millionth apart: the right axes, or a warning."""
+        m, d = 200, 2
+        basis, _ = np.linalg.qr(rng.normal(size=(m, m)))
+        for gap in (1e-3, 1e-6, 1e-9, 0.0):
+            values = np.concatenate([[0.1, 0.2, 0.2 + gap], np.linspace(1, 5, m - 3)])
+            matrix = (basis * values) @ basis.T
+            found = bottom_eigenpairs(
+                lambda x, a=matrix: a @ x,
+                lambda r: r,
+                rng.normal(size=(m, 5)),
+                count=d,
+                norm=5.0,
+                accuracy=1e-10,
+                most_products=400,
+            )
+            np.testing.assert_allclose(found.values[:d], values[:d], rtol=0, atol=1e-8)
+            away = 1 - np.linalg.norm(basis[:, :d].T @ found.vectors[:, :d], axis=0).min()
+            assert away < 1e-6 or gap < 1e-6 or not found.settled
+            residual = matrix @ found.vectors - found.vectors * found.values
+            np.testing.assert_allclose(
+                np.linalg.norm(residual, axis=0), found.residuals, rtol=0, atol=1e-12
+            )
+
+    @pytest.mark.parametrize("storage", ["stored", "columns"])
+    def test_an_ambiguous_reference_is_reported_by_both_solvers(self, storage, held):
+        """Splines that interpolate explain any reference: there is no gap to find."""
+        points = smooth_family(seed=31, n=4, m=25)
+        options, warp = held(storage), ThinPlateSpline(5, theta=0.0)
+        for solver in (Dense(), Iterative()):
+            with warned_of("gap is nearly zero"):
+                DefGPA(warp, solver=solver, **options).fit(points)
+
+    @pytest.mark.parametrize("m", [3, 4, 5, 8])
+    def test_very_few_landmarks_are_no_trouble(self, m):
+        points = smooth_family(seed=27, n=4, m=m)
+        dense, iterative = (
+            DefGPA(Affine(), solver=solver).fit(points) for solver in (Dense(), Iterative())
+        )
+        assert_same_shape(iterative.reference_, dense.reference_, rtol=AGREED)
+
+    def test_copies_of_one_shape_are_no_trouble(self):
+        points = np.stack([smooth_family(seed=28, d=3)[0]] * 4)
+        dense, iterative = (
+            DefGPA(Affine(), solver=solver).fit(points) for solver in (Dense(), Iterative())
+        )
+        assert_same_shape(iterative.reference_, dense.reference_, rtol=AGREED)
+
+
+class TestPreconditioner:
+    def test_where_features_are_few_it_is_the_inverse(self, many, rng):
+        cost = eliminated_cost(many.points, many.visible, Affine())
+        shift = 1e-4 * many.n_shapes
+        matrix = cost.dense() + shift * np.eye(many.n_landmarks)
+        block = rng.normal(size=(many.n_landmarks, 2))
+        np.testing.assert_allclose(
+            preconditioner(cost).correct(block), np.linalg.solve(matrix, block), rtol=1e-6
+        )
+
+    @pytest.mark.parametrize("limit", [0, 10**6])
+    def test_exact_or_representative_the_answer_is_the_same(self, limit, many, monkeypatch):
+        """n shapes, or one that stands for all: only the number of products differs."""
+        expected = DefGPA(solver=Dense()).fit(many).reference_
+        monkeypatch.setattr("defgpa.solve.preconditioner._FEW", limit)
+        found = DefGPA(solver=Iterative()).fit(many)
+        assert_same_shape(found.reference_, expected, rtol=AGREED)
+
+    def test_the_representative_inverse_helps(self, monkeypatch):
+        """Without it thousands of products would be needed, with it tens."""
+        monkeypatch.setattr("defgpa.solve.preconditioner._FEW", 0)
+        shapes = Shapes(smooth_family(seed=29, n=10, m=400))
+        assert DefGPA(solver=Iterative()).fit(shapes).alignment_.diagnostics.products < 80
+
+
+def test_threads_change_nothing(monkeypatch):
+    """Blocks on two threads or on one: the same sums in the same order."""
+    shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
+    monkeypatch.setattr("defgpa.solve.batches._BATCH_BYTES", 1)
+    single = DefGPA().fit(shapes)
+    monkeypatch.setattr("defgpa._threads.n_threads", lambda: 4)
+    several = DefGPA().fit(shapes)
+    np.testing.assert_array_equal(several.reference_, single.reference_)
+    np.testing.assert_array_equal(several.alignment_.aligned, single.alignment_.aligned)
+    np.testing.assert_allclose(single.reference_.mean(axis=0), 0, **EXACT)

@@ -1,0 +1,239 @@
+"""Weakly linked shapes and landmarks are caught: by the pattern, or else by the spectrum."""
+
+import numpy as np
+import pytest
+
+from defgpa import Affine, DefGPA, ShapeError, Shapes, ThinPlateSpline
+from defgpa.solve.linkage import linked_groups
+from support import EXACT, assert_same_shape, smooth_family, warned_of
+
+DIMS = pytest.mark.parametrize("d", [2, 3])
+
+
+def family(d, n=8, m=50, seed=0):
+    return smooth_family(seed=seed, n=n, m=m, d=d)
+
+
+def two_groups(d, common, n=8, m=50):
+    """Two halves of the shapes that share ``common`` landmarks."""
+    points = family(d, n, m)
+    points[: n // 2, (m + common) // 2 :] = np.nan
+    points[n // 2 :, : (m - common) // 2] = np.nan
+    return points
+
+
+class TestLoneLandmarks:
+    """Seen in one shape only: left out of the solve, placed afterwards, named."""
+
+    def lonely(self, d, lone=(4, 17)):
+        points = family(d)
+        for number, j in enumerate(lone):
+            points[np.arange(8) != number, j] = np.nan
+        return Shapes(points, landmarks=[f"mark {j}" for j in range(50)])
+
+    @DIMS
+    def test_they_are_named(self, d):
+        with warned_of("one shape only", "'mark 4', 'mark 17'", "left out of the solve"):
+            fitted = DefGPA().fit(self.lonely(d)).alignment_
+        assert fitted.diagnostics.lone_landmarks == ("mark 4", "mark 17")
+        np.testing.assert_array_equal(fitted.diagnostics.views, self.lonely(d).views)
+
+    @DIMS
+    def test_the_others_stand_where_they_would_without_them(self, d):
+        shapes = self.lonely(d)
+        with warned_of("one shape only"):
+            fitted = DefGPA().fit(shapes).alignment_
+        without = DefGPA().fit(shapes.without([4, 17])).alignment_
+        kept = np.delete(np.arange(50), [4, 17])
+        np.testing.assert_array_equal(fitted.reference[kept], without.reference)
+        np.testing.assert_array_equal(fitted.eigenvalues, without.eigenvalues)
+
+    @DIMS
+    def test_they_stand_where_their_shape_puts_them(self, d):
+        shapes = self.lonely(d)
+        with warned_of("one shape only"):
+            fitted = DefGPA().fit(shapes).alignment_
+        for number, j in enumerate((4, 17)):
+            placed = fitted.warps[number](shapes.points[number, [j]])[0]
+            np.testing.assert_allclose(fitted.reference[j], placed, **EXACT)
+
+    @DIMS
+    def test_they_do_not_improve_the_error_figures(self, d):
+        """One seen once fits perfectly by construction: counting it would flatter."""
+        shapes = self.lonely(d)
+        with warned_of("one shape only"):
+            fitted = DefGPA().fit(shapes).alignment_
+        without = DefGPA().fit(shapes.without([4, 17])).alignment_
+        np.testing.assert_allclose(fitted.rmse_reference, without.rmse_reference, **EXACT)
+        np.testing.assert_allclose(fitted.rmse_datum, without.rmse_datum, **EXACT)
+        assert fitted.n_counted == shapes.visible.sum() - 2
+
+    @DIMS
+    def test_what_they_say_does_not_count(self, d):
+        """The counter-example of a solve they would have a free direction in."""
+        shapes = self.lonely(d)
+        points = shapes.points.copy()
+        points[0, 4] += 1e3
+        with warned_of("one shape only"):
+            here = DefGPA().fit(shapes).reference_
+        with warned_of("one shape only"):
+            there = DefGPA().fit(points).reference_
+        kept = np.delete(np.arange(50), 4)
+        np.testing.assert_array_equal(there[kept], here[kept])
+
+    @DIMS
+    def test_a_landmark_seen_twice_is_not_lone(self, d):
+        points = family(d)
+        points[2:, 4] = np.nan
+        assert DefGPA().fit(points).alignment_.diagnostics.lone_landmarks == ()
+
+    @DIMS
+    def test_without_common_landmarks_there_is_nothing_to_align(self, d):
+        for common in range(d + 1):
+            points = family(d, n=2)
+            points[0, :25] = points[1, 25 + common :] = np.nan
+            with pytest.raises(ShapeError, match=rf"{common} landmarks.*more than one.*{d + 1}"):
+                DefGPA().fit(points)
+
+
+class TestGroups:
+    """Shapes that nothing holds together."""
+
+    @DIMS
+    @pytest.mark.parametrize("common", [0, 1, "d"])
+    def test_groups_with_too_few_common_landmarks_are_listed(self, d, common):
+        points = two_groups(d, d if common == "d" else common)
+        shapes = Shapes(points, names=[f"bone {i}" for i in range(8)])
+        with pytest.raises(ShapeError) as caught:
+            DefGPA().fit(shapes)
+        for words in (
+            "2 groups",
+            f"fewer than {d + 1} landmarks",
+            "'bone 0', 'bone 1', 'bone 2', 'bone 3'",
+            "'bone 4', 'bone 5', 'bone 6', 'bone 7'",
+        ):
+            assert words in str(caught.value)
+
+    @DIMS
+    @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)])
+    def test_a_few_more_common_landmarks_hold_them_together(self, d, warp):
+        fitted = DefGPA(warp).fit(two_groups(d, d + 3)).alignment_
+        assert fitted.diagnostics.warnings == ()
+        assert fitted.diagnostics.gap > 0.5
+
+    @DIMS
+    def test_copies_of_one_shape_are_put_together_across_the_groups(self, d):
+        points = two_groups(d, d + 1)
+        base = family(d)[0]
+        whole = np.where(np.isnan(points), np.nan, base)
+        fitted = DefGPA(Affine()).fit(whole).alignment_
+        direct = DefGPA(Affine()).fit(np.stack([base] * 8)).alignment_
+        assert fitted.rmse_reference < 1e-9
+        assert_same_shape(fitted.reference, direct.reference, rtol=1e-6)  # a tie, settled to √ε
+
+    def test_three_groups_are_listed_largest_first(self):
+        points = family(2, n=7, m=60)
+        for members, low in (((0, 1), 0), ((2, 3), 20), ((4, 5, 6), 40)):
+            for i in members:
+                points[i, :low] = points[i, low + 20 :] = np.nan
+        with pytest.raises(ShapeError) as caught:
+            DefGPA().fit(points)
+        message = str(caught.value)
+        assert "3 groups" in message
+        assert message.index("shape_5") < message.index("shape_1") < message.index("shape_3")
+
+    @DIMS
+    def test_a_shape_with_too_few_landmarks_is_named(self, d):
+        points = family(d)
+        points[3, d:] = np.nan
+        with pytest.raises(ShapeError) as caught:
+            DefGPA().fit(Shapes(points, names=[f"bone {i}" for i in range(8)]))
+        for words in ("'bone 3'", f"{d} visible landmarks", f"at least {d + 1}", "Drop"):
+            assert words in str(caught.value)
+
+    @DIMS
+    def test_landmarks_that_no_other_shape_sees_do_not_count(self, d):
+        points = family(d)
+        points[3, d:20] = np.nan
+        points[np.arange(8) != 3, 20:] = np.nan  # plenty of landmarks, but nobody else's
+        with pytest.raises(ShapeError) as caught:
+            DefGPA().fit(points)
+        assert "'shape_4'" in str(caught.value)
+        assert f"{d} visible landmarks that another shape sees" in str(caught.value)
+
+    def test_fewer_landmarks_than_a_warp_needs(self):
+        with pytest.raises(ShapeError, match="at least 4"):
+            DefGPA().fit(family(3, m=3))
+
+
+class TestLinking:
+    """Two groups are one if what they see together shares enough."""
+
+    def groups(self, *seen, least=3, m=20):
+        visible = np.zeros((len(seen), m), dtype=bool)
+        for row, landmarks in zip(visible, seen, strict=True):
+            row[list(landmarks)] = True
+        return [group.tolist() for group in linked_groups(visible, least)]
+
+    def test_a_chain_is_one_group(self):
+        assert self.groups(range(5), range(2, 8), range(5, 11), range(8, 14)) == [[0, 1, 2, 3]]
+
+    def test_its_order_does_not_matter(self):
+        chain = [range(8, 14), range(5), range(5, 11), range(2, 8)]
+        assert self.groups(*chain) == [[0, 1, 2, 3]]
+
+    def test_two_together_may_hold_a_third_that_neither_holds_alone(self):
+        pair = [[0, 1, 2, 3, 4], [2, 3, 4, 5, 6]]
+        third = [0, 6, 5, 9]
+        assert self.groups(*pair, third) == [[0, 1, 2]]
+        assert self.groups(pair[0], third) == [[0], [1]]
+
+    def test_two_groups_may_hold_together_as_wholes(self):
+        left = [[0, 1, 2, 3, 10], [1, 2, 3, 11]]
+        right = [[5, 6, 7, 10], [5, 6, 7, 11, 0]]
+        assert self.groups(*left, *right) == [[0, 1, 2, 3]]
+
+    def test_two_common_landmarks_are_not_enough(self):
+        assert self.groups(range(5), range(3, 8)) == [[0], [1]]
+        assert self.groups(range(5), range(3, 8), least=2) == [[0, 1]]
+
+
+class TestWhatOnlyTheSpectrumShows:
+    @DIMS
+    def test_splines_that_interpolate_leave_any_reference_possible(self, d):
+        """As many control points as landmarks and no smoothing: every reference costs nothing."""
+        points = family(d, n=4, m=5**d if d == 2 else 27)
+        with warned_of("gap is nearly zero"):
+            fitted = DefGPA(ThinPlateSpline(5 if d == 2 else 3, theta=0.0)).fit(points).alignment_
+        assert fitted.rmse_reference < 1e-6
+        assert fitted.diagnostics.gap < 1e-3
+
+    def hinged(self):
+        """Two halves of one shape that share six landmarks, all on a line."""
+        base = np.random.default_rng(0).normal(size=(50, 2)) * [2, 1]
+        base[22:28] = np.outer(np.linspace(-1, 1, 6), [1.0, 0.5])
+        points = np.stack([base] * 8)
+        points[:4, 28:] = points[4:, :22] = np.nan
+        return points
+
+    def test_common_landmarks_on_a_line_do_not_hold_two_groups_together(self):
+        """The pattern is content with six common landmarks; the spectrum is not."""
+        with warned_of("gap is nearly zero"):
+            DefGPA(Affine(), scale=[4.0, 1.0]).fit(self.hinged())
+
+    def test_nor_can_their_proportions_be_estimated(self):
+        with pytest.raises(ShapeError, match="'shape_1'.*collinear.*scale="):
+            DefGPA(Affine()).fit(self.hinged())
+
+    def test_an_axis_that_a_few_landmarks_carry_is_reported(self):
+        """Two shapes see three landmarks far away; splines that bend freely put them anywhere."""
+        points = family(2, m=60)
+        points[2:, :3] = np.nan
+        points[:2, :3] += 20 * np.random.default_rng(0).normal(size=(2, 3, 2))
+        with warned_of("carried by", "'2', '3'"):
+            DefGPA(ThinPlateSpline(5, theta=0.0)).fit(points)
+
+    @DIMS
+    def test_well_linked_shapes_are_not_reported(self, d):
+        points = smooth_family(seed=1, n=8, m=50, d=d, missing=0.3)
+        assert DefGPA().fit(points).alignment_.diagnostics.warnings == ()
