@@ -20,7 +20,7 @@ def prior(points):
 
 
 def scaled_copies(d, n=8, m=40, missing=0.0, seed=0):
-    """Copies of one shape, each turned, moved and scaled, with holes; and what they are copies of."""
+    """Copies of one shape, turned, moved and scaled, with holes; that shape; and the scales."""
     rng = np.random.default_rng(seed)
     base = rng.normal(size=(m, d)) * np.linspace(3, 1, d)
     scales = rng.uniform(0.5, 2.0, size=n)
@@ -137,7 +137,7 @@ def test_a_shape_that_meets_the_others_on_a_line_only_is_named():
     copies = moved(scales[:, None, None] * base, 7)
     copies[0, 9:] = np.nan  # its last three are not on the line, but nobody else sees them
     copies[1:, 6:9] = np.nan
-    with pytest.raises(DegenerateShapeError, match="'shape_1'.* collinear.*scale="):
+    with pytest.raises(DegenerateShapeError, match=r"'shape_1'.* collinear.*scale="):
         prior(copies)
 
 

@@ -232,7 +232,7 @@ def test_control_points_that_coincide_add_nothing(d, rng):
 def test_control_points_on_a_line_or_in_a_plane_are_refused(d, rng):
     points = smooth_family(seed=17, d=d)
     flat = rng.normal(size=(12, d)) @ np.diag([1.0, 1.0, 0.0][-d:])
-    with pytest.raises(ValueError, match="must hold at least .* do not lie on a"):
+    with pytest.raises(ValueError, match=r"must hold at least .* do not lie on a"):
         DefGPA(ThinPlateSpline(control_points=flat)).fit(points)
     with pytest.raises(ValueError, match=f"at least {d + 1} points in {d}-D"):
         DefGPA(ThinPlateSpline(control_points=rng.normal(size=(d, d)))).fit(points)
@@ -295,7 +295,7 @@ class TestTheRegressions:
 
     @DIMS
     def test_a_poor_shape_among_good_ones_takes_the_sure_way_alone(self, d):
-        """Five of the shapes see enough; the last sees so little that Cholesky would lose digits."""
+        """Five shapes see enough; the last sees so little that Cholesky would lose digits."""
         points = smooth_family(seed=18, m=60, d=d)
         points[5, d + 2 :] = np.nan
         shapes = Shapes(points)

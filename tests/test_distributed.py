@@ -14,7 +14,7 @@ from joblib import parallel_config
 
 import defgpa
 from defgpa.solve import Iterative
-from support import smooth_family
+from support import PARITY, smooth_family
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -102,7 +102,8 @@ def test_poor_conditioning_takes_the_sure_way_there_too(client):
     here = stiffless.fit(points).alignment_
     there = defgpa.distributed.align(chunked(points), stiffless, client)
     assert there.solution.condition.max() > 1e7
-    np.testing.assert_allclose(there.reference, here.reference, **SAME)
+    # so little smoothing leaves a gap of 6e-6: what rounding does to P is magnified by its inverse
+    np.testing.assert_allclose(there.reference, here.reference, **PARITY)
 
 
 def test_files_and_zarr_are_read_by_the_workers(client, tmp_path):

@@ -231,11 +231,11 @@ class TestTransform:
 
     def test_shapes_for_another_reference_are_refused(self, full_shapes):
         model = DefGPA().fit(full_shapes)
-        with pytest.raises(ShapeError, match="landmarks in .*got size"):
+        with pytest.raises(ShapeError, match=r"landmarks in .*got size"):
             model.transform(full_shapes.points[:, :10])
-        with pytest.raises(ShapeError, match="3 landmarks|needs at least"):
-            few = full_shapes.points[:1].copy()
-            few[:, full_shapes.dim :] = np.nan
+        few = full_shapes.points[:1].copy()
+        few[:, full_shapes.dim :] = np.nan
+        with pytest.raises(ShapeError, match=f"{full_shapes.dim} visible landmarks"):
             model.transform(few)
 
 

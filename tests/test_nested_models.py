@@ -1,6 +1,7 @@
 """A richer family of warps leaves less over: P_tps ≼ P_affine, with equality as θ → ∞."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def test_splines_explain_at_least_what_affine_maps_explain(smoothing, shapes):
 
 def test_less_smoothing_explains_more(shapes):
     costs = [cost_of(shapes, replace(SPLINE, smoothing=s)) for s in (1e-6, 1e-4, 1e-2, 1.0)]
-    for softer, stiffer in zip(costs, costs[1:], strict=False):
+    for softer, stiffer in pairwise(costs):
         assert smallest(stiffer - softer) > -EXACT["atol"]
         assert np.linalg.norm(stiffer - softer) > 0.1
 
@@ -33,6 +34,12 @@ def test_a_stiff_spline_is_an_affine_map(shapes):
     np.testing.assert_allclose(cost_of(shapes, stiff), cost_of(shapes, Affine()), **LIMIT)
     expected = DefGPA(Affine()).fit(shapes).reference_
     assert_same_shape(DefGPA(stiff).fit(shapes).reference_, expected, rtol=LIMIT["rtol"])
+
+
+@pytest.mark.parametrize("smoothing", [1e12, 1e20, 1e100])
+def test_however_stiff_it_is_one_to_the_last_digit(smoothing, shapes):
+    stiff = cost_of(shapes, replace(SPLINE, smoothing=smoothing))
+    np.testing.assert_allclose(stiff, cost_of(shapes, Affine()), **EXACT)
 
 
 def test_a_stiff_spline_is_not_an_affine_map_yet(shapes):

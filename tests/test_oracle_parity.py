@@ -61,7 +61,7 @@ def test_the_reference_is_the_same_column_by_column(both):
 
 
 def test_it_is_on_the_same_side(both):
-    """Reversing the order of the axes, as between theirs and ours, is a mirroring in 2-D and 3-D."""
+    """Reversing the order of two or three axes, as between theirs and ours, is a mirroring."""
     run, ours, *_ = both
     assert np.prod(signs(run, ours)) == -1
 
@@ -101,7 +101,7 @@ def prior_run(request):
 
 
 def test_the_prior_is_theirs_on_full_sets_and_the_right_one_on_partial_ones(prior_run):
-    """On partial sets theirs carries a translation too many; test_covariance_prior has the value."""
+    """On partial sets theirs has a translation too many; test_covariance_prior has the value."""
     set_name, ours, stated = prior_run
     if set_name in PARTIAL:
         assert np.abs(ours / stated - 1).max() > 1e-5

@@ -266,7 +266,7 @@ def test_fit_refuses_the_same_in_the_same_words(points, words):
 
 def test_a_shape_that_is_not_there_is_asked_for_in_vain():
     shapes = Shapes(FULL, names=list("abcd"))
-    with pytest.raises(ShapeError, match="no shape called 'e'.*'a', 'b', 'c', 'd'"):
+    with pytest.raises(ShapeError, match=r"no shape called 'e'.*'a', 'b', 'c', 'd'"):
         shapes["e"]
     with pytest.raises(ShapeError, match="no shape number 4; there are 4"):
         shapes[4]

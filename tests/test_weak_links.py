@@ -222,7 +222,7 @@ class TestWhatOnlyTheSpectrumShows:
             DefGPA(Affine(), scale=[4.0, 1.0]).fit(self.hinged())
 
     def test_nor_can_their_proportions_be_estimated(self):
-        with pytest.raises(ShapeError, match="'shape_1'.*collinear.*scale="):
+        with pytest.raises(ShapeError, match=r"'shape_1'.*collinear.*scale="):
             DefGPA(Affine()).fit(self.hinged())
 
     def test_an_axis_that_a_few_landmarks_carry_is_reported(self):

@@ -20,7 +20,7 @@ from defgpa.solve.batches import Batch, make_batches
 from defgpa.solve.elimination import (
     Ridge,
     ridge_from_features,
-    ridge_from_normal_matrix,
+    ridge_from_gram,
     with_penalty_rows,
 )
 from defgpa.solve.handedness import Sides, sides
@@ -126,7 +126,7 @@ def triangle_of(blocks: list[Block]) -> list[Array]:
 def ridges_of(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
     """The regressions, from the Gram matrices of all blocks."""
     return [
-        ridge_from_normal_matrix(_mixed(batch, sum(own[1:], own[0])) + batch.bases.penalty())
+        ridge_from_gram(sum(own[1:], own[0]), batch.bases.mixing, batch.bases.penalty())
         for batch, own in zip(batches, zip(*grams, strict=True), strict=True)
     ]
 
@@ -212,8 +212,3 @@ def squared_error(points: Array, warps: Sequence[Warp], reference: Array) -> tup
     errors = aligned_of(points, warps) - reference
     seen = ~np.isnan(errors[..., 0])
     return float((errors[seen] ** 2).sum()), int(seen.sum())
-
-
-def _mixed(batch: Batch, gram: Array) -> Array:
-    mixing = batch.bases.mixing
-    return gram if mixing is None else transposed(mixing) @ gram @ mixing

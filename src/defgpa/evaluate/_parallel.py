@@ -7,10 +7,11 @@ BLAS keeps to one thread however many workers there are, so their number changes
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,8 +34,12 @@ def in_parallel(
     """``work(*own)`` of all arguments, in order; ``done`` is told each result as it comes."""
     _keep_freed_memory()
     results = []
-    with _one_blas_thread_and_quiet() as heard:
-        for result in _parallel(_workers(n_jobs))(delayed(_task)(work, own) for own in arguments):
+    tasks = (delayed(_task)(work, own, os.getpid()) for own in arguments)
+    with _one_blas_thread(), warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        # what the package says about a fit is in its diagnostics too
+        warnings.simplefilter("ignore", DefgpaWarning)
+        for result in _parallel(_workers(n_jobs))(tasks):
             results.append(result)
             done(result)
     for once in {(w.category, str(w.message)): w for w in heard}.values():
@@ -42,27 +47,21 @@ def in_parallel(
     return results
 
 
-def _task(work: Callable[..., _R], own: tuple[Any, ...]) -> _R:
+def _task(work: Callable[..., _R], own: tuple[Any, ...], home: int) -> _R:
     """One task, with the precautions taken anew where it runs in a process of its own.
 
     In a thread they hold already, and taking them there would undo them for the other threads.
     """
-    with ExitStack() as stack:
-        if threading.current_thread() is threading.main_thread():
-            stack.enter_context(_one_blas_thread_and_quiet())
+    if os.getpid() == home or threading.current_thread() is not threading.main_thread():
+        return work(*own)
+    with _one_blas_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DefgpaWarning)
         return work(*own)
 
 
-@contextmanager
-def _one_blas_thread_and_quiet() -> Iterator[list[warnings.WarningMessage]]:
-    """BLAS on one thread, warnings kept instead of shown; those of the package are dropped.
-
-    What the package has to say about a fit is in its diagnostics too.
-    """
-    with _blas().limit(limits=1), warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        warnings.simplefilter("ignore", DefgpaWarning)
-        yield heard
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    limited: AbstractContextManager[Any] = _blas().limit(limits=1)
+    return limited
 
 
 def _keep_freed_memory() -> None:

@@ -92,9 +92,8 @@ def _cloud(ax: Any, points: Array) -> Any:
     shape = np.repeat(np.arange(n), m)
     flat = points.reshape(-1, d)
     drawn = np.flatnonzero(~np.isnan(flat[:, 0]))
-    drawn = drawn[style.thinned(len(drawn))]
-    # shapes in turn over and under each other: none hides all the others
-    drawn = drawn[np.argsort(drawn % m, kind="stable")]
+    # shuffled, so that no shape lies over all the others; the same every time
+    drawn = np.random.default_rng(0).permutation(drawn[style.thinned(len(drawn))])
     few = n <= _FEW.N
     depth = {"depthshade": False} if d == 3 else {}
     return ax.scatter(

@@ -20,7 +20,7 @@ BLUE, GREEN, VERMILLION, SKY = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
 ORANGE, PURPLE, BLACK, GREY = "#E69F00", "#CC79A7", "#000000", "#8c8c8c"
 OBSERVED, REFERENCE, UNSEEN = BLUE, VERMILLION, "#d9d9d9"
 
-MOST_POINTS = 200_000  # that a plot draws one by one; beyond, every second, third, …
+MOST_POINTS = 60_000  # that a plot draws one by one; beyond, every second, third, …
 MOST_ARROWS = 600
 RASTER_FROM = 5_000  # points from which a vector file would become unwieldy
 
@@ -81,6 +81,7 @@ def legend(ax: Any, handles: Sequence[Any] | None = None, **where: Any) -> Any:
         handle.set_alpha(1.0)
         if hasattr(handle, "set_markersize"):
             handle.set_markersize(max(5.0, handle.get_markersize()))
+            handle.set_markeredgewidth(max(1.0, handle.get_markeredgewidth()))
     return drawn
 
 

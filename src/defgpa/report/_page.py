@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation, SmoothingPath
 
 _SCRIPTS = ("data.js", "theme.js", "space.js", "plots.js", "controls.js", "main.js")
-_HEADLINES = ("rmse_reference", "cve", "spectral_gap", "shapes")
+_HEADLINES = ("rmse_reference", "rmse_datum", "cve", "spectral_gap")
 
 
 def write_report(
@@ -115,6 +115,7 @@ def _numbers(
     rows = tables.figures(alignment, cv)
     return {
         "figures": rows,
+        "with_cve": cv is not None,
         "headlines": [row for key in _HEADLINES for row in rows if row.key == key],
         "comparison": None if comparison is None else tables.comparison_rows(comparison),
         "fold_size": None if comparison is None else comparison.fold_size,

@@ -121,7 +121,7 @@ def _counts(alignment: Alignment) -> Iterator[Figure]:
         alignment.n_counted,
         "Seen landmarks of all shapes that enter the errors above; one seen in a single shape "
         "does not.",
-        percent(alignment.n_counted / shapes.visible.size),
+        f"{percent(alignment.n_counted / shapes.visible.size)} of all",
     )
 
 

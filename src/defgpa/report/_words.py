@@ -26,12 +26,13 @@ def number(value: float, digits: int = 4) -> str:
     """A figure for the eye: so many significant digits, no exponent where it can be helped."""
     if not np.isfinite(value):
         return "–"
-    if isinstance(value, (int, np.integer)):
-        return f"{value:,}"
+    if isinstance(value, (int, np.integer)) or value == 0:
+        return f"{value:,.0f}"
     size = abs(value)
     if size >= 10**digits:
         return f"{value:,.0f}" if size < 1e9 else f"{value:.{digits - 1}e}"
-    return f"{value:.{digits}g}" if size >= 1e-4 or size == 0 else f"{value:.{digits - 1}e}"
+    plain = f"{value:#.{digits}g}".removesuffix(".")
+    return plain if size >= 1e-4 else f"{value:.{digits - 1}e}"
 
 
 def percent(share: float) -> str:

@@ -20,6 +20,7 @@ from defgpa.solve.elimination import (
     POOR_CONDITION,
     Ridge,
     ridge_from_features,
+    ridge_from_gram,
     ridge_from_normal_matrix,
     with_penalty_rows,
 )
@@ -209,8 +210,7 @@ def _ridge_from_blocks(batch: Batch, column_blocks: object) -> Ridge:
     for _, columns in column_blocks:  # type: ignore[attr-defined]
         gram = gram + np.stack([own.T @ own for own in columns])
     assert isinstance(gram, np.ndarray)
-    normal = gram if mixing is None else transposed(mixing) @ gram @ mixing
-    ridge = ridge_from_normal_matrix(normal + penalty)
+    ridge = ridge_from_gram(gram, mixing, penalty)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():
         ridge = ridge.updated(poor, sure_ridge(batch, penalty, poor))

@@ -77,10 +77,10 @@ function shapeList() {
 
   function chosenChanged() {
     const chosen = [...state.selected].sort((a, b) => a - b);
-    const { of } = colouring(chosen);
+    const { number } = colouring(chosen);
     items.forEach(({ box, swatch }, i) => {
       box.checked = state.selected.has(i);
-      swatch.style.background = box.checked ? `var(--group-${of(i) % 7})` : "transparent";
+      swatch.style.background = box.checked ? `var(--group-${number(i) % 7})` : "transparent";
     });
     list.querySelector(".status").textContent = chosenInWords(chosen.length);
     ask("reference");
@@ -123,4 +123,15 @@ function turned(camera, [aside, above, closer]) {
   const scale = (length * closer) / Math.hypot(...moved);
   const [x, y, z] = moved.map((part) => part * scale);
   return { ...camera, eye: { x, y, z } };
+}
+
+// two scenes are seen from the same side
+let turning = false;
+function turnsWith(plot, twin) {
+  plot.on("plotly_relayout", (change) => {
+    const camera = change["scene.camera"];
+    if (!camera || turning || !twin.layout?.scene) return;
+    turning = true;
+    Plotly.relayout(twin, { "scene.camera": camera }).finally(() => { turning = false; });
+  });
 }

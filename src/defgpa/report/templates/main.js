@@ -3,6 +3,7 @@
 const SPATIAL = ["reference", "before", "after", "deformation"];
 const elementOf = (id) => document.getElementById(`plot-${id}`);
 const present = Object.keys(plots).filter(elementOf);
+const TWINS = { before: "after", after: "before" };
 const drawn = new Set();
 const asked = new Set();
 const idle = window.requestIdleCallback || ((work) => setTimeout(work, 30));
@@ -10,15 +11,22 @@ let paperWidth = 0;
 
 function draw(id) {
   const plot = elementOf(id);
-  const { data, layout } = plots[id]();
+  const { data, layout, height, aspect, buttons = [] } = plots[id]();
   const width = paperWidth && (plot.closest(".pair") ? paperWidth / 2 - 10 : paperWidth);
   if (width) Object.assign(layout, { width, autosize: false });
+  const wanted = height || (aspect && heightFor(aspect, width || plot.clientWidth));
+  if (wanted) plot.style.height = `${wanted}px`;
   drawn.add(id);
-  return Plotly.react(plot, data, layout, config).then(() => {
+  return Plotly.react(plot, data, layout, config(buttons)).then(() => {
+    if (!plot.dataset.drawn && solid && TWINS[id]) turnsWith(plot, elementOf(TWINS[id]));
     plot.dataset.drawn = Number(plot.dataset.drawn || 0) + 1;
     if (drawn.size === present.length) root.dataset.ready = "yes";
   });
 }
+
+// what a plane plot needs for its box, its legend and its ticks, within reason
+const heightFor = (aspect, width) =>
+  Math.round(Math.min(Math.max(aspect * (width - 60) + 80, 240), Math.max(360, 0.75 * width), 640));
 
 // several changes at once are one drawing; what was never drawn waits for its turn
 function ask(id) {

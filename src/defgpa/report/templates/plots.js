@@ -16,12 +16,22 @@ const FEW = 7; // shapes that have a colour each
 const FEW_LINES = 12; // shapes whose wireframe is drawn
 const MOST_VECTORS = 1500;
 
-// for every chosen shape the number of its colour, and what the colours mean
+// the kinds of shapes among the chosen ones, each with its name and colour
 function colouring(chosen) {
+  const { of, names } = classes(chosen);
+  const single = chosen.length === 1;
+  const kinds = single ? [of(chosen[0])] : names.map((_, k) => k);
+  return {
+    kinds: kinds.map((k) => ({ name: single ? shapes.names[chosen[0]] : names[k], colour: groupColour(k) })),
+    kindOf: (i) => kinds.indexOf(of(i)),
+    number: of,
+  };
+}
+
+function classes(chosen) {
   if (page.groups) return { of: (i) => page.groups.of[i], names: page.groups.names };
   if (chosen.length <= FEW) {
-    const place = new Map(chosen.map((i, k) => [i, k]));
-    return { of: (i) => place.get(i), names: chosen.map((i) => shapes.names[i]) };
+    return { of: (i) => chosen.indexOf(i), names: chosen.map((i) => shapes.names[i]) };
   }
   return { of: () => 0, names: ["shapes"] };
 }
@@ -43,13 +53,16 @@ function eachDot(chosen, points, visit) {
 const dotSize = (count) => (solid ? 2.5 : count * shapes.landmarks.length > 3000 ? 3.5 : 5);
 
 function dotsByShape(chosen, points, far) {
-  const { of, names } = colouring(chosen);
-  const clouds = names.map(() => new Cloud());
-  eachDot(chosen, points, (i, j) => clouds[of(i)].add(points[i], j, said(i, j, far?.[i][j])));
+  const { kinds, kindOf } = colouring(chosen);
+  const clouds = kinds.map(() => new Cloud());
+  eachDot(chosen, points, (i, j) => clouds[kindOf(i)].add(points[i], j, said(i, j, far?.[i][j])));
   const size = dotSize(chosen.length);
   const opacity = chosen.length > 3 ? 0.65 : 0.95;
   return clouds.map((cloud, k) =>
-    cloud.dots({ size, color: groupColour(k), opacity, line: { width: 0 } }, { name: plain(names[k]) }),
+    cloud.dots(
+      { size, color: kinds[k].colour, opacity, line: { width: 0 } },
+      { name: plain(cut(kinds[k].name, 30)) },
+    ),
   );
 }
 
@@ -73,17 +86,18 @@ function dotsByError(chosen, points, far) {
 
 function wires(chosen, points) {
   if (!shapes.edges || chosen.length > FEW_LINES) return [];
-  const { of } = colouring(chosen);
-  return chosen.map((i) =>
-    edgesOf(new Cloud(), points[i]).lines({ color: groupColour(of(i)), width: 1 }, { opacity: 0.6 }),
-  );
+  const { kinds, kindOf } = colouring(chosen);
+  return chosen.map((i) => {
+    const line = { color: kinds[kindOf(i)].colour, width: 1 };
+    return edgesOf(new Cloud(), points[i]).lines(line, { opacity: 0.6 });
+  });
 }
 
 function referenceTraces(faint = false) {
   const traces = [];
   if (shapes.edges) {
-    const line = { color: colour("ink"), width: solid ? 3 : 1.5 };
-    traces.push(edgesOf(new Cloud(), shapes.reference).lines(line, { opacity: faint ? 0.25 : 0.8 }));
+    const line = { color: colour("ink"), width: solid ? 3 : 1.2 };
+    traces.push(edgesOf(new Cloud(), shapes.reference).lines(line, { opacity: faint ? 0.25 : 0.55 }));
   }
   if (solid && shapes.faces) {
     return [...traces, mesh(shapes.reference, { color: colour("surface"), opacity: faint ? 0.15 : 0.5 })];
@@ -93,12 +107,12 @@ function referenceTraces(faint = false) {
     cloud.add(shapes.reference, j, `<b>reference</b><br>landmark ${plain(name)}`),
   );
   const marker = {
-    size: solid ? 3.5 : 7,
-    color: faint ? "rgba(0,0,0,0)" : colour("ink"),
+    size: solid ? 3 : faint ? 9 : 4.5,
+    color: colour(faint ? "soft" : "ink"),
+    opacity: faint && solid ? 0.5 : 1,
     symbol: faint && !solid ? "circle-open" : "circle",
-    line: { width: 1, color: faint ? colour("soft") : colour("card") },
+    line: { width: faint && !solid ? 1 : 0 },
   };
-  if (faint && solid) Object.assign(marker, { color: colour("soft"), opacity: 0.5 });
   traces.push(cloud.dots(marker, { name: "reference" }));
   return traces;
 }
@@ -134,7 +148,7 @@ const plots = {
     const points = left ? shapes.predicted : shapes.aligned;
     const far = left ? shapes.errors : shapes.residuals;
     const data = overReference(chosen, points, far, state.colour === "error");
-    return { data, layout: spaceLayout(null) };
+    return spaceFigure(data, box(state.shown));
   },
 
   before() {
@@ -144,19 +158,19 @@ const plots = {
       const data = alone(chosen)
         ? [mesh(points[chosen[0]], { color: groupColour(0) })]
         : [...wires(chosen, points), ...dotsByShape(chosen, points)];
-      return { data, layout: spaceLayout(null, { showlegend: false, uirevision: "measured" }) };
+      const figure = spaceFigure(data, box("measured"), { showlegend: false, uirevision: "measured" });
+      return { ...figure, aspect: pairFigure([]).aspect };
     }
     const far = everyShape.map((i) =>
       shapes.landmarks.map((_, j) => between(points[i], shapes.reference, j)),
     );
     const data = overReference(chosen, points, far, false);
-    return { data, layout: spaceLayout(commonBox(), { showlegend: false }) };
+    return pairFigure(data);
   },
 
   after() {
     const chosen = state.pair < 0 ? everyShape : [state.pair];
-    const data = overReference(chosen, shapes.aligned, shapes.residuals, false);
-    return { data, layout: spaceLayout(commonBox(), { showlegend: false }) };
+    return pairFigure(overReference(chosen, shapes.aligned, shapes.residuals, false));
   },
 
   deformation() {
@@ -164,7 +178,7 @@ const plots = {
     const travelled = shapes.landmarks.map((_, j) => between(shapes.moved[i], shapes.aligned[i], j));
     tellDeformation(i, travelled);
     const data = state.how === "grid" ? gridTraces(i) : vectorTraces(i, travelled);
-    return { data, layout: spaceLayout(null, { uirevision: state.how }) };
+    return spaceFigure(data, box("moved", "aligned", "lattice"));
   },
 
   residuals() {
@@ -217,13 +231,14 @@ const plots = {
     return {
       data,
       layout: layout({
-        margin: { l: 8, r: 8, t: 40, b: 8 },
+        margin: { l: 12, r: 16, t: 40, b: 12 },
         xaxis: axis("relative smoothing: softer ← → stiffer", {
           type: "log",
           exponentformat: "power",
           dtick: 1,
         }),
-        yaxis: axis("error", wide ? { type: "log", exponentformat: "power" } : { rangemode: "tozero" }),
+        yaxis: axis("error", wide ? { type: "log", tickformat: "~g" } : { rangemode: "tozero" }),
+        dragmode: false,
         ...chosenMark(path.best),
       }),
     };
@@ -246,7 +261,7 @@ const plots = {
     return {
       data,
       layout: layout({
-        margin: { l: 8, r: 60, t: 8, b: 8 },
+        margin: { l: 12, r: 70, t: 12, b: 12 },
         xaxis: axis("cost", { rangemode: "tozero" }),
         yaxis: axis("", { autorange: "reversed", gridcolor: "rgba(0,0,0,0)" }),
         bargap: 0.35,
@@ -256,11 +271,18 @@ const plots = {
   },
 };
 
-let sharedBox = null;
-function commonBox() {
-  sharedBox ??= boxOf([...shapes.moved, ...shapes.aligned, shapes.reference]);
-  return sharedBox;
+// one box for all shapes: nothing jumps when another one is chosen
+const boxes = new Map();
+function box(...kinds) {
+  const key = kinds.join();
+  if (!boxes.has(key)) {
+    const reference = key === "measured" ? [] : [shapes.reference];
+    boxes.set(key, boxOf([...reference, ...kinds.flatMap((kind) => shapes[kind])]));
+  }
+  return boxes.get(key);
 }
+
+const pairFigure = (data) => spaceFigure(data, box("moved", "aligned"), { showlegend: false });
 
 function gridTraces(i) {
   const { rows, columns } = page.lattice;
@@ -352,8 +374,7 @@ function mapOf(order, trace) {
   return {
     data: [{ type: "heatmap", x: landmarks, y: names, xgap: gap, ygap: gap, ...trace }],
     layout: layout({
-      height,
-      margin: { l: 8, r: 8, t: 8, b: 8 },
+      margin: { l: 12, r: 12, t: 34, b: 12 },
       xaxis: axis("landmark", {
         ...ticks(landmarks, shapes.landmarks, wide ? 45 : 14),
         tickangle: -90,
@@ -367,6 +388,8 @@ function mapOf(order, trace) {
         showgrid: false,
       }),
     }),
+    buttons: ["zoom2d", "pan2d", "resetScale2d"],
+    height,
   };
 }
 

@@ -109,43 +109,49 @@ function boxOf(sets) {
       });
     }
   }
-  const margin = 0.04 * Math.max(...high.map((x, k) => x - low[k]).filter(Number.isFinite));
-  return low.map((x, k) => [x - margin, high[k] + margin]);
+  const margin = 0.03 * Math.max(...high.map((x, k) => x - low[k]).filter(Number.isFinite));
+  return low.slice(0, flattened ? 2 : dim).map((x, k) => [x - margin, high[k] + margin]);
 }
 
-function spaceLayout(box, more = {}) {
-  const ranged = (k) => (box ? { range: box[k] } : {});
-  if (!solid) {
-    return layout({
-      margin: { l: 8, r: 8, t: 34, b: 8 },
-      xaxis: axis("", { ...ranged(0), constrain: "domain", showticklabels: !flattened }),
-      yaxis: axis("", {
-        ...ranged(1),
-        scaleanchor: "x",
-        constrain: "domain",
-        showticklabels: !flattened,
-      }),
-      ...more,
-    });
-  }
-  const { eye, up } = page.camera;
-  const [x, y, z] = eye.map((part) => 1.75 * part);
-  const sceneAxis = (k) =>
-    axis(["x", "y", "z"][k], {
-      ...ranged(k),
-      showbackground: false,
-      showspikes: false,
-      tickfont: { size: 10 },
-      nticks: 5,
-    });
+// data in a box, to scale; in the plane the plot is as high as the box wants it to be
+function spaceFigure(data, box, more = {}) {
+  const drawn = solid ? sceneLayout(box, more) : planeLayout(box, more);
+  const sides = box.map(([low, high]) => high - low);
+  return { data, layout: drawn, aspect: solid ? null : sides[1] / sides[0], buttons: spaceButtons };
+}
+
+const spaceButtons = solid
+  ? ["orbitRotation", "pan3d", "zoom3d", "resetCameraDefault3d"]
+  : ["zoom2d", "pan2d", "resetScale2d"];
+
+function planeLayout(box, more) {
+  const shared = { constrain: "domain", showticklabels: !flattened, nticks: 7 };
   return layout({
-    margin: { l: 0, r: 0, t: 34, b: 0 },
+    margin: { l: 12, r: 12, t: 36, b: 12 },
+    xaxis: axis("", { ...shared, range: box[0] }),
+    yaxis: axis("", { ...shared, range: box[1], scaleanchor: "x" }),
+    ...more,
+  });
+}
+
+function sceneLayout(box, more) {
+  const sides = box.map(([low, high]) => high - low);
+  const [x, y, z] = sides.map((side) => side / Math.max(...sides));
+  const { eye, up } = page.camera;
+  const far = 0.85 + 0.75 * Math.hypot(x, y, z);
+  const own = (k) => ({ range: box[k], visible: false });
+  return layout({
+    margin: { l: 0, r: 0, t: 30, b: 0 },
     scene: {
-      aspectmode: "data",
+      aspectmode: "manual",
+      aspectratio: { x, y, z },
       dragmode: "orbit",
-      xaxis: sceneAxis(0), yaxis: sceneAxis(1), zaxis: sceneAxis(2),
-      camera: { eye: { x, y, z }, up: { x: up[0], y: up[1], z: up[2] } },
-      uirevision: "kept",
+      xaxis: own(0), yaxis: own(1), zaxis: own(2),
+      camera: {
+        eye: { x: far * eye[0], y: far * eye[1], z: far * eye[2] },
+        up: { x: up[0], y: up[1], z: up[2] },
+      },
+      uirevision: more.uirevision || "kept",
     },
     ...more,
   });

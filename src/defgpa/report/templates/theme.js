@@ -15,7 +15,7 @@ const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…
 
 function figure(value) {
   if (!Number.isFinite(value)) return "–";
-  return String(Number(value.toPrecision(3)));
+  return Math.abs(value) >= 1000 ? String(Math.round(value)) : value.toPrecision(3);
 }
 
 function axis(title, more = {}) {
@@ -64,13 +64,12 @@ function layout(more) {
   };
 }
 
-const config = {
-  displaylogo: false,
-  responsive: true,
-  scrollZoom: false,
-  displayModeBar: touch ? false : "hover",
-  modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d", "tableRotation", "resetCameraLastSave3d"],
-};
+// only buttons that are named here: plotly has one that would send the data away
+function config(buttons) {
+  const modeBarButtons = [["toImage"], buttons];
+  const displayModeBar = buttons.length && !touch ? "hover" : false;
+  return { displaylogo: false, responsive: true, scrollZoom: false, displayModeBar, modeBarButtons };
+}
 
 const bar = (title) => ({
   title: { text: title, side: "right" },

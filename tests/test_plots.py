@@ -1,0 +1,519 @@
+"""Plots draw what they say: the artists hold the numbers of the alignment."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+import defgpa
+from defgpa import ShapeError, Shapes, plot
+from defgpa.datasets import load_wings
+from defgpa.images import Frame, Picture, intensity_deviation
+from defgpa.plot import _maps, _style
+from defgpa.procrustes import rigid
+from support import EXACT, smooth_family
+
+
+def flat():
+    """2-D axes that belong to no window."""
+    return Figure(layout="constrained").subplots()
+
+
+def solid():
+    """3-D axes that belong to no window."""
+    return Figure(layout="constrained").add_subplot(projection="3d")
+
+
+def aligned_family(**family):
+    shapes = Shapes(smooth_family(**family))
+    return defgpa.DefGPA(defgpa.ThinPlateSpline(3)).fit(shapes).alignment_
+
+
+@pytest.fixture(scope="module")
+def plane():
+    return aligned_family(seed=2, m=40, d=2, missing=0.1)
+
+
+@pytest.fixture(scope="module")
+def space():
+    return aligned_family(seed=3, m=50, d=3, missing=0.1)
+
+
+def drawn_points(line):
+    return np.column_stack(getattr(line, "_verts3d", None) or line.get_data())
+
+
+def limits(ax):
+    return np.array([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()])
+
+
+def seen(points):
+    return points.reshape(-1, points.shape[-1])[~np.isnan(points[..., 0]).ravel()]
+
+
+# The reference with shapes over it
+
+
+def test_the_warped_shapes_lie_over_the_reference(plane):
+    ax = flat()
+    artists = plot.aligned(plane, ax)
+    np.testing.assert_array_equal(drawn_points(artists.reference), plane.reference)
+    np.testing.assert_array_equal(drawn_points(artists.shapes), seen(plane.aligned))
+    assert artists.reference.get_zorder() >= artists.shapes.get_zorder()
+    assert ax.lines.index(artists.reference) > ax.lines.index(artists.shapes)
+
+
+def test_predictions_are_shown_in_the_place_of_warped_shapes(plane):
+    predicted = plane.aligned + 0.25
+    artists = plot.cross_validated(SimpleNamespace(alignment=plane, predicted=predicted), flat())
+    np.testing.assert_array_equal(drawn_points(artists.shapes), seen(predicted))
+    assert artists.shapes.get_label() == "predicted shapes"
+
+
+def test_in_space_the_error_is_the_size_and_the_colour_of_the_marker(space):
+    artists = plot.aligned(space, solid(), unit="mm")
+    errors = np.sqrt(np.nanmean(space.residuals**2, axis=0))
+    colours, areas = np.asarray(artists.reference.get_array()), artists.reference.get_sizes()
+    np.testing.assert_allclose(np.sort(colours), np.sort(errors), **EXACT)
+    assert (np.diff(areas[np.argsort(colours)]) > 0).all()
+    assert artists.colorbar.ax.get_ylabel() == "RMS error of the warped shapes (mm)"
+    places = np.column_stack(artists.reference._offsets3d)
+    worst = np.argmax(colours)
+    np.testing.assert_allclose(places[worst], space.reference[np.argmax(errors)], **EXACT)
+
+
+def test_lines_between_landmarks_come_from_the_shapes():
+    wings = load_wings()
+    a = defgpa.DefGPA().fit(wings).alignment_
+    artists = plot.aligned(a, flat())
+    edges = np.array(wings.metadata["wireframe"])
+    np.testing.assert_allclose(artists.wireframe.get_segments(), a.reference[edges], **EXACT)
+
+
+def test_without_such_lines_none_are_drawn(plane):
+    assert plot.aligned(plane, flat()).wireframe is None
+
+
+def test_scales_are_equal_in_the_plane_and_in_space(plane, space):
+    ax = flat()
+    plot.aligned(plane, ax)
+    assert ax.get_aspect() == 1.0
+    ax = solid()
+    plot.aligned(space, ax)
+    lengths = np.ptp(limits(ax), axis=1)
+    box = ax._box_aspect
+    np.testing.assert_allclose(box / box[0], lengths / lengths[0], **EXACT)
+
+
+def test_axes_say_what_they_measure(plane):
+    ax = flat()
+    plot.aligned(plane, ax, unit="mm")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x (mm)", "y (mm)")
+    ax = flat()
+    plot.aligned(plane, ax)
+    assert ax.get_xlabel() == "x"
+
+
+def test_shapes_in_space_on_flat_axes_are_refused_with_the_remedy(space):
+    with pytest.raises(ShapeError, match="projection"):
+        plot.aligned(space, flat())
+
+
+def test_more_points_than_can_be_read_are_thinned_and_counted(plane, monkeypatch):
+    monkeypatch.setattr(_style.thinned, "__defaults__", (50,))
+    artists = plot.aligned(plane, flat())
+    total, drawn = len(seen(plane.aligned)), len(drawn_points(artists.shapes))
+    assert drawn <= 50 < total
+    assert artists.shapes.get_label() == f"warped shapes ({drawn} of {total} drawn)"
+
+
+# Grids and arrows
+
+
+def test_a_grid_is_square_before_the_warp_and_covers_the_landmarks(plane):
+    own = seen(plane.shapes[0])
+    artists = plot.deformation_grid(lambda points: points, own, flat(), cells=10)
+    lines = np.array(artists.lines.get_segments())
+    level = np.abs(np.ptp(lines[..., 1], axis=1)) < 1e-9
+    across, along = lines[~level], lines[level]
+    steps = np.concatenate([np.diff(np.sort(across[:, 0, 0])), np.diff(np.sort(along[:, 0, 1]))])
+    np.testing.assert_allclose(steps, steps[0], **EXACT)
+    low, high = lines.reshape(-1, 2).min(axis=0), lines.reshape(-1, 2).max(axis=0)
+    assert (low < own.min(axis=0) + steps[0] / 2).all()
+    assert (high > own.max(axis=0) - steps[0] / 2).all()
+    assert max(len(across), len(along)) == 11
+    assert artists.folds is None
+
+
+def test_the_lines_and_landmarks_go_through_the_warp(plane):
+    warp, own = plane.warps[1], plane.shapes[1]
+    straight = plot.deformation_grid(lambda points: points, own, flat()).lines.get_segments()
+    artists = plot.deformation_grid(warp, own, flat())
+    for bent, line in zip(artists.lines.get_segments(), straight, strict=True):
+        np.testing.assert_allclose(bent, warp(line), **EXACT)
+    np.testing.assert_allclose(drawn_points(artists.landmarks), warp(seen(own)), **EXACT)
+
+
+def test_pieces_of_the_grid_where_the_warp_folds_are_marked():
+    class Pleat:
+        def __call__(self, points):
+            return points * [1, 1] + np.column_stack([1.5 * np.sin(points[:, 0]), 0 * points[:, 0]])
+
+        def folds(self, points):
+            return 1 + 1.5 * np.cos(points[:, 0]) < 0
+
+    corners = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 4.0], [6.0, 4.0]])
+    ax = flat()
+    folds = plot.deformation_grid(Pleat(), corners, ax).folds
+    x = np.array(folds.get_segments())[..., 0]
+    turn = np.arccos(-2 / 3)
+    assert (x <= turn + 1.5 * np.sin(turn) + 1e-9).all()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["the warp folds"]
+
+
+def test_in_space_the_grid_is_a_slice(space):
+    own, normal = seen(space.shapes[2]), np.array([1.0, 2.0, -1.0])
+    artists = plot.deformation_grid(lambda points: points, own, solid(), normal=normal)
+    lines = np.array(artists.lines._segments3d)
+    np.testing.assert_allclose((lines - own.mean(axis=0)) @ normal, 0, atol=1e-9)
+    principal = plot.deformation_grid(lambda points: points, own, solid()).lines._segments3d
+    thinnest = np.linalg.svd(own - own.mean(axis=0))[2][2]
+    np.testing.assert_allclose((np.array(principal) - own.mean(axis=0)) @ thinnest, 0, atol=1e-9)
+
+
+def test_a_slice_needs_a_direction(space):
+    with pytest.raises(ShapeError, match="normal"):
+        plot.deformation_grid(space.warps[0], space.shapes[0], solid(), normal=[0, 0, 0])
+
+
+@pytest.mark.parametrize("magnify", [1.0, 3.0])
+def test_arrows_lead_from_the_reference_to_the_shape_laid_on_it(plane, magnify):
+    artists = plot.displacements(plane, "shape_2", flat(), magnify=magnify)
+    own = plane.shapes["shape_2"]
+    laid = rigid(own, plane.reference)(own)
+    known = ~np.isnan(own[:, 0])
+    np.testing.assert_allclose(artists.arrows.XY, plane.reference[known], **EXACT)
+    vectors = np.column_stack([artists.arrows.U, artists.arrows.V])
+    np.testing.assert_allclose(vectors, magnify * (laid - plane.reference)[known], **EXACT)
+    assert ("3 × as long" in artists.arrows.get_label()) == (magnify == 3.0)
+
+
+def test_arrow_heads_lie_within_the_axes(plane):
+    ax = flat()
+    arrows = plot.displacements(plane, 0, ax, magnify=10.0).arrows
+    heads = arrows.XY + np.column_stack([arrows.U, arrows.V])
+    assert (heads.min(axis=0) >= [ax.get_xlim()[0], ax.get_ylim()[0]]).all()
+    assert (heads.max(axis=0) <= [ax.get_xlim()[1], ax.get_ylim()[1]]).all()
+
+
+def test_arrows_in_space_are_thinned_to_what_can_be_read(space, monkeypatch):
+    monkeypatch.setattr(_style, "MOST_ARROWS", 20)
+    artists = plot.displacements(space, 1, solid())
+    total = int(space.shapes.visible[1].sum())
+    assert f"of {total} drawn" in artists.arrows.get_label()
+    assert len(artists.arrows._segments3d) <= 3 * 20  # a shaft and two barbs each
+
+
+# Figures along the smoothing
+
+
+PATH = SimpleNamespace(
+    values=np.array([1e-2, 1e-4, 1e-3]),
+    cve=np.array([2.5, 3.0, 2.0]),
+    rmse_reference=np.array([2.0, 1.0, 1.5]),
+    rmse_datum=np.array([2.0, 1.4, 1.6]),
+    best_value=1e-3,
+)
+
+
+def test_the_smoothing_path_shows_three_errors_and_the_chosen_value():
+    ax = flat()
+    artists = plot.smoothing_path(PATH, ax, unit="pixels")
+    np.testing.assert_array_equal(artists.cve.get_xdata(), [1e-4, 1e-3, 1e-2])
+    np.testing.assert_array_equal(artists.cve.get_ydata(), [3.0, 2.0, 2.5])
+    np.testing.assert_array_equal(artists.rmse_reference.get_ydata(), [1.0, 1.5, 2.0])
+    np.testing.assert_array_equal(artists.rmse_datum.get_ydata(), [1.4, 1.6, 2.0])
+    assert list(artists.chosen.get_xdata()) == [1e-3, 1e-3]
+    assert artists.label.get_text() == "chosen: 0.001"
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
+    assert ax.get_ylabel() == "error (pixels)"
+
+
+def test_errors_of_several_decades_are_shown_on_decades():
+    ax = flat()
+    wild = SimpleNamespace(**{**vars(PATH), "rmse_datum": np.array([2.0, 1e6, np.nan])})
+    plot.smoothing_path(wild, ax)
+    assert ax.get_yscale() == "log"
+
+
+def test_lines_differ_in_marker_and_style_not_only_in_colour():
+    artists = plot.smoothing_path(PATH, flat())
+    lines = (artists.cve, artists.rmse_reference, artists.rmse_datum)
+    assert len({line.get_marker() for line in lines}) == 3
+    assert len({line.get_linestyle() for line in lines}) == 3
+
+
+def test_a_real_smoothing_path_can_be_drawn(plane):
+    path = defgpa.select_smoothing(defgpa.DefGPA(), plane.shapes, grid=[1e-4, 1e-3, 1e-2, 1e-1])
+    artists = plot.smoothing_path(path, flat())
+    np.testing.assert_array_equal(artists.cve.get_ydata(), path.cve)
+
+
+# Tables
+
+
+def test_the_residual_map_holds_the_residuals_and_rings_the_worst(plane):
+    ax = flat()
+    artists = plot.residual_map(plane, ax, unit="mm")
+    shown = artists.image.get_array()
+    np.testing.assert_array_equal(shown.filled(np.nan), plane.residuals)
+    i, j = np.argwhere(plane.residuals == np.nanmax(plane.residuals))[0]
+    assert (artists.worst.get_xdata()[0], artists.worst.get_ydata()[0]) == (j, i)
+    title = ax.get_title(loc="left")
+    assert plane.shapes.names[i] in title
+    assert f"landmark {plane.shapes.landmarks[j]} of" in title
+    assert artists.colorbar.ax.get_ylabel() == "residual (mm); grey: not seen"
+
+
+def test_unseen_landmarks_are_grey_in_the_residual_map(plane):
+    image = plot.residual_map(plane, flat()).image
+    assert tuple(image.get_cmap().get_bad()) == to_rgba(_style.UNSEEN)
+    np.testing.assert_array_equal(image.get_array().mask, ~plane.shapes.visible)
+
+
+def test_every_shape_and_landmark_is_named_where_there_is_room():
+    points = np.random.default_rng(0).normal(size=(4, 6, 2))
+    shapes = Shapes(points, names=["ann", "bob", "cyd", "dan"], landmarks=list("pqrstu"))
+    ax = flat()
+    plot.missing_map(shapes, ax)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["ann", "bob", "cyd", "dan"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == list("pqrstu")
+    np.testing.assert_allclose(ax.get_xticks(), np.arange(6), **EXACT)
+
+
+def test_with_many_shapes_only_so_many_names_are_written():
+    shapes = Shapes(np.random.default_rng(0).normal(size=(300, 155, 2)))
+    ax = flat()
+    plot.missing_map(shapes, ax)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert 5 <= len(names) <= 40
+    rows = ax.get_yticks().round().astype(int)
+    assert names == [shapes.names[i] for i in rows]
+
+
+def test_with_more_landmarks_than_columns_a_cell_holds_the_largest(monkeypatch, plane):
+    monkeypatch.setattr(_maps, "MOST_COLUMNS", 15)
+    ax = flat()
+    shown = plot.residual_map(plane, ax).image.get_array().filled(np.nan)
+    assert shown.shape == (6, 14)
+    np.testing.assert_array_equal(shown[:, 0], np.fmax.reduce(plane.residuals[:, :3], axis=1))
+    np.testing.assert_array_equal(shown[:, 13], plane.residuals[:, 39])
+    assert ax.get_xlabel() == "landmark (3 to a column)"
+
+
+def test_the_missing_map_is_one_where_a_landmark_was_not_seen(plane):
+    ax = flat()
+    image = plot.missing_map(plane.shapes, ax).image
+    np.testing.assert_array_equal(np.asarray(image.get_array()), ~plane.shapes.visible)
+    share = 1 - plane.shapes.visible.mean()
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == [f"seen ({1 - share:.1%})", f"not seen ({share:.1%})"]
+
+
+def test_the_share_of_unseen_landmarks_is_right_for_an_incomplete_last_cell(monkeypatch):
+    monkeypatch.setattr(_maps, "MOST_COLUMNS", 3)
+    points = np.random.default_rng(0).normal(size=(3, 7, 2))
+    points[0, 1], points[1, 6] = np.nan, np.nan
+    shown = np.asarray(plot.missing_map(Shapes.specimens(points), flat()).image.get_array())
+    np.testing.assert_allclose(shown, [[1 / 3, 0, 0], [0, 0, 1], [0, 0, 0]], **EXACT)
+
+
+def test_long_names_are_shortened_but_told_apart():
+    assert _style.shortened("short") == "short"
+    long = [_style.shortened(f"Cercopithecus_mitis_female_{k}") for k in (101, 102)]
+    assert long[0] != long[1]
+    assert max(map(len, long)) <= 22
+
+
+# The spectrum
+
+
+def test_the_spectrum_parts_the_axes_of_the_reference_from_the_rest(space):
+    artists = plot.spectrum(space, flat())
+    values = space.diagnostics.spectrum
+    np.testing.assert_array_equal(artists.axes.get_ydata(), values[:3])
+    np.testing.assert_array_equal(artists.rest.get_ydata(), values[3:])
+    span = artists.gap.get_bbox() if hasattr(artists.gap, "get_bbox") else artists.gap.get_extents()
+    np.testing.assert_allclose([span.y0, span.y1], values[2:4], **EXACT)
+    assert f"{space.diagnostics.gap:.2g}" in artists.label.get_text()
+
+
+def test_a_rigid_alignment_has_no_spectrum(plane):
+    a = defgpa.EuclideanGPA().fit(plane.shapes).alignment_
+    with pytest.raises(ShapeError, match="no spectrum"):
+        plot.spectrum(a, flat())
+
+
+# Generated shapes, before and after
+
+
+def test_generated_landmarks_are_the_reference_through_the_inverse_warp(plane):
+    artists = plot.generated(plane, 3, flat(), unit="mm")
+    known = plane.shapes.visible[3]
+    made = plane.warps[3].inverse()(plane.reference[known])
+    np.testing.assert_allclose(drawn_points(artists.observed), plane.shapes[3][known], **EXACT)
+    np.testing.assert_allclose(drawn_points(artists.generated), made, **EXACT)
+    pairs = np.array(artists.errors.get_segments())
+    np.testing.assert_allclose(pairs[:, 1] - pairs[:, 0], made - plane.shapes[3][known], **EXACT)
+    error = np.sqrt(np.mean(((made - plane.shapes[3][known]) ** 2).sum(axis=1)))
+    assert artists.generated.get_label() == f"generated, RMSE {error:.3g} mm"
+
+
+def test_the_shape_that_is_generated_worst_is_shown_by_default(space):
+    worst = int(np.nanargmax(np.sqrt(np.nanmean(space.datum_residuals**2, axis=1))))
+    artists = plot.generated(space, ax=solid())
+    assert artists.observed.get_label() == f"{space.shapes.names[worst]}, observed"
+
+
+def test_before_are_the_shapes_as_they_came_and_after_as_they_are_aligned(plane):
+    figure = Figure()
+    artists = plot.before_and_after(plane, figure.subplots(1, 2))
+    for cloud, points in ((artists.before, plane.shapes.points), (artists.after, plane.aligned)):
+        drawn, expected = np.asarray(cloud.get_offsets()), seen(points)
+        np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0), **EXACT)
+    assert [ax.get_title() for ax in figure.axes] == ["before", "after"]
+
+
+def test_every_shape_keeps_its_colour(plane):
+    artists = plot.before_and_after(plane, Figure().subplots(1, 2))
+    n_seen = plane.shapes.visible.sum(axis=1)
+    for cloud in (artists.before, artists.after):
+        shape = np.asarray(cloud.get_array())
+        np.testing.assert_array_equal(np.bincount(shape.astype(int)), n_seen)
+        first = np.asarray(cloud.get_offsets())[shape == 0]
+        own = plane.shapes[0] if cloud is artists.before else plane.aligned[0]
+        np.testing.assert_allclose(np.sort(first, axis=0), np.sort(seen(own), axis=0), **EXACT)
+
+
+def test_before_and_after_need_two_axes(plane):
+    with pytest.raises(ShapeError, match="two axes; got 1"):
+        plot.before_and_after(plane, [flat()])
+
+
+# Pictures
+
+
+def test_a_picture_lies_in_the_coordinates_of_the_reference():
+    pixels = np.random.default_rng(0).integers(0, 256, size=(3, 4, 3), dtype=np.uint8)
+    mask = np.arange(12).reshape(3, 4) > 4
+    ax = flat()
+    image = plot.picture(Picture(pixels, mask, Frame((10, 20), (3, 4), (2, 2))), ax).image
+    assert list(image.get_extent()) == [9, 17, 25, 19]
+    shown = image.get_array()
+    np.testing.assert_allclose(shown[..., :3], pixels / 255, **EXACT)
+    np.testing.assert_array_equal(shown[..., 3], mask)
+    assert ax.get_ylim() == (25, 19)  # y points down, as in the image
+
+
+def test_a_grey_picture_is_masked_not_black():
+    grey = np.arange(12, dtype=np.uint16).reshape(3, 4)
+    shown = plot.picture(Picture(grey, grey > 4, Frame((0, 0), (3, 4))), flat()).image.get_array()
+    np.testing.assert_array_equal(shown.mask, grey <= 4)
+
+
+def test_landmarks_lie_over_their_warped_image(plane):
+    picture = Picture(
+        np.zeros((30, 40)), np.ones((30, 40), dtype=bool), Frame((-20, -15), (30, 40))
+    )
+    artists = plot.picture_with_landmarks(picture, plane, "shape_1", flat())
+    np.testing.assert_array_equal(drawn_points(artists.landmarks), seen(plane.aligned[0]))
+    np.testing.assert_array_equal(drawn_points(artists.reference), plane.reference)
+
+
+def test_the_deviation_is_shown_where_two_shapes_cover_a_pixel(rng):
+    base = rng.uniform(0, 40, size=(20, 2))
+    a = defgpa.DefGPA(defgpa.Affine()).fit([base, base + [3, 0], base + [0, 5]]).alignment_
+    spread = intensity_deviation(list(rng.uniform(size=(3, 40, 50, 3))), a)
+    ax = flat()
+    image = plot.deviation(spread, ax).image
+    shown = image.get_array()
+    np.testing.assert_allclose(
+        shown.filled(np.nan), spread.deviation.mean(axis=2), rtol=1e-9, equal_nan=True
+    )
+    assert f"{spread.mean:.3g}" in ax.get_title()
+
+
+# Manners
+
+
+def every_plot(plane, space):
+    """Each plot once, on axes of its own, in the plane and in space."""
+    picture = Picture(
+        np.zeros((30, 40)), np.ones((30, 40), dtype=bool), Frame((-20, -15), (30, 40))
+    )
+    yield lambda: plot.aligned(plane)
+    yield lambda: plot.aligned(space)
+    yield lambda: plot.deformation_grid(plane.warps[0], plane.shapes[0])
+    yield lambda: plot.deformation_grid(space.warps[0], space.shapes[0])
+    yield lambda: plot.displacements(plane, 0)
+    yield lambda: plot.displacements(space, 0)
+    yield lambda: plot.smoothing_path(PATH)
+    yield lambda: plot.residual_map(plane)
+    yield lambda: plot.missing_map(plane.shapes)
+    yield lambda: plot.spectrum(plane)
+    yield lambda: plot.generated(plane)
+    yield lambda: plot.generated(space)
+    yield lambda: plot.before_and_after(plane)
+    yield lambda: plot.before_and_after(space)
+    yield lambda: plot.picture(picture)
+
+
+def test_without_axes_a_plot_makes_its_own_figure_and_shows_nothing(plane, space, monkeypatch):
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    monkeypatch.setattr(pyplot, "show", lambda *_: pytest.fail("a plot was shown"))
+    for draw in every_plot(plane, space):
+        before = set(pyplot.get_fignums())
+        draw()
+        (new,) = set(pyplot.get_fignums()) - before
+        pyplot.figure(new).canvas.draw()  # and it can be drawn without a warning
+        pyplot.close(new)
+
+
+def test_plots_are_the_same_every_time(plane, space, tmp_path):
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    for k, draw in enumerate(every_plot(plane, space)):
+        if k not in (0, 3, 12):
+            continue
+        files = []
+        for attempt in (1, 2):
+            draw()
+            path = tmp_path / f"{k}_{attempt}.png"
+            pyplot.gcf().savefig(path)
+            pyplot.close()
+            files.append(path.read_bytes())
+        assert files[0] == files[1]
+
+
+def test_nothing_but_the_plots_loads_matplotlib():
+    code = (
+        "import sys, defgpa, defgpa.images, defgpa.meshes; defgpa.warp_image; "
+        "assert 'matplotlib' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_matplotlib_the_extra_is_named():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "try:\n    import defgpa.plot\nexcept Exception as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'defgpa[plot]'" in done.stdout
