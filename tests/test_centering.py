@@ -25,7 +25,9 @@ WITHOUT = pytest.mark.parametrize("warp", [LinearOnly(), ChargedTranslations()])
 def test_soft_centering_is_exact_when_translations_are_free(warp, nu, shapes):
     soft = DefGPA(warp, centering=SoftCentering(nu)).fit(shapes)
     exact = DefGPA(warp, centering=ExactCentering()).fit(shapes)
-    assert_same_shape(soft.reference_, exact.reference_)
+    # rounding grows with the norm of P + ν 1 1ᵀ, which is νm once that exceeds n
+    grown = 1.0 if nu is None else nu * shapes.n_landmarks / shapes.n_shapes
+    assert_same_shape(soft.reference_, exact.reference_, rtol=1e-9 * max(1.0, grown))
     np.testing.assert_allclose(soft.reference_.mean(axis=0), 0, **EXACT)
 
 

@@ -132,7 +132,9 @@ def test_wrong_derivatives_are_found_out(points):
 def test_hidden_points_are_left_out(points):
     holes = points.copy()
     holes[::5] = np.nan
-    assert check_warp(Affine(), holes) == check_warp(Affine(), np.delete(points, np.s_[::5], axis=0))
+    assert check_warp(Affine(), holes) == check_warp(
+        Affine(), np.delete(points, np.s_[::5], axis=0)
+    )
 
 
 def test_it_can_be_read(points):
@@ -155,7 +157,10 @@ def test_it_does_not_change(points):
     [
         (Own(lambda x: x[:, 0]), r"features of Plain must be \(50, l\), one row per point"),
         (Own(lambda x: x[:-1]), r"features of Plain must be \(50, l\), one row per point"),
-        (Own(lambda x: np.log(x - x.max() - 1) if len(x) else x), "features of Plain are not all finite"),
+        (
+            Own(lambda x: np.log(x - x.max() - 1) if len(x) else x),
+            "features of Plain are not all finite",
+        ),
         (Own(charge=np.eye(7)), r"penalty of Plain must be finite and \(3, 3\)"),
         (Own(charge=np.full((3, 3), np.nan)), r"penalty of Plain must be finite and \(3, 3\)"),
     ],

@@ -145,6 +145,16 @@ def test_derivatives_are_those_of_the_cost(points, rng):
     np.testing.assert_allclose(np.vdot(span.curved(step), step), curvature, **PARITY)
 
 
+def test_slope_is_the_pull_that_is_left_over_the_whole(points, rng):
+    shapes = CentredShapes.of(points)
+    n, m, d = points.shape
+    span = Span.at(shapes, rng.normal(size=(d, m)))
+    D, E = shapes.rows.reshape(n, d, m), span.residuals.reshape(n, d, m)
+    whole, left = (np.einsum("iab,ibm->am", span.maps, X) for X in (D, E))
+    expected = np.linalg.norm(left) / np.linalg.norm(whole)
+    np.testing.assert_allclose(span.slope, expected, **EXACT)
+
+
 def test_full_shapes_descend_to_the_singular_value_decomposition(d, rng):
     """The way of partial shapes, taken by full ones, ends where the closed form is."""
     points = smooth_family(seed=11, d=d)

@@ -174,6 +174,19 @@ def test_derivatives_are_those_of_the_cost(points, motions, rng):
     np.testing.assert_allclose(np.vdot(pose.curved(step), step), curvature, **PARITY)
 
 
+def test_slope_is_the_torque_over_the_lever(d, rng):
+    points = smooth_family(seed=10, d=d)
+    n = len(points)
+    turns = special_ortho_group.rvs(d, size=n, random_state=rng).reshape(n, d, d)
+    pose = Pose.at(CentredShapes.of(points), Algebra.of(RIGID, d), turns)
+    D = (points - points.mean(axis=1, keepdims=True)) @ turns
+    S = D.mean(axis=0)
+    M = D.transpose(0, 2, 1) @ S
+    torque = np.linalg.norm(M - M.transpose(0, 2, 1), axis=(1, 2)) / np.sqrt(2)
+    lever = np.linalg.norm(D, axis=(1, 2)) * np.linalg.norm(S)
+    np.testing.assert_allclose(pose.slope, np.sqrt(np.mean((torque / lever) ** 2)), **EXACT)
+
+
 @pytest.mark.parametrize("motions", [RIGID, SIMILARITY], ids=["rigid", "similarity"])
 @pytest.mark.parametrize("noise", [0.1, 0.7])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -428,8 +441,8 @@ def test_a_shape_that_is_one_point_is_named(d, distance):
 
 @pytest.mark.parametrize("hole", [[], [2]], ids=["full", "partial"])
 def test_a_shape_on_a_line_in_space_is_named(hole, rng):
-    points = smooth_family(seed=9, d=3)
-    points[3] = np.outer(rng.normal(size=40), rng.normal(size=3))
+    points = 1e-4 * smooth_family(seed=9, d=3)
+    points[3] = 1e-4 * np.outer(rng.normal(size=40), rng.normal(size=3))
     points[1, hole] = np.nan
     with pytest.raises(DegenerateShapeError, match=r"number '3' .* on one line"):
         rigid_gpa(points)

@@ -17,13 +17,15 @@ from defgpa.solve.sparse_factor import normal_matrix, sparse_factor, streamed_sp
 from defgpa.warps import BendingEnergy, Laplacian, Membrane
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
-LATTICES = pytest.mark.parametrize("counts", [(4, 4), (5, 7), (9, 6), (4, 4, 4), (6, 5, 4)], ids=str)
+LATTICES = pytest.mark.parametrize(
+    "counts", [(4, 4), (5, 7), (9, 6), (4, 4, 4), (6, 5, 4)], ids=str
+)
 
 
 def shape(d, rng, p=60):
-    return (rng.normal(size=(p, d)) * np.linspace(3, 1, d)) @ np.linalg.qr(
-        rng.normal(size=(d, d))
-    )[0] + 10 * rng.normal(size=d)
+    return (rng.normal(size=(p, d)) * np.linspace(3, 1, d)) @ np.linalg.qr(rng.normal(size=(d, d)))[
+        0
+    ] + 10 * rng.normal(size=d)
 
 
 def outside(points):

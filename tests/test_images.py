@@ -299,9 +299,10 @@ def test_a_tolerance_must_be_positive():
         warp_image(np.zeros((4, 4)), Shift([0, 0]), tolerance=0.0)
 
 
-def test_a_flat_warp_has_nothing_to_show():
+@pytest.mark.parametrize("frame", [None, Frame((0.0, 0.0), (4, 4))])
+def test_a_flat_warp_has_nothing_to_show(frame):
     with pytest.raises(ShapeError, match="flattens"):
-        warp_image(np.zeros((4, 4)), Shift([0, 0], [[1, 1], [1, 1]]))
+        warp_image(np.zeros((4, 4)), Shift([0, 0], [[1, 1], [1, 1]]), frame)
 
 
 # Agreement of images

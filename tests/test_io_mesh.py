@@ -1,6 +1,7 @@
 """Meshes: the vertices keep their order and every digit, and their faces come along."""
 
 import base64
+import lzma
 import struct
 import warnings
 import zlib
@@ -552,14 +553,14 @@ def element(name, values, form, text="", offset=None):
     )
 
 
-def packed(values, word, order, compressed):
+def packed(values, word, order, compress):
     """Header and data as VTK lays them out."""
     data = values.astype(values.dtype.newbyteorder(order)).tobytes()
-    if not compressed:
+    if compress is None:
         return np.array([len(data)], dtype=order + word).tobytes(), data
     blocks = [data[i : i + 24] for i in range(0, len(data), 24)]
     last = len(data) % 24
-    squeezed = [zlib.compress(block) for block in blocks]
+    squeezed = [compress(block) for block in blocks]
     head = [len(blocks), 24, last, *map(len, squeezed)]
     return np.array(head, dtype=order + word).tobytes(), b"".join(squeezed)
 
@@ -575,21 +576,23 @@ def test_vtp_text_is_read(read):
     assert_is_the_surface(read(content, "vtp"))
 
 
-@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize(
+    ("compressor", "compress"), [("", None), ("ZLib", zlib.compress), ("LZMA", lzma.compress)]
+)
 @pytest.mark.parametrize("word", ["u4", "u8"])
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("where", ["inline", "appended base64", "appended raw"])
-def test_vtp_bytes_are_read_wherever_they_stand(read, where, order, word, compressed):
+def test_vtp_bytes_are_read_wherever_they_stand(read, where, order, word, compressor, compress):
     attributes = f'byte_order="{"LittleEndian" if order == "<" else "BigEndian"}" '
     attributes += f'header_type="{"UInt32" if word == "u4" else "UInt64"}"'
-    attributes += ' compressor="vtkZLibDataCompressor"' * compressed
+    attributes += f' compressor="vtk{compressor}DataCompressor"' if compressor else ""
     tail = b""
 
     def encoded(values):
-        header, data = packed(values, word, order, compressed)
+        header, data = packed(values, word, order, compress)
         if where == "appended raw":
             return header + data
-        if compressed:
+        if compress:
             return base64.b64encode(header) + base64.b64encode(data)
         return base64.b64encode(header + data)
 
@@ -634,7 +637,7 @@ def test_wrong_vtp_is_told_what_is_wrong(read, old, new, message):
 
 
 def test_a_compressor_we_do_not_have_is_named(read):
-    header, data = packed(POINTS, "u4", "<", compressed=True)
+    header, data = packed(POINTS, "u4", "<", zlib.compress)
     text = (base64.b64encode(header) + base64.b64encode(data)).decode()
     content = vtp(lambda n, v: element(n, v, "binary", text), 'compressor="vtkLZ4DataCompressor"')
     with pytest.raises(

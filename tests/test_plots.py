@@ -124,7 +124,7 @@ def test_shapes_in_space_on_flat_axes_are_refused_with_the_remedy(space):
 
 
 def test_more_points_than_can_be_read_are_thinned_and_counted(plane, monkeypatch):
-    monkeypatch.setattr(_style.thinned, "__defaults__", (50,))
+    monkeypatch.setattr(_style, "MOST_POINTS", 50)
     artists = plot.aligned(plane, flat())
     total, drawn = len(seen(plane.aligned)), len(drawn_points(artists.shapes))
     assert drawn <= 50 < total
@@ -436,7 +436,8 @@ def test_landmarks_lie_over_their_warped_image(plane):
 
 def test_the_deviation_is_shown_where_two_shapes_cover_a_pixel(rng):
     base = rng.uniform(0, 40, size=(20, 2))
-    a = defgpa.DefGPA(defgpa.Affine()).fit([base, base + [3, 0], base + [0, 5]]).alignment_
+    shifts = np.array([[0, 0], [3, 0], [0, 5]])
+    a = defgpa.DefGPA(defgpa.Affine()).fit(base + shifts[:, None]).alignment_
     spread = intensity_deviation(list(rng.uniform(size=(3, 40, 50, 3))), a)
     ax = flat()
     image = plot.deviation(spread, ax).image

@@ -67,6 +67,16 @@ def test_a_known_similarity_is_recovered(d, rng):
     np.testing.assert_allclose(found(points), 2.5 * points @ turn + shift, **EXACT)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_units_do_not_matter(d, motions, unit, rng):
+    source, target = rng.normal(size=(2, 20, d))
+    plain = stacked(source, target, motions=motions)
+    small = stacked(unit * source, unit * target, motions=motions)
+    np.testing.assert_allclose(small.matrix, plain.matrix, **EXACT)
+    np.testing.assert_allclose(small.translation, unit * plain.translation, rtol=1e-9)
+    assert small.determined
+
+
 def test_a_reflection_is_recovered_where_it_is_allowed(d, rng):
     points = rng.normal(size=(30, d))
     mirror = random_orthogonal(rng, d, -1)

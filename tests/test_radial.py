@@ -198,7 +198,9 @@ def test_a_stiff_warp_with_polynomials_of_degree_2_is_a_polynomial_of_degree_2(s
 
 def test_centres_may_be_given_or_made_from_the_shape(shapes):
     grid = RadialBasis(Gaussian(1.0), 3)
-    made = replace(grid, control_points=lambda points: ThinPlateSpline(3).basis(points).control_points)
+    made = replace(
+        grid, control_points=lambda points: ThinPlateSpline(3).basis(points).control_points
+    )
     np.testing.assert_allclose(cost_of(shapes, made), cost_of(shapes, grid), **EXACT)
     given = replace(grid, control_points=np.nanmean(shapes.points, axis=0))
     assert given.basis(shapes.points[0][shapes.visible[0]]).control_points.shape == (
@@ -239,9 +241,18 @@ def test_as_many_centres_as_polynomials_leave_polynomials(full_shapes, rng):
         (RadialBasis(Gaussian(0.0)), "'width' parameter of Gaussian must be a positive number"),
         (RadialBasis(Gaussian("wide")), "'width' parameter of Gaussian must be a positive number"),
         (RadialBasis(Gaussian(DistanceQuantile(0.0))), "'fraction' parameter of DistanceQuantile"),
-        (RadialBasis(Polyharmonic(6)), "'exponent' parameter of Polyharmonic must be a whole number"),
-        (RadialBasis(smoothing=-1.0), "'smoothing' parameter of RadialBasis must be a number of at"),
-        (RadialBasis(smoothing=True), "'smoothing' parameter of RadialBasis must be a number of at"),
+        (
+            RadialBasis(Polyharmonic(6)),
+            "'exponent' parameter of Polyharmonic must be a whole number",
+        ),
+        (
+            RadialBasis(smoothing=-1.0),
+            "'smoothing' parameter of RadialBasis must be a number of at",
+        ),
+        (
+            RadialBasis(smoothing=True),
+            "'smoothing' parameter of RadialBasis must be a number of at",
+        ),
         (RadialBasis(polynomial_degree=9), "'polynomial_degree' parameter of RadialBasis must be"),
         (RadialBasis(points_per_axis=1), "'points_per_axis' parameter of RadialBasis must be"),
         (RadialBasis(control_points=np.zeros((4, 5))), "'control_points' parameter of RadialBasis"),

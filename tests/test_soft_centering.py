@@ -7,7 +7,7 @@ asked, the centroid) by construction, and fits every warp by least squares at ev
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from support import EXACT, PARITY, explicit_cost, smooth_family
+from support import EXACT, PARITY, explicit_cost, full_penalty, smooth_family, visible_parts
 
 from defgpa import DefGPA, ExactCentering, RadialBasis, Shapes, SoftCentering
 from defgpa.errors import DefgpaWarning
@@ -31,8 +31,30 @@ def small(missing=False):
     return Shapes(points)
 
 
-def soft_cost(shapes, model, reference, nu):
-    return explicit_cost(shapes, model, reference) + nu * np.sum(reference.sum(axis=0) ** 2)
+def best_fits(shapes, model):
+    """For each shape its visible landmarks and an orthonormal basis of what [F; √R] can reach."""
+    fits = []
+    for points, seen in visible_parts(shapes):
+        basis = model.basis(points)
+        features = basis.features(points)
+        values, vectors = np.linalg.eigh(full_penalty(basis, features.shape[1]))
+        root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+        fits.append((seen, np.linalg.qr(np.vstack([features, root]))[0]))
+    return fits
+
+
+def spent(fits, reference):
+    """Σ ‖warp_i(D_i) − S‖² + tr(WᵀRW), each warp fitted by least squares."""
+    total = 0.0
+    for seen, reach in fits:
+        targets = np.zeros((len(reach), reference.shape[1]))
+        targets[: seen.sum()] = reference[seen]
+        total += np.sum((targets - reach @ (reach.T @ targets)) ** 2)
+    return total
+
+
+def off_centre(reference):
+    return np.sum(reference.sum(axis=0) ** 2)
 
 
 def reference_of(numbers, shape, stretch, centred):
@@ -44,7 +66,7 @@ def reference_of(numbers, shape, stretch, centred):
     return left @ right * stretch
 
 
-def brute_force(cost, shape, stretch, centred, starts=6):
+def brute_force(cost, shape, stretch, centred, starts=3):
     """The smallest cost found from several random starts."""
     rng = np.random.default_rng(3)
 
@@ -52,7 +74,7 @@ def brute_force(cost, shape, stretch, centred, starts=6):
         return cost(reference_of(numbers, shape, stretch, centred))
 
     found = [
-        minimize(objective, rng.normal(size=np.prod(shape)), options={"gtol": 1e-8}).fun
+        minimize(objective, rng.normal(size=np.prod(shape)), options={"gtol": 1e-4}).fun
         for _ in range(starts)
     ]
     return min(found)
@@ -64,10 +86,11 @@ def brute_force(cost, shape, stretch, centred, starts=6):
 def test_the_soft_solution_is_the_cheapest_of_all(model, missing):
     shapes = small(missing)
     fitted = DefGPA(model).fit(shapes).alignment_
-    nu = shapes.n_shapes / shapes.n_landmarks
-    ours = soft_cost(shapes, model, fitted.reference, nu)
+    nu, fits = shapes.n_shapes / shapes.n_landmarks, best_fits(shapes, model)
+    reference = fitted.reference
+    ours = explicit_cost(shapes, model, reference) + nu * off_centre(reference)
     theirs = brute_force(
-        lambda s: soft_cost(shapes, model, s, nu),
+        lambda s: spent(fits, s) + nu * off_centre(s),
         fitted.reference.shape,
         np.sqrt(fitted.eigenvalues),
         centred=False,
@@ -81,9 +104,9 @@ def test_the_exact_solution_is_the_cheapest_of_the_centred(model, missing):
     shapes = small(missing)
     fitted = DefGPA(model, centering=ExactCentering()).fit(shapes).alignment_
     np.testing.assert_allclose(fitted.reference.mean(axis=0), 0, **EXACT)
-    ours = explicit_cost(shapes, model, fitted.reference)
+    ours, fits = explicit_cost(shapes, model, fitted.reference), best_fits(shapes, model)
     theirs = brute_force(
-        lambda s: explicit_cost(shapes, model, s),
+        lambda s: spent(fits, s),
         fitted.reference.shape,
         np.sqrt(fitted.eigenvalues),
         centred=True,
@@ -97,7 +120,9 @@ def test_the_price_of_being_exactly_centred(model):
     """The soft one is cheaper and off its centre; the heavier the constraint, the less of both."""
     shapes = small()
     exact = DefGPA(model, centering=ExactCentering()).fit(shapes).reference_
-    softs = [DefGPA(model, centering=SoftCentering(nu)).fit(shapes).reference_ for nu in (0.5, 5, 50)]
+    softs = [
+        DefGPA(model, centering=SoftCentering(nu)).fit(shapes).reference_ for nu in (0.5, 5, 50)
+    ]
     costs = [explicit_cost(shapes, model, s) for s in (*softs, exact)]
     offsets = [np.linalg.norm(s.mean(axis=0)) for s in (*softs, exact)]
     assert np.all(np.diff(costs) > 0)

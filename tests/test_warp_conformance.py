@@ -131,7 +131,6 @@ PROMISES = {
 }
 
 
-
 def those(chosen):
     """The warps of which this is true, as a parameter of a test."""
     kept = {name: promise for name, promise in PROMISES.items() if chosen(promise)}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._input import fold_size_for, read_input
+from defgpa.cli._input import fold_size_for, read_input, without_empty
 from defgpa.cli._options import folding, input_argument, reading, speaking
 
 
@@ -43,6 +45,7 @@ def command(
     console = Console(quiet, as_json)
     with console.noting():
         shapes = read_input(source, format_, missing, layout, lenient)
+        shapes = without_empty(console, shapes)
         size = fold_size_for(shapes, fold_size)
         with console.progress("Comparing") as tick:
             table = compare(shapes, fold_size=size, n_jobs=jobs, progress=tick)
@@ -52,4 +55,6 @@ def command(
         write_text(output, str(getattr(table, writers[suffix])()))
     console.say(str(table))
     console.say(f"CVE: {size} of {shapes.n_landmarks} landmarks left out at a time.")
-    console.result({"rows": table.to_records(), "fold_size": size, "notes": console.notes})
+    console.result(
+        {"rows": [asdict(row) for row in table], "fold_size": size, "notes": console.notes}
+    )

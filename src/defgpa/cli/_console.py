@@ -64,7 +64,7 @@ class Console:
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table on standard output; the first column is text, the others are figures."""
+        """A table on standard output; figures stand to the right."""
         if self.quiet or self.as_json:
             return
         from rich.console import Console as RichConsole
@@ -73,7 +73,8 @@ class Console:
 
         table = Table(title=escape(title), title_justify="left", title_style="bold", box=_box())
         for k, name in enumerate(header):
-            table.add_column(escape(name), justify="left" if k == 0 else "right")
+            figures = all(isinstance(row[k], (int, float)) for row in rows if row[k] is not None)
+            table.add_column(escape(name), justify="right" if figures else "left")
         for row in rows:
             table.add_row(*[escape(text_of(cell)) for cell in row])
         RichConsole().print(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -57,7 +58,7 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
         "figures": numbers,
         "parameters": {"warp": repr(done.model), "fold_size": 1, "pose": shapes.names[0]},
         "smoothing_path": done.path_table,
-        "comparison": table.to_records(),
+        "comparison": [asdict(row) for row in table],
         "versions": versions(),
         "notes": console.notes,
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._input import fold_size_for, read_input, smoothing_value, warp_model
+from defgpa.cli._input import fold_size_for, read_input, smoothing_value, warp_model, without_empty
 from defgpa.cli._options import folding, input_argument, reading, smoothing, speaking, warping
 from defgpa.cli._output import (
     figures,
@@ -72,6 +72,7 @@ def command(
     model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
     with console.noting():
         shapes = read_input(source, format_, missing, layout, lenient)
+        shapes = without_empty(console, shapes)
         done = fitted(console, shapes, model, smoothing == "auto", fold_size, jobs)
         alignment = _posed(done.alignment, pose)
         folder = Path(output)

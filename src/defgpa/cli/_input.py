@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli._console import Console
+
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
@@ -32,6 +34,24 @@ def read_input(
         on_mismatch="warn" if lenient else "error",
         space=space,
     )
+
+
+def without_empty(console: Console, shapes: Shapes) -> Shapes:
+    """The shapes without undigitised specimens and landmarks seen nowhere, saying so."""
+    import numpy as np
+
+    from defgpa.errors import listed
+
+    empty = np.flatnonzero(~shapes.visible.any(axis=1))
+    if 0 < len(empty) < shapes.n_shapes:
+        console.note(f"Left out, no landmark is seen: {listed(shapes.names[i] for i in empty)}.")
+        shapes = shapes.take(np.setdiff1d(np.arange(shapes.n_shapes), empty))
+    unseen = np.flatnonzero(shapes.views == 0)
+    if 0 < len(unseen) < shapes.n_landmarks:
+        labels = listed(shapes.landmarks[j] for j in unseen)
+        console.note(f"Left out, seen in no shape: landmark {labels}.")
+        shapes = shapes.without(unseen)
+    return shapes
 
 
 def missing_code(word: str) -> str | float:

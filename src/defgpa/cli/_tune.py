@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._input import fold_size_for, read_input, warp_model
+from defgpa.cli._input import fold_size_for, read_input, warp_model, without_empty
 from defgpa.cli._options import folding, input_argument, reading, speaking, warping
 
 
@@ -43,6 +45,7 @@ def command(
     model = warp_model(warp, points_per_axis, None, None)
     with console.noting():
         shapes = read_input(source, format_, missing, layout, lenient)
+        shapes = without_empty(console, shapes)
         size = fold_size_for(shapes, fold_size)
         with console.progress("Choosing the smoothing") as tick:
             path = select_smoothing(
@@ -56,9 +59,7 @@ def command(
     console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", ""], rows)
     console.say(f"Best: --smoothing {path.best_value:.6g}")
     if plot is not None:
-        from defgpa.plot import save_figure, smoothing_path
-
-        save_figure(lambda axes: smoothing_path(axes, path), plot)
+        _drawn(path, plot)
     console.result(
         {
             "smoothing": path.values,
@@ -70,3 +71,15 @@ def command(
             "notes": console.notes,
         }
     )
+
+
+def _drawn(path: Any, target: str) -> None:
+    from matplotlib.figure import Figure
+
+    from defgpa.io._atomic import replacing
+    from defgpa.plot import smoothing_path
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    smoothing_path(path, figure.subplots())
+    with replacing(target) as temporary:
+        figure.savefig(temporary, dpi=150)

@@ -15,6 +15,7 @@ from defgpa.errors import ShapeError
 from defgpa.images._frame import Frame, Image, Placement, rows_down
 from defgpa.warps._inverse import Invertible
 
+FLAT = "This warp flattens its image: there is nothing to show."
 _SAMPLES = 33  # along each side of an image
 _BEYOND = 0.5  # of the typical extent, on either side
 _ROUNDING = 1e-6  # pixels: less than this is no reason for another row
@@ -75,9 +76,9 @@ def _warped_box(warp: Invertible, source: Frame) -> tuple[Array, Array]:
     points = _samples(source)
     images, slopes = warp(points), warp.jacobian(points)
     determinants = np.linalg.det(slopes)
-    upright = determinants * np.sign(np.median(determinants)) > 0.0
+    upright = determinants * np.sign(np.nanmedian(determinants)) > 0.0
     if not upright.any():
-        raise ShapeError("This warp flattens its image: there is nothing to show.")
+        raise ShapeError(FLAT)
     points, images = points[upright], images[upright]
     slope = np.median(slopes[upright], axis=0)
     typical = points @ slope.T + np.median(images - points @ slope.T, axis=0)

@@ -14,9 +14,12 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from defgpa._arrays import Array, Mask
+from defgpa.errors import ShapeError
+from defgpa.images._common_frame import FLAT
 from defgpa.images._pixel_warp import PixelWarp
 
 _CELLS = 48  # across the image in either direction
+_DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +55,10 @@ def lattice(warp: PixelWarp, least_reach: float) -> Lattice:
     sources = grid.reshape(-1, 2)
     images, slopes = warp(sources), warp.jacobian(sources)
     determinants = np.linalg.det(slopes)
-    side = -1.0 if np.median(determinants) < 0 else 1.0
+    side = -1.0 if np.nanmedian(determinants) < 0 else 1.0
     kept = determinants * side > 0.0
+    if not kept.any():
+        raise ShapeError(FLAT)
     return Lattice(
         sources[kept],
         images[kept],
@@ -73,7 +78,4 @@ def _reach(images: Array) -> Array:
     """(rows, columns): the distance from each image to the farthest of its diagonal neighbours."""
     padded = np.pad(images, ((1, 1), (1, 1), (0, 0)), constant_values=np.nan)
     around = [padded[1 + i : -1 + i or None, 1 + j : -1 + j or None] for i, j in _DIAGONALS]
-    return np.asarray(np.nanmax(np.linalg.norm(np.stack(around) - images, axis=-1), axis=0))
-
-
-_DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
+    return np.asarray(np.fmax.reduce(np.linalg.norm(np.stack(around) - images, axis=-1)))

@@ -7,7 +7,6 @@ is left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +18,7 @@ from defgpa.images._common_frame import common_frame
 from defgpa.images._frame import Frame, Image, Placement, rows_down
 from defgpa.images._inverse_map import TILE, InverseMap
 from defgpa.images._pixel_warp import PixelWarp
-from defgpa.images._sampling import Sampling, linear, require_image
+from defgpa.images._sampling import Sampler, Sampling, linear, require_image
 from defgpa.warps._inverse import Invertible
 
 TOLERANCE = 0.01  # pixels of the picture
@@ -75,7 +74,8 @@ def warp_image(
         Where the image lies in the plane of its landmarks: ``rows_down`` (landmarks are columns
         and rows), ``rows_up`` (TPS files), or a function from the image to a ``Frame``.
     sampling : callable
-        ``linear``, ``nearest`` (labels) or ``cubic``.
+        ``linear``, ``nearest`` (labels) or ``cubic``; or a function that takes the image and
+        returns a function of positions (p, 2), column and row.
     tolerance : float
         How far, in pixels of the picture, the warp of a pixel's source may be from the pixel.
 
@@ -116,8 +116,9 @@ def warp_image(
         np.zeros((rows, columns), dtype=np.bool_),
         frame,
     )
+    sampler = sampling(array)
     for part in blocks(rows, _band_rows(columns)):
-        _fill(picture, part, array, inverse.rows(part), sampling)
+        _fill(picture, part, array.shape, inverse.rows(part), sampler)
     return picture
 
 
@@ -126,17 +127,18 @@ def _band_rows(columns: int) -> int:
     return max(1, _BAND_PIXELS // (columns * TILE)) * TILE
 
 
-def _fill(picture: Picture, part: slice, image: Image, sources: Array, sampling: Sampling) -> None:
+def _fill(
+    picture: Picture, part: slice, size: tuple[int, ...], sources: Array, sampler: Sampler
+) -> None:
     """Rows of the picture from the places they come from."""
-    covered = _within(sources, image)
-    values = sampling(image, sources[:, covered].T)
+    covered = _within(sources, size)
     picture.mask[part] = covered
-    picture.pixels[part][covered] = values.reshape(-1, *image.shape[2:])
+    picture.pixels[part][covered] = sampler(sources[:, covered].T).reshape(-1, *size[2:])
 
 
-def _within(sources: Array, image: Any) -> Mask:
-    """(rows, columns): whether a source lies on a pixel of the image."""
-    rows, columns = image.shape[:2]
+def _within(sources: Array, size: tuple[int, ...]) -> Mask:
+    """(rows, columns): whether a source lies on a pixel of an image of this size."""
+    rows, columns = size[:2]
     column, row = sources
     return np.asarray(
         (column >= -0.5) & (column < columns - 0.5) & (row >= -0.5) & (row < rows - 0.5)

@@ -1,6 +1,7 @@
 """An image between its pixels.
 
-Each way takes an image and positions (column, row) inside of it, and keeps the image's dtype.
+Each way takes an image, prepares it once, and returns a function of positions (column, row) that
+keeps the dtype of the image.
 """
 
 from __future__ import annotations
@@ -17,64 +18,83 @@ from defgpa._threads import blocks, in_blocks
 from defgpa.errors import ShapeError
 
 Image = NDArray[Any]
-Sampling = Callable[[Image, Array], Image]
+Sampler = Callable[[Array], Image]  # (p, 2) positions to (p, channels)
+Sampling = Callable[[Image], Sampler]
 
 _BLOCK = 1 << 14  # positions: what is computed of them stays in cache
 
 
-def linear(image: Image, positions: Array) -> Image:
-    """(p, channels): between the four pixels around each position (p, 2).
+def linear(image: Image) -> Sampler:
+    """Between the four pixels around a position.
 
     Examples
     --------
     >>> import numpy as np
-    >>> linear(np.array([[0, 10], [20, 30]], dtype=np.uint8), np.array([[0.5, 0.5]]))
+    >>> linear(np.array([[0, 10], [20, 30]], dtype=np.uint8))(np.array([[0.5, 0.5]]))
     array([[15]], dtype=uint8)
     """
     planes = _planes(image)
-    values = np.empty((len(positions), len(planes)), dtype=image.dtype)
 
-    def fill(part: slice) -> None:
-        _between_four(planes, positions[part], image.shape, values[part])
+    def at(positions: Array) -> Image:
+        values = np.empty((len(positions), len(planes)), dtype=image.dtype)
 
-    in_blocks(fill, blocks(len(positions), _BLOCK))
-    return values
+        def fill(part: slice) -> None:
+            _between_four(planes, positions[part], image.shape, values[part])
+
+        in_blocks(fill, blocks(len(positions), _BLOCK))
+        return values
+
+    return at
 
 
-def nearest(image: Image, positions: Array) -> Image:
-    """(p, channels): the nearest pixel's, for images of labels.
+def nearest(image: Image) -> Sampler:
+    """The nearest pixel's value, for images of labels.
 
     Examples
     --------
     >>> import numpy as np
-    >>> nearest(np.array([[3, 7], [9, 4]]), np.array([[0.8, 0.3]]))
+    >>> nearest(np.array([[3, 7], [9, 4]]))(np.array([[0.8, 0.3]]))
     array([[7]])
     """
-    columns, rows = np.rint(positions).astype(np.intp).T
-    columns = columns.clip(0, image.shape[1] - 1)
-    rows = rows.clip(0, image.shape[0] - 1)
-    return np.asarray(image[rows, columns]).reshape(len(positions), -1)
+
+    def at(positions: Array) -> Image:
+        columns, rows = np.rint(positions).astype(np.intp).T
+        columns = columns.clip(0, image.shape[1] - 1)
+        rows = rows.clip(0, image.shape[0] - 1)
+        return np.asarray(image[rows, columns]).reshape(len(positions), -1)
+
+    return at
 
 
-def cubic(image: Image, positions: Array) -> Image:
-    """(p, channels): of the cubic spline through the pixels, sharper and slower than linear.
+def cubic(image: Image) -> Sampler:
+    """On the cubic spline through the pixels: sharper, slower, and more memory than linear.
 
     Examples
     --------
     >>> import numpy as np
-    >>> ramp = np.tile(np.arange(16.0), (16, 1))
-    >>> bool(np.allclose(cubic(ramp, np.array([[7.25, 8.0]])), 7.25))
+    >>> wave = np.sin(np.arange(32.0) / 3) * np.ones((16, 1))
+    >>> bool(np.allclose(cubic(wave)(np.array([[14.5, 8.0]])), np.sin(14.5 / 3), atol=1e-3))
     True
     """
-    values = np.empty((len(positions), len(_planes(image))), dtype=image.dtype)
+    layers = image.reshape(*image.shape[:2], -1)
+    splines = [
+        ndimage.spline_filter(layers[..., k].astype(np.float64), order=3, mode="mirror")
+        for k in range(layers.shape[2])
+    ]
 
-    def fill(channel: int) -> None:
-        plane = image.reshape(*image.shape[:2], -1)[..., channel].astype(np.float64)
-        spread = ndimage.map_coordinates(plane, positions.T[::-1], order=3, mode="nearest")
-        values[:, channel] = as_kind(spread, image.dtype)
+    def at(positions: Array) -> Image:
+        values = np.empty((len(positions), len(splines)), dtype=image.dtype)
 
-    in_blocks(fill, range(values.shape[1]))
-    return values
+        def fill(channel: int) -> None:
+            between = ndimage.map_coordinates(
+                splines[channel], positions.T[::-1], order=3, mode="mirror", prefilter=False
+            )
+            values[:, channel] = as_kind(between, image.dtype)
+
+        in_blocks(fill, range(len(splines)))
+        return values
+
+    return at
 
 
 def require_image(image: Any) -> Image:

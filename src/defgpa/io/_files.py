@@ -88,9 +88,10 @@ def hidden(points: Array, missing: str | float) -> Array:
     """
     if missing == "marked":
         return points
-    coded = (points < 0).any(axis=-1) if missing == "negative" else _all_are(points, missing)
-    return np.where(coded[..., None], np.nan, points)
+    return np.where(_coded(points, missing)[..., None], np.nan, points)
 
 
-def _all_are(points: Array, code: str | float) -> Mask:
-    return np.asarray((points == float(code)).all(axis=-1))
+def _coded(points: Array, missing: str | float) -> Mask:
+    if missing == "negative":
+        return np.asarray((points < 0).any(axis=-1))
+    return np.asarray((points == float(missing)).all(axis=-1))

@@ -51,7 +51,8 @@ class Sparse:
         cls, size: tuple[int, ...], rows: NDArray[Any], starts: NDArray[Any], values: NDArray[Any]
     ) -> Sparse:
         """From MATLAB's form: where in ``rows`` and ``values`` each column starts."""
-        lengths = np.diff(starts.astype(np.intp))
+        edges = starts.astype(np.intp)
+        lengths = edges[1:] - edges[:-1]
         stored = int(lengths.sum())
         if (
             len(size) != 2
@@ -154,7 +155,7 @@ class _Reader:
         return None
 
     def _matrices(self, count: int, parts: Iterator[Element], levels: int) -> list[Value]:
-        values = []
+        values: list[Value] = []
         for kind, content in parts:
             if kind != _MATRIX or len(values) == count:
                 raise ValueError(f"expected a cell of {count} arrays; found something else in it")

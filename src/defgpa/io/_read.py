@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 
 from defgpa.errors import FormatError
-from defgpa.io._find import find_files
-from defgpa.io._format import ReadOptions
+from defgpa.io._find import Find, find_files
+from defgpa.io._format import Document, ReadOptions
 from defgpa.io._gather import gathered
 from defgpa.shapes import Shapes
 
@@ -79,8 +80,14 @@ def read_shapes(
     options = ReadOptions(on_mismatch, missing, layout, space)
     _require_choices(options)
     finds = find_files(source, format)
-    read = [(find.path, find.format.read(find.path, options)) for find in finds]
+    read = [(find.path, _read_one(find, options)) for find in finds]
     return gathered(read, space)
+
+
+def _read_one(find: Find, options: ReadOptions) -> Document:
+    """What a file holds; the set remembers its format, to be written in the same one."""
+    document = find.format.read(find.path, options)
+    return replace(document, metadata={**document.metadata, "format": find.format.name})
 
 
 def _require_choices(options: ReadOptions) -> None:

@@ -181,7 +181,7 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
     if not path.is_file():
         raise FormatError(f"{path}: there is no such file.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
     except KeyError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from defgpa.io._codec import register_saved
-from defgpa.solve.registration import RidgeRegistration
+from defgpa.procrustes import Motions
+from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.warps import (
     Affine,
     AffineBasis,
@@ -34,5 +35,7 @@ _BASES = (AffineBasis, FreeFormBasis, PolynomialBasis, RadialFunctions, ThinPlat
 _KERNELS = (Gaussian, InverseMultiquadric, Multiquadric, Polyharmonic, WendlandC2, WendlandC4)
 _PARTS = (BendingEnergy, DistanceQuantile, Laplacian, Membrane, NativeNorm, WeightRidge)
 
-for _kind in (*_WARPS, *_BASES, *_KERNELS, *_PARTS, RidgeRegistration):
+_REGISTRATIONS = (AffineRegistration, MotionRegistration, Motions, RidgeRegistration)
+
+for _kind in (*_WARPS, *_BASES, *_KERNELS, *_PARTS, *_REGISTRATIONS):
     register_saved(_kind, name=_kind.__name__)

@@ -141,16 +141,22 @@ def deviation(
     )
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.set_label("standard deviation of the intensity")
-    if spread.common.any() and not spread.common.all():
-        columns, rows = (np.arange(length) for length in spread.common.shape[::-1])
-        x = spread.frame.origin[0] + columns * spread.frame.step[0]
-        y = spread.frame.origin[1] + rows * spread.frame.step[1]
-        axes.contour(x, y, spread.common, levels=[0.5], colors="white", linewidths=0.8)
-    axes.set_title(
-        f"mean over the outlined area: {style.figure(spread.mean, None)}", fontsize="medium"
-    )
+    if spread.common.any():
+        _outline(axes, spread)
     _labelled(axes, unit)
     return PictureArtists(image, colorbar=bar)
+
+
+def _outline(ax: Any, spread: IntensityDeviation) -> None:
+    """The area that all shapes cover, and the mean over it."""
+    rows, columns = spread.common.shape
+    x, _ = spread.frame.points(np.column_stack([np.arange(columns), np.zeros(columns)])).T
+    _, y = spread.frame.points(np.column_stack([np.zeros(rows), np.arange(rows)])).T
+    if not spread.common.all():
+        ax.contour(x, y, spread.common, levels=[0.5], colors="white", linewidths=0.8)
+    ax.set_title(
+        f"mean over the area all cover: {style.figure(spread.mean, None)}", fontsize="medium"
+    )
 
 
 def _labelled(ax: Any, unit: str | None) -> None:

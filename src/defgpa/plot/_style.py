@@ -96,8 +96,9 @@ def with_unit(what: str, unit: str | None) -> str:
     return what if unit is None else f"{what} ({unit})"
 
 
-def thinned(count: int, most: int = MOST_POINTS) -> Index:
-    """At most ``most`` of ``range(count)``, evenly."""
+def thinned(count: int, most: int | None = None) -> Index:
+    """At most ``most`` (MOST_POINTS) of ``range(count)``, evenly."""
+    most = MOST_POINTS if most is None else most
     return np.arange(0, count, max(1, -(-count // most)))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, Mask
 
 MOST_NODES = 900  # per shape
 MOST_NODES_OF_ALL = 120_000  # about 1 MB in the page
@@ -16,7 +17,10 @@ _FEWEST = 5  # nodes on the shorter side
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Nodes (rows · columns, d), row by row; every second row and column is drawn as a line."""
+    """Nodes (rows · columns, d), row by row; every second row and column is drawn as a line.
+
+    NaN where a slice leaves the shape.
+    """
 
     nodes: Array
     rows: int
@@ -36,7 +40,19 @@ def lattice_over(reference: Array, n_shapes: int) -> Lattice:
     columns, rows = _counts(high - low, min(MOST_NODES, MOST_NODES_OF_ALL // n_shapes))
     x, y = np.linspace(low[0], high[0], columns), np.linspace(low[1], high[1], rows)
     plane = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    return Lattice(plane @ axes + centre, rows, columns)
+    nodes = plane @ axes + centre
+    if reference.shape[1] == 3:
+        nodes[~_within(plane, local)] = np.nan
+    return Lattice(nodes, rows, columns)
+
+
+def _within(plane: Array, local: Array) -> Mask:
+    """Which nodes of a slice lie within the outline of the landmarks, seen across it.
+
+    Beyond it a warp only continues what it does elsewhere, which in space would hide the rest.
+    """
+    corners = ConvexHull(local, qhull_options="QJ").equations
+    return np.asarray((plane @ corners[:, :2].T + corners[:, 2] <= 1e-9).all(axis=1))
 
 
 def _plane(reference: Array) -> tuple[Array, Array]:

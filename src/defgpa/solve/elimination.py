@@ -8,7 +8,8 @@ for a reference S are
 and what they leave over is tr Sᵀ (E − U Uᵀ) S, E the diagonal of visibility. T is the Cholesky
 factor; where that would lose too many digits (it squares the condition number of F), Y comes
 from the singular values of [F; √R]; and where even those vanish the free directions are dropped
-and counted, never silently.
+and counted, never silently. Both work on columns of unit length, so that however heavy smoothing
+makes some of them, the others keep their digits.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Ridge:
     """The triangular factors of a stack of ridge regressions."""
 
     inverse: Array  # (b, l, l): Y, zero columns where a direction was dropped
-    condition: Array  # (b,): of FᵀF + R, estimated
+    condition: Array  # (b,): of FᵀF + R with columns of unit length, estimated
     dropped: Index  # (b,): how many directions the data and the penalty leave free
 
     def __getitem__(self, part: slice) -> Ridge:
@@ -44,13 +45,30 @@ class Ridge:
 
 def ridge_from_normal_matrix(normal: Array) -> Ridge:
     """By Cholesky of A = FᵀF + R; ``condition`` is infinite where that fails."""
+    scale = _to_unit_length(np.einsum("bll->bl", normal))
+    even = normal * scale[:, :, None] * scale[:, None, :]
     try:
-        lower: Array = np.linalg.cholesky(normal)  # type: ignore[assignment]
+        lower: Array = np.linalg.cholesky(even)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
         return _one_by_one(normal)
     inverse = inverse_of_lower(lower)
     condition = _squared_norm(lower) * _squared_norm(inverse)
-    return Ridge(transposed(inverse), condition, np.zeros(len(normal), dtype=int))
+    return Ridge(
+        scale[:, :, None] * transposed(inverse), condition, np.zeros(len(normal), dtype=int)
+    )
+
+
+def ridge_from_gram(gram: Array, mixing: Array | None, penalty: Array) -> Ridge:
+    """By Cholesky of mixingᵀ G mixing + R, with G = columnsᵀ columns of the cheap columns.
+
+    The columns are larger than the features made of them, and what cancels in the mixing has lost
+    digits before: the condition counts that too (the norms overstate it by about ten).
+    """
+    if mixing is None:
+        return ridge_from_normal_matrix(gram + penalty)
+    ridge = ridge_from_normal_matrix(transposed(mixing) @ gram @ mixing + penalty)
+    size = np.einsum("bii->b", gram) * _squared_norm(mixing @ ridge.inverse)
+    return Ridge(ridge.inverse, np.maximum(ridge.condition, 0.1 * size), ridge.dropped)
 
 
 def ridge_from_features(stacked: Array) -> Ridge:
@@ -58,17 +76,23 @@ def ridge_from_features(stacked: Array) -> Ridge:
 
     Directions whose singular value drowns in rounding are dropped.
     """
-    _, values, right = np.linalg.svd(stacked, full_matrices=False)
+    scale = _to_unit_length(np.einsum("bpl,bpl->bl", stacked, stacked))
+    _, values, right = np.linalg.svd(stacked * scale[:, None, :], full_matrices=False)
     largest = values[:, :1]
     free = values <= 8 * max(stacked.shape[1:]) * np.finfo(np.float64).eps * largest
     with np.errstate(divide="ignore"):
         reciprocal = np.where(free, 0.0, 1.0 / values)
     smallest = np.where(free, np.inf, values).min(axis=1)
     return Ridge(
-        transposed(right) * reciprocal[:, None, :],
+        scale[:, :, None] * transposed(right) * reciprocal[:, None, :],
         (largest[:, 0] / smallest) ** 2,
         free.sum(axis=1),
     )
+
+
+def _to_unit_length(squares: Array) -> Array:
+    """What makes columns with these squared lengths of unit length; a zero one is left alone."""
+    return 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
 
 
 def with_penalty_rows(features: Array, penalty: Array) -> Array:

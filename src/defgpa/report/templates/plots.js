@@ -50,19 +50,19 @@ function eachDot(chosen, points, visit) {
   });
 }
 
-const dotSize = (count) => (solid ? 2.5 : count * shapes.landmarks.length > 3000 ? 3.5 : 5);
+function dotLook(count) {
+  const many = count * shapes.landmarks.length > 3000;
+  const size = solid ? (many ? 1.8 : 3) : many ? 3.5 : 5;
+  return { size, opacity: many ? 0.45 : count > 3 ? 0.65 : 0.95, line: { width: 0 } };
+}
 
 function dotsByShape(chosen, points, far) {
   const { kinds, kindOf } = colouring(chosen);
   const clouds = kinds.map(() => new Cloud());
   eachDot(chosen, points, (i, j) => clouds[kindOf(i)].add(points[i], j, said(i, j, far?.[i][j])));
-  const size = dotSize(chosen.length);
-  const opacity = chosen.length > 3 ? 0.65 : 0.95;
+  const look = dotLook(chosen.length);
   return clouds.map((cloud, k) =>
-    cloud.dots(
-      { size, color: kinds[k].colour, opacity, line: { width: 0 } },
-      { name: plain(cut(kinds[k].name, 30)) },
-    ),
+    cloud.dots({ ...look, color: kinds[k].colour }, { name: plain(cut(kinds[k].name, 30)) }),
   );
 }
 
@@ -70,7 +70,7 @@ function dotsByError(chosen, points, far) {
   const cloud = new Cloud();
   eachDot(chosen, points, (i, j) => cloud.add(points[i], j, said(i, j, far[i][j]), far[i][j]));
   const most = cloud.values.reduce((a, b) => Math.max(a, b), 0) || 1;
-  const base = dotSize(chosen.length);
+  const base = dotLook(chosen.length).size;
   const marker = {
     size: cloud.values.map((value) => base * (0.8 + (1.6 * value) / most)),
     color: cloud.values,
@@ -100,14 +100,14 @@ function referenceTraces(faint = false) {
     traces.push(edgesOf(new Cloud(), shapes.reference).lines(line, { opacity: faint ? 0.25 : 0.55 }));
   }
   if (solid && shapes.faces) {
-    return [...traces, mesh(shapes.reference, { color: colour("surface"), opacity: faint ? 0.15 : 0.5 })];
+    return [...traces, mesh(shapes.reference, { color: colour("surface"), opacity: faint ? 0.15 : 0.75 })];
   }
   const cloud = new Cloud();
   shapes.landmarks.forEach((name, j) =>
     cloud.add(shapes.reference, j, `<b>reference</b><br>landmark ${plain(name)}`),
   );
   const marker = {
-    size: solid ? 3 : faint ? 9 : 4.5,
+    size: solid ? 3.5 : faint ? 9 : 4.5,
     color: colour(faint ? "soft" : "ink"),
     opacity: faint && solid ? 0.5 : 1,
     symbol: faint && !solid ? "circle-open" : "circle",
@@ -119,7 +119,8 @@ function referenceTraces(faint = false) {
 
 // one shape of a mesh: its surface, coloured by a distance
 function surface(points, i, far, title) {
-  const text = shapes.landmarks.map((_, j) => said(i, j, far[j]));
+  const what = title === "distance" ? "from the reference" : "moved";
+  const text = shapes.landmarks.map((_, j) => said(i, j) + `<br>${figure(far[j])} ${what}`);
   return mesh(points, {
     intensity: Array.from(far),
     colorscale: errorScale(),
@@ -178,7 +179,7 @@ const plots = {
     const travelled = shapes.landmarks.map((_, j) => between(shapes.moved[i], shapes.aligned[i], j));
     tellDeformation(i, travelled);
     const data = state.how === "grid" ? gridTraces(i) : vectorTraces(i, travelled);
-    return spaceFigure(data, box("moved", "aligned", "lattice"));
+    return spaceFigure(data, state.how === "grid" ? box("aligned", "lattice") : box("moved", "aligned"));
   },
 
   residuals() {
@@ -289,11 +290,11 @@ function gridTraces(i) {
   const nodes = shapes.lattice[i];
   const cloud = new Cloud();
   for (let r = 0; r < rows; r += 2) {
-    for (let c = 0; c < columns; c++) cloud.add(nodes, r * columns + c);
+    for (let c = 0; c < columns; c++) cloud.addOrGap(nodes, r * columns + c);
     cloud.gap();
   }
   for (let c = 0; c < columns; c += 2) {
-    for (let r = 0; r < rows; r++) cloud.add(nodes, r * columns + c);
+    for (let r = 0; r < rows; r++) cloud.addOrGap(nodes, r * columns + c);
     cloud.gap();
   }
   const line = { color: colour("grid"), width: solid ? 2 : 1.2 };
@@ -313,6 +314,10 @@ function overReferenceFaint(i) {
 }
 
 function vectorTraces(i, travelled) {
+  if (solid && shapes.faces) {
+    const before = mesh(shapes.moved[i], { color: colour("surface"), opacity: 0.3 });
+    return [before, surface(shapes.aligned[i], i, travelled, "moved by")];
+  }
   const from = shapes.moved[i];
   const to = shapes.aligned[i];
   const stride = Math.ceil(shapes.landmarks.length / MOST_VECTORS);
@@ -327,15 +332,18 @@ function vectorTraces(i, travelled) {
   const line = solid
     ? { width: 4, color: lines.values.map((x) => x ?? 0), ...shade }
     : { width: 1.6, color: colour("grid") };
-  const marker = { size: solid ? 3 : 7, color: ends.values, ...shade, line: { width: 0 } };
-  const body = solid && shapes.faces
-    ? [surface(to, i, travelled, "moved by")]
-    : [...wires([i], shapes.aligned)];
-  const scale = body.length && solid && shapes.faces ? {} : { showscale: true, colorbar: bar("moved by") };
+  const marker = {
+    size: solid ? 3 : 7,
+    color: ends.values,
+    ...shade,
+    showscale: true,
+    colorbar: bar("moved by"),
+    line: { width: 0 },
+  };
   return [
-    ...body,
+    ...wires([i], shapes.aligned),
     lines.lines(line),
-    ends.dots({ ...marker, ...scale }, { name: "landmarks", showlegend: false }),
+    ends.dots(marker, { name: "landmarks", showlegend: false }),
   ];
 }
 

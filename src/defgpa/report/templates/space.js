@@ -45,6 +45,11 @@ class Cloud {
     this.values.push(value);
   }
 
+  addOrGap(points, j) {
+    if (seen(points, j)) this.add(points, j);
+    else this.gap();
+  }
+
   segment(from, i, to, j, value = null) {
     if (!seen(from, i) || !seen(to, j)) return;
     this.add(from, i, "", value);
@@ -88,7 +93,7 @@ function mesh(points, more) {
     x: along(0), y: along(1), z: along(2),
     i: corner(0), j: corner(1), k: corner(2),
     hoverinfo: "skip",
-    lighting: { ambient: 0.55, diffuse: 0.7, specular: 0.05, roughness: 0.9 },
+    lighting: { ambient: 0.7, diffuse: 0.6, specular: 0.05, roughness: 0.9 },
     ...more,
   };
 }
@@ -138,7 +143,7 @@ function sceneLayout(box, more) {
   const sides = box.map(([low, high]) => high - low);
   const [x, y, z] = sides.map((side) => side / Math.max(...sides));
   const { eye, up } = page.camera;
-  const far = 0.85 + 0.75 * Math.hypot(x, y, z);
+  const far = 1.05 * Math.hypot(x, y, z);
   const own = (k) => ({ range: box[k], visible: false });
   return layout({
     margin: { l: 0, r: 0, t: 30, b: 0 },

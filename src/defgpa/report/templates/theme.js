@@ -11,11 +11,17 @@ const errorScale = () => [0, 0.33, 0.66, 1].map((at, k) => [at, colour(`error-${
 const plain = (text) =>
   String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
-const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+// names differ at their ends more often than in the middle
+function cut(text, most) {
+  const half = Math.floor(most / 2);
+  return text.length > most ? `${text.slice(0, half)}…${text.slice(1 - half)}` : text;
+}
 
 function figure(value) {
   if (!Number.isFinite(value)) return "–";
-  return Math.abs(value) >= 1000 ? String(Math.round(value)) : value.toPrecision(3);
+  const size = Math.abs(value);
+  if (size >= 1000) return String(Math.round(value));
+  return size >= 1e-4 || size === 0 ? value.toPrecision(3) : value.toExponential(2);
 }
 
 function axis(title, more = {}) {

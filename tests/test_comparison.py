@@ -1,0 +1,206 @@
+"""Methods side by side, by the same figures."""
+
+import csv
+import io
+from dataclasses import astuple, fields
+
+import numpy as np
+import pytest
+
+from defgpa import (
+    Affine,
+    AffineGPA,
+    DefGPA,
+    DefgpaError,
+    DefgpaWarning,
+    EuclideanGPA,
+    FreeForm,
+    ThinPlateSpline,
+)
+from defgpa.evaluate import Comparison, MethodFigures, compare, cross_validate
+from support import EXACT, shared_points, smooth_family
+
+
+class Refusing(DefGPA):
+    """Always fails."""
+
+    def fit(self, shapes, y=None):
+        raise DefgpaError("There is | nothing\nto align & 50 % is_wrong.")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """One method that works and one that does not."""
+    return compare(
+        smooth_family(m=30), {"stiff_one": DefGPA(Affine()), "<none>": Refusing()}, fold_size=5
+    )
+
+
+def test_the_default_is_the_table_of_the_paper():
+    points = smooth_family(m=30)
+    table = compare(points, fold_size=6)
+    assert [row.name for row in table] == [
+        "EUC_d",
+        "AFF_d",
+        "AFF_r",
+        "TPS_r(3)",
+        "TPS_r(5)",
+        "TPS_r(7)",
+    ]
+    for name, estimator in (
+        ("EUC_d", EuclideanGPA()),
+        ("AFF_d", AffineGPA()),
+        ("AFF_r", DefGPA(Affine())),
+        ("TPS_r(7)", DefGPA(ThinPlateSpline(7))),
+    ):
+        cv = cross_validate(estimator, points, 6)
+        row = table[name]
+        np.testing.assert_allclose(row.cve, cv.error, **EXACT)
+        np.testing.assert_allclose(row.rmse_reference, cv.alignment.rmse_reference, **EXACT)
+        np.testing.assert_allclose(row.rmse_datum, cv.alignment.rmse_datum, **EXACT)
+        assert row.seconds > 0
+        assert not row.failure
+    assert table["TPS_r(5)"].cve < table["AFF_r"].cve < table["EUC_d"].cve
+
+
+def test_face_has_the_published_row():
+    """Its RMSE_r and CVE are those of the formulas: 1.020 times less than printed."""
+    splines = {f"TPS_r({k})": DefGPA(ThinPlateSpline(k, theta=10)) for k in (3, 5, 7)}
+    methods = {"EUC_d": EuclideanGPA(), "AFF_d": AffineGPA(), "AFF_r": DefGPA(Affine()), **splines}
+    table = compare(shared_points("face2d"), methods)
+    figures = [(row.rmse_datum, row.rmse_reference, row.cve) for row in table]
+    expected = [
+        (6.842, 6.842, 7.008),
+        (6.517, 6.644, 7.074),
+        (6.727, 6.541, 6.911),
+        (4.355, 4.645, 5.167),
+        (3.602, 3.885, 4.525),
+        (3.354, 3.649, 4.330),
+    ]
+    np.testing.assert_allclose(figures, expected, rtol=0, atol=5.1e-4)
+
+
+def test_a_list_is_named_after_what_it_holds():
+    points = smooth_family(m=30)
+    estimators = [
+        DefGPA(Affine()),
+        DefGPA(),
+        DefGPA(ThinPlateSpline(smoothing=1e-2)),
+        DefGPA(ThinPlateSpline((4, 3))),
+        DefGPA(FreeForm()),
+        EuclideanGPA(),
+        AffineGPA(),
+    ]
+    names = [row.name for row in compare(points, estimators, fold_size=10)]
+    assert names == [
+        "AFF_r",
+        "TPS_r(5)",
+        "TPS_r(5) #2",
+        "TPS_r((4, 3))",
+        "DefGPA(FreeForm)",
+        "EUC_d",
+        "AFF_d",
+    ]
+
+
+def test_a_method_that_fails_tells_why_and_stops_no_other(table):
+    good, bad = table.rows
+    assert np.isfinite([good.cve, good.rmse_datum, good.rmse_reference]).all()
+    assert np.isnan([bad.cve, bad.rmse_datum, bad.rmse_reference, bad.seconds]).all()
+    assert "nothing" in bad.failure
+    assert len(table) == 2
+
+
+def test_a_failed_fold_leaves_the_other_figures():
+    points = smooth_family(m=30)
+    points[1, 3:] = np.nan
+    (row,) = compare(points, [DefGPA(Affine())])
+    assert np.isfinite([row.rmse_datum, row.rmse_reference]).all()
+    assert np.isnan(row.cve)
+    assert "3 of 30 folds cannot be fitted" in row.failure
+
+
+def test_warnings_say_which_method_they_are_about():
+    points = smooth_family(m=30)
+    points[2] *= [-1, 1]
+    with pytest.warns(DefgpaWarning, match=r"^mine: .*'shape_3'"):
+        compare(points, {"mine": DefGPA(Affine())}, fold_size=10)
+
+
+def test_the_text_is_aligned(table):
+    head, rule, *rows, note = str(table).splitlines()
+    assert head.split() == ["method", "RMSE_d", "RMSE_r", "CVE", "time", "[s]"]
+    assert {len(line) for line in (head, rule, *rows)} == {len(head)}
+    assert rows[1].split() == ["<none>", "–", "–", "–", "–"]
+    assert note == "<none>: There is | nothing to align & 50 % is_wrong."
+
+
+def test_figures_have_four_digits():
+    row = MethodFigures("x", 12.3, 0.001234567, 98765.4, 0.12345)
+    assert row.cells == ("x", "12.30", "0.001235", "9.877e+04", "0.12")
+    assert MethodFigures("x", 1234.4, 1.0, 1.0, 31.0).cells[1::3] == ("1234", "31")
+
+
+def test_markdown(table):
+    lines = table.to_markdown().splitlines()
+    assert lines[0] == "| method | RMSE_d | RMSE_r | CVE | time [s] |"
+    assert lines[1] == "| --- | ---: | ---: | ---: | ---: |"
+    assert lines[2].startswith("| stiff_one | ")
+    assert lines[3] == "| <none> | – | – | – | – |"
+    assert lines[5].startswith("<none>: There is")
+
+
+def test_latex_is_escaped(table):
+    lines = table.to_latex().splitlines()
+    assert lines[0] == r"\begin{tabular}{lrrrr}"
+    assert lines[2] == r"method & RMSE\_d & RMSE\_r & CVE & time [s] \\"
+    assert lines[4].startswith(r"stiff\_one & ")
+    assert lines[5] == r"<none> & -- & -- & -- & -- \\"
+    assert lines[-1].startswith("% <none>: There is")
+
+
+def test_csv_keeps_every_digit(table):
+    first, *rest = csv.reader(io.StringIO(table.to_csv()))
+    assert first == [field.name for field in fields(MethodFigures)]
+    name, *figures, failure = rest[0]
+    assert (name, *map(float, figures), failure) == astuple(table.rows[0])
+    assert rest[1][-1] == table.rows[1].failure
+
+
+def test_frame(table):
+    frame = table.to_frame()
+    assert list(frame.index) == ["stiff_one", "<none>"]
+    assert frame.loc["stiff_one", "cve"] == table["stiff_one"].cve
+
+
+def test_html_is_escaped(table):
+    page = table._repr_html_()
+    assert "<td>&lt;none&gt;</td>" in page
+    assert "50 % is_wrong." in page
+    assert page.count("<tr>") == 3
+
+
+def test_an_unknown_method_is_named(table):
+    with pytest.raises(KeyError, match="no method 'TPS'"):
+        table["TPS"]
+
+
+def test_a_table_without_failures_has_no_notes():
+    table = Comparison((MethodFigures("x", 1.0, 1.0, 1.0, 1.0),), fold_size=1)
+    assert len(str(table).splitlines()) == 3
+    assert len(table.to_markdown().splitlines()) == 3
+
+
+def test_progress_counts_the_folds_of_all_methods():
+    told = []
+    methods = [DefGPA(Affine()), EuclideanGPA()]
+    compare(smooth_family(m=30), methods, 10, progress=lambda *step: told.append(step))
+    assert told[-1] == (6, 6)
+    assert {total for _, total in told} == {6}
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_the_methods_are_left_as_they_were():
+    estimator = DefGPA(Affine())
+    compare(smooth_family(m=30), {"it": estimator}, 10)
+    assert not hasattr(estimator, "alignment_")

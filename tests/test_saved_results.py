@@ -1,0 +1,142 @@
+"""A saved result comes back bit for bit, or a sentence says why not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import defgpa
+from support import smooth_family
+
+ESTIMATORS = {
+    "affine": defgpa.DefGPA(defgpa.Affine()),
+    "spline": defgpa.DefGPA(defgpa.ThinPlateSpline(4)),
+    "spline theta": defgpa.DefGPA(defgpa.ThinPlateSpline((4, 3), theta=0.5)),
+    "radial": defgpa.DefGPA(defgpa.RadialBasis()),
+    "free form": defgpa.DefGPA(defgpa.FreeForm()),
+    "polynomial": defgpa.DefGPA(defgpa.Polynomial()),
+    "rigid": defgpa.EuclideanGPA(),
+    "similarity": defgpa.EuclideanGPA(scaling=True),
+    "datum affine": defgpa.AffineGPA(),
+}
+
+
+def points(missing=0.1):
+    return smooth_family(seed=1, n=5, m=40, d=2, missing=missing)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS.keys())
+def test_every_built_in_warp_comes_back_bit_for_bit(estimator, tmp_path):
+    before = estimator.fit(points()).alignment_.posed_like(points()[0])
+    defgpa.save(before, tmp_path / "result.npz")
+    after = defgpa.load(tmp_path / "result.npz")
+    np.testing.assert_array_equal(after.reference, before.reference)
+    np.testing.assert_array_equal(after.aligned, before.aligned)
+    np.testing.assert_array_equal(after.eigenvalues, before.eigenvalues)
+    assert after.rmse_datum == before.rmse_datum
+    assert after.shapes == before.shapes
+    assert after.diagnostics.warnings == before.diagnostics.warnings
+    np.testing.assert_array_equal(after.diagnostics.folds, before.diagnostics.folds)
+    other = smooth_family(seed=2, n=2, m=40, d=2)[0]
+    np.testing.assert_array_equal(after.register(other)(other), before.register(other)(other))
+
+
+def test_names_labels_faces_and_what_a_file_knew_are_kept(tmp_path):
+    shapes = defgpa.Shapes(
+        points(0.0),
+        names=["ä", "<b>", "c", "d", "e"],
+        landmarks=[f"L{j}" for j in range(40)],
+        faces=[[0, 1, 2]],
+        metadata={"groups": ("x", "y", "x", "y", "x"), "space": "LPS"},
+    )
+    defgpa.save(defgpa.DefGPA().fit(shapes).alignment_, tmp_path / "r.npz")
+    back = defgpa.load(tmp_path / "r.npz").shapes
+    assert back == shapes
+    assert back.faces.tolist() == [[0, 1, 2]]
+    assert back.metadata["groups"] == ("x", "y", "x", "y", "x")
+
+
+def test_the_header_tells_where_a_result_comes_from(tmp_path):
+    defgpa.save(defgpa.DefGPA().fit(points()).alignment_, tmp_path / "r.npz")
+    header = defgpa.io.read_header(tmp_path / "r.npz")
+    assert header["provenance"]["package"] == f"defgpa {defgpa.__version__}"
+    assert len(header["provenance"]["sha256_of_points"]) == 64
+
+
+def test_a_newer_file_is_refused_with_the_remedy(tmp_path):
+    text = np.frombuffer(json.dumps({"format": "defgpa-alignment", "version": 99}).encode(), "u1")
+    np.savez(tmp_path / "new.npz", header=text)
+    with pytest.raises(defgpa.FormatError, match=r"newer defgpa .*99.*[Uu]pgrade"):
+        defgpa.load(tmp_path / "new.npz")
+
+
+def test_damaged_and_foreign_files_are_refused_with_a_sentence(tmp_path):
+    path = tmp_path / "r.npz"
+    defgpa.save(defgpa.DefGPA(defgpa.Affine()).fit(points()).alignment_, path)
+    whole = path.read_bytes()
+    for cut in (0, 1, 10, len(whole) // 2, len(whole) - 30):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(defgpa.FormatError, match=r"r\.npz"):
+            defgpa.load(path)
+    np.savez(tmp_path / "other.npz", points=np.zeros(3))
+    with pytest.raises(defgpa.FormatError, match="no header"):
+        defgpa.load(tmp_path / "other.npz")
+    with pytest.raises(defgpa.FormatError, match="no such file"):
+        defgpa.load(tmp_path / "absent.npz")
+
+
+def test_a_flipped_byte_never_gives_another_error(tmp_path):
+    path = tmp_path / "r.npz"
+    defgpa.save(defgpa.DefGPA(defgpa.Affine()).fit(points()).alignment_, path)
+    whole = bytearray(path.read_bytes())
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(whole), size=120):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        try:
+            defgpa.load(path)
+        except defgpa.FormatError:
+            continue
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A basis of one's own: affine, with a ridge."""
+
+    ridge: float
+
+    def features(self, points):
+        return np.column_stack([points, np.ones(len(points))])
+
+    def penalty(self):
+        return self.ridge * np.diag([1.0, 1.0, 0.0])
+
+
+@dataclass(frozen=True)
+class OwnWarp:
+    """A model of one's own."""
+
+    ridge: float = 1e-3
+
+    def basis(self, points):
+        return Rows(self.ridge)
+
+
+def test_a_warp_of_ones_own_is_saved_once_it_is_told_how(tmp_path):
+    alignment = defgpa.DefGPA(OwnWarp()).fit(points()).alignment_
+    with pytest.raises(defgpa.DefgpaError, match="register_saved"):
+        defgpa.save(alignment, tmp_path / "own.npz")
+    assert not list(tmp_path.iterdir())
+    defgpa.register_saved(OwnWarp, name="test.OwnWarp")
+    defgpa.register_saved(Rows, name="test.Rows")
+    defgpa.save(alignment, tmp_path / "own.npz")
+    np.testing.assert_array_equal(defgpa.load(tmp_path / "own.npz").aligned, alignment.aligned)
+
+
+def test_only_an_alignment_is_saved(tmp_path):
+    with pytest.raises(defgpa.DefgpaError, match="alignment_"):
+        defgpa.save(defgpa.DefGPA().fit(points()), tmp_path / "r.npz")
