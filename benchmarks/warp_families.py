@@ -10,7 +10,6 @@ between the two marks in a Markdown file.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import time
 import warnings
@@ -109,7 +108,7 @@ def written(path: Path, text: str) -> None:
     temporary = path.with_suffix(".tmp")
     new = pattern.sub(lambda _: f"{MARKS[0]}\n{text}\n{MARKS[1]}", old)
     temporary.write_text(new, encoding="utf-8")
-    os.replace(temporary, path)
+    temporary.replace(path)
 
 
 def main() -> None:

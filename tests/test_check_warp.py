@@ -4,9 +4,9 @@ from dataclasses import FrozenInstanceError, dataclass
 
 import numpy as np
 import pytest
-from support import EXACT, ChargedTranslations, LinearOnly, cost_of
 
 from defgpa import Affine, RadialBasis, ShapeError, Shapes, ThinPlateSpline, check_warp
+from support import EXACT, ChargedTranslations, LinearOnly, cost_of
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.interpolate import NdBSpline
 from scipy.sparse import csr_array
-from support import EXACT, cost_of, smooth_family
 
 from defgpa import Affine, DefGPA, FreeForm, Shapes, Warp
 from defgpa.solve.batches import make_batches
@@ -15,6 +14,7 @@ from defgpa.solve.cost import EliminatedCost, eliminated_cost
 from defgpa.solve.factors import column_factor, stored_factor
 from defgpa.solve.sparse_factor import normal_matrix, sparse_factor, streamed_sparse_factor
 from defgpa.warps import BendingEnergy, Laplacian, Membrane
+from support import EXACT, cost_of, smooth_family
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
 LATTICES = pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """Polynomial maps: degree 1 is affine, more degrees explain more, bending is what is charged."""
 
+import itertools
 from math import comb
 
 import numpy as np
 import pytest
-from support import EXACT, assert_same_shape, cost_of, rotation, up_to_affine
 
 from defgpa import Affine, DefGPA, Polynomial, Shapes
+from support import EXACT, assert_same_shape, cost_of, rotation, up_to_affine
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
 DEGREES = pytest.mark.parametrize("degree", [1, 2, 3, 4])
@@ -47,7 +48,7 @@ def test_degree_1_is_affine(shapes):
 @pytest.mark.parametrize("smoothing", [0.0, 1e-3])
 def test_higher_degrees_explain_more(smoothing, full_shapes):
     costs = [cost_of(full_shapes, Polynomial(k, smoothing=smoothing)) for k in (1, 2, 3, 4)]
-    for lower, higher in zip(costs, costs[1:], strict=False):
+    for lower, higher in itertools.pairwise(costs):
         assert np.linalg.eigvalsh(lower - higher).min() > -EXACT["atol"]
         assert np.linalg.norm(lower - higher) > 0.1
 

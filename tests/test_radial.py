@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import EXACT, LIMIT, cost_of, moved, smooth_family
 
 from defgpa import Affine, DefGPA, Polynomial, RadialBasis, Shapes, ThinPlateSpline, check_warp
 from defgpa.warps import (
@@ -20,6 +19,7 @@ from defgpa.warps import (
     WendlandC4,
 )
 from defgpa.warps._legendre import polynomials
+from support import EXACT, LIMIT, cost_of, moved, smooth_family
 
 KERNELS = [
     Gaussian(),

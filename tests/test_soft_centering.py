@@ -7,11 +7,11 @@ asked, the centroid) by construction, and fits every warp by least squares at ev
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from support import EXACT, PARITY, explicit_cost, full_penalty, smooth_family, visible_parts
 
 from defgpa import DefGPA, ExactCentering, RadialBasis, Shapes, SoftCentering
 from defgpa.errors import DefgpaWarning
 from defgpa.warps import Gaussian, WeightRidge, WendlandC2
+from support import EXACT, PARITY, explicit_cost, full_penalty, smooth_family, visible_parts
 
 MODELS = {
     "Gaussians": RadialBasis(Gaussian(1.5), 2, polynomial_degree=None, smoothing=1e-2),

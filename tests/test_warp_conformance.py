@@ -1,19 +1,10 @@
 """One suite for all warps, ours and anybody's: what a linear basis warp owes to the solve."""
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from support import (
-    EXACT,
-    LIMIT,
-    assert_same_shape,
-    cost_of,
-    explicit_cost,
-    moved,
-    rotation,
-    smooth_family,
-)
 
 import defgpa
 from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, Shapes, ThinPlateSpline, Warp
@@ -29,6 +20,16 @@ from defgpa.warps import (
     WeightRidge,
     WendlandC2,
     WendlandC4,
+)
+from support import (
+    EXACT,
+    LIMIT,
+    assert_same_shape,
+    cost_of,
+    explicit_cost,
+    moved,
+    rotation,
+    smooth_family,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
@@ -236,7 +237,7 @@ def test_it_explains_at_least_what_affine_maps_explain(promise, family):
 @bending
 def test_less_smoothing_explains_more(promise, family):
     costs = [cost_of(family, replace(promise.model, smoothing=s)) for s in (1e-4, 1e-2, 1.0)]
-    for softer, stiffer in zip(costs, costs[1:], strict=False):
+    for softer, stiffer in itertools.pairwise(costs):
         assert smallest(stiffer - softer) > -EXACT["atol"]
         assert np.linalg.norm(stiffer - softer) > 1e-2
 

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+
 from support import ROOT
 
 PAGE = ROOT / "docs" / "writing-a-warp.md"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ class Console:
     @contextlib.contextmanager
     def progress(self, title: str) -> Iterator[Callable[[int, int], None] | None]:
         """A function (done, total) that moves a bar; None where nobody watches."""
-        if self.quiet or self.as_json:
+        if self.quiet or self.as_json or not sys.stderr.isatty():
             yield None
             return
         from rich.console import Console as RichConsole

@@ -62,7 +62,7 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
         "versions": versions(),
         "notes": console.notes,
     }
-    files.append(write_summary(folder, summary))
+    files += [str(folder / "report.html"), write_summary(folder, summary)]
     console.say("")
     console.say(str(table))
     show_figures(console, numbers)

@@ -29,6 +29,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from defgpa._arrays import Array, transposed
+from defgpa._threads import _blas
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, fit_in_datum_space, inverted
 from defgpa.solve.span import Span
@@ -76,7 +77,9 @@ def affine_gpa(points: Array) -> DatumSpaceFit:
     if shapes.visible is None:
         best = Descent(Span.at(shapes, _leading_rows(shapes.rows, shapes.shape[2])), 0)
     else:
-        best = descend(Span.at(shapes, _start(shapes)))
+        start = _start(shapes)
+        with _blas().limit(limits=1):  # products this thin gain nothing from a second thread
+            best = descend(Span.at(shapes, start))
     span = best.point
     _require_invertible(span.maps)
     back = inverted(span.maps)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa._arrays import Array, transposed
+from defgpa._threads import _blas
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
 from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, against, fit_in_datum_space
@@ -68,6 +69,12 @@ def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:
     >>> bool(np.allclose(shapes[1, 3:] @ fit.matrices[1] + fit.offsets[1], fit.reference[3:]))
     True
     """
+    with _blas().limit(limits=1):  # products this thin gain nothing from a second thread
+        return _aligned(points, motions)
+
+
+def _aligned(points: Array, motions: Motions) -> DatumSpaceFit:
+    """A closed-form start, a descent, and a frame to tell its end in."""
     shapes = CentredShapes.of(points)
     _require_size(shapes)
     algebra = Algebra.of(motions, shapes.shape[2])

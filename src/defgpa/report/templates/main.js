@@ -12,10 +12,10 @@ let paperWidth = 0;
 function draw(id) {
   const plot = elementOf(id);
   const { data, layout, height, aspect, buttons = [] } = plots[id]();
-  const width = paperWidth && (plot.closest(".pair") ? paperWidth / 2 - 10 : paperWidth);
-  if (width) Object.assign(layout, { width, autosize: false });
+  const width = paperWidth && (plot.closest(".pair") ? paperWidth / 2 - 8 : paperWidth);
   const wanted = height || (aspect && heightFor(aspect, width || plot.clientWidth));
-  if (wanted) plot.style.height = `${wanted}px`;
+  plot.style.height = wanted ? `${wanted}px` : "";
+  if (width) Object.assign(layout, { width, height: plot.clientHeight, autosize: false });
   drawn.add(id);
   return Plotly.react(plot, data, layout, config(buttons)).then(() => {
     if (!plot.dataset.drawn && solid && TWINS[id]) turnsWith(plot, elementOf(TWINS[id]));
@@ -72,7 +72,8 @@ window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () 
 // on paper: light, as wide as the paper, and complete
 window.addEventListener("beforeprint", () => {
   root.classList.add("paper");
-  paperWidth = 680;
+  paperWidth = 676;
+  document.querySelector("#shapes details").open = shapes.names.length <= 100;
   present.forEach(draw);
 });
 window.addEventListener("afterprint", () => {
