@@ -446,3 +446,16 @@ def test_names_become_names_of_files_that_every_system_takes(folder):
     assert sorted(path.stem for path in (folder / "set").iterdir()) == sorted(
         ["a_b", "A_B_2", "con_", "_", "x" * 120, "é ü.1", "a_b_3"]
     )
+
+
+def test_slicers_own_labels_are_matched_by_their_number(tmp_path):
+    """Slicer calls the points of a list skull_1 skull_1-1, skull_1-2, …: each file its own."""
+    for name in ("skull_1", "skull_2"):
+        points = [{"label": f"{name}-{k}", "position": [k, k * k, 3 * k % 7]} for k in range(1, 7)]
+        markups = [{"type": "Fiducial", "coordinateSystem": "LPS", "controlPoints": points}]
+        (tmp_path / f"{name}.mrk.json").write_text(json.dumps({"markups": markups}))
+    shapes = read_shapes(tmp_path)
+    assert shapes.landmarks == ("1", "2", "3", "4", "5", "6")
+    assert shapes.visible.all()
+    one = read_shapes(tmp_path / "skull_1.mrk.json")
+    assert one.landmarks[0] == "skull_1-1"

@@ -11,6 +11,16 @@ from defgpa.datasets._imitations import (
     toy_rug_like,
 )
 from defgpa.datasets._missing import AtRandom, Blocks, Missing, Slabs
+from defgpa.datasets._published import (
+    fetch,
+    load_face,
+    load_handbag,
+    load_lits,
+    load_liver,
+    load_pillow_cover,
+    load_stereo_toy_rug,
+    load_topacs,
+)
 from defgpa.datasets._sample import WING_EDGES, WING_LANDMARKS, load_wings, make_wings
 from defgpa.datasets._synthetic import Synthetic, flat_family, smooth_family
 from defgpa.datasets._wing_image import wing_image
@@ -25,10 +35,18 @@ __all__ = [
     "Slabs",
     "Synthetic",
     "face_like",
+    "fetch",
     "flat_family",
     "handbag_like",
     "lits_like",
     "liver_like",
+    "load_face",
+    "load_handbag",
+    "load_lits",
+    "load_liver",
+    "load_pillow_cover",
+    "load_stereo_toy_rug",
+    "load_topacs",
     "load_wings",
     "make_wings",
     "pillow_like",

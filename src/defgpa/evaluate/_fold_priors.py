@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index, Mask, transposed
 from defgpa.solve.completion import (
     PAIRS_UP_TO,
     PairMoments,
@@ -58,12 +58,15 @@ def _completed_by_pairs(
 
 def _fold_moments(x: Array, seen: Array, folds: Index, holes: Mask) -> PairMoments:
     """The moments of all pairs (fold and shape with holes, shape), the fold left out."""
-    n, _, d = x.shape
+    n, m, d = x.shape
     source = np.concatenate([x, seen[..., None], (x**2).sum(axis=-1, keepdims=True)], axis=-1)
-    target = source[holes, :, : d + 1]
-    whole = np.einsum("kma,imb->ikab", source, target, optimize=True)
-    left = np.einsum("kgra,igrb->gikab", source[:, folds], target[:, folds], optimize=True)
-    sums = (whole - left).reshape(-1, n, d + 2, d + 1)
+    rows = np.moveaxis(source, 1, 0)  # (m, k, d + 2)
+    columns = rows[:, holes, : d + 1].reshape(m, -1)
+    rows = rows.reshape(m, -1)
+    sums = rows.T @ columns - transposed(rows[folds]) @ columns[folds]
+    # (g, k, a, i, b) to (g i, k, a, b)
+    sums = sums.reshape(len(folds), n, d + 2, -1, d + 1)
+    sums = np.moveaxis(sums, 3, 1).reshape(-1, n, d + 2, d + 1)
     return PairMoments(
         common=sums[..., d, d],
         source_sum=sums[..., :d, d],

@@ -92,8 +92,7 @@ def stacked_folds(
         model,
         SoftCentering() if estimator.centering is None else estimator.centering,
         None if estimator.scale is None else checked_eigenvalues(estimator.scale, shapes.dim),
-        full is not None
-        and _unremarkable(full.diagnostics.spectrum, _unit_axes(full), shapes.n_shapes),
+        full is not None and not full.diagnostics.warnings,
     )
 
 
@@ -153,23 +152,25 @@ class _Group:
 
     def _axes(self, rows: Array) -> tuple[Array, Mask]:
         """(g, m, d) cheapest axes of every fold, zero where it has no landmark; rows are Uᵀ."""
+        g, _, m = rows.shape
         d = self.common.points.shape[2]
-        axes = np.zeros((len(rows), rows.shape[2], d))
-        fine = np.zeros(len(rows), dtype=bool)
+        axes, values = np.zeros((g, m, d)), np.empty((g, d + 1))
+        views = self.seen.sum(axis=1).astype(np.float64)
         for fold, (kept, own) in enumerate(zip(self.training, rows, strict=True)):
-            matrix = np.diag(self.seen[fold].sum(axis=0).astype(np.float64)) - own.T @ own
+            matrix = np.diag(views[fold]) - own.T @ own
             cost = _DenseCost(matrix.compress(kept, 0).compress(kept, 1), self.common.n_shapes)
-            values, vectors = _cheapest(self.common.centering.applied(cost).dense(), d)
+            centred = self.common.centering.applied(cost).dense()
+            values[fold], vectors = eigh(centred, subset_by_index=(0, d), check_finite=False)
             axes[fold, kept] = vectors[:, :d]
-            fine[fold] = self._is_fine(values, vectors[:, :d])
-        return axes, fine
+        return axes, self._are_fine(values, axes)
 
-    def _is_fine(self, values: Array, axes: Array) -> bool:
-        """Whether the axes are the only ones, and the core would not warn of them."""
-        n, d = self.common.n_shapes, axes.shape[1]
-        if np.diff(values[:d]).min(initial=np.inf) <= TIE * n:
-            return False
-        return not self.common.watched or _unremarkable(values, axes, n)
+    def _are_fine(self, values: Array, axes: Array) -> Mask:
+        """(g,): whether the axes are the only ones, and the core would not warn of them."""
+        n, d = self.common.n_shapes, axes.shape[2]
+        untied = (np.diff(values[:, :d], axis=1) > TIE * n).all(axis=1)
+        if not self.common.watched:
+            return np.asarray(untied)
+        return np.asarray(untied & _unremarkable(values, axes, n, int(self.training.sum(1).min())))
 
     def _modes(self, factors: Array) -> Modes:
         n, m, d = self.common.points.shape
@@ -205,13 +206,6 @@ class _DenseCost:
 
     def dense(self) -> Array:
         return self.matrix
-
-
-def _cheapest(matrix: Array, dim: int) -> tuple[Array, Array]:
-    """The d + 1 smallest eigenvalues and their vectors."""
-    last = min(dim, len(matrix) - 1)
-    values, vectors = eigh(matrix, subset_by_index=(0, last), check_finite=False)
-    return values, vectors
 
 
 def _is_dense(solver: Any, shapes: Shapes) -> bool:
@@ -253,20 +247,12 @@ def _linked(common: StackedFolds, folds: Index, training: Mask) -> Mask:
     return np.array([len(found) == 1 for found in groups])
 
 
-def _unit_axes(alignment: Alignment) -> Array:
-    """(m, d): the axes of the reference on the landmarks that were aligned."""
-    aligned = alignment.reference[alignment.shapes.views >= 2]
-    return np.asarray(aligned / np.sqrt(alignment.eigenvalues))
-
-
-def _unremarkable(values: Array, axes: Array, n: int) -> bool:
-    """A clear gap, and no axis that a handful of landmarks carries: nothing to warn of."""
-    m, d = axes.shape
-    if len(values) > d:
-        gap = values[d] - values[d - 1]
-        if not gap > max(AMBIGUOUS_GAP * values[d], 1e3 * np.finfo(np.float64).eps * n):
-            return False
-    if m < 4 * (d + 1):
-        return True
-    mass = np.partition(axes**2, -(d + 1), axis=0)[-(d + 1) :].sum(axis=0)
-    return bool((mass <= HANDFUL).all())
+def _unremarkable(values: Array, axes: Array, n: int, n_landmarks: int) -> Mask:
+    """(…): a clear gap, and no axis that a handful of landmarks carries: nothing to warn of."""
+    d = axes.shape[-1]
+    gap = values[..., d] - values[..., d - 1]
+    clear = gap > np.maximum(AMBIGUOUS_GAP * values[..., d], 1e3 * np.finfo(np.float64).eps * n)
+    if n_landmarks < 4 * (d + 1):
+        return np.asarray(clear)
+    shares = np.partition(axes**2, -(d + 1), axis=-2)[..., -(d + 1) :, :].sum(axis=-2)
+    return np.asarray(clear & (shares <= HANDFUL).all(axis=-1))

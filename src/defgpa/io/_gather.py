@@ -25,6 +25,7 @@ from defgpa.io._text import made_unique, numbered, warn
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 _FLIP = np.array([-1.0, -1.0, 1.0])  # LPS to RAS and back
+_NUMBERED = re.compile(r".+-[0-9]{1,9}", re.DOTALL)  # Slicer's own labels: the list, a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ def gathered(read: Sequence[tuple[Path, Document]], space: str | None) -> Shapes
         for path, document in read
         for specimen in _specimens_in(document, system)
     ]
-    found = _with_equal_curves(found)
+    found = _without_list_names(_with_equal_curves(found))
     landmarks = _landmarks(found)
     points = _stacked(found, landmarks)
     _require_whole_landmarks(found, landmarks, points)
@@ -154,6 +155,28 @@ def _with_equal_curves(found: Sequence[Sourced]) -> list[Sourced]:
 def _without_curves(specimen: Specimen) -> Specimen:
     kept = len(specimen.points) - len(specimen.curves)
     return replace(specimen, points=specimen.points[:kept], curves=())
+
+
+def _without_list_names(found: Sequence[Sourced]) -> list[Sourced]:
+    """Labels such as ``skull_07-1``, where the part before the number is each file's own.
+
+    3D Slicer calls points after their list: lists with different names would share no landmark.
+    """
+    lists = [_list_name(one.specimen.labels) for one in found]
+    if None in lists or len(set(lists)) < 2:
+        return list(found)
+    return [replace(one, specimen=_with_bare_labels(one.specimen)) for one in found]
+
+
+def _list_name(labels: Sequence[str] | None) -> str | None:
+    """What all labels have before their number, if it is the same for all."""
+    names = {label.rpartition("-")[0] for label in labels or () if _NUMBERED.fullmatch(label)}
+    whole = all(_NUMBERED.fullmatch(label) for label in labels or ())
+    return names.pop() if whole and len(names) == 1 else None
+
+
+def _with_bare_labels(specimen: Specimen) -> Specimen:
+    return replace(specimen, labels=tuple(s.rpartition("-")[2] for s in specimen.labels or ()))
 
 
 def _landmarks(found: Sequence[Sourced]) -> tuple[str, ...]:
