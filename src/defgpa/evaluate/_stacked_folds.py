@@ -2,14 +2,14 @@
 
 A landmark that is left out is one that no shape sees, so a fold is a set of shapes with more
 holes, and the shapes of several folds are one larger batch. Everything the landmarks decide
-(control points, penalty, centring, covariance) is made anew for every fold; only folds that
-the core would have something to say about (too few points, ties, no gap) are left to a fit of
-their own.
+(control points, penalty, centring, covariance) is made anew for every fold. Folds that are
+not ordinary are left to a fit of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,23 +18,28 @@ from scipy.linalg import eigh
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment, checked_eigenvalues
+from defgpa.errors import DefgpaError
 from defgpa.estimators import DefGPA
 from defgpa.evaluate._fold_priors import fold_eigenvalues
 from defgpa.evaluate._modes import Modes, modes_of
+from defgpa.evaluate._ordinary import (
+    is_unremarkable,
+    linked,
+    shape_extents,
+    unremarkable,
+    untied,
+    well_posed,
+)
 from defgpa.evaluate._refit import in_frame_of
 from defgpa.shapes import Shapes
-from defgpa.solve.axes import TIE
 from defgpa.solve.batches import make_batches
 from defgpa.solve.centering import Centering, SoftCentering
 from defgpa.solve.cost import DENSE_LANDMARKS
-from defgpa.solve.linkage import linked_groups
 from defgpa.solve.spectral import Dense
 from defgpa.warps import StackedModel, ThinPlateSpline
-from defgpa.warps._frames import Frames, filled
-from defgpa.worries import AMBIGUOUS_GAP, HANDFUL
+from defgpa.warps._frames import filled
 
 _GROUP_BYTES = 2 << 20  # of features: the stack of a group of folds stays in the cache
-_FLAT = 1e-6  # second singular value of a shape relative to the first: a fit of its own, below
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +97,7 @@ def stacked_folds(
         model,
         SoftCentering() if estimator.centering is None else estimator.centering,
         None if estimator.scale is None else checked_eigenvalues(estimator.scale, shapes.dim),
-        full is not None and not full.diagnostics.warnings,
+        full is not None and is_unremarkable(full),
     )
 
 
@@ -106,13 +111,15 @@ def predicted_group(
     training = np.repeat(common.shared[None], len(folds), axis=0)
     np.put_along_axis(training, folds, False, axis=1)
     seen = common.visible & training[:, None]
-    extents = _extents(common.points, seen)
-    sure = _well_posed(extents) & _linked(common, folds, training)
+    extents = shape_extents(common.points, seen)
+    sure = well_posed(extents) & linked(common.visible, folds, training, common.points.shape[2])
     shape = (len(factors), len(folds), common.n_shapes, folds.shape[1], common.points.shape[2])
     predicted, fine = np.full(shape, np.nan), np.zeros(shape[:2], dtype=bool)
-    if sure.any():
-        group = _Group(common, folds[sure], training[sure], seen[sure], extents[sure])
-        predicted[:, sure], fine[:, sure] = group.predict(factors, references)
+    group = _Group(common, folds[sure], training[sure], seen[sure], extents[sure])
+    # what goes wrong here goes wrong again in fits of their own, which can tell in which fold
+    with suppress(DefgpaError, ValueError, ArithmeticError):
+        if sure.any():
+            predicted[:, sure], fine[:, sure] = group.predict(factors, references)
     return GroupPrediction(predicted, fine)
 
 
@@ -167,10 +174,10 @@ class _Group:
     def _are_fine(self, values: Array, axes: Array) -> Mask:
         """(g,): whether the axes are the only ones, and the core would not warn of them."""
         n, d = self.common.n_shapes, axes.shape[2]
-        untied = (np.diff(values[:, :d], axis=1) > TIE * n).all(axis=1)
-        if not self.common.watched:
-            return np.asarray(untied)
-        return np.asarray(untied & _unremarkable(values, axes, n, int(self.training.sum(1).min())))
+        fine = untied(values[:, :d], n)
+        if self.common.watched:
+            fine &= unremarkable(values, axes, n, int(self.training.sum(axis=1).min()))
+        return fine
 
     def _modes(self, factors: Array) -> Modes:
         n, m, d = self.common.points.shape
@@ -217,42 +224,3 @@ def _fits(model: StackedModel, budget: int, shapes: Shapes) -> bool:
     one = filled(shapes.points[:1], shapes.visible[:1])
     width = model.bases(one, shapes.visible[:1]).penalty().shape[-1]
     return 8 * shapes.points[..., 0].size * width * 8 <= budget
-
-
-def _extents(points: Array, seen: Mask) -> Array:
-    """(g, n, d): the singular values of every shape of every fold; zero where points are few."""
-    enough = seen.sum(axis=2) > points.shape[2]
-    if not enough.all():
-        seen = seen | ~enough[..., None]  # anything finite will do
-    g, n, m = seen.shape
-    stack = np.broadcast_to(points, (g, *points.shape)).reshape(g * n, m, -1)
-    extents = Frames(stack, seen.reshape(g * n, m)).extents.reshape(g, n, -1)
-    return extents * enough[..., None]
-
-
-def _well_posed(extents: Array) -> Mask:
-    """(g,): whether every shape of a fold has enough points, and not on a line."""
-    return np.asarray((extents[..., 1] > _FLAT * extents[..., 0]).all(axis=1))
-
-
-def _linked(common: StackedFolds, folds: Index, training: Mask) -> Mask:
-    """(g,): whether the shapes of a fold hang together.
-
-    They do if they would with as many landmarks more asked for as the fold takes away.
-    """
-    visible, least = common.visible[:, common.shared], common.points.shape[2] + 1
-    if visible.all() or len(linked_groups(visible, least + folds.shape[1])) == 1:
-        return np.ones(len(folds), dtype=bool)
-    groups = [linked_groups(common.visible[:, kept], least) for kept in training]
-    return np.array([len(found) == 1 for found in groups])
-
-
-def _unremarkable(values: Array, axes: Array, n: int, n_landmarks: int) -> Mask:
-    """(…): a clear gap, and no axis that a handful of landmarks carries: nothing to warn of."""
-    d = axes.shape[-1]
-    gap = values[..., d] - values[..., d - 1]
-    clear = gap > np.maximum(AMBIGUOUS_GAP * values[..., d], 1e3 * np.finfo(np.float64).eps * n)
-    if n_landmarks < 4 * (d + 1):
-        return np.asarray(clear)
-    shares = np.partition(axes**2, -(d + 1), axis=-2)[..., -(d + 1) :, :].sum(axis=-2)
-    return np.asarray(clear & (shares <= HANDFUL).all(axis=-1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -146,9 +146,13 @@ def _wireframe(links: Any, m: int) -> Index:
 
     It comes from files and from users, and a picture is no place to fail.
     """
-    pairs = [pair for link in links or () if isinstance(link, Iterable) for pair in pairwise(link)]
-    numbers = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    return numbers[((numbers >= 0) & (numbers < m)).all(axis=1)]
+    chains = [link for link in links or () if isinstance(link, (tuple, list, np.ndarray))]
+    pairs = [pair for chain in chains for pair in pairwise(chain) if _numbers(pair, m)]
+    return np.array(pairs, dtype=np.intp).reshape(-1, 2)
+
+
+def _numbers(pair: tuple[Any, Any], m: int) -> bool:
+    return all(isinstance(j, (int, np.integer)) and 0 <= j < m for j in pair)
 
 
 def _sides(faces: Index) -> Index:

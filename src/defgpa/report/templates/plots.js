@@ -74,7 +74,7 @@ function dotsByError(chosen, points, far) {
   const marker = {
     size: cloud.values.map((value) => base * (0.8 + (1.6 * value) / most)),
     color: cloud.values,
-    colorscale: errorScale(),
+    colorscale: markScale(),
     cmin: 0,
     cmax: most,
     showscale: true,
@@ -118,25 +118,29 @@ function referenceTraces(faint = false) {
 }
 
 // one shape of a mesh: its surface, coloured by a distance
-function surface(points, i, far, title) {
+function surface(points, i, far, title, most) {
   const what = title === "distance" ? "from the reference" : "moved";
   const text = shapes.landmarks.map((_, j) => said(i, j) + `<br>${figure(far[j])} ${what}`);
   return mesh(points, {
     intensity: Array.from(far),
-    colorscale: errorScale(),
+    colorscale: markScale(),
     cmin: 0,
+    cmax: most ?? Math.max(...far),
     colorbar: bar(title),
     text,
     hoverinfo: "text",
   });
 }
 
+const leftBefore = (i) =>
+  shapes.landmarks.map((_, j) => between(shapes.moved[i], shapes.reference, j));
+
 const alone = (chosen) => solid && shapes.faces && chosen.length === 1;
 
-function overReference(chosen, points, far, byError) {
+function overReference(chosen, points, far, byError, most) {
   if (alone(chosen)) {
     const [i] = chosen;
-    return [...referenceTraces(true), surface(points[i], i, far[i], "distance")];
+    return [...referenceTraces(true), surface(points[i], i, far[i], "distance", most)];
   }
   const dots = byError ? dotsByError : dotsByShape;
   return [...wires(chosen, points), ...dots(chosen, points, far), ...referenceTraces()];
@@ -162,16 +166,15 @@ const plots = {
       const figure = spaceFigure(data, box("measured"), { showlegend: false, uirevision: "measured" });
       return { ...figure, aspect: pairFigure([]).aspect };
     }
-    const far = everyShape.map((i) =>
-      shapes.landmarks.map((_, j) => between(points[i], shapes.reference, j)),
-    );
-    const data = overReference(chosen, points, far, false);
-    return pairFigure(data);
+    const far = everyShape.map((i) => (chosen.includes(i) ? leftBefore(i) : null));
+    return pairFigure(overReference(chosen, points, far, false));
   },
 
   after() {
     const chosen = state.pair < 0 ? everyShape : [state.pair];
-    return pairFigure(overReference(chosen, shapes.aligned, shapes.residuals, false));
+    // of one mesh, in the colours of the picture before
+    const most = alone(chosen) ? Math.max(...leftBefore(chosen[0])) : undefined;
+    return pairFigure(overReference(chosen, shapes.aligned, shapes.residuals, false, most));
   },
 
   deformation() {
@@ -187,7 +190,7 @@ const plots = {
     const order = state.order === "given" ? everyShape : worstFirst(rows);
     const trace = {
       z: order.map((i) => Array.from(rows[i], (x) => (Number.isNaN(x) ? null : x))),
-      colorscale: errorScale(),
+      colorscale: cellScale(),
       zmin: 0,
       colorbar: bar("distance"),
       hovertemplate: "<b>%{y}</b><br>landmark %{x}<br>%{z:.3g} from the reference<extra></extra>",
@@ -328,7 +331,7 @@ function vectorTraces(i, travelled) {
     const text = `${said(i, j)}<br>moved by ${figure(travelled[j])}`;
     ends.add(to, j, text, travelled[j]);
   }
-  const shade = { colorscale: errorScale(), cmin: 0, cmax: Math.max(...travelled.filter((x) => x >= 0)) || 1 };
+  const shade = { colorscale: markScale(), cmin: 0, cmax: Math.max(...travelled.filter((x) => x >= 0)) || 1 };
   const line = solid
     ? { width: 4, color: lines.values.map((x) => x ?? 0), ...shade }
     : { width: 1.6, color: colour("grid") };

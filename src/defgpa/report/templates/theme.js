@@ -5,7 +5,9 @@ const root = document.documentElement;
 
 const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 const groupColour = (k) => colour(`group-${k % 7}`);
-const errorScale = () => [0, 0.33, 0.66, 1].map((at, k) => [at, colour(`error-${k}`)]);
+// of cells, from the colour of the page on, and of marks, which must not vanish in it
+const cellScale = () => [0, 0.33, 0.66, 1].map((at, k) => [at, colour(`error-${k}`)]);
+const markScale = () => [[0, colour("error-mark")], ...cellScale().slice(1)];
 
 // a name is text: plotly would read tags and entities in it
 const plain = (text) =>
