@@ -48,7 +48,7 @@ FAMILIES: dict[str, Any] = {
     "`Polynomial(3)`": Polynomial(3),
     "`Polynomial(4)`": Polynomial(4),
 }
-GRID = np.logspace(-6.0, 1.0, 8)
+GRID = np.logspace(-8.0, 1.0, 10)
 MARKS = ("<!-- table of families -->", "<!-- end of table -->")
 
 

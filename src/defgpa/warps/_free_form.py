@@ -14,6 +14,7 @@ for p visible points; the energy is an exact integral, in the shape's own units.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -24,12 +25,43 @@ from scipy.sparse import csr_array
 from defgpa._arrays import Array, Index, Mask
 from defgpa.warps._box import Box, principal_box
 from defgpa.warps._control_points import PointsPerAxis, per_axis_counts
-from defgpa.warps._cubic_splines import lattice_points, local_splines, spread
+from defgpa.warps._cubic_splines import cells_of, lattice_points, local_splines, spread
 from defgpa.warps._frames import Frames, frames_of
 from defgpa.warps._lattice_energies import BendingEnergy, Cells, LatticeEnergy, energy_matrix
 from defgpa.warps._parameters import require_not_negative
 from defgpa.warps._swap import swapped
 from defgpa.warps._warp import Warp
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Where points lie in a lattice, and which of its functions they touch."""
+
+    u: Array  # (…, p, d): from 0 to the number of cells on each axis
+    cell: Index  # (…, p, d)
+    cells: Cells
+
+    @property
+    def dim(self) -> int:
+        """Number of axes."""
+        return len(self.cells)
+
+    def nearby(self, axis: int, order: int) -> Array:
+        """(…, p, 4): the functions of the cell on one axis, or their slopes."""
+        return local_splines(self.u[..., axis], self.cell[..., axis], self.cells[axis], order)
+
+    def everywhere(self, axis: int, order: int) -> Array:
+        """(…, p, K): all functions of one axis, or their slopes."""
+        return spread(self.cell[..., axis], self.nearby(axis, order), self.cells[axis] + 3)
+
+    def sparse(self, entries: Array) -> csr_array:
+        """(p, l) from the 4^d entries of each row, which lie alike beside its first function."""
+        counts = tuple(count + 3 for count in self.cells)
+        first = np.ravel_multi_index(tuple(self.cell.T), counts).astype(np.int32)
+        columns = first[:, None] + _neighbours(counts).astype(np.int32)
+        starts = np.arange(0, entries.size + 1, entries.shape[1], dtype=np.int32)
+        shape = (len(entries), int(np.prod(counts)))
+        return csr_array((entries.ravel(), columns.ravel(), starts), shape=shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,35 +98,25 @@ class FreeFormBasis:
 
     def columns(self, points: Array) -> Array:
         """(…, p, l)."""
-        return _tensor([values for values, _ in self._spread_splines(points)])
+        place = self._place(points)
+        return _tensor([place.everywhere(axis, 0) for axis in range(place.dim)])
 
     features = columns
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, l)."""
-        splines = self._spread_splines(points)
-        by_local = [
-            _tensor([pair[int(axis == b)] for b, pair in enumerate(splines)])
-            * (0.5 * self.cells[axis])
-            for axis in range(len(splines))
-        ]
-        return self.box.by_point(np.stack(by_local, axis=-2))
+        return self.box.by_point(self._by_local(self._place(points).everywhere))
 
     def sparse_columns(self, points: Array) -> csr_array:
         """(p, l): the same columns for one shape (p, d), 4^d entries a row."""
-        place, splines = self._local_splines(points)
-        return self._sparse(place, _tensor([values for values, _ in splines]))
+        place = self._place(points)
+        return place.sparse(_tensor([place.nearby(axis, 0) for axis in range(place.dim)]))
 
     def sparse_column_gradients(self, points: Array) -> tuple[csr_array, ...]:
         """For one shape (p, d), and each coordinate: (p, l), 4^d entries a row."""
-        place, splines = self._local_splines(points)
-        by_local = [
-            _tensor([pair[int(axis == b)] for b, pair in enumerate(splines)])
-            * (0.5 * self.cells[axis])
-            for axis in range(len(splines))
-        ]
-        by_point = self.box.by_point(np.stack(by_local, axis=-2))
-        return tuple(self._sparse(place, by_point[:, axis]) for axis in range(len(splines)))
+        place = self._place(points)
+        by_point = self.box.by_point(self._by_local(place.nearby))
+        return tuple(place.sparse(by_point[:, axis]) for axis in range(place.dim))
 
     @cached_property
     def energy_matrix(self) -> Array:
@@ -110,33 +132,20 @@ class FreeFormBasis:
         """An approximate inverse: the spline that takes the images of a grid in the box back."""
         return swapped(warp, self.box)
 
-    def _in_cells(self, points: Array) -> Array:
-        """(…, p, d): from 0 to the number of cells on each axis."""
-        return 0.5 * (self.box.local(points) + 1.0) * np.array(self.cells)
+    def _place(self, points: Array) -> _Place:
+        u = 0.5 * (self.box.local(points) + 1.0) * np.array(self.cells)
+        cell = np.stack(
+            [cells_of(u[..., axis], count) for axis, count in enumerate(self.cells)], axis=-1
+        )
+        return _Place(u, cell, self.cells)
 
-    def _spread_splines(self, points: Array) -> list[tuple[Array, Array]]:
-        """On each axis the values and slopes (…, p, K) of all its functions."""
-        u = self._in_cells(points)
-        splines = []
-        for axis, (cells, count) in enumerate(zip(self.cells, self.counts, strict=True)):
-            cell, values, slopes = local_splines(u[..., axis], cells)
-            splines.append((spread(cell, values, count), spread(cell, slopes, count)))
-        return splines
-
-    def _local_splines(self, points: Array) -> tuple[Index, list[tuple[Array, Array]]]:
-        """The first function (p,) each point touches; on each axis 4 values and 4 slopes."""
-        u = self._in_cells(points)
-        found = [local_splines(u[..., axis], cells) for axis, cells in enumerate(self.cells)]
-        place = np.ravel_multi_index(tuple(cell for cell, _, _ in found), self.counts)
-        return place, [(values, slopes) for _, values, slopes in found]
-
-    def _sparse(self, place: Index, local: Array) -> csr_array:
-        """(p, l) from the 4^d entries of each row; they lie alike beside its first function."""
-        p, width = local.shape
-        columns = (place[:, None] + _neighbours(self.counts)).astype(np.int32)
-        starts = np.arange(0, p * width + 1, width)
-        shape = (p, int(np.prod(self.counts)))
-        return csr_array((local.ravel(), columns.ravel(), starts), shape=shape)
+    def _by_local(self, splines: Callable[[int, int], Array]) -> Array:
+        """(…, p, d, …): products of splines, differentiated by each coordinate in the box."""
+        axes = range(len(self.cells))
+        slopes = [
+            _tensor([splines(b, int(a == b)) for b in axes]) * (0.5 * self.cells[a]) for a in axes
+        ]
+        return np.stack(slopes, axis=-2)
 
     def __getitem__(self, shape: Any) -> FreeFormBasis:
         return FreeFormBasis(
@@ -223,8 +232,11 @@ class FreeForm:
 
 
 def _tensor(factors: list[Array]) -> Array:
-    """(…, p, Π K): the products of one entry of each factor (…, p, K), the last axis fastest."""
-    return reduce(_outer, factors)
+    """(…, p, Π K): the products of one entry of each factor (…, p, K), the last axis fastest.
+
+    From the last to the first, so that the inner loops are long.
+    """
+    return reduce(lambda right, left: _outer(left, right), reversed(factors))
 
 
 def _outer(left: Array, right: Array) -> Array:

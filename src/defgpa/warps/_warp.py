@@ -20,6 +20,7 @@ from defgpa.warps._inverse import NewtonInverse
 from defgpa.warps._protocol import Basis, DifferentiableBasis, FactoredBasis, SparseBasis
 
 _BLOCK_BYTES = 4 << 20  # columns of one block stay in cache
+_SPARSE_BLOCK = 8192  # points: their few entries stay in cache however many columns there are
 _STEP = float(np.cbrt(np.finfo(np.float64).eps))  # truncation and rounding in balance
 
 
@@ -160,6 +161,8 @@ class Warp:
 
     @property
     def _block_size(self) -> int:
+        if isinstance(self.basis, SparseBasis):
+            return _SPARSE_BLOCK
         return max(64, _BLOCK_BYTES // (8 * max(1, len(self.coefficients))))
 
     def _checked(self, points: Any) -> Array:

@@ -163,7 +163,7 @@ const plots = {
       const data = alone(chosen)
         ? [mesh(points[chosen[0]], { color: groupColour(0) })]
         : [...wires(chosen, points), ...dotsByShape(chosen, points)];
-      const figure = spaceFigure(data, box("measured"), { showlegend: false, uirevision: "measured" });
+      const figure = spaceFigure(data, box("measured"), { ...pairLegend, uirevision: "measured" });
       return { ...figure, aspect: pairFigure([]).aspect };
     }
     const far = everyShape.map((i) => (chosen.includes(i) ? leftBefore(i) : null));
@@ -286,7 +286,8 @@ function box(...kinds) {
   return boxes.get(key);
 }
 
-const pairFigure = (data) => spaceFigure(data, box("moved", "aligned"), { showlegend: false });
+const pairLegend = { showlegend: Boolean(page.groups) };
+const pairFigure = (data) => spaceFigure(data, box("moved", "aligned"), pairLegend);
 
 function gridTraces(i) {
   const { rows, columns } = page.lattice;

@@ -1,0 +1,510 @@
+"""The report is one file that says what was fitted, in figures that are the alignment's own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa.datasets import load_wings
+from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
+from defgpa.evaluate import Comparison, CrossValidation, MethodFigures, SmoothingPath
+from defgpa.report import write_report
+from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part
+from defgpa.report._lattice import lattice_over
+from defgpa.report._packing import packed_positions, script_json
+from defgpa.report._scene import Scene
+from defgpa.report._words import as_code, number, what_was_fitted
+from defgpa.warps import (
+    Affine,
+    FreeForm,
+    Gaussian,
+    Polynomial,
+    RadialBasis,
+    ThinPlateSpline,
+    WendlandC2,
+)
+from support import EXACT, rotation, smooth_family
+
+NASTY = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    '"><img src=x onerror=alert(3)>',
+    "<!-- <b>bold</b> &lt;not a tag&gt;",
+    "{{ 7 * 7 }} %{x} $E=mc^2$ ’\u2028’",
+)
+TEN_MEGABYTES = 10_000_000
+
+
+class Page(HTMLParser):
+    """A report taken apart again."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.text = path.read_text(encoding="utf-8")
+        self.tags, self.figures, self.compared, self.ids = [], {}, [], set()
+        self.words, self.data, self._inside = [], "", ""
+        self.feed(self.text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.tags.append((tag, given))
+        self.ids.add(given.get("id"))
+        if tag in {"script", "style"}:
+            self._inside = given.get("id", tag)
+        if "data-figure" in given:
+            self.figures[given["data-figure"]] = float(given["value"])
+        if "data-compared" in given:
+            self.compared.append((given["data-compared"], float(given["value"])))
+
+    def handle_endtag(self, tag):
+        if tag in {"script", "style"}:
+            self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "page-data":
+            self.data += data
+        elif not self._inside:
+            self.words.append(data)
+
+    @property
+    def prose(self):
+        return " ".join(" ".join(self.words).split())
+
+    @property
+    def drawn(self):
+        return json.loads(self.data)
+
+
+def positions(packed):
+    """What the page's script makes of packed positions."""
+    codes = np.frombuffer(base64.b64decode(packed["codes"]), dtype="<u2").reshape(packed["size"])
+    low, step = (np.array(packed[key])[:, None] for key in ("low", "step"))
+    return np.where(codes == 65535, np.nan, low + codes * step)
+
+
+def distances(packed):
+    floats = np.frombuffer(base64.b64decode(packed["floats"]), dtype="<f4")
+    return floats.reshape(packed["size"])
+
+
+@pytest.fixture(scope="module")
+def wings():
+    return defgpa.DefGPA().fit(load_wings()).alignment_
+
+
+@pytest.fixture(scope="module")
+def wings_cv(wings):
+    return defgpa.cross_validate(defgpa.DefGPA(), wings.shapes, fold_size=7)
+
+
+@pytest.fixture
+def page(tmp_path):
+    def made(alignment, **more):
+        target = tmp_path / "report.html"
+        write_report(alignment, target, **more)
+        return Page(target)
+
+    return made
+
+
+def fitted(seed=0, warp=None, names=None, landmarks=None, metadata=None, **family):
+    points = smooth_family(seed=seed, **family)
+    shapes = defgpa.Shapes(points, names=names, landmarks=landmarks, metadata=metadata)
+    return defgpa.DefGPA(warp or ThinPlateSpline(points_per_axis=3)).fit(shapes).alignment_
+
+
+def test_the_figures_are_those_of_the_alignment_to_the_last_digit(page, wings, wings_cv):
+    found = page(wings, cross_validation=wings_cv).figures
+    assert found["rmse_reference"] == wings.rmse_reference
+    assert found["rmse_datum"] == wings.rmse_datum
+    assert found["cve"] == wings_cv.error
+    assert found["spectral_gap"] == wings.diagnostics.gap
+    assert found["folds"] == wings.diagnostics.folds.sum()
+    assert found["visible"] == wings.n_counted
+    assert (found["shapes"], found["landmarks"]) == (24, 43)
+
+
+def test_every_figure_has_a_sentence_and_no_cve_is_made_up(page, wings):
+    made = page(wings)
+    assert "cve" not in made.figures
+    assert "There is no cross-validation error here." in made.prose
+    assert made.prose.count("RMSE_r") >= 2
+
+
+def test_it_says_what_was_fitted(page, wings):
+    made = page(wings, title="Wings & stings", provenance={"input": "wings.tps"})
+    assert "Wings & stings" in made.prose
+    assert "24 shapes with 43 landmarks each, in 2-D, 18 of 1,032 (1.7 %) not seen" in made.prose
+    assert "thin-plate spline with 5 control points along each axis" in made.prose
+    assert "wings.tps" in made.prose
+    assert defgpa.__version__ in made.prose
+
+
+def test_nothing_is_fetched_from_anywhere(page, wings):
+    for tag, given in page(wings).tags:
+        assert "src" not in given
+        assert tag not in {"iframe", "object", "embed"}
+        address = given.get("href", "#")
+        # only a reader's click may lead away
+        assert address.startswith(("#", "data:")) or tag == "a"
+
+
+def test_names_of_files_are_only_names(page):
+    labels = [f"{k} {NASTY[k % len(NASTY)]}" for k in range(40)]
+    metadata = {"groups": list(NASTY[:2]) * 2 + [NASTY[2]]}
+    nasty = fitted(n=5, names=NASTY, landmarks=labels, metadata=metadata)
+    made = page(nasty, title=NASTY[0], provenance={NASTY[1]: NASTY[2]})
+    plain = page(fitted(n=5, metadata={"groups": list("aabbc")}), title="t", provenance={"a": "b"})
+    assert [tag for tag, _ in made.tags] == [tag for tag, _ in plain.tags]
+    assert made.drawn["names"] == list(NASTY)
+    assert made.drawn["landmarks"] == labels
+    assert "<" not in made.data
+    assert NASTY[4] in made.text  # a template within a name is not run
+
+
+def test_json_within_a_script_has_no_markup_and_loses_nothing():
+    value = {"names": list(NASTY), "number": 0.1}
+    assert not set(script_json(value)) & set("<>&\u2028\u2029")
+    assert json.loads(script_json(value)) == value
+
+
+def test_packed_positions_are_exact_to_the_eye(rng):
+    points = rng.normal(size=(4, 50, 3)) * [1.0, 1e3, 1e-3] + 1e5
+    points[1, :7] = np.nan
+    points[2] = np.nan
+    points[3, :, 0] = 5.0
+    back = positions(packed_positions(points))
+    np.testing.assert_array_equal(np.isnan(back), np.isnan(points))
+    extent = np.ptp(points[[0, 1, 3]][:, 7:], axis=1, keepdims=True)
+    worst = np.nanmax(np.abs(back - points)[[0, 1, 3]] / np.maximum(extent, 1e-12))
+    assert worst < 2 / 65534  # half a step, and the rounding of coordinates near 1e5
+
+
+@pytest.mark.parametrize("family", [{"d": 2, "missing": 0.2}, {"d": 3, "m": 50}], ids=["2d", "3d"])
+def test_what_is_drawn_is_the_alignment(page, family):
+    alignment = fitted(seed=3, **family)
+    drawn = page(alignment).drawn
+    size = np.abs(alignment.reference).max()
+    np.testing.assert_allclose(
+        positions(drawn["aligned"]), alignment.aligned, rtol=0, atol=1e-4 * size
+    )
+    np.testing.assert_allclose(positions(drawn["measured"]), alignment.shapes.points, atol=1e-3)
+    np.testing.assert_allclose(positions(drawn["reference"])[0], alignment.reference, atol=1e-3)
+    np.testing.assert_allclose(distances(drawn["residuals"]), alignment.residuals, rtol=1e-6)
+
+
+def test_before_is_all_but_the_deformation(rng):
+    """Similar copies are all the same before they are warped."""
+    base = rng.normal(size=(30, 2)) * [3, 2]
+    copies = [rng.uniform(1, 3) * base @ rotation(rng, 2) + rng.normal(size=2) for _ in range(4)]
+    alignment = defgpa.DefGPA().fit(copies).alignment_
+    scene = Scene(alignment, drawn_part(alignment), None)
+    np.testing.assert_allclose(scene.moved, np.broadcast_to(scene.moved[0], scene.moved.shape))
+
+
+def test_a_mirrored_shape_is_mirrored_back_before_it_is_compared():
+    points = smooth_family(seed=4, n=6, bend=0.05)
+    points[2, :, 0] *= -1
+    with pytest.warns(DefgpaWarning, match="Mirrored"):
+        alignment = defgpa.DefGPA().fit(points).alignment_
+    scene = Scene(alignment, drawn_part(alignment), None)
+    spread = np.linalg.norm(scene.moved - alignment.reference, axis=2).mean(axis=1)
+    assert np.linalg.det(scene.motion.rotation[2]) == pytest.approx(-1)
+    assert spread[2] < 2 * np.median(spread)
+
+
+def test_a_grid_over_an_undeformed_shape_stays_square(rng):
+    base = rng.normal(size=(30, 2)) * [3, 2]
+    copies = [base @ rotation(rng, 2) + rng.normal(size=2) for _ in range(4)]
+    alignment = defgpa.DefGPA().fit(copies).alignment_
+    scene = Scene(alignment, drawn_part(alignment), None)
+    undeformed = np.broadcast_to(scene.lattice.nodes, scene.deformed.shape)
+    np.testing.assert_allclose(scene.deformed, undeformed, atol=1e-6)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_the_grid_covers_the_landmarks_with_square_cells(rng, d):
+    reference = rng.normal(size=(60, d)) * [5, 2, 1][:d]
+    lattice = lattice_over(reference, 10)
+    grid = lattice.nodes.reshape(lattice.rows, lattice.columns, d)
+    across = np.linalg.norm(np.diff(grid, axis=1), axis=2)
+    along = np.linalg.norm(np.diff(grid, axis=0), axis=2)
+    assert lattice.rows % 2 == lattice.columns % 2 == 1
+    assert np.nanmedian(across) == pytest.approx(np.nanmedian(along), rel=0.2)
+    if d == 2:
+        assert (grid.min(axis=(0, 1)) < reference.min(axis=0)).all()
+        assert (grid.max(axis=(0, 1)) > reference.max(axis=0)).all()
+
+
+def test_predictions_are_shown_in_the_pose_of_the_reference(page, wings, wings_cv):
+    """The cross-validation keeps the principal axes; the alignment may have been turned."""
+    posed = wings.posed_like(wings.shapes[3])
+    drawn = page(posed, cross_validation=wings_cv).drawn
+    there = positions(drawn["predicted"]) - positions(drawn["reference"])
+    expected = wings_cv.distances
+    np.testing.assert_allclose(np.linalg.norm(there, axis=2), expected, atol=0.05)  # pixels
+    np.testing.assert_allclose(distances(drawn["errors"]), expected, rtol=1e-6)
+
+
+def test_worries_come_first_and_in_plain_words(page):
+    points = smooth_family(seed=4, n=6, bend=0.05)
+    points[2, :, 0] *= -1
+    with pytest.warns(DefgpaWarning):
+        alignment = defgpa.DefGPA().fit(defgpa.Shapes(points, names=list("abcdef"))).alignment_
+    made = page(alignment).prose
+    assert "Mirrored against the majority of the shapes: 'c'" in made
+    assert made.index("Look at this first") < made.index("Before and after")
+    assert "Nothing suspicious" not in made
+
+
+def test_folds_and_hard_folds_are_worries_too(page, wings, wings_cv):
+    folds = np.zeros(24, dtype=int)
+    folds[5] = 3
+    folded = replace(wings.diagnostics)
+    vars(folded)["folds"] = folds  # as if computed already
+    alignment = replace(wings, diagnostics=folded)
+    hard = CrossValidation(wings_cv.predicted, wings, wings_cv.folds, 7, (("It wobbles.",), ()))
+    made = page(alignment, cross_validation=hard).prose
+    assert f"The warp of '{wings.shapes.names[5]}' folds over itself at 3 landmarks" in made
+    assert "1 of 2 folds were harder than the full set" in made
+    assert "It wobbles." in made
+
+
+def test_all_is_well_is_said_as_well(page, wings):
+    made = page(wings).prose
+    assert "Nothing suspicious was found" in made
+    assert "Look at this first" not in made
+
+
+def test_missing_landmarks_are_counted_or_denied(page, wings):
+    made = page(wings)
+    assert "18 of 1,032 landmarks were not seen, in 8 shapes" in made.prose
+    assert "plot-missing" in made.ids
+    full = page(fitted())
+    assert "every landmark was seen in every shape" in full.prose
+    assert "plot-missing" not in full.ids
+
+
+def test_the_largest_residuals_are_named(page, wings):
+    i, j = np.unravel_index(np.nanargmax(wings.residuals), wings.residuals.shape)
+    assert f"{wings.shapes.names[i]} at {wings.shapes.landmarks[j]}" in page(wings).prose
+
+
+def test_the_smoothing_path_is_drawn_where_it_has_a_logarithm(page, wings):
+    values, rising = np.array([0.0, 1e-4, 1e-2]), np.array([3.0, 1.0, 2.0])
+    path = SmoothingPath(values, rising, 0.5 * rising, np.array([9.0, np.nan, 0.8]), None)
+    made = page(wings, smoothing=path)
+    assert made.drawn["smoothing"] == {
+        "values": [1e-4, 1e-2],
+        "cve": [1.0, 2.0],
+        "rmse_reference": [0.5, 1.0],
+        "rmse_datum": [None, 0.8],
+        "best": 1e-4,
+    }
+    assert "a relative smoothing of 0.0001 , was chosen" in made.prose
+    assert "plot-smoothing" not in page(wings).ids
+
+
+def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
+    rows = (
+        MethodFigures("EUC_d", 22.375, 22.376, 23.0625, 0.02),
+        MethodFigures("mine", 1.5, 1.625, 2.125, 0.03),
+        MethodFigures("<other>", *[float("nan")] * 4, failure="<it> failed."),
+    )
+    made = page(wings, comparison=Comparison(rows, 1))
+    assert made.compared[:4] == [
+        ("rmse_datum", 22.375),
+        ("rmse_reference", 22.376),
+        ("cve", 23.0625),
+        ("seconds", 0.02),
+    ]
+    best = [given["data-method"] for _, given in made.tags if given.get("class") == "best"]
+    assert best == ["mine"]
+    assert "<other> failed: <it> failed." in made.prose
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (defgpa.EuclideanGPA(), "it is moved and turned, and not deformed"),
+        (defgpa.EuclideanGPA(scaling=True), "it is moved, turned and scaled, and not deformed"),
+        (defgpa.AffineGPA(), "an affine map"),
+    ],
+    ids=["rigid", "similarity", "affine"],
+)
+def test_methods_without_a_spectrum_have_a_report_too(page, estimator, words):
+    made = page(estimator.fit(smooth_family()).alignment_)
+    assert words in made.prose
+    assert "plot-spectrum" not in made.ids
+    assert "spectral_gap" not in made.figures
+    assert f"defgpa.{estimator!r}.fit(shapes)" in made.prose
+
+
+MODELS = [
+    Affine(),
+    ThinPlateSpline(),
+    ThinPlateSpline(points_per_axis=(5, 3), theta=10.0),
+    RadialBasis(Gaussian(width=0.5), points_per_axis=4),
+    RadialBasis(WendlandC2(), smoothing=0.25),
+    FreeForm(points_per_axis=7, smoothing=1e-2),
+    Polynomial(degree=3),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=as_code)
+def test_the_code_to_do_it_again_makes_the_same_model(model):
+    assert eval(as_code(model), vars(defgpa.warps)) == model
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (MODELS[0], "stretches and shears but does not bend"),
+        (MODELS[2], "5 × 3 control points and smoothing θ = 10"),
+        (MODELS[3], "radial functions (Gaussian) around 4 centres along each axis"),
+        (MODELS[5], "lattice of 7 points along each axis, with relative smoothing 0.01"),
+        (MODELS[6], "polynomial of degree 3"),
+    ],
+    ids=["affine", "spline", "radial", "lattice", "polynomial"],
+)
+def test_every_family_is_said_in_words(model, words):
+    assert words in what_was_fitted(fitted(warp=model))
+
+
+def test_a_warp_of_ones_own_is_reported_by_its_name(page):
+    class Mine(ThinPlateSpline):
+        pass
+
+    Mine.__module__ = "somewhere.else"
+    made = page(fitted(warp=Mine(points_per_axis=3))).prose
+    assert "import defgpa" not in made  # nobody knows how to import it
+    assert "Mine(points_per_axis=3)" in made
+
+
+def test_a_wireframe_is_kept_and_what_does_not_fit_is_dropped(page):
+    wireframe = [(0, 1), [1, 2, 3], (7, 99), "ab", (2, "x"), 5]
+    packed = page(fitted(metadata={"wireframe": wireframe})).drawn["edges"]
+    edges = np.frombuffer(base64.b64decode(packed["whole"]), dtype="<i4").reshape(packed["size"])
+    assert edges.tolist() == [[0, 1], [1, 2], [2, 3]]
+
+
+def test_a_small_set_is_drawn_completely(wings):
+    drawn = drawn_part(wings)
+    assert len(drawn.shapes) == 24
+    assert len(drawn.landmarks) == 43
+    assert drawn.sentences == []
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 40_000), (5000, 25), (700, 600)])
+def test_a_large_set_is_thinned_the_worst_kept_and_the_page_says_so(n, m, rng):
+    class Large:
+        shapes = type("Sizes", (), {"n_shapes": n, "n_landmarks": m})
+        residuals = rng.uniform(0.5, 1.0, size=(n, m))
+
+    Large.residuals[n // 3] *= 3
+    Large.residuals[:, m // 3] *= 3
+    drawn = drawn_part(Large)
+    assert len(drawn.shapes) * len(drawn.landmarks) <= MOST_PAIRS
+    assert len(drawn.shapes) <= MOST_SHAPES
+    assert n // 3 in drawn.shapes
+    assert m // 3 in drawn.landmarks
+    assert np.all(np.diff(drawn.shapes) > 0)
+    kept = [f"{len(drawn.landmarks):,} of the {m:,} landmarks"] * (len(drawn.landmarks) < m)
+    kept += [f"{len(drawn.shapes):,} of the {n:,} shapes"] * (len(drawn.shapes) < n)
+    assert kept
+    assert all(words in " ".join(drawn.sentences) for words in kept)
+
+
+def own_prediction(alignment):
+    """A cross-validation of the right size, for reports that are about size."""
+    return CrossValidation(alignment.aligned, alignment, (), 1, ())
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "faces"),
+    [(300, 155, None), (10, 5261, np.arange(15_780).reshape(-1, 3) % 5261), (600, 600, None)],
+    ids=["many shapes", "mesh", "both"],
+)
+def test_the_page_stays_below_ten_megabytes(tmp_path, n, m, faces):
+    points = smooth_family(seed=5, n=n, m=m, d=3)
+    names = [f"{'Genus species subspecies':-<60}{i}" for i in range(n)]
+    shapes = defgpa.Shapes(points, names=names, faces=faces)
+    alignment = defgpa.DefGPA(Affine()).fit(shapes).alignment_
+    target = tmp_path / "large.html"
+    write_report(alignment, target, cross_validation=own_prediction(alignment))
+    assert target.stat().st_size < TEN_MEGABYTES
+    packed = Page(target).drawn["faces"]
+    assert (packed is None) == (faces is None)
+
+
+def test_the_same_alignment_gives_the_same_page_saved_or_not(tmp_path, wings):
+    defgpa.save(wings, tmp_path / "result.npz")
+    for name, alignment in (("a", wings), ("b", defgpa.load(tmp_path / "result.npz"))):
+        write_report(alignment, tmp_path / f"{name}.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_the_cross_validation_must_be_of_the_same_shapes(tmp_path, wings):
+    other = fitted()
+    with pytest.raises(ShapeError, match=r"\(6, 40, 2\), the alignment of \(24, 43, 2\)"):
+        write_report(wings, tmp_path / "r.html", cross_validation=own_prediction(other))
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_an_alignment_has_a_report(tmp_path):
+    with pytest.raises(DefgpaError, match=r"model\.alignment_\); got DefGPA"):
+        write_report(defgpa.DefGPA(), tmp_path / "r.html")
+
+
+@pytest.mark.parametrize("absent", ["jinja2", "plotly.offline"])
+def test_a_missing_extra_is_named(tmp_path, monkeypatch, wings, absent):
+    monkeypatch.setitem(sys.modules, absent, None)
+    with pytest.raises(DefgpaError, match=r"pip install 'defgpa\[report\]'"):
+        write_report(wings, tmp_path / "r.html")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3.75, "3.750"),
+        (0, "0"),
+        (0.0, "0"),
+        (1032, "1,032"),
+        (123456.7, "123,457"),
+        (1.5e12, "1.500e+12"),
+        (1.5e-7, "1.500e-07"),
+        (1234.4, "1234"),
+        (float("nan"), "–"),
+    ],
+)
+def test_numbers_are_for_the_eye(value, text):
+    assert number(value) == text
+
+
+def test_tables_are_titled_headings_in_order_and_controls_named(page, wings, wings_cv):
+    made = page(wings, cross_validation=wings_cv)
+    tags = [tag for tag, _ in made.tags]
+    assert tags.count("table") == tags.count("caption")
+    assert tags.count("h1") == 1
+    assert [tag for tag in tags if tag in {"h1", "h2", "h3"}][0] == "h1"
+    assert ("html", {"lang": "en"}) in made.tags
+    for _, given in made.tags:
+        if given.get("role") in {"img", "region"}:
+            assert given["aria-label"]
+    targets = {g["href"][1:] for t, g in made.tags if t == "a" and g["href"].startswith("#")}
+    assert targets <= made.ids
+
+
+def test_the_size_of_the_error_is_told_in_shares_of_the_shape(page, wings):
+    centred = wings.reference - wings.reference.mean(axis=0)
+    size = np.sqrt((centred**2).sum(axis=1).mean())
+    share = f"{100 * wings.rmse_reference / size:.2g} % of the size of the reference"
+    assert share in page(wings).prose
+    np.testing.assert_allclose(size**2 * len(centred), wings.eigenvalues.sum(), **EXACT)

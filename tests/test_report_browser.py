@@ -1,0 +1,397 @@
+"""The report in a real browser: every plot drawn, every switch works, nothing fetched."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import re
+
+import numpy as np
+import pytest
+from selenium.common.exceptions import NoAlertPresentException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+import defgpa
+from defgpa.cli import main
+from defgpa.datasets import load_wings
+from defgpa.evaluate import compare, cross_validate, select_smoothing
+from defgpa.report import write_report
+from support import ROOT, smooth_family
+from test_report import NASTY
+
+_spec = importlib.util.spec_from_file_location("make_picture", ROOT / "docs" / "make_picture.py")
+make_picture = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(make_picture)
+
+pytestmark = pytest.mark.skipif(
+    make_picture.browser_and_driver() is None,
+    reason="no chromium with chromedriver here: the report is not opened in a browser",
+)
+PATIENCE = 60  # seconds on a machine that does other things as well
+
+
+def wings_report(folder):
+    """Everything a report can hold, in 2-D, with names that would rather be markup."""
+    names = [*NASTY, *(f"wing {k}" for k in range(7))]
+    labels = [NASTY[0], NASTY[1], *(f"landmark {j}" for j in range(2, 43))]
+    wings = load_wings()
+    shapes = defgpa.Shapes(
+        wings.points[::2], names=names, landmarks=labels, metadata=wings.take(range(12)).metadata
+    )
+    model = defgpa.DefGPA()
+    write_report(
+        model.fit(shapes).alignment_.posed_like(shapes[0]),
+        folder / "wings.html",
+        cross_validation=cross_validate(model, shapes, fold_size=11),
+        smoothing=select_smoothing(model, shapes, grid=[1e-5, 1e-3, 1e-1], fold_size=11),
+        comparison=compare(shapes, [defgpa.EuclideanGPA(), model], fold_size=11),
+    )
+
+
+def solid_report(folder):
+    """3-D, landmarks missing, lines between them."""
+    wireframe = [(j, j + 1) for j in range(20)]
+    points = smooth_family(seed=7, n=5, m=40, d=3, missing=0.1)
+    shapes = defgpa.Shapes(points, metadata={"wireframe": wireframe})
+    write_report(defgpa.DefGPA().fit(shapes).alignment_, folder / "solid.html")
+
+
+def mesh_report(folder):
+    """A surface with triangles, and more dots than are drawn at once."""
+    u, v = (grid.ravel() for grid in np.meshgrid(np.linspace(0, 3, 45), np.linspace(0, 2, 45)))
+    bent = [np.column_stack([u, v, k / 10 * np.sin(u + k) + 0.2 * u * v]) for k in range(9)]
+    corner = np.arange(45 * 44).reshape(44, 45)[:, :-1].ravel()
+    faces = np.vstack(
+        [
+            np.column_stack([corner, corner + 1, corner + 45]),
+            np.column_stack([corner + 1, corner + 46, corner + 45]),
+        ]
+    )
+    shapes = defgpa.Shapes(bent, faces=faces)
+    write_report(defgpa.DefGPA().fit(shapes).alignment_, folder / "mesh.html")
+
+
+REPORTS = {"wings": wings_report, "solid": solid_report, "mesh": mesh_report}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """The folder of the reports, each written when it is first asked for."""
+    folder = tmp_path_factory.mktemp("reports")
+
+    def path(name):
+        target = folder / f"{name}.html"
+        if not target.exists():
+            REPORTS[name](folder)
+        return target
+
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with make_picture.chromium(1200) as driver:
+        yield driver
+
+
+@pytest.fixture
+def opened(browser, reports):
+    """A report as it is when it is freshly opened and all drawn."""
+
+    def opened(name):
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        emulate(browser, "light")
+        browser.get_log("browser"), browser.get_log("performance")
+        make_picture.open_report(browser, reports(name), PATIENCE)
+        return browser
+
+    return opened
+
+
+def emulate(browser, scheme):
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+
+def errors(browser):
+    return [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def fetched(browser):
+    """The addresses of everything that went over a network."""
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [
+        e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"
+    ]
+    return [url for url in asked if re.match("(https?|wss?|ftp):", url)]
+
+
+def drawn(browser, plot):
+    """Of every trace of a plot: type, name, and how many places it has."""
+    return browser.execute_script(
+        "return document.getElementById('plot-' + arguments[0])._fullData.map(t => [t.type, t.name,"
+        " Array.from(t.z && t.z.length && t.type === 'heatmap' ? t.z.flat() : t.x || [])"
+        ".filter(x => x !== null).length])",
+        plot,
+    )
+
+
+def coordinates(browser, plot, trace):
+    return browser.execute_script(
+        "const t = document.getElementById('plot-' + arguments[0])._fullData[arguments[1]];"
+        "return [t.x, t.y, t.z].filter(Boolean).map(axis => Array.from(axis))",
+        plot,
+        trace,
+    )
+
+
+def times_drawn(browser, plot):
+    return int(browser.find_element(By.ID, f"plot-{plot}").get_attribute("data-drawn"))
+
+
+def after(browser, plot, act):
+    """Do something and wait until the plot has been drawn again."""
+    before = times_drawn(browser, plot)
+    act()
+    WebDriverWait(browser, PATIENCE, 0.05).until(lambda _: times_drawn(browser, plot) > before)
+
+
+def choose(browser, name, value):
+    """Click a radio button as a reader would, on what is over it."""
+    choice = browser.find_element(By.CSS_SELECTOR, f"input[name={name}][value={value}]")
+    browser.execute_script("arguments[0].click()", choice)
+
+
+def press(browser, selector):
+    browser.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+
+def dots(browser, plot="reference"):
+    """How many dots of shapes, beside the reference, a plot has by name."""
+    found = drawn(browser, plot)
+    return {name: count for kind, name, count in found if "scatter" in kind and name != "reference"}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_plot_is_drawn_without_an_error_or_a_request(opened, name):
+    browser = opened(name)
+    plots = browser.find_elements(By.CLASS_NAME, "plot")
+    assert len(plots) == {"wings": 8, "solid": 7, "mesh": 6}[name]
+    for plot in plots:
+        traces = drawn(browser, plot.get_attribute("id").removeprefix("plot-"))
+        assert sum(count for *_, count in traces) > 0
+        assert plot.find_elements(By.CSS_SELECTOR, "svg.main-svg, canvas")
+        assert plot.size["height"] > 150
+    assert errors(browser) == []
+    assert fetched(browser) == []
+
+
+def test_shapes_are_switched_on_and_off_and_found(opened):
+    browser = opened("wings")
+    everything = dots(browser)
+    after(browser, "reference", lambda: press(browser, "#list [data-none]"))
+    assert sum(dots(browser).values()) == 0
+    assert "0 of 12 shapes shown" in browser.find_element(By.CSS_SELECTOR, "#list .status").text
+
+    after(browser, "reference", lambda: press(browser, "#list li[data-shape='7'] .only"))
+    seen = ~np.isnan(load_wings().points[14, :, 0])
+    assert seen.sum() == 43
+    assert sum(count for name, count in dots(browser).items() if name == "wing 2") == 43
+    checked = browser.find_elements(By.CSS_SELECTOR, "#list input[type=checkbox]:checked")
+    assert len(checked) == 1
+
+    search = browser.find_element(By.CSS_SELECTOR, "#list input[type=search]")
+    search.send_keys("WING")
+    shown = [li for li in browser.find_elements(By.CSS_SELECTOR, "#list li") if li.is_displayed()]
+    assert len(shown) == 7
+    after(browser, "reference", lambda: press(browser, "#list [data-all]"))
+    assert "7 of 12 shapes shown" in browser.find_element(By.CSS_SELECTOR, "#list .status").text
+    search.clear()
+    search.send_keys(Keys.SPACE)
+    after(browser, "reference", lambda: press(browser, "#list [data-all]"))
+    assert dots(browser) == everything
+    assert errors(browser) == []
+
+
+def test_predicted_landmarks_and_distances_are_shown_on_demand(opened):
+    browser = opened("wings")
+    aligned = coordinates(browser, "reference", 0)
+    after(browser, "reference", lambda: choose(browser, "shown", "predicted"))
+    predicted = coordinates(browser, "reference", 0)
+    assert len(predicted[0]) == len(aligned[0])
+    assert predicted != aligned
+    after(browser, "reference", lambda: choose(browser, "colour", "error"))
+    colours = browser.execute_script(
+        "return document.getElementById('plot-reference')._fullData[0].marker.color"
+    )
+    assert len(set(colours)) > 100
+    assert errors(browser) == []
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_another_shape_another_deformation(opened, name):
+    browser = opened(name)
+    first = "grid" if name == "wings" else "vectors"
+    other = "vectors" if name == "wings" else "grid"
+    for how in (first, other):
+        if how == other:
+            after(browser, "deformation", lambda: choose(browser, "deformation", other))
+        before = coordinates(browser, "deformation", 0)
+        picker = Select(browser.find_element(By.CSS_SELECTOR, "#pick-deformation select"))
+        wanted = len(picker.options) - 1 - picker.options.index(picker.first_selected_option)
+        after(browser, "deformation", lambda p=picker, k=wanted: p.select_by_index(k))
+        assert coordinates(browser, "deformation", 0) != before
+    said = browser.find_element(By.ID, "deformation-status").text
+    assert said.startswith(f"{picker.first_selected_option.text}: its warp moves")
+    assert errors(browser) == []
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_before_and_after_follow_the_same_shape(opened, name):
+    browser = opened(name)
+    both = [drawn(browser, plot) for plot in ("before", "after")]
+    after(browser, "after", lambda: press(browser, "#pick-before-after [data-step='1']"))
+    one = [drawn(browser, plot) for plot in ("before", "after")]
+    assert one != both
+    assert [kind for kind, *_ in one[0]] == [kind for kind, *_ in one[1]]
+    after(browser, "before", lambda: choose(browser, "before", "measured"))
+    assert drawn(browser, "before") != one[0]
+    assert errors(browser) == []
+
+
+def test_many_dots_are_thinned_and_the_page_says_so(opened):
+    browser = opened("mesh")
+    status = browser.find_element(By.CSS_SELECTOR, "#list .status")
+    assert "9 of 9 shapes shown. One landmark in 2 is drawn of each" in status.text
+    assert sum(dots(browser).values()) == pytest.approx(9 * 45 * 45 / 2, abs=9)
+    after(browser, "reference", lambda: press(browser, ".only"))
+    assert status.text == "1 of 9 shapes shown."
+    assert ["mesh3d", 45 * 45] in [[kind, count] for kind, _, count in drawn(browser, "reference")]
+
+
+def test_names_are_only_names(opened):
+    browser = opened("wings")
+    with pytest.raises(NoAlertPresentException):
+        browser.switch_to.alert.dismiss()
+    listed = browser.find_elements(By.CSS_SELECTOR, "#list li label span:last-child")
+    assert [item.get_attribute("textContent") for item in listed[:5]] == list(NASTY)
+    picks = browser.find_elements(By.CSS_SELECTOR, "#pick-deformation option")
+    assert [item.get_attribute("textContent") for item in picks[:5]] == list(NASTY)
+    hovered = browser.execute_script(
+        "const plot = document.getElementById('plot-residuals');"
+        "Plotly.Fx.hover(plot, [{ curveNumber: 0, pointNumber: [0, 1] }]);"
+        "return plot.querySelector('.hoverlayer').textContent"
+    )
+    assert hovered.startswith(f"{NASTY[0]}landmark {NASTY[1]}")
+    assert not browser.find_elements(By.CSS_SELECTOR, "img, svg b, svg a")
+    assert errors(browser) == []
+
+
+def test_residuals_can_be_ordered_and_judged_when_left_out(opened):
+    browser = opened("wings")
+    rows = coordinates(browser, "residuals", 0)
+    after(browser, "residuals", lambda: choose(browser, "order", "worst"))
+    worst = coordinates(browser, "residuals", 0)
+    assert sorted(worst[1]) == sorted(rows[1])
+    squares = [np.mean([x * x for x in row if x is not None]) for row in worst[2]]
+    assert squares == sorted(squares, reverse=True)
+    after(browser, "residuals", lambda: choose(browser, "distances", "errors"))
+    assert coordinates(browser, "residuals", 0)[2] != worst[2]
+
+
+def test_the_table_has_the_figures_of_the_summary(browser, tmp_path):
+    few = load_wings().take(range(6))
+    source = tmp_path / "wings.tps"
+    defgpa.write_shapes(defgpa.Shapes.specimens(few.points, names=few.names), source)
+    words = ["fit", str(source), "-o", str(tmp_path), "--fold-size", "11", "--report", "--quiet"]
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 0
+    summary = json.loads((tmp_path / "summary.json").read_text())["figures"]
+    make_picture.open_report(browser, tmp_path / "report.html", PATIENCE)
+    cells = browser.find_elements(By.CSS_SELECTOR, "#figures [data-figure]")
+    found = {cell.get_attribute("data-figure"): cell for cell in cells}
+    for key in ("rmse_reference", "rmse_datum", "cve", "spectral_gap", "folds", "visible"):
+        assert float(found[key].get_attribute("value")) == summary[key]
+        assert float(found[key].text.replace(",", "")) == pytest.approx(summary[key], rel=1e-3)
+
+
+def test_plots_follow_the_colour_scheme_and_paper_is_light(opened):
+    browser = opened("wings")
+    ink = "return document.getElementById('plot-smoothing')._fullLayout.font.color"
+    light = browser.execute_script(ink)
+    after(browser, "smoothing", lambda: emulate(browser, "dark"))
+    dark = browser.execute_script(ink)
+    assert dark != light
+    page = "return getComputedStyle(document.body).backgroundColor"
+    assert sum(map(int, re.findall(r"\d+", browser.execute_script(page)))) < 150
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert browser.execute_script(ink) == light
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert browser.execute_script(ink) == dark
+    assert errors(browser) == []
+
+
+def test_paper_holds_everything_within_its_width(opened):
+    browser = opened("solid")
+    made = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
+    assert base64.b64decode(made["data"]).startswith(b"%PDF")
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('.plot')].map(p => p._fullLayout.width)"
+    )
+    paper = (8.27 - 2 * 14 / 25.4) * 96
+    assert max(widths) < paper
+    assert errors(browser) == []
+
+
+@pytest.mark.parametrize("name", ["wings", "solid"])
+def test_a_phone_needs_no_sideways_scrolling(browser, reports, name):
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    make_picture.open_report(browser, reports(name), PATIENCE)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    wide = browser.execute_script(
+        "return [...document.querySelectorAll('.plot, .controls *, .list *, h1, h2')]"
+        ".filter(e => e.getBoundingClientRect().right > 391).map(e => e.className)"
+    )
+    assert wide == []
+
+
+def test_every_control_has_a_name_and_the_keyboard_turns_a_scene(opened):
+    browser = opened("solid")
+    for control in browser.find_elements(By.CSS_SELECTOR, "button, select, main input"):
+        if control.is_displayed() and not control.get_attribute("data-title"):
+            assert control.accessible_name
+    scene = browser.find_element(By.ID, "plot-before")
+    eye = "return JSON.stringify(document.getElementById(arguments[0]).layout.scene.camera.eye)"
+    start = browser.execute_script(eye, "plot-before")
+    scene.send_keys(Keys.ARROW_LEFT)
+    WebDriverWait(browser, PATIENCE, 0.05).until(
+        lambda _: browser.execute_script(eye, "plot-after") != start
+    )
+    turned = browser.execute_script(eye, "plot-before")
+    assert browser.execute_script(eye, "plot-after") == turned  # seen from the same side
+    assert errors(browser) == []
+
+
+def test_without_webgl_the_shapes_are_shown_from_one_side(reports):
+    with make_picture.chromium(1200, ["--disable-3d-apis"]) as browser:
+        make_picture.open_report(browser, reports("solid"), PATIENCE)
+        kinds = {kind for kind, *_ in drawn(browser, "reference")}
+        assert kinds == {"scatter"}
+        assert "cannot draw in 3-D" in browser.find_element(By.CLASS_NAME, "if-flattened").text
+        assert errors(browser) == []
+
+
+def test_the_picture_of_the_readme_is_made_by_a_script(reports, tmp_path):
+    target = tmp_path / "report.png"
+    make_picture.make_picture(reports("wings"), target)
+    head = target.read_bytes()[:24]
+    assert head.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(head[k : k + 4], "big") for k in (16, 20))
+    assert width == round(make_picture.WIDTH * make_picture.SHARPNESS)
+    assert 0.5 < height / width < 1.5
