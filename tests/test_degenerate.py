@@ -18,6 +18,7 @@ from support import (
     cost_of,
     every_warp,
     moved,
+    rotation,
     smooth_family,
     told_among_others,
     warned_of,
@@ -232,7 +233,7 @@ def test_control_points_that_coincide_add_nothing(d, rng):
 @DIMS
 def test_control_points_on_a_line_or_in_a_plane_are_refused(d, rng):
     points = smooth_family(seed=17, d=d)
-    flat = rng.normal(size=(12, d)) @ np.diag([1.0, 1.0, 0.0][-d:])
+    flat = rng.normal(size=(12, d)) @ np.diag([1.0, 1.0, 0.0][-d:]) @ rotation(rng, d) + 0.3
     with pytest.raises(ValueError, match=r"must hold at least .* do not lie on a"):
         DefGPA(ThinPlateSpline(control_points=flat)).fit(points)
     with pytest.raises(ValueError, match=f"at least {d + 1} points in {d}-D"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, DegenerateShapeError, ShapeError, ThinPlateSpline, Warp
-from defgpa.warps._kernels import thin_plate_slope
+from defgpa.warps._kernels import squared_distances, thin_plate, thin_plate_slope
 from defgpa.warps._thin_plate import interpolating_spline
 from support import EXACT, LIMIT, ChargedTranslations, every_warp, smooth_family
 
@@ -56,6 +56,24 @@ def test_the_jacobian_is_finite_at_the_control_points(d, rng):
         np.testing.assert_allclose(at_control, beside, **LIMIT)
     else:  # −r is a cone: its slope depends on the side one comes from, but is bounded
         assert np.abs(at_control - beside).max() < 2 * np.abs(warp.coefficients).max()
+
+
+@DIMS
+def test_the_slope_is_the_derivative_of_the_kernel(d, rng):
+    """∇φ = ψ(r²) (x − c), so ψ = 2 φ′ as a function of r²."""
+    squared, step = rng.uniform(0.1, 4.0, size=50), 1e-6
+    rise = thin_plate(squared + step, d) - thin_plate(squared - step, d)
+    np.testing.assert_allclose(thin_plate_slope(squared, d), rise / step, **LIMIT)
+    assert thin_plate(np.zeros(3), d).tolist() == [0, 0, 0]
+
+
+@DIMS
+@pytest.mark.parametrize("p", [5, 400])
+def test_distances_of_stacks_are_those_of_their_members(d, p, rng):
+    points, centres = rng.normal(size=(3, p, d)), rng.normal(size=(3, 7, d))
+    expected = np.sum((points[:, :, None] - centres[:, None]) ** 2, axis=-1)
+    np.testing.assert_allclose(squared_distances(points, centres), expected, **EXACT)
+    np.testing.assert_allclose(squared_distances(points[0], centres[0]), expected[0], **EXACT)
 
 
 def test_the_slope_at_the_tip_is_the_mean_of_all_sides():

@@ -493,7 +493,7 @@ def test_tables_are_titled_headings_in_order_and_controls_named(page, wings, win
     tags = [tag for tag, _ in made.tags]
     assert tags.count("table") == tags.count("caption")
     assert tags.count("h1") == 1
-    assert [tag for tag in tags if tag in {"h1", "h2", "h3"}][0] == "h1"
+    assert next(tag for tag in tags if tag in {"h1", "h2", "h3"}) == "h1"
     assert ("html", {"lang": "en"}) in made.tags
     for _, given in made.tags:
         if given.get("role") in {"img", "region"}:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from defgpa._arrays import Array, Mask, frozen
 from defgpa.diagnostics import Diagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
+from defgpa.procrustes import stacked
 from defgpa.shapes import Shapes
 from defgpa.solve.registration import Registration, RidgeRegistration
 from defgpa.warps import Warp
@@ -125,14 +126,11 @@ class Alignment:
     def posed_like(self, points: ArrayLike) -> Alignment:
         """The same solution turned and moved to the pose of ``points`` (m, d)."""
         own, seen = self._visible_part(points)
-        mean, target = self.reference[seen].mean(axis=0), own[seen].mean(axis=0)
-        left, values, right = np.linalg.svd((self.reference[seen] - mean).T @ (own[seen] - target))
-        if not values[-2] > 1e-12 * values[0]:
+        motion = stacked(self.reference[seen], own[seen])
+        if not motion.determined:
             raise DegenerateShapeError("The points to pose like are collinear: no pose to take.")
-        side = np.ones(len(values))
-        side[-1] = np.sign(np.linalg.det(left @ right))
-        turn = (left * side) @ right
-        return self._moved(turn, target - mean @ turn, self.turn @ turn, self.eigenvalues)
+        turn = motion.rotation
+        return self._moved(turn, motion.translation, self.turn @ turn, self.eigenvalues)
 
     def rescaled(self, eigenvalues: ArrayLike) -> Alignment:
         """The same solution with another covariance Λ of the reference, warps refitted.

@@ -370,10 +370,10 @@ def _labels(
 ) -> tuple[str, ...]:
     """``count`` unique strings, the given ones or numbered ones."""
     if given is None:
-        return tuple(f"{prefix}{k}" for k in range(1, count + 1))
+        return tuple([f"{prefix}{k}" for k in range(1, count + 1)])
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ShapeError(f"The {owner} {word}s must be a list of strings; got {given!r}.")
-    labels = tuple(str(label) for label in given)
+    labels = tuple(map(str, given))
     if len(labels) != count:
         raise ShapeError(
             f"There must be one {word} per {owner}, {count} in all; got {len(labels)}."

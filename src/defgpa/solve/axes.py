@@ -57,7 +57,7 @@ def with_settled_signs(axes: Array) -> Array:
 
     A symmetric axis has none: then the first of its largest entries is positive.
     """
-    cubes = axes**3
+    cubes = axes * axes * axes  # ** 3 goes through a logarithm
     skew, size = cubes.sum(axis=0), np.abs(cubes).sum(axis=0)
     among_largest = np.abs(axes) >= (1.0 - _SYMMETRIC) * np.abs(axes).max(axis=0)
     largest = np.take_along_axis(axes, among_largest.argmax(axis=0)[None], axis=0)[0]

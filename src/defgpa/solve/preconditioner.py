@@ -35,7 +35,7 @@ class LowRankInverse:
 
     def start(self, width: int) -> Array:
         """The strongest modes, plus one generic column so that nothing is missed by symmetry."""
-        strongest = self.modes[:, ::-1][:, : 4 * width]
+        strongest = self.modes[:, ::-1][:, : 2 * width]
         columns = (self.outer * self.inner)[:, None] * self._expand(strongest)
         generic = np.random.default_rng(0).normal(size=(len(self.outer), 1))
         return np.hstack([columns, generic])

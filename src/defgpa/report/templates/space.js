@@ -76,7 +76,8 @@ class Cloud {
   }
 
   lines(line, more = {}) {
-    return this.trace({ mode: "lines", line, showlegend: false, connectgaps: false, ...more });
+    const quiet = { name: "lines", showlegend: false, connectgaps: false };
+    return this.trace({ mode: "lines", line, ...quiet, ...more });
   }
 }
 
