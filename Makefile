@@ -31,11 +31,11 @@ picture: demo browser $(VENV)/.test
 	@$(BIN)/python docs/make_picture.py demo/report.html docs/report.png
 
 browser:
-	@command -v chromium >/dev/null 2>&1 \
+	@{ command -v chromium && command -v chromedriver; } >/dev/null 2>&1 \
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
 	       && apt-get update -qq >/dev/null 2>&1 \
 	       && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null 2>&1; } \
-	  || echo "No chromium and no way to install it here: the browser tests will be skipped."
+	  || echo "No chromium with chromedriver, and no way to install them here: the browser tests will be skipped."
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit("defgpa needs Python 3.11 or newer: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'

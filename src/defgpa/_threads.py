@@ -2,7 +2,8 @@
 
 Two-thread BLAS beside a busy core can be slower than one thread, so work that comes in
 independent blocks is spread over Python threads (numpy and scipy release the GIL) with BLAS held
-to one; work that is one large product is left to BLAS.
+to one; work that is one large product is left to BLAS. Small work stays on the thread it is on:
+handing it over would cost more than it saves.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+
+_FEW_LANDMARKS = 8192  # of all shapes together
 
 
 @cache
@@ -35,6 +40,39 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class _OneBlasThread:
+    """A limit that is set when the first holder comes and lifted when the last one leaves.
+
+    BLAS has one limit for the whole process: holders on several threads must not restore what
+    another of them had set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._holders = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._holders += 1
+            if self._holders == 1:
+                self._limit = _blas().limit(limits=1)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
+
+
+def threads_for(landmarks: int) -> AbstractContextManager[None]:
+    """One thread for sets with few landmarks in all, as many as there are for others."""
+    return one_blas_thread if landmarks <= _FEW_LANDMARKS else nullcontext()
+
+
 def blocks(size: int, block: int) -> list[slice]:
     """Slices of at most ``block`` entries that cover ``range(size)``."""
     return [slice(start, min(start + block, size)) for start in range(0, size, block)]
@@ -46,5 +84,5 @@ def in_blocks(work: Callable[[_T], _R], parts: Sequence[_T] | Iterable[_T]) -> l
     workers = min(n_threads(), len(parts)) if len(parts) > 1 else 1
     if workers == 1:
         return [work(part) for part in parts]
-    with _blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread, ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, parts))

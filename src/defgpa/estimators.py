@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from defgpa._arrays import Array, Index, frozen
+from defgpa._threads import threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, shape_indices
 from defgpa.diagnostics import Diagnostics
 from defgpa.errors import DefgpaWarning, ShapeError
@@ -21,7 +22,7 @@ from defgpa.solve.affine_datum import affine_gpa, balanced
 from defgpa.solve.align import Solution, require_extended, solve
 from defgpa.solve.centering import Centering, SoftCentering
 from defgpa.solve.cost import DEFAULT_BUDGET
-from defgpa.solve.covariance import covariance_prior
+from defgpa.solve.covariance import eigenvalues_of_frames
 from defgpa.solve.datum_space import DatumSpaceFit
 from defgpa.solve.handedness import sides
 from defgpa.solve.linkage import require_linked, shared_landmarks
@@ -30,12 +31,12 @@ from defgpa.solve.registration import (
     MotionRegistration,
     Registration,
     RidgeRegistration,
-    affine_warp,
+    affine_warps,
 )
 from defgpa.solve.rigid import rigid_gpa
 from defgpa.solve.spectral import EigenSolver
 from defgpa.warps import ThinPlateSpline, Warp, WarpModel
-from defgpa.warps._frames import Frames, filled
+from defgpa.warps._frames import Frames
 from defgpa.worries import with_lone_landmarks, with_worries
 
 ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
@@ -49,21 +50,25 @@ class _AlignmentEstimator(BaseEstimator):
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
         given = as_shapes(shapes).require_alignable()
-        shared = shared_landmarks(given)
-        core = given if len(shared) == given.n_landmarks else _core(given, shared)
-        require_extended(core)
-        require_linked(core)
-        alignment = with_worries(with_lone_landmarks(self._aligned(core), given, shared))
+        with threads_for(given.visible.size):
+            alignment = self._alignment_of(given)
         for message in alignment.diagnostics.warnings:
             warnings.warn(message, DefgpaWarning, stacklevel=2)
         self.alignment_ = alignment
         return self
 
+    def _alignment_of(self, given: Shapes) -> Alignment:
+        shared = shared_landmarks(given)
+        core = given if len(shared) == given.n_landmarks else _core(given, shared)
+        frames = require_extended(core)
+        require_linked(core)
+        return with_worries(with_lone_landmarks(self._aligned(core, frames), given, shared))
+
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
         """The same as ``fit(shapes).transform(shapes)``."""
         return self.fit(shapes).transform(shapes)
 
-    def _aligned(self, shapes: Shapes) -> Alignment:
+    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         """The alignment of shapes that are linked and each extended enough."""
         raise NotImplementedError
 
@@ -179,14 +184,20 @@ class DefGPA(_AlignmentEstimator):
         """Λ if it was stated, None if it is to be estimated."""
         return None if self.scale is None else checked_eigenvalues(self.scale, dim)
 
-    def _aligned(self, shapes: Shapes) -> Alignment:
+    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         self._check_parameters()
         model = self.model
         eigenvalues = self.given_eigenvalues(shapes.dim)
         if eigenvalues is None:
-            eigenvalues = covariance_prior(shapes.points, shapes.visible, shapes.names)
+            eigenvalues = eigenvalues_of_frames(frames, shapes.names)
         solution = solve(
-            shapes, model, eigenvalues, self.chosen_centering, self.solver, self.memory_budget
+            shapes,
+            frames,
+            model,
+            eigenvalues,
+            self.chosen_centering,
+            self.solver,
+            self.memory_budget,
         )
         return assembled(shapes, solution, eigenvalues, model)
 
@@ -229,10 +240,10 @@ class EuclideanGPA(_AlignmentEstimator):
         self.scaling = scaling
         self.reflections = reflections
 
-    def _aligned(self, shapes: Shapes) -> Alignment:
+    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
         fit = rigid_gpa(shapes.points, motions)
-        return _datum_space_alignment(shapes, fit, MotionRegistration(motions))
+        return _datum_space_alignment(shapes, frames, fit, MotionRegistration(motions))
 
 
 class AffineGPA(_AlignmentEstimator):
@@ -261,7 +272,7 @@ class AffineGPA(_AlignmentEstimator):
     def __init__(self, frame: str = "first") -> None:
         self.frame = frame
 
-    def _aligned(self, shapes: Shapes) -> Alignment:
+    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         if self.frame not in ("first", "balanced"):
             raise ValueError(
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
@@ -269,7 +280,7 @@ class AffineGPA(_AlignmentEstimator):
             )
         fit = affine_gpa(shapes.points)
         told = fit if self.frame == "first" else balanced(fit)
-        return _datum_space_alignment(shapes, told, AffineRegistration())
+        return _datum_space_alignment(shapes, frames, told, AffineRegistration())
 
 
 def assembled(
@@ -290,11 +301,10 @@ def assembled(
 
 
 def _datum_space_alignment(
-    shapes: Shapes, fit: DatumSpaceFit, registration: Registration
+    shapes: Shapes, frames: Frames, fit: DatumSpaceFit, registration: Registration
 ) -> Alignment:
     """The affine maps of a datum-space method as warps."""
-    warps = tuple(map(affine_warp, fit.matrices, fit.offsets))
-    frames = Frames(filled(shapes.points, shapes.visible), shapes.visible)
+    warps = affine_warps(fit.matrices, fit.offsets)
     found = sides(frames.centred, shapes.visible, fit.reference)
     centred = fit.reference - fit.reference.mean(axis=0)
     eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]

@@ -27,7 +27,13 @@ _LATEX = str.maketrans({character: f"\\{character}" for character in "_%&#${}"})
 
 @dataclass(frozen=True)
 class MethodFigures:
-    """One row: the figures of a method, NaN where it has none, and why."""
+    """One row: the figures of a method, NaN where it has none, and why.
+
+    Examples
+    --------
+    >>> MethodFigures("AFF_r", 6.7266, 6.5411, 6.9113, 0.0021).cells
+    ('AFF_r', '6.727', '6.541', '6.911', '0.0021')
+    """
 
     name: str
     rmse_datum: float
@@ -58,6 +64,17 @@ class Comparison:
     See Also
     --------
     compare : makes it.
+
+    Examples
+    --------
+    >>> rows = MethodFigures("AFF_r", 6.727, 6.541, 6.911, 0.002), MethodFigures(
+    ...     "TPS_r(5)", 3.602, 3.885, 4.525, 0.003
+    ... )
+    >>> print(Comparison(rows, fold_size=1))
+    method    RMSE_d  RMSE_r    CVE  time [s]
+    ─────────────────────────────────────────
+    AFF_r      6.727   6.541  6.911    0.0020
+    TPS_r(5)   3.602   3.885  4.525    0.0030
     """
 
     rows: tuple[MethodFigures, ...]

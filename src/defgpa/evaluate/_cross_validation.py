@@ -53,6 +53,18 @@ class CrossValidation:
     See Also
     --------
     cross_validate : makes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> base = np.random.default_rng(0).normal(size=(30, 2)) * [3, 2]
+    >>> shapes = [base + 0.1 * np.sin(base[:, ::-1] + phase) for phase in range(6)]
+    >>> cv = defgpa.cross_validate(defgpa.DefGPA(defgpa.Affine()), shapes, fold_size=5)
+    >>> cv.per_shape.shape, cv.per_landmark.shape, len(cv.folds)
+    ((6,), (30,), 6)
+    >>> bool(np.isclose(cv.error, np.sqrt(np.mean(cv.per_shape**2))))  # all is seen
+    True
     """
 
     predicted: Array

@@ -16,8 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, Index, symmetrised, transposed
+from defgpa._threads import blocks
 from defgpa.solve.batches import Batch
 from defgpa.solve.factors import stored_factor
+
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +32,13 @@ class Modes:
     share: Array | None  # (b, l): λ; None: not decomposed, only c = 1 can be asked for
     dropped: Index  # (b,): directions that neither data nor penalty determine
 
-    def damped(self, factor: float) -> Array:
-        """(b, l, m): Uᵀ for c = ``factor``, with UUᵀ = V diag(g) Vᵀ."""
-        return self.rows if self.share is None else np.sqrt(self._gains(factor)) * self.rows
+    def grams(self, factor: float, sets: int) -> Array:
+        """(sets, m, m): Σ V diag(g) Vᵀ over each of so many equal parts of the stack."""
+        rows = self.rows.reshape(sets, -1, self.rows.shape[-1])
+        if self.share is None:
+            return np.stack([own.T @ own for own in rows])
+        roots = np.sqrt(self._gains(factor)).reshape(sets, -1, 1)
+        return np.stack([_damped_gram(*own) for own in zip(rows, roots, strict=True)])
 
     def images(self, factor: float, projected: Array) -> Array:
         """(b, N, d): the warps at the further points, from Vᵀ S (b, l, d)."""
@@ -43,6 +50,15 @@ class Modes:
         """(b, l, 1): g."""
         assert self.share is not None
         return (1.0 / (self.share + factor * (1.0 - self.share)))[..., None]
+
+
+def _damped_gram(rows: Array, roots: Array) -> Array:
+    """(m, m): the Gram matrix of damped rows (r, m), a few at a time: they stay in the cache."""
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for part in blocks(len(rows), max(1, _BLOCK_BYTES // (8 * rows.shape[1]))):
+        damped = roots[part] * rows[part]
+        total += damped.T @ damped
+    return total
 
 
 def modes_of(batches: Sequence[Batch], elsewhere: Array, factors: Array) -> Modes:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from defgpa._threads import _blas, n_threads
+from defgpa._threads import n_threads, one_blas_thread
 from defgpa.errors import DefgpaWarning
 
 _R = TypeVar("_R")
@@ -35,9 +35,8 @@ def in_parallel(
     _keep_freed_memory()
     results = []
     tasks = (delayed(_task)(work, own, os.getpid()) for own in arguments)
-    with _one_blas_thread(), warnings.catch_warnings(record=True) as heard:
+    with one_blas_thread, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        # what the package says about a fit is in its diagnostics too
         warnings.simplefilter("ignore", DefgpaWarning)
         for result in _parallel(_workers(n_jobs))(tasks):
             results.append(result)
@@ -50,18 +49,23 @@ def in_parallel(
 def _task(work: Callable[..., _R], own: tuple[Any, ...], home: int) -> _R:
     """One task, with the precautions taken anew where it runs in a process of its own.
 
-    In a thread they hold already, and taking them there would undo them for the other threads.
+    Filters of warnings are those of the whole process: only its main thread may change them.
     """
-    if os.getpid() == home or threading.current_thread() is not threading.main_thread():
+    if os.getpid() == home:
         return work(*own)
-    with _one_blas_thread(), warnings.catch_warnings():
+    with one_blas_thread, _quiet():
+        return work(*own)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No warnings of the package; what it says about a fit is in its diagnostics too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", DefgpaWarning)
-        return work(*own)
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    limited: AbstractContextManager[Any] = _blas().limit(limits=1)
-    return limited
+        yield
 
 
 def _keep_freed_memory() -> None:

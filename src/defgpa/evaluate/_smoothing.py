@@ -46,6 +46,15 @@ class SmoothingPath:
     See Also
     --------
     select_smoothing : makes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.array([1e-3, 1e-2, 1e-1, 1.0])
+    >>> cve, datum = np.array([4.0, 2.0, 3.0, 5.0]), np.array([6.0, 1.9, 2.5, 4.5])
+    >>> path = SmoothingPath(values, cve, 0.9 * cve, datum, best=None)
+    >>> path.best_value, path.at_edge, path.parting
+    (0.01, False, 0.01)
     """
 
     values: Array

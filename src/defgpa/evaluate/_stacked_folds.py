@@ -151,20 +151,20 @@ class _Group:
         """The same for one amount of smoothing: W = Y UᵀS, so warp(x) = (f(x) Y) (UᵀS)."""
         g, N = self.folds.shape
         n, (m, d) = self.common.n_shapes, reference.shape
-        axes, fine = self._axes(modes.damped(factor).reshape(g, -1, m))
+        axes, fine = self._axes(modes.grams(factor, g))
         own = axes * stretch[:, None, :]
         projected = (modes.rows.reshape(g, -1, m) @ own).reshape(g * n, -1, d)
         images = modes.images(factor, projected).reshape(g, n, N, d)
         return in_frame_of(reference, own, self.training, images), fine
 
-    def _axes(self, rows: Array) -> tuple[Array, Mask]:
-        """(g, m, d) cheapest axes of every fold, zero where it has no landmark; rows are Uᵀ."""
-        g, _, m = rows.shape
+    def _axes(self, grams: Array) -> tuple[Array, Mask]:
+        """(g, m, d) cheapest axes of every fold, zero where it has no landmark, from Σ UUᵀ."""
+        g, m, _ = grams.shape
         d = self.common.points.shape[2]
         axes, values = np.zeros((g, m, d)), np.empty((g, d + 1))
         views = self.seen.sum(axis=1).astype(np.float64)
-        for fold, (kept, own) in enumerate(zip(self.training, rows, strict=True)):
-            matrix = np.diag(views[fold]) - own.T @ own
+        for fold, (kept, gram) in enumerate(zip(self.training, grams, strict=True)):
+            matrix = np.diag(views[fold]) - gram
             cost = _DenseCost(matrix.compress(kept, 0).compress(kept, 1), self.common.n_shapes)
             centred = self.common.centering.applied(cost).dense()
             values[fold], vectors = eigh(centred, subset_by_index=(0, d), check_finite=False)

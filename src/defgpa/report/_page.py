@@ -21,7 +21,15 @@ from defgpa.report._words import number, what_was_fitted, worries
 if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation, SmoothingPath
 
-_SCRIPTS = ("data.js", "theme.js", "space.js", "plots.js", "controls.js", "main.js")
+_SCRIPTS = (
+    "data.js",
+    "theme.js",
+    "space.js",
+    "plots.js",
+    "charts.js",
+    "controls.js",
+    "main.js",
+)
 _HEADLINES = ("rmse_reference", "rmse_datum", "cve", "spectral_gap")
 
 

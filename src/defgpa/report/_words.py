@@ -110,10 +110,10 @@ def _(model: Affine) -> str:
 @model_in_words.register
 def _(model: ThinPlateSpline) -> str:
     if model.theta is not None:
-        stiffness = f"smoothing θ = {model.theta:g}"
+        stiffness = f"smoothing θ = {model.theta:.3g}"
     else:
         tau = DEFAULT_SMOOTHING if model.smoothing is None else model.smoothing
-        stiffness = f"relative smoothing {tau:g}"
+        stiffness = f"relative smoothing {tau:.3g}"
     return f"a thin-plate spline with {_controls(model, 'control points')} and {stiffness}"
 
 
@@ -121,7 +121,7 @@ def _(model: ThinPlateSpline) -> str:
 def _(model: RadialBasis) -> str:
     return (
         f"radial functions ({type(model.kernel).__name__}) around {_controls(model, 'centres')}, "
-        f"with relative smoothing {model.smoothing:g}"
+        f"with relative smoothing {model.smoothing:.3g}"
     )
 
 
@@ -129,13 +129,13 @@ def _(model: RadialBasis) -> str:
 def _(model: FreeForm) -> str:
     return (
         f"a free-form deformation on a lattice of {_per_axis(model.points_per_axis, 'points')}, "
-        f"with relative smoothing {model.smoothing:g}"
+        f"with relative smoothing {model.smoothing:.3g}"
     )
 
 
 @model_in_words.register
 def _(model: Polynomial) -> str:
-    return f"a polynomial of degree {model.degree} with relative smoothing {model.smoothing:g}"
+    return f"a polynomial of degree {model.degree} with relative smoothing {model.smoothing:.3g}"
 
 
 def _controls(model: Any, what: str) -> str:

@@ -40,6 +40,7 @@ class Solution:
 
 def solve(
     shapes: Shapes,
+    frames: Frames,
     model: WarpModel,
     eigenvalues: Array,
     centering: Centering,
@@ -48,9 +49,9 @@ def solve(
 ) -> Solution:
     """The reference of shapes whose landmarks are each seen at least twice.
 
-    ``eigenvalues`` are Λ, largest first. They do not enter the eigenproblem.
+    ``frames`` are those of the shapes; ``eigenvalues`` are Λ, largest first. They do not enter
+    the eigenproblem.
     """
-    frames = Frames(filled(shapes.points, shapes.visible), shapes.visible)
     cost = eliminated_cost(frames.points, shapes.visible, model, budget)
     spectrum = _cheapest(cost, centering, solver, shapes.dim)
     axes = with_settled_signs(_untied(spectrum, frames))
@@ -72,8 +73,11 @@ def solve(
     )
 
 
-def require_extended(shapes: Shapes) -> None:
-    """A DegenerateShapeError that names the shapes whose points are too few or on a line."""
+def require_extended(shapes: Shapes) -> Frames:
+    """The frames of the shapes, or a DegenerateShapeError.
+
+    It names the shapes whose points are too few or on a line.
+    """
     frames = Frames(filled(shapes.points, shapes.visible), shapes.visible)
     needed = shapes.dim + 1
     few = frames.count < needed
@@ -95,6 +99,7 @@ def require_extended(shapes: Shapes) -> None:
             f"The visible landmarks of shape {listed(culprits)} are all {what}, which "
             f"determines no warp in {shapes.dim}-D. Check the coordinates, or drop such shapes."
         )
+    return frames
 
 
 def _cheapest(

@@ -18,8 +18,8 @@ from defgpa.errors import ShapeError
 from defgpa.warps import Basis, FactoredBasis, StackedModel, WarpModel
 from defgpa.warps._frames import filled
 
-_BATCH_BYTES = 8 << 20  # of features: a batch and its products stay near the cache
-_USUAL_FEATURES = 64
+_BATCH_BYTES = 4 << 20  # of features: a batch and its products stay near the cache
+_USUAL_FEATURES = 64  # where so many fit into one batch, nobody is asked how many there are
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +107,25 @@ def make_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batch]:
 
 
 def _stacked_batches(points: Array, visible: Mask, model: StackedModel) -> list[Batch]:
-    n, m, _ = points.shape
-    size = max(1, _BATCH_BYTES // (8 * m * _USUAL_FEATURES))
+    n = len(points)
 
     def batch(part: slice) -> Batch:
         bases = model.bases(points[part], visible[part])
         return Batch(np.arange(n)[part], points[part], visible[part], bases)
 
-    return in_blocks(batch, blocks(n, size))
+    return in_blocks(batch, blocks(n, _batch_size(points, visible, model)))
+
+
+def _batch_size(points: Array, visible: Mask, model: StackedModel) -> int:
+    """Shapes of a batch; as many as there are, where all their features are few."""
+    n, m, _ = points.shape
+    if 8 * n * m * _USUAL_FEATURES <= _BATCH_BYTES:
+        return n
+    features = model.bases(points[:1], visible[:1]).penalty().shape[-1]
+    batches = -(-8 * n * m * features // _BATCH_BYTES)
+    if batches > 1:
+        batches = 4 * -(-batches // 4)  # two or four threads then have equally much to do
+    return -(-n // batches)
 
 
 def _looped_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batch]:

@@ -31,6 +31,13 @@ def covariance_prior(points: Array, visible: Mask, names: Sequence[str]) -> Arra
     return common_eigenvalues(Frames(whole, np.ones(whole.shape[:2], dtype=bool)).extents)
 
 
+def eigenvalues_of_frames(frames: Frames, names: Sequence[str]) -> Array:
+    """The same from the frames of the shapes, which know it already where nothing is hidden."""
+    if frames.whole:
+        return common_eigenvalues(frames.extents)
+    return covariance_prior(frames.points, frames.visible, names)
+
+
 def common_eigenvalues(extents: Array) -> Array:
     """Λ from the singular values (…, n, d) of the shapes, largest first; for stacks of sets too."""
     lengths = np.linalg.norm(extents, axis=-1)

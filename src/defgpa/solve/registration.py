@@ -78,5 +78,11 @@ class AffineRegistration:
 
 def affine_warp(matrix: Array, offset: Array) -> Warp:
     """The map x ↦ x @ matrix + offset as a warp."""
-    plain = AffineBasis(np.zeros_like(offset), np.ones(()))
-    return Warp(plain, np.vstack([matrix, offset]))
+    return affine_warps(matrix[None], offset[None])[0]
+
+
+def affine_warps(matrices: Array, offsets: Array) -> tuple[Warp, ...]:
+    """The maps of many shapes, (n, d, d) and (n, d), as warps."""
+    plain = AffineBasis(np.zeros(offsets.shape[-1]), np.ones(()))
+    weights = np.concatenate([matrices, offsets[:, None, :]], axis=1)
+    return tuple([Warp(plain, own) for own in weights])

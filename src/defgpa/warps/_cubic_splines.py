@@ -14,7 +14,6 @@ from math import factorial
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from scipy.interpolate import BSpline
 
 from defgpa._arrays import Array, Index, frozen
 
@@ -80,6 +79,8 @@ def _knots(cells: int) -> Array:
 @cache
 def _pieces(cells: int) -> Array:
     """(c, 4, 4): on each cell, the coefficients of 1, t, t², t³ (rows) of its four functions."""
+    from scipy.interpolate import BSpline  # slow to load, and needed by lattices alone
+
     functions, starts = BSpline(_knots(cells), np.eye(cells + 3), 3), np.arange(float(cells))
     taylor = np.stack([functions(starts, nu=k) / factorial(k) for k in range(4)], axis=1)
     return frozen(np.stack([taylor[j, :, j : j + 4] for j in range(cells)]))

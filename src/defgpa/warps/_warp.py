@@ -20,7 +20,7 @@ from defgpa.warps._inverse import NewtonInverse
 from defgpa.warps._protocol import Basis, DifferentiableBasis, FactoredBasis, SparseBasis
 
 _BLOCK_BYTES = 4 << 20  # columns of one block stay in cache
-_SPARSE_BLOCK = 1024  # points: their few entries stay in cache however many columns there are
+_SPARSE_BLOCK = 4096  # points: their few entries stay in cache however many columns there are
 _STEP = float(np.cbrt(np.finfo(np.float64).eps))  # truncation and rounding in balance
 
 

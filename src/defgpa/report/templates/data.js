@@ -53,6 +53,8 @@ const everyShape = shapes.names.map((_, i) => i);
 
 const seen = (points, j) => !Number.isNaN(points[j * dim]);
 
+const largest = (values) => Array.from(values).reduce((most, x) => (x > most ? x : most), 0);
+
 function between(a, b, j) {
   let sum = 0;
   for (let k = j * dim; k < (j + 1) * dim; k++) sum += (a[k] - b[k]) ** 2;

@@ -1,4 +1,4 @@
-// What each plot shows, from the state of the controls: data and layout for plotly.
+// What each plot in space shows, from the state of the controls: data and layout for plotly.
 
 const state = {
   selected: new Set(everyShape),
@@ -69,7 +69,7 @@ function dotsByShape(chosen, points, far) {
 function dotsByError(chosen, points, far) {
   const cloud = new Cloud();
   eachDot(chosen, points, (i, j) => cloud.add(points[i], j, said(i, j, far[i][j]), far[i][j]));
-  const most = cloud.values.reduce((a, b) => Math.max(a, b), 0) || 1;
+  const most = largest(cloud.values) || 1;
   const base = dotLook(chosen.length).size;
   const marker = {
     size: cloud.values.map((value) => base * (0.8 + (1.6 * value) / most)),
@@ -122,10 +122,10 @@ function surface(points, i, far, title, most) {
   const what = title === "distance" ? "from the reference" : "moved";
   const text = shapes.landmarks.map((_, j) => said(i, j) + `<br>${figure(far[j])} ${what}`);
   return mesh(points, {
-    intensity: Array.from(far),
+    intensity: Array.from(far, (x) => x || 0),
     colorscale: markScale(),
     cmin: 0,
-    cmax: most ?? Math.max(...far),
+    cmax: most || largest(far) || 1,
     colorbar: bar(title),
     text,
     hoverinfo: "text",
@@ -173,7 +173,7 @@ const plots = {
   after() {
     const chosen = state.pair < 0 ? everyShape : [state.pair];
     // of one mesh, in the colours of the picture before
-    const most = alone(chosen) ? Math.max(...leftBefore(chosen[0])) : undefined;
+    const most = alone(chosen) ? largest(leftBefore(chosen[0])) : undefined;
     return pairFigure(overReference(chosen, shapes.aligned, shapes.residuals, false, most));
   },
 
@@ -183,95 +183,6 @@ const plots = {
     tellDeformation(i, travelled);
     const data = state.how === "grid" ? gridTraces(i) : vectorTraces(i, travelled);
     return spaceFigure(data, state.how === "grid" ? box("aligned", "lattice") : box("moved", "aligned"));
-  },
-
-  residuals() {
-    const rows = shapes[state.distances];
-    const order = state.order === "given" ? everyShape : worstFirst(rows);
-    const trace = {
-      z: order.map((i) => Array.from(rows[i], (x) => (Number.isNaN(x) ? null : x))),
-      colorscale: cellScale(),
-      zmin: 0,
-      colorbar: bar("distance"),
-      hovertemplate: "<b>%{y}</b><br>landmark %{x}<br>%{z:.3g} from the reference<extra></extra>",
-    };
-    return mapOf(order, trace);
-  },
-
-  missing() {
-    const trace = {
-      z: shapes.aligned.map((own) => shapes.landmarks.map((_, j) => (seen(own, j) ? 0 : 1))),
-      text: shapes.aligned.map((own) =>
-        shapes.landmarks.map((_, j) => (seen(own, j) ? "seen" : "not seen")),
-      ),
-      colorscale: [[0, colour("seen")], [1, colour("unseen")]],
-      zmin: 0,
-      zmax: 1,
-      showscale: false,
-      hovertemplate: "<b>%{y}</b><br>landmark %{x}<br>%{text}<extra></extra>",
-    };
-    return mapOf(everyShape, trace);
-  },
-
-  smoothing() {
-    const path = page.smoothing;
-    const curves = [
-      ["CVE", path.cve, 0, "circle", "solid"],
-      ["RMSE_r", path.rmse_reference, 1, "square", "dash"],
-      ["RMSE_d", path.rmse_datum, 2, "diamond", "dot"],
-    ];
-    const data = curves.map(([name, y, k, symbol, dash]) => ({
-      type: "scatter",
-      mode: "lines+markers",
-      name,
-      x: path.values,
-      y,
-      line: { color: groupColour(k), dash, width: 2 },
-      marker: { symbol, size: 7, color: groupColour(k) },
-      hovertemplate: `${name} %{y:.4g}<br>smoothing %{x:.3g}<extra></extra>`,
-    }));
-    const errors = curves.flatMap(([, y]) => y).filter((x) => x > 0);
-    const wide = Math.max(...errors) > 30 * Math.min(...errors);
-    return {
-      data,
-      layout: layout({
-        margin: { l: 12, r: 16, t: 40, b: 12 },
-        xaxis: axis("relative smoothing: softer ← → stiffer", {
-          type: "log",
-          exponentformat: "power",
-          dtick: 1,
-        }),
-        yaxis: axis("error", wide ? { type: "log", tickformat: "~g" } : { rangemode: "tozero" }),
-        dragmode: false,
-        ...chosenMark(path.best),
-      }),
-    };
-  },
-
-  spectrum() {
-    const kept = page.spectrum.map((_, k) => k < dim);
-    const names = page.spectrum.map((_, k) => (k < dim ? `axis ${k + 1}` : "next, not taken"));
-    const data = [{
-      type: "bar",
-      orientation: "h",
-      x: page.spectrum,
-      y: names.map((name, k) => (k > dim ? `${name} (${k + 1})` : name)),
-      text: page.spectrum.map(figure),
-      textposition: "outside",
-      cliponaxis: false,
-      marker: { color: kept.map((own) => colour(own ? "group-0" : "group-1")) },
-      hoverinfo: "skip",
-    }];
-    return {
-      data,
-      layout: layout({
-        margin: { l: 12, r: 70, t: 12, b: 12 },
-        xaxis: axis("cost", { rangemode: "tozero" }),
-        yaxis: axis("", { autorange: "reversed", gridcolor: "rgba(0,0,0,0)" }),
-        bargap: 0.35,
-        dragmode: false,
-      }),
-    };
   },
 };
 
@@ -332,7 +243,7 @@ function vectorTraces(i, travelled) {
     const text = `${said(i, j)}<br>moved by ${figure(travelled[j])}`;
     ends.add(to, j, text, travelled[j]);
   }
-  const shade = { colorscale: markScale(), cmin: 0, cmax: Math.max(...travelled.filter((x) => x >= 0)) || 1 };
+  const shade = { colorscale: markScale(), cmin: 0, cmax: largest(travelled) || 1 };
   const line = solid
     ? { width: 4, color: lines.values.map((x) => x ?? 0), ...shade }
     : { width: 1.6, color: colour("grid") };
@@ -358,68 +269,4 @@ function tellDeformation(i, travelled) {
   document.getElementById("deformation-status").textContent =
     `${shapes.names[i]}: its warp moves the landmarks by ${figure(mean)} on average, ` +
     `most at ${shapes.landmarks[j]}, by ${figure(most)}.`;
-}
-
-function worstFirst(rows) {
-  const square = (row) => {
-    const known = Array.from(row).filter((x) => !Number.isNaN(x));
-    return known.reduce((sum, x) => sum + x * x, 0) / Math.max(1, known.length);
-  };
-  const errors = rows.map(square);
-  return [...everyShape].sort((a, b) => errors[b] - errors[a] || a - b);
-}
-
-// a map of shapes by landmarks; names only where there is room for them
-function mapOf(order, trace) {
-  const names = order.map((i) => plain(shapes.names[i]));
-  const landmarks = shapes.landmarks.map(plain);
-  const height = Math.min(620, Math.max(180, 17 * names.length)) + 90;
-  const gap = names.length <= 60 && landmarks.length <= 120 ? 1 : 0;
-  const every = (count, room) => Math.max(1, Math.ceil(count / room));
-  const ticks = (labels, full, room) => {
-    const step = every(labels.length, room);
-    const at = labels.map((_, k) => k).filter((k) => k % step === 0);
-    return { type: "category", tickmode: "array", tickvals: at, ticktext: at.map((k) => plain(cut(full[k], 18))) };
-  };
-  const wide = document.getElementById("plot-residuals").clientWidth > 600;
-  const own = order.map((i) => shapes.names[i]);
-  return {
-    data: [{ type: "heatmap", x: landmarks, y: names, xgap: gap, ygap: gap, ...trace }],
-    layout: layout({
-      margin: { l: 12, r: 12, t: 34, b: 12 },
-      xaxis: axis("landmark", {
-        ...ticks(landmarks, shapes.landmarks, wide ? 45 : 14),
-        tickangle: -90,
-        tickfont: { size: 11 },
-        showgrid: false,
-      }),
-      yaxis: axis("", {
-        ...ticks(names, own, Math.floor((height - 90) / 13)),
-        autorange: "reversed",
-        tickfont: { size: 11 },
-        showgrid: false,
-      }),
-    }),
-    buttons: ["zoom2d", "pan2d", "resetScale2d"],
-    height,
-  };
-}
-
-function chosenMark(best) {
-  if (best === null) return {};
-  const line = { color: colour("ink"), width: 1, dash: "dash" };
-  return {
-    shapes: [{ type: "line", x0: best, x1: best, yref: "paper", y0: 0, y1: 1, line }],
-    annotations: [{
-      x: Math.log10(best),
-      y: 1,
-      yref: "paper",
-      yanchor: "top",
-      xanchor: "left",
-      xshift: 5,
-      text: `chosen: ${figure(best)}`,
-      showarrow: false,
-      font: { color: colour("ink") },
-    }],
-  };
 }

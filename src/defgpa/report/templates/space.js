@@ -86,9 +86,12 @@ function edgesOf(cloud, points) {
   return cloud;
 }
 
+// a face with a corner that was not seen is left out; the corner has to be somewhere all the same
 function mesh(points, more) {
-  const corner = (k) => shapes.faces.map((face) => face[k]);
-  const along = (k) => shapes.landmarks.map((_, j) => points[j * dim + k]);
+  const faces = shapes.faces.filter((face) => face.every((j) => seen(points, j)));
+  const corner = (k) => faces.map((face) => face[k]);
+  const along = (k) =>
+    shapes.landmarks.map((_, j) => (seen(points, j) ? points : shapes.reference)[j * dim + k]);
   return {
     type: "mesh3d",
     x: along(0), y: along(1), z: along(2),
