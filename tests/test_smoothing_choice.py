@@ -284,3 +284,11 @@ def test_a_single_value_is_no_search_and_has_no_edge_to_tell_of():
 def test_a_wrong_grid_is_refused(grid):
     with pytest.raises(ValueError, match="The 'grid' parameter of select_smoothing"):
         select_smoothing(DefGPA(), smooth_family(), grid)
+
+
+def test_a_stiff_end_without_a_figure_is_passed_over():
+    values = np.logspace(-4, 0, 5)
+    datum = np.array([9.0, 3.0, 1.0, 2.0, np.nan])
+    path = SmoothingPath(values, np.ones(5), np.ones(5), datum, None)
+    assert path.parting == pytest.approx(1e-2)
+    assert SmoothingPath(values, np.ones(5), np.ones(5), datum * np.nan, None).parting is None

@@ -83,7 +83,7 @@ class SmoothingPath:
         """
         towards_soft = self.rmse_datum[::-1]
         lowest = np.fmin.accumulate(towards_soft)
-        climbed = np.flatnonzero(~(towards_soft <= CLIMB * lowest))
+        climbed = np.flatnonzero(~(towards_soft <= CLIMB * lowest) & ~np.isnan(lowest))
         if not len(climbed):
             return None
         return float(self.values[::-1][np.nanargmin(towards_soft[: climbed[0]])])
