@@ -1,6 +1,8 @@
 """Left-out landmarks are predicted by an alignment that has not seen them."""
 
 import json
+import threading
+import time
 import warnings
 from dataclasses import replace
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from defgpa import (
     Affine,
@@ -23,6 +26,7 @@ from defgpa import (
     Shapes,
     ThinPlateSpline,
 )
+from defgpa._threads import n_threads
 from defgpa.evaluate import cross_validate
 from support import (
     EXACT,
@@ -379,6 +383,31 @@ def test_the_workers_change_no_digit(estimator):
     for result in results:
         np.testing.assert_array_equal(result.predicted, expected.predicted)
         assert result.error == expected.error
+
+
+class Watched(DefGPA):
+    """Notes on which other threads it is fitted, and how many BLAS may use there."""
+
+    threads = {}  # noqa: RUF012
+
+    def fit(self, shapes, y=None):
+        if threading.current_thread() is not threading.main_thread():
+            blas = [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+            self.threads[threading.get_ident()] = max(blas)
+        time.sleep(0.01)  # so that each of them gets a fold
+        return super().fit(shapes)
+
+
+def test_by_default_there_are_as_many_workers_as_blas_had_threads():
+    points = smooth_family(seed=15, m=30)
+    for allowed in (1, 2):
+        Watched.threads.clear()
+        with threadpool_limits(allowed, user_api="blas"):
+            cores = n_threads()
+            cross_validate(Watched(Affine()), points, 2)
+            assert len(Watched.threads) == (cores if cores > 1 else 0)
+            assert set(Watched.threads.values()) <= {1}
+            assert n_threads() == cores
 
 
 def test_a_backend_that_returns_everything_at_once_will_do(full_shapes):

@@ -34,11 +34,12 @@ def in_parallel(
     """``work(*own)`` of all arguments, in order; ``done`` is told each result as it comes."""
     _keep_freed_memory()
     results = []
+    parallel = _parallel(_workers(n_jobs))  # counts the threads BLAS may use: before it is limited
     tasks = (delayed(_task)(work, own, os.getpid()) for own in arguments)
     with one_blas_thread, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", DefgpaWarning)
-        for result in _parallel(_workers(n_jobs))(tasks):
+        for result in parallel(tasks):
             results.append(result)
             done(result)
     for once in {(w.category, str(w.message)): w for w in heard}.values():

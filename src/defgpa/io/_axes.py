@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
+from defgpa.io._text import warn
 
 _ORDERS = {"nmd": (0, 1, 2), "mdn": (2, 0, 1), "dmn": (2, 1, 0)}  # transposes to n, m, d
 _COORDINATE_AXIS = {"nmd": 2, "mdn": 1, "dmn": 0}
@@ -79,6 +80,12 @@ def triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
 def _layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
     possible = [name for name, axis in _COORDINATE_AXIS.items() if size[axis] in (2, 3)]
     if preferred in possible:
+        if preferred == "nmd" and "mdn" in possible and size[0] > 3:
+            warn(
+                f"{path}: an array of size {size} is taken as {size[0]} shapes with {size[1]} "
+                f"landmarks in {size[2]}-D. If they are {size[2]} shapes with {size[0]} landmarks "
+                f"in {size[1]}-D, give layout='mdn'."
+            )
         return str(preferred)
     if len(possible) == 1:
         return possible[0]

@@ -24,6 +24,7 @@ _FORMS = tuple(
     )
 )
 
+_SERIAL = re.compile(r"([a-z ]*coord)[ _.]?([0-9]{1,9})", re.IGNORECASE)  # ProcCoord1, RawCoord1
 _REPEATED = re.compile(r"([xyz])(\.[0-9]+)?", re.IGNORECASE)  # x, then x.1 as pandas writes it
 
 Axes = dict[str, list[int]]  # "x", "y", "z" to the columns that claim it
@@ -67,6 +68,16 @@ def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Coordinat
     labels = tuple(complete)
     where = np.array([[axes[axis][0] for axis in sorted(axes)] for axes in complete.values()])
     return CoordinateColumns(None if labels == numbered("", len(labels)) else labels, where)
+
+
+def serial_columns(heads: Sequence[str]) -> list[int]:
+    """The columns that count all coordinates from 1, as MorphoJ does: the first such series."""
+    series: dict[str, list[int]] = {}
+    for column, head in enumerate(heads):
+        match = _SERIAL.fullmatch(head.strip())
+        if match and int(match[2]) == len(series.setdefault(match[1].lower(), [])) + 1:
+            series[match[1].lower()].append(column)
+    return next((columns for columns in series.values() if len(columns) > 1), [])
 
 
 def _bare(head: str) -> str:

@@ -1,8 +1,10 @@
 """Tables of landmarks in three layouts: a row a shape, a row a landmark, or a file a shape.
 
-Wide: ``id, x1, y1[, z1], x2, …``. Long: columns shape, landmark, x, y[, z] in any order. One
-file a shape: rows of 2 or 3 numbers, with a label or without. The header decides, or, where
-there is none, the number of columns. Comma, semicolon, tab, or blanks between bare numbers.
+Wide: ``id, x1, y1[, z1], x2, …``, or ``ProcCoord1, ProcCoord2, …`` as MorphoJ exports. Long:
+columns shape, landmark, x, y[, z] in any order. One file a shape: rows of 2 or 3 numbers, with a
+label or without, or a table of 3D Slicer's (``label, l, p, s`` or ``r, a, s``). The header
+decides, or, where there is none, the number of columns. Comma, semicolon, tab, or blanks between
+bare numbers.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io._atomic import write_text
 from defgpa.io._columns import (
@@ -26,6 +29,7 @@ from defgpa.io._columns import (
     coordinate_columns,
     coordinate_names,
     plain_axes,
+    serial_columns,
 )
 from defgpa.io._files import hidden, wrong
 from defgpa.io._format import Document, Format, ReadOptions, Specimen
@@ -40,6 +44,7 @@ _GROUP_WORDS = ("group", "class", "population", "species", "sex")
 _NAME_WORDS = ("id", "name")
 _FILLERS = ("id", "name", "no", "nr", "number", "label")
 _UNFIT = r"^\s|\s$|[\r\n\0]"
+_ANATOMICAL = {"LPS": ("l", "p", "s"), "RAS": ("r", "a", "s")}
 
 
 @dataclass(frozen=True)
@@ -104,10 +109,14 @@ def write_points(path: Path, shapes: Shapes) -> None:
 
 def _layout(table: Table) -> Callable[[Table], Document]:
     """How this table is laid out, by its header or else by its columns."""
+    if _anatomical(table.header):
+        return _control_points
     if plain_axes(table.header):
         return _long if _is_long(table) else _points
     if table.header and coordinate_columns(table.path, table.header_line, table.header):
         return _wide
+    if serial_columns(table.header):
+        return _serial
     return _points if _narrow(table) else _unnamed_wide
 
 
@@ -174,7 +183,8 @@ def _long(table: Table) -> Document:
                 _groups(table, roles.group, rows[0]),
             )
             for k, (name, rows) in enumerate(members.items())
-        )
+        ),
+        metadata={"format": "csv-long"},
     )
 
 
@@ -203,16 +213,59 @@ def _points(table: Table) -> Document:
         label = 0
     labels = () if label is None else tuple(table.column(label))
     own = labels if labels and all(labels) else None
-    return Document((Specimen(table.path.stem, table.numbers(axes), own),))
+    return _one_shape(table, table.numbers(axes), own, {})
+
+
+def _one_shape(
+    table: Table, points: Array, labels: tuple[str, ...] | None, metadata: dict[str, Any]
+) -> Document:
+    specimen = Specimen(table.path.stem, points, labels)
+    return Document((specimen,), metadata={"format": "csv-points", **metadata})
+
+
+def _anatomical(header: Sequence[str]) -> tuple[str, tuple[int, ...]] | None:
+    """The space and the columns of its axes, where the header names them, each once."""
+    heads = [head.strip().lower() for head in header]
+    for space, axes in _ANATOMICAL.items():
+        if all(heads.count(axis) == 1 for axis in axes):
+            return space, tuple(map(heads.index, axes))
+    return None
+
+
+def _control_points(table: Table) -> Document:
+    """One shape as 3D Slicer exports it; ``defined`` is 0 for a point that was not placed."""
+    found = _anatomical(table.header)
+    assert found is not None  # _layout asked
+    space, axes = found
+    heads = {column: head.strip().lower() for column, head in enumerate(table.header)}
+    label, defined = _first(heads, ("label",)), _first(heads, ("defined",))
+    labels = () if label is None else tuple(table.column(label))
+    points = table.numbers(axes)
+    if defined is not None:
+        points[[word == "0" for word in table.column(defined)]] = np.nan
+    own = labels if labels and all(labels) else None
+    return _one_shape(table, points, own, {"space": space})
 
 
 def _unnamed_axes(table: Table) -> tuple[int, ...]:
-    """The last 2 or 3 columns, after a label if there is one."""
-    labelled = table.width == 4 or not all(map(is_number, table.column(0)))
+    """The last 2 or 3 columns, after a label or a number of the landmark if there is one."""
+    labelled = table.width == 4 or not all(map(is_number, table.column(0))) or _numbered(table)
     axes = tuple(range(labelled, table.width))
     if len(axes) not in (2, 3):
         raise wrong(table.path, "2 or 3 columns of numbers", str(table.width), table.lines[0])
     return axes
+
+
+def _numbered(table: Table) -> bool:
+    """Whether x and y stand behind 1, 2, 3, … as the number of the landmark."""
+    whole = all(_whole(cell) for row in table.rows for cell in row[1:])
+    if table.width != 3 or len(table.rows) < 3 or whole or not count_up(table.column(0)):
+        return False
+    warn(
+        f"{table.path}: the first column counts the landmarks, so the others are x and y. "
+        "A header x,y,z would say otherwise."
+    )
+    return True
 
 
 def _wide(table: Table) -> Document:
@@ -220,6 +273,18 @@ def _wide(table: Table) -> Document:
     columns = coordinate_columns(table.path, table.header_line, table.header)
     if columns is None:
         raise wrong(table.path, "columns x1, y1, …", _shown_header(table), table.header_line)
+    return _rows_under_heads(table, columns)
+
+
+def _serial(table: Table) -> Document:
+    """Rows are shapes; the header counts their coordinates."""
+    columns = serial_columns(table.header)
+    dim = _assumed_dim(table, len(columns))
+    return _rows_under_heads(table, CoordinateColumns(None, np.array(columns).reshape(-1, dim)))
+
+
+def _rows_under_heads(table: Table, columns: CoordinateColumns) -> Document:
+    """Rows are shapes; their name and group stand in the columns without coordinates."""
     taken = set(columns.where.ravel().tolist())
     heads = {column: _head(head) for column, head in enumerate(table.header) if column not in taken}
     group = _first(heads, _GROUP_WORDS)
@@ -295,11 +360,11 @@ def _groups(table: Table, column: int | None, row: int) -> dict[str, Any]:
 def _hidden(document: Document, options: ReadOptions) -> Document:
     if options.missing == "marked":
         return document
-    return Document(
-        tuple(
-            Specimen(s.name, hidden(s.points, options.missing), s.labels, s.metadata)
-            for s in document.specimens
-        )
+    return replace(
+        document,
+        specimens=tuple(
+            replace(s, points=hidden(s.points, options.missing)) for s in document.specimens
+        ),
     )
 
 
@@ -331,7 +396,8 @@ def _looks_like_csv(head: bytes) -> bool:
 
 def _coordinate_header(heads: Sequence[str]) -> bool:
     try:
-        return bool(plain_axes(heads) or coordinate_columns(Path(), 0, heads))
+        named = plain_axes(heads) or serial_columns(heads) or _anatomical(heads)
+        return bool(named or coordinate_columns(Path(), 0, heads))
     except FormatError:
         return True
 

@@ -22,6 +22,7 @@ from defgpa.io._text import warn
 HEAD = 4096
 # Anything may have these suffixes, so there the content decides alone.
 _VAGUE_SUFFIXES = (".txt", ".csv", ".tsv", ".json", ".dat")
+_SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 _TABLES = tuple(format_.name for format_ in _csv.FORMATS)
 
 Source = str | os.PathLike[str]
@@ -47,7 +48,16 @@ def find_files(source: Source | Iterable[Source], format_name: str | None) -> li
     found = [find for one in source for find in _found(_checked(one), wanted)]
     if not found:
         raise FormatError("There is nothing to read: got an empty list of paths.")
-    return found
+    return _once_each(found)
+
+
+def _once_each(found: Sequence[Find]) -> list[Find]:
+    """The finds without those of a file that was named before."""
+    once: dict[Path, Find] = {}
+    again = [str(f.path) for f in found if once.setdefault(f.path.absolute(), f) is not f]
+    if again:
+        warn(f"Named more than once, read once: {listed(dict.fromkeys(again))}.")
+    return list(once.values())
 
 
 def _checked(one: object) -> Source:
@@ -100,9 +110,11 @@ def _format_of(path: Path) -> Format:
         return format_
     if by_suffix and not path.name.lower().endswith(".txt"):
         return by_suffix[0]
+    if path.name.lower().endswith(_SPREADSHEETS):
+        raise FormatError(f"{path} is a spreadsheet, which is not read. Save it as .csv.")
     raise FormatError(
-        f"{path} is not a landmark file of a known format. Known suffixes are {known_suffixes()}; "
-        "name the format if it is one of them under another (format='…')."
+        f"{path} is not a landmark file of a known format. Known suffixes are {known_suffixes()}. "
+        "If it is such a file by another name, name its format (format='…')."
     )
 
 
@@ -123,7 +135,10 @@ def _head(path: Path) -> bytes:
 def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> list[Find]:
     """The files of the one format that most of them have."""
     files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
-    finds = [find for path in files if (find := _recognised_here(path, wanted))]
+    named = [path for path in files if _has_known_suffix(path)]
+    finds = [find for path in named if (find := _recognised_here(path, wanted))]
+    if not finds:  # perhaps under suffixes of their own; but a README that shows a file is none
+        finds = [find for path in files if (find := _recognised_here(path, wanted))]
     if not finds:
         kind = "file of a known format" if wanted is None else f"{wanted.name} file"
         raise FormatError(f"{where} has no {kind} (it has {len(files)} files).")
@@ -138,6 +153,10 @@ def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> list[Fi
         )
     _warn_of_strangers(files, finds, best, where)
     return [find for find in finds if find.format.name == best]
+
+
+def _has_known_suffix(path: Path) -> bool:
+    return bool(formats_with_suffix(path)) or path.name.lower().endswith(_VAGUE_SUFFIXES)
 
 
 def _recognised_here(path: Path, wanted: Format | None) -> Find | None:

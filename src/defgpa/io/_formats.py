@@ -24,7 +24,7 @@ FORMATS: tuple[Format, ...] = (
 def format_named(name: str) -> Format:
     """The format of this name, or a FormatError that lists the names there are."""
     for format_ in FORMATS:
-        if format_.name == name:
+        if format_.name == name.lower():
             return format_
     raise FormatError(f"There is no format {name!r}. There are: {listed(_names(), 99)}.")
 

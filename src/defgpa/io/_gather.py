@@ -25,7 +25,7 @@ from defgpa.io._text import made_unique, numbered, warn
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 _FLIP = np.array([-1.0, -1.0, 1.0])  # LPS to RAS and back
-_NUMBERED = re.compile(r".+-[0-9]{1,9}", re.DOTALL)  # Slicer's own labels: the list, a number
+_NUMBERED = re.compile(r"(.+)([-_ ])([0-9]{1,9})", re.DOTALL)  # a list and a number in it
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +88,18 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 def _names(found: Sequence[Sourced]) -> list[str]:
     """Unique names: after the files where each holds one specimen, else with a number."""
     names = [one.specimen.name for one in found]
-    repeated = [name for name, times in Counter(names).items() if times > 1]
+    repeated = {name for name, times in Counter(names).items() if times > 1}
     if not repeated:
         return names
     stems = [one.path.stem for one in found]
+    which = listed(dict.fromkeys(name for name in names if name in repeated))
     if len(set(stems)) == len(stems):
-        warn(f"The name {listed(repeated)} occurs in several files; shapes are named after these.")
+        warn(f"Names that occur in several files: {which}. Shapes are named after the files.")
         return stems
     files = dict.fromkeys(str(one.path) for one in found if one.specimen.name in repeated)
     warn(
-        f"The name {listed(repeated)} occurs more than once (in {listed(files, 2)}); "
-        "a number is added to all but the first."
+        f"Names that occur more than once (in {listed(files, 2)}): {which}. "
+        "A number is added to all but the first."
     )
     return made_unique(names)
 
@@ -162,21 +163,23 @@ def _without_list_names(found: Sequence[Sourced]) -> list[Sourced]:
 
     3D Slicer calls points after their list: lists with different names would share no landmark.
     """
-    lists = [_list_name(one.specimen.labels) for one in found]
+    lists = [_list_name(one.specimen) for one in found]
     if None in lists or len(set(lists)) < 2:
         return list(found)
     return [replace(one, specimen=_with_bare_labels(one.specimen)) for one in found]
 
 
-def _list_name(labels: Sequence[str] | None) -> str | None:
-    """What all labels have before their number, if it is the same for all."""
-    names = {label.rpartition("-")[0] for label in labels or () if _NUMBERED.fullmatch(label)}
-    whole = all(_NUMBERED.fullmatch(label) for label in labels or ())
-    return names.pop() if whole and len(names) == 1 else None
+def _list_name(specimen: Specimen) -> str | None:
+    """What all labels have before their number: Slicer's dash, or the specimen's own name."""
+    found = [match for s in specimen.labels or () if (match := _NUMBERED.fullmatch(s))]
+    names, marks = {match[1] for match in found}, {match[2] for match in found}
+    whole = len(names) == 1 and len(found) == len(specimen.labels or ())
+    return names.pop() if whole and (marks == {"-"} or names == {specimen.name}) else None
 
 
 def _with_bare_labels(specimen: Specimen) -> Specimen:
-    return replace(specimen, labels=tuple(s.rpartition("-")[2] for s in specimen.labels or ()))
+    labels = [_NUMBERED.sub(r"\3", label) for label in specimen.labels or ()]
+    return replace(specimen, labels=tuple(labels))
 
 
 def _landmarks(found: Sequence[Sourced]) -> tuple[str, ...]:
@@ -188,6 +191,7 @@ def _landmarks(found: Sequence[Sourced]) -> tuple[str, ...]:
         _require_labels_once(one)
     sequences = list(dict.fromkeys(o.specimen.labels for o in some if o.specimen.labels))
     if sequences and all(one.specimen.labels for one in some):
+        _warn_of_doubtful_labels(some, sequences)
         return merged(sequences)
     _require_equal_counts(some)
     if len(sequences) > 1:
@@ -209,13 +213,34 @@ def _require_labels_once(one: Sourced) -> None:
         raise FormatError(f"{one} has two landmarks with the label {twice!r}. Rename one of them.")
 
 
+def _warn_of_doubtful_labels(some: Sequence[Sourced], sequences: Sequence[Sequence[str]]) -> None:
+    """Say so where labels match nothing, or would but for capitals and blanks."""
+    if len(sequences) == 1:
+        return
+    lists = Counter(label for labels in sequences for label in labels)
+    alone = [labels for labels in sequences if all(lists[label] == 1 for label in labels)]
+    if alone:
+        one = next(one for one in some if one.specimen.labels == alone[0])
+        warn(
+            f"The landmark labels of {one} are in no other list of labels: {listed(alone[0], 3)}. "
+            "They match no landmark. Check how they are written."
+        )
+    spellings: dict[str, list[str]] = {}
+    for label in lists:
+        spellings.setdefault("".join(label.casefold().split()), []).append(label)
+    for alike in spellings.values():
+        if len(alike) > 1 and not any(set(alike) <= set(labels) for labels in sequences):
+            warn(f"The labels {listed(alike)} are taken as different landmarks. Rename one if not.")
+
+
 def _require_equal_counts(some: Sequence[Sourced]) -> None:
     first, m = some[0], len(some[0].specimen.points)
     for one in some:
         if len(one.specimen.points) != m:
             raise FormatError(
                 f"All shapes must have the same landmarks: {first} has {m}, {one} has "
-                f"{len(one.specimen.points)}. Put NA where a landmark was not seen."
+                f"{len(one.specimen.points)}. Put NA where a landmark was not seen; the vertices "
+                "of meshes must correspond one by one."
             )
 
 

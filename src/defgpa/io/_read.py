@@ -85,9 +85,12 @@ def read_shapes(
 
 
 def _read_one(find: Find, options: ReadOptions) -> Document:
-    """What a file holds; the set remembers its format, to be written in the same one."""
+    """What a file holds; the set remembers its format, to be written in the same one.
+
+    A reader that knows more kinds of a format than one (tables) says itself which it was.
+    """
     document = find.format.read(find.path, options)
-    return replace(document, metadata={**document.metadata, "format": find.format.name})
+    return replace(document, metadata={"format": find.format.name, **document.metadata})
 
 
 def _require_choices(options: ReadOptions) -> None:

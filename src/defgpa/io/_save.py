@@ -25,6 +25,7 @@ from defgpa.errors import DefgpaError, FormatError
 from defgpa.io import _saved_types  # noqa: F401  (registers how the built-in types are saved)
 from defgpa.io._atomic import replacing
 from defgpa.io._codec import decoded, decoded_stack, encoded, encoded_stack
+from defgpa.io._files import file_head
 from defgpa.shapes import Shapes
 from defgpa.warps import Warp
 
@@ -180,6 +181,8 @@ def _provenance(shapes: Shapes) -> dict[str, Any]:
 def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
     if not path.is_file():
         raise FormatError(f"{path}: there is no such file.")
+    if not file_head(path).startswith(b"PK"):
+        raise FormatError(f"{path}: not a result saved by defgpa (such as result.npz).")
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}

@@ -36,8 +36,10 @@ _UNIT_AXES = {
     "RAS": [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
 }
 _SPACES = {"0": "RAS", "1": "LPS", "RAS": "RAS", "LPS": "LPS"}
+_VOXELS = ("2", "IJK")  # systems of an image that the file does not hold
 _COLUMNS = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
 _SLICER_3_COLUMNS = "label,x,y,z,sel,vis"
+_FCSV_STATUSES = {"0": "undefined", "1": "preview", "2": "defined", "3": "missing"}
 
 _compact = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 
@@ -51,7 +53,7 @@ _UNSEEN: Point = (math.nan, math.nan, math.nan)
 def read_markups(path: Path, options: ReadOptions) -> Document:
     """The one list of points of a ``.mrk.json`` file."""
     node = _point_list(path, _json(path))
-    given = node["controlPoints"]
+    given = _placed(path, node["controlPoints"])
     points = [_position(path, k, point) for k, point in enumerate(given, start=1)]
     labels = [str(point.get("label") or "").strip() for point in given]
     return _document(path, _markup_space(path, node), points, labels, options)
@@ -121,10 +123,28 @@ def _require_control_points(path: Path, node: Mapping[str, Any]) -> None:
 
 def _markup_space(path: Path, node: Mapping[str, Any]) -> str:
     stated = node.get("coordinateSystem", "LPS")  # Slicer's default, too
-    space = _SPACES.get(str(stated).strip().upper())
-    if space is None:
-        raise wrong(path, "'coordinateSystem' LPS or RAS", shown(stated))
-    return space
+    return _space(path, str(stated), "'coordinateSystem' LPS or RAS", None)
+
+
+def _space(path: Path, stated: str, expected: str, line: int | None) -> str:
+    word = stated.strip().upper()
+    if word in _VOXELS:
+        stated += " (voxel numbers; save the points in LPS or RAS)"
+    if word not in _SPACES:
+        raise wrong(path, expected, shown(stated, 80), line)
+    return _SPACES[word]
+
+
+def _placed(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The points; where all are previews at places of their own, they are meant.
+
+    So do programs write them that detect landmarks; of a template, all lie in the origin.
+    """
+    places = {str(point.get("position")) for point in given}
+    if len(places) < 2 or any(point.get("positionStatus") != "preview" for point in given):
+        return given
+    warn(f"{path}: all points have the status 'preview'; they are taken as defined.")
+    return [{**point, "positionStatus": "defined"} for point in given]
 
 
 def _position(path: Path, k: int, point: Mapping[str, Any]) -> Point:
@@ -172,7 +192,7 @@ def read_fcsv(path: Path, options: ReadOptions) -> Document:
     points, labels = [], []
     for line, row in _fcsv_rows(path, lines, columns):
         x, y, z = (number(path, line, row[axis]) for axis in "xyz")
-        points.append((x, y, z))
+        points.append((x, y, z) if row["status"] == "defined" else _UNSEEN)
         labels.append(row.get("label", "").strip())
     if not points:
         raise wrong(path, "at least one row of coordinates", "none")
@@ -204,17 +224,16 @@ def _headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
 
 def _fcsv_space(path: Path, lines: Sequence[str]) -> str:
     for at, stated in _headers(lines, "CoordinateSystem"):
-        space = _SPACES.get(stated.upper())
-        if space is None:
-            raise wrong(path, "CoordinateSystem LPS, RAS, 0 or 1", shown(stated), at)
-        return space
+        return _space(path, stated, "CoordinateSystem LPS, RAS, 0 or 1", at)
     return "RAS"
 
 
 def _fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
-    """The names of the columns; files without them are those of Slicer 4 or, unversioned, 3."""
+    """The names of the columns; files without them are those of Slicer 4 or, with few, of 3."""
     version = next(_headers(lines, "Markups fiducial file version"), None)
-    default = (0, _COLUMNS if version else _SLICER_3_COLUMNS)
+    first = next((line for line in lines if line.strip(" \t,") and line[0] != "#"), "")
+    many = first.count(",") > _SLICER_3_COLUMNS.count(",")
+    default = (0, _COLUMNS if version or many else _SLICER_3_COLUMNS)
     at, stated = next(_headers(lines, "columns"), default)
     columns = [name.strip().lower() for name in stated.split(",")]
     if not {"x", "y", "z"} <= set(columns):
@@ -235,12 +254,20 @@ def _fcsv_rows(
             raise wrong(path, "fields separated by commas", str(error), at) from None
         if len(fields) < needed:
             raise wrong(path, f"{len(columns)} fields ({shown(','.join(columns), 80)})", line, at)
-        if any(field.strip() for field in fields[len(columns) :]):
+        status = _fcsv_status(fields[len(columns) :])
+        if status is None:
             raise FormatError(
                 f"{path}, line {at}: expected {len(columns)} fields; found {len(fields)}. "
                 "Labels with commas must be quoted, and numbers must have a decimal point."
             )
-        yield at, dict(zip(columns, fields, strict=False))
+        yield at, {**dict(zip(columns, fields, strict=False)), "status": status}
+
+
+def _fcsv_status(extra: Sequence[str]) -> str | None:
+    """What the fields without a column say: Slicer 5 adds a status and a flag to every row."""
+    if not any(field.strip() for field in extra):
+        return "defined"
+    return _FCSV_STATUSES.get(extra[0].strip()) if len(extra) == 2 else None
 
 
 def _quoted(label: str) -> str:

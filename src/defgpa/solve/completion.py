@@ -18,10 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array, Mask, transposed
+from defgpa.solve.polar import nearest_orthogonal
 
 PAIRS_UP_TO = 128  # shapes: 16,384 pairs
-_COLLINEAR = 1e-7  # second singular value of a cross-covariance, relative to the first
+_COLLINEAR = 1e-7  # about the second singular value of a cross-covariance over the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +99,21 @@ def _through_one_shape(points: Array, known: Mask) -> Array:
 
 def pair_moments(targets: Array, seen: Mask, sources: Array, known: Mask) -> PairMoments:
     """Of every source (k, m, d) and target (i, m, d), centred, hidden points zero."""
+    (i, _, d), k = targets.shape, len(sources)
     v, w = seen.astype(np.float64), known.astype(np.float64)
+    x, y = _rows(sources), _rows(targets)
     return PairMoments(
         v @ w.T,
-        np.einsum("im,kmd->ikd", v, sources, optimize=True),
-        np.einsum("imd,km->ikd", targets, w, optimize=True),
-        v @ (sources**2).sum(axis=-1).T,
-        np.einsum("kma,imb->ikab", sources, targets, optimize=True),
+        (v @ x.T).reshape(i, k, d),
+        (y @ w.T).reshape(i, d, k).transpose(0, 2, 1),
+        v @ (x * x).reshape(k, d, -1).sum(axis=1).T,
+        (y @ x.T).reshape(i, d, k, d).transpose(0, 2, 3, 1),
     )
+
+
+def _rows(shapes: Array) -> Array:
+    """(n · d, m): one coordinate of one shape a row, so that sums over landmarks are products."""
+    return np.ascontiguousarray(transposed(shapes)).reshape(-1, shapes.shape[1])
 
 
 def similarities(moments: PairMoments) -> Similarities:
@@ -115,12 +123,11 @@ def similarities(moments: PairMoments) -> Similarities:
     source_mean = moments.source_sum / common[..., None]
     target_mean = moments.target_sum / common[..., None]
     means = source_mean[..., :, None] * target_mean[..., None, :]
-    left, values, right = np.linalg.svd(moments.cross - common[..., None, None] * means)
-    spread = moments.source_square - common * (source_mean**2).sum(axis=-1)
-    trusted = (moments.common > d) & (values[..., 1] > _COLLINEAR * values[..., 0]) & (spread > 0)
-    scale = values.sum(axis=-1) / np.where(trusted, spread, 1.0)
-    linear = scale[..., None, None] * (left @ right)
-    offset = target_mean - np.einsum("ikd,ikde->ike", source_mean, linear)
+    best = nearest_orthogonal(moments.cross - common[..., None, None] * means)
+    spread = moments.source_square - common * (source_mean * source_mean).sum(axis=-1)
+    trusted = (moments.common > d) & (best.breadth > _COLLINEAR) & (spread > 0)
+    linear = (best.total / np.where(trusted, spread, 1.0))[..., None, None] * best.rotation
+    offset = target_mean - (source_mean[..., None, :] @ linear)[..., 0, :]
     return Similarities(linear, offset, trusted)
 
 
@@ -128,10 +135,11 @@ def averages(pairs: Similarities, sources: Array, known: Mask) -> Array:
     """(i, m, d): the mean over the trusted sources that see a landmark; NaN where there is none."""
     trust = pairs.trusted.astype(np.float64)
     linear, offset = pairs.linear * trust[..., None, None], pairs.offset * trust[..., None]
+    (i, k), d = trust.shape, sources.shape[-1]
     w = known.astype(np.float64)
     count = trust @ w  # (i, m)
-    total = np.einsum("kma,ikab->imb", sources, linear, optimize=True)
+    total = linear.transpose(0, 3, 1, 2).reshape(i * d, k * d) @ _rows(sources)
     # the translation is masked like the points: a shape that does not see a landmark has no say
-    total += np.einsum("km,ikb->imb", w, offset, optimize=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(count[..., None] > 0, total / count[..., None], np.nan)
+    total += offset.transpose(0, 2, 1).reshape(i * d, k) @ w
+    mean = total.reshape(i, d, -1) / np.where(count > 0.0, count, np.nan)[:, None, :]
+    return transposed(mean)

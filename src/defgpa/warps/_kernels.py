@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array
 
-_MANY_POINTS = 256  # above: one compiled pass per shape beats broadcasting over shapes
+_MANY_PAIRS = 2048  # from here on one compiled pass per shape beats broadcasting over shapes
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -19,7 +19,7 @@ def squared_distances(points: Array, centres: Array) -> Array:
     """(…, p, k): ‖x − c‖² of every point (…, p, d) and centre (…, k, d)."""
     if points.ndim == 2:
         return np.asarray(cdist(points, centres, "sqeuclidean"))
-    if points.shape[-2] < _MANY_POINTS:
+    if points.shape[-2] * centres.shape[-2] < _MANY_PAIRS:
         return _squared_by_broadcasting(points, centres)
     total = np.empty((*points.shape[:-1], centres.shape[-2]))
     for shape in np.ndindex(points.shape[:-2]):
