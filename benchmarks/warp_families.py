@@ -28,6 +28,7 @@ from defgpa.warps import (
     Membrane,
     Multiquadric,
     Polyharmonic,
+    WeightRidge,
     WendlandC2,
     WendlandC4,
 )
@@ -41,6 +42,9 @@ FAMILIES: dict[str, Any] = {
     "`RadialBasis(WendlandC2())`": RadialBasis(WendlandC2()),
     "`RadialBasis(WendlandC4())`": RadialBasis(WendlandC4()),
     "`RadialBasis(Polyharmonic(3))`": RadialBasis(Polyharmonic(3)),
+    "`RadialBasis(Gaussian(), penalty=WeightRidge())`": RadialBasis(
+        Gaussian(), penalty=WeightRidge()
+    ),
     "`FreeForm()`": FreeForm(),
     "`FreeForm(energy=Membrane())`": FreeForm(energy=Membrane()),
     "`FreeForm(energy=Laplacian())`": FreeForm(energy=Laplacian()),
@@ -86,7 +90,7 @@ def measured(folder: Path) -> dict[str, dict[str, Entry]]:
         table[name] = {"`Affine()` (AFF_r)": affine(points, fold_size)}
         for family, model in FAMILIES.items():
             table[name][family] = tuned(model, points, fold_size)
-            print(f"{name:20s}{family:40s}{table[name][family]}", flush=True)
+            print(f"{name:20s}{family:52s}{table[name][family]}", flush=True)
     return table
 
 

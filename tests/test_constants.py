@@ -172,6 +172,12 @@ def test_the_reference_has_the_longest_axis_first_and_it_is_the_cheapest(shapes)
     np.testing.assert_allclose(paid, fitted.diagnostics.spectrum[: shapes.dim], **EXACT)
 
 
+def test_every_axis_but_the_first_has_its_heavier_tail_on_the_positive_side(shapes):
+    """The first takes what is left: the sign that puts the reference on the side of the shapes."""
+    reference = DefGPA().fit(shapes).reference_
+    assert (np.sum(reference[:, 1:] ** 3, axis=0) > 0).all()
+
+
 def test_error_figures_are_per_landmark_over_the_visible_ones(shapes):
     fitted = DefGPA().fit(shapes).alignment_
     squares, back, count = 0.0, 0.0, 0

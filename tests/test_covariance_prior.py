@@ -131,6 +131,17 @@ def test_completion_chains_through_collinear_links(d):
     np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
 
 
+def test_three_common_landmarks_in_space_leave_the_side_open_and_do_not_count():
+    """They lie in a plane, and a mirrored similarity fits them as well: d + 1 are needed."""
+    copies, base, scales = scaled_copies(3, n=7, m=45)
+    visible = np.zeros((7, 45), dtype=bool)
+    visible[:, :3] = visible[0] = True
+    for i in range(1, 7):
+        visible[i, 3 + 7 * (i - 1) : 3 + 7 * i] = True
+    copies[~visible] = np.nan
+    np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
+
+
 def test_a_shape_that_meets_the_others_on_a_line_only_is_named():
     copies, base, scales = scaled_copies(2, n=4, m=40)
     base[:6] = np.outer(np.linspace(-2, 2, 6), [1.0, 2.0])

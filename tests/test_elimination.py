@@ -88,6 +88,14 @@ def test_the_cost_does_not_see_which_features_span_the_warps(warp, shapes):
     np.testing.assert_allclose(cost_of(shapes, Recombined(warp)), cost_of(shapes, warp), **EXACT)
 
 
+@pytest.mark.parametrize("smoothing", [1e4, 1e8])
+def test_heavy_smoothing_charges_nothing_that_is_meant_to_be_free(smoothing, shapes):
+    """In mixed features the null space of a heavy penalty is known only to rounding times it."""
+    stiff = cost_of(shapes, Recombined(ThinPlateSpline(3, smoothing=smoothing)))
+    np.testing.assert_allclose(stiff @ np.ones(shapes.n_landmarks), 0, rtol=0, atol=1e-8)
+    assert np.abs(stiff - cost_of(shapes, ThinPlateSpline(3, smoothing=smoothing))).max() < 1e-8
+
+
 @every_warp
 def test_products_with_the_cost_are_those_with_its_matrix(warp, shapes, rng):
     cost = eliminated_cost(shapes.points, shapes.visible, warp)

@@ -10,6 +10,7 @@ from support import (
     left_over,
     moved,
     smooth_family,
+    told_among_others,
     up_to_rigid,
     warned_of,
 )
@@ -127,6 +128,30 @@ def test_a_sheet_bent_exactly_the_other_way_is_a_mirrored_one():
     points = np.stack([sheet] * 3 + [sheet * [-1, 1, 1]])
     with warned_of("mirrored", "'shape_4'"):
         DefGPA(ThinPlateSpline((5, 5, 2))).fit(moved(points))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_no_shape_can_tell_most_preferences_decide(seed):
+    """Shapes of noise fit either side about as badly, but five of them cannot be evenly split."""
+    points = np.random.default_rng(seed).normal(size=(5, 60, 3))
+    here = DefGPA(Affine()).fit(points).alignment_
+    there = DefGPA(Affine()).fit(points * MIRROR).alignment_
+    np.testing.assert_array_equal(here.diagnostics.votes, 0)
+    assert sum(same_side(own, here.reference) for own in points) >= 3
+    assert sum(same_side(own, there.reference) for own in points * MIRROR) >= 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_flat_shapes_in_space_have_no_side_whatever_the_proportions(seed):
+    flat = np.zeros((6, 45, 3))
+    flat[..., :2] = family(2, n=6)
+    model = DefGPA(Affine(), scale=[9.0, 4.0, 1.0])
+    with told_among_others("determine"):
+        expected = model.fit(flat).reference_
+    with told_among_others("determine"):
+        found = model.fit(moved(flat, seed)).alignment_
+    assert_same_shape(found.reference[:, :2], expected[:, :2])
+    np.testing.assert_array_equal(found.diagnostics.votes, 0)
 
 
 def test_a_mirrored_reference_would_fit_as_well():

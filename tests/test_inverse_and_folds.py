@@ -212,6 +212,14 @@ def test_a_flat_affine_warp_has_no_inverse(rng):
         Warp(Affine().basis(points), weights).inverse()
 
 
+def test_nor_has_one_that_is_flat_to_rounding(rng):
+    points = rng.normal(size=(40, 3))
+    rows = rng.normal(size=(2, 3))
+    weights = np.vstack([rows, 0.3 * rows[0] - 1.7 * rows[1], np.zeros(3)])
+    with pytest.raises(DegenerateShapeError, match="flattens space and has no inverse"):
+        Warp(Affine().basis(points), weights).inverse()
+
+
 def test_a_point_without_a_preimage_is_not_invented():
     """x ↦ x² reaches nothing below zero."""
 

@@ -240,14 +240,14 @@ def test_a_folder_without_landmark_files_is_refused(folder):
 def test_a_name_in_several_files_gives_way_to_the_names_of_the_files(folder):
     (folder / "left.tps").write_text(tps("0"))
     (folder / "right.tps").write_text(tps("0"))
-    with pytest.warns(DefgpaWarning, match="The name '0' occurs in several files"):
+    with pytest.warns(DefgpaWarning, match="occur in several files: '0'"):
         assert read_shapes(folder).names == ("left", "right")
 
 
 def test_a_name_in_files_of_several_specimens_is_numbered(folder):
     (folder / "left.tps").write_text(tps("0") + tps("1"))
     (folder / "right.tps").write_text(tps("0") + tps("2"))
-    with pytest.warns(DefgpaWarning, match=r"'0' occurs more than once \(in .*left.tps.*right.tps"):
+    with pytest.warns(DefgpaWarning, match=r"more than once \(in .*left.tps.*right.tps'\): '0'"):
         assert read_shapes(folder).names == ("0", "1", "0_2", "2")
 
 

@@ -85,7 +85,7 @@ def test_a_name_is_the_id_or_the_image_or_the_file(tps):
 
 
 def test_repeated_ids_are_numbered_and_pointed_out(tps):
-    with pytest.warns(DefgpaWarning, match="The name '0' occurs more than once"):
+    with pytest.warns(DefgpaWarning, match="occur more than once .*: '0'"):
         shapes = tps("LM=1\n1 2\nID=0\nLM=1\n1 2\nID=0\nLM=1\n1 2\nID=0_2\nLM=1\n1 2\nID=0\n")
     assert shapes.names == ("0", "0_3", "0_2", "0_4")
 

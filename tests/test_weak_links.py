@@ -1,10 +1,13 @@
 """Weakly linked shapes and landmarks are caught: by the pattern, or else by the spectrum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, ShapeError, Shapes, ThinPlateSpline
 from defgpa.solve.linkage import linked_groups
+from defgpa.worries import worries
 from support import EXACT, assert_same_shape, smooth_family, told_among_others, warned_of
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
@@ -207,6 +210,22 @@ class TestWhatOnlyTheSpectrumShows:
             fitted = DefGPA(ThinPlateSpline(5 if d == 2 else 3, theta=0.0)).fit(points).alignment_
         assert fitted.rmse_reference < 1e-6
         assert fitted.diagnostics.gap < 1e-3
+
+    @pytest.mark.parametrize(("gap", "worrying"), [(9e-4, True), (1.1e-3, False)])
+    def test_a_gap_of_a_thousandth_is_where_worry_begins(self, gap, worrying):
+        fitted = DefGPA().fit(family(2)).alignment_
+        spectrum = np.array([0.1, 0.2, 0.2 / (1 - gap)])
+        found = replace(fitted.diagnostics, spectrum=spectrum, gap=gap)
+        said = list(worries(replace(fitted, diagnostics=found)))
+        assert any("gap is nearly zero" in one for one in said) == worrying
+
+    def test_a_flat_reference_has_no_gap_to_its_missing_axis(self):
+        """Copies of one flat shape in space: beyond its two axes everything costs the same."""
+        flat = np.zeros((3, 40, 3))
+        flat[..., :2] = family(2, m=40)[0]
+        with warned_of("determine", "flat"):
+            fitted = DefGPA(Affine()).fit(flat).alignment_
+        assert fitted.diagnostics.gap > 0.99
 
     def hinged(self):
         """Two halves of one shape that share six landmarks, all on a line."""

@@ -1,8 +1,9 @@
 """A look at the shapes before anything is fitted: what seems wrong, and where.
 
-All shapes are brought together by similarities that may mirror. A specimen that fits clearly
-better mirrored, two landmarks that would fit better exchanged, a shape far from all others, or
-one of quite another size (other units?) are named.
+All shapes, made equally large, are brought together by similarities that may mirror. A specimen
+that fits clearly better mirrored, two landmarks that would fit better exchanged, one that lies
+somewhere else, a shape far from all others, one of quite another size (other units?), and one
+that is there twice are named.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from defgpa.warps._frames import Frames, filled
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
 _OTHER_SIZE = 5.0  # times larger or smaller than the median
+_ELSEWHERE = 8.0  # times the usual deviation, of the landmark and of the shape
+_LEAST_ELSEWHERE = 0.2  # of the size of the shapes
 _EXCHANGE_LANDMARKS_UP_TO = 2000
 _MOST_EXCHANGES = 5
+_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 9999.0, 99999.0)  # seen in the wild
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +38,7 @@ class Screening:
     Attributes
     ----------
     sizes : array (n,)
-        RMS distance of the visible landmarks of each shape from their centroid.
+        How large each shape is, all its landmarks seen, against the median of the shapes.
     errors : array (n,)
         RMS distance of each shape from the common mean after similarities, relative to its size.
     mirrored : tuple of str
@@ -45,8 +49,12 @@ class Screening:
         Shapes of quite another size: other units?
     exchanged : tuple of (str, str, str)
         Shape and two landmarks that would fit much better exchanged.
+    misplaced : tuple of (str, str)
+        Shape and a landmark of it that lies far from where the other shapes have it.
     coincident : tuple of (str, str, str)
         Shape and two of its landmarks with the very same coordinates.
+    repeated : tuple of (str, str)
+        Shape and an earlier one with the very same coordinates.
     """
 
     sizes: Array
@@ -55,11 +63,13 @@ class Screening:
     outliers: tuple[str, ...]
     other_size: tuple[str, ...]
     exchanged: tuple[tuple[str, str, str], ...]
+    misplaced: tuple[tuple[str, str], ...]
     coincident: tuple[tuple[str, str, str], ...]
+    repeated: tuple[tuple[str, str], ...]
 
 
 def screen(shapes: Shapes) -> Screening:
-    """Look for mirrored specimens, exchanged landmarks, outliers, other units, coincidences.
+    """Look for mirrored specimens, exchanged landmarks, outliers, other units, repetitions.
 
     Examples
     --------
@@ -79,20 +89,70 @@ def screen(shapes: Shapes) -> Screening:
     require_linked(core)
     require_extended(core)
     frames = Frames(filled(core.points, core.visible), core.visible)
-    fit = rigid_gpa(core.points, ORTHOGONAL_SIMILARITY)
-    aligned = core.points @ fit.matrices + fit.offsets[:, None]
-    distances = np.linalg.norm(aligned - fit.reference, axis=2)
-    errors = np.sqrt(np.nanmean(distances**2, axis=1)) / _size(fit.reference)
-    side = sides(frames.centred, core.visible, fit.reference)
+    # equally large: or one in micrometres would be the mean of those in metres
+    points = core.points / frames.size[:, None, None]
+    fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY)
+    aligned = (points @ fit.matrices + fit.offsets[:, None]) / _size(fit.reference)
+    reference = fit.reference / _size(fit.reference)
+    errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
+    sizes = _against_median(frames.size / _scales(fit.matrices))
+    side = sides(frames.centred, core.visible, reference)
+    exchanged = _exchanged(core, reference, errors)
+    involved = {(shape, label) for shape, *pair in exchanged for label in pair}
     return Screening(
-        frames.size,
-        errors,
-        _named(core, side.votes * side.majority < 0),
-        _named(core, _far_above(errors)),
-        _named(core, _of_other_size(frames.size)),
-        tuple(_exchanged(core, fit.reference, errors)),
-        tuple(_coincident(core)),
+        sizes=sizes,
+        errors=errors,
+        mirrored=_named(core, side.votes * side.majority < 0),
+        outliers=_named(core, _far_above(errors)),
+        other_size=_named(core, _of_other_size(sizes)),
+        exchanged=tuple(exchanged),
+        misplaced=tuple(one for one in _misplaced(core, aligned) if one not in involved),
+        coincident=tuple(_coincident(core)),
+        repeated=tuple(_repeated(shapes)),
     )
+
+
+def of_other_size(shapes: Shapes) -> tuple[str, ...]:
+    """Shapes of quite another size by their visible landmarks alone: a quick look.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa import Shapes
+    >>> points = np.random.default_rng(0).normal(size=(4, 9, 2))
+    >>> points[2] *= 1000
+    >>> of_other_size(Shapes(points))
+    ('shape_3',)
+    """
+    size = Frames(filled(shapes.points, shapes.visible), shapes.visible).size
+    return _named(shapes, _of_other_size(_against_median(size)))
+
+
+def missing_code(shapes: Shapes) -> float | None:
+    """A number that all coordinates of some landmarks have, and that no other comes near.
+
+    Programs without another way to say "missing" write -1 or 9999; the coordinates of the
+    file are asked, before its scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa import Shapes
+    >>> points = np.random.default_rng(0).uniform(0, 500, size=(4, 9, 2))
+    >>> points[2, 5] = -1
+    >>> missing_code(Shapes(points))
+    -1.0
+    """
+    scales = [1.0 if s is None else s for s in shapes.metadata.get("scales") or [1.0]]
+    points = (shapes.points / np.asarray(scales)[:, None, None])[shapes.visible]
+    # the scale was multiplied in and is divided out: the last digit may differ
+    alike = np.isclose(points, points[:, :1], rtol=1e-12, atol=0.0).all(axis=1)
+    for code in _CODES:
+        coded = alike & np.isclose(points[:, 0], code, rtol=1e-12, atol=0.0)
+        others = points[~coded]
+        if coded.any() and len(others) and not others.min() <= code <= others.max():
+            return code
+    return None
 
 
 def guessed_units(shapes: Shapes) -> str:
@@ -128,8 +188,16 @@ def _far_above(errors: Array) -> Mask:
 
 
 def _of_other_size(sizes: Array) -> Mask:
-    ratio = sizes / np.median(sizes)
-    return np.asarray((ratio > _OTHER_SIZE) | (ratio < 1.0 / _OTHER_SIZE))
+    return np.asarray((sizes > _OTHER_SIZE) | (sizes < 1.0 / _OTHER_SIZE))
+
+
+def _against_median(sizes: Array) -> Array:
+    return np.asarray(sizes / np.median(sizes))
+
+
+def _scales(matrices: Array) -> Array:
+    """(n,): how much each similarity enlarges."""
+    return np.asarray(np.abs(np.linalg.det(matrices)) ** (1.0 / matrices.shape[-1]))
 
 
 def _exchanged(shapes: Shapes, reference: Array, errors: Array) -> list[tuple[str, str, str]]:
@@ -170,9 +238,28 @@ def _misfit(points: Array, reference: Array) -> float:
     return float(np.sqrt(((moved - reference) ** 2).sum(axis=1).mean()))
 
 
+def _misplaced(shapes: Shapes, aligned: Array) -> list[tuple[str, str]]:
+    """Landmarks that deviate far more than this landmark does elsewhere, and this shape otherwise.
+
+    From the median of the shapes, which one of them cannot move.
+    """
+    off = np.linalg.norm(aligned - np.nanmedian(aligned, axis=0), axis=2)
+    usual = np.maximum(np.nanmedian(off, axis=0), np.nanmedian(off, axis=1)[:, None])
+    far = (off > _ELSEWHERE * usual) & (off > _LEAST_ELSEWHERE)
+    return [(shapes.names[i], shapes.landmarks[j]) for i, j in np.argwhere(far)]
+
+
+def _repeated(shapes: Shapes) -> list[tuple[str, str]]:
+    first: dict[bytes, str] = {}
+    pairs = ((name, own.tobytes()) for name, own in zip(shapes.names, shapes.points, strict=True))
+    return [(name, first[own]) for name, own in pairs if first.setdefault(own, name) != name]
+
+
 def _coincident(shapes: Shapes) -> list[tuple[str, str, str]]:
     found = []
-    for i, own in enumerate(shapes.points):
+    ordered = np.sort(shapes.points[..., 0], axis=1)
+    for i in np.flatnonzero((np.diff(ordered, axis=1) == 0).any(axis=1)):
+        own = shapes.points[i]
         seen = np.flatnonzero(shapes.visible[i])
         _, first, inverse, counts = np.unique(
             own[seen], axis=0, return_index=True, return_inverse=True, return_counts=True

@@ -40,6 +40,8 @@ def with_lone_landmarks(core: Alignment, shapes: Shapes, shared: Index) -> Align
 def with_worries(alignment: Alignment) -> Alignment:
     """The same alignment, its diagnostics saying what to worry about."""
     found = tuple(worries(alignment))
+    if found == alignment.diagnostics.warnings:
+        return alignment
     return replace(alignment, diagnostics=replace(alignment.diagnostics, warnings=found))
 
 

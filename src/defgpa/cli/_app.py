@@ -5,6 +5,7 @@ Exit codes: 0 done, 2 bad input, 1 failure.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -13,6 +14,7 @@ from importlib import import_module
 import click
 
 from defgpa import __version__
+from defgpa.cli._console import in_shell_words
 from defgpa.errors import DefgpaError, DefgpaWarning, NotConvergedError
 
 _COMMANDS = {
@@ -27,6 +29,8 @@ _COMMANDS = {
     "demo": "The whole thing on a bundled set of insect wings.",
     "completion": "Print the shell completion script for bash, zsh or fish.",
 }
+
+_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE)
 
 
 class _LazyGroup(click.Group):
@@ -66,6 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of libraries: nothing a user could do about
         warnings.simplefilter("always", DefgpaWarning)
         try:
             app.main(arguments, prog_name="defgpa", standalone_mode=False)
@@ -81,9 +86,18 @@ def _run(arguments: list[str] | None) -> int:
         except NotConvergedError as error:
             return _said(error, 1)
         except (DefgpaError, ValueError, FileNotFoundError, NotADirectoryError) as error:
-            return _said(error, 2)
+            return _said(error, 1 if _is_of_the_machine(error) else 2)
         except Exception as error:  # nobody foresaw it: still one sentence, and where to look
             return _said(error, 1)
+
+
+def _is_of_the_machine(error: BaseException | None) -> bool:
+    """Whether a full or broken disk is behind it: nothing is wrong with the input then."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _MACHINE:
+            return True
+        error = error.__context__
+    return False
 
 
 def _said(error: Exception, code: int) -> int:
@@ -91,7 +105,9 @@ def _said(error: Exception, code: int) -> int:
         raise error
     known = isinstance(error, (DefgpaError, ValueError, OSError, ImportError))
     text = str(error) if known and str(error) else f"{type(error).__name__}: {error}"
-    click.echo(f"Error: {text}", err=True)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename or 'A file'} cannot be read or written: {error.strerror}."
+    click.echo(f"Error: {in_shell_words(text)}", err=True)
     if not known:
         click.echo("This was not foreseen: set DEFGPA_DEBUG=1 to see where.", err=True)
     return code

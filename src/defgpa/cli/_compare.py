@@ -7,8 +7,9 @@ from dataclasses import asdict
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._input import fold_size_for, read_input, without_empty
+from defgpa.cli._input import fitting_input, fold_size_for, read_input
 from defgpa.cli._options import folding, input_argument, reading, speaking
+from defgpa.cli._output import output_file
 
 
 @click.command("compare", epilog="Example: defgpa compare wings.tps --fold-size 2 -o table.md")
@@ -42,10 +43,11 @@ def command(
     suffix = None if output is None else output[output.rfind(".") :].lower()
     if suffix is not None and suffix not in writers:
         raise click.BadParameter("must end in .md, .csv, .tex or .txt.", param_hint="--output")
+    if output is not None:
+        output_file(output)
     console = Console(quiet, as_json)
     with console.noting():
-        shapes = read_input(source, format_, missing, layout, lenient)
-        shapes = without_empty(console, shapes)
+        shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
         size = fold_size_for(shapes, fold_size)
         with console.progress("Comparing") as tick:
             table = compare(shapes, fold_size=size, n_jobs=jobs, progress=tick)
@@ -55,6 +57,8 @@ def command(
         write_text(output, str(getattr(table, writers[suffix])()))
     console.say(str(table))
     console.say(f"CVE: {size} of {shapes.n_landmarks} landmarks left out at a time.")
+    if output is not None:
+        console.say(f"Written: {output}")
     console.result(
         {"rows": [asdict(row) for row in table], "fold_size": size, "notes": console.notes}
     )

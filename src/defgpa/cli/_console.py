@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,15 @@ from typing import Any
 import click
 
 from defgpa.errors import DefgpaWarning
+
+_LONGEST_NAME = 40  # characters of a name in a table
+_SHELL_WORDS = (  # what the library calls its options, and what the command line does
+    (re.compile(r"on_mismatch='warn'"), "--lenient"),
+    (re.compile(r"format='…'"), "--format NAME"),
+    (re.compile(r"layout='(\w+)' or '(\w+)'"), r"--layout \1 or \2"),
+    (re.compile(r"(layout|space)='(\w+)'"), r"--\1 \2"),
+    (re.compile(r" \(shapes\.without\([^)]*\)\)"), ""),
+)
 
 
 @dataclass
@@ -25,7 +35,7 @@ class Console:
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
-        """Warnings of the package become notes, each shown once; others pass."""
+        """Warnings of the package become notes, each shown once; others are for developers."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
@@ -35,6 +45,7 @@ class Console:
 
     def note(self, text: str) -> None:
         """A sentence worth reading, on standard error."""
+        text = in_shell_words(text)
         if text in self.notes:
             return
         self.notes.append(text)
@@ -64,15 +75,33 @@ class Console:
             task = bar.add_task(title, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
+    @property
+    def width(self) -> int:
+        """The columns of the terminal."""
+        from rich.console import Console as RichConsole
+
+        return RichConsole().width
+
+    def facts(self, title: str, rows: Sequence[Sequence[Any]]) -> None:
+        """A table of words and what they are, without a header."""
+        self._print(title, ["", ""], rows, {"show_header": False})
+
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table on standard output; figures stand to the right."""
+        self._print(title, header, rows, {})
+
+    def _print(
+        self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], style: Any
+    ) -> None:
         if self.quiet or self.as_json:
             return
         from rich.console import Console as RichConsole
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table(title=escape(title), title_justify="left", title_style="bold", box=_box())
+        table = Table(
+            title=escape(title), title_justify="left", title_style="bold", box=_box(), **style
+        )
         for k, name in enumerate(header):
             figures = all(isinstance(row[k], (int, float)) for row in rows if row[k] is not None)
             table.add_column(escape(name), justify="right" if figures else "left")
@@ -89,6 +118,27 @@ class Console:
         """The figures for machines, if they were asked for."""
         if self.as_json:
             click.echo(json.dumps(plain(figures), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def in_shell_words(text: str) -> str:
+    """A sentence of the library with the options as they are called on the command line."""
+    for pattern, words in _SHELL_WORDS:
+        text = pattern.sub(words, text)
+    return text
+
+
+def briefly(names: Sequence[str]) -> list[str]:
+    """Names for a table: of long ones the begin and the end, unless that makes two the same."""
+    flat = [" ".join(name.split()) for name in names]
+    short = [_without_middle(name) for name in flat]
+    return short if len(set(short)) == len(set(flat)) else flat
+
+
+def _without_middle(name: str) -> str:
+    end = _LONGEST_NAME // 2
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME - end - 1]}…{name[-end:]}"
 
 
 def text_of(cell: Any) -> str:

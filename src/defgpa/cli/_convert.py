@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from defgpa.cli._console import Console
 from defgpa.cli._input import read_input
-from defgpa.cli._options import reading, speaking
+from defgpa.cli._options import reading, speaking, writing
+from defgpa.cli._output import written_as
 
 
 @click.command("convert", epilog="Example: defgpa convert skulls/*.mrk.json skulls.tps")
-@click.argument("source", nargs=-1, required=True, metavar="IN...")
-@click.argument("target", metavar="OUT")
+@click.argument("source", nargs=-1, required=True, metavar="IN...", type=click.Path())
+@click.argument("target", metavar="OUT", type=click.Path())
 @reading
-@click.option("--to", "to_format", metavar="NAME", help="Output format, if the suffix is silent.")
+@writing
 @click.option("--space", type=click.Choice(["LPS", "RAS"]), help="Bring Slicer files to it.")
 @speaking
 def command(
@@ -29,11 +32,16 @@ def command(
     as_json: bool,
 ) -> None:
     """Write shapes in another format; OUT is a file, or a folder where a file holds one shape."""
-    from defgpa.io import write_shapes
-
     console = Console(quiet, as_json)
     with console.noting():
         shapes = read_input(source, format_, missing, layout, lenient, space)
-        write_shapes(shapes, target, format=to_format)
-    console.say(f"{shapes!r} written to {target}")
-    console.result({"shapes": shapes.n_shapes, "landmarks": shapes.n_landmarks, "output": target})
+        written_as(shapes, Path(target), to_format)
+    console.say(f"{shapes.n_shapes} shapes, {shapes.n_landmarks} landmarks, written to {target}")
+    console.result(
+        {
+            "shapes": shapes.n_shapes,
+            "landmarks": shapes.n_landmarks,
+            "output": target,
+            "notes": console.notes,
+        }
+    )

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._fit import fitted
+from defgpa.cli._fit import Fitted, fitted
 from defgpa.cli._options import speaking
 from defgpa.cli._output import (
+    can_report,
     figures,
     list_files,
+    output_folder,
     show_figures,
     versions,
     write_alignment,
     write_summary,
 )
+
+if TYPE_CHECKING:
+    from defgpa.alignment import Alignment
+    from defgpa.evaluate import Comparison
 
 
 @click.command("demo", epilog="Example: defgpa demo --output demo")
@@ -31,28 +38,23 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
     """
     from defgpa.datasets import load_wings
     from defgpa.evaluate import compare
-    from defgpa.report import write_report
     from defgpa.warps import ThinPlateSpline
 
     console = Console(quiet, as_json)
-    folder = Path(output)
+    folder = output_folder(output)
     with console.noting():
         shapes = load_wings()
-        console.say(f"{shapes!r}: insect wings, made by the package itself")
+        unseen = int((~shapes.visible).sum())
+        console.say(
+            f"{shapes.n_shapes} insect wings, made by the package itself: {shapes.n_landmarks} "
+            f"landmarks, {unseen} of {shapes.visible.size} not seen"
+        )
         with console.progress("Comparing methods") as tick:
             table = compare(shapes, fold_size=1, progress=tick)
         done = fitted(console, shapes, ThinPlateSpline(), True, 1, None)
         alignment = done.alignment.posed_like(shapes[0])
         files = write_alignment(alignment, folder)
-        write_report(
-            alignment,
-            folder / "report.html",
-            smoothing=done.path,
-            cross_validation=done.cv,
-            comparison=table,
-            title="Insect wings, aligned with deformations",
-            provenance={"input": "the bundled sample wings.tps", "warp": repr(done.model)},
-        )
+        files += _reported(console, done, alignment, table, folder)
     numbers = figures(alignment, done.cve)
     summary = {
         "figures": numbers,
@@ -62,10 +64,31 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
         "versions": versions(),
         "notes": console.notes,
     }
-    files += [str(folder / "report.html"), write_summary(folder, summary)]
-    console.say("")
-    console.say(str(table))
+    files.append(write_summary(folder, summary))
+    console.say(f"\n{table}\n")
     show_figures(console, numbers)
     list_files(console, files)
-    console.say(f"\nOpen the report in a browser: {folder / 'report.html'}")
+    if can_report():
+        console.say(f"\nOpen the report in a browser: {folder / 'report.html'}")
     console.result(summary)
+
+
+def _reported(
+    console: Console, done: Fitted, alignment: Alignment, table: Comparison, folder: Path
+) -> list[str]:
+    """The report, or a note on what to install for it."""
+    if not can_report():
+        console.note("There is no report without plotly and jinja2: pip install 'defgpa[report]'")
+        return []
+    from defgpa.report import write_report
+
+    write_report(
+        alignment,
+        folder / "report.html",
+        smoothing=done.path,
+        cross_validation=done.cv,
+        comparison=table,
+        title="Insect wings, aligned with deformations",
+        provenance={"input": "the bundled sample wings.tps", "warp": repr(done.model)},
+    )
+    return [str(folder / "report.html")]

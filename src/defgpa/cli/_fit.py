@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._input import fold_size_for, read_input, smoothing_value, warp_model, without_empty
+from defgpa.cli._input import fitting_input, fold_size_for, read_input, smoothing_value, warp_model
 from defgpa.cli._options import folding, input_argument, reading, smoothing, speaking, warping
 from defgpa.cli._output import (
     figures,
     list_files,
+    note_folds,
+    output_folder,
+    require_report,
     show_figures,
     versions,
     write_alignment,
@@ -22,6 +24,8 @@ from defgpa.cli._output import (
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
+
+_POSES = ("principal", "first")
 
 
 @click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
@@ -70,12 +74,16 @@ def command(
     if smoothing == "auto" and warp == "affine":
         raise click.UsageError("--warp affine does not bend: drop --smoothing auto.")
     model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
+    folder = output_folder(output)
+    if report:
+        require_report()
     with console.noting():
-        shapes = read_input(source, format_, missing, layout, lenient)
-        shapes = without_empty(console, shapes)
+        shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
+        if pose not in _POSES:
+            shapes.index(pose)  # a name that nobody has is told before the work
         done = fitted(console, shapes, model, smoothing == "auto", fold_size, jobs)
         alignment = _posed(done.alignment, pose)
-        folder = Path(output)
+        note_folds(console, alignment)
         files = write_alignment(alignment, folder)
     numbers = figures(alignment, done.cve)
     summary: dict[str, Any] = {

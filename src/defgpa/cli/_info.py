@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from defgpa.cli._console import Console
-from defgpa.cli._input import read_input
+from defgpa.cli._console import Console, briefly
+from defgpa.cli._input import note_likely_code, read_input, without_empty
 from defgpa.cli._options import input_argument, reading, speaking
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
 _MOST_ROWS = 40
+_MOST_BLOCKS = 60  # characters of a bar of landmarks
 
 
 @click.command("info", epilog="Example: defgpa info wings.tps")
@@ -31,47 +34,43 @@ def command(
     as_json: bool,
 ) -> None:
     """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
-    from defgpa.errors import ShapeError
-    from defgpa.screening import guessed_units, screen
-
     console = Console(quiet, as_json)
     with console.noting():
         shapes = read_input(source, format_, missing, layout, lenient)
-    summary: dict[str, Any] = {
+    summary = _summary(shapes)
+    _show_summary(console, shapes, summary)
+    _show_missing(console, shapes)
+    with console.noting():
+        note_likely_code(console, shapes)
+        summary |= _screened(console, without_empty(console, shapes))
+    summary["notes"] = console.notes
+    console.result(summary)
+
+
+def _summary(shapes: Shapes) -> dict[str, Any]:
+    from defgpa.screening import guessed_units
+
+    known = {key: shapes.metadata[key] for key in ("format", "space") if key in shapes.metadata}
+    return {
         "shapes": shapes.n_shapes,
         "landmarks": shapes.n_landmarks,
         "dimension": shapes.dim,
         "missing": int((~shapes.visible).sum()),
         "units": guessed_units(shapes) if shapes.visible.any() else "unknown",
+        **known,
     }
-    for key in ("format", "space"):
-        if shapes.metadata.get(key):
-            summary[key] = shapes.metadata[key]
+
+
+def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> None:
     total = shapes.n_shapes * shapes.n_landmarks
-    console.table(
-        "What is in it",
-        ["", ""],
-        [
-            ["shapes", summary["shapes"]],
-            ["landmarks", summary["landmarks"]],
-            ["dimension", summary["dimension"]],
-            ["missing landmarks", f"{summary['missing']} of {total}"],
-            *[[key, summary[key]] for key in ("units", "format", "space") if key in summary],
-        ],
-    )
-    _show_missing(console, shapes)
-    try:
-        found = screen(shapes)
-    except ShapeError as error:
-        console.note(f"These shapes cannot be aligned as they are. {error}")
-        summary["alignable"] = False
-        summary["reason"] = str(error)
-    else:
-        summary["alignable"] = True
-        summary["suspicious"] = _suspicions(found)
-        _show_suspicions(console, found)
-    summary["notes"] = console.notes
-    console.result(summary)
+    rows = [
+        ["shapes", str(shapes.n_shapes)],
+        ["landmarks", str(shapes.n_landmarks)],
+        ["dimension", str(shapes.dim)],
+        ["missing landmarks", f"{summary['missing']} of {total}"],
+        *[[key, str(summary[key])] for key in ("units", "format", "space") if key in summary],
+    ]
+    console.facts("What is in it", rows)
 
 
 def _show_missing(console: Console, shapes: Shapes) -> None:
@@ -79,44 +78,87 @@ def _show_missing(console: Console, shapes: Shapes) -> None:
     gaps = [i for i, seen in enumerate(shapes.visible) if not seen.all()]
     if not gaps:
         return
-    rows = []
-    for i in gaps[:_MOST_ROWS]:
-        seen = shapes.visible[i]
-        rows.append([shapes.names[i], int((~seen).sum()), _bar(seen)])
-    title = f"Missing landmarks ({len(gaps)} shapes; █ seen, · not)"
+    names = briefly([shapes.names[i] for i in gaps[:_MOST_ROWS]])
+    beside = min(max(map(len, names)), 40) + len("missing") + 10  # and the blanks between columns
+    width = max(10, min(_MOST_BLOCKS, console.width - beside))
+    rows = [
+        [name, int((~shapes.visible[i]).sum()), _bar(shapes.visible[i], width)]
+        for name, i in zip(names, gaps, strict=False)
+    ]
+    title = f"Missing landmarks ({len(gaps)} shapes; █ seen, · not, ▒ some)"
     console.table(title, ["shape", "missing", "landmarks"], rows)
     if len(gaps) > _MOST_ROWS:
         console.say(f"  … and {len(gaps) - _MOST_ROWS} more shapes with missing landmarks")
 
 
-def _bar(seen: Any, width: int = 60) -> str:
+def _bar(seen: Any, width: int) -> str:
     import numpy as np
 
     parts = np.array_split(np.asarray(seen), min(width, len(seen)))
     return "".join("█" if part.all() else "·" if not part.any() else "▒" for part in parts)
 
 
-def _suspicions(found: Screening) -> dict[str, Any]:
+def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
+    """What looks wrong, or why the shapes cannot be aligned at all."""
+    from defgpa.errors import ShapeError
+    from defgpa.screening import screen
+
+    try:
+        found = screen(shapes)
+    except ShapeError as error:
+        console.note(f"These shapes cannot be aligned as they are. {error}")
+        return {"alignable": False, "reason": str(error)}
+    _show_suspicions(console, list(_sentences(found, shapes)))
+    return {"alignable": True, "suspicious": _suspicions(found, shapes)}
+
+
+def _suspicions(found: Screening, shapes: Shapes) -> dict[str, Any]:
     return {
         "mirrored": list(found.mirrored),
         "outliers": list(found.outliers),
         "other_size": list(found.other_size),
+        "relative_sizes": {name: found.sizes[shapes.index(name)] for name in found.other_size},
         "exchanged_landmarks": [list(entry) for entry in found.exchanged],
+        "misplaced_landmarks": [list(entry) for entry in found.misplaced],
         "coincident_landmarks": [list(entry) for entry in found.coincident],
+        "repeated": [list(entry) for entry in found.repeated],
     }
 
 
-def _show_suspicions(console: Console, found: Screening) -> None:
-    rows = [
-        *[[name, "fits clearly better mirrored"] for name in found.mirrored],
-        *[[name, "is far from all the others"] for name in found.outliers],
-        *[[name, "is of quite another size: other units?"] for name in found.other_size],
-        *[[s, f"landmarks {a} and {b} look exchanged"] for s, a, b in found.exchanged],
-        *[[s, f"landmarks {a} and {b} have the same place"] for s, a, b in found.coincident],
-    ]
-    if not rows:
+def _sentences(found: Screening, shapes: Shapes) -> Iterator[tuple[str, str]]:
+    """Shape and what is odd about it, one sentence each."""
+    for name in found.mirrored:
+        yield name, "fits clearly better mirrored"
+    for name in found.outliers:
+        yield name, "is far from all the others"
+    for name in found.other_size:
+        yield name, f"{_times(found.sizes[shapes.index(name)])} the usual size: other units?"
+    for name, first in found.repeated:
+        yield name, f"has the very coordinates of {first}"
+    for name, a, b in found.exchanged:
+        yield name, f"landmarks {a} and {b} look exchanged"
+    for name, label in found.misplaced:
+        yield name, f"landmark {label} is far from where the others have it"
+    for name, pairs in groupby(found.coincident, key=lambda entry: entry[0]):
+        yield name, _same_place([(a, b) for _, a, b in pairs])
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f} times" if ratio > 1 else f"1/{1 / ratio:,.0f} of"
+
+
+def _same_place(pairs: Sequence[tuple[str, str]]) -> str:
+    (a, b), rest = pairs[0], len(pairs) - 1
+    more = f" (and {rest} more pair{'s' * (rest > 1)})" if rest else ""
+    return f"landmarks {a} and {b} have the same place{more}"
+
+
+def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> None:
+    if not sentences:
         console.say("Nothing looks wrong: no mirrored, far or exchanged specimens.")
         return
-    console.table("Worth a look", ["shape", "what"], rows[:_MOST_ROWS])
-    if len(rows) > _MOST_ROWS:
-        console.say(f"  … and {len(rows) - _MOST_ROWS} more")
+    names = briefly([name for name, _ in sentences[:_MOST_ROWS]])
+    rows = [[name, what] for name, (_, what) in zip(names, sentences, strict=False)]
+    console.table("Worth a look", ["shape", "what"], rows)
+    if len(sentences) > _MOST_ROWS:
+        console.say(f"  … and {len(sentences) - _MOST_ROWS} more")

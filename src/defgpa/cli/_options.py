@@ -10,6 +10,11 @@ import click
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 WARPS = ("affine", "tps", "rbf", "ffd", "polynomial")
+# named here again, because loading the formats would make --help slow
+FORMATS = (
+    *("tps", "nts", "morphologika", "pts", "mrk.json", "fcsv", "npz", "npy", "mat"),
+    *("csv", "csv-long", "csv-points", "ply", "vtk", "vtp", "off", "obj", "stl"),
+)
 
 
 def _combined(*decorators: Callable[[Any], Any]) -> Callable[[_F], _F]:
@@ -21,16 +26,31 @@ def _combined(*decorators: Callable[[Any], Any]) -> Callable[[_F], _F]:
     return decorate
 
 
-input_argument = click.argument("source", nargs=-1, required=True, metavar="INPUT...")
+def _workers(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
+    if value == 0:
+        raise click.BadParameter("must be a number of processes, or -1 for all cores; got 0.")
+    return value
+
+
+input_argument = click.argument(
+    "source", nargs=-1, required=True, metavar="INPUT...", type=click.Path()
+)
 
 reading = _combined(
-    click.option("--format", "format_", metavar="NAME", help="Input format, if it is not told."),
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice(FORMATS, case_sensitive=False),
+        metavar="NAME",
+        help=f"Format of the input, where it cannot be told: {', '.join(FORMATS)}.",
+    ),
     click.option(
         "--missing",
         default="marked",
         show_default=True,
         metavar="marked|negative|NUMBER",
-        help="What else counts as a missing landmark: negative coordinates, or a code.",
+        help="What counts as a missing landmark: what the format marks as such; also any "
+        "negative coordinate; or also this number in all coordinates.",
     ),
     click.option(
         "--layout",
@@ -41,6 +61,14 @@ reading = _combined(
     click.option(
         "--lenient", is_flag=True, help="Warn instead of stopping where a file contradicts itself."
     ),
+)
+
+writing = click.option(
+    "--to",
+    "to_format",
+    type=click.Choice(FORMATS, case_sensitive=False),
+    metavar="NAME",
+    help="Format of the output, where its suffix does not tell.",
 )
 
 speaking = _combined(
@@ -78,5 +106,11 @@ folding = _combined(
         type=click.IntRange(1),
         help="Landmarks left out at a time in cross-validation.",
     ),
-    click.option("--jobs", "-j", type=int, help="Worker processes for cross-validation."),
+    click.option(
+        "--jobs",
+        "-j",
+        type=int,
+        callback=_workers,
+        help="Worker processes for cross-validation; -1 takes all cores.",
+    ),
 )

@@ -3,15 +3,69 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from defgpa.cli._console import Console, plain
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
+
+
+def output_folder(name: str) -> Path:
+    """The folder for results; one that cannot be is refused before any work is done."""
+    folder = Path(name)
+    place = _existing(folder)
+    if not place.is_dir():
+        raise click.BadParameter(f"{place} is a file, not a folder.", param_hint="--output")
+    _require_writable(place)
+    return folder
+
+
+def output_file(name: str, option: str = "--output") -> Path:
+    """The file for results, likewise."""
+    file = Path(name)
+    if file.is_dir():
+        raise click.BadParameter(f"{file} is a folder; name a file.", param_hint=option)
+    place = _existing(file.parent)
+    if not place.is_dir():
+        raise click.BadParameter(f"{place} is a file, not a folder.", param_hint=option)
+    _require_writable(place)
+    return file
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that is there."""
+    try:
+        return next(place for place in (path, *path.parents) if place.exists())
+    except OSError as error:  # a name too long for the file system
+        raise click.BadParameter(
+            f"{error.strerror}: {str(path)[:60]}…", param_hint="--output"
+        ) from None
+
+
+def _require_writable(folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise click.BadParameter(f"Nothing can be written to {folder}.", param_hint="--output")
+
+
+def require_report() -> None:
+    """An error before any work is done where a report cannot be written after it."""
+    from defgpa.errors import DefgpaError
+
+    if not can_report():
+        raise DefgpaError("A report needs plotly and jinja2: pip install 'defgpa[report]'.")
+
+
+def can_report() -> bool:
+    """Whether what the report is made with is installed."""
+    return all(map(find_spec, ("plotly", "jinja2")))
 
 
 def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> list[str]:
@@ -25,7 +79,18 @@ def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> list[str]:
         target = folder / (stem if own.one_shape_per_file else stem + own.suffixes[0])
         write_shapes(shapes, target, format=own.name)
         written.append(target)
-    return [str(path) for path in written]
+    return [f"{path}{os.sep}" if path.is_dir() else str(path) for path in written]
+
+
+def written_as(shapes: Shapes, target: Path, format_name: str | None) -> None:
+    """The shapes in a format of the user's choice, whose option is named where it is missing."""
+    from defgpa.errors import FormatError
+    from defgpa.io import write_shapes
+
+    try:
+        write_shapes(shapes, target, format=format_name)
+    except FormatError as error:
+        raise FormatError(str(error).replace("format='…'", "--to NAME")) from None
 
 
 def write_alignment(alignment: Alignment, folder: Path) -> list[str]:
@@ -94,6 +159,20 @@ def show_figures(console: Console, numbers: dict[str, Any]) -> None:
     console.table(
         "Figures", ["figure", "value", "what it says"], [r for r in rows if r[1] is not None]
     )
+
+
+def note_folds(console: Console, alignment: Alignment) -> None:
+    """Say so where warps fold: points there change places."""
+    from defgpa.errors import listed
+
+    folds = alignment.diagnostics.folds
+    if folds.any():
+        names = alignment.shapes.names
+        folding = listed(names[i] for i in folds.nonzero()[0])
+        console.note(
+            f"Warps fold over at {int(folds.sum())} landmarks, of {folding}. "
+            "More smoothing keeps them apart."
+        )
 
 
 def write_summary(folder: Path, summary: dict[str, Any]) -> str:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 from typing import TYPE_CHECKING
 
 import click
 
-from defgpa.cli._console import Console
-from defgpa.cli._input import read_input
+from defgpa.cli._console import Console, briefly
+from defgpa.cli._input import in_space_of, note_likely_code, read_input
 from defgpa.cli._options import reading, speaking
-from defgpa.cli._output import list_files, write_shapes_twice
+from defgpa.cli._output import list_files, output_folder, write_shapes_twice
+
+_NUMBERED = re.compile(r"(?:(.+)[-_ ])?([0-9]{1,9})", re.DOTALL)  # F-12, or 12 alone
 
 if TYPE_CHECKING:
+    from defgpa._arrays import Array
     from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
 
 
 @click.command("register", epilog="Example: defgpa register result/result.npz new/*.tps -o new/")
 @click.argument("result", type=click.Path())
-@click.argument("source", nargs=-1, required=True, metavar="NEW...")
+@click.argument("source", nargs=-1, required=True, metavar="NEW...", type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results.")
 @reading
 @speaking
@@ -43,22 +46,41 @@ def command(
     from defgpa.io import load
 
     console = Console(quiet, as_json)
+    folder = output_folder(output)
     with console.noting():
         alignment = load(result)
-        shapes = matched(read_input(source, format_, missing, layout, lenient), alignment)
-        images = np.stack([alignment.register(own)(own) for own in shapes])
-        files = write_shapes_twice(shapes.with_points(images), Path(output), "registered")
+        shapes = read_input(source, format_, missing, layout, lenient)
+        note_likely_code(console, shapes)
+        shapes = matched(console, in_space_of(shapes, alignment.shapes), alignment)
+        images = np.stack([_registered(alignment, name, shapes[name]) for name in shapes.names])
+        files = write_shapes_twice(shapes.with_points(images), folder, "registered")
     distances = np.linalg.norm(images - alignment.reference, axis=2)
-    errors = np.sqrt(np.nanmean(distances**2, axis=1))
-    rows = [[name, float(error)] for name, error in zip(shapes.names, errors, strict=True)]
+    errors = np.sqrt(np.nanmean(distances**2, axis=1)).tolist()
+    rows = list(zip(briefly(shapes.names), errors, strict=True))
     console.table("Registered", ["shape", "RMSE_r"], rows)
+    console.say(f"The shapes of the fit were left with an RMSE_r of {alignment.rmse_reference:.4g}")
     list_files(console, files)
     console.result(
-        {"rmse_reference": dict(rows), "files": files, "notes": console.notes}  # type: ignore[arg-type]
+        {
+            "rmse_reference": dict(zip(shapes.names, errors, strict=True)),
+            "rmse_reference_of_fit": alignment.rmse_reference,
+            "files": files,
+            "notes": console.notes,
+        }
     )
 
 
-def matched(shapes: Shapes, alignment: Alignment) -> Shapes:
+def _registered(alignment: Alignment, name: str, points: Array) -> Array:
+    """The image of one shape, which an error names."""
+    from defgpa.errors import ShapeError
+
+    try:
+        return alignment.register(points)(points)
+    except ShapeError as error:
+        raise ShapeError(f"{name!r} cannot be registered. {error}") from None
+
+
+def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
     """The shapes with the landmarks of the reference, in its order."""
     import numpy as np
 
@@ -70,19 +92,60 @@ def matched(shapes: Shapes, alignment: Alignment) -> Shapes:
         raise ShapeError(
             f"The new shapes are {shapes.dim}-D, the reference is {alignment.shapes.dim}-D."
         )
-    numbered = tuple(str(k) for k in range(1, shapes.n_landmarks + 1))
-    if shapes.landmarks == wanted or (
-        shapes.landmarks == numbered and shapes.n_landmarks == len(wanted)
-    ):
-        return _Shapes.specimens(
-            shapes.points, names=shapes.names, landmarks=wanted, metadata=shapes.metadata
-        )
-    strange = [label for label in shapes.landmarks if label not in wanted]
+    labels = _labels_in(console, shapes.landmarks, wanted)
+    strange = [label for label in labels if label not in set(wanted)]
     if strange:
         raise ShapeError(
             f"The reference has no landmark {listed(strange)}; it has {len(wanted)} landmarks: "
             f"{listed(wanted)}."
         )
+    absent = [label for label in wanted if label not in set(labels)]
+    if absent:
+        console.note(f"In none of the new files, so not seen: landmark {listed(absent)}.")
+    place = {label: k for k, label in enumerate(wanted)}
     points = np.full((shapes.n_shapes, len(wanted), shapes.dim), np.nan)
-    points[:, [wanted.index(label) for label in shapes.landmarks]] = shapes.points
-    return _Shapes.specimens(points, names=shapes.names, landmarks=wanted, metadata=shapes.metadata)
+    points[:, [place[label] for label in labels]] = shapes.points
+    return _Shapes.specimens(
+        points,
+        names=shapes.names,
+        landmarks=wanted,
+        faces=alignment.shapes.faces,
+        metadata=shapes.metadata,
+    )
+
+
+def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """The landmarks of the reference that the labels of new shapes mean, one each."""
+    from defgpa.errors import ShapeError
+
+    if set(own) <= set(wanted):
+        return own
+    numbers, known = _numbers_in(own), _numbers_in(wanted)
+    if numbers and known and set(numbers) <= set(known):
+        place = dict(zip(known, wanted, strict=True))
+        return tuple(place[k] for k in numbers)
+    sides = {"the new shapes": own, "the reference": wanted}
+    whose = [side for side, labels in sides.items() if _are_counted(labels)]
+    if not whose:
+        return own
+    if len(own) != len(wanted):
+        raise ShapeError(
+            f"There are {len(own)} landmarks in the new shapes and {len(wanted)} in the "
+            f"reference, and no labels in {whose[0]} to match them by."
+        )
+    console.note(f"There are no labels in {whose[0]}: landmarks are matched by their order.")
+    return wanted
+
+
+def _are_counted(labels: tuple[str, ...]) -> bool:
+    """Whether labels are what landmarks without labels are called."""
+    return labels == tuple(str(k) for k in range(1, len(labels) + 1))
+
+
+def _numbers_in(labels: tuple[str, ...]) -> tuple[int, ...]:
+    """The numbers of labels that are nothing but a number in a list of one name, else ()."""
+    found = [match for label in labels if (match := _NUMBERED.fullmatch(label))]
+    numbers = tuple(int(match[2]) for match in found)
+    lists = {match[1] for match in found}
+    whole = len(found) == len(labels) == len(set(numbers)) and len(lists) == 1
+    return numbers if whole else ()

@@ -6,6 +6,7 @@ import click
 
 from defgpa.cli._console import Console
 from defgpa.cli._options import speaking
+from defgpa.cli._output import output_file
 
 
 @click.command("report", epilog="Example: defgpa report result/result.npz -o report.html")
@@ -18,6 +19,7 @@ def command(result: str, output: str, quiet: bool, as_json: bool) -> None:
     from defgpa.report import write_report
 
     console = Console(quiet, as_json)
+    output_file(output)
     with console.noting():
         write_report(load(result), output)
     console.say(f"Written: {output}")

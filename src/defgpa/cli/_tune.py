@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._input import fold_size_for, read_input, warp_model, without_empty
+from defgpa.cli._input import fitting_input, fold_size_for, read_input, warp_model
 from defgpa.cli._options import folding, input_argument, reading, speaking, warping
+from defgpa.cli._output import output_file
 
 
 @click.command("tune", epilog="Example: defgpa tune wings.tps --plot path.png")
@@ -43,9 +44,10 @@ def command(
     if warp == "affine":
         raise click.UsageError("--warp affine does not bend: there is no smoothing to choose.")
     model = warp_model(warp, points_per_axis, None, None)
+    if plot is not None:
+        _require_picture(plot)
     with console.noting():
-        shapes = read_input(source, format_, missing, layout, lenient)
-        shapes = without_empty(console, shapes)
+        shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
         size = fold_size_for(shapes, fold_size)
         with console.progress("Choosing the smoothing") as tick:
             path = select_smoothing(
@@ -60,6 +62,7 @@ def command(
     console.say(f"Best: --smoothing {path.best_value:.6g}")
     if plot is not None:
         _drawn(path, plot)
+        console.say(f"Written: {plot}")
     console.result(
         {
             "smoothing": path.values,
@@ -71,6 +74,20 @@ def command(
             "notes": console.notes,
         }
     )
+
+
+def _require_picture(target: str) -> None:
+    """An error before any work is done where the picture cannot be drawn after it."""
+    import defgpa.plot  # noqa: F401, I001  (says which extra to install without matplotlib)
+    from matplotlib.figure import Figure
+
+    kinds = Figure().canvas.get_supported_filetypes()
+    suffix = output_file(target, "--plot").suffix.lower().removeprefix(".")
+    if suffix not in kinds:
+        raise click.BadParameter(
+            f"must end in one of {', '.join(f'.{kind}' for kind in sorted(kinds))}; got {target}.",
+            param_hint="--plot",
+        )
 
 
 def _drawn(path: Any, target: str) -> None:

@@ -76,7 +76,8 @@ def _found(source: Source, wanted: Format | None) -> list[Find]:
         raise
     except (OSError, ValueError, RuntimeError) as error:  # no permission, a NUL, ~nobody
         reason = getattr(error, "strerror", None) or error
-        raise FormatError(f"{name[:200]!r} cannot be read: {reason}.") from None
+        culprit = str(getattr(error, "filename", None) or name)  # of a folder, the file in it
+        raise FormatError(f"{culprit[:200]!r} cannot be read: {reason}.") from None
 
 
 def _looked_up(name: str, path: Path, wanted: Format | None) -> list[Find]:

@@ -29,7 +29,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from defgpa._arrays import Array, transposed
-from defgpa._threads import _blas
+from defgpa._threads import one_blas_thread
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, fit_in_datum_space, inverted
 from defgpa.solve.span import Span
@@ -78,7 +78,7 @@ def affine_gpa(points: Array) -> DatumSpaceFit:
         best = Descent(Span.at(shapes, _leading_rows(shapes.rows, shapes.shape[2])), 0)
     else:
         start = _start(shapes)
-        with _blas().limit(limits=1):  # products this thin gain nothing from a second thread
+        with one_blas_thread:  # products this thin gain nothing from a second thread
             best = descend(Span.at(shapes, start))
     span = best.point
     _require_invertible(span.maps)

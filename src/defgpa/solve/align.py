@@ -58,7 +58,8 @@ def solve(
     found = sides(frames.centred, shapes.visible, axes * np.sqrt(eigenvalues))
     axes[:, 0] *= found.majority
     reference = axes * np.sqrt(eigenvalues)  # the largest extent on the cheapest axis
-    bases, weights = _per_shape(cost, reference)
+    stacks, translation = cost.weights_and_translation(reference)
+    bases, weights = _per_shape(cost, stacks)
     return Solution(
         axes,
         reference,
@@ -66,7 +67,7 @@ def solve(
         weights,
         found.votes * found.majority,
         spectrum,
-        float(np.linalg.norm(cost.multiply(np.ones((shapes.n_landmarks, 1))))),
+        float(np.linalg.norm(translation)),
         cost.condition,
         cost.dropped,
         cost.storage,
@@ -119,12 +120,12 @@ def _untied(spectrum: Spectrum, frames: Frames) -> Array:
 
 
 def _per_shape(
-    cost: EliminatedCost, reference: Array
+    cost: EliminatedCost, stacks: list[Array]
 ) -> tuple[tuple[Basis, ...], tuple[Array, ...]]:
     """The bases and weights of the batches, shape by shape."""
     bases: list[Basis] = []
     weights: list[Array] = []
-    for factor, stack in zip(cost.factors, cost.weights(reference), strict=True):
+    for factor, stack in zip(cost.factors, stacks, strict=True):
         bases.extend(factor.batch.bases[i] for i in range(len(stack)))
         weights.extend(stack)
     return tuple(bases), tuple(weights)

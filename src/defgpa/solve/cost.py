@@ -89,6 +89,17 @@ class EliminatedCost:
         """W = Y Uᵀ S of every batch, (b, l, d)."""
         return in_blocks(lambda f: f.ridge.inverse @ f.project(axes), self.factors)
 
+    def weights_and_translation(self, axes: Array) -> tuple[list[Array], Array]:
+        """The weights, and P1 (m, 1), which needs the same pass over the shapes."""
+        block = np.hstack([axes, np.ones((self.n_landmarks, 1))])
+
+        def both(factor: Factor) -> tuple[Array, Array]:
+            seen = factor.project(block)
+            return factor.ridge.inverse @ seen[..., :-1], factor.expand(seen[..., -1:])
+
+        weights, images = zip(*in_blocks(both, self.factors), strict=True)
+        return list(weights), self.views[:, None] - _summed(list(images))
+
 
 def eliminated_cost(
     points: Array, visible: Mask, model: WarpModel, budget: int = DEFAULT_BUDGET

@@ -25,7 +25,7 @@ from defgpa.solve.elimination import (
     with_penalty_rows,
 )
 
-_BLOCK_BYTES = 8 << 20
+_BLOCK_BYTES = 2 << 20  # of columns: a block stays in cache while it is used
 
 
 class Factor(Protocol):

@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa._arrays import Array, transposed
-from defgpa._threads import _blas
+from defgpa._threads import one_blas_thread
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
 from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, against, fit_in_datum_space
@@ -69,7 +69,7 @@ def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:
     >>> bool(np.allclose(shapes[1, 3:] @ fit.matrices[1] + fit.offsets[1], fit.reference[3:]))
     True
     """
-    with _blas().limit(limits=1):  # products this thin gain nothing from a second thread
+    with one_blas_thread:  # products this thin gain nothing from a second thread
         return _aligned(points, motions)
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, transposed
+from defgpa._threads import blocks
 
-_MANY_PAIRS = 2048  # from here on one compiled pass per shape beats broadcasting over shapes
+_MANY_PAIRS = 16384  # from here on one compiled pass per shape beats broadcasting over shapes
+_BLOCK_BYTES = 512 << 10  # of distances: what is read again is still in cache
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -20,18 +22,41 @@ def squared_distances(points: Array, centres: Array) -> Array:
     if points.ndim == 2:
         return np.asarray(cdist(points, centres, "sqeuclidean"))
     if points.shape[-2] * centres.shape[-2] < _MANY_PAIRS:
-        return _squared_by_broadcasting(points, centres)
+        return _squared_side_by_side(points, centres)
     total = np.empty((*points.shape[:-1], centres.shape[-2]))
     for shape in np.ndindex(points.shape[:-2]):
         cdist(points[shape], centres[shape], "sqeuclidean", out=total[shape])
     return total
 
 
-def _squared_by_broadcasting(points: Array, centres: Array) -> Array:
-    total = (points[..., :, None, 0] - centres[..., None, :, 0]) ** 2
-    for axis in range(1, points.shape[-1]):
-        total += (points[..., :, None, axis] - centres[..., None, :, axis]) ** 2
-    return total
+def _squared_side_by_side(points: Array, centres: Array) -> Array:
+    """The same for many small shapes (n, p, d), several of them in one pass.
+
+    In memory the points of a shape lie side by side, (n, k, p): runs as long as they can be.
+    """
+    x, c = _by_coordinate(points)[:, :, None, :], _by_coordinate(centres)[..., None]
+    total = np.empty((len(points), centres.shape[-2], points.shape[-2]))
+    size = max(1, _BLOCK_BYTES // total[:1].nbytes)
+    step = np.empty((min(size, len(total)), *total.shape[1:]))
+    for part in blocks(len(total), size):
+        own, along = total[part], step[: len(total[part])]
+        np.square(np.subtract(x[part, 0], c[part, 0], out=own), out=own)
+        for axis in range(1, points.shape[-1]):
+            np.square(np.subtract(x[part, axis], c[part, axis], out=along), out=along)
+            own += along
+    return transposed(total)
+
+
+def _by_coordinate(points: Array) -> Array:
+    return np.ascontiguousarray(transposed(points))
+
+
+def wider_like(rows: Array, width: int) -> Array:
+    """(…, p, width): an empty array with room for these rows (…, p, k), in the same order."""
+    *lead, p, _ = rows.shape
+    if rows.flags.c_contiguous:
+        return np.empty((*lead, p, width))
+    return transposed(np.empty((*lead, width, p)))
 
 
 def thin_plate(squared: Array, dim: int, out: Array | None = None) -> Array:

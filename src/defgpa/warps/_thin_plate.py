@@ -33,7 +33,7 @@ from defgpa._arrays import Array, Mask, inverse_of_lower, symmetrised, transpose
 from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
 from defgpa.warps._frames import Frames, frames_of
-from defgpa.warps._kernels import squared_distances, thin_plate, thin_plate_slope
+from defgpa.warps._kernels import squared_distances, thin_plate, thin_plate_slope, wider_like
 from defgpa.warps._parameters import given_points, require_not_negative
 from defgpa.warps._warp import Warp
 
@@ -66,8 +66,9 @@ class ThinPlateBasis:
         """(…, p, k + d + 1): [Φ x̂ 1]."""
         local = self._normalised(points)
         k, d = self.controls.shape[-2:]
-        columns = np.empty((*local.shape[:-1], k + d + 1))
-        thin_plate(squared_distances(local, self.controls), d, out=columns[..., :k])
+        squared = squared_distances(local, self.controls)
+        columns = wider_like(squared, k + d + 1)
+        thin_plate(squared, d, out=columns[..., :k])
         columns[..., k:-1] = local
         columns[..., -1] = 1.0
         return columns

@@ -19,7 +19,7 @@ from defgpa.errors import ShapeError
 from defgpa.warps._inverse import NewtonInverse
 from defgpa.warps._protocol import Basis, DifferentiableBasis, FactoredBasis, SparseBasis
 
-_BLOCK_BYTES = 4 << 20  # columns of one block stay in cache
+_BLOCK_BYTES = 1 << 20  # columns of one block stay in cache
 _SPARSE_BLOCK = 4096  # points: their few entries stay in cache however many columns there are
 _STEP = float(np.cbrt(np.finfo(np.float64).eps))  # truncation and rounding in balance
 
