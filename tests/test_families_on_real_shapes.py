@@ -1,4 +1,4 @@
-"""On real landmarks every family, with a smoothing chosen by cross-validation, beats affine maps."""
+"""On real landmarks every family, its smoothing chosen by cross-validation, beats affine maps."""
 
 import pytest
 

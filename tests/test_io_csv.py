@@ -233,3 +233,65 @@ def test_a_named_layout_must_fit_the_table(table):
         table("x,y\n1,2\n", format="csv-long")
     with pytest.raises(FormatError, match="expected 2 or 3 columns of numbers; found 5"):
         table("id,x1,y1,x2,y2\na,1,2,3,4\n", format="csv-points")
+
+
+# Tables of other programs
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Id\tRawCoord1\tRawCoord2\tRawCoord3\tRawCoord4",
+        "Id\tProcCoord1\tProcCoord2\tProcCoord3\tProcCoord4",
+        "ID\tProc coord 1\tProc coord 2\tProc coord 3\tProc coord 4",
+    ],
+)
+def test_morphoj_counts_the_coordinates(table, head):
+    shapes = table(f"{head}\na\t1\t2\t3\t4\nb\t5\t6\t7\t8.5\n", ".txt")
+    assert shapes.names == ("a", "b")
+    assert shapes.points.tolist() == FLAT
+
+
+def test_morphoj_puts_classifiers_and_sizes_before_the_coordinates(table):
+    head = "Id\tSpecies\tCentroid Size\tProcCoord1\tProcCoord2\tProcCoord3\tProcCoord4"
+    shapes = table(f"{head}\na\tHomo\t2.5\t1\t2\t3\t4\nb\tPan\t2.7\t5\t6\t7\t8.5\n", ".txt")
+    assert shapes.points.tolist() == FLAT
+    assert shapes.metadata["groups"] == ("Homo", "Pan")
+
+
+def test_of_two_series_of_coordinates_the_first_is_read(table):
+    head = "Id,RawCoord1,RawCoord2,RawCoord3,RawCoord4,ProcCoord1,ProcCoord2,ProcCoord3,ProcCoord4"
+    shapes = table(f"{head}\na,1,2,3,4,9,9,9,9\nb,5,6,7,8.5,9,9,9,9\n")
+    assert shapes.points.tolist() == FLAT
+
+
+def test_the_table_of_slicer_states_its_space_and_what_is_defined(tmp_path):
+    rest = "defined,selected,visible,locked,description"
+    (tmp_path / "a.csv").write_text(f"label,l,p,s,{rest}\nF-1,1,2,3,1,1,1,0,\nF-2,0,0,0,0,1,1,0,\n")
+    (tmp_path / "b.csv").write_text("label,r,a,s\nF-2,-4,-5,6\nF-1,-1,-2,3\n")
+    shapes = read_shapes(tmp_path)
+    assert shapes.landmarks == ("F-1", "F-2")
+    assert shapes.metadata["space"] == "LPS"
+    np.testing.assert_array_equal(
+        shapes.points, [[[1, 2, 3], [np.nan] * 3], [[1, 2, 3], [4, 5, 6]]]
+    )
+
+
+def test_numbers_of_landmarks_are_no_coordinates(table):
+    with pytest.warns(DefgpaWarning, match="the first column counts the landmarks"):
+        shapes = table("1,2.5,3.5\n2,4.5,1.5\n3,1,1\n")
+    assert shapes.points.tolist() == [[[2.5, 3.5], [4.5, 1.5], [1, 1]]]
+    assert table("1 2 3\n2 4 5\n3 1 7\n").dim == 3, "whole numbers may be anything"
+
+
+@pytest.mark.parametrize(
+    ("text", "layout"),
+    [
+        ("id,x1,y1\na,1,2\n", "csv"),
+        ("shape,landmark,x,y\na,1,1,2\n", "csv-long"),
+        ("landmark,x,y\n1,1,2\n", "csv-points"),
+        ("1.5 2\n3 4\n", "csv-points"),
+    ],
+)
+def test_a_table_remembers_its_layout_to_be_written_in(table, text, layout):
+    assert table(text).metadata["format"] == layout

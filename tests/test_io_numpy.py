@@ -5,7 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from defgpa.errors import FormatError
+from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io._format import ReadOptions
 from defgpa.io._numpy import FORMATS
 from defgpa.shapes import Shapes
@@ -214,3 +214,15 @@ def test_files_are_recognised_by_their_content(tmp_path):
     npz, npy = ((tmp_path / name).read_bytes()[:4096] for name in ("a.npz", "a.npy"))
     assert (NPZ.looks_like(npz), NPZ.looks_like(npy)) == (True, False)
     assert (NPY.looks_like(npz), NPY.looks_like(npy)) == (False, True)
+
+
+def test_two_or_three_landmarks_are_doubted_where_the_axes_allow_more(tmp_path):
+    array = np.random.default_rng(1).normal(size=(10, 2, 3))
+    with pytest.warns(DefgpaWarning, match=r"3 shapes with 10 landmarks in 2-D, give layout='mdn'"):
+        read_npy(tmp_path, array)
+    assert stacked(read_npy(tmp_path, array, layout="mdn")).shape == (3, 10, 2)
+
+
+def test_a_saved_result_is_not_taken_for_landmarks(tmp_path):
+    with pytest.raises(FormatError, match="not a landmark file but a result"):
+        read_npz(tmp_path, {"header": np.zeros(3, dtype=np.uint8), "array_0": np.zeros(2)})

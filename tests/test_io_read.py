@@ -459,3 +459,73 @@ def test_slicers_own_labels_are_matched_by_their_number(tmp_path):
     assert shapes.visible.all()
     one = read_shapes(tmp_path / "skull_1.mrk.json")
     assert one.landmarks[0] == "skull_1-1"
+
+
+@pytest.mark.parametrize("mark", ["_", " ", "-"])
+def test_labels_that_begin_with_the_name_of_their_file_are_matched_by_number(folder, mark):
+    for name in ("skull_1", "skull_2"):
+        points = {f"{name}{mark}{k}": [k, k * k, 3 * k % 7] for k in range(1, 7)}
+        (folder / f"{name}.mrk.json").write_text(markup(points))
+    assert read_shapes(folder).landmarks == ("1", "2", "3", "4", "5", "6")
+
+
+def test_labels_with_a_number_that_is_no_list_are_left_as_they_are(folder):
+    for side in ("left", "right"):
+        points = {f"{side}_{k}": [k, k * k, 3] for k in range(1, 4)}
+        (folder / f"of {side}.mrk.json").write_text(markup({"nasion": [0, 0, 0], **points}))
+    assert read_shapes(folder).n_landmarks == 7
+
+
+def test_labels_that_match_nothing_are_pointed_out(folder):
+    for name, letters in (("a", "pqr"), ("b", "pqr"), ("c", "xyz")):
+        (folder / f"{name}.mrk.json").write_text(markup({s: [1, 2, 3] for s in letters}))
+    with pytest.warns(
+        DefgpaWarning, match=r"labels of 'c' .* match none of the others: 'x', 'y', 'z'"
+    ):
+        shapes = read_shapes(folder)
+    assert shapes.n_landmarks == 6
+
+
+def test_labels_that_differ_in_capitals_alone_are_pointed_out(folder):
+    (folder / "a.mrk.json").write_text(markup({"Nasion": [1, 2, 3], "tip": [1, 2, 4]}))
+    (folder / "b.mrk.json").write_text(markup({"nasion ": [1, 2, 3], "tip": [1, 2, 4]}))
+    with pytest.warns(DefgpaWarning, match="'Nasion', 'nasion' are taken as different landmarks"):
+        assert read_shapes(folder).n_landmarks == 3
+
+
+def test_a_file_named_twice_is_read_once(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "b.tps").write_text(tps("y"))
+    with pytest.warns(DefgpaWarning, match=r"Named more than once, read once: 'a\.tps'"):
+        assert read_shapes(["a.tps", "*.tps"]).names == ("x", "y")
+
+
+def test_a_page_that_shows_a_landmark_file_is_none(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "README.md").write_text("A file looks like this:\n\n" + tps("y"))
+    (folder / "analysis.R").write_text("cat('\nLM=2\n')\n")
+    assert read_shapes(folder).names == ("x",)
+
+
+def test_a_folder_of_files_under_suffixes_of_their_own_is_read_by_content(folder):
+    (folder / "a.digitised").write_text(tps("x"))
+    assert read_shapes(folder).names == ("x",)
+
+
+def test_a_spreadsheet_is_asked_for_as_a_table(folder):
+    (folder / "a.xlsx").write_bytes(b"PK\x03\x04 whatever")
+    with pytest.raises(FormatError, match=r"spreadsheet.*\.csv"):
+        read_shapes("a.xlsx")
+
+
+def test_the_name_of_a_format_may_be_in_capitals(folder):
+    (folder / "a.txt").write_text(tps("x"))
+    assert read_shapes("a.txt", format="TPS").names == ("x",)
+
+
+def test_meshes_of_other_sizes_are_told_to_correspond(folder):
+    corners = ["v 0 0 0", "v 1 0 0", "v 0 1 0", "v 0 0 1"]
+    (folder / "a.obj").write_text("\n".join(corners[:3]))
+    (folder / "b.obj").write_text("\n".join(corners))
+    with pytest.raises(FormatError, match="vertices of meshes must correspond"):
+        read_shapes(folder)

@@ -277,3 +277,53 @@ def test_files_are_recognised_by_their_content(tmp_path):
     assert not MARKUPS.looks_like(fcsv.read_bytes()[:4096])
     assert not FCSV.looks_like(markups.read_bytes()[:4096])
     assert not FCSV.looks_like(b"# vtk DataFile Version 3.0\n")
+
+
+# Files as versions of Slicer and other programs write them
+
+
+def test_rows_of_slicer_5_end_with_a_status_that_no_column_names(read):
+    """Two fields more than columns: a status, of which 2 is defined, and a flag."""
+    columns = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
+    specimen, space = read(
+        "# Markups fiducial file version = 5.2\n# CoordinateSystem = LPS\n"
+        f"# columns = {columns}\n"
+        "1,1.5,2,3,0,0,0,1,1,1,0,F-1,,,2,0\n"
+        "2,0,0,0,0,0,0,1,1,1,0,F-2,,,0,0\n"
+        "3,4,5,6,0,0,0,1,1,1,0,F-3,,vtkMRMLModelNode4,2,0\n"
+    )
+    assert space == "LPS"
+    assert specimen.labels == ("F-1", "F-2", "F-3")
+    np.testing.assert_array_equal(specimen.points, [[1.5, 2, 3], [np.nan] * 3, [4, 5, 6]])
+
+
+@pytest.mark.parametrize("extra", [",a,0", ",2,0,1", ",7,0"])
+def test_other_fields_too_many_are_refused(read, extra):
+    with pytest.raises(FormatError, match="line 2: expected 14 fields"):
+        read(
+            "# Markups fiducial file version = 5.2\n1,1.5,2,3,0,0,0,1,1,1,0,F-1,," + extra + "\n",
+        )
+
+
+def test_rows_without_any_header_are_told_by_their_number_of_fields(read):
+    specimen, space = read(" ,1,2,3,0,1,0,1,1,1,0,F_1,,\n ,4,5,6,0,1,0,1,1,1,0,F_2,,\n")
+    assert specimen.labels == ("F_1", "F_2")
+    assert specimen.points.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert space == "RAS"
+
+
+def test_voxel_numbers_are_refused_with_the_way_out(read):
+    with pytest.raises(FormatError, match="save the points in LPS or RAS"):
+        read({"markups": [markup(THREE, coordinateSystem="IJK")]})
+    with pytest.raises(FormatError, match=r"line 1: .* found 2 \(voxel numbers; save the points"):
+        read("# CoordinateSystem = 2\nF-1,1,2,3,1,1\n")
+
+
+def test_a_list_of_previews_alone_is_meant(read):
+    """Programs that detect landmarks write them so; a template has them all in the origin."""
+    previews = [{**one, "positionStatus": "preview"} for one in THREE]
+    with pytest.warns(DefgpaWarning, match="taken as defined"):
+        specimen, _ = read({"markups": [markup(previews)]})
+    assert specimen.points.tolist() == [p["position"] for p in THREE]
+    template = [point(label, [0, 0, 0], positionStatus="preview") for label in "abc"]
+    assert np.isnan(read({"markups": [markup(template)]})[0].points).all()

@@ -21,7 +21,8 @@ from threadpoolctl import ThreadpoolController
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-_FEW_LANDMARKS = 8192  # of all shapes together
+USUAL_FEATURES = 64  # of a warp that bends
+_LITTLE = 8192 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
 
 
 @cache
@@ -68,9 +69,9 @@ class _OneBlasThread:
 one_blas_thread = _OneBlasThread()
 
 
-def threads_for(landmarks: int) -> AbstractContextManager[None]:
-    """One thread for sets with few landmarks in all, as many as there are for others."""
-    return one_blas_thread if landmarks <= _FEW_LANDMARKS else nullcontext()
+def threads_for(features: int) -> AbstractContextManager[None]:
+    """One thread for work on few features of all shapes together, as many as there are else."""
+    return one_blas_thread if features <= _LITTLE else nullcontext()
 
 
 def blocks(size: int, block: int) -> list[slice]:

@@ -23,6 +23,9 @@ class Diagnostics:
         belong to the axes of the reference.
     gap : float
         (σ_{d+1} − σ_d) / σ_{d+1}: near zero, another reference would do as well as this one.
+    cohesion : float
+        What affine maps of the reference, shape by shape, leave of the cheapest direction beyond
+        it: 1 in a sound set, near 0 where parts of it hang together as by a hinge.
     translation_cost : float
         ‖P1‖: zero for warps with free translations.
     votes : array (n,)
@@ -66,6 +69,7 @@ class Diagnostics:
     warnings: tuple[str, ...]
     warps: Sequence[Warp] = field(repr=False)
     points: Array = field(repr=False)
+    cohesion: float = 1.0
 
     @cached_property
     def folds(self) -> Index:

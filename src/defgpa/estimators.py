@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from defgpa._arrays import Array, Index, frozen
-from defgpa._threads import threads_for
+from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, shape_indices
 from defgpa.diagnostics import Diagnostics
 from defgpa.errors import DefgpaWarning, ShapeError
@@ -35,7 +35,7 @@ from defgpa.solve.registration import (
 )
 from defgpa.solve.rigid import rigid_gpa
 from defgpa.solve.spectral import EigenSolver
-from defgpa.warps import ThinPlateSpline, Warp, WarpModel
+from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 from defgpa.warps._frames import Frames
 from defgpa.worries import with_lone_landmarks, with_worries
 
@@ -50,7 +50,7 @@ class _AlignmentEstimator(BaseEstimator):
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
         given = as_shapes(shapes).require_alignable()
-        with threads_for(given.visible.size):
+        with threads_for(given.visible.size * self._features(given.dim)):
             alignment = self._alignment_of(given)
         for message in alignment.diagnostics.warnings:
             warnings.warn(message, DefgpaWarning, stacklevel=2)
@@ -71,6 +71,10 @@ class _AlignmentEstimator(BaseEstimator):
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         """The alignment of shapes that are linked and each extended enough."""
         raise NotImplementedError
+
+    def _features(self, dim: int) -> int:
+        """About how many numbers a landmark becomes: what decides whether threads pay."""
+        return dim + 1
 
     @property
     def reference_(self) -> Array:
@@ -127,7 +131,7 @@ class DefGPA(_AlignmentEstimator):
     centering : Centering, optional
         ``SoftCentering()`` with ν = n/m by default, or ``ExactCentering()``.
     solver : EigenSolver, optional
-        ``Dense()`` or ``Iterative()``; by default the first up to 1000 landmarks.
+        ``Dense()`` or ``Iterative()``; by default the first up to 500 landmarks.
     memory_budget : int
         Bytes that features may occupy before they are streamed block by block.
 
@@ -179,6 +183,9 @@ class DefGPA(_AlignmentEstimator):
     def chosen_centering(self) -> Centering:
         """The centring in use: the one given, or the default."""
         return SoftCentering() if self.centering is None else self.centering
+
+    def _features(self, dim: int) -> int:
+        return dim + 1 if isinstance(self.warp, Affine) else USUAL_FEATURES
 
     def given_eigenvalues(self, dim: int) -> Array | None:
         """Λ if it was stated, None if it is to be estimated."""
@@ -358,6 +365,7 @@ def _diagnosed(solution: Solution, shapes: Shapes, warps: tuple[Warp, ...]) -> D
         warnings=(),
         warps=warps,
         points=shapes.points,
+        cohesion=solution.cohesion,
     )
 
 

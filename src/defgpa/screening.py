@@ -27,7 +27,7 @@ _OTHER_SIZE = 5.0  # times larger or smaller than the median
 _ELSEWHERE = 8.0  # times the usual deviation, of the landmark and of the shape
 _LEAST_ELSEWHERE = 0.2  # of the size of the shapes
 _EXCHANGE_LANDMARKS_UP_TO = 2000
-_MOST_EXCHANGES = 5
+_MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 9999.0, 99999.0)  # seen in the wild
 
 
@@ -222,7 +222,11 @@ def _exchanges(points: Array, reference: Array) -> list[tuple[int, int]]:
         moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
         distance = cdist(moved, reference, "sqeuclidean")
         stay = np.diag(distance)
-        gain = stay[:, None] + stay[None, :] - distance - distance.T
+        # both must come home: one alone far away gains by any exchange
+        home = distance < stay[:, None] / 4
+        gain = np.where(home & home.T, stay[:, None] + stay[None, :] - distance - distance.T, 0.0)
+        if not gain.any():
+            break
         a, b = sorted(np.unravel_index(int(gain.argmax()), gain.shape))
         points[[a, b]] = points[[b, a]]
         better = _misfit(points, reference)
@@ -243,10 +247,37 @@ def _misplaced(shapes: Shapes, aligned: Array) -> list[tuple[str, str]]:
 
     From the median of the shapes, which one of them cannot move.
     """
-    off = np.linalg.norm(aligned - np.nanmedian(aligned, axis=0), axis=2)
-    usual = np.maximum(np.nanmedian(off, axis=0), np.nanmedian(off, axis=1)[:, None])
-    far = (off > _ELSEWHERE * usual) & (off > _LEAST_ELSEWHERE)
-    return [(shapes.names[i], shapes.landmarks[j]) for i, j in np.argwhere(far)]
+    middle = np.nanmedian(aligned, axis=0)
+    off = np.linalg.norm(aligned - middle, axis=2)
+    usual, worst = np.nanmedian(off, axis=0), np.nanmax(off, axis=1)
+    doubtful = (worst > _LEAST_ELSEWHERE) & (worst > 3 * np.nanmedian(off, axis=1))
+    found = []
+    for i in np.flatnonzero(doubtful):
+        seen = np.flatnonzero(shapes.visible[i])
+        strays = _strays(aligned[i, seen], middle[seen], usual[seen])
+        found += [(shapes.names[i], shapes.landmarks[seen[j]]) for j in strays]
+    return found
+
+
+def _strays(points: Array, middle: Array, usual: Array) -> list[int]:
+    """The worst landmark, and the next: each judged by a fit of the others, which it cannot bend."""
+    kept = np.ones(len(points), dtype=bool)
+    found: list[int] = []
+    while len(found) < _MOST_EXCHANGES and kept.sum() > 2 * points.shape[1] + 2:
+        worst = int(np.argmax(np.where(kept, _off(points, middle, kept), 0.0)))
+        kept[worst] = False
+        off = _off(points, middle, kept)
+        normal = max(float(np.median(off[kept])), float(usual[worst]))
+        if off[worst] <= max(_ELSEWHERE * normal, _LEAST_ELSEWHERE):
+            break
+        found.append(worst)
+    return found
+
+
+def _off(points: Array, middle: Array, kept: Mask) -> Array:
+    """How far each point is from its place when some of them are fitted."""
+    motion = stacked(points[kept], middle[kept], motions=ORTHOGONAL_SIMILARITY)
+    return np.asarray(np.linalg.norm(motion(points) - middle, axis=1))
 
 
 def _repeated(shapes: Shapes) -> list[tuple[str, str]]:

@@ -15,6 +15,8 @@ from defgpa.shapes import Shapes
 AMBIGUOUS_GAP = 1e-3  # relative spectral gap below which another reference would do as well
 CHARGED = 1e-7  # ‖P1‖ / (n √m) above which a translation is not free
 OFF_CENTRE = 1e-6  # of the extent of the reference
+HINGED = 0.1  # cohesion below which the next cheapest direction is a movement of parts
+FIRM_GAP = 0.75  # relative gap above which such a movement costs enough to be held
 HANDFUL = 0.9  # share of an axis that a handful of landmarks must not carry
 
 
@@ -47,7 +49,7 @@ def with_worries(alignment: Alignment) -> Alignment:
 
 def worries(alignment: Alignment) -> Iterator[str]:
     """Everything worth a warning, one sentence each."""
-    for check in (_lone, _mirrored, _free, _off_centre, _gap, _handful, _unsettled):
+    for check in (_lone, _mirrored, _free, _off_centre, _gap, _hinged, _handful, _unsettled):
         yield from check(alignment)
 
 
@@ -106,6 +108,17 @@ def _gap(alignment: Alignment) -> Iterator[str]:
         f"The spectral gap is nearly zero ({values[d - 1]:.3g} against {values[d]:.3g}): another "
         "reference would do as well. Use a stiffer warp, or check how the shapes are linked."
     )
+
+
+def _hinged(alignment: Alignment) -> Iterator[str]:
+    """The gap may be wide in numbers and still be that of two noises."""
+    found = alignment.diagnostics
+    if found.cohesion < HINGED and AMBIGUOUS_GAP < found.gap < FIRM_GAP:
+        yield (
+            "Parts of the reference hang together as by a hinge and may be sheared or turned "
+            "against each other: the landmarks that link them lie nearly on a line or in a plane, "
+            "or are too few. Add landmarks that link them, or align the parts on their own."
+        )
 
 
 def _handful(alignment: Alignment) -> Iterator[str]:

@@ -13,7 +13,7 @@ import click
 from defgpa.cli._console import Console
 from defgpa.cli._input import in_space_of, read_input
 from defgpa.cli._options import reading, speaking, writing
-from defgpa.cli._output import written_as
+from defgpa.cli._output import refuse_input, written_as
 
 if TYPE_CHECKING:
     from defgpa._arrays import Array
@@ -67,6 +67,7 @@ def command(
     from defgpa.io import load
 
     console = Console(quiet, as_json)
+    refuse_input(Path(output), points, result)
     with console.noting():
         alignment = load(result)
         warp = _directed(alignment, shape, direction)

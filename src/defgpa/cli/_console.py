@@ -16,6 +16,9 @@ import click
 from defgpa.errors import DefgpaWarning
 
 _LONGEST_NAME = 40  # characters of a name in a table
+_PLAIN = str.maketrans(
+    {"█": "#", "▒": "+", "·": ".", "─": "-", "–": "-", "…": "...", "←": "<-", "×": "x"}
+)
 _SHELL_WORDS = (  # what the library calls its options, and what the command line does
     (re.compile(r"on_mismatch='warn'"), "--lenient"),
     (re.compile(r"format='…'"), "--format NAME"),
@@ -100,24 +103,39 @@ class Console:
         from rich.table import Table
 
         table = Table(
-            title=escape(title), title_justify="left", title_style="bold", box=_box(), **style
+            title=escape(printable(title)),
+            title_justify="left",
+            title_style="bold",
+            box=_box(),
+            **style,
         )
         for k, name in enumerate(header):
             figures = all(isinstance(row[k], (int, float)) for row in rows if row[k] is not None)
             table.add_column(escape(name), justify="right" if figures else "left")
         for row in rows:
-            table.add_row(*[escape(text_of(cell)) for cell in row])
+            table.add_row(*[escape(printable(text_of(cell))) for cell in row])
         RichConsole().print(table)
 
     def say(self, text: str) -> None:
         """A line on standard output."""
         if not (self.quiet or self.as_json):
-            click.echo(text)
+            click.echo(printable(text))
 
     def result(self, figures: Any) -> None:
         """The figures for machines, if they were asked for."""
         if self.as_json:
-            click.echo(json.dumps(plain(figures), indent=2, ensure_ascii=False, allow_nan=False))
+            # in ASCII: a pipe may have any encoding, and JSON has but one
+            click.echo(json.dumps(plain(figures), indent=2, allow_nan=False))
+
+
+def printable(text: str) -> str:
+    """The text with what the encoding of standard output lacks (on Windows, blocks) replaced."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+        return text
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(encoding, errors="replace").decode(encoding)
 
 
 def in_shell_words(text: str) -> str:

@@ -9,7 +9,7 @@ import click
 from defgpa.cli._console import Console
 from defgpa.cli._input import read_input
 from defgpa.cli._options import reading, speaking, writing
-from defgpa.cli._output import written_as
+from defgpa.cli._output import refuse_input, written_as
 
 
 @click.command("convert", epilog="Example: defgpa convert skulls/*.mrk.json skulls.tps")
@@ -35,6 +35,7 @@ def command(
     console = Console(quiet, as_json)
     with console.noting():
         shapes = read_input(source, format_, missing, layout, lenient, space)
+        refuse_input(Path(target), *shapes.metadata.get("sources", ()))
         written_as(shapes, Path(target), to_format)
     console.say(f"{shapes.n_shapes} shapes, {shapes.n_landmarks} landmarks, written to {target}")
     console.result(

@@ -14,6 +14,7 @@ from defgpa.cli._output import (
     list_files,
     note_folds,
     output_folder,
+    refuse_inputs,
     require_report,
     show_figures,
     versions,
@@ -79,6 +80,7 @@ def command(
         require_report()
     with console.noting():
         shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
+        refuse_inputs(shapes, folder, "reference", "aligned")
         if pose not in _POSES:
             shapes.index(pose)  # a name that nobody has is told before the work
         done = fitted(console, shapes, model, smoothing == "auto", fold_size, jobs)

@@ -56,7 +56,7 @@ reading = _combined(
         "--layout",
         type=click.Choice(["auto", "nmd", "mdn", "dmn"]),
         default="auto",
-        help="Axes of a bare array: shapes n, landmarks m, coordinates d.",
+        help="Axes of a bare array: shapes n, landmarks m, coordinates d (p x k x n in R is mdn).",
     ),
     click.option(
         "--lenient", is_flag=True, help="Warn instead of stopping where a file contradicts itself."

@@ -40,6 +40,24 @@ def output_file(name: str, option: str = "--output") -> Path:
     return file
 
 
+def refuse_inputs(shapes: Shapes, folder: Path, *stems: str) -> None:
+    """An error where results of these names would take the place of the input."""
+    targets = [folder.absolute() / stem for stem in stems]
+    for source in shapes.metadata.get("sources", ()):
+        place = Path(source).absolute()
+        if place.parent in targets or place.parent / place.name.split(".")[0] in targets:
+            raise click.BadParameter(
+                f"the results would overwrite the input {source}; choose another folder.",
+                param_hint="--output",
+            )
+
+
+def refuse_input(target: Path, *sources: str) -> None:
+    """An error where a result would take the place of the input."""
+    if target.absolute() in [Path(source).absolute() for source in sources]:
+        raise click.UsageError(f"The output would overwrite the input {target}. Name another file.")
+
+
 def _existing(path: Path) -> Path:
     """The path, or the nearest folder above it that is there."""
     try:
@@ -79,7 +97,17 @@ def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> list[str]:
         target = folder / (stem if own.one_shape_per_file else stem + own.suffixes[0])
         write_shapes(shapes, target, format=own.name)
         written.append(target)
+        _warn_of_others(target, own.suffixes[0], shapes.n_shapes)
     return [f"{path}{os.sep}" if path.is_dir() else str(path) for path in written]
+
+
+def _warn_of_others(target: Path, suffix: str, written: int) -> None:
+    """Say so where a folder of shapes holds more than were written now."""
+    from defgpa.io._text import warn
+
+    others = len(list(target.glob(f"*{suffix}"))) - written if target.is_dir() else 0
+    if others > 0:
+        warn(f"{target} also holds {others} files of before; they are no part of this result.")
 
 
 def written_as(shapes: Shapes, target: Path, format_name: str | None) -> None:

@@ -10,7 +10,7 @@ import click
 from defgpa.cli._console import Console, briefly
 from defgpa.cli._input import in_space_of, note_likely_code, read_input
 from defgpa.cli._options import reading, speaking
-from defgpa.cli._output import list_files, output_folder, write_shapes_twice
+from defgpa.cli._output import list_files, output_folder, refuse_inputs, write_shapes_twice
 
 _NUMBERED = re.compile(r"(?:(.+)[-_ ])?([0-9]{1,9})", re.DOTALL)  # F-12, or 12 alone
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
 
-@click.command("register", epilog="Example: defgpa register result/result.npz new/*.tps -o new/")
+@click.command(
+    "register", epilog="Example: defgpa register result/result.npz new/*.tps -o registered/"
+)
 @click.argument("result", type=click.Path())
 @click.argument("source", nargs=-1, required=True, metavar="NEW...", type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results.")
@@ -50,6 +52,7 @@ def command(
     with console.noting():
         alignment = load(result)
         shapes = read_input(source, format_, missing, layout, lenient)
+        refuse_inputs(shapes, folder, "registered")
         note_likely_code(console, shapes)
         shapes = matched(console, in_space_of(shapes, alignment.shapes), alignment)
         images = np.stack([_registered(alignment, name, shapes[name]) for name in shapes.names])

@@ -25,6 +25,7 @@ from defgpa.shapes import Shapes
 from defgpa.solve.align import Solution
 from defgpa.solve.axes import TIE, turned_ties, with_settled_signs
 from defgpa.solve.batches import make_batches
+from defgpa.solve.cohesion import cohesion
 from defgpa.solve.cost import DENSE_LANDMARKS
 from defgpa.solve.covariance import common_eigenvalues
 from defgpa.solve.factors import streamed_factor
@@ -265,6 +266,7 @@ def _solution(
         cost.condition,
         cost.dropped,
         "distributed",
+        cohesion(axes, spectrum.beyond, visible),
     )
 
 

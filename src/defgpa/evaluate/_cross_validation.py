@@ -163,7 +163,7 @@ def cross_validate(
     A landmark that only one shape sees is predicted too, but cannot be judged: the reference has
     it where that one shape puts it. It is not counted in any error.
 
-    For ``DefGPA`` with a built-in warp and at most 1000 landmarks all shapes of several folds
+    For ``DefGPA`` with a built-in warp and at most 500 landmarks all shapes of several folds
     are solved as one stack; the result is the same.
 
     Examples

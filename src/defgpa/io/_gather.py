@@ -220,10 +220,12 @@ def _warn_of_doubtful_labels(some: Sequence[Sourced], sequences: Sequence[Sequen
     lists = Counter(label for labels in sequences for label in labels)
     alone = [labels for labels in sequences if all(lists[label] == 1 for label in labels)]
     if alone:
-        one = next(one for one in some if one.specimen.labels == alone[0])
+        holders = Counter(one.specimen.labels for one in some)
+        rarest = min(alone, key=lambda labels: holders[tuple(labels)])
+        one = next(one for one in some if one.specimen.labels == rarest)
         warn(
-            f"The landmark labels of {one} are in no other list of labels: {listed(alone[0], 3)}. "
-            "They match no landmark. Check how they are written."
+            f"The landmark labels of {one} match none of the others: {listed(rarest, 3)}. "
+            "Check how they are written."
         )
     spellings: dict[str, list[str]] = {}
     for label in lists:

@@ -85,6 +85,11 @@ def _members(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an archive that this format knows; others may be anything."""
     with refusing(path, "NumPy archive"), zipfile.ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        if "points" not in members and "header" in members:
+            raise FormatError(
+                f"{path} is not a landmark file but a result; defgpa.load reads it, and the "
+                "commands register, apply and report take it."
+            )
         if "points" not in members:
             raise FormatError(
                 f"{path} has no array 'points'; it holds {named(sorted(members)) or 'nothing'}. "

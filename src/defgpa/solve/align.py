@@ -14,6 +14,7 @@ from defgpa.errors import DegenerateShapeError, listed
 from defgpa.shapes import Shapes
 from defgpa.solve.axes import TIE, settled_ties, with_settled_signs
 from defgpa.solve.centering import Centering
+from defgpa.solve.cohesion import cohesion
 from defgpa.solve.cost import DENSE_LANDMARKS, EliminatedCost, eliminated_cost
 from defgpa.solve.handedness import sides
 from defgpa.solve.preconditioner import preconditioner
@@ -36,6 +37,7 @@ class Solution:
     condition: Array  # (n,)
     free_directions: Index  # (n,)
     storage: str
+    cohesion: float = 1.0  # near 0: parts of the set hang together as by a hinge
 
 
 def solve(
@@ -71,6 +73,7 @@ def solve(
         cost.condition,
         cost.dropped,
         cost.storage,
+        cohesion(axes, spectrum.beyond, shapes.visible),
     )
 
 

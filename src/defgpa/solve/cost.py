@@ -19,7 +19,7 @@ from defgpa.solve.factors import Factor, column_factor, stored_factor, streamed_
 from defgpa.solve.sparse_factor import sparse_factor, stored_bytes, streamed_sparse_factor
 from defgpa.warps import SparseBasis, WarpModel
 
-DENSE_LANDMARKS = 1000  # up to here P is formed and U stored; beyond, neither
+DENSE_LANDMARKS = 500  # up to here P is formed and U stored; beyond, neither
 FEW_FEATURES = 16  # U itself is then as small as its columns
 DEFAULT_BUDGET = 2 << 30  # bytes that features may occupy before they are streamed
 

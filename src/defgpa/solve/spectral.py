@@ -29,6 +29,7 @@ class Spectrum:
     method: str
     products: int  # with P; 0 for the dense solver
     settled: bool  # whether the residuals reached their tolerance
+    beyond: Array | None = None  # (m,): the cheapest direction that is not among the axes
 
 
 class EigenSolver(Protocol):
@@ -53,7 +54,7 @@ class Preconditioned(Protocol):
 
 @dataclass(frozen=True)
 class Dense:
-    """LAPACK on the m × m matrix: exact, and the fastest up to about a thousand landmarks."""
+    """LAPACK on the m × m matrix: exact, and the fastest up to some five hundred landmarks."""
 
     def axes(self, cost: Cost, idea: Callable[[], Preconditioned], dim: int) -> Spectrum:
         """All digits at once."""
@@ -62,7 +63,7 @@ class Dense:
         values, vectors = eigh(matrix, subset_by_index=(0, last))
         axes = vectors[:, :dim]
         residuals = np.linalg.norm(matrix @ axes - axes * values[:dim], axis=0)
-        return Spectrum(axes, values, residuals, "dense", 0, True)
+        return Spectrum(axes, values, residuals, "dense", 0, True, vectors[:, last])
 
 
 @dataclass(frozen=True)
@@ -99,4 +100,5 @@ class Iterative:
             "iterative",
             found.products,
             found.settled,
+            found.vectors[:, min(dim, found.vectors.shape[1] - 1)],
         )

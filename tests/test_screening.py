@@ -1,0 +1,138 @@
+"""A look at the shapes before anything is fitted names what is wrong, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from defgpa import Shapes
+from defgpa.screening import guessed_units, missing_code, of_other_size, screen
+from support import EXACT, shared_data, shared_points, smooth_family
+
+
+@pytest.fixture(params=[2, 3])
+def points(request):
+    return smooth_family(seed=request.param, n=12, m=40, d=request.param, bend=0.08)
+
+
+def nothing_in(found, *but):
+    kinds = ("mirrored", "outliers", "other_size", "exchanged", "misplaced", "coincident")
+    return all(not getattr(found, kind) for kind in (*kinds, "repeated") if kind not in but)
+
+
+def test_nothing_is_found_where_nothing_is_wrong(points):
+    assert nothing_in(screen(Shapes(points)))
+    points[1, 3:9] = points[4, 20:30] = np.nan
+    assert nothing_in(screen(Shapes(points)))
+
+
+def test_a_mirrored_shape_is_named_alone(points):
+    points[3, :, 0] *= -1
+    found = screen(Shapes(points))
+    assert found.mirrored == ("shape_4",)
+    assert nothing_in(found, "mirrored")
+
+
+def test_exchanged_landmarks_are_named_and_not_called_misplaced(points):
+    far = int(np.argmax(np.linalg.norm(points[5] - points[5, 7], axis=1)))
+    points[5, [7, far]] = points[5, [far, 7]]
+    found = screen(Shapes(points))
+    assert {frozenset(pair) for _, *pair in found.exchanged} == {frozenset({"8", str(far + 1)})}
+    assert nothing_in(found, "exchanged", "outliers")
+
+
+def test_a_landmark_elsewhere_is_named(points):
+    size = np.sqrt(((points[2] - points[2].mean(axis=0)) ** 2).sum(axis=1).mean())
+    points[2, 9, 0] += 2 * size
+    found = screen(Shapes(points))
+    assert found.misplaced == (("shape_3", "10"),)
+    assert nothing_in(found, "misplaced", "outliers")
+
+
+def test_a_shape_that_is_something_else_is_far_from_all_others(points):
+    points[7] = np.random.default_rng(0).normal(size=points[7].shape)
+    assert screen(Shapes(points)).outliers == ("shape_8",)
+
+
+@pytest.mark.parametrize("factor", [1000.0, 1e-3])
+def test_other_units_are_named_and_change_nothing_else(points, factor):
+    before = screen(Shapes(points))
+    scaled = points.copy()
+    scaled[[1, 5]] *= factor
+    found = screen(Shapes(scaled))
+    assert found.other_size == of_other_size(Shapes(scaled)) == ("shape_2", "shape_6")
+    np.testing.assert_allclose(found.sizes[1] / before.sizes[1], factor, rtol=0.1)
+    np.testing.assert_allclose(found.errors, before.errors, rtol=1e-6)
+    assert nothing_in(found, "other_size")
+
+
+def test_the_size_of_a_part_is_that_of_the_whole():
+    """A shape with only one end seen is no smaller than the others."""
+    points = smooth_family(seed=4, n=8, m=60, d=2, bend=0.0, noise=0.0)
+    whole = screen(Shapes(points)).sizes
+    ends = np.argsort(points[3, :, 0])[15:]
+    points[3, ends] = np.nan
+    np.testing.assert_allclose(screen(Shapes(points)).sizes, whole, **EXACT)
+
+
+def test_shapes_and_landmarks_that_repeat_are_named(points):
+    points[6] = points[2]
+    points[4, 11] = points[4, 30]
+    found = screen(Shapes(points))
+    assert found.repeated == (("shape_7", "shape_3"),)
+    assert ("shape_5", "12", "31") in found.coincident
+
+
+def test_landmarks_not_seen_are_no_repetition(points):
+    points[:, 5] = points[0, 5]
+    points[3:, 5] = np.nan
+    points[3:5, 6:9] = np.nan
+    found = screen(Shapes(points))
+    assert not found.coincident
+    assert not found.repeated
+
+
+@pytest.mark.parametrize("name", ["face2d", "histology2d", "tshirt3d", "guenons3d", "cactus3d"])
+def test_real_sets_are_not_accused(name):
+    found = screen(Shapes(shared_points(name)))
+    assert nothing_in(found, "outliers")
+    assert len(found.outliers) <= 2
+
+
+def test_the_turtles_are_found_to_mix_units():
+    """Thirteen of the forty skulls are in micrometres or the like."""
+    with np.load(shared_data("turtles3d_partial.npz"), allow_pickle=False) as archive:
+        shapes = Shapes(archive["points"], names=archive["names"])
+    found = screen(shapes)
+    assert len(found.other_size) == 13
+    assert set(found.other_size) == set(of_other_size(shapes))
+    assert nothing_in(found, "other_size", "coincident")
+
+
+@pytest.mark.parametrize("code", [-1.0, 9999.0, -999.0])
+def test_a_code_for_missing_is_guessed_before_the_scale(code):
+    points = np.random.default_rng(1).uniform(0, 400, size=(5, 8, 2))
+    assert missing_code(Shapes(points)) is None
+    points[2, 3] = points[4, 3] = code
+    assert missing_code(Shapes(points)) == code
+    scales = (0.0045, 0.0045, 0.0046, None, 0.0045)
+    scaled = points * [[[1.0 if scale is None else scale]] for scale in scales]
+    assert missing_code(Shapes(scaled, metadata={"scales": scales})) == code
+
+
+def test_a_code_among_other_coordinates_is_a_coordinate():
+    points = np.random.default_rng(1).uniform(-5, 5, size=(5, 8, 2))
+    points[2, 3] = -1
+    assert missing_code(Shapes(points)) is None
+    points[2, 3] = -9, 9999
+    assert missing_code(Shapes(points)) is None
+
+
+def test_units_are_guessed_from_what_the_files_say():
+    pixels = np.random.default_rng(1).uniform(0, 400, size=(5, 8, 2))
+    assert guessed_units(Shapes(pixels)) == "probably pixels"
+    assert "normalised" in guessed_units(Shapes(pixels / 400))
+    assert "scale" in guessed_units(Shapes(pixels, metadata={"scales": (0.1,) * 5}))
+    solid = np.random.default_rng(1).uniform(0, 400, size=(5, 8, 3))
+    assert "millimetres" in guessed_units(Shapes(solid, metadata={"space": "LPS"}))
+    assert guessed_units(Shapes(solid)) == "unknown"
