@@ -177,7 +177,7 @@ class Alignment:
 
 
 def checked_eigenvalues(eigenvalues: ArrayLike, dim: int) -> Array:
-    """D positive eigenvalues, the largest first, or a ValueError."""
+    """d positive eigenvalues, the largest first, or a ValueError."""
     given = np.asarray(eigenvalues)
     values = given.astype(np.float64) if given.dtype.kind in "iuf" else np.full(1, np.nan)
     if values.shape != (dim,) or not (np.isfinite(values).all() and (values > 0).all()):

@@ -24,6 +24,7 @@ from defgpa.warps._frames import Frames, filled
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
 _OTHER_SIZE = 5.0  # times larger or smaller than the median
+_DOUBTFUL = 3.0  # times the median deviation of the landmarks of a shape
 _ELSEWHERE = 8.0  # times the usual deviation, of the landmark and of the shape
 _LEAST_ELSEWHERE = 0.2  # of the size of the shapes
 _EXCHANGE_LANDMARKS_UP_TO = 2000
@@ -97,7 +98,7 @@ def screen(shapes: Shapes) -> Screening:
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
     sizes = _against_median(frames.size / _scales(fit.matrices))
     side = sides(frames.centred, core.visible, reference)
-    exchanged = _exchanged(core, reference, errors)
+    exchanged = _exchanged(core, reference, aligned)
     involved = {(shape, label) for shape, *pair in exchanged for label in pair}
     return Screening(
         sizes=sizes,
@@ -200,12 +201,13 @@ def _scales(matrices: Array) -> Array:
     return np.asarray(np.abs(np.linalg.det(matrices)) ** (1.0 / matrices.shape[-1]))
 
 
-def _exchanged(shapes: Shapes, reference: Array, errors: Array) -> list[tuple[str, str, str]]:
-    """Pairs whose exchange makes a badly fitting shape fit well."""
+def _exchanged(shapes: Shapes, reference: Array, aligned: Array) -> list[tuple[str, str, str]]:
+    """Pairs that lie far off, and at home when exchanged."""
     if shapes.n_landmarks > _EXCHANGE_LANDMARKS_UP_TO:
         return []
     found = []
-    for i in np.flatnonzero(errors > 1.3 * np.median(errors)):
+    off = np.linalg.norm(aligned - reference, axis=2)
+    for i in np.flatnonzero((off > _DOUBTFUL * np.nanmedian(off, axis=1)[:, None]).sum(axis=1) > 1):
         seen = np.flatnonzero(shapes.visible[i])
         for a, b in _exchanges(shapes.points[i, seen], reference[seen]):
             pair = shapes.landmarks[seen[a]], shapes.landmarks[seen[b]]
@@ -214,7 +216,7 @@ def _exchanged(shapes: Shapes, reference: Array, errors: Array) -> list[tuple[st
 
 
 def _exchanges(points: Array, reference: Array) -> list[tuple[int, int]]:
-    """The exchanges, greedily: the pair that gains most, as long as it gains a lot."""
+    """The exchanges, greedily: the pair that gains most, as long as there is one."""
     points = points.copy()
     found: list[tuple[int, int]] = []
     error = _misfit(points, reference)
@@ -222,15 +224,16 @@ def _exchanges(points: Array, reference: Array) -> list[tuple[int, int]]:
         moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
         distance = cdist(moved, reference, "sqeuclidean")
         stay = np.diag(distance)
-        # both must come home: one alone far away gains by any exchange
-        home = distance < stay[:, None] / 4
+        # both must be away and come home: one alone far away gains by any exchange
+        away = stay > _DOUBTFUL**2 * np.median(stay)
+        home = away[:, None] & (distance < stay[:, None] / 4)
         gain = np.where(home & home.T, stay[:, None] + stay[None, :] - distance - distance.T, 0.0)
         if not gain.any():
             break
         a, b = sorted(np.unravel_index(int(gain.argmax()), gain.shape))
         points[[a, b]] = points[[b, a]]
         better = _misfit(points, reference)
-        if better > 0.7 * error:
+        if better >= error:
             break
         error = better
         found.append((int(a), int(b)))
@@ -250,7 +253,7 @@ def _misplaced(shapes: Shapes, aligned: Array) -> list[tuple[str, str]]:
     middle = np.nanmedian(aligned, axis=0)
     off = np.linalg.norm(aligned - middle, axis=2)
     usual, worst = np.nanmedian(off, axis=0), np.nanmax(off, axis=1)
-    doubtful = (worst > _LEAST_ELSEWHERE) & (worst > 3 * np.nanmedian(off, axis=1))
+    doubtful = (worst > _LEAST_ELSEWHERE) & (worst > _DOUBTFUL * np.nanmedian(off, axis=1))
     found = []
     for i in np.flatnonzero(doubtful):
         seen = np.flatnonzero(shapes.visible[i])
@@ -260,7 +263,7 @@ def _misplaced(shapes: Shapes, aligned: Array) -> list[tuple[str, str]]:
 
 
 def _strays(points: Array, middle: Array, usual: Array) -> list[int]:
-    """The worst landmark, and the next: each judged by a fit of the others, which it cannot bend."""
+    """The worst landmark, and the next: each judged by a fit of the others, which it cannot turn."""
     kept = np.ones(len(points), dtype=bool)
     found: list[int] = []
     while len(found) < _MOST_EXCHANGES and kept.sum() > 2 * points.shape[1] + 2:

@@ -30,7 +30,7 @@ class DistributedCost:
 
     @property
     def n_landmarks(self) -> int:
-        """M."""
+        """m."""
         return len(self.views)
 
     def multiply(self, block: Array) -> Array:

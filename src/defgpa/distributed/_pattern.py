@@ -46,12 +46,12 @@ class Pattern:
 
     @property
     def n_shapes(self) -> int:
-        """N."""
+        """n."""
         return len(self.visible)
 
     @property
     def n_landmarks(self) -> int:
-        """M."""
+        """m."""
         return int(self.visible.shape[1])
 
     @cached_property

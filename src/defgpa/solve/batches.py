@@ -33,7 +33,7 @@ class Batch:
 
     @property
     def n_landmarks(self) -> int:
-        """M."""
+        """m."""
         return int(self.points.shape[1])
 
     def __getitem__(self, part: slice) -> Batch:

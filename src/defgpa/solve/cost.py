@@ -29,7 +29,7 @@ class Cost(Protocol):
 
     @property
     def n_landmarks(self) -> int:
-        """M."""
+        """m."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class EliminatedCost:
 
     @property
     def n_landmarks(self) -> int:
-        """M."""
+        """m."""
         return len(self.views)
 
     def multiply(self, block: Array) -> Array:
