@@ -112,6 +112,7 @@ def test_fit_chooses_the_smoothing_and_poses_like_the_first_shape(run, wings, tm
     summary = json.loads(out)
     path = summary["smoothing_path"]
     assert path["chosen"] == path["smoothing"][int(np.argmin(path["cve"]))]
+    assert summary["figures"]["chosen_smoothing"] == path["chosen"]
     assert f"smoothing={path['chosen']!r}"[:20] in summary["parameters"]["warp"]
     alignment = defgpa.load(tmp_path / "result.npz")
     shape = alignment.shapes[0]
@@ -241,3 +242,365 @@ def test_the_demo_leaves_a_report_and_figures(run, tmp_path):
     summary = json.loads((tmp_path / "demo" / "summary.json").read_text())
     assert page.startswith("<!doctype html>") or page.startswith("<!DOCTYPE html>")
     assert summary["figures"]["cve"] < summary["comparison"][2]["cve"]
+
+
+# Files of all kinds in, results of the same kind out
+
+
+def skulls(n=5, m=20, names="skull {} é"):
+    """Three-dimensional shapes with names and labels that need care."""
+    points = 100 * smooth_family(n=n, m=m, d=3, bend=0.1, noise=0.01, seed=4).shapes.points
+    return defgpa.Shapes.specimens(
+        points,
+        names=[names.format(k) for k in range(n)],
+        landmarks=[f"lm-{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"[:m]],
+        metadata={"space": "RAS"},
+    )
+
+
+ONE_FILE_EACH = ("mrk.json", "fcsv", "pts", "csv-points", "ply", "obj")
+ALL_IN_ONE = {"nts": ".nts", "csv-long": ".csv", "npz": ".npz", "mat": ".mat"}
+
+
+@pytest.fixture(scope="module")
+def folder_of_markups(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("markups")
+    defgpa.write_shapes(skulls(), folder, format="mrk.json")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def markup_result(folder_of_markups, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("markup_result")
+    with pytest.raises(SystemExit):
+        main(["fit", str(folder_of_markups), "-o", str(folder), "-q", "--warp", "affine"])
+    return folder / "result.npz"
+
+
+@pytest.mark.parametrize("format_", [*ONE_FILE_EACH, *ALL_IN_ONE])
+def test_aligned_shapes_in_the_format_of_the_input_read_back(run, tmp_path, format_):
+    shapes = skulls(names="skull_{}")
+    source = tmp_path / ("in" + ALL_IN_ONE.get(format_, ""))
+    defgpa.write_shapes(shapes, source, format=format_)
+    out = tmp_path / "out"
+    assert run("fit", source, "-o", out, "--warp", "affine")[0] == 0
+    alignment = defgpa.load(out / "result.npz")
+    stem = "aligned" + ALL_IN_ONE.get(format_, "")
+    for place in (out / "aligned.csv",) if format_ == "csv-long" else (out / stem,):
+        again = defgpa.read_shapes(place)
+        assert again.names == alignment.shapes.names
+        np.testing.assert_allclose(again.points, alignment.aligned, **EXACT)
+
+
+def test_the_formats_of_the_options_are_those_there_are():
+    from defgpa.cli._options import FORMATS
+
+    assert tuple(format_.name for format_ in defgpa.io.FORMATS) == FORMATS
+
+
+def test_new_specimens_are_matched_by_label_in_any_order(
+    run, folder_of_markups, markup_result, tmp_path
+):
+    shapes = skulls()
+    order = np.random.default_rng(1).permutation(20)[:14]
+    new = defgpa.Shapes.specimens(
+        shapes.points[:2, order],
+        names=["one", "two"],
+        landmarks=[shapes.landmarks[j] for j in order],
+        metadata={"space": "RAS"},
+    )
+    defgpa.write_shapes(new, tmp_path / "new", format="mrk.json")
+    code, out, _ = run("register", markup_result, tmp_path / "new", "-o", tmp_path, "--json")
+    assert code == 0
+    moved = defgpa.read_shapes(tmp_path / "registered.csv")
+    alignment = defgpa.load(markup_result)
+    assert moved.landmarks == alignment.shapes.landmarks
+    for k, name in enumerate(moved.names):
+        seen = np.sort(order)
+        partly = np.full((20, 3), np.nan)
+        partly[seen] = shapes.points[k, seen]
+        np.testing.assert_allclose(
+            moved[name][seen], alignment.register(partly)(shapes.points[k, seen]), **EXACT
+        )
+    assert np.isnan(moved.points[0]).all(axis=1).sum() == 6
+    assert "so not seen: landmark" in json.loads(out)["notes"][0]
+
+
+def test_points_in_lps_go_through_a_warp_in_ras(run, folder_of_markups, markup_result, tmp_path):
+    """The same anatomical points give the same image, whichever system their file states."""
+    shapes = skulls().take([0])
+    flipped = shapes.points * [-1, -1, 1]
+    for name, points, space in (("ras", shapes.points, "RAS"), ("lps", flipped, "LPS")):
+        own = defgpa.Shapes.specimens(
+            points, names=[name], landmarks=shapes.landmarks, metadata={"space": space}
+        )
+        defgpa.write_shapes(own, tmp_path / f"{name}.mrk.json")
+        header = f"comment 3D Slicer output. SPACE={space}"
+        defgpa.write_shapes(own, tmp_path / f"{name}.ply")
+        page = (tmp_path / f"{name}.ply").read_bytes()
+        at = page.index(b"\n", page.index(b"format")) + 1
+        (tmp_path / f"{name}.ply").write_bytes(page[:at] + header.encode() + b"\n" + page[at:])
+    for suffix in (".mrk.json", ".ply"):
+        moved = []
+        for name in ("ras", "lps"):
+            source, target = tmp_path / f"{name}{suffix}", tmp_path / f"moved_{name}{suffix}"
+            assert run("apply", markup_result, 1, source, "-o", target)[0] == 0
+            moved.append(defgpa.read_shapes(target).points)
+        np.testing.assert_allclose(moved[0], moved[1], **EXACT)
+        np.testing.assert_allclose(moved[0][0], defgpa.load(markup_result).aligned[0], **EXACT)
+
+
+def test_new_specimens_in_lps_are_brought_to_the_space_of_the_fit(run, markup_result, tmp_path):
+    shapes = skulls().take([1])
+    own = defgpa.Shapes.specimens(
+        shapes.points * [-1, -1, 1],
+        names=["new"],
+        landmarks=shapes.landmarks,
+        metadata={"space": "LPS"},
+    )
+    defgpa.write_shapes(own, tmp_path / "new.mrk.json")
+    assert run("register", markup_result, tmp_path / "new.mrk.json", "-o", tmp_path)[0] == 0
+    moved = defgpa.read_shapes(tmp_path / "registered")
+    assert moved.metadata["space"] == "RAS"
+    np.testing.assert_allclose(moved[0], defgpa.load(markup_result).aligned[1], **EXACT)
+
+
+def relabelled(shapes, labels):
+    return defgpa.Shapes.specimens(shapes.points[:, : len(labels)], landmarks=labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "code", "sentence"),
+    [
+        ([f"{k}" for k in range(1, 21)], 0, "matched by their order"),
+        ([f"{k}" for k in range(1, 16)], 2, "15 landmarks in the new shapes and 20"),
+        ([f"LM-{c}" for c in "abcdefghijklmnopqrst"], 2, "has no landmark 'LM-a'"),
+    ],
+)
+def test_labels_that_do_not_match_are_told(run, markup_result, tmp_path, labels, code, sentence):
+    defgpa.write_shapes(relabelled(skulls().take([0]), labels), tmp_path / "new.csv")
+    words = ("register", markup_result, tmp_path / "new.csv", "-o", tmp_path / "out")
+    stopped, _, err = run(*words)
+    assert stopped == code
+    assert sentence in err
+
+
+def test_lists_of_slicer_are_matched_by_number_whatever_their_names(run, tmp_path):
+    shapes = skulls()
+    fitted = relabelled(shapes, [f"F-{k}" for k in range(1, 21)])
+    defgpa.write_shapes(fitted, tmp_path / "in.csv")
+    assert run("fit", tmp_path / "in.csv", "-o", tmp_path / "out", "--warp", "affine")[0] == 0
+    new = relabelled(shapes.take([2]).without([4]), [f"new_{k}" for k in range(1, 21) if k != 5])
+    defgpa.write_shapes(new, tmp_path / "new.csv")
+    words = ("register", tmp_path / "out" / "result.npz", tmp_path / "new.csv", "-o", tmp_path)
+    assert run(*words)[0] == 0
+    moved = defgpa.read_shapes(tmp_path / "registered.csv")
+    assert np.flatnonzero(~moved.visible[0]).tolist() == [4]
+
+
+def test_a_specimen_that_cannot_be_registered_is_named(run, markup_result, tmp_path):
+    shapes = skulls(names="new {}").take([0, 1])
+    points = shapes.points.copy()
+    points[1, 3:] = np.nan
+    defgpa.write_shapes(shapes.with_points(points), tmp_path / "new.npz")
+    words = ("register", markup_result, tmp_path / "new.npz", "-o", tmp_path / "out")
+    code, _, err = run(*words)
+    assert code == 2
+    assert "'new 1' cannot be registered. The shape has 3 visible landmarks" in err
+
+
+# What people do by mistake
+
+
+def test_a_place_for_results_that_cannot_be_is_refused_before_the_work(run, wings, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        code, _, err = run("fit", wings, "-o", place)
+        assert code == 2
+        assert "is a file, not a folder" in err
+    code, _, err = run("tune", wings, "--plot", tmp_path / "path.docx")
+    assert code == 2
+    assert ".png" in err
+    code, _, err = run("compare", wings, "-o", tmp_path / "file" / "table.md")
+    assert code == 2
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_results_never_take_the_place_of_the_input(run, wings, result, tmp_path):
+    before = wings.read_bytes()
+    source = tmp_path / "aligned.tps"
+    source.write_bytes(before)
+    for words in (
+        ("fit", source, "-o", tmp_path),
+        ("convert", source, source),
+        ("apply", result / "result.npz", 1, source, "-o", source),
+    ):
+        code, _, err = run(*words)
+        assert code == 2
+        assert "would overwrite the input" in " ".join(err.split())
+    assert source.read_bytes() == before
+
+
+def test_a_full_disk_is_a_failure_and_not_bad_input(run, wings, tmp_path, monkeypatch):
+    import errno
+
+    import defgpa.io._atomic as atomic
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(atomic.Path, "write_text", full)
+    code, _, err = run("convert", wings, tmp_path / "out.csv")
+    assert code == 1
+    assert "No space left on device" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_shapes_written_before_are_told_apart(run, folder_of_markups, tmp_path):
+    assert run("fit", folder_of_markups, "-o", tmp_path, "--warp", "affine")[0] == 0
+    few = [path for path in sorted(folder_of_markups.iterdir()) if "4" not in path.name]
+    code, _, err = run("fit", *few, "-o", tmp_path, "--warp", "affine")
+    assert code == 0
+    assert "also holds 1 files of before" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["convert", "WINGS", "OUT.pts"], "Give a folder and --to NAME"),
+        (["convert", "WINGS", "OUT.docx"], "name the format (--to NAME)"),
+        (["info", "ODD"], "(--lenient takes what there is.)"),
+        (["info", "ARRAY"], "Give --layout nmd or mdn."),
+        (["info", "RESULT"], "not a landmark file but a result"),
+        (["apply", "RESULT", "99", "WINGS", "-o", "OUT"], "no shape number 99"),
+        (["apply", "RESULT", "0", "WINGS", "-o", "OUT"], "no shape number 0"),
+        (["fit", "WINGS", "-o", "OUT", "--jobs", "0"], "got 0"),
+        (["info", "WINGS", "--format", "bad"], "'bad' is not one of"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_remedies_are_in_the_words_of_the_command_line(
+    run, wings, result, tmp_path, words, sentence
+):
+    from scipy.io import savemat
+
+    (tmp_path / "odd.tps").write_text("LM=3\n1 2\n3 4\nID=a\n")
+    savemat(tmp_path / "array.mat", {"A": np.zeros((10, 2, 3))})
+    places = {
+        "WINGS": wings,
+        "ODD": tmp_path / "odd.tps",
+        "ARRAY": tmp_path / "array.mat",
+        "RESULT": result / "result.npz",
+        "OUT": tmp_path / "out",
+    }
+    code, _, err = run(*[places.get(w, w.replace("OUT", str(tmp_path / "o"))) for w in words])
+    assert code == 2
+    assert sentence in err
+
+
+def test_a_code_for_missing_is_suggested_and_then_heeded(run, tmp_path):
+    points = smooth_family(n=6, m=12, seed=5).shapes.points.copy()
+    points -= points.min()
+    points[2, 3] = points[4, 3] = -1
+    np.save(tmp_path / "set.npy", points)
+    code, _, err = run("info", tmp_path / "set.npy")
+    assert code == 0
+    assert "--missing -1" in err
+    code, out, err = run("info", tmp_path / "set.npy", "--missing", "-1", "--json")
+    assert json.loads(out)["missing"] == 2
+    assert not json.loads(out)["notes"]
+
+
+def test_other_units_and_folds_are_noted_by_fit(run, wings, tmp_path):
+    points = smooth_family(n=6, m=30, seed=5).shapes.points.copy()
+    points[3] *= 1000
+    np.savez(tmp_path / "set.npz", points=points)
+    _, _, err = run("fit", tmp_path / "set.npz", "-o", tmp_path / "out", "--warp", "affine")
+    assert "'set_4'. Other units?" in err
+    _, _, err = run("fit", wings, "-o", tmp_path / "out", "--smoothing", "0")
+    assert "Warps fold over at" in err
+
+
+def test_info_leaves_out_what_fit_leaves_out(run, tmp_path):
+    points = smooth_family(n=5, m=20, seed=2).shapes.points.copy()
+    points[3] = np.nan
+    points[:, 7] = np.nan
+    np.savez(tmp_path / "set.npz", points=points)
+    code, out, _ = run("info", tmp_path / "set.npz", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["alignable"] is True
+    assert any("'set_4'" in note for note in found["notes"])
+    assert any("landmark '8'" in note for note in found["notes"])
+
+
+# What it looks like
+
+
+def test_tables_keep_to_the_width_of_the_terminal(run, tmp_path, monkeypatch):
+    points = smooth_family(n=6, m=200, seed=2).shapes.points.copy()
+    points[:, 50:90] = np.where(np.arange(6)[:, None, None] % 2, np.nan, points[:, 50:90])
+    points[2] *= 50
+    names = [f"A very long name of a specimen in the museum, number {k:06d}" for k in range(6)]
+    np.savez(tmp_path / "set.npz", points=points, names=names)
+    for columns in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        code, out, _ = run("info", tmp_path / "set.npz")
+        assert code == 0
+        assert max(map(len, out.splitlines())) <= columns
+        assert "um, number 000003" in out
+        assert "·" in out
+        assert "times the usual size: other" in out
+    assert json.loads(run("info", tmp_path / "set.npz", "--json")[1])["suspicious"]["other_size"]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+def test_output_fits_the_encoding_of_the_terminal(encoding, wings, tmp_path):
+    """Windows pipes are not in UTF-8, and have no blocks."""
+    import os
+
+    shapes = defgpa.read_shapes(wings)
+    named = defgpa.Shapes.specimens(shapes.points, names=[f"翅 {k}" for k in range(8)])
+    defgpa.write_shapes(named, tmp_path / "set.npz")
+    for more in ([], ["--json"]):
+        words = [sys.executable, "-m", "defgpa", "info", str(tmp_path / "set.npz"), *more]
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        said = subprocess.run(words, capture_output=True, env=environment, check=True)
+        assert not said.stderr
+        said.stdout.decode(encoding)
+        if more:
+            json.loads(said.stdout)
+
+
+def test_every_command_speaks_json_or_not_at_all(run, wings, result, tmp_path):
+    commands = [
+        ("info", wings),
+        ("fit", wings, "-o", tmp_path / "fit"),
+        ("compare", wings, "--fold-size", 15),
+        ("tune", wings, "--fold-size", 15, "--points-per-axis", 3),
+        ("register", result / "result.npz", wings, "-o", tmp_path / "new"),
+        ("apply", result / "result.npz", 1, wings, "-o", tmp_path / "moved.csv"),
+        ("convert", wings, tmp_path / "wings.nts"),
+    ]
+    for words in commands:
+        code, out, err = run(*words, "--json")
+        assert (code, err) == (0, "")
+        assert "notes" in json.loads(out)
+        assert run(*words, "--quiet") == (0, "", "")
+
+
+def test_completion_offers_files_formats_and_warps():
+    from click.shell_completion import ShellComplete
+
+    from defgpa.cli._app import app
+
+    complete = ShellComplete(app, {}, "defgpa", "_DEFGPA_COMPLETE")
+    assert [item.value for item in complete.get_completions([], "co")] == [
+        "compare",
+        "convert",
+        "completion",
+    ]
+    for command in ("info", "fit", "convert", "compare", "tune"):
+        assert [item.type for item in complete.get_completions([command], "wi")] == ["file"]
+    offered = complete.get_completions(["fit", "--format"], "mr")
+    assert [item.value for item in offered] == ["mrk.json"]

@@ -32,6 +32,7 @@ LAYERS = [
     "report",
     "distributed",
     "cli",
+    "__main__",
 ]
 HEAVY = {
     "matplotlib",

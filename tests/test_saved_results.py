@@ -103,6 +103,43 @@ def test_a_flipped_byte_never_gives_another_error(tmp_path):
             continue
 
 
+def with_header(path, change, **arrays):
+    """The same file with its header changed, or other arrays."""
+    with np.load(path) as archive:
+        stored = {key: archive[key] for key in archive.files}
+    header = json.loads(stored.pop("header").tobytes())
+    change(header["content"])
+    text = np.frombuffer(json.dumps(header).encode(), "u1")
+    np.savez(path, header=text, **{**stored, **arrays})
+
+
+@pytest.mark.parametrize("key", ["reference", "eigenvalues", "turn", "points", "weights", "bases"])
+@pytest.mark.parametrize("value", [None, 3, "x", [], {}, {"array": "nothing"}, {"list": [1]}])
+def test_a_header_that_makes_no_sense_is_refused(tmp_path, key, value):
+    path = tmp_path / "r.npz"
+    defgpa.save(defgpa.DefGPA(defgpa.Affine()).fit(points()).alignment_, path)
+    with_header(path, lambda content: content.update({key: value}))
+    with pytest.raises(defgpa.FormatError, match=r"r\.npz"):
+        defgpa.load(path)
+
+
+def test_a_reference_of_another_size_than_the_shapes_is_refused(tmp_path):
+    path = tmp_path / "r.npz"
+    alignment = defgpa.DefGPA(defgpa.Affine()).fit(points()).alignment_
+    defgpa.save(alignment, path)
+    with_header(path, lambda content: content.update(reference={"array": "other"}), other=np.eye(2))
+    with pytest.raises(
+        defgpa.FormatError, match=r"'reference' should be .* numbers, and is \(2, 2"
+    ):
+        defgpa.load(path)
+
+
+def test_what_is_no_archive_is_not_blamed_on_pickle(tmp_path):
+    (tmp_path / "wings.tps").write_text("LM=1\n1 2\n")
+    with pytest.raises(defgpa.FormatError, match=r"not a result saved by defgpa \(such as"):
+        defgpa.load(tmp_path / "wings.tps")
+
+
 @dataclass(frozen=True)
 class Rows:
     """A basis of one's own: affine, with a ridge."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -41,7 +41,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _OneBlasThread:
+class _OneBlasThread(ContextDecorator):
     """A limit that is set when the first holder comes and lifted when the last one leaves.
 
     BLAS has one limit for the whole process: holders on several threads must not restore what

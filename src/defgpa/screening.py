@@ -263,7 +263,7 @@ def _misplaced(shapes: Shapes, aligned: Array) -> list[tuple[str, str]]:
 
 
 def _strays(points: Array, middle: Array, usual: Array) -> list[int]:
-    """The worst landmark, and the next: each judged by a fit of the others, which it cannot turn."""
+    """The worst landmark, and the next: each judged by a fit of the others alone."""
     kept = np.ones(len(points), dtype=bool)
     found: list[int] = []
     while len(found) < _MOST_EXCHANGES and kept.sum() > 2 * points.shape[1] + 2:

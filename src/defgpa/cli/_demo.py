@@ -55,7 +55,7 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
         alignment = done.alignment.posed_like(shapes[0])
         files = write_alignment(alignment, folder)
         files += _reported(console, done, alignment, table, folder)
-    numbers = figures(alignment, done.cve)
+    numbers = figures(alignment, done.cve, done.chosen_smoothing)
     summary = {
         "figures": numbers,
         "parameters": {"warp": repr(done.model), "fold_size": 1, "pose": shapes.names[0]},

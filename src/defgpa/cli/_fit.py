@@ -87,7 +87,7 @@ def command(
         alignment = _posed(done.alignment, pose)
         note_folds(console, alignment)
         files = write_alignment(alignment, folder)
-    numbers = figures(alignment, done.cve)
+    numbers = figures(alignment, done.cve, done.chosen_smoothing)
     summary: dict[str, Any] = {
         "figures": numbers,
         "parameters": {
@@ -133,6 +133,11 @@ class Fitted:
     def cve(self) -> float | None:
         """The cross-validation error, if it was asked for."""
         return None if self.cv is None else float(self.cv.error)
+
+    @property
+    def chosen_smoothing(self) -> float | None:
+        """The smoothing, if it was to be chosen."""
+        return None if self.path is None else float(self.path.best_value)
 
     @property
     def path_table(self) -> dict[str, Any] | None:

@@ -87,7 +87,7 @@ warping = _combined(
     click.option(
         "--points-per-axis",
         metavar="K|K,K[,K]",
-        help="Control points along each principal axis; 5 by default.",
+        help="Control points along each principal axis; 5 by default (ffd: 6).",
     ),
 )
 

@@ -156,8 +156,8 @@ def in_reference_space(alignment: Alignment) -> Shapes:
     )
 
 
-def figures(alignment: Alignment, cve: float | None) -> dict[str, Any]:
-    """The numbers of a fit, by name."""
+def figures(alignment: Alignment, cve: float | None, smoothing: float | None) -> dict[str, Any]:
+    """The numbers of a fit, by name; the smoothing where it was chosen by the way."""
     found = alignment.diagnostics
     return {
         "shapes": alignment.shapes.n_shapes,
@@ -167,6 +167,7 @@ def figures(alignment: Alignment, cve: float | None) -> dict[str, Any]:
         "rmse_reference": alignment.rmse_reference,
         "rmse_datum": alignment.rmse_datum,
         "cve": cve,
+        "chosen_smoothing": smoothing,
         "eigenvalues": alignment.eigenvalues,
         "spectral_gap": found.gap,
         "folds": int(found.folds.sum()),
@@ -181,6 +182,7 @@ def show_figures(console: Console, numbers: dict[str, Any]) -> None:
         ["RMSE_r", numbers["rmse_reference"], "left between warped shapes and reference"],
         ["RMSE_d", numbers["rmse_datum"], "the same, carried back to each shape"],
         ["CVE", numbers["cve"], "error on landmarks the fit had not seen"],
+        ["smoothing", numbers["chosen_smoothing"], "chosen: the least CVE"],
         ["spectral gap", numbers["spectral_gap"], "near 0: the reference is ambiguous"],
         ["folds", numbers["folds"], "landmarks where a warp folds over (want 0)"],
     ]

@@ -30,6 +30,10 @@ from defgpa.shapes import Shapes
 from defgpa.warps import Warp
 
 FORMAT, VERSION = "defgpa-alignment", 1
+_DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
+    *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 _LAZY = {"warps", "points"}  # of the diagnostics: taken from the alignment itself
 
 
@@ -134,6 +138,7 @@ def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Align
     warps = tuple(map(Warp, bases, weights, offsets, shapes.points))
     if len(warps) != shapes.n_shapes:
         raise FormatError(f"{len(warps)} warps for {shapes.n_shapes} shapes")
+    _require_sizes(content, arrays, shapes)
     facts = {key: decoded(node, arrays) for key, node in content["diagnostics"].items()}
     return Alignment(
         shapes,
@@ -144,6 +149,15 @@ def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Align
         decoded(content["registration"], arrays),
         decoded(content["turn"], arrays),
     )
+
+
+def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shapes: Shapes) -> None:
+    """Whether the reference and its axes are of the size of the shapes."""
+    m, d = shapes.n_landmarks, shapes.dim
+    for key, size in (("reference", (m, d)), ("eigenvalues", (d,)), ("turn", (d, d))):
+        found = np.asarray(decoded(content[key], arrays))
+        if found.shape != size or found.dtype.kind != "f":
+            raise FormatError(f"{key!r} should be {size} numbers, and is {found.shape}")
 
 
 def _plain(warp: Warp) -> Warp:
@@ -189,7 +203,7 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
         header = json.loads(arrays.pop("header").tobytes().decode())
     except KeyError:
         raise FormatError(f"{path}: not a result saved by defgpa (it has no header).") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
+    except _DAMAGE as error:
         raise FormatError(
             f"{path}: not a result saved by defgpa, or damaged ({error}). Make it again."
         ) from None

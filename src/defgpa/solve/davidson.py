@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from defgpa._arrays import Array, symmetrised
+from defgpa._threads import one_blas_thread
 
 _WIDEST = 64
 _EPS = np.finfo(np.float64).eps
@@ -49,12 +50,9 @@ def bottom_eigenpairs(
     images = multiply(space)
     products, wanted = space.shape[1], min(count + 2, len(start))
     while True:
-        projected = space.T @ images
-        floor = max(floor, 4 * _rounding(projected, len(start)))
-        values, mixing = eigh(symmetrised(projected))
-        values, mixing = values[:wanted], mixing[:, :wanted]
-        vectors = space @ mixing
-        errors = images @ mixing - vectors * values
+        found = _ritz(space, images, wanted)
+        values, vectors, errors = found.values, found.vectors, found.errors
+        floor = max(floor, 4 * found.rounding)
         residuals = np.linalg.norm(errors, axis=0)
         gap = values[count] - values[count - 1] if wanted > count else norm
         goal = np.full(wanted, max(accuracy * gap, floor))
@@ -72,6 +70,26 @@ def bottom_eigenpairs(
         products += fresh.shape[1]
 
 
+@dataclass(frozen=True, eq=False)
+class _Ritz:
+    """The best approximations that a space holds."""
+
+    values: Array
+    vectors: Array
+    errors: Array  # A x − θ x of each
+    rounding: float
+
+
+@one_blas_thread  # thin products: handing half of one over takes longer than doing it
+def _ritz(space: Array, images: Array, wanted: int) -> _Ritz:
+    projected = space.T @ images
+    values, mixing = eigh(symmetrised(projected))
+    values, mixing = values[:wanted], mixing[:, :wanted]
+    vectors = space @ mixing
+    errors = images @ mixing - vectors * values
+    return _Ritz(values, vectors, errors, _rounding(projected, len(space)))
+
+
 def _rounding(projected: Array, size: int) -> float:
     """The length of what rounding adds to a product, told by how far VᵀAV is from symmetric."""
     k = len(projected)
@@ -79,6 +97,7 @@ def _rounding(projected: Array, size: int) -> float:
     return float(np.sqrt(size * skew))
 
 
+@one_blas_thread
 def _folded(space: Array, images: Array, width: int) -> tuple[Array, Array]:
     """The best ``width`` directions of the space, and their images."""
     _, mixing = eigh(symmetrised(space.T @ images))
@@ -87,6 +106,7 @@ def _folded(space: Array, images: Array, width: int) -> tuple[Array, Array]:
     return folded, images @ mixing @ np.linalg.inv(triangle)
 
 
+@one_blas_thread
 def _orthonormal(block: Array, against: Array | None = None) -> Array:
     """An orthonormal basis of the block's part outside ``against``; dependent columns dropped."""
     block = block / np.maximum(np.linalg.norm(block, axis=0), np.finfo(np.float64).tiny)

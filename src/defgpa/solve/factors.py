@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array, Mask, transposed
-from defgpa._threads import blocks
+from defgpa._threads import blocks, in_blocks
 from defgpa.solve.batches import Batch
 from defgpa.solve.elimination import (
     POOR_CONDITION,
@@ -26,6 +26,7 @@ from defgpa.solve.elimination import (
 )
 
 _BLOCK_BYTES = 2 << 20  # of columns: a block stays in cache while it is used
+_STORED_BLOCK_BYTES = 32 << 20  # of columns in memory: enough for a thread to be worth its start
 
 
 class Factor(Protocol):
@@ -104,25 +105,32 @@ class _ColumnFactor:
     ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
 
-    def _column_blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Blocks of landmarks with their columns (b, p, r)."""
+    def _blocks(self) -> list[slice]:
+        """Blocks of landmarks."""
+        raise NotImplementedError
+
+    def _columns(self, landmarks: slice) -> Array:
+        """(b, p, r): the columns of one block."""
         raise NotImplementedError
 
     def project(self, block: Array) -> Array:
         """Uᵀ X = combineᵀ (columnsᵀ X)."""
-        b, r, _ = self.combine.shape
-        total = np.zeros((b, r, block.shape[1]))
-        for landmarks, columns in self._column_blocks():
-            # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
-            total += transposed(block[landmarks].T @ columns)
-        return transposed(self.combine) @ total
+        # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
+        parts = in_blocks(lambda rows: block[rows].T @ self._columns(rows), self._blocks())
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
+        return transposed(self.combine) @ transposed(total)
 
     def expand(self, coefficients: Array) -> Array:
         """Σ U C = Σ columns (combine C)."""
         mixed = self.combine @ coefficients
         image = np.empty((self.batch.n_landmarks, coefficients.shape[-1]))
-        for landmarks, columns in self._column_blocks():
-            image[landmarks] = (columns @ mixed).sum(axis=0)
+
+        def fill(rows: slice) -> None:
+            image[rows] = (self._columns(rows) @ mixed).sum(axis=0)
+
+        in_blocks(fill, self._blocks())
         return image
 
     def gram(self) -> Array:
@@ -134,8 +142,8 @@ class _ColumnFactor:
         """Uᵀ, formed."""
         b, _, l = self.combine.shape
         rows = np.empty((b, l, self.batch.n_landmarks))
-        for landmarks, columns in self._column_blocks():
-            rows[:, :, landmarks] = transposed(columns @ self.combine)
+        for part in self._blocks():
+            rows[:, :, part] = transposed(self._columns(part) @ self.combine)
         return rows.reshape(b * l, -1)
 
 
@@ -145,8 +153,11 @@ class ColumnFactor(_ColumnFactor):
 
     columns: Array
 
-    def _column_blocks(self) -> Iterator[tuple[slice, Array]]:
-        yield slice(None), self.columns
+    def _blocks(self) -> list[slice]:
+        return _landmark_blocks(self.batch, _STORED_BLOCK_BYTES)
+
+    def _columns(self, landmarks: slice) -> Array:
+        return self.columns[:, landmarks]
 
     def only(self, shape: int) -> ColumnFactor:
         """One shape of the batch."""
@@ -158,8 +169,11 @@ class ColumnFactor(_ColumnFactor):
 class StreamedFactor(_ColumnFactor):
     """The columns are made again whenever they are needed."""
 
-    def _column_blocks(self) -> Iterator[tuple[slice, Array]]:
-        yield from _made_columns(self.batch)
+    def _blocks(self) -> list[slice]:
+        return _landmark_blocks(self.batch, _BLOCK_BYTES)
+
+    def _columns(self, landmarks: slice) -> Array:
+        return self.batch.columns(landmarks)
 
     def only(self, shape: int) -> StreamedFactor:
         """One shape of the batch."""
@@ -192,10 +206,14 @@ def streamed_factor(batch: Batch) -> StreamedFactor:
 
 
 def _made_columns(batch: Batch) -> Iterator[tuple[slice, Array]]:
-    width = batch.bases.penalty().shape[-1] + batch.points.shape[-1] + 1
-    size = max(1, _BLOCK_BYTES // (8 * width * len(batch.shapes)))
-    for landmarks in blocks(batch.n_landmarks, size):
+    for landmarks in _landmark_blocks(batch, _BLOCK_BYTES):
         yield landmarks, batch.columns(landmarks)
+
+
+def _landmark_blocks(batch: Batch, n_bytes: int) -> list[slice]:
+    """Blocks of landmarks whose columns take about so many bytes."""
+    width = batch.bases.penalty().shape[-1] + batch.points.shape[-1] + 1
+    return blocks(batch.n_landmarks, max(1, n_bytes // (8 * width * len(batch.shapes))))
 
 
 def _combine(batch: Batch, ridge: Ridge) -> Array:
