@@ -242,6 +242,8 @@ def test_the_demo_leaves_a_report_and_figures(run, tmp_path):
     summary = json.loads((tmp_path / "demo" / "summary.json").read_text())
     assert page.startswith("<!doctype html>") or page.startswith("<!DOCTYPE html>")
     assert summary["figures"]["cve"] < summary["comparison"][2]["cve"]
+    wings = defgpa.read_shapes(tmp_path / "demo" / "wings.tps")
+    np.testing.assert_array_equal(wings.points, load_wings().points)
 
 
 # Files of all kinds in, results of the same kind out

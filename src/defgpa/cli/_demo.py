@@ -34,7 +34,8 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
     """The whole thing on a bundled set of insect wings.
 
     Reads 24 wings of two species with a few landmarks missing, compares rigid, affine and
-    deformable alignment, chooses the smoothing, fits, and writes results and report.
+    deformable alignment, chooses the smoothing, fits, and writes results and report. The wings
+    are put beside them as wings.tps, to try the other commands on.
     """
     from defgpa.datasets import load_wings
     from defgpa.evaluate import compare
@@ -53,7 +54,7 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
             table = compare(shapes, fold_size=1, progress=tick)
         done = fitted(console, shapes, ThinPlateSpline(), True, 1, None)
         alignment = done.alignment.posed_like(shapes[0])
-        files = write_alignment(alignment, folder)
+        files = [_sample(folder), *write_alignment(alignment, folder)]
         files += _reported(console, done, alignment, table, folder)
     numbers = figures(alignment, done.cve, done.chosen_smoothing)
     summary = {
@@ -71,6 +72,17 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
     if can_report():
         console.say(f"\nOpen the report in a browser: {folder / 'report.html'}")
     console.result(summary)
+
+
+def _sample(folder: Path) -> str:
+    """The bundled file, put where it can be read and changed."""
+    from importlib.resources import files
+
+    from defgpa.io._atomic import write_text
+
+    text = (files("defgpa.datasets") / "sample" / "wings.tps").read_text(encoding="utf-8")
+    write_text(folder / "wings.tps", text)
+    return str(folder / "wings.tps")
 
 
 def _reported(

@@ -133,7 +133,7 @@ def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Align
         metadata=content["metadata"],
     )
     bases = decoded_stack(content["bases"], arrays)
-    weights = [own for node in content["weights"] for own in decoded(node, arrays)]
+    weights = [own for node in content["weights"] for own in _numbers(node, arrays)]
     offsets = decoded(content["offsets"], arrays)
     warps = tuple(map(Warp, bases, weights, offsets, shapes.points))
     if len(warps) != shapes.n_shapes:
@@ -149,6 +149,13 @@ def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Align
         decoded(content["registration"], arrays),
         decoded(content["turn"], arrays),
     )
+
+
+def _numbers(node: Any, arrays: Mapping[str, Array]) -> Array:
+    found = decoded(node, arrays)
+    if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
+        raise FormatError("the weights of the warps are no numbers")
+    return found
 
 
 def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shapes: Shapes) -> None:

@@ -73,7 +73,7 @@ class EliminatedCost:
     @property
     def storage(self) -> str:
         """How U is held: "StoredFactor", "ColumnFactor", "SparseFactor", "StreamedFactor" …"""
-        return type(self.factors[0]).__name__
+        return " and ".join(dict.fromkeys(type(factor).__name__ for factor in self.factors))
 
     @cached_property
     def condition(self) -> Array:
@@ -106,24 +106,30 @@ def eliminated_cost(
 ) -> EliminatedCost:
     """P of shapes (n, m, d); U held in the way that fits its size.
 
-    Streamed where the features would take more than ``budget`` bytes; otherwise stored up to
-    ``DENSE_LANDMARKS`` landmarks (or for ``FEW_FEATURES``), and as columns beyond; columns that
-    are mostly zero in compressed rows.
+    Stored up to ``DENSE_LANDMARKS`` landmarks (or for ``FEW_FEATURES``), and as columns beyond;
+    columns that are mostly zero in compressed rows. Where the features would take more than
+    ``budget`` bytes, those of some shapes are streamed.
     """
     n, m, _ = points.shape
     batches = make_batches(points, visible, model)
-    factors = in_blocks(_way_to_hold(batches[0], n, m, budget), batches)
+    ways = _ways_to_hold(batches, n, m, budget)
+    factors = in_blocks(lambda own: own[0](own[1]), list(zip(ways, batches, strict=True)))
     return EliminatedCost(visible.sum(axis=0).astype(np.float64), tuple(factors), n)
 
 
-def _way_to_hold(batch: Batch, n: int, m: int, budget: int) -> Callable[[Batch], Factor]:
-    features = batch.bases.penalty().shape[-1]
-    fits = 8 * n * m * features <= budget
-    if fits and (m <= DENSE_LANDMARKS or features <= FEW_FEATURES):
-        return stored_factor
-    if isinstance(batch.bases, SparseBasis):
-        return sparse_factor if n * stored_bytes(batch) <= budget else streamed_sparse_factor
-    return column_factor if fits else streamed_factor
+def _ways_to_hold(
+    batches: list[Batch], n: int, m: int, budget: int
+) -> list[Callable[[Batch], Factor]]:
+    first = batches[0]
+    features = first.bases.penalty().shape[-1]
+    if 8 * n * m * features <= budget and (m <= DENSE_LANDMARKS or features <= FEW_FEATURES):
+        return [stored_factor] * len(batches)
+    if isinstance(first.bases, SparseBasis):
+        way = sparse_factor if n * stored_bytes(first) <= budget else streamed_sparse_factor
+        return [way] * len(batches)
+    # what is kept need not be made again and again, so as much is kept as may be
+    kept = min(len(batches), int(budget // (8 * len(first.shapes) * m * features)))
+    return [column_factor] * kept + [streamed_factor] * (len(batches) - kept)
 
 
 def _summed(parts: list[Array]) -> Array:

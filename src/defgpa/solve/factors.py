@@ -25,7 +25,7 @@ from defgpa.solve.elimination import (
     with_penalty_rows,
 )
 
-_BLOCK_BYTES = 2 << 20  # of columns: a block stays in cache while it is used
+_BLOCK_BYTES = 1 << 20  # of columns: a block stays in cache while it is used
 _STORED_BLOCK_BYTES = 32 << 20  # of columns in memory: enough for a thread to be worth its start
 
 
