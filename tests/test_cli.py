@@ -287,11 +287,25 @@ def test_aligned_shapes_in_the_format_of_the_input_read_back(run, tmp_path, form
     out = tmp_path / "out"
     assert run("fit", source, "-o", out, "--warp", "affine")[0] == 0
     alignment = defgpa.load(out / "result.npz")
-    stem = "aligned" + ALL_IN_ONE.get(format_, "")
-    for place in (out / "aligned.csv",) if format_ == "csv-long" else (out / stem,):
+    own = "aligned_long.csv" if format_ == "csv-long" else "aligned" + ALL_IN_ONE.get(format_, "")
+    for place in (out / "aligned.csv", out / own):
         again = defgpa.read_shapes(place)
         assert again.names == alignment.shapes.names
         np.testing.assert_allclose(again.points, alignment.aligned, **EXACT)
+
+
+def test_results_that_the_format_of_the_input_cannot_hold_are_tables_alone(run, tmp_path):
+    """New specimens without some landmarks, in OBJ, which cannot say so."""
+    shapes = skulls(names="skull_{}")
+    defgpa.write_shapes(defgpa.Shapes(shapes.points), tmp_path / "in", format="obj")
+    assert run("fit", tmp_path / "in", "-o", tmp_path / "out", "--warp", "affine")[0] == 0
+    few = defgpa.Shapes.specimens(shapes.points[:1, :15])
+    defgpa.write_shapes(few, tmp_path / "new.obj")
+    words = ("register", tmp_path / "out" / "result.npz", tmp_path / "new.obj", "-o", tmp_path)
+    code, _, err = run(*words)
+    assert code == 0
+    assert "OBJ has no way to say so" in err
+    assert (tmp_path / "registered.csv").exists()
 
 
 def test_the_formats_of_the_options_are_those_there_are():
@@ -606,3 +620,22 @@ def test_completion_offers_files_formats_and_warps():
         assert [item.type for item in complete.get_completions([command], "wi")] == ["file"]
     offered = complete.get_completions(["fit", "--format"], "mr")
     assert [item.value for item in offered] == ["mrk.json"]
+
+
+def test_mistakes_that_spoil_a_fit_are_noted_with_it(run, wings, tmp_path):
+    """One exchanged pair in one shape can give the reference other proportions."""
+    shapes = defgpa.read_shapes(wings)
+    points = shapes.points.copy()
+    points[6, [24, 33]] = points[6, [33, 24]]
+    points[2] = points[3]
+    np.savez(tmp_path / "set.npz", points=points)
+    commands = (
+        ("fit", tmp_path / "set.npz", "-o", tmp_path / "out", "--warp", "affine"),
+        ("compare", tmp_path / "set.npz", "--fold-size", 15),
+        ("tune", tmp_path / "set.npz", "--fold-size", 15, "--points-per-axis", 3),
+    )
+    for words in commands:
+        code, _, err = run(*words)
+        assert code == 0
+        assert "'set_7': landmarks 25 and 34 look exchanged" in err
+        assert "'set_4': has the very coordinates of set_3" in err

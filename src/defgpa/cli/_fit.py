@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._input import fitting_input, fold_size_for, read_input, smoothing_value, warp_model
+from defgpa.cli._doubts import fitting_input, note_mistakes
+from defgpa.cli._input import fold_size_for, read_input, smoothing_value, warp_model
 from defgpa.cli._options import folding, input_argument, reading, smoothing, speaking, warping
 from defgpa.cli._output import (
     figures,
@@ -85,6 +86,7 @@ def command(
             shapes.index(pose)  # a name that nobody has is told before the work
         done = fitted(console, shapes, model, smoothing == "auto", fold_size, jobs)
         alignment = _posed(done.alignment, pose)
+        note_mistakes(console, shapes, told=alignment.diagnostics.mirrored)
         note_folds(console, alignment)
         files = write_alignment(alignment, folder)
     numbers = figures(alignment, done.cve, done.chosen_smoothing)

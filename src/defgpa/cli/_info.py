@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._input import note_likely_code, read_input, without_empty
+from defgpa.cli._doubts import note_likely_code, sentences
+from defgpa.cli._input import read_input, without_empty
 from defgpa.cli._options import input_argument, reading, speaking
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
     except ShapeError as error:
         console.note(f"These shapes cannot be aligned as they are. {error}")
         return {"alignable": False, "reason": str(error)}
-    _show_suspicions(console, list(_sentences(found, shapes)))
+    _show_suspicions(console, list(sentences(found, shapes)))
     return {"alignable": True, "suspicious": _suspicions(found, shapes)}
 
 
@@ -123,34 +123,6 @@ def _suspicions(found: Screening, shapes: Shapes) -> dict[str, Any]:
         "coincident_landmarks": [list(entry) for entry in found.coincident],
         "repeated": [list(entry) for entry in found.repeated],
     }
-
-
-def _sentences(found: Screening, shapes: Shapes) -> Iterator[tuple[str, str]]:
-    """Shape and what is odd about it, one sentence each."""
-    for name in found.mirrored:
-        yield name, "fits clearly better mirrored"
-    for name in found.outliers:
-        yield name, "is far from all the others"
-    for name in found.other_size:
-        yield name, f"{_times(found.sizes[shapes.index(name)])} the usual size: other units?"
-    for name, first in found.repeated:
-        yield name, f"has the very coordinates of {first}"
-    for name, a, b in found.exchanged:
-        yield name, f"landmarks {a} and {b} look exchanged"
-    for name, label in found.misplaced:
-        yield name, f"landmark {label} is far from where the others have it"
-    for name, pairs in groupby(found.coincident, key=lambda entry: entry[0]):
-        yield name, _same_place([(a, b) for _, a, b in pairs])
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:,.0f} times" if ratio > 1 else f"1/{1 / ratio:,.0f} of"
-
-
-def _same_place(pairs: Sequence[tuple[str, str]]) -> str:
-    (a, b), rest = pairs[0], len(pairs) - 1
-    more = f" (and {rest} more pair{'s' * (rest > 1)})" if rest else ""
-    return f"landmarks {a} and {b} have the same place{more}"
 
 
 def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> None:

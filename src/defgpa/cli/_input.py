@@ -36,40 +36,6 @@ def read_input(
     )
 
 
-def fitting_input(console: Console, shapes: Shapes) -> Shapes:
-    """The shapes that a fit can use, with notes on what it will not use and what looks odd."""
-    note_likely_code(console, shapes)
-    shapes = without_empty(console, shapes)
-    note_other_sizes(console, shapes)
-    return shapes
-
-
-def note_likely_code(console: Console, shapes: Shapes) -> None:
-    """Say so where a number seems to stand for a landmark that was not seen."""
-    from defgpa.screening import missing_code as likely_code
-
-    code = likely_code(shapes)
-    if code is not None:
-        place = ", ".join([f"{code:g}"] * shapes.dim)
-        console.note(
-            f"Some landmarks lie at ({place}), away from all others. If that means missing, "
-            f"say so: --missing {code:g}"
-        )
-
-
-def note_other_sizes(console: Console, shapes: Shapes) -> None:
-    """Say so where shapes are in other units than most, it seems."""
-    from defgpa.errors import listed
-    from defgpa.screening import of_other_size
-
-    odd = of_other_size(shapes)
-    if odd:
-        console.note(
-            f"More than 5 times larger or smaller than most ({len(odd)} of {shapes.n_shapes} "
-            f"shapes): {listed(odd)}. Other units? Errors of large shapes outweigh those of small."
-        )
-
-
 def in_space_of(shapes: Shapes, model: Shapes) -> Shapes:
     """The shapes in the anatomical space of others, where both state one."""
     own, wanted = shapes.metadata.get("space"), model.metadata.get("space")

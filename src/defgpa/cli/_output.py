@@ -15,6 +15,7 @@ from defgpa.cli._console import Console, plain
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
+    from defgpa.io import Format
     from defgpa.shapes import Shapes
 
 
@@ -42,7 +43,7 @@ def output_file(name: str, option: str = "--output") -> Path:
 
 def refuse_inputs(shapes: Shapes, folder: Path, *stems: str) -> None:
     """An error where results of these names would take the place of the input."""
-    targets = [folder.absolute() / stem for stem in stems]
+    targets = [folder.absolute() / name for stem in stems for name in (stem, f"{stem}_long")]
     for source in shapes.metadata.get("sources", ()):
         place = Path(source).absolute()
         if place.parent in targets or place.parent / place.name.split(".")[0] in targets:
@@ -87,18 +88,34 @@ def can_report() -> bool:
 
 
 def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> list[str]:
-    """As CSV, and in the format the input came in where that is another one."""
+    """As CSV, and in the format the input came in where that is another one that can hold them."""
+    from defgpa.errors import FormatError
     from defgpa.io import FORMATS, write_shapes
+    from defgpa.io._text import warn
 
     written = [folder / f"{stem}.csv"]
     write_shapes(shapes, written[0], format="csv")
     own = next((f for f in FORMATS if f.name == shapes.metadata.get("format")), None)
-    if own is not None and own.write is not None and own.name != "csv":
-        target = folder / (stem if own.one_shape_per_file else stem + own.suffixes[0])
+    if own is None or own.write is None or own.name == "csv":
+        return [str(written[0])]
+    target = folder / _own_name(own, stem)
+    try:
         write_shapes(shapes, target, format=own.name)
-        written.append(target)
-        _warn_of_others(target, own.suffixes[0], shapes.n_shapes)
+    except FormatError as error:
+        if isinstance(error.__context__, OSError):
+            raise
+        warn(f"{error} There is {written[0]} instead.")
+        return [str(written[0])]
+    _warn_of_others(target, own.suffixes[0], shapes.n_shapes)
+    written.append(target)
     return [f"{path}{os.sep}" if path.is_dir() else str(path) for path in written]
+
+
+def _own_name(own: Format, stem: str) -> str:
+    """What results in a format are called; long tables must not take the place of wide ones."""
+    if own.one_shape_per_file:
+        return stem
+    return f"{stem}_long.csv" if own.name == "csv-long" else stem + own.suffixes[0]
 
 
 def _warn_of_others(target: Path, suffix: str, written: int) -> None:

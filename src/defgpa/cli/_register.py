@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._input import in_space_of, note_likely_code, read_input
+from defgpa.cli._doubts import note_likely_code
+from defgpa.cli._input import in_space_of, read_input
 from defgpa.cli._options import reading, speaking
 from defgpa.cli._output import list_files, output_folder, refuse_inputs, write_shapes_twice
 

@@ -1,0 +1,194 @@
+"""What is measured: one function a row, each against its floor and its peers."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from peers import CITED, geomstats_similarity, kernel_pass, solve_floor, vtk_similarity
+from race import once, race, seconds
+
+import defgpa
+from defgpa import Affine, DefGPA, EuclideanGPA, Shapes, ThinPlateSpline
+from defgpa.datasets import face_like, liver_like, smooth_family
+
+
+def points(n: int, m: int, d: int = 3, missing: float = 0.0) -> np.ndarray:
+    return np.array(smooth_family(n, m, d, missing=missing).shapes.points)
+
+
+def fit(estimator, data):
+    return lambda: estimator.fit(data)
+
+
+def tps(per_axis: int) -> DefGPA:
+    return DefGPA(ThinPlateSpline(points_per_axis=per_axis))
+
+
+def tps7_dense() -> dict:
+    data = np.array(liver_like(10, 4004).shapes.points)
+    found = race(ours=fit(tps(7), data), floor=solve_floor(10, 4004, 343))
+    return found | {"authors (cited)": CITED["authors' TPS(7)"]}
+
+
+def affine_dense() -> dict:
+    data = np.array(liver_like(10, 4004).shapes.points)
+    found = race(
+        ours=fit(DefGPA(Affine()), data), floor=solve_floor(10, 4004, 4), VTK=vtk_similarity(data)
+    )
+    return found | {"authors (cited)": CITED["authors' AFF_r"]}
+
+
+def tps5_face() -> dict:
+    data = np.array(face_like().shapes.points)
+    found = race(ours=fit(tps(5), data), floor=solve_floor(10, 68, 25))
+    return found | {"geomorph (cited)": CITED["geomorph 10 × 68 × 2"]}
+
+
+def tps3_thousand() -> dict:
+    data = points(1000, 100)
+    found = race(ours=fit(tps(3), data), floor=solve_floor(1000, 100, 27))
+    return found | {"geomorph (cited)": CITED["geomorph 1000 × 100 × 3"]}
+
+
+def tps3_ten_thousand() -> dict:
+    data = points(10_000, 100)
+    found = race(ours=fit(tps(3), data), floor=solve_floor(10_000, 100, 27))
+    return found | {"geomorph (cited)": CITED["geomorph 10,000 × 100 × 3"]}
+
+
+def _missing(n: int) -> dict:
+    whole, holes = points(n, 100), points(n, 100, missing=0.2)
+    return race(ours=fit(tps(3), holes), full=fit(tps(3), whole))
+
+
+def missing_thousand() -> dict:
+    return _missing(1000)
+
+
+def missing_ten_thousand() -> dict:
+    return _missing(10_000)
+
+
+def _similarity(n: int, m: int, d: int) -> dict:
+    data = points(n, m, d)
+    return race(
+        ours=fit(EuclideanGPA(scaling=True), data),
+        VTK=vtk_similarity(data),
+        geomstats=geomstats_similarity(data),
+    )
+
+
+def similarity_small() -> dict:
+    cited = {name: CITED[f"{name} 10 × 68 × 2"] for name in ("geomorph", "ktch")}
+    return _similarity(10, 68, 2) | {f"{name} (cited)": taken for name, taken in cited.items()}
+
+
+def similarity_dense() -> dict:
+    cited = {name: CITED[f"{name} 10 × 4004 × 3"] for name in ("geomorph", "ktch")}
+    return _similarity(10, 4004, 3) | {f"{name} (cited)": taken for name, taken in cited.items()}
+
+
+def similarity_thousand() -> dict:
+    cited = {name: CITED[f"{name} 1000 × 100 × 3"] for name in ("geomorph", "ktch")}
+    return _similarity(1000, 100, 3) | {f"{name} (cited)": taken for name, taken in cited.items()}
+
+
+def similarity_ten_thousand() -> dict:
+    return _similarity(10_000, 100, 3) | {"geomorph (cited)": CITED["geomorph 10,000 × 100 × 3"]}
+
+
+def _growth(sizes: list[int], ways: list) -> dict:
+    """The exponent of time in size: the slope of the line through their logarithms."""
+    found = race(**{str(size): way for size, way in zip(sizes, ways, strict=True)})
+    taken = [found[str(size)] for size in sizes]
+    slope = float(np.polyfit(np.log(sizes), np.log(taken), 1)[0])
+    times = {f"{size:,}": time for size, time in zip(sizes, taken, strict=True)}
+    return {"ours": taken[-1], "peak": found["peak"], "exponent": slope, "times": times}
+
+
+def growth_in_shapes() -> dict:
+    sizes = [500, 1000, 2000, 4000]
+    return _growth(sizes, [fit(tps(3), points(n, 100)) for n in sizes])
+
+
+def growth_in_few_landmarks() -> dict:
+    sizes = [250, 500, 1000, 2000, 4000]
+    return _growth(sizes, [fit(tps(5), points(10, m)) for m in sizes])
+
+
+def growth_in_landmarks() -> dict:
+    sizes = [4000, 8000, 16000, 32000]
+    return _growth(sizes, [fit(tps(5), points(10, m)) for m in sizes])
+
+
+def growth_in_features() -> dict:
+    data, per_axis = points(10, 4004), [3, 4, 5, 6, 7]
+    return _growth([k**3 for k in per_axis], [fit(tps(k), data) for k in per_axis])
+
+
+def hundred_thousand() -> dict:
+    return _huge(100_000)
+
+
+def million() -> dict:
+    return _huge(1_000_000)
+
+
+def _huge(m: int) -> dict:
+    data, estimator = points(10, m), tps(5)
+    found = once(fit(estimator, data))
+    facts = estimator.alignment_.diagnostics
+    return found | {"storage": facts.storage, "products": facts.products}
+
+
+def evaluation() -> dict:
+    from scipy.interpolate import RBFInterpolator
+
+    warp = tps(5).fit(points(4, 300)).warps_[0]
+    controls = warp.basis.control_points
+    places = np.random.default_rng(0).normal(size=(1_000_000, 3))
+    peer = RBFInterpolator(controls, warp(controls), kernel="linear", degree=1)
+    return race(
+        ours=lambda: warp(places),
+        floor=kernel_pass(places, controls),
+        scipy=lambda: peer(places),
+    )
+
+
+def leave_one_out() -> dict:
+    data, estimator = face_like().shapes, tps(5)
+    found = race(
+        ours=lambda: defgpa.cross_validate(estimator, data), one_fit=fit(estimator, data)
+    )
+    return found | {"authors (cited)": CITED["authors' leave-one-out"]}
+
+
+def image() -> dict:
+    from bench_images import SIZE, Frame, image_and_warp, ours, theirs
+
+    picture, warp = image_and_warp()
+    rows, columns = np.indices(SIZE)
+    pixels = np.column_stack([columns.ravel(), rows.ravel()])
+    *_, mine = next(iter(ours(picture, warp, Frame((0.0, 0.0), SIZE))))
+    *_, peer = next(iter(theirs(picture, warp, pixels)))
+    return race(ours=mine, skimage=peer)
+
+
+def _reading(name: str, data: np.ndarray) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        defgpa.write_shapes(Shapes(data), path)
+        return race(ours=lambda: defgpa.read_shapes(path), floor=path.read_bytes)
+
+
+def reading_text() -> dict:
+    return _reading("many.tps", points(10_000, 100, 2))
+
+
+def reading_arrays() -> dict:
+    return _reading("dense.npz", points(10, 100_000))
+
+
+__all__ = ["seconds"]
