@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+
 from race import Work
 
 # Measured elsewhere, on one thread, and not again here: R's geomorph and Python's ktch (whose

@@ -21,7 +21,7 @@ def race(**ways: Work) -> dict[str, float]:
     """
     times: dict[str, list[float]] = {name: [] for name in ways}
     peak = 0
-    for name, work in ways.items():
+    for work in ways.values():
         work()
         peak = peak or peak_bytes()
     running = dict(ways)
