@@ -13,6 +13,7 @@ from scipy.linalg import lstsq
 
 from defgpa import Affine, DefgpaWarning, ThinPlateSpline
 from defgpa.solve.cost import eliminated_cost
+from defgpa.warps import Frames
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 PARITY = {"rtol": 1e-6, "atol": 1e-6}
@@ -97,7 +98,7 @@ class ChargedTranslations:
 
 def cost_of(shapes, warp):
     """P, as a matrix."""
-    return eliminated_cost(shapes.points, shapes.visible, warp).dense()
+    return eliminated_cost(Frames.of(shapes.points, shapes.visible), warp).dense()
 
 
 def full_penalty(basis, size):

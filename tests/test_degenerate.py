@@ -10,6 +10,7 @@ from defgpa.solve.elimination import (
     ridge_from_normal_matrix,
     with_penalty_rows,
 )
+from defgpa.warps import Frames
 from support import (
     EXACT,
     LIMIT,
@@ -303,8 +304,8 @@ class TestTheRegressions:
         points[5, d + 2 :] = np.nan
         shapes = Shapes(points)
         warp = ThinPlateSpline(3, smoothing=1e-9)
-        cost = eliminated_cost(shapes.points, shapes.visible, warp)
-        last = eliminated_cost(shapes.points[5:], shapes.visible[5:], warp)
-        rest = eliminated_cost(shapes.points[:5], shapes.visible[:5], warp)
+        cost = eliminated_cost(Frames.of(shapes.points, shapes.visible), warp)
+        last = eliminated_cost(Frames.of(shapes.points[5:], shapes.visible[5:]), warp)
+        rest = eliminated_cost(Frames.of(shapes.points[:5], shapes.visible[:5]), warp)
         np.testing.assert_allclose(cost.dense(), last.dense() + rest.dense(), **EXACT)
         np.testing.assert_allclose(cost.dense() @ np.ones(60), 0, **EXACT)

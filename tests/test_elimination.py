@@ -7,6 +7,7 @@ import pytest
 
 from defgpa import DefGPA, Shapes, ThinPlateSpline
 from defgpa.solve.cost import eliminated_cost
+from defgpa.warps import Frames
 from support import (
     EXACT,
     ChargedTranslations,
@@ -98,7 +99,7 @@ def test_heavy_smoothing_charges_nothing_that_is_meant_to_be_free(smoothing, sha
 
 @every_warp
 def test_products_with_the_cost_are_those_with_its_matrix(warp, shapes, rng):
-    cost = eliminated_cost(shapes.points, shapes.visible, warp)
+    cost = eliminated_cost(Frames.of(shapes.points, shapes.visible), warp)
     block = rng.normal(size=(shapes.n_landmarks, 3))
     np.testing.assert_allclose(cost.multiply(block), cost.dense() @ block, **EXACT)
 
@@ -107,7 +108,7 @@ def test_shapes_in_many_batches_cost_what_they_cost_in_one(monkeypatch):
     shapes = Shapes(smooth_family(seed=4, n=11, missing=0.2))
     together = cost_of(shapes, ThinPlateSpline(3))
     monkeypatch.setattr("defgpa.solve.batches._BATCH_BYTES", 8 * 40 * 9 * 3)
-    in_batches = eliminated_cost(shapes.points, shapes.visible, ThinPlateSpline(3))
+    in_batches = eliminated_cost(Frames.of(shapes.points, shapes.visible), ThinPlateSpline(3))
     assert len(in_batches.factors) == 4
     np.testing.assert_allclose(in_batches.dense(), together, **EXACT)
 

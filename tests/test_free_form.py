@@ -13,7 +13,7 @@ from defgpa.solve.batches import make_batches
 from defgpa.solve.cost import EliminatedCost, eliminated_cost
 from defgpa.solve.factors import column_factor, stored_factor
 from defgpa.solve.sparse_factor import normal_matrix, sparse_factor, streamed_sparse_factor
-from defgpa.warps import BendingEnergy, Laplacian, Membrane
+from defgpa.warps import BendingEnergy, Frames, Laplacian, Membrane
 from support import EXACT, cost_of, smooth_family
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
@@ -226,7 +226,7 @@ def test_sparse_columns_are_the_columns(counts, rng):
 def test_sparse_features_solve_the_same_problem(hold, d, rng):
     shapes = Shapes(smooth_family(seed=4, n=4, m=150, d=d, missing=0.05))
     block = rng.normal(size=(150, 3))
-    batches = make_batches(shapes.points, shapes.visible, FreeForm(5))
+    batches = make_batches(Frames.of(shapes.points, shapes.visible), FreeForm(5))
     made = tuple(hold(batch) for batch in batches)
     cost = EliminatedCost(shapes.views.astype(float), made, 4)
     expected = EliminatedCost(shapes.views.astype(float), tuple(map(stored_factor, batches)), 4)
@@ -241,7 +241,7 @@ def test_sparse_features_solve_the_same_problem(hold, d, rng):
 def test_sparse_features_survive_no_smoothing(rng):
     """Functions that no point sees and nothing charges are dropped, as for dense features."""
     shapes = Shapes(smooth_family(seed=4, n=4, m=150))
-    (batch,) = make_batches(shapes.points, shapes.visible, FreeForm(9, smoothing=0.0))
+    (batch,) = make_batches(Frames.of(shapes.points, shapes.visible), FreeForm(9, smoothing=0.0))
     sparse, dense = sparse_factor(batch), stored_factor(batch)
     np.testing.assert_array_equal(sparse.ridge.dropped, dense.ridge.dropped)
     assert sparse.ridge.dropped.min() > 0
@@ -250,13 +250,13 @@ def test_sparse_features_survive_no_smoothing(rng):
 
 def test_many_landmarks_are_solved_with_sparse_features(rng):
     shapes = Shapes(smooth_family(seed=4, n=3, m=1200))
-    cost = eliminated_cost(shapes.points, shapes.visible, FreeForm(8))
+    cost = eliminated_cost(Frames.of(shapes.points, shapes.visible), FreeForm(8))
     assert cost.storage == "SparseFactor"
     fitted = DefGPA(FreeForm(8)).fit(shapes).alignment_
     assert fitted.diagnostics.storage == "SparseFactor"
     assert fitted.diagnostics.settled
     assert fitted.rmse_reference < 0.02
-    little = eliminated_cost(shapes.points, shapes.visible, FreeForm(8), budget=1000)
+    little = eliminated_cost(Frames.of(shapes.points, shapes.visible), FreeForm(8), budget=1000)
     assert little.storage == "StreamedSparseFactor"
 
 

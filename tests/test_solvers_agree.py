@@ -8,6 +8,7 @@ from defgpa.solve import cost as cost_module
 from defgpa.solve.cost import eliminated_cost
 from defgpa.solve.davidson import bottom_eigenpairs
 from defgpa.solve.preconditioner import preconditioner
+from defgpa.warps import Frames
 from support import (
     EXACT,
     ChargedTranslations,
@@ -60,7 +61,7 @@ def held(monkeypatch):
 def test_the_cost_is_the_same_however_its_features_are_held(warp, storage, many, held, rng):
     expected = cost_of(many, warp)
     budget = held(storage)["memory_budget"]
-    found = eliminated_cost(many.points, many.visible, warp, budget)
+    found = eliminated_cost(Frames.of(many.points, many.visible), warp, budget)
     assert found.storage == STORAGES[storage]
     np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=AGREED)
     block = rng.normal(size=(many.n_landmarks, 3))
@@ -106,7 +107,9 @@ def test_shapes_that_cholesky_fails_on_are_the_same_in_every_way(storage, held):
     shapes = Shapes(smooth_family(seed=24, m=150, n=6, missing=0.2))
     warp = ThinPlateSpline(8, theta=0.0)
     expected = cost_of(shapes, warp)
-    found = eliminated_cost(shapes.points, shapes.visible, warp, held(storage)["memory_budget"])
+    found = eliminated_cost(
+        Frames.of(shapes.points, shapes.visible), warp, held(storage)["memory_budget"]
+    )
     assert found.condition.max() > 1e7
     # columns times a small matrix lose what its condition, about 1e7, amplifies
     np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=1e-6)
@@ -117,7 +120,9 @@ def test_free_directions_are_counted_in_every_way(storage, held):
     points = np.zeros((5, 60, 3))
     points[..., :2] = smooth_family(seed=25, n=5, m=60)
     shapes = Shapes(points)
-    found = eliminated_cost(shapes.points, shapes.visible, Affine(), held(storage)["memory_budget"])
+    found = eliminated_cost(
+        Frames.of(shapes.points, shapes.visible), Affine(), held(storage)["memory_budget"]
+    )
     np.testing.assert_array_equal(found.dropped, 1)
 
 
@@ -216,7 +221,7 @@ class TestIterating:
 
 class TestPreconditioner:
     def test_where_features_are_few_it_is_the_inverse(self, many, rng):
-        cost = eliminated_cost(many.points, many.visible, Affine())
+        cost = eliminated_cost(Frames.of(many.points, many.visible), Affine())
         shift = 1e-4 * many.n_shapes
         matrix = cost.dense() + shift * np.eye(many.n_landmarks)
         block = rng.normal(size=(many.n_landmarks, 2))

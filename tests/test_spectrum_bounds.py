@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa.solve.cost import eliminated_cost
+from defgpa.warps import Frames
 from support import EXACT, ChargedTranslations, cost_of, every_warp
 
 
@@ -18,7 +19,9 @@ def test_the_spectrum_lies_between_zero_and_the_number_of_shapes(warp, shapes):
 @every_warp
 def test_one_shape_costs_at_most_what_it_sees(warp, shapes):
     for i in range(shapes.n_shapes):
-        own = eliminated_cost(shapes.points[i : i + 1], shapes.visible[i : i + 1], warp).dense()
+        own = eliminated_cost(
+            Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp
+        ).dense()
         assert np.linalg.eigvalsh(own).min() > -EXACT["atol"]
         left = np.diag(shapes.visible[i].astype(float)) - own
         assert np.linalg.eigvalsh(left).min() > -EXACT["atol"]
@@ -28,7 +31,9 @@ def test_one_shape_costs_at_most_what_it_sees(warp, shapes):
 @every_warp
 def test_the_cost_is_the_sum_over_the_shapes(warp, shapes):
     parts = [
-        eliminated_cost(shapes.points[i : i + 1], shapes.visible[i : i + 1], warp).dense()
+        eliminated_cost(
+            Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp
+        ).dense()
         for i in range(shapes.n_shapes)
     ]
     np.testing.assert_allclose(cost_of(shapes, warp), sum(parts), **EXACT)

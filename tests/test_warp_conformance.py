@@ -11,6 +11,7 @@ from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, Shapes, Th
 from defgpa.solve.cost import eliminated_cost
 from defgpa.solve.registration import RidgeRegistration
 from defgpa.warps import (
+    Frames,
     Gaussian,
     InverseMultiquadric,
     Laplacian,
@@ -182,16 +183,18 @@ def test_the_spectrum_lies_between_zero_and_the_number_of_shapes(promise, family
 def test_all_shapes_at_once_are_the_shapes_one_by_one(promise, family):
     for i in range(family.n_shapes):
         one = family.points[i : i + 1], family.visible[i : i + 1]
-        own = eliminated_cost(*one, promise.model).dense()
+        own = eliminated_cost(Frames.of(*one), promise.model).dense()
         others = [k for k in range(family.n_shapes) if k != i]
-        rest = eliminated_cost(family.points[others], family.visible[others], promise.model)
+        rest = eliminated_cost(
+            Frames.of(family.points[others], family.visible[others]), promise.model
+        )
         np.testing.assert_allclose(own + rest.dense(), cost_of(family, promise.model), **EXACT)
 
 
 @every
 def test_streamed_features_give_the_same_cost(promise, family, rng):
     block = rng.normal(size=(family.n_landmarks, 3))
-    streamed = eliminated_cost(family.points, family.visible, promise.model, budget=0)
+    streamed = eliminated_cost(Frames.of(family.points, family.visible), promise.model, budget=0)
     assert streamed.storage.startswith("Streamed")
     np.testing.assert_allclose(
         streamed.multiply(block), cost_of(family, promise.model) @ block, **EXACT

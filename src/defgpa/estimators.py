@@ -22,7 +22,7 @@ from defgpa.solve.affine_datum import affine_gpa, balanced
 from defgpa.solve.align import Solution, require_extended, solve
 from defgpa.solve.centering import Centering, SoftCentering
 from defgpa.solve.cost import DEFAULT_BUDGET
-from defgpa.solve.covariance import eigenvalues_of_frames
+from defgpa.solve.covariance import covariance_prior
 from defgpa.solve.datum_space import DatumSpaceFit
 from defgpa.solve.handedness import sides
 from defgpa.solve.linkage import require_linked, shared_landmarks
@@ -196,7 +196,7 @@ class DefGPA(_AlignmentEstimator):
         model = self.model
         eigenvalues = self.given_eigenvalues(shapes.dim)
         if eigenvalues is None:
-            eigenvalues = eigenvalues_of_frames(frames, shapes.names)
+            eigenvalues = covariance_prior(frames, shapes.names)
         solution = solve(
             shapes,
             frames,

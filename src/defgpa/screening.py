@@ -20,7 +20,7 @@ from defgpa.solve.align import require_extended
 from defgpa.solve.handedness import sides
 from defgpa.solve.linkage import require_linked, shared_landmarks
 from defgpa.solve.rigid import rigid_gpa
-from defgpa.warps._frames import Frames, filled
+from defgpa.warps._frames import Frames
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
 _OTHER_SIZE = 5.0  # times larger or smaller than the median
@@ -89,7 +89,7 @@ def screen(shapes: Shapes) -> Screening:
     core = shapes.without(lone) if len(lone) else shapes
     require_linked(core)
     require_extended(core)
-    frames = Frames(filled(core.points, core.visible), core.visible)
+    frames = Frames.of(core.points, core.visible)
     # equally large: or one in micrometres would be the mean of those in metres
     points = core.points / frames.size[:, None, None]
     fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY)
@@ -125,7 +125,7 @@ def of_other_size(shapes: Shapes) -> tuple[str, ...]:
     >>> of_other_size(Shapes(points))
     ('shape_3',)
     """
-    size = Frames(filled(shapes.points, shapes.visible), shapes.visible).size
+    size = Frames.of(shapes.points, shapes.visible).size
     return _named(shapes, _of_other_size(_against_median(size)))
 
 

@@ -24,7 +24,6 @@ from defgpa.estimators import DefGPA, assembled
 from defgpa.shapes import Shapes
 from defgpa.solve.align import Solution
 from defgpa.solve.axes import TIE, turned_ties, with_settled_signs
-from defgpa.solve.batches import make_batches
 from defgpa.solve.cohesion import cohesion
 from defgpa.solve.cost import DENSE_LANDMARKS
 from defgpa.solve.covariance import common_eigenvalues
@@ -278,8 +277,7 @@ def _most_complete_shape(cluster: Cluster, core: list[Any], pattern: Pattern) ->
 
 def _columns_fit(lead: Array, n: int, model: WarpModel, budget: int, cluster: Cluster) -> bool:
     """Whether the columns of all shapes fit into the budget of every worker together."""
-    seen = ~np.isnan(lead[:, 0])
-    size = make_batches(lead[None], seen[None], model)[0].bases.penalty().shape[-1]
+    size = work.batches_of(lead[None], model)[0].bases.penalty().shape[-1]
     workers = max(1, len(cluster.client.scheduler_info(n_workers=-1)["workers"]))
     return 8 * n * len(lead) * size <= budget * workers
 
@@ -290,7 +288,7 @@ def _spectrum(cost: DistributedCost, lead: Array, estimator: DefGPA) -> Spectrum
         solver = Dense() if cost.n_landmarks <= DENSE_LANDMARKS else Iterative()
 
     def idea() -> LowRankInverse:
-        batch = make_batches(lead[None], ~np.isnan(lead[None, :, 0]), estimator.model)[0]
+        batch = work.batches_of(lead[None], estimator.model)[0]
         return inverse_from_one(streamed_factor(batch), cost.views, cost.n_shapes)
 
     return solver.axes(estimator.chosen_centering.applied(cost), idea, lead.shape[1])

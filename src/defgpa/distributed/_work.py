@@ -25,7 +25,7 @@ from defgpa.solve.elimination import (
 )
 from defgpa.solve.handedness import Sides, sides
 from defgpa.warps import Warp, WarpModel
-from defgpa.warps._frames import Frames, filled
+from defgpa.warps._frames import Frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,7 @@ def kept_landmarks(part: Any, landmarks: Index | None) -> Array:
 
 def frames_of_part(points: Array) -> Frames:
     """Where the shapes of a part lie."""
-    visible = ~np.isnan(points[..., 0])
-    return Frames(filled(points, visible), visible)
+    return Frames.of(points, ~np.isnan(points[..., 0]))
 
 
 def extents_of(points: Array) -> tuple[Array, Mask, Array]:
@@ -97,7 +96,7 @@ def one_shape(points: Array, number: int) -> Array:
 
 def batches_of(points: Array, model: WarpModel) -> list[Batch]:
     """The shapes of a part with their bases."""
-    return make_batches(points, ~np.isnan(points[..., 0]), model)
+    return make_batches(frames_of_part(points), model)
 
 
 def block_of(batches: list[Batch], landmarks: slice, stored: bool) -> list[Block]:

@@ -82,7 +82,7 @@ def _completed_one_by_one(
     """The same where pairs would be too many: fold by fold, the way of a single fit."""
     whole = np.zeros((len(folds), int(holes.sum()), *points.shape[1:]))
     for own, kept in zip(whole, training, strict=True):
-        own[:, kept] = completed(points[:, kept], visible[:, kept])[holes]
+        own[:, kept] = completed(Frames.of(points[:, kept], visible[:, kept]))[holes]
     return whole
 
 

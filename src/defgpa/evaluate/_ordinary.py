@@ -17,20 +17,25 @@ from defgpa.worries import AMBIGUOUS_GAP, HANDFUL
 _FLAT = 1e-6  # second singular value of a shape, relative to the first
 
 
-def shape_extents(points: Array, seen: Mask) -> Array:
-    """(g, n, d): the singular values of every shape of every fold; zero where points are few."""
-    enough = seen.sum(axis=2) > points.shape[2]
-    if not enough.all():
-        seen = seen | ~enough[..., None]  # anything finite will do
+def fold_frames(points: Array, seen: Mask) -> Frames:
+    """The frames of all shapes (n, m, d) of every fold, which see (g, n, m): g n of them."""
+    few = ~enough(seen, points.shape[2])
+    if few.any():
+        seen = seen | few[..., None]  # anything finite will do
     g, n, m = seen.shape
     stack = np.broadcast_to(points, (g, *points.shape)).reshape(g * n, m, -1)
-    extents = Frames(stack, seen.reshape(g * n, m)).extents.reshape(g, n, -1)
-    return extents * enough[..., None]
+    return Frames(stack, seen.reshape(g * n, m))
 
 
-def well_posed(extents: Array) -> Mask:
+def enough(seen: Mask, dim: int) -> Mask:
+    """(g, n): whether a shape sees as many points as a warp needs."""
+    return np.asarray(seen.sum(axis=2) > dim)
+
+
+def well_posed(extents: Array, seen: Mask) -> Mask:
     """(g,): whether every shape of a fold has enough points, and not on a line."""
-    return np.asarray((extents[..., 1] > _FLAT * extents[..., 0]).all(axis=1))
+    wide = extents[..., 1] > _FLAT * extents[..., 0]
+    return np.asarray((wide & enough(seen, extents.shape[-1])).all(axis=1))
 
 
 def linked(visible: Mask, folds: Index, training: Mask, dim: int) -> Mask:

@@ -23,9 +23,9 @@ from defgpa.estimators import DefGPA
 from defgpa.evaluate._fold_priors import fold_eigenvalues
 from defgpa.evaluate._modes import Modes, modes_of
 from defgpa.evaluate._ordinary import (
+    fold_frames,
     is_unremarkable,
     linked,
-    shape_extents,
     unremarkable,
     untied,
     well_posed,
@@ -37,7 +37,7 @@ from defgpa.solve.centering import Centering, SoftCentering
 from defgpa.solve.cost import DENSE_LANDMARKS
 from defgpa.solve.spectral import Dense
 from defgpa.warps import StackedModel, ThinPlateSpline
-from defgpa.warps._frames import filled
+from defgpa.warps._frames import Frames, filled
 
 _GROUP_BYTES = 2 << 20  # of features: the stack of a group of folds stays in the cache
 
@@ -50,6 +50,7 @@ class StackedFolds:
     visible: Mask  # (n, m)
     shared: Mask  # (m,): landmarks that at least two shapes see; only they are aligned
     model: StackedModel
+    width: int  # l, the features of each shape
     centering: Centering
     eigenvalues: Array | None  # Λ, if it was given
     watched: bool  # whether a small gap would be news
@@ -62,8 +63,7 @@ class StackedFolds:
     def groups(self, folds: Sequence[Index]) -> list[Index]:
         """(g, N) each: consecutive folds of one size, few enough to stay in the cache."""
         n, m, _ = self.points.shape
-        width = len(self.model.bases(self.points[:1], self.visible[:1]).penalty()[0])
-        size = max(1, _GROUP_BYTES // (8 * n * m * width))
+        size = max(1, _GROUP_BYTES // (8 * n * m * self.width))
         equal = [fold for fold in folds if len(fold) == len(folds[0])]
         rest = folds[len(equal) :]  # at most the last, shorter one
         parts = [np.stack(equal[i : i + size]) for i in range(0, len(equal), size)]
@@ -88,13 +88,19 @@ def stacked_folds(
     if type(estimator) is not DefGPA or not _is_dense(estimator.solver, shapes):
         return None
     model = ThinPlateSpline() if estimator.warp is None else estimator.warp
-    if not isinstance(model, StackedModel) or not _fits(model, estimator.memory_budget, shapes):
+    if not isinstance(model, StackedModel):
+        return None
+    points = filled(shapes.points, shapes.visible)
+    width = model.bases(Frames(points[:1], shapes.visible[:1])).penalty().shape[-1]
+    # two folds at a time, with their temporary copies
+    if 8 * shapes.visible.size * width * 8 > estimator.memory_budget:
         return None
     return StackedFolds(
-        filled(shapes.points, shapes.visible),
+        points,
         shapes.visible,
         shapes.views >= 2,
         model,
+        width,
         SoftCentering() if estimator.centering is None else estimator.centering,
         None if estimator.scale is None else checked_eigenvalues(estimator.scale, shapes.dim),
         full is not None and is_unremarkable(full),
@@ -111,11 +117,14 @@ def predicted_group(
     training = np.repeat(common.shared[None], len(folds), axis=0)
     np.put_along_axis(training, folds, False, axis=1)
     seen = common.visible & training[:, None]
-    extents = shape_extents(common.points, seen)
-    sure = well_posed(extents) & linked(common.visible, folds, training, common.points.shape[2])
+    frames = fold_frames(common.points, seen)
+    extents = frames.extents.reshape(*seen.shape[:2], -1)
+    sure = well_posed(extents, seen)
+    sure &= linked(common.visible, folds, training, common.points.shape[2])
     shape = (len(factors), len(folds), common.n_shapes, folds.shape[1], common.points.shape[2])
     predicted, fine = np.full(shape, np.nan), np.zeros(shape[:2], dtype=bool)
-    group = _Group(common, folds[sure], training[sure], seen[sure], extents[sure])
+    kept = slice(None) if sure.all() else np.repeat(sure, common.n_shapes)
+    group = _Group(common, folds[sure], training[sure], frames[kept])
     # what goes wrong here goes wrong again in fits of their own, which can tell in which fold
     with suppress(DefgpaError, ValueError, ArithmeticError):
         if sure.any():
@@ -130,8 +139,7 @@ class _Group:
     common: StackedFolds
     folds: Index  # (g, N)
     training: Mask  # (g, m)
-    seen: Mask  # (g, n, m)
-    extents: Array  # (g, n, d): singular values of what each shape sees
+    frames: Frames  # of all shapes of all folds: g n of them
 
     def predict(self, factors: Array, references: Array) -> tuple[Array, Mask]:
         """(k, g, n, N, d) predictions and (k, g) whether they can be trusted."""
@@ -162,7 +170,7 @@ class _Group:
         g, m, _ = grams.shape
         d = self.common.points.shape[2]
         axes, values = np.zeros((g, m, d)), np.empty((g, d + 1))
-        views = self.seen.sum(axis=1).astype(np.float64)
+        views = self.frames.visible.reshape(g, -1, m).sum(axis=1).astype(np.float64)
         for fold, (kept, gram) in enumerate(zip(self.training, grams, strict=True)):
             matrix = np.diag(views[fold]) - gram
             cost = _DenseCost(matrix.compress(kept, 0).compress(kept, 1), self.common.n_shapes)
@@ -180,11 +188,10 @@ class _Group:
         return fine
 
     def _modes(self, factors: Array) -> Modes:
-        n, m, d = self.common.points.shape
-        points = np.broadcast_to(self.common.points, (len(self.folds), n, m, d)).reshape(-1, m, d)
+        (n, _, d), g = self.common.points.shape, len(self.folds)
         held = np.moveaxis(self.common.points[:, self.folds], 1, 0)  # (g, n, N, d)
-        batches = make_batches(points, self.seen.reshape(-1, m), self.common.model)
-        return modes_of(batches, held.reshape(len(points), -1, d), factors)
+        batches = make_batches(self.frames, self.common.model)
+        return modes_of(batches, held.reshape(g * n, -1, d), factors)
 
     def _eigenvalues(self) -> Array:
         """(g, d): Λ of every fold."""
@@ -192,9 +199,8 @@ class _Group:
         if self.common.eigenvalues is not None:
             return np.broadcast_to(self.common.eigenvalues, (g, d))
         visible = self.common.visible & self.common.shared
-        return fold_eigenvalues(
-            self.common.points, visible, self.folds, self.training, self.extents
-        )
+        extents = self.frames.extents.reshape(g, -1, d)
+        return fold_eigenvalues(self.common.points, visible, self.folds, self.training, extents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,10 +223,3 @@ class _DenseCost:
 
 def _is_dense(solver: Any, shapes: Shapes) -> bool:
     return (solver is None or type(solver) is Dense) and shapes.n_landmarks <= DENSE_LANDMARKS
-
-
-def _fits(model: StackedModel, budget: int, shapes: Shapes) -> bool:
-    """Whether two folds at a time, with their temporary copies, stay within the budget."""
-    one = filled(shapes.points[:1], shapes.visible[:1])
-    width = model.bases(one, shapes.visible[:1]).penalty().shape[-1]
-    return 8 * shapes.points[..., 0].size * width * 8 <= budget

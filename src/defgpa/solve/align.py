@@ -20,7 +20,7 @@ from defgpa.solve.handedness import sides
 from defgpa.solve.preconditioner import preconditioner
 from defgpa.solve.spectral import Dense, EigenSolver, Iterative, Spectrum
 from defgpa.warps import Basis, WarpModel
-from defgpa.warps._frames import Frames, filled
+from defgpa.warps._frames import Frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def solve(
     ``frames`` are those of the shapes; ``eigenvalues`` are Λ, largest first. They do not enter
     the eigenproblem.
     """
-    cost = eliminated_cost(frames.points, shapes.visible, model, budget)
+    cost = eliminated_cost(frames, model, budget)
     spectrum = _cheapest(cost, centering, solver, shapes.dim)
     axes = with_settled_signs(_untied(spectrum, frames))
     found = sides(frames.centred, shapes.visible, axes * np.sqrt(eigenvalues))
@@ -82,7 +82,7 @@ def require_extended(shapes: Shapes) -> Frames:
 
     It names the shapes whose points are too few or on a line.
     """
-    frames = Frames(filled(shapes.points, shapes.visible), shapes.visible)
+    frames = Frames.of(shapes.points, shapes.visible)
     needed = shapes.dim + 1
     few = frames.count < needed
     if few.any():

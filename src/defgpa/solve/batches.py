@@ -16,7 +16,7 @@ from defgpa._arrays import Array, Index, Mask
 from defgpa._threads import blocks, in_blocks
 from defgpa.errors import ShapeError
 from defgpa.warps import Basis, FactoredBasis, StackedModel, WarpModel
-from defgpa.warps._frames import filled
+from defgpa.warps._frames import Frames
 
 _BATCH_BYTES = 4 << 20  # of features: a batch and its products stay near the cache
 _USUAL_FEATURES = 64  # where so many fit into one batch, nobody is asked how many there are
@@ -27,7 +27,7 @@ class Batch:
     """Some shapes and their bases."""
 
     shapes: Index  # (b,): which ones
-    points: Array  # (b, m, d), finite: hidden points sit at the centroid
+    points: Array  # (b, m, d), finite
     visible: Mask  # (b, m)
     bases: FactoredBasis  # a stack of b
 
@@ -98,30 +98,26 @@ def full_penalty(basis: Basis, size: int) -> Array:
     return penalty
 
 
-def make_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batch]:
-    """All shapes (n, m, d) in batches, in order."""
-    whole = filled(points, visible)
+def make_batches(frames: Frames, model: WarpModel) -> list[Batch]:
+    """All shapes in batches, in order."""
     if isinstance(model, StackedModel):
-        return _stacked_batches(whole, visible, model)
-    return _looped_batches(whole, visible, model)
+        n = len(frames.points)
+        parts = blocks(n, _batch_size(frames, model))
+        return in_blocks(lambda part: stacked_batch(frames[part], model, np.arange(n)[part]), parts)
+    return _looped_batches(frames.points, frames.visible, model)
 
 
-def _stacked_batches(points: Array, visible: Mask, model: StackedModel) -> list[Batch]:
-    n = len(points)
-
-    def batch(part: slice) -> Batch:
-        bases = model.bases(points[part], visible[part])
-        return Batch(np.arange(n)[part], points[part], visible[part], bases)
-
-    return in_blocks(batch, blocks(n, _batch_size(points, visible, model)))
+def stacked_batch(frames: Frames, model: StackedModel, shapes: Index) -> Batch:
+    """These shapes as one batch."""
+    return Batch(shapes, frames.points, frames.visible, model.bases(frames))
 
 
-def _batch_size(points: Array, visible: Mask, model: StackedModel) -> int:
+def _batch_size(frames: Frames, model: StackedModel) -> int:
     """Shapes of a batch; as many as there are, where all their features are few."""
-    n, m, _ = points.shape
+    n, m, _ = frames.points.shape
     if 8 * n * m * _USUAL_FEATURES <= _BATCH_BYTES:
         return n
-    features = model.bases(points[:1], visible[:1]).penalty().shape[-1]
+    features = model.bases(frames[:1]).penalty().shape[-1]
     batches = -(-8 * n * m * features // _BATCH_BYTES)
     if batches > 1:
         batches = 4 * -(-batches // 4)  # two or four threads then have equally much to do

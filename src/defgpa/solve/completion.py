@@ -20,6 +20,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Mask, transposed
 from defgpa.solve.polar import nearest_orthogonal
+from defgpa.warps._frames import Frames
 
 PAIRS_UP_TO = 128  # shapes: 16,384 pairs
 _COLLINEAR = 1e-7  # about the second singular value of a cross-covariance over the first
@@ -54,47 +55,43 @@ class Similarities:
     trusted: Mask  # (i, k)
 
 
-def completed(points: Array, visible: Mask) -> Array:
-    """(n, m, d): the shapes with every hidden landmark estimated; NaN where none can be."""
-    if visible.all():
-        return points
-    guess = np.where(visible[..., None], points, np.nan)
-    while True:
-        known = ~np.isnan(guess[..., 0])
-        if known.all():
-            return guess
-        filled = _filled_once(guess, known)
-        if np.array_equal(np.isnan(filled), np.isnan(guess)):
-            return filled
-        guess = filled
+def completed(frames: Frames) -> Array:
+    """(n, m, d): the shapes about the centroids of what they see, every hidden landmark estimated.
+
+    NaN where none can be.
+    """
+    guess, known = frames.centred, frames.visible
+    while not known.all():
+        estimate = (_all_pairs if len(guess) <= PAIRS_UP_TO else _through_one_shape)(guess, known)
+        reached = known | ~np.isnan(estimate[..., 0])
+        guess = _with_holes_from(estimate, guess, known, reached)
+        if np.array_equal(reached, known):
+            return np.where(known[..., None], guess, np.nan)
+        known = reached
+    return guess
 
 
-def _filled_once(points: Array, known: Mask) -> Array:
-    estimates = _all_pairs if len(points) <= PAIRS_UP_TO else _through_one_shape
-    return np.where(known[..., None], points, estimates(points, known))
+def _with_holes_from(estimate: Array, guess: Array, known: Mask, reached: Mask) -> Array:
+    """The guess with new estimates where nothing was known, and zero where nothing is still."""
+    np.copyto(estimate, guess, where=known[..., None])
+    if not reached.all():
+        estimate[~reached] = 0.0
+    return estimate
 
 
-def _all_pairs(points: Array, known: Mask) -> Array:
+def _all_pairs(shapes: Array, known: Mask) -> Array:
     """Every shape estimated from every other."""
-    centre = np.nanmean(points, axis=1, keepdims=True)
-    shapes = np.where(known[..., None], points - centre, 0.0)
-    pairs = similarities(pair_moments(shapes, known, shapes, known))
-    return averages(pairs, shapes, known) + centre
+    return averages(similarities(pair_moments(shapes, known, shapes, known)), shapes, known)
 
 
-def _through_one_shape(points: Array, known: Mask) -> Array:
+def _through_one_shape(shapes: Array, known: Mask) -> Array:
     """The average in the frame of the most complete shape, carried to every other."""
-    centre = np.nanmean(points, axis=1, keepdims=True)
-    shapes = np.where(known[..., None], points - centre, 0.0)
     first = int(np.argmax(known.sum(axis=1)))
     seed, seed_known = shapes[first][None], known[first][None]
     average = averages(similarities(pair_moments(seed, seed_known, shapes, known)), shapes, known)
     reached = ~np.isnan(average[..., 0])
     template = np.where(reached[..., None], average, 0.0)
-    carried = averages(
-        similarities(pair_moments(shapes, known, template, reached)), template, reached
-    )
-    return carried + centre
+    return averages(similarities(pair_moments(shapes, known, template, reached)), template, reached)
 
 
 def pair_moments(targets: Array, seen: Mask, sources: Array, known: Mask) -> PairMoments:

@@ -12,12 +12,12 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, symmetrised
+from defgpa._arrays import Array, Index, symmetrised
 from defgpa._threads import in_blocks
 from defgpa.solve.batches import Batch, make_batches
 from defgpa.solve.factors import Factor, column_factor, stored_factor, streamed_factor
 from defgpa.solve.sparse_factor import sparse_factor, stored_bytes, streamed_sparse_factor
-from defgpa.warps import SparseBasis, WarpModel
+from defgpa.warps import Frames, SparseBasis, WarpModel
 
 DENSE_LANDMARKS = 500  # up to here P is formed and U stored; beyond, neither
 FEW_FEATURES = 16  # U itself is then as small as its columns
@@ -102,19 +102,19 @@ class EliminatedCost:
 
 
 def eliminated_cost(
-    points: Array, visible: Mask, model: WarpModel, budget: int = DEFAULT_BUDGET
+    frames: Frames, model: WarpModel, budget: int = DEFAULT_BUDGET
 ) -> EliminatedCost:
-    """P of shapes (n, m, d); U held in the way that fits its size.
+    """P of shapes; U held in the way that fits its size.
 
     Stored up to ``DENSE_LANDMARKS`` landmarks (or for ``FEW_FEATURES``), and as columns beyond;
     columns that are mostly zero in compressed rows. Where the features would take more than
     ``budget`` bytes, those of some shapes are streamed.
     """
-    n, m, _ = points.shape
-    batches = make_batches(points, visible, model)
+    n, m, _ = frames.points.shape
+    batches = make_batches(frames, model)
     ways = _ways_to_hold(batches, n, m, budget)
     factors = in_blocks(lambda own: own[0](own[1]), list(zip(ways, batches, strict=True)))
-    return EliminatedCost(visible.sum(axis=0).astype(np.float64), tuple(factors), n)
+    return EliminatedCost(frames.visible.sum(axis=0).astype(np.float64), tuple(factors), n)
 
 
 def _ways_to_hold(

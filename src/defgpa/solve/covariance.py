@@ -11,15 +11,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, transposed
+from defgpa._arrays import Array, transposed
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.solve.completion import completed
 from defgpa.warps._frames import Frames
 
 
-def covariance_prior(points: Array, visible: Mask, names: Sequence[str]) -> Array:
+def covariance_prior(frames: Frames, names: Sequence[str]) -> Array:
     """(d,): Λ, the eigenvalues of the reference covariance, largest first."""
-    whole = completed(points, visible)
+    if frames.whole:
+        return common_eigenvalues(frames.extents)
+    whole = completed(frames)
     stuck = np.isnan(whole[..., 0]).any(axis=1)
     if stuck.any():
         culprits = [names[int(i)] for i in np.flatnonzero(stuck)]
@@ -29,13 +31,6 @@ def covariance_prior(points: Array, visible: Mask, names: Sequence[str]) -> Arra
             "proportions of the reference yourself: DefGPA(warp, scale=[...])."
         )
     return common_eigenvalues(Frames(whole, np.ones(whole.shape[:2], dtype=bool)).extents)
-
-
-def eigenvalues_of_frames(frames: Frames, names: Sequence[str]) -> Array:
-    """The same from the frames of the shapes, which know it already where nothing is hidden."""
-    if frames.whole:
-        return common_eigenvalues(frames.extents)
-    return covariance_prior(frames.points, frames.visible, names)
 
 
 def common_eigenvalues(extents: Array) -> Array:

@@ -31,13 +31,13 @@ class RidgeRegistration:
 
     def warp(self, points: Array, reference: Array) -> Warp:
         """W = (FᵀF + R)⁻¹ Fᵀ S."""
-        if frames_of(points).on_a_line[0]:
+        frames = frames_of(points)
+        if frames.on_a_line[0]:
             raise DegenerateShapeError(
                 "The visible landmarks of the shape are all collinear or coincident, which "
                 f"determines no warp in {points.shape[1]}-D. Check the coordinates."
             )
-        visible = np.ones((1, len(points)), dtype=bool)
-        cost = eliminated_cost(points[None], visible, self.model)
+        cost = eliminated_cost(frames, self.model)
         weights = cost.weights(reference)[0][0]
         return Warp(cost.factors[0].batch.bases[0], weights, landmarks=points)
 

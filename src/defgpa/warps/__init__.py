@@ -2,6 +2,7 @@
 
 from defgpa.warps._affine import Affine, AffineBasis
 from defgpa.warps._check import WarpCheck, check_warp
+from defgpa.warps._frames import Frames
 from defgpa.warps._free_form import FreeForm, FreeFormBasis
 from defgpa.warps._inverse import NewtonInverse
 from defgpa.warps._lattice_energies import BendingEnergy, Laplacian, LatticeEnergy, Membrane
@@ -42,6 +43,7 @@ __all__ = [
     "DifferentiableBasis",
     "DistanceQuantile",
     "FactoredBasis",
+    "Frames",
     "FreeForm",
     "FreeFormBasis",
     "Gaussian",

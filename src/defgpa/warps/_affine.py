@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
 from defgpa.warps._frames import Frames, frames_of
 from defgpa.warps._warp import Warp
@@ -90,11 +90,8 @@ class Affine:
     def basis(self, points: Array) -> AffineBasis:
         """The affine basis in the units of one shape (p, d)."""
         frame = frames_of(np.asarray(points, dtype=np.float64))
-        return self._bases(frame)[0]
+        return self.bases(frame)[0]
 
-    def bases(self, points: Array, visible: Mask) -> AffineBasis:
-        """The bases of n shapes (n, m, d), stacked."""
-        return self._bases(Frames(points, visible))
-
-    def _bases(self, frames: Frames) -> AffineBasis:
+    def bases(self, frames: Frames) -> AffineBasis:
+        """The bases of n shapes, stacked."""
         return AffineBasis(frames.centre, frames.size)

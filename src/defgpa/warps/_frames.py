@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,18 @@ class Frames:
 
     points: Array
     visible: Mask
+
+    @classmethod
+    def of(cls, points: Array, visible: Mask) -> Frames:
+        """The frames of shapes whose hidden points are NaN, or anything."""
+        return cls(filled(points, visible), visible)
+
+    def __getitem__(self, part: slice | Mask) -> Frames:
+        """The frames of some of the shapes; what is known already is not computed again."""
+        some = object.__new__(Frames)
+        for name, known in self.__dict__.items():
+            some.__dict__[name] = _of_some(known, part)
+        return some
 
     @cached_property
     def whole(self) -> bool:
@@ -98,6 +111,15 @@ def filled(points: Array, visible: Mask) -> Array:
     """Points with the hidden ones at the centroid: finite, and inert once their rows are zeroed."""
     if visible.all():
         return points
-    known = np.where(visible[..., None], points, 0.0)
-    centre = known.sum(axis=-2) / np.maximum(visible.sum(axis=-1), 1)[..., None]
-    return np.where(visible[..., None], points, centre[..., None, :])
+    seen = visible.astype(np.float64)
+    whole = np.where(visible[..., None], points, 0.0)
+    centre = seen[:, None, :] @ whole / np.maximum(seen.sum(axis=-1), 1.0)[:, None, None]
+    np.copyto(whole, centre, where=~visible[..., None])
+    return whole
+
+
+def _of_some(known: Any, part: slice | Mask) -> Any:
+    """The part of a value that has one entry a shape, of several such, or of a plain fact."""
+    if isinstance(known, bool):
+        return known
+    return tuple(v[part] for v in known) if isinstance(known, tuple) else known[part]

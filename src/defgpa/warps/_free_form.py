@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index
 from defgpa.warps._box import Box, principal_box
 from defgpa.warps._control_points import PointsPerAxis, per_axis_counts
 from defgpa.warps._cubic_splines import cells_of, lattice_points, local_splines, spread
@@ -200,13 +200,10 @@ class FreeForm:
 
     def basis(self, points: Array) -> FreeFormBasis:
         """The lattice of one shape (p, d)."""
-        return self._bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
+        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
 
-    def bases(self, points: Array, visible: Mask) -> FreeFormBasis:
-        """The bases of n shapes (n, m, d), stacked."""
-        return self._bases(Frames(points, visible))
-
-    def _bases(self, frames: Frames) -> FreeFormBasis:
+    def bases(self, frames: Frames) -> FreeFormBasis:
+        """The bases of n shapes, stacked."""
         require_not_negative(self.smoothing, "smoothing", "FreeForm")
         require_not_negative(self.padding, "padding", "FreeForm")
         box = principal_box(frames, self.padding)

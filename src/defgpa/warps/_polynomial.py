@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array
 from defgpa.warps._box import Box, principal_box
 from defgpa.warps._frames import Frames, frames_of
 from defgpa.warps._legendre import exponents, gauss_nodes, polynomial_derivatives, polynomials
@@ -120,13 +120,10 @@ class Polynomial:
 
     def basis(self, points: Array) -> PolynomialBasis:
         """The polynomials in the box of one shape (p, d)."""
-        return self._bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
+        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
 
-    def bases(self, points: Array, visible: Mask) -> PolynomialBasis:
-        """The bases of n shapes (n, m, d), stacked."""
-        return self._bases(Frames(points, visible))
-
-    def _bases(self, frames: Frames) -> PolynomialBasis:
+    def bases(self, frames: Frames) -> PolynomialBasis:
+        """The bases of n shapes, stacked."""
         require_degree(self.degree, "degree", "Polynomial", 1, 4)
         require_not_negative(self.smoothing, "smoothing", "Polynomial")
         box = principal_box(frames, padding=0.0)

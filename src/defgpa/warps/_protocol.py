@@ -7,7 +7,7 @@ used through it where it helps:
     features(x) = columns(x) @ mixing      cheap columns, small dense algebra
     column_gradients(x)                    exact Jacobians (gradients(x) in a basis of one's own)
     sparse_columns(x)                      the same columns, where they are mostly zero
-    bases(points, visible)                 all shapes at once: the same arrays with one more axis
+    bases(frames)                          all shapes at once: the same arrays with one more axis
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array
+from defgpa.warps._frames import Frames
 
 
 class Basis(Protocol):
@@ -101,6 +102,6 @@ class StackedModel(Protocol):
         """The basis of one shape."""
         ...
 
-    def bases(self, points: Array, visible: Mask) -> FactoredBasis:
-        """The bases of n shapes as one stack; ``points`` (n, m, d) is finite everywhere."""
+    def bases(self, frames: Frames) -> FactoredBasis:
+        """The bases of n shapes as one stack, from their points, visibility and where they lie."""
         ...

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, symmetrised, transposed
+from defgpa._arrays import Array, symmetrised, transposed
 from defgpa.warps._box import principal_box
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
 from defgpa.warps._frames import Frames, frames_of
@@ -219,13 +219,10 @@ class RadialBasis:
 
     def basis(self, points: Array) -> RadialFunctions:
         """The radial functions of one shape (p, d)."""
-        return self._bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
+        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
 
-    def bases(self, points: Array, visible: Mask) -> RadialFunctions:
-        """The bases of n shapes (n, m, d), stacked."""
-        return self._bases(Frames(points, visible))
-
-    def _bases(self, frames: Frames) -> RadialFunctions:
+    def bases(self, frames: Frames) -> RadialFunctions:
+        """The bases of n shapes, stacked."""
         self._check()
         controls = self._controls(frames)
         local = (controls - frames.centre[:, None, :]) / frames.size[:, None, None]

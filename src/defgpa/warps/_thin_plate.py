@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgWarning, lstsq, solve
 
-from defgpa._arrays import Array, Mask, inverse_of_lower, symmetrised, transposed
+from defgpa._arrays import Array, inverse_of_lower, symmetrised, transposed
 from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
 from defgpa.warps._frames import Frames, frames_of
@@ -156,17 +156,14 @@ class ThinPlateSpline:
 
     def basis(self, points: Array) -> ThinPlateBasis:
         """The spline basis of one shape (p, d)."""
-        return self._bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
-
-    def bases(self, points: Array, visible: Mask) -> ThinPlateBasis:
-        """The bases of n shapes (n, m, d), stacked."""
-        return self._bases(Frames(points, visible))
+        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
 
     def smoothed(self, smoothing: float) -> ThinPlateSpline:
         """The same splines with another relative smoothing."""
         return replace(self, smoothing=smoothing, theta=None)
 
-    def _bases(self, frames: Frames) -> ThinPlateBasis:
+    def bases(self, frames: Frames) -> ThinPlateBasis:
+        """The bases of n shapes, stacked."""
         self._check()
         controls = self._controls(frames)
         local = (controls - frames.centre[:, None, :]) / frames.size[:, None, None]
