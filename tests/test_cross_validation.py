@@ -410,6 +410,29 @@ def test_by_default_there_are_as_many_workers_as_blas_had_threads():
             assert n_threads() == cores
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interruption_stops_the_workers(workers):
+    """Ctrl-C after the first fold: those under way are finished, the others never begun."""
+
+    class Counted(DefGPA):
+        fits = 0
+
+        def fit(self, shapes, y=None):
+            Counted.fits += 1
+            time.sleep(0.01)
+            return super().fit(shapes)
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cross_validate(
+            Counted(Affine()), smooth_family(seed=15, m=60), n_jobs=workers, progress=interrupt
+        )
+    assert Counted.fits < 10  # of 61
+    assert n_threads() >= 1
+
+
 def test_a_backend_that_returns_everything_at_once_will_do(full_shapes):
     expected = cross_validate(DefGPA(Affine()), full_shapes, 5)
     with joblib.parallel_config(backend="multiprocessing", n_jobs=1):

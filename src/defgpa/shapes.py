@@ -246,7 +246,9 @@ class Shapes:
         return self
 
     def _require_clean_coordinates(self) -> None:
-        if np.isfinite(self.points).all():
+        finite = np.isfinite(self.points)
+        hidden = ~finite[..., 0]
+        if (finite != hidden[..., None]).all() and np.isnan(self.points[hidden]).all():
             return
         unknown = np.isnan(self.points)
         for wrong, what, remedy in (

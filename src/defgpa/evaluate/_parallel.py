@@ -1,4 +1,4 @@
-"""Independent tasks through joblib, BLAS held to one thread: workers never exceed the cores.
+"""Independent tasks on several workers, BLAS held to one thread: never more than the cores.
 
 By default the workers are threads (numpy releases the lock, and nothing is copied); under
 ``joblib.parallel_config(backend=...)`` they are whatever it says: processes, Dask, Ray.
@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import starmap
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
+from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
 
 from defgpa._threads import n_threads, one_blas_thread
 from defgpa.errors import DefgpaWarning
@@ -34,12 +37,11 @@ def in_parallel(
     """``work(*own)`` of all arguments, in order; ``done`` is told each result as it comes."""
     _keep_freed_memory()
     results = []
-    parallel = _parallel(_workers(n_jobs))  # counts the threads BLAS may use: before it is limited
-    tasks = (delayed(_task)(work, own, os.getpid()) for own in arguments)
-    with one_blas_thread, warnings.catch_warnings(record=True) as heard:
+    made = _made(work, arguments, n_jobs)
+    with closing(made), one_blas_thread, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", DefgpaWarning)
-        for result in parallel(tasks):
+        for result in made:
             results.append(result)
             done(result)
     for once in {(w.category, str(w.message)): w for w in heard}.values():
@@ -79,15 +81,37 @@ def _keep_freed_memory() -> None:
     np.empty(_BLOCK_BYTES, dtype=np.uint8)
 
 
-def _workers(n_jobs: int | None) -> int | None:
-    """As asked for; else what a surrounding ``parallel_config`` says; else the cores there are."""
-    if n_jobs is not None or effective_n_jobs(None) > 1:
-        return n_jobs
-    return n_threads()
+def _made(
+    work: Callable[..., _R], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None
+) -> Generator[_R]:
+    """The results in order, as they come."""
+    backend, configured = get_active_backend(prefer="threads")
+    if n_jobs is None:
+        n_jobs = configured if (configured or 1) != 1 else n_threads()
+    if isinstance(backend, (ThreadingBackend, SequentialBackend)):
+        return _on_threads(work, arguments, backend.effective_n_jobs(n_jobs))
+    return _through_joblib(work, arguments, n_jobs)
 
 
-def _parallel(workers: int | None) -> Any:
+def _on_threads(
+    work: Callable[..., _R], arguments: Sequence[tuple[Any, ...]], workers: int
+) -> Generator[_R]:
+    """On threads of our own: joblib looks for results every 10 ms, as long as small tasks take."""
+    if min(workers, len(arguments)) <= 1:
+        yield from starmap(work, arguments)
+        return
+    pool = ThreadPoolExecutor(workers)
     try:
-        return Parallel(n_jobs=workers, prefer="threads", return_as="generator")
+        yield from pool.map(lambda own: work(*own), arguments)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _through_joblib(
+    work: Callable[..., _R], arguments: Sequence[tuple[Any, ...]], n_jobs: int
+) -> Generator[_R]:
+    try:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:  # a backend that can only return everything at once
-        return Parallel(n_jobs=workers, prefer="threads")
+        parallel = Parallel(n_jobs=n_jobs)
+    yield from parallel(delayed(_task)(work, own, os.getpid()) for own in arguments)

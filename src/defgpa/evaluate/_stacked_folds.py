@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment, checked_eigenvalues
@@ -36,10 +35,11 @@ from defgpa.solve.batches import make_batches
 from defgpa.solve.centering import Centering, SoftCentering
 from defgpa.solve.cost import DENSE_LANDMARKS
 from defgpa.solve.spectral import Dense
+from defgpa.solve.stacked_axes import cheapest_of_each
 from defgpa.warps import StackedModel, ThinPlateSpline
 from defgpa.warps._frames import Frames, filled
 
-_GROUP_BYTES = 2 << 20  # of features: the stack of a group of folds stays in the cache
+_GROUP_BYTES = 6 << 20  # of features: larger stacks leave the cache, smaller ones are many calls
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +61,18 @@ class StackedFolds:
         return len(self.points)
 
     def groups(self, folds: Sequence[Index]) -> list[Index]:
-        """(g, N) each: consecutive folds of one size, few enough to stay in the cache."""
+        """(g, N) each: consecutive folds of one size, few enough to stay in the cache.
+
+        How many workers there are does not enter: it must not change a digit.
+        """
         n, m, _ = self.points.shape
-        size = max(1, _GROUP_BYTES // (8 * n * m * self.width))
         equal = [fold for fold in folds if len(fold) == len(folds[0])]
+        parts = -(-len(equal) * 8 * n * m * self.width // _GROUP_BYTES)
+        parts += parts % 2  # two threads then have equally much to do
+        size = -(-len(equal) // parts)
         rest = folds[len(equal) :]  # at most the last, shorter one
-        parts = [np.stack(equal[i : i + size]) for i in range(0, len(equal), size)]
-        return parts + [np.stack([fold]) for fold in rest]
+        groups = [np.stack(equal[i : i + size]) for i in range(0, len(equal), size)]
+        return groups + [np.stack([fold]) for fold in rest]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +173,22 @@ class _Group:
     def _axes(self, grams: Array) -> tuple[Array, Mask]:
         """(g, m, d) cheapest axes of every fold, zero where it has no landmark, from Σ UUᵀ."""
         g, m, _ = grams.shape
-        d = self.common.points.shape[2]
+        d, n = self.common.points.shape[2], self.common.n_shapes
+        views = self.frames.visible.reshape(g, n, m).sum(axis=1).astype(np.float64)
         axes, values = np.zeros((g, m, d)), np.empty((g, d + 1))
-        views = self.frames.visible.reshape(g, -1, m).sum(axis=1).astype(np.float64)
-        for fold, (kept, gram) in enumerate(zip(self.training, grams, strict=True)):
-            matrix = np.diag(views[fold]) - gram
-            cost = _DenseCost(matrix.compress(kept, 0).compress(kept, 1), self.common.n_shapes)
-            centred = self.common.centering.applied(cost).dense()
-            values[fold], vectors = eigh(centred, subset_by_index=(0, d), check_finite=False)
-            axes[fold, kept] = vectors[:, :d]
+        sizes = self.training.sum(axis=1)
+        for size in np.unique(sizes):
+            chosen = np.flatnonzero(sizes == size)
+            costs = np.stack([self._cost(int(i), views[i], grams[i]) for i in chosen])
+            values[chosen], found = cheapest_of_each(costs, d, n)
+            axes[self.training & (sizes == size)[:, None]] = found.reshape(-1, d)
         return axes, self._are_fine(values, axes)
+
+    def _cost(self, fold: int, views: Array, gram: Array) -> Array:
+        """The centred cost of the landmarks a fold keeps."""
+        kept = self.training[fold]
+        own = np.diag(views[kept]) - gram.compress(kept, 0).compress(kept, 1)
+        return self.common.centering.applied(_DenseCost(own, self.common.n_shapes)).dense()
 
     def _are_fine(self, values: Array, axes: Array) -> Mask:
         """(g,): whether the axes are the only ones, and the core would not warn of them."""

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
-from defgpa.solve.axes import recentred
+from defgpa._arrays import Array, Index, Mask, transposed
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 _FLAT = 1e-12  # smallest singular value, relative to the largest: below, a shape has no side
@@ -47,14 +46,24 @@ class Sides:
 
 def sides(centred: Array, visible: Mask, axes: Array) -> Sides:
     """The sides of shapes (n, m, d), about their centroids with hidden points zero."""
-    target = recentred(axes, visible)
-    cross = np.swapaxes(centred, -1, -2) @ target
+    target = axes - axes.mean(axis=0)
+    cross = transposed(centred) @ target  # the points are about their means: so is this
     values = np.linalg.svd(cross, compute_uv=False)
     total = values.sum(axis=-1)
-    size = (centred**2).sum(axis=(-2, -1)) * (target**2).sum(axis=(-2, -1))
+    size = np.einsum("nmd,nmd->n", centred, centred) * _scatter(target, visible)
     left = np.maximum(1.0 - total**2 / size, np.finfo(np.float64).eps)
     other = 1.0 - (total - 2 * values[:, -1]) ** 2 / size
     # of a flat shape the determinant is rounding, which prefers nothing
     solid = values[:, -1] > _FLAT * values[:, 0]
     preferred = np.where(solid, np.sign(np.linalg.det(cross)), 0).astype(np.intp)
     return Sides(preferred, other > _CLEARLY * left)
+
+
+def _scatter(axes: Array, visible: Mask) -> Array:
+    """(n,): Σ ‖x − mean‖² of the axes over what each shape sees."""
+    squares = (axes * axes).sum(axis=1)
+    if visible.all():
+        return np.full(len(visible), squares.sum())
+    seen = visible.astype(np.float64)
+    total = seen @ axes
+    return np.asarray(seen @ squares - (total * total).sum(axis=1) / seen.sum(axis=1))

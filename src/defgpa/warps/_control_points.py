@@ -7,10 +7,11 @@ visible points: the grid does not touch the box, and turns with the shape.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array, frozen, transposed
 from defgpa.warps._frames import Frames
 
 PointsPerAxis = int | Sequence[int]
@@ -29,10 +30,15 @@ def per_axis_counts(points_per_axis: PointsPerAxis, dim: int, owner: str) -> tup
     return tuple(int(count) for count in counts)
 
 
+@lru_cache(maxsize=8)
+def lattice(counts: tuple[int, ...]) -> Array:
+    """(Π counts, d): the grid in the unit box."""
+    ticks = [np.arange(1, count + 1) / (count + 1) for count in counts]
+    return frozen(np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(counts)))
+
+
 def control_grid(frames: Frames, counts: tuple[int, ...]) -> Array:
     """(n, Π counts, d): the grid of each shape, in the coordinates of the shape."""
-    ticks = [np.arange(1, count + 1) / (count + 1) for count in counts]
-    lattice = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(counts))
     low, high = frames.box
-    local = low[:, None, :] + lattice * (high - low)[:, None, :]
+    local = low[:, None, :] + lattice(counts) * (high - low)[:, None, :]
     return local @ transposed(frames.axes) + frames.centre[:, None, :]

@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgWarning, lstsq, solve
 
-from defgpa._arrays import Array, inverse_of_lower, symmetrised, transposed
+from defgpa._arrays import Array
 from defgpa.warps._affine import affine_column_gradients, affine_columns
+from defgpa.warps._bending import spline_mixing, spline_mixing_on_grid
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
 from defgpa.warps._frames import Frames, frames_of
 from defgpa.warps._kernels import squared_distances, thin_plate, thin_plate_slope, wider_like
@@ -171,19 +172,24 @@ class ThinPlateSpline:
             controls=local,
             centre=frames.centre,
             scale=frames.size,
-            mixing=spline_mixing(local, self.ridge),
+            mixing=self._mixing(local),
             stiffness=BENDING * self._relative_smoothing(frames) * frames.count,
         )
 
     def _controls(self, frames: Frames) -> Array:
         if self.control_points is None:
-            counts = per_axis_counts(
-                self.points_per_axis, frames.points.shape[-1], "ThinPlateSpline"
-            )
-            return control_grid(frames, counts)
+            return control_grid(frames, self._counts(frames.points.shape[-1]))
         given = given_points(self.control_points, frames, "control_points", "ThinPlateSpline")
         _require_spread(given)
         return given
+
+    def _counts(self, dim: int) -> tuple[int, ...]:
+        return per_axis_counts(self.points_per_axis, dim, "ThinPlateSpline")
+
+    def _mixing(self, controls: Array) -> Array:
+        if self.control_points is None:
+            return spline_mixing_on_grid(controls, self._counts(controls.shape[-1]), self.ridge)
+        return spline_mixing(controls, self.ridge)
 
     def _relative_smoothing(self, frames: Frames) -> Array:
         """τ of each shape: as given, or θ / L^(4−d)."""
@@ -237,48 +243,6 @@ def _solved(system: Array, right: Array) -> Array:
             return np.asarray(solve(system, right, assume_a="sym"))
         except (LinAlgWarning, np.linalg.LinAlgError):
             return np.asarray(lstsq(system, right)[0])
-
-
-def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
-    """(…, k + d + 1, l): from bending coordinates and affine part to kernel and affine columns."""
-    *lead, k, d = controls.shape
-    bending = bending_coordinates(controls, ridge)
-    mixing = np.zeros((*lead, k + d + 1, bending.shape[-1] + d + 1))
-    mixing[..., :k, : -d - 1] = bending
-    mixing[..., k:, -d - 1 :] = np.eye(d + 1)
-    return mixing
-
-
-def bending_coordinates(controls: Array, ridge: float) -> Array:
-    """N L⁻ᵀ with L Lᵀ = Nᵀ(K + ridge I)N: coefficients in which the bending is ‖v‖²."""
-    k, d = controls.shape[-2:]
-    kernel = thin_plate(squared_distances(controls, controls), d)
-    kernel[..., np.arange(k), np.arange(k)] = ridge
-    complement = np.linalg.qr(affine_columns(controls), mode="complete")[0][..., d + 1 :]
-    energy = symmetrised(transposed(complement) @ kernel @ complement)
-    return complement @ _inverse_root(energy)
-
-
-def _inverse_root(energy: Array) -> Array:
-    """X with Xᵀ E X = I: L⁻ᵀ of Cholesky, or of the eigenvectors where E is singular."""
-    try:
-        lower: Array = np.linalg.cholesky(energy)  # type: ignore[assignment]
-    except np.linalg.LinAlgError:
-        return _eigen_inverse_root(energy)
-    return transposed(inverse_of_lower(lower))
-
-
-def _eigen_inverse_root(energy: Array) -> Array:
-    """The same on the directions that bend at all.
-
-    Coincident control points leave directions without bending and without effect:
-    their columns become zero, and the penalty keeps their weights at zero.
-    """
-    values, vectors = np.linalg.eigh(energy)
-    floor = energy.shape[-1] * np.finfo(np.float64).eps * np.abs(values).max(-1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.where(values > floor, 1.0 / np.sqrt(values), 0.0)
-    return vectors * root[..., None, :]
 
 
 def _require_spread(controls: Array) -> None:

@@ -1,0 +1,100 @@
+r"""Coordinates of thin-plate splines in which the bending is a sum of squares.
+
+The weights w of a spline on control points C are those with C̃ᵀ w = 0, C̃ = [C 1], and its bending
+is wᵀ K w. With N an orthonormal basis of the null space of C̃ᵀ and L Lᵀ = NᵀKN,
+
+    w = N L⁻ᵀ v,      bending ‖v‖².
+
+On a grid both are cheap. N depends only on the affine class of C, which all grids of so many points
+per axis share. And K, k × k, has k different entries: φ of the offsets from one corner.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, frozen, inverse_of_lower, symmetrised, transposed
+from defgpa.warps._affine import affine_columns
+from defgpa.warps._control_points import lattice
+from defgpa.warps._kernels import squared_distances, thin_plate
+
+_MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
+
+
+def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
+    """(…, k + d + 1, l): from bending coordinates and affine part to kernel and affine columns.
+
+    ``controls`` (…, k, d) are the control points of each shape.
+    """
+    kernel = thin_plate(squared_distances(controls, controls), controls.shape[-1])
+    return _mixing(kernel, affine_complement(controls), ridge)
+
+
+def spline_mixing_on_grid(controls: Array, counts: tuple[int, ...], ridge: float = 0.0) -> Array:
+    """The same for control points (n, k, d) on grids with so many points per axis."""
+    if controls.shape[-2] > _MANY_CONTROLS:
+        return spline_mixing(controls, ridge)
+    return _mixing(_grid_kernel(controls, counts), _grid_complement(counts), ridge)
+
+
+def affine_complement(points: Array) -> Array:
+    """(…, k, k − d − 1): N, orthonormal, orthogonal to every affine function of the points."""
+    complete = np.linalg.qr(affine_columns(points), mode="complete")[0]
+    return complete[..., points.shape[-1] + 1 :]
+
+
+def _mixing(kernel: Array, complement: Array, ridge: float) -> Array:
+    """N L⁻ᵀ on the kernel columns, identity on the affine ones."""
+    *lead, k, _ = kernel.shape
+    bending = complement.shape[-1]
+    kernel[..., np.arange(k), np.arange(k)] = ridge
+    energy = symmetrised(transposed(complement) @ kernel @ complement)
+    mixing = np.zeros((*lead, k + k - bending, k))
+    np.matmul(complement, _inverse_root(energy), out=mixing[..., :k, :bending])
+    mixing[..., k:, bending:] = np.eye(k - bending)
+    return mixing
+
+
+def _inverse_root(energy: Array) -> Array:
+    """X with Xᵀ E X = I: L⁻ᵀ of Cholesky, or of the eigenvectors where E is singular."""
+    try:
+        lower: Array = np.linalg.cholesky(energy)  # type: ignore[assignment]
+    except np.linalg.LinAlgError:
+        return _eigen_inverse_root(energy)
+    return transposed(inverse_of_lower(lower))
+
+
+def _eigen_inverse_root(energy: Array) -> Array:
+    """The same on the directions that bend at all.
+
+    Coincident control points leave directions without bending and without effect:
+    their columns become zero, and the penalty keeps their weights at zero.
+    """
+    values, vectors = np.linalg.eigh(energy)
+    floor = energy.shape[-1] * np.finfo(np.float64).eps * np.abs(values).max(-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.where(values > floor, 1.0 / np.sqrt(values), 0.0)
+    return vectors * root[..., None, :]
+
+
+@lru_cache(maxsize=8)
+def _grid_complement(counts: tuple[int, ...]) -> Array:
+    """(k, k − d − 1): N of every grid of so many points per axis."""
+    return frozen(affine_complement(lattice(counts)))
+
+
+def _grid_kernel(controls: Array, counts: tuple[int, ...]) -> Array:
+    """(n, k, k): φ(‖c_i − c_j‖) on grids (n, k, d): looked up among those from the first point."""
+    offset = controls - controls[:, :1]
+    squared = (offset * offset).sum(axis=-1)
+    return np.asarray(thin_plate(squared, len(counts)).take(_offsets(counts), axis=1))
+
+
+@lru_cache(maxsize=8)
+def _offsets(counts: tuple[int, ...]) -> Index:
+    """(k, k): of points i and j of a grid, the one that is as far from the first as they are."""
+    place = np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1)
+    steps = np.abs(place[:, None, :] - place[None, :, :])
+    return frozen(np.ravel_multi_index(tuple(np.moveaxis(steps, -1, 0)), counts))

@@ -1,0 +1,86 @@
+"""Coordinates in which the bending of a spline is a sum of squares, on grids and elsewhere."""
+
+import numpy as np
+import pytest
+
+from defgpa import ThinPlateSpline
+from defgpa.warps import Frames
+from defgpa.warps import _bending as bending
+from defgpa.warps._control_points import control_grid
+from defgpa.warps._kernels import squared_distances, thin_plate
+from support import EXACT
+
+GRIDS = pytest.mark.parametrize("counts", [(2, 2), (5, 5), (4, 2), (3, 3, 3), (4, 3, 2)])
+
+
+def grids(counts, rng, n=6):
+    """Grids of differently stretched and turned shapes, one of them rather flat."""
+    d = len(counts)
+    points = rng.normal(size=(n, 40, d)) * rng.uniform(0.2, 3, size=(n, 1, d))
+    points[0, :, -1] *= 0.05
+    frames = Frames(points, np.ones((n, 40), dtype=bool))
+    controls = control_grid(frames, counts)
+    return (controls - frames.centre[:, None, :]) / frames.size[:, None, None]
+
+
+@GRIDS
+def test_entries_looked_up_on_a_grid_are_those_of_the_kernel(counts, rng):
+    controls = grids(counts, rng)
+    expected = thin_plate(squared_distances(controls, controls), len(counts))
+    np.testing.assert_allclose(bending._grid_kernel(controls, counts), expected, **EXACT)
+
+
+@GRIDS
+def test_all_grids_share_what_is_orthogonal_to_affine_functions(counts, rng):
+    complement = bending._grid_complement(counts)
+    k, d = len(complement), len(counts)
+    assert complement.shape == (k, k - d - 1)
+    np.testing.assert_allclose(complement.T @ complement, np.eye(k - d - 1), **EXACT)
+    for controls in grids(counts, rng):
+        np.testing.assert_allclose(complement.T @ controls, 0, **EXACT)
+        np.testing.assert_allclose(complement.sum(axis=0), 0, **EXACT)
+
+
+@GRIDS
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_in_these_coordinates_the_bending_is_a_sum_of_squares(counts, ridge, rng):
+    controls = grids(counts, rng)
+    k, d = controls.shape[1:]
+    kernel = thin_plate(squared_distances(controls, controls), d) + ridge * np.eye(k)
+    for mixing in (
+        bending.spline_mixing(controls, ridge),
+        bending.spline_mixing_on_grid(controls, counts, ridge),
+    ):
+        weights = mixing[:, :k, : k - d - 1]
+        energy = np.swapaxes(weights, 1, 2) @ kernel @ weights
+        np.testing.assert_allclose(
+            energy, np.broadcast_to(np.eye(k - d - 1), energy.shape), **EXACT
+        )
+        np.testing.assert_array_equal(mixing[:, :k, k - d - 1 :], 0)
+        np.testing.assert_array_equal(mixing[:, k:, : k - d - 1], 0)
+
+
+def test_large_grids_are_made_without_the_tables(monkeypatch, rng):
+    points = rng.normal(size=(50, 2))
+    usual = ThinPlateSpline(6).basis(points)
+    monkeypatch.setattr(bending, "_MANY_CONTROLS", 10)
+    again = ThinPlateSpline(6).basis(points)
+    here, there = (
+        basis.features(points) @ np.swapaxes(basis.features(points), -1, -2)
+        for basis in (usual, again)
+    )
+    np.testing.assert_allclose(here, there, **EXACT)  # N is known up to a rotation
+
+
+def test_frames_of_some_shapes_know_what_those_of_all_knew(rng):
+    points, visible = rng.normal(size=(7, 20, 3)), rng.random((7, 20)) < 0.8
+    frames = Frames.of(np.where(visible[..., None], points, np.nan), visible)
+    for name in ("size", "extents", "box", "whole"):
+        getattr(frames, name)
+    for part in (slice(2, 5), np.arange(7) % 2 == 0):
+        some, fresh = frames[part], Frames.of(points[part], visible[part])
+        assert "scatter" in some.__dict__
+        for name in ("centre", "count", "centred", "size", "extents"):
+            np.testing.assert_allclose(getattr(some, name), getattr(fresh, name), **EXACT)
+        np.testing.assert_allclose(some.box, fresh.box, **EXACT)
+        np.testing.assert_array_equal(some.points[some.visible], points[part][visible[part]])
