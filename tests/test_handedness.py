@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline
+from defgpa.solve.polar import on_both_sides
 from support import (
     EXACT,
     assert_same_shape,
@@ -163,3 +164,18 @@ def test_a_mirrored_reference_would_fit_as_well():
     np.testing.assert_allclose(
         np.sqrt(np.sum(left) / fitted.n_counted), fitted.rmse_reference, **EXACT
     )
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_what_a_rotation_and_a_reflection_reach(d, rng):
+    """max ⟨R, M⟩ = s₁ + … ± s_d, the plus for rotations where det M > 0."""
+    stack = rng.normal(size=(50, d, d))
+    stack[:5, :, 0] = 0.0  # flat: both reach the same
+    upright, mirrored = on_both_sides(stack)
+    left, values, right = np.linalg.svd(stack)
+    turned = np.linalg.det(left @ right)
+    signs = np.where(turned[:, None] > 0, [1.0, -1.0], [-1.0, 1.0])
+    rest = values[:, :-1].sum(axis=1)
+    np.testing.assert_allclose(upright, rest + signs[:, 0] * values[:, -1], **EXACT)
+    np.testing.assert_allclose(mirrored, rest + signs[:, 1] * values[:, -1], **EXACT)
+    np.testing.assert_allclose(upright[:5], mirrored[:5], **EXACT)

@@ -26,14 +26,20 @@ _LITTLE = 8192 * USUAL_FEATURES  # numbers: landmarks of all shapes times featur
 
 
 @cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
+def _libraries() -> Sequence[Any]:
+    """The BLAS libraries that numpy and scipy have loaded."""
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _set_threads(libraries: Iterable[tuple[Any, int]]) -> None:
+    for library, threads in libraries:
+        if library.num_threads != threads:
+            library.set_num_threads(threads)
 
 
 def n_threads() -> int:
     """Threads to use: those BLAS may use here, so that limits set from outside hold for us too."""
-    allowed = [library["num_threads"] for library in _blas().info()]
-    return max(1, min([*allowed, _cores()]))
+    return max(1, min([*(library.num_threads for library in _libraries()), _cores()]))
 
 
 @cache
@@ -51,19 +57,20 @@ class _OneBlasThread(ContextDecorator):
     def __init__(self) -> None:
         self._lock = Lock()
         self._holders = 0
-        self._limit: Any = None
+        self._before: list[tuple[Any, int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
             self._holders += 1
             if self._holders == 1:
-                self._limit = _blas().limit(limits=1)
+                self._before = [(library, library.num_threads) for library in _libraries()]
+                _set_threads((library, 1) for library, _ in self._before)
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._holders -= 1
             if self._holders == 0:
-                self._limit.restore_original_limits()
+                _set_threads(self._before)
 
 
 one_blas_thread = _OneBlasThread()

@@ -17,7 +17,7 @@ from defgpa.alignment import Alignment, checked_eigenvalues, shape_indices
 from defgpa.diagnostics import Diagnostics
 from defgpa.errors import DefgpaWarning, ShapeError
 from defgpa.procrustes import Motions
-from defgpa.shapes import Shapes, as_shapes
+from defgpa.shapes import Shapes
 from defgpa.solve.affine_datum import affine_gpa, balanced
 from defgpa.solve.align import Solution, require_extended, solve
 from defgpa.solve.centering import Centering, SoftCentering
@@ -49,7 +49,7 @@ class _AlignmentEstimator(BaseEstimator):
 
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
-        given = as_shapes(shapes).require_alignable()
+        given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
         with threads_for(given.visible.size * self._features(given.dim)):
             alignment = self._alignment_of(given)
         for message in alignment.diagnostics.warnings:
@@ -250,7 +250,8 @@ class EuclideanGPA(_AlignmentEstimator):
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
         fit = rigid_gpa(shapes.points, motions)
-        return _datum_space_alignment(shapes, frames, fit, MotionRegistration(motions))
+        condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
+        return _datum_space_alignment(shapes, frames, fit, condition, MotionRegistration(motions))
 
 
 class AffineGPA(_AlignmentEstimator):
@@ -287,7 +288,8 @@ class AffineGPA(_AlignmentEstimator):
             )
         fit = affine_gpa(shapes.points)
         told = fit if self.frame == "first" else balanced(fit)
-        return _datum_space_alignment(shapes, frames, told, AffineRegistration())
+        condition = np.linalg.cond(told.matrices)
+        return _datum_space_alignment(shapes, frames, told, condition, AffineRegistration())
 
 
 def assembled(
@@ -308,20 +310,25 @@ def assembled(
 
 
 def _datum_space_alignment(
-    shapes: Shapes, frames: Frames, fit: DatumSpaceFit, registration: Registration
+    shapes: Shapes,
+    frames: Frames,
+    fit: DatumSpaceFit,
+    condition: Array,
+    registration: Registration,
 ) -> Alignment:
-    """The affine maps of a datum-space method as warps."""
+    """The affine maps of a datum-space method as warps; ``condition`` (n,) is that of each."""
     warps = affine_warps(fit.matrices, fit.offsets)
     found = sides(frames.centred, shapes.visible, fit.reference)
+    votes = found.votes * found.majority
     centred = fit.reference - fit.reference.mean(axis=0)
     eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]
     diagnostics = Diagnostics(
         spectrum=np.empty(0),
         gap=float("nan"),
         translation_cost=0.0,
-        votes=found.votes * found.majority,
-        mirrored=_mirrored(shapes, found.votes * found.majority),
-        condition=np.linalg.cond(fit.matrices),
+        votes=votes,
+        mirrored=_mirrored(shapes, votes),
+        condition=condition,
         free_directions=np.zeros(shapes.n_shapes, dtype=np.intp),
         views=shapes.views,
         lone_landmarks=(),

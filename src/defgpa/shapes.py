@@ -7,7 +7,7 @@ disagree with it. This is the only place that validates points: behind it, they 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,8 @@ from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import ShapeError, listed
 
 PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources"})
+
+_FEW = 1000  # numbered labels that are made once and for all
 
 
 class Shapes:
@@ -247,6 +249,8 @@ class Shapes:
 
     def _require_clean_coordinates(self) -> None:
         finite = np.isfinite(self.points)
+        if finite.all():
+            return
         hidden = ~finite[..., 0]
         if (finite != hidden[..., None]).all() and np.isnan(self.points[hidden]).all():
             return
@@ -367,12 +371,23 @@ def _hide(points: Array, visible: ArrayLike | None) -> Array:
     return points
 
 
+def _numbered(prefix: str, count: int) -> tuple[str, ...]:
+    if count <= _FEW:
+        return _made_before(prefix)[:count]
+    return tuple([f"{prefix}{k}" for k in range(1, count + 1)])
+
+
+@cache
+def _made_before(prefix: str) -> tuple[str, ...]:
+    return tuple([f"{prefix}{k}" for k in range(1, _FEW + 1)])
+
+
 def _labels(
     given: Sequence[str] | None, count: int, word: str, owner: str, prefix: str
 ) -> tuple[str, ...]:
     """``count`` unique strings, the given ones or numbered ones."""
     if given is None:
-        return tuple([f"{prefix}{k}" for k in range(1, count + 1)])
+        return _numbered(prefix, count)
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ShapeError(f"The {owner} {word}s must be a list of strings; got {given!r}.")
     labels = tuple(map(str, given))

@@ -85,6 +85,8 @@ def _free(alignment: Alignment) -> Iterator[str]:
 def _off_centre(alignment: Alignment) -> Iterator[str]:
     """The soft constraint centres exactly only what translates for nothing."""
     shapes, cost = alignment.shapes, alignment.diagnostics.translation_cost
+    if not cost > CHARGED * shapes.n_shapes:
+        return
     reference = alignment.reference[shapes.views >= 2]
     offset = float(np.linalg.norm(reference.mean(axis=0)))
     if cost > CHARGED * shapes.n_shapes * np.sqrt(len(reference)) and (

@@ -160,7 +160,7 @@ def fit_in_datum_space(
     """The result, from the reference (d, m) and the matrices A_i, A_i⁻¹ of both directions."""
     residual = shapes.residual_rows(into_datum, reference).ravel()
     cost = float(residual @ residual)
-    moved = np.squeeze(shapes.centroids[:, np.newaxis] @ from_datum, axis=1)
+    moved = (shapes.centroids[:, np.newaxis] @ from_datum)[:, 0]
     return DatumSpaceFit(
         np.ascontiguousarray(reference.T),
         from_datum,

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, transposed
+from defgpa.solve.polar import on_both_sides
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
-_FLAT = 1e-12  # smallest singular value, relative to the largest: below, a shape has no side
+_FLAT = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,23 +48,23 @@ class Sides:
 def sides(centred: Array, visible: Mask, axes: Array) -> Sides:
     """The sides of shapes (n, m, d), about their centroids with hidden points zero."""
     target = axes - axes.mean(axis=0)
-    cross = transposed(centred) @ target  # the points are about their means: so is this
-    values = np.linalg.svd(cross, compute_uv=False)
-    total = values.sum(axis=-1)
+    # the points are about their means: so are the cross-covariances
+    same, mirrored = on_both_sides(transposed(centred) @ target)
     size = np.einsum("nmd,nmd->n", centred, centred) * _scatter(target, visible)
-    left = np.maximum(1.0 - total**2 / size, np.finfo(np.float64).eps)
-    other = 1.0 - (total - 2 * values[:, -1]) ** 2 / size
-    # of a flat shape the determinant is rounding, which prefers nothing
-    solid = values[:, -1] > _FLAT * values[:, 0]
-    preferred = np.where(solid, np.sign(np.linalg.det(cross)), 0).astype(np.intp)
-    return Sides(preferred, other > _CLEARLY * left)
+    better, worse = np.maximum(same, mirrored), np.minimum(same, mirrored)
+    left = np.maximum(1.0 - better**2 / size, np.finfo(np.float64).eps)
+    # of a flat shape both sides are the same but for rounding, which prefers nothing
+    preferred = (same - mirrored > _FLAT * better).astype(np.intp)
+    preferred -= mirrored - same > _FLAT * better
+    return Sides(preferred, 1.0 - worse**2 / size > _CLEARLY * left)
 
 
 def _scatter(axes: Array, visible: Mask) -> Array:
-    """(n,): Σ ‖x − mean‖² of the axes over what each shape sees."""
-    squares = (axes * axes).sum(axis=1)
+    """(n,) or one for all: Σ ‖x − mean‖² of the axes over what each shape sees."""
     if visible.all():
-        return np.full(len(visible), squares.sum())
+        return np.asarray(np.vdot(axes, axes))
     seen = visible.astype(np.float64)
     total = seen @ axes
-    return np.asarray(seen @ squares - (total * total).sum(axis=1) / seen.sum(axis=1))
+    return np.asarray(
+        seen @ (axes * axes).sum(axis=1) - (total * total).sum(axis=1) / seen.sum(axis=1)
+    )

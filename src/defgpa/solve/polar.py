@@ -50,6 +50,21 @@ def nearest_orthogonal(stack: Array) -> Polar:
     return Polar(rotation.reshape(stack.shape), total.reshape(lead), breadth.reshape(lead))
 
 
+def on_both_sides(stack: Array) -> tuple[Array, Array]:
+    """(n,) the largest ⟨R, M⟩ over the rotations R, and over the reflections, of M (n, d, d).
+
+    The larger of them is s₁ + … + s_d, the other s₁ + … − s_d; rotations have it where det M > 0.
+    """
+    if stack.shape[-1] == 2:
+        a, b, c, e = stack.reshape(-1, 4).T
+        return np.hypot(a + e, b - c), np.hypot(a - e, b + c)
+    values = np.linalg.svd(stack, compute_uv=False)
+    total = values.sum(axis=1)
+    both = total, total - 2.0 * values[:, -1]
+    upright = np.linalg.det(stack) > 0.0
+    return np.where(upright, *both), np.where(upright, *both[::-1])
+
+
 def _in_the_plane(unit: Array) -> tuple[Array, Array]:
     (a, b), (c, e) = unit
     det = a * e - b * c

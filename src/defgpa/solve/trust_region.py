@@ -96,6 +96,8 @@ def descend(point: _P, tolerance: float = TOLERANCE) -> Descent[_P]:
     Where rounding hides any further decrease before that, the descent ends too; it warns if the
     gradient there is not small.
     """
+    if point.slope <= tolerance:
+        return Descent(point, 0)
     radius = point.first_radius
     for iteration in range(_MOST_STEPS):
         if point.slope <= tolerance:

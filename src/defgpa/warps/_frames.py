@@ -43,6 +43,8 @@ class Frames:
     @cached_property
     def count(self) -> Array:
         """(n,): visible points."""
+        if self.whole:
+            return np.full(len(self.points), float(self.points.shape[-2]))
         return self.visible.sum(axis=-1).astype(np.float64)
 
     @cached_property
@@ -76,8 +78,8 @@ class Frames:
     @cached_property
     def _principal(self) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(self.scatter)
-        rounding = _THIN**2 * values[..., -1:]
-        return np.where(values > rounding, values, 0.0)[..., ::-1], vectors[..., ::-1]
+        values[values <= _THIN**2 * values[..., -1:]] = 0.0
+        return values[..., ::-1], vectors[..., ::-1]
 
     @property
     def extents(self) -> Array:
@@ -87,7 +89,7 @@ class Frames:
     @property
     def on_a_line(self) -> Mask:
         """(n,): whether the visible points are all collinear, or all in one place."""
-        return ~(self.extents[:, 1] > 0.0)
+        return ~(self._principal[0][:, 1] > 0.0)
 
     @property
     def axes(self) -> Array:
