@@ -1,19 +1,21 @@
-"""Both cores, never more: blocks on threads, BLAS on one thread inside them.
+"""Both cores, never more: blocks on threads of our own, BLAS on one thread.
 
-Two-thread BLAS beside a busy core can be slower than one thread, so work that comes in
-independent blocks is spread over Python threads (numpy and scipy release the GIL) with BLAS held
-to one; work that is one large product is left to BLAS. Small work stays on the thread it is on:
-handing it over would cost more than it saves.
+Work that comes in independent blocks is spread over Python threads (numpy and scipy release the
+GIL). BLAS is held to one thread meanwhile, and between the blocks too: the threads it starts for
+one product go on spinning afterwards, and take the cores from ours. Small work stays on the thread
+it is on: handing it over would cost more than it saves.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ContextDecorator, nullcontext
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from functools import cache
-from threading import Lock
+from itertools import count, islice
+from threading import Lock, local
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -23,6 +25,9 @@ _R = TypeVar("_R")
 
 USUAL_FEATURES = 64  # of a warp that bends
 _LITTLE = 8192 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
+
+
+_here = local()
 
 
 @cache
@@ -39,6 +44,9 @@ def _set_threads(libraries: Iterable[tuple[Any, int]]) -> None:
 
 def n_threads() -> int:
     """Threads to use: those BLAS may use here, so that limits set from outside hold for us too."""
+    allowed: int | None = getattr(_here, "allowed", None)
+    if allowed is not None:
+        return allowed
     return max(1, min([*(library.num_threads for library in _libraries()), _cores()]))
 
 
@@ -76,9 +84,22 @@ class _OneBlasThread(ContextDecorator):
 one_blas_thread = _OneBlasThread()
 
 
+@contextmanager
+def own_threads(allowed: int | None = None) -> Iterator[None]:
+    """BLAS on one thread, ours as many as BLAS had, or as are allowed."""
+    before = getattr(_here, "allowed", None)
+    allowed = n_threads() if allowed is None else allowed
+    with one_blas_thread:
+        _here.allowed = allowed
+        try:
+            yield
+        finally:
+            _here.allowed = before
+
+
 def threads_for(features: int) -> AbstractContextManager[None]:
     """One thread for work on few features of all shapes together, as many as there are else."""
-    return one_blas_thread if features <= _LITTLE else nullcontext()
+    return one_blas_thread if features <= _LITTLE else own_threads()
 
 
 def blocks(size: int, block: int) -> list[slice]:
@@ -87,10 +108,43 @@ def blocks(size: int, block: int) -> list[slice]:
 
 
 def in_blocks(work: Callable[[_T], _R], parts: Sequence[_T] | Iterable[_T]) -> list[_R]:
-    """``work`` on every part, in order, on the threads there are."""
+    """``work`` on every part, in order of the parts, on the threads there are.
+
+    This thread works too and the others help it: so it never waits for one that has not begun, and
+    blocks within blocks cannot wait for each other.
+    """
     parts = list(parts)
     workers = min(n_threads(), len(parts)) if len(parts) > 1 else 1
     if workers == 1:
         return [work(part) for part in parts]
-    with one_blas_thread, ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, parts))
+    results: dict[int, _R] = {}
+    turn = count()
+
+    def take_turns() -> None:
+        try:
+            while (mine := next(turn)) < len(parts):
+                results[mine] = work(parts[mine])
+        except BaseException:
+            deque(islice(turn, len(parts)), maxlen=0)  # the others need not begin another
+            raise
+
+    with own_threads(1):
+        helpers = [_helpers().submit(take_turns) for _ in range(workers - 1)]
+        try:
+            take_turns()
+        finally:
+            begun = [helper for helper in helpers if not helper.cancel()]
+            wait(begun)
+        for helper in begun:
+            helper.result()
+    return [results[number] for number in range(len(parts))]
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    """Threads that are kept: to start one takes as long as a small block."""
+    return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="defgpa")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of them
+    os.register_at_fork(after_in_child=_helpers.cache_clear)

@@ -23,6 +23,7 @@ from defgpa.solve.completion import (
     averages,
     pair_moments,
     similarities,
+    sums,
 )
 
 
@@ -119,9 +120,8 @@ def _share_of_average(part: Array, seed: Array) -> tuple[Array, Array]:
     shapes, known = _zeroed(part, np.nanmean(part, axis=1))
     target, seen = _zeroed(seed[None], np.nanmean(seed, axis=0)[None])
     maps = similarities(pair_moments(target, seen, shapes, known))
-    count = (maps.trusted.astype(np.float64) @ known.astype(np.float64))[0]
-    mean = averages(maps, shapes, known)[0]
-    return np.where(count[:, None] > 0, mean * count[:, None], 0.0), count
+    (total,), (count,) = sums(maps, shapes, known)
+    return total.T, count
 
 
 def _carried(part: Array, template: Array) -> Array:

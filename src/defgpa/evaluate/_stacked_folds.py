@@ -37,7 +37,7 @@ from defgpa.solve.cost import DENSE_LANDMARKS
 from defgpa.solve.spectral import Dense
 from defgpa.solve.stacked_axes import cheapest_of_each
 from defgpa.warps import StackedModel, ThinPlateSpline
-from defgpa.warps._frames import Frames, filled
+from defgpa.warps._frames import Frames
 
 _GROUP_BYTES = 6 << 20  # of features: larger stacks leave the cache, smaller ones are many calls
 
@@ -95,13 +95,13 @@ def stacked_folds(
     model = ThinPlateSpline() if estimator.warp is None else estimator.warp
     if not isinstance(model, StackedModel):
         return None
-    points = filled(shapes.points, shapes.visible)
-    width = model.bases(Frames(points[:1], shapes.visible[:1])).penalty().shape[-1]
+    frames = Frames.of(shapes.points, shapes.visible)
+    width = model.bases(frames[:1]).penalty().shape[-1]
     # two folds at a time, with their temporary copies
     if 8 * shapes.visible.size * width * 8 > estimator.memory_budget:
         return None
     return StackedFolds(
-        points,
+        frames.points,
         shapes.visible,
         shapes.views >= 2,
         model,

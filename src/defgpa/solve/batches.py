@@ -117,11 +117,14 @@ def _batch_size(frames: Frames, model: StackedModel) -> int:
     n, m, _ = frames.points.shape
     if 8 * n * m * _USUAL_FEATURES <= _BATCH_BYTES:
         return n
-    features = model.bases(frames[:1]).penalty().shape[-1]
+    return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1])
+
+
+def _shapes_at_a_time(n: int, m: int, features: int) -> int:
     batches = -(-8 * n * m * features // _BATCH_BYTES)
     if batches > 1:
         batches = 4 * -(-batches // 4)  # two or four threads then have equally much to do
-    return -(-n // batches)
+    return -(-n // max(1, batches))
 
 
 def _looped_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batch]:
@@ -134,10 +137,13 @@ def _looped_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batc
     starts = np.flatnonzero(np.diff(sizes, prepend=-1))
     return [
         Batch(
-            chosen,
-            points[chosen],
-            visible[chosen],
-            StackedBases(tuple(members[i] for i in chosen), sizes[chosen[0]]),
+            chosen[part],
+            points[chosen[part]],
+            visible[chosen[part]],
+            StackedBases(tuple(members[i] for i in chosen[part]), sizes[chosen[0]]),
         )
         for chosen in np.split(np.arange(len(sizes)), starts[1:])
+        for part in blocks(
+            len(chosen), _shapes_at_a_time(len(chosen), points.shape[1], sizes[chosen[0]])
+        )
     ]

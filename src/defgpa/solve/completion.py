@@ -19,10 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, Mask, transposed
+from defgpa._threads import blocks, in_blocks
 from defgpa.solve.polar import nearest_orthogonal
 from defgpa.warps._frames import Frames
 
 PAIRS_UP_TO = 128  # shapes: 16,384 pairs
+SHAPES_AT_A_TIME = 512  # so that what they become stays in the cache
 _COLLINEAR = 1e-7  # about the second singular value of a cross-covariance over the first
 
 
@@ -88,10 +90,24 @@ def _through_one_shape(shapes: Array, known: Mask) -> Array:
     """The average in the frame of the most complete shape, carried to every other."""
     first = int(np.argmax(known.sum(axis=1)))
     seed, seed_known = shapes[first][None], known[first][None]
-    average = averages(similarities(pair_moments(seed, seed_known, shapes, known)), shapes, known)
+    parts = blocks(len(shapes), SHAPES_AT_A_TIME)
+
+    def share(part: slice) -> tuple[Array, Array]:
+        own = similarities(pair_moments(seed, seed_known, shapes[part], known[part]))
+        return sums(own, shapes[part], known[part])
+
+    totals, counts = zip(*in_blocks(share, parts), strict=True)
+    average = _mean(np.sum(totals, axis=0), np.sum(counts, axis=0))
     reached = ~np.isnan(average[..., 0])
     template = np.where(reached[..., None], average, 0.0)
-    return averages(similarities(pair_moments(shapes, known, template, reached)), template, reached)
+    carried = np.empty_like(shapes)
+
+    def carry(part: slice) -> None:
+        back = similarities(pair_moments(shapes[part], known[part], template, reached))
+        carried[part] = averages(back, template, reached)
+
+    in_blocks(carry, parts)
+    return carried
 
 
 def pair_moments(targets: Array, seen: Mask, sources: Array, known: Mask) -> PairMoments:
@@ -130,6 +146,11 @@ def similarities(moments: PairMoments) -> Similarities:
 
 def averages(pairs: Similarities, sources: Array, known: Mask) -> Array:
     """(i, m, d): the mean over the trusted sources that see a landmark; NaN where there is none."""
+    return _mean(*sums(pairs, sources, known))
+
+
+def sums(pairs: Similarities, sources: Array, known: Mask) -> tuple[Array, Array]:
+    """(i, d, m) sum over the trusted sources that see a landmark, and (i, m) how many do."""
     trust = pairs.trusted.astype(np.float64)
     linear, offset = pairs.linear * trust[..., None, None], pairs.offset * trust[..., None]
     (i, k), d = trust.shape, sources.shape[-1]
@@ -138,5 +159,9 @@ def averages(pairs: Similarities, sources: Array, known: Mask) -> Array:
     total = linear.transpose(0, 3, 1, 2).reshape(i * d, k * d) @ _rows(sources)
     # the translation is masked like the points: a shape that does not see a landmark has no say
     total += offset.transpose(0, 2, 1).reshape(i * d, k) @ w
-    mean = total.reshape(i, d, -1) / np.where(count > 0.0, count, np.nan)[:, None, :]
-    return transposed(mean)
+    return total.reshape(i, d, -1), count
+
+
+def _mean(total: Array, count: Array) -> Array:
+    """(i, m, d): NaN where nothing was counted."""
+    return transposed(total / np.where(count > 0.0, count, np.nan)[:, None, :])

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from defgpa._arrays import Array, transposed
+from defgpa._threads import blocks, in_blocks
 from defgpa.errors import DegenerateShapeError, listed
-from defgpa.solve.completion import completed
+from defgpa.solve.completion import SHAPES_AT_A_TIME, completed
 from defgpa.warps._frames import Frames
 
 
@@ -30,7 +31,10 @@ def covariance_prior(frames: Frames, names: Sequence[str]) -> Array:
             "others, so its missing landmarks cannot be estimated. Drop it, or state the "
             "proportions of the reference yourself: DefGPA(warp, scale=[...])."
         )
-    return common_eigenvalues(Frames(whole, np.ones(whole.shape[:2], dtype=bool)).extents)
+    everything = np.ones(whole.shape[:2], dtype=bool)
+    parts = blocks(len(whole), SHAPES_AT_A_TIME)
+    extents = in_blocks(lambda part: Frames(whole[part], everything[part]).extents, parts)
+    return common_eigenvalues(np.concatenate(extents))
 
 
 def common_eigenvalues(extents: Array) -> Array:

@@ -25,8 +25,21 @@ class Frames:
 
     @classmethod
     def of(cls, points: Array, visible: Mask) -> Frames:
-        """The frames of shapes whose hidden points are NaN, or anything."""
-        return cls(filled(points, visible), visible)
+        """The frames of shapes whose hidden points are NaN: they are put at the centroid.
+
+        There they are finite, and inert once their rows are zeroed.
+        """
+        if visible.all():
+            return cls(points, visible)
+        seen = visible.astype(np.float64)
+        count = seen.sum(axis=-1)
+        whole = np.where(visible[..., None], points, 0.0)
+        centre = (seen[:, None, :] @ whole)[:, 0] / np.maximum(count, 1.0)[:, None]
+        np.copyto(whole, centre[:, None, :], where=~visible[..., None])
+        frames = cls(whole, visible)
+        # hidden points are zero about the centroid without being made so
+        frames.__dict__.update(count=count, centre=centre, centred=whole - centre[:, None, :])
+        return frames
 
     def __getitem__(self, part: slice | Mask) -> Frames:
         """The frames of some of the shapes; what is known already is not computed again."""
@@ -107,17 +120,6 @@ class Frames:
 def frames_of(points: Array) -> Frames:
     """The frame of one shape (p, d), all visible."""
     return Frames(points[None], np.ones((1, len(points)), dtype=bool))
-
-
-def filled(points: Array, visible: Mask) -> Array:
-    """Points with the hidden ones at the centroid: finite, and inert once their rows are zeroed."""
-    if visible.all():
-        return points
-    seen = visible.astype(np.float64)
-    whole = np.where(visible[..., None], points, 0.0)
-    centre = seen[:, None, :] @ whole / np.maximum(seen.sum(axis=-1), 1.0)[:, None, None]
-    np.copyto(whole, centre, where=~visible[..., None])
-    return whole
 
 
 def _of_some(known: Any, part: slice | Mask) -> Any:
