@@ -7,7 +7,8 @@ from defgpa import ThinPlateSpline
 from defgpa.warps import Frames
 from defgpa.warps import _bending as bending
 from defgpa.warps._control_points import control_grid
-from defgpa.warps._kernels import squared_distances, thin_plate
+from defgpa.warps._grid import principal_grid
+from defgpa.warps._kernels import squared_distances
 from support import EXACT
 
 GRIDS = pytest.mark.parametrize("counts", [(2, 2), (5, 5), (4, 2), (3, 3, 3), (4, 3, 2)])
@@ -19,15 +20,42 @@ def grids(counts, rng, n=6):
     points = rng.normal(size=(n, 40, d)) * rng.uniform(0.2, 3, size=(n, 1, d))
     points[0, :, -1] *= 0.05
     frames = Frames(points, np.ones((n, 40), dtype=bool))
+    grid = principal_grid(frames, counts)
     controls = control_grid(frames, counts)
-    return (controls - frames.centre[:, None, :]) / frames.size[:, None, None]
+    local = (controls - frames.centre[:, None, :]) / frames.size[:, None, None]
+    np.testing.assert_allclose(grid.points, local, **EXACT)
+    return grid
+
+
+def kernel_of(controls):
+    """r² log r² in 2-D and −r in 3-D, written down."""
+    r = np.linalg.norm(controls[:, :, None] - controls[:, None], axis=-1)
+    if controls.shape[-1] == 3:
+        return -r
+    return np.where(r > 0, r**2 * np.log(np.where(r > 0, r, 1) ** 2), 0)
 
 
 @GRIDS
 def test_entries_looked_up_on_a_grid_are_those_of_the_kernel(counts, rng):
-    controls = grids(counts, rng)
-    expected = thin_plate(squared_distances(controls, controls), len(counts))
-    np.testing.assert_allclose(bending._grid_kernel(controls, counts), expected, **EXACT)
+    grid = grids(counts, rng)
+    expected = kernel_of(grid.points)
+    np.testing.assert_allclose(bending._grid_kernel(grid), expected, **EXACT)
+
+
+@GRIDS
+def test_distances_to_a_grid_are_sums_over_its_axes(counts, rng):
+    grid = grids(counts, rng)
+    k, d = grid.points.shape[1:]
+    points = np.concatenate([rng.normal(size=(6, 30, d)), grid.points], axis=1)
+    expected = squared_distances(points, grid.points)
+    found = np.empty((6, k, 30 + k))
+    grid.fill_squared_distances(points, out=found)
+    np.testing.assert_allclose(np.swapaxes(found, 1, 2), expected, rtol=1e-12, atol=1e-15)
+    alone = np.empty((k, 30 + k))
+    grid[2].fill_squared_distances(points[2], out=alone)
+    np.testing.assert_allclose(alone, found[2], rtol=1e-12, atol=1e-15)
+    at_the_points = np.diagonal(found[:, :, 30:], axis1=1, axis2=2)
+    assert at_the_points.max() < 1e-29  # nothing cancels: zero but for the rounding of the points
 
 
 @GRIDS
@@ -36,7 +64,7 @@ def test_all_grids_share_what_is_orthogonal_to_affine_functions(counts, rng):
     k, d = len(complement), len(counts)
     assert complement.shape == (k, k - d - 1)
     np.testing.assert_allclose(complement.T @ complement, np.eye(k - d - 1), **EXACT)
-    for controls in grids(counts, rng):
+    for controls in grids(counts, rng).points:
         np.testing.assert_allclose(complement.T @ controls, 0, **EXACT)
         np.testing.assert_allclose(complement.sum(axis=0), 0, **EXACT)
 
@@ -44,12 +72,13 @@ def test_all_grids_share_what_is_orthogonal_to_affine_functions(counts, rng):
 @GRIDS
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 def test_in_these_coordinates_the_bending_is_a_sum_of_squares(counts, ridge, rng):
-    controls = grids(counts, rng)
+    grid = grids(counts, rng)
+    controls = grid.points
     k, d = controls.shape[1:]
-    kernel = thin_plate(squared_distances(controls, controls), d) + ridge * np.eye(k)
+    kernel = kernel_of(controls) + ridge * np.eye(k)
     for mixing in (
         bending.spline_mixing(controls, ridge),
-        bending.spline_mixing_on_grid(controls, counts, ridge),
+        bending.spline_mixing_on_grid(grid, ridge),
     ):
         weights = mixing[:, :k, : k - d - 1]
         energy = np.swapaxes(weights, 1, 2) @ kernel @ weights

@@ -54,7 +54,7 @@ def integral(integrand, centres):
 def second_derivatives(warp, points):
     """(p, d, d, d): of every coordinate of a spline, from the kernel differentiated by hand.
 
-    φ = r² log r² has 2(1 + log r²) I + 4 x xᵀ / r²; φ = −r has −(I − x xᵀ / r²) / r.
+    φ = r² log r² has 2(1 + log r²) I + 4 x xᵀ / r²; φ = r has (I − x xᵀ / r²) / r.
     """
     basis, coefficients = warp.basis, warp.coefficients[: warp.basis.controls.shape[0]]
     x = (points[:, None] - basis.control_points) / basis.scale
@@ -63,7 +63,7 @@ def second_derivatives(warp, points):
     if x.shape[2] == 2:
         hessian = 2 * (1 + np.log(squared)) * identity + 4 * outer / squared
     else:
-        hessian = (outer / squared - identity) / np.sqrt(squared)
+        hessian = (identity - outer / squared) / np.sqrt(squared)
     return np.einsum("pkab,kc->pcab", hessian, coefficients) / basis.scale**2
 
 

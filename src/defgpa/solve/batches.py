@@ -51,7 +51,7 @@ class Batch:
         """A hidden landmark must neither pull nor be pulled: a zero row does both."""
         visible = self.visible[:, landmarks]
         if not visible.all():
-            rows[~visible] = 0.0
+            rows *= visible.astype(np.float64)[..., None]
         return rows
 
 

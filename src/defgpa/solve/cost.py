@@ -5,7 +5,7 @@ P = diag(views) − Σ_i U_i U_iᵀ,       0 ≼ P ≼ nI
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array, Index, symmetrised
-from defgpa._threads import in_blocks
+from defgpa._threads import blocks, in_blocks
 from defgpa.solve.batches import Batch, make_batches
 from defgpa.solve.factors import Factor, column_factor, stored_factor, streamed_factor
 from defgpa.solve.sparse_factor import sparse_factor, stored_bytes, streamed_sparse_factor
@@ -21,7 +21,8 @@ from defgpa.warps import Frames, SparseBasis, WarpModel
 
 DENSE_LANDMARKS = 500  # up to here P is formed and U stored; beyond, neither
 FEW_FEATURES = 16  # U itself is then as small as its columns
-DEFAULT_BUDGET = 2 << 30  # bytes that features may occupy before they are streamed
+_LANDMARKS = 2048  # at a time, where there are more
+DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
 
 
 class Cost(Protocol):
@@ -61,8 +62,30 @@ class EliminatedCost:
 
     def multiply(self, block: Array) -> Array:
         """P X = views ∘ X − Σ U (Uᵀ X)."""
-        parts = in_blocks(lambda factor: factor.expand(factor.project(block)), self.factors)
-        return np.asarray(self.views[:, None] * block - _summed(parts))
+        seen = in_blocks(lambda factor: factor.project(block), self.factors)
+        return self.views[:, None] * block - self._image(seen)
+
+    def _image(self, coefficients: Sequence[Array]) -> Array:
+        """(m, k): Σ U C, given the C (b, l, k) of every batch.
+
+        The order of the sum does not depend on the threads, which must not change a digit.
+        """
+        both = list(zip(self.factors, coefficients, strict=True))
+        if self.n_landmarks <= _LANDMARKS:
+            return _summed(in_blocks(lambda own: self._image_of(*own), both))
+        image = np.zeros((self.n_landmarks, coefficients[0].shape[-1]), order="F")
+
+        def add(landmarks: slice) -> None:
+            for factor, own in both:
+                factor.expand(own, image[landmarks], landmarks)
+
+        in_blocks(add, blocks(self.n_landmarks, _LANDMARKS))
+        return image
+
+    def _image_of(self, factor: Factor, coefficients: Array) -> Array:
+        image = np.zeros((self.n_landmarks, coefficients.shape[-1]))
+        factor.expand(coefficients, image)
+        return image
 
     def dense(self) -> Array:
         """P itself."""
@@ -93,12 +116,11 @@ class EliminatedCost:
         """The weights, and P1 (m, 1), which needs the same pass over the shapes."""
         block = np.hstack([axes, np.ones((self.n_landmarks, 1))])
 
-        def both(factor: Factor) -> tuple[Array, Array]:
-            seen = factor.project(block)
-            return factor.ridge.inverse @ seen[..., :-1], factor.expand(seen[..., -1:])
-
-        weights, images = zip(*in_blocks(both, self.factors), strict=True)
-        return list(weights), self.views[:, None] - _summed(list(images))
+        seen = in_blocks(lambda factor: factor.project(block), self.factors)
+        ones = self._image([own[..., -1:] for own in seen])
+        both = zip(self.factors, seen, strict=True)
+        weights = [factor.ridge.inverse @ own[..., :-1] for factor, own in both]
+        return weights, self.views[:, None] - ones
 
 
 def eliminated_cost(
@@ -135,5 +157,5 @@ def _ways_to_hold(
 def _summed(parts: list[Array]) -> Array:
     total = parts[0]
     for part in parts[1:]:
-        total = total + part
-    return np.asarray(total)
+        total += part
+    return total

@@ -46,11 +46,13 @@ def bottom_eigenpairs(
     eigenvalues outside the wanted ones, or drowns in rounding.
     """
     floor = 8 * np.sqrt(len(start)) * _EPS * norm
-    space = _orthonormal(start)
-    images = multiply(space)
-    products, wanted = space.shape[1], min(count + 2, len(start))
+    space, images = _Columns(len(start)), _Columns(len(start))
+    fresh = _orthonormal(start)
+    space.add(fresh)
+    images.add(multiply(fresh))
+    products, wanted = fresh.shape[1], min(count + 2, len(start))
     while True:
-        found = _ritz(space, images, wanted)
+        found = _ritz(space.held, images.held, wanted)
         values, vectors, errors = found.values, found.vectors, found.errors
         floor = max(floor, 4 * found.rounding)
         residuals = np.linalg.norm(errors, axis=0)
@@ -60,14 +62,41 @@ def bottom_eigenpairs(
         open_ = residuals > goal
         if not open_.any() or products >= most_products:
             return Eigenpairs(values, vectors, residuals, products, not open_[:count].any())
-        if space.shape[1] + wanted > min(_WIDEST, len(start)):
-            space, images = _folded(space, images, 2 * wanted)
-        fresh = _orthonormal(correct(errors[:, open_]), against=space)
+        if space.width + wanted > min(_WIDEST, len(start)):
+            for columns, best in zip(
+                (space, images), _folded(space.held, images.held, 2 * wanted), strict=True
+            ):
+                columns.replace(best)
+        fresh = _orthonormal(correct(errors[:, open_]), against=space.held)
         if fresh.shape[1] == 0:
             return Eigenpairs(values, vectors, residuals, products, not open_[:count].any())
-        space = np.hstack([space, fresh])
-        images = np.hstack([images, multiply(fresh)])
+        space.add(fresh)
+        images.add(multiply(fresh))
         products += fresh.shape[1]
+
+
+class _Columns:
+    """Columns that grow in number where they are: fresh memory costs more than the products."""
+
+    def __init__(self, size: int) -> None:
+        self._room = np.empty((size, 2 * _WIDEST), order="F")
+        self.width = 0
+
+    @property
+    def held(self) -> Array:
+        """(m, k): those there are."""
+        return self._room[:, : self.width]
+
+    def add(self, columns: Array) -> None:
+        """More of them."""
+        end = self.width + columns.shape[1]
+        self._room[:, self.width : end] = columns
+        self.width = end
+
+    def replace(self, columns: Array) -> None:
+        """Others in their place."""
+        self.width = 0
+        self.add(columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from defgpa.solve.elimination import (
     with_penalty_rows,
 )
 
-_BLOCK_BYTES = 1 << 20  # of columns: a block stays in cache while it is used
+_BLOCK_BYTES = 2 << 20  # of columns that are made: larger ones leave the cache, smaller ones wait
 _STORED_BLOCK_BYTES = 32 << 20  # of columns in memory: enough for a thread to be worth its start
 
 
@@ -46,8 +46,8 @@ class Factor(Protocol):
         """(b, l, k): Uᵀ X for X (m, k)."""
         ...
 
-    def expand(self, coefficients: Array) -> Array:
-        """(m, k): Σ U C over the batch for C (b, l, k)."""
+    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
+        """Add the rows of these landmarks of Σ U C, for C (b, l, k), onto an image (p, k)."""
         ...
 
     def gram(self) -> Array:
@@ -76,10 +76,11 @@ class StoredFactor:
         b, l, m = self.rows.shape
         return (self.rows.reshape(b * l, m) @ block).reshape(b, l, -1)
 
-    def expand(self, coefficients: Array) -> Array:
+    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C."""
         b, l, m = self.rows.shape
-        return self.rows.reshape(b * l, m).T @ coefficients.reshape(b * l, -1)
+        rows = self.rows.reshape(b * l, m)[:, landmarks]
+        onto += rows.T @ coefficients.reshape(b * l, -1)
 
     def gram(self) -> Array:
         """Σ U Uᵀ, one symmetric product for the whole batch."""
@@ -105,9 +106,14 @@ class _ColumnFactor:
     ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
 
+    @property
+    def _landmarks_at_a_time(self) -> int:
+        raise NotImplementedError
+
+    @property
     def _blocks(self) -> list[slice]:
         """Blocks of landmarks."""
-        raise NotImplementedError
+        return blocks(self.batch.n_landmarks, self._landmarks_at_a_time)
 
     def _columns(self, landmarks: slice) -> Array:
         """(b, p, r): the columns of one block."""
@@ -116,22 +122,23 @@ class _ColumnFactor:
     def project(self, block: Array) -> Array:
         """Uᵀ X = combineᵀ (columnsᵀ X)."""
         # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
-        parts = in_blocks(lambda rows: block[rows].T @ self._columns(rows), self._blocks())
+        parts = in_blocks(lambda rows: block[rows].T @ self._columns(rows), self._blocks)
         total = parts[0]
         for part in parts[1:]:
             total += part
         return transposed(self.combine) @ transposed(total)
 
-    def expand(self, coefficients: Array) -> Array:
+    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C = Σ columns (combine C)."""
-        mixed = self.combine @ coefficients
-        image = np.empty((self.batch.n_landmarks, coefficients.shape[-1]))
+        mixed = transposed(self.combine @ coefficients)
+        start = landmarks.start or 0
 
-        def fill(rows: slice) -> None:
-            image[rows] = (self._columns(rows) @ mixed).sum(axis=0)
+        def add(rows: slice) -> None:
+            # the few columns first: BLAS is faster from this side here too
+            here = slice(start + rows.start, start + rows.stop)
+            onto[rows] += (mixed @ transposed(self._columns(here))).sum(axis=0).T
 
-        in_blocks(fill, self._blocks())
-        return image
+        in_blocks(add, blocks(len(onto), self._landmarks_at_a_time))
 
     def gram(self) -> Array:
         """Σ U Uᵀ."""
@@ -142,7 +149,7 @@ class _ColumnFactor:
         """Uᵀ, formed."""
         b, _, l = self.combine.shape
         rows = np.empty((b, l, self.batch.n_landmarks))
-        for part in self._blocks():
+        for part in self._blocks:
             rows[:, :, part] = transposed(self._columns(part) @ self.combine)
         return rows.reshape(b * l, -1)
 
@@ -153,8 +160,9 @@ class ColumnFactor(_ColumnFactor):
 
     columns: Array
 
-    def _blocks(self) -> list[slice]:
-        return _landmark_blocks(self.batch, _STORED_BLOCK_BYTES)
+    @property
+    def _landmarks_at_a_time(self) -> int:
+        return _landmarks_in(self.batch, _STORED_BLOCK_BYTES)
 
     def _columns(self, landmarks: slice) -> Array:
         return self.columns[:, landmarks]
@@ -169,8 +177,9 @@ class ColumnFactor(_ColumnFactor):
 class StreamedFactor(_ColumnFactor):
     """The columns are made again whenever they are needed."""
 
-    def _blocks(self) -> list[slice]:
-        return _landmark_blocks(self.batch, _BLOCK_BYTES)
+    @property
+    def _landmarks_at_a_time(self) -> int:
+        return _landmarks_in(self.batch, _BLOCK_BYTES)
 
     def _columns(self, landmarks: slice) -> Array:
         return self.batch.columns(landmarks)
@@ -194,8 +203,18 @@ def stored_factor(batch: Batch) -> StoredFactor:
 
 def column_factor(batch: Batch) -> ColumnFactor:
     """U of dense shapes through columnsᵀ columns and small algebra, never an m × l product."""
-    columns = batch.columns()
-    ridge = _ridge_from_blocks(batch, [(slice(None), columns)])
+    first, *rest = _landmark_blocks(batch, _BLOCK_BYTES)
+    made = batch.columns(first)
+    columns = np.empty((len(made), batch.n_landmarks, made.shape[-1]))
+
+    def stored() -> Iterator[Array]:
+        columns[:, first] = made
+        yield columns[:, first]
+        for landmarks in rest:
+            columns[:, landmarks] = batch.columns(landmarks)
+            yield columns[:, landmarks]
+
+    ridge = _ridge_from_blocks(batch, stored())
     return ColumnFactor(batch, ridge, _combine(batch, ridge), columns)
 
 
@@ -205,15 +224,20 @@ def streamed_factor(batch: Batch) -> StreamedFactor:
     return StreamedFactor(batch, ridge, _combine(batch, ridge))
 
 
-def _made_columns(batch: Batch) -> Iterator[tuple[slice, Array]]:
+def _made_columns(batch: Batch) -> Iterator[Array]:
     for landmarks in _landmark_blocks(batch, _BLOCK_BYTES):
-        yield landmarks, batch.columns(landmarks)
+        yield batch.columns(landmarks)
 
 
 def _landmark_blocks(batch: Batch, n_bytes: int) -> list[slice]:
-    """Blocks of landmarks whose columns take about so many bytes."""
-    width = batch.bases.penalty().shape[-1] + batch.points.shape[-1] + 1
-    return blocks(batch.n_landmarks, max(1, n_bytes // (8 * width * len(batch.shapes))))
+    return blocks(batch.n_landmarks, _landmarks_in(batch, n_bytes))
+
+
+def _landmarks_in(batch: Batch, n_bytes: int) -> int:
+    """How many landmarks there are to so many bytes of columns."""
+    mixing = batch.bases.mixing
+    width = batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2]
+    return max(1, n_bytes // (8 * width * len(batch.shapes)))
 
 
 def _combine(batch: Batch, ridge: Ridge) -> Array:
@@ -221,11 +245,11 @@ def _combine(batch: Batch, ridge: Ridge) -> Array:
     return ridge.inverse if mixing is None else mixing @ ridge.inverse
 
 
-def _ridge_from_blocks(batch: Batch, column_blocks: object) -> Ridge:
+def _ridge_from_blocks(batch: Batch, column_blocks: Iterator[Array]) -> Ridge:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing, summed over blocks of landmarks."""
     penalty, mixing = batch.bases.penalty(), batch.bases.mixing
     gram: Array | float = 0.0
-    for _, columns in column_blocks:  # type: ignore[attr-defined]
+    for columns in column_blocks:
         gram = gram + np.stack([own.T @ own for own in columns])
     assert isinstance(gram, np.ndarray)
     ridge = ridge_from_gram(gram, mixing, penalty)
@@ -239,7 +263,7 @@ def sure_ridge(batch: Batch, penalty: Array, chosen: Mask) -> Ridge:
     """By QR of the features, block after block: the triangle of all rows so far stays small."""
     triangle = with_penalty_rows(np.empty((len(penalty), 0, penalty.shape[-1])), penalty)[chosen]
     mixing = batch.bases.mixing
-    for _, columns in _made_columns(batch):
+    for columns in _made_columns(batch):
         features = columns[chosen] if mixing is None else columns[chosen] @ mixing[chosen]
         stacked = np.concatenate([triangle, features], axis=-2)
         triangle = np.asarray(np.linalg.qr(stacked, mode="r"))

@@ -52,11 +52,11 @@ class LowRankInverse:
         return np.concatenate([part.reshape(-1, block.shape[1]) for part in parts])
 
     def _expand(self, coefficients: Array) -> Array:
-        image = np.zeros((len(self.outer), coefficients.shape[1]))
+        image = np.zeros((len(self.outer), coefficients.shape[1]), order="F")
         start = 0
         for factor in self.factors:
             b, _, l = factor.ridge.inverse.shape
-            image += factor.expand(coefficients[start : start + b * l].reshape(b, l, -1))
+            factor.expand(coefficients[start : start + b * l].reshape(b, l, -1), onto=image)
             start += b * l
         return image
 

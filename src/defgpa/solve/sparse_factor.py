@@ -44,14 +44,14 @@ class _SparseFactor:
                 total[shape] += columns.T @ block[landmarks]
         return transposed(self.combine) @ total
 
-    def expand(self, coefficients: Array) -> Array:
+    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C = Σ columns (combine C)."""
-        mixed = self.combine @ coefficients
-        image = np.zeros((self.batch.n_landmarks, coefficients.shape[-1]))
-        for shape, own in enumerate(mixed):
-            for landmarks, columns in self._column_blocks(shape):
-                image[landmarks] += columns @ own
-        return image
+        for shape, own in enumerate(self.combine @ coefficients):
+            onto += self._some_columns(shape, landmarks) @ own
+
+    def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
+        """(p, r): the columns of some landmarks."""
+        raise NotImplementedError
 
     def gram(self) -> Array:
         """Σ U Uᵀ."""
@@ -77,6 +77,10 @@ class SparseFactor(_SparseFactor):
     def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
         yield slice(None), self.columns[shape]
 
+    def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
+        whole = self.columns[shape]
+        return whole if landmarks == slice(None) else whole[landmarks]
+
     def only(self, shape: int) -> SparseFactor:
         """One shape of the batch."""
         one = slice(shape, shape + 1)
@@ -89,6 +93,9 @@ class StreamedSparseFactor(_SparseFactor):
 
     def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
         yield from _made_columns(self.batch, shape)
+
+    def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
+        return _seen_columns(self.batch, shape, landmarks)
 
     def only(self, shape: int) -> StreamedSparseFactor:
         """One shape of the batch."""

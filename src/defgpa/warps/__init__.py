@@ -4,6 +4,7 @@ from defgpa.warps._affine import Affine, AffineBasis
 from defgpa.warps._check import WarpCheck, check_warp
 from defgpa.warps._frames import Frames
 from defgpa.warps._free_form import FreeForm, FreeFormBasis
+from defgpa.warps._grid import Grid
 from defgpa.warps._inverse import NewtonInverse
 from defgpa.warps._lattice_energies import BendingEnergy, Laplacian, LatticeEnergy, Membrane
 from defgpa.warps._polynomial import Polynomial, PolynomialBasis
@@ -47,6 +48,7 @@ __all__ = [
     "FreeForm",
     "FreeFormBasis",
     "Gaussian",
+    "Grid",
     "InverseMultiquadric",
     "Kernel",
     "KernelPenalty",

@@ -1,7 +1,8 @@
 r"""Coordinates of thin-plate splines in which the bending is a sum of squares.
 
 The weights w of a spline on control points C are those with C̃ᵀ w = 0, C̃ = [C 1], and its bending
-is wᵀ K w. With N an orthonormal basis of the null space of C̃ᵀ and L Lᵀ = NᵀKN,
+is ± wᵀ K w, K = φ(‖c_i − c_j‖), with the sign that makes it positive: + in 2-D, − in 3-D. With N
+an orthonormal basis of the null space of C̃ᵀ and L Lᵀ = ± NᵀKN,
 
     w = N L⁻ᵀ v,      bending ‖v‖².
 
@@ -17,8 +18,9 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, frozen, inverse_of_lower, symmetrised, transposed
 from defgpa.warps._affine import affine_columns
-from defgpa.warps._control_points import lattice
-from defgpa.warps._kernels import squared_distances, thin_plate
+from defgpa.warps._control_points import places
+from defgpa.warps._grid import Grid
+from defgpa.warps._kernels import BENDING_SIGN, squared_distances, thin_plate
 
 _MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
 
@@ -28,15 +30,22 @@ def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
 
     ``controls`` (…, k, d) are the control points of each shape.
     """
-    kernel = thin_plate(squared_distances(controls, controls), controls.shape[-1])
+    kernel = _signed(squared_distances(controls, controls), controls.shape[-1])
     return _mixing(kernel, affine_complement(controls), ridge)
 
 
-def spline_mixing_on_grid(controls: Array, counts: tuple[int, ...], ridge: float = 0.0) -> Array:
-    """The same for control points (n, k, d) on grids with so many points per axis."""
-    if controls.shape[-2] > _MANY_CONTROLS:
-        return spline_mixing(controls, ridge)
-    return _mixing(_grid_kernel(controls, counts), _grid_complement(counts), ridge)
+def spline_mixing_on_grid(grid: Grid, ridge: float = 0.0) -> Array:
+    """The same for control points on grids."""
+    if np.prod(grid.counts) > _MANY_CONTROLS:
+        return spline_mixing(grid.points, ridge)
+    return _mixing(_grid_kernel(grid), _grid_complement(grid.counts), ridge)
+
+
+def _signed(squared: Array, dim: int) -> Array:
+    """± φ, whose matrix is positive on the weights of a spline."""
+    kernel = thin_plate(squared, dim)
+    kernel *= BENDING_SIGN[dim]
+    return kernel
 
 
 def affine_complement(points: Array) -> Array:
@@ -82,19 +91,19 @@ def _eigen_inverse_root(energy: Array) -> Array:
 @lru_cache(maxsize=8)
 def _grid_complement(counts: tuple[int, ...]) -> Array:
     """(k, k − d − 1): N of every grid of so many points per axis."""
-    return frozen(affine_complement(lattice(counts)))
+    return frozen(affine_complement(places(counts).astype(np.float64)))
 
 
-def _grid_kernel(controls: Array, counts: tuple[int, ...]) -> Array:
-    """(n, k, k): φ(‖c_i − c_j‖) on grids (n, k, d): looked up among those from the first point."""
-    offset = controls - controls[:, :1]
-    squared = (offset * offset).sum(axis=-1)
-    return np.asarray(thin_plate(squared, len(counts)).take(_offsets(counts), axis=1))
+def _grid_kernel(grid: Grid) -> Array:
+    """(…, k, k): φ(‖c_i − c_j‖), looked up among the distances from the first point."""
+    squared = (grid.step**2) @ (places(grid.counts).T ** 2).astype(np.float64)
+    kernel = _signed(squared, len(grid.counts))
+    return np.asarray(kernel.take(_offsets(grid.counts), axis=-1))
 
 
 @lru_cache(maxsize=8)
 def _offsets(counts: tuple[int, ...]) -> Index:
     """(k, k): of points i and j of a grid, the one that is as far from the first as they are."""
-    place = np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1)
+    place = places(counts)
     steps = np.abs(place[:, None, :] - place[None, :, :])
     return frozen(np.ravel_multi_index(tuple(np.moveaxis(steps, -1, 0)), counts))

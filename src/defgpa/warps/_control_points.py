@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from defgpa._arrays import Array, frozen, transposed
+from defgpa._arrays import Array, Index, frozen, transposed
 from defgpa.warps._frames import Frames
 
 PointsPerAxis = int | Sequence[int]
@@ -31,14 +31,14 @@ def per_axis_counts(points_per_axis: PointsPerAxis, dim: int, owner: str) -> tup
 
 
 @lru_cache(maxsize=8)
-def lattice(counts: tuple[int, ...]) -> Array:
-    """(Π counts, d): the grid in the unit box."""
-    ticks = [np.arange(1, count + 1) / (count + 1) for count in counts]
-    return frozen(np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(counts)))
+def places(counts: tuple[int, ...]) -> Index:
+    """(Π counts, d): where each point of a grid is along each axis; the last changes fastest."""
+    return frozen(np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1))
 
 
 def control_grid(frames: Frames, counts: tuple[int, ...]) -> Array:
     """(n, Π counts, d): the grid of each shape, in the coordinates of the shape."""
     low, high = frames.box
-    local = low[:, None, :] + lattice(counts) * (high - low)[:, None, :]
+    within = (places(counts) + 1) / (np.array(counts) + 1)
+    local = low[:, None, :] + within * (high - low)[:, None, :]
     return local @ transposed(frames.axes) + frames.centre[:, None, :]

@@ -59,21 +59,25 @@ def wider_like(rows: Array, width: int) -> Array:
     return transposed(np.empty((*lead, width, p)))
 
 
+# the bending of Σ φ(‖x − c_k‖) w_k is this times wᵀ K w, K = φ(‖c_i − c_j‖)
+BENDING_SIGN = {2: 1.0, 3: -1.0}
+
+
 def thin_plate(squared: Array, dim: int, out: Array | None = None) -> Array:
-    """φ of r²: r² log r² in 2-D, −r in 3-D, both continuous at 0. Overwrites ``squared``."""
+    """φ of r²: r² log r² in 2-D, r in 3-D, both continuous at 0. Overwrites ``squared``."""
     target = squared if out is None else out
     if dim == 2:
         logarithm = np.log(np.maximum(squared, _TINY))  # 0 · log(tiny) is exactly 0
         return np.multiply(squared, logarithm, out=target)
-    return np.negative(np.sqrt(squared, out=squared), out=target)
+    return np.sqrt(squared, out=target)
 
 
 def thin_plate_slope(squared: Array, dim: int) -> Array:
-    """ψ with ∇φ = ψ · (x − c): 2 (1 + log r²) in 2-D, −1/r in 3-D, 0 at r = 0."""
+    """ψ with ∇φ = ψ · (x − c): 2 (1 + log r²) in 2-D, 1/r in 3-D, 0 at r = 0."""
     if dim == 2:
         # at r = 0 the gradient itself is 0: any finite slope will do
         return 2.0 * (1.0 + np.log(np.maximum(squared, _TINY)))
     with np.errstate(divide="ignore"):
-        slope = -1.0 / np.sqrt(squared)
+        slope = 1.0 / np.sqrt(squared)
     slope[squared == 0.0] = 0.0  # the cone's tip: the mean of the one-sided slopes
     return slope

@@ -4,9 +4,9 @@ A spline with control points c₁ … c_l is
 
     warp(x) = Σ_k φ(‖x − c_k‖) w_k + x A + a,      C̃ᵀ w = 0,  C̃ = [C 1],
 
-with φ(r) = r² log r² in 2-D and −r in 3-D, and bending tr(wᵀ K w), K = φ(‖c_i − c_j‖).
-With N an orthonormal basis of the null space of C̃ᵀ and L Lᵀ = NᵀKN, the spline is free
-in w = N L⁻ᵀ v, and its bending is ‖v‖²:
+with φ(r) = r² log r² in 2-D and r in 3-D, and bending ± tr(wᵀ K w), K = φ(‖c_i − c_j‖), + in 2-D
+and − in 3-D. With N an orthonormal basis of the null space of C̃ᵀ and L Lᵀ = ± NᵀKN, it is free in
+w = N L⁻ᵀ v, and its bending is ‖v‖²:
 
     features = [Φ 1 x̂] with Φ mixed by N L⁻ᵀ,      R = 8π · τ · p · diag(1 … 1, 0 … 0)
 
@@ -29,17 +29,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgWarning, lstsq, solve
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, transposed
+from defgpa._threads import blocks
 from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._bending import spline_mixing, spline_mixing_on_grid
-from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
+from defgpa.warps._control_points import PointsPerAxis, per_axis_counts
 from defgpa.warps._frames import Frames, frames_of
-from defgpa.warps._kernels import squared_distances, thin_plate, thin_plate_slope, wider_like
+from defgpa.warps._grid import Grid, principal_grid
+from defgpa.warps._kernels import (
+    BENDING_SIGN,
+    squared_distances,
+    thin_plate,
+    thin_plate_slope,
+    wider_like,
+)
 from defgpa.warps._parameters import given_points, require_not_negative
 from defgpa.warps._warp import Warp
 
 BENDING = 8.0 * np.pi
 DEFAULT_SMOOTHING = 1e-3
+_BLOCK_BYTES = 512 << 10  # of kernel columns: what is read again is still in cache
 _FLAT_CONTROLS = 1e-9  # thickness over length: below, control points lie on a line or in a plane
 
 
@@ -54,6 +63,7 @@ class ThinPlateBasis:
     # weights are those of the columns themselves
     mixing: Array | None
     stiffness: Array  # (…,): 8π τ p, the price of one unit of bending
+    grid: Grid | None = None  # where the controls lie on one
 
     @property
     def control_points(self) -> Array:
@@ -67,12 +77,27 @@ class ThinPlateBasis:
         """(…, p, k + d + 1): [Φ x̂ 1]."""
         local = self._normalised(points)
         k, d = self.controls.shape[-2:]
+        if self.grid is not None:
+            return self._columns_on_grid(self.grid, local)
         squared = squared_distances(local, self.controls)
         columns = wider_like(squared, k + d + 1)
         thin_plate(squared, d, out=columns[..., :k])
         columns[..., k:-1] = local
         columns[..., -1] = 1.0
         return columns
+
+    def _columns_on_grid(self, grid: Grid, local: Array) -> Array:
+        """The same, the points of a shape side by side in memory; a few shapes at a time."""
+        *lead, p, d = local.shape
+        k = self.controls.shape[-2]
+        columns = np.empty((*lead, k + d + 1, p))
+        columns[..., k:-1, :] = transposed(local)
+        columns[..., -1, :] = 1.0
+        for part in blocks(lead[0], max(1, _BLOCK_BYTES // (8 * k * p))) if lead else [...]:
+            kernel = columns[part][..., :k, :]
+            grid[part].fill_squared_distances(local[part], out=kernel)
+            thin_plate(kernel, d)
+        return transposed(columns)
 
     def features(self, points: Array) -> Array:
         """(…, p, l)."""
@@ -91,7 +116,8 @@ class ThinPlateBasis:
     def penalty(self) -> Array:
         """(…, l, l): 8π τ p on the bending coordinates, nothing on the affine ones."""
         if self.mixing is None:
-            return self.stiffness[..., None, None] * _bordered_kernel(self.controls)
+            sign = BENDING_SIGN[self.controls.shape[-1]]
+            return (sign * self.stiffness)[..., None, None] * _bordered_kernel(self.controls)
         size, bending = self.mixing.shape[-1], self.mixing.shape[-1] - self.centre.shape[-1] - 1
         charged = np.zeros((size, size))
         charged[np.arange(bending), np.arange(bending)] = 1.0
@@ -112,6 +138,7 @@ class ThinPlateBasis:
             self.scale[shape],
             None if self.mixing is None else self.mixing[shape],
             self.stiffness[shape],
+            None if self.grid is None else self.grid[shape],
         )
 
 
@@ -166,30 +193,26 @@ class ThinPlateSpline:
     def bases(self, frames: Frames) -> ThinPlateBasis:
         """The bases of n shapes, stacked."""
         self._check()
-        controls = self._controls(frames)
-        local = (controls - frames.centre[:, None, :]) / frames.size[:, None, None]
+        dim = frames.points.shape[-1]
+        if self.control_points is None:
+            counts = per_axis_counts(self.points_per_axis, dim, "ThinPlateSpline")
+            on_grid = principal_grid(frames, counts)
+            grid: Grid | None = on_grid
+            controls, mixing = on_grid.points, spline_mixing_on_grid(on_grid, self.ridge)
+        else:
+            grid = None
+            given = given_points(self.control_points, frames, "control_points", "ThinPlateSpline")
+            _require_spread(given)
+            controls = (given - frames.centre[:, None, :]) / frames.size[:, None, None]
+            mixing = spline_mixing(controls, self.ridge)
         return ThinPlateBasis(
-            controls=local,
-            centre=frames.centre,
-            scale=frames.size,
-            mixing=self._mixing(local),
+            controls,
+            frames.centre,
+            frames.size,
+            mixing,
             stiffness=BENDING * self._relative_smoothing(frames) * frames.count,
+            grid=grid,
         )
-
-    def _controls(self, frames: Frames) -> Array:
-        if self.control_points is None:
-            return control_grid(frames, self._counts(frames.points.shape[-1]))
-        given = given_points(self.control_points, frames, "control_points", "ThinPlateSpline")
-        _require_spread(given)
-        return given
-
-    def _counts(self, dim: int) -> tuple[int, ...]:
-        return per_axis_counts(self.points_per_axis, dim, "ThinPlateSpline")
-
-    def _mixing(self, controls: Array) -> Array:
-        if self.control_points is None:
-            return spline_mixing_on_grid(controls, self._counts(controls.shape[-1]), self.ridge)
-        return spline_mixing(controls, self.ridge)
 
     def _relative_smoothing(self, frames: Frames) -> Array:
         """τ of each shape: as given, or θ / L^(4−d)."""
