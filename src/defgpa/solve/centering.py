@@ -74,7 +74,9 @@ class _Softened:
         return self.cost.n_shapes
 
     def multiply(self, block: Array) -> Array:
-        return self.cost.multiply(block) + self.nu * block.sum(axis=0)
+        image = self.cost.multiply(block)
+        image += self.nu * block.sum(axis=0)
+        return image
 
     def dense(self) -> Array:
         return self.cost.dense() + self.nu

@@ -21,7 +21,8 @@ from defgpa.warps import Frames, SparseBasis, WarpModel
 
 DENSE_LANDMARKS = 500  # up to here P is formed and U stored; beyond, neither
 FEW_FEATURES = 16  # U itself is then as small as its columns
-_LANDMARKS = 2048  # at a time, where there are more
+_MANY_BLOCKS = 16  # of landmarks: enough for every thread
+_FEW_LANDMARKS = 2048  # of which an image for every batch costs nothing
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
 
 
@@ -62,8 +63,20 @@ class EliminatedCost:
 
     def multiply(self, block: Array) -> Array:
         """P X = views ∘ X − Σ U (Uᵀ X)."""
-        seen = in_blocks(lambda factor: factor.project(block), self.factors)
-        return self.views[:, None] * block - self._image(seen)
+        image = self._image(self._projections(block))
+        image *= -1.0
+        image += self.views[:, None] * block
+        return image
+
+    def _projections(self, block: Array) -> list[Array]:
+        """Uᵀ X of every batch; the threads share the landmarks where there are enough of them."""
+        if self.n_landmarks >= _MANY_BLOCKS * self._at_a_time:
+            return [factor.project(block) for factor in self.factors]
+        return in_blocks(lambda factor: factor.project(block), self.factors)
+
+    @cached_property
+    def _at_a_time(self) -> int:
+        return min(factor.landmarks_at_a_time for factor in self.factors)
 
     def _image(self, coefficients: Sequence[Array]) -> Array:
         """(m, k): Σ U C, given the C (b, l, k) of every batch.
@@ -71,7 +84,7 @@ class EliminatedCost:
         The order of the sum does not depend on the threads, which must not change a digit.
         """
         both = list(zip(self.factors, coefficients, strict=True))
-        if self.n_landmarks <= _LANDMARKS:
+        if self.n_landmarks <= max(_FEW_LANDMARKS, self._at_a_time):
             return _summed(in_blocks(lambda own: self._image_of(*own), both))
         image = np.zeros((self.n_landmarks, coefficients[0].shape[-1]), order="F")
 
@@ -79,7 +92,7 @@ class EliminatedCost:
             for factor, own in both:
                 factor.expand(own, image[landmarks], landmarks)
 
-        in_blocks(add, blocks(self.n_landmarks, _LANDMARKS))
+        in_blocks(add, blocks(self.n_landmarks, self._at_a_time))
         return image
 
     def _image_of(self, factor: Factor, coefficients: Array) -> Array:
@@ -110,13 +123,14 @@ class EliminatedCost:
 
     def weights(self, axes: Array) -> list[Array]:
         """W = Y Uᵀ S of every batch, (b, l, d)."""
-        return in_blocks(lambda f: f.ridge.inverse @ f.project(axes), self.factors)
+        both = zip(self.factors, self._projections(axes), strict=True)
+        return [factor.ridge.inverse @ seen for factor, seen in both]
 
     def weights_and_translation(self, axes: Array) -> tuple[list[Array], Array]:
         """The weights, and P1 (m, 1), which needs the same pass over the shapes."""
         block = np.hstack([axes, np.ones((self.n_landmarks, 1))])
 
-        seen = in_blocks(lambda factor: factor.project(block), self.factors)
+        seen = self._projections(block)
         ones = self._image([own[..., -1:] for own in seen])
         both = zip(self.factors, seen, strict=True)
         weights = [factor.ridge.inverse @ own[..., :-1] for factor, own in both]

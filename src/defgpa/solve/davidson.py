@@ -14,9 +14,10 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from defgpa._arrays import Array, symmetrised
-from defgpa._threads import one_blas_thread
+from defgpa._threads import blocks, in_blocks
 
 _WIDEST = 64
+_ROWS = 16384
 _EPS = np.finfo(np.float64).eps
 
 
@@ -109,14 +110,39 @@ class _Ritz:
     rounding: float
 
 
-@one_blas_thread  # thin products: handing half of one over takes longer than doing it
 def _ritz(space: Array, images: Array, wanted: int) -> _Ritz:
-    projected = space.T @ images
+    projected = _inner(space, images)
     values, mixing = eigh(symmetrised(projected))
     values, mixing = values[:wanted], mixing[:, :wanted]
-    vectors = space @ mixing
-    errors = images @ mixing - vectors * values
+    vectors, errors = np.empty((2, wanted, len(space))).transpose(0, 2, 1)
+
+    def fill(rows: slice) -> None:
+        vectors[rows] = space[rows] @ mixing
+        errors[rows] = images[rows] @ mixing - vectors[rows] * values
+
+    in_blocks(fill, _rows(space))
     return _Ritz(values, vectors, errors, _rounding(projected, len(space)))
+
+
+def _rows(columns: Array) -> list[slice]:
+    """Blocks of rows of tall columns; what is made of one stays in the cache."""
+    return blocks(len(columns), _ROWS)
+
+
+def _inner(one: Array, other: Array) -> Array:
+    """Oneᵀ other; the order of the sum does not depend on the threads."""
+    parts = in_blocks(lambda rows: one[rows].T @ other[rows], _rows(one))
+    return np.sum(parts, axis=0)
+
+
+def _remove(block: Array, against: Array) -> None:
+    """Take what lies in the orthonormal columns ``against`` out of the block, in place."""
+    share = _inner(against, block)
+
+    def subtract(rows: slice) -> None:
+        block[rows] -= against[rows] @ share
+
+    in_blocks(subtract, _rows(block))
 
 
 def _rounding(projected: Array, size: int) -> float:
@@ -126,7 +152,6 @@ def _rounding(projected: Array, size: int) -> float:
     return float(np.sqrt(size * skew))
 
 
-@one_blas_thread
 def _folded(space: Array, images: Array, width: int) -> tuple[Array, Array]:
     """The best ``width`` directions of the space, and their images."""
     _, mixing = eigh(symmetrised(space.T @ images))
@@ -135,17 +160,18 @@ def _folded(space: Array, images: Array, width: int) -> tuple[Array, Array]:
     return folded, images @ mixing @ np.linalg.inv(triangle)
 
 
-@one_blas_thread
 def _orthonormal(block: Array, against: Array | None = None) -> Array:
     """An orthonormal basis of the block's part outside ``against``; dependent columns dropped."""
-    block = block / np.maximum(np.linalg.norm(block, axis=0), np.finfo(np.float64).tiny)
+    block = np.asfortranarray(
+        block / np.maximum(np.linalg.norm(block, axis=0), np.finfo(np.float64).tiny)
+    )
     if against is not None:
         for _ in range(2):  # once leaves rounding along ``against``, twice does not
-            block = block - against @ (against.T @ block)
-    basis, triangle, _ = qr(block, mode="economic", pivoting=True)
+            _remove(block, against)
+    basis, triangle, _ = qr(block, mode="economic", pivoting=True, overwrite_a=True)
     kept = np.abs(np.diag(triangle)) > 1e-10
     basis = basis[:, kept]
     if against is not None and basis.size:
-        basis = basis - against @ (against.T @ basis)
-        basis, _ = np.linalg.qr(basis)
-    return np.asarray(basis)
+        _remove(basis, against)
+        basis, _ = qr(basis, mode="economic", overwrite_a=True)
+    return np.ascontiguousarray(basis)  # the order in which products with A are faster

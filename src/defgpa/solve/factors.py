@@ -25,8 +25,8 @@ from defgpa.solve.elimination import (
     with_penalty_rows,
 )
 
-_BLOCK_BYTES = 2 << 20  # of columns that are made: larger ones leave the cache, smaller ones wait
-_STORED_BLOCK_BYTES = 32 << 20  # of columns in memory: enough for a thread to be worth its start
+_BLOCK_BYTES = 4 << 20  # of columns: larger blocks leave the cache, smaller ones wait for Python
+_STORED_BLOCK_BYTES = 8 << 20  # of columns in memory: enough for a thread to be worth its start
 
 
 class Factor(Protocol):
@@ -44,6 +44,11 @@ class Factor(Protocol):
 
     def project(self, block: Array) -> Array:
         """(b, l, k): Uᵀ X for X (m, k)."""
+        ...
+
+    @property
+    def landmarks_at_a_time(self) -> int:
+        """Of so many landmarks what is made to expand them stays in the cache."""
         ...
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
@@ -76,6 +81,12 @@ class StoredFactor:
         b, l, m = self.rows.shape
         return (self.rows.reshape(b * l, m) @ block).reshape(b, l, -1)
 
+    @property
+    def landmarks_at_a_time(self) -> int:
+        """Of so many U stays in the cache."""
+        b, l, _ = self.rows.shape
+        return max(1, _BLOCK_BYTES // (8 * b * l))
+
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C."""
         b, l, m = self.rows.shape
@@ -107,13 +118,14 @@ class _ColumnFactor:
     combine: Array  # (b, r, l): mixing @ Y
 
     @property
-    def _landmarks_at_a_time(self) -> int:
-        raise NotImplementedError
+    def landmarks_at_a_time(self) -> int:
+        """Of so many the columns stay in the cache."""
+        return _landmarks_in(self.batch, _BLOCK_BYTES)
 
     @property
     def _blocks(self) -> list[slice]:
-        """Blocks of landmarks."""
-        return blocks(self.batch.n_landmarks, self._landmarks_at_a_time)
+        """Blocks of landmarks, to project."""
+        return blocks(self.batch.n_landmarks, self.landmarks_at_a_time)
 
     def _columns(self, landmarks: slice) -> Array:
         """(b, p, r): the columns of one block."""
@@ -130,15 +142,9 @@ class _ColumnFactor:
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C = Σ columns (combine C)."""
+        # the few columns first: BLAS is faster from this side here too
         mixed = transposed(self.combine @ coefficients)
-        start = landmarks.start or 0
-
-        def add(rows: slice) -> None:
-            # the few columns first: BLAS is faster from this side here too
-            here = slice(start + rows.start, start + rows.stop)
-            onto[rows] += (mixed @ transposed(self._columns(here))).sum(axis=0).T
-
-        in_blocks(add, blocks(len(onto), self._landmarks_at_a_time))
+        onto += (mixed @ transposed(self._columns(landmarks))).sum(axis=0).T
 
     def gram(self) -> Array:
         """Σ U Uᵀ."""
@@ -161,8 +167,8 @@ class ColumnFactor(_ColumnFactor):
     columns: Array
 
     @property
-    def _landmarks_at_a_time(self) -> int:
-        return _landmarks_in(self.batch, _STORED_BLOCK_BYTES)
+    def _blocks(self) -> list[slice]:
+        return _landmark_blocks(self.batch, _STORED_BLOCK_BYTES)
 
     def _columns(self, landmarks: slice) -> Array:
         return self.columns[:, landmarks]
@@ -176,10 +182,6 @@ class ColumnFactor(_ColumnFactor):
 @dataclass(frozen=True, eq=False)
 class StreamedFactor(_ColumnFactor):
     """The columns are made again whenever they are needed."""
-
-    @property
-    def _landmarks_at_a_time(self) -> int:
-        return _landmarks_in(self.batch, _BLOCK_BYTES)
 
     def _columns(self, landmarks: slice) -> Array:
         return self.batch.columns(landmarks)

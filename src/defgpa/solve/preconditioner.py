@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, symmetrised
+from defgpa._threads import blocks, in_blocks
 from defgpa.solve.cost import EliminatedCost
 from defgpa.solve.factors import Factor
 
@@ -56,9 +57,15 @@ class LowRankInverse:
         start = 0
         for factor in self.factors:
             b, _, l = factor.ridge.inverse.shape
-            factor.expand(coefficients[start : start + b * l].reshape(b, l, -1), onto=image)
+            own = coefficients[start : start + b * l].reshape(b, l, -1)
+            self._add(factor, own, image)
             start += b * l
         return image
+
+    @staticmethod
+    def _add(factor: Factor, coefficients: Array, image: Array) -> None:
+        parts = blocks(len(image), factor.landmarks_at_a_time)
+        in_blocks(lambda rows: factor.expand(coefficients, image[rows], rows), parts)
 
 
 def preconditioner(cost: EliminatedCost) -> LowRankInverse:

@@ -49,6 +49,11 @@ class _SparseFactor:
         for shape, own in enumerate(self.combine @ coefficients):
             onto += self._some_columns(shape, landmarks) @ own
 
+    @property
+    def landmarks_at_a_time(self) -> int:
+        """Of so many the entries take one block."""
+        return max(1, _BLOCK_BYTES // (_ENTRY_BYTES * _row_entries(self.batch, 0)))
+
     def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
         """(p, r): the columns of some landmarks."""
         raise NotImplementedError
