@@ -256,7 +256,7 @@ def machine() -> str:
     """What it runs on, one fact a line."""
     from threadpoolctl import threadpool_info
 
-    import defgpa  # noqa: F401 - loads BLAS
+    import scipy.linalg  # noqa: F401 - loads BLAS
 
     names = ("defgpa", "numpy", "scipy", "scikit-learn", "vtk", "geomstats", "scikit-image")
     blas = sorted(

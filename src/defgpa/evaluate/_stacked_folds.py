@@ -31,7 +31,7 @@ from defgpa.evaluate._ordinary import (
 )
 from defgpa.evaluate._refit import in_frame_of
 from defgpa.shapes import Shapes
-from defgpa.solve.batches import make_batches
+from defgpa.solve.batches import make_batches, stacked_batch
 from defgpa.solve.centering import Centering, SoftCentering
 from defgpa.solve.cost import DENSE_LANDMARKS
 from defgpa.solve.spectral import Dense
@@ -201,7 +201,10 @@ class _Group:
     def _modes(self, factors: Array) -> Modes:
         (n, _, d), g = self.common.points.shape, len(self.folds)
         held = np.moveaxis(self.common.points[:, self.folds], 1, 0)  # (g, n, N, d)
-        batches = make_batches(self.frames, self.common.model)
+        if g == 1:  # which may be large
+            batches = make_batches(self.frames, self.common.model)
+        else:
+            batches = [stacked_batch(self.frames, self.common.model, np.arange(g * n))]
         return modes_of(batches, held.reshape(g * n, -1, d), factors)
 
     def _eigenvalues(self) -> Array:
