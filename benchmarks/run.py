@@ -254,9 +254,8 @@ def growth(known: dict[str, Found]) -> str:
 
 def machine() -> str:
     """What it runs on, one fact a line."""
-    from threadpoolctl import threadpool_info
-
     import scipy.linalg  # noqa: F401 - loads BLAS
+    from threadpoolctl import threadpool_info
 
     names = ("defgpa", "numpy", "scipy", "scikit-learn", "vtk", "geomstats", "scikit-image")
     blas = sorted(
