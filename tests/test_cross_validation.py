@@ -385,6 +385,23 @@ def test_the_workers_change_no_digit(estimator):
         assert result.error == expected.error
 
 
+def test_ray_changes_no_digit_either():
+    """Where Ray is installed; the project does not ask for it."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    from ray.util.joblib import register_ray
+
+    points = smooth_family(seed=10, m=30, missing=0.1)
+    expected = cross_validate(DefGPA(), points, 2, n_jobs=1)
+    register_ray()
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        with joblib.parallel_config(backend="ray", n_jobs=2):
+            result = cross_validate(DefGPA(), points, 2)
+    finally:
+        ray.shutdown()
+    np.testing.assert_array_equal(result.predicted, expected.predicted)
+
+
 class Watched(DefGPA):
     """Notes on which other threads it is fitted, and how many BLAS may use there."""
 

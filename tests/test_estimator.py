@@ -238,11 +238,25 @@ class TestTransform:
         with pytest.raises(ShapeError, match=f"{full_shapes.dim} visible landmarks"):
             model.transform(few)
 
+    def test_the_shape_that_cannot_be_registered_is_named(self, full_shapes):
+        model = DefGPA().fit(full_shapes)
+        new = full_shapes.points[:2] * 1.01
+        new[1, full_shapes.dim :] = np.nan
+        with pytest.raises(ShapeError, match=r"Shape 'late' cannot be registered\. "):
+            model.transform(Shapes.specimens(new, names=["early", "late"]))
+
 
 class TestScore:
     def test_of_the_fit_it_is_minus_the_error(self, shapes):
         model = DefGPA().fit(shapes)
         np.testing.assert_allclose(model.score(shapes), -model.alignment_.rmse_reference, **EXACT)
+
+    def test_a_landmark_seen_once_is_not_counted(self, full_shapes):
+        points = full_shapes.points.copy()
+        points[1:, 3] = np.nan
+        with warned_of("seen in one shape only"):
+            model = DefGPA().fit(points)
+        np.testing.assert_allclose(model.score(points), -model.alignment_.rmse_reference, **EXACT)
 
     def test_a_better_warp_scores_better(self, shapes):
         affine, spline = (DefGPA(w).fit(shapes) for w in (Affine(), ThinPlateSpline(4)))

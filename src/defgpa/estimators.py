@@ -15,7 +15,7 @@ from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, shape_indices
 from defgpa.diagnostics import Diagnostics
-from defgpa.errors import DefgpaWarning, ShapeError
+from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
 from defgpa.procrustes import Motions
 from defgpa.shapes import Shapes
 from defgpa.solve.affine_datum import affine_gpa, balanced
@@ -95,15 +95,18 @@ class _AlignmentEstimator(BaseEstimator):
         given = _new_shapes(shapes)
         known = shape_indices(given, alignment.shapes)
         warps = [
-            alignment.register(own) if number is None else alignment.warps[number]
-            for own, number in zip(given.points, known, strict=True)
+            _registered(alignment, own, name) if number is None else alignment.warps[number]
+            for own, name, number in zip(given.points, given.names, known, strict=True)
         ]
         return np.stack([warp(own) for warp, own in zip(warps, given.points, strict=True)])
 
     def score(self, shapes: ShapesLike, y: object = None) -> float:
-        """Minus the RMSE of registering the shapes onto the reference: larger is better."""
+        """Minus the RMSE of registering the shapes onto the reference: larger is better.
+
+        Over the landmarks that at least two shapes of the fit have seen, as in its own RMSE.
+        """
         residuals = self.transform(shapes) - self.reference_
-        seen = ~np.isnan(residuals[..., 0])
+        seen = ~np.isnan(residuals[..., 0]) & (self._fitted().shapes.views >= 2)
         return -float(np.sqrt((residuals[seen] ** 2).sum(axis=1).mean()))
 
     def _fitted(self) -> Alignment:
@@ -290,6 +293,14 @@ class AffineGPA(_AlignmentEstimator):
         told = fit if self.frame == "first" else balanced(fit)
         condition = np.linalg.cond(told.matrices)
         return _datum_space_alignment(shapes, frames, told, condition, AffineRegistration())
+
+
+def _registered(alignment: Alignment, points: Array, name: str) -> Warp:
+    """The warp of a new shape; what is wrong with it is said with its name."""
+    try:
+        return alignment.register(points)
+    except DefgpaError as error:
+        raise type(error)(f"Shape {name!r} cannot be registered. {error}") from None
 
 
 def assembled(

@@ -20,14 +20,14 @@ it makes the penalty the exact bending integral; in 2-D, with r² log r², half 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import LinAlgWarning, lstsq, solve
+from scipy.linalg import lstsq
+from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
 from defgpa._arrays import Array, transposed
 from defgpa._threads import blocks
@@ -259,13 +259,13 @@ def _bordered_kernel(controls: Array) -> Array:
 
 
 def _solved(system: Array, right: Array) -> Array:
-    """The solution of a symmetric system; least squares where points coincide."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LinAlgWarning)
-        try:
-            return np.asarray(solve(system, right, assume_a="sym"))
-        except (LinAlgWarning, np.linalg.LinAlgError):
-            return np.asarray(lstsq(system, right)[0])
+    """The solution of a square system; least squares where points coincide."""
+    factors, pivots, singular = dgetrf(system)
+    if not singular:
+        reciprocal_condition, _ = dgecon(factors, np.linalg.norm(system, 1))
+        if reciprocal_condition > np.finfo(np.float64).eps:
+            return np.asarray(dgetrs(factors, pivots, right)[0])
+    return np.asarray(lstsq(system, right)[0])
 
 
 def _require_spread(controls: Array) -> None:
