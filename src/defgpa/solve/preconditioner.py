@@ -20,7 +20,7 @@ from defgpa._threads import blocks, in_blocks
 from defgpa.solve.cost import EliminatedCost
 from defgpa.solve.factors import Factor
 
-_FEW = 800  # features of all shapes together, up to which the exact inverse is cheap
+_FEW = 200  # features of all shapes together, up to which the exact inverse is cheap
 _SHIFT = 1e-4  # −σ / n: keeps the inverse finite on the constant vector
 
 
