@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 USUAL_FEATURES = 64  # of a warp that bends
-_LITTLE = 8192 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
+_LITTLE = 2048 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
 
 
 _here = local()

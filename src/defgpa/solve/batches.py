@@ -19,6 +19,7 @@ from defgpa.warps import Basis, FactoredBasis, StackedModel, WarpModel
 from defgpa.warps._frames import Frames
 
 _BATCH_BYTES = 4 << 20  # of features: a batch and its products stay near the cache
+_LITTLE_BYTES = 1 << 20  # of features: not worth a second thread
 _USUAL_FEATURES = 64  # where so many fit into one batch, nobody is asked how many there are
 
 
@@ -115,16 +116,17 @@ def stacked_batch(frames: Frames, model: StackedModel, shapes: Index) -> Batch:
 def _batch_size(frames: Frames, model: StackedModel) -> int:
     """Shapes of a batch; as many as there are, where all their features are few."""
     n, m, _ = frames.points.shape
-    if 8 * n * m * _USUAL_FEATURES <= _BATCH_BYTES:
+    if 8 * n * m * _USUAL_FEATURES <= _LITTLE_BYTES:
         return n
     return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1])
 
 
 def _shapes_at_a_time(n: int, m: int, features: int) -> int:
-    batches = -(-8 * n * m * features // _BATCH_BYTES)
-    if batches > 1:
-        batches = 4 * -(-batches // 4)  # two or four threads then have equally much to do
-    return -(-n // max(1, batches))
+    size = 8 * n * m * features
+    if size <= _LITTLE_BYTES:
+        return n
+    # two or four threads then have equally much to do
+    return -(-n // (4 * -(-size // (4 * _BATCH_BYTES))))
 
 
 def _looped_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batch]:
