@@ -238,6 +238,20 @@ def test_sparse_features_solve_the_same_problem(hold, d, rng):
     np.testing.assert_allclose(one.transposed_rows(), other.transposed_rows(), atol=1e-8)
 
 
+@pytest.mark.parametrize("hold", [sparse_factor, streamed_sparse_factor])
+def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng, monkeypatch):
+    shapes = Shapes(smooth_family(seed=4, n=4, m=150, missing=0.05))
+    block = rng.normal(size=(150, 3))
+    batches = make_batches(Frames.of(shapes.points, shapes.visible), FreeForm(5))
+    cost = EliminatedCost(shapes.views.astype(float), tuple(map(hold, batches)), 4)
+    expected = cost.multiply(block)
+    monkeypatch.setattr("defgpa.solve.sparse_factor._BLOCK_BYTES", 12 * 16 * 20)
+    monkeypatch.setattr("defgpa.solve.cost._FEW_LANDMARKS", 0)
+    again = EliminatedCost(cost.views, cost.factors, 4)
+    assert again._at_a_time == 20
+    np.testing.assert_allclose(again.multiply(block), expected, **EXACT)
+
+
 def test_sparse_features_survive_no_smoothing(rng):
     """Functions that no point sees and nothing charges are dropped, as for dense features."""
     shapes = Shapes(smooth_family(seed=4, n=4, m=150))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
+from defgpa._threads import own_threads
 from defgpa.solve import cost as cost_module
 from defgpa.solve.cost import eliminated_cost
 from defgpa.solve.davidson import bottom_eigenpairs
@@ -66,6 +67,31 @@ def test_the_cost_is_the_same_however_its_features_are_held(warp, storage, many,
     np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=AGREED)
     block = rng.normal(size=(many.n_landmarks, 3))
     np.testing.assert_allclose(found.multiply(block), expected @ block, rtol=0, atol=AGREED)
+
+
+@every_model
+@every_storage
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_add_up_block_by_block_of_landmarks(
+    warp, storage, threads, many, held, rng, monkeypatch
+):
+    """As where there are too many landmarks for an image of every batch."""
+    expected = cost_of(many, warp)
+    budget = held(storage)["memory_budget"]
+    monkeypatch.setattr("defgpa.solve.factors._BLOCK_BYTES", 8 * 2_000)
+    monkeypatch.setattr("defgpa.solve.factors._STORED_BLOCK_BYTES", 8 * 3_000)
+    monkeypatch.setattr(cost_module, "_FEW_LANDMARKS", 0)
+    monkeypatch.setattr(cost_module, "_MANY_BLOCKS", threads)
+    found = eliminated_cost(Frames.of(many.points, many.visible), warp, budget)
+    assert found._at_a_time < many.n_landmarks
+    block = rng.normal(size=(many.n_landmarks, 3))
+    with own_threads(threads):
+        image = found.multiply(block)
+        weights, constant = found.weights_and_translation(block)
+    np.testing.assert_allclose(image, expected @ block, rtol=0, atol=AGREED)
+    np.testing.assert_allclose(constant[:, 0], expected.sum(axis=1), rtol=0, atol=AGREED)
+    for own, other in zip(weights, found.weights(block), strict=True):
+        np.testing.assert_allclose(own, other, **EXACT)
 
 
 @every_model
@@ -248,6 +274,7 @@ def test_threads_change_nothing(monkeypatch):
     """Blocks on two threads or on one: the same sums in the same order."""
     shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
     monkeypatch.setattr("defgpa.solve.batches._BATCH_BYTES", 1)
+    monkeypatch.setattr("defgpa.solve.batches._LITTLE_BYTES", 0)
     single = DefGPA().fit(shapes)
     monkeypatch.setattr("defgpa._threads.n_threads", lambda: 4)
     several = DefGPA().fit(shapes)
