@@ -49,10 +49,10 @@ def test_distances_to_a_grid_are_sums_over_its_axes(counts, rng):
     points = np.concatenate([rng.normal(size=(6, 30, d)), grid.points], axis=1)
     expected = squared_distances(points, grid.points)
     found = np.empty((6, k, 30 + k))
-    grid.fill_squared_distances(points, out=found)
+    grid.fill_squared_distances(np.swapaxes(points, 1, 2), out=found)
     np.testing.assert_allclose(np.swapaxes(found, 1, 2), expected, rtol=1e-12, atol=1e-15)
     alone = np.empty((k, 30 + k))
-    grid[2].fill_squared_distances(points[2], out=alone)
+    grid[2].fill_squared_distances(points[2].T, out=alone)
     np.testing.assert_allclose(alone, found[2], rtol=1e-12, atol=1e-15)
     at_the_points = np.diagonal(found[:, :, 30:], axis1=1, axis2=2)
     assert at_the_points.max() < 1e-29  # nothing cancels: zero but for the rounding of the points

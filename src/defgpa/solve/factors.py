@@ -144,7 +144,8 @@ class _ColumnFactor:
         """Σ U C = Σ columns (combine C)."""
         # the few columns first: BLAS is faster from this side here too
         mixed = transposed(self.combine @ coefficients)
-        onto += (mixed @ transposed(self._columns(landmarks))).sum(axis=0).T
+        images = mixed @ transposed(self._columns(landmarks))
+        onto += (images[0] if len(images) == 1 else images.sum(axis=0)).T
 
     def gram(self) -> Array:
         """Σ U Uᵀ."""

@@ -36,9 +36,8 @@ class Grid:
         return along @ transposed(self.axes)
 
     def fill_squared_distances(self, points: Array, out: Array) -> None:
-        """‖x − c‖² of points (…, p, d), as (…, k, p): the points side by side in memory."""
-        along = transposed(self.axes) @ transposed(points)  # (…, d, p)
-        *others, last = (self._squares(along, axis) for axis in range(len(self.counts)))
+        """‖x − c‖² of points (…, d, p), as (…, k, p): the points side by side in memory."""
+        *others, last = self._squares(transposed(self.axes) @ points)
         for own in others[:0:-1]:
             last = (own[..., :, None, :] + last[..., None, :, :]).reshape(
                 *own.shape[:-2], -1, own.shape[-1]
@@ -46,12 +45,14 @@ class Grid:
         split = out.reshape(*out.shape[:-2], self.counts[0], -1, out.shape[-1])
         np.add(others[0][..., :, None, :], last[..., None, :, :], out=split)
 
-    def _squares(self, along: Array, axis: int) -> Array:
-        """(…, K, p): (u − a_i)² on one axis."""
-        place = np.arange(self.counts[axis])
-        ticks = self.first[..., axis, None] + place * self.step[..., axis, None]
-        difference = along[..., axis, None, :] - ticks[..., :, None]
-        return np.square(difference, out=difference)
+    def _squares(self, along: Array) -> list[Array]:
+        """(…, K, p) for each axis: (u − a_i)² of the points (…, d, p) along the axes."""
+        # all axes at once up to the longest: few calls, each of which other threads may wait for
+        place = np.arange(max(self.counts))
+        ticks = self.first[..., None] + place * self.step[..., None]
+        difference = along[..., None, :] - ticks[..., None]
+        np.square(difference, out=difference)
+        return [difference[..., axis, :count, :] for axis, count in enumerate(self.counts)]
 
     def __getitem__(self, shape: Any) -> Grid:
         return Grid(self.counts, self.axes[shape], self.first[shape], self.step[shape])

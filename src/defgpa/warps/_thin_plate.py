@@ -75,10 +75,10 @@ class ThinPlateBasis:
 
     def columns(self, points: Array) -> Array:
         """(…, p, k + d + 1): [Φ x̂ 1]."""
+        if self.grid is not None:
+            return self._columns_on_grid(self.grid, points)
         local = self._normalised(points)
         k, d = self.controls.shape[-2:]
-        if self.grid is not None:
-            return self._columns_on_grid(self.grid, local)
         squared = squared_distances(local, self.controls)
         columns = wider_like(squared, k + d + 1)
         thin_plate(squared, d, out=columns[..., :k])
@@ -86,12 +86,14 @@ class ThinPlateBasis:
         columns[..., -1] = 1.0
         return columns
 
-    def _columns_on_grid(self, grid: Grid, local: Array) -> Array:
+    def _columns_on_grid(self, grid: Grid, points: Array) -> Array:
         """The same, the points of a shape side by side in memory; a few shapes at a time."""
-        *lead, p, d = local.shape
+        *lead, p, d = points.shape
         k = self.controls.shape[-2]
         columns = np.empty((*lead, k + d + 1, p))
-        columns[..., k:-1, :] = transposed(local)
+        local = columns[..., k:-1, :]
+        np.subtract(transposed(points), self.centre[..., None], out=local)
+        local /= self.scale[..., None, None]
         columns[..., -1, :] = 1.0
         for part in blocks(lead[0], max(1, _BLOCK_BYTES // (8 * k * p))) if lead else [...]:
             kernel = columns[part][..., :k, :]
