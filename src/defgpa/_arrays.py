@@ -26,6 +26,14 @@ def transposed(stack: Array) -> Array:
     return np.swapaxes(stack, -1, -2)
 
 
+def small_product(wide: Array, tall: Array) -> Array:
+    """A B of two matrices with far more terms to each sum than entries in the result.
+
+    As ``@``, which does not let other threads run meanwhile where the result is small.
+    """
+    return np.asarray(np.dot(wide, tall), dtype=np.float64)
+
+
 def symmetrised(stack: Array) -> Array:
     """The symmetric part of every matrix of a stack: rounding breaks symmetry, theory does not."""
     return 0.5 * (stack + transposed(stack))

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, transposed
+from defgpa._arrays import Array, Mask, small_product, transposed
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.batches import Batch
 from defgpa.solve.elimination import (
@@ -79,7 +79,7 @@ class StoredFactor:
     def project(self, block: Array) -> Array:
         """Uᵀ X."""
         b, l, m = self.rows.shape
-        return (self.rows.reshape(b * l, m) @ block).reshape(b, l, -1)
+        return small_product(self.rows.reshape(b * l, m), block).reshape(b, l, -1)
 
     @property
     def landmarks_at_a_time(self) -> int:
@@ -133,8 +133,12 @@ class _ColumnFactor:
 
     def project(self, block: Array) -> Array:
         """Uᵀ X = combineᵀ (columnsᵀ X)."""
-        # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
-        parts = in_blocks(lambda rows: block[rows].T @ self._columns(rows), self._blocks)
+
+        def sums(rows: slice) -> Array:
+            # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
+            return np.stack([small_product(block[rows].T, own) for own in self._columns(rows)])
+
+        parts = in_blocks(sums, self._blocks)
         total = parts[0]
         for part in parts[1:]:
             total += part
