@@ -16,6 +16,7 @@ from defgpa.solve.axes import TIE, settled_ties, with_settled_signs
 from defgpa.solve.centering import Centering
 from defgpa.solve.cohesion import cohesion
 from defgpa.solve.cost import DENSE_LANDMARKS, EliminatedCost, eliminated_cost
+from defgpa.solve.feature_space import feature_space
 from defgpa.solve.handedness import sides
 from defgpa.solve.preconditioner import preconditioner
 from defgpa.solve.spectral import Dense, EigenSolver, Iterative, Spectrum
@@ -111,7 +112,13 @@ def _cheapest(
 ) -> Spectrum:
     if solver is None:
         solver = Dense() if cost.n_landmarks <= DENSE_LANDMARKS else Iterative()
-    return solver.axes(centering.applied(cost), lambda: preconditioner(cost), dim)
+    centred = centering.applied(cost)
+    if isinstance(solver, Iterative):
+        smaller = feature_space(cost, centred)
+        found = smaller and smaller.axes(solver, dim)
+        if found:
+            return found
+    return solver.axes(centred, lambda: preconditioner(cost), dim)
 
 
 def _untied(spectrum: Spectrum, frames: Frames) -> Array:

@@ -40,7 +40,7 @@ class Batch:
     def __getitem__(self, part: slice) -> Batch:
         return Batch(self.shapes[part], self.points[part], self.visible[part], self.bases[part])
 
-    def columns(self, landmarks: slice = slice(None)) -> Array:
+    def columns(self, landmarks: slice | Index = slice(None)) -> Array:
         """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
         return self._hidden_zeroed(self.bases.columns(self.points[:, landmarks]), landmarks)
 
@@ -48,7 +48,7 @@ class Batch:
         """(b, m, l): the features of all landmarks; rows of hidden ones are zero."""
         return self._hidden_zeroed(self.bases.features(self.points), slice(None))
 
-    def _hidden_zeroed(self, rows: Array, landmarks: slice) -> Array:
+    def _hidden_zeroed(self, rows: Array, landmarks: slice | Index) -> Array:
         """A hidden landmark must neither pull nor be pulled: a zero row does both."""
         visible = self.visible[:, landmarks]
         if not visible.all():

@@ -12,7 +12,7 @@ so ν = n/m lifts the constant vector out of the way.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,6 +25,16 @@ class Centering(Protocol):
 
     def applied(self, cost: Cost) -> Cost:
         """The cost whose cheapest axes are centred."""
+        ...
+
+
+@runtime_checkable
+class LiftedCost(Cost, Protocol):
+    """A cost that is P but for the constant vector, wherever P1 = 0."""
+
+    @property
+    def lift(self) -> float:
+        """What the constant vector costs then."""
         ...
 
 
@@ -66,6 +76,10 @@ class _Softened:
     nu: float
 
     @property
+    def lift(self) -> float:
+        return self.nu * self.n_landmarks
+
+    @property
     def n_landmarks(self) -> int:
         return self.cost.n_landmarks
 
@@ -87,6 +101,10 @@ class _Projected:
     cost: Cost
 
     @property
+    def lift(self) -> float:
+        return self.n_shapes + 1.0
+
+    @property
     def n_landmarks(self) -> int:
         return self.cost.n_landmarks
 
@@ -97,10 +115,10 @@ class _Projected:
     def multiply(self, block: Array) -> Array:
         mean = block.mean(axis=0)
         image = self.cost.multiply(block - mean)
-        return image - image.mean(axis=0) + (self.n_shapes + 1) * mean
+        return image - image.mean(axis=0) + self.lift * mean
 
     def dense(self) -> Array:
         matrix = self.cost.dense()
         matrix = matrix - matrix.mean(axis=0)
         matrix = matrix - matrix.mean(axis=1)[:, None]
-        return matrix + (self.n_shapes + 1) / self.n_landmarks
+        return matrix + self.lift / self.n_landmarks

@@ -63,7 +63,7 @@ class EliminatedCost:
 
     def multiply(self, block: Array) -> Array:
         """P X = views ∘ X − Σ U (Uᵀ X)."""
-        image = self._image(self._projections(block))
+        image = self.image(self._projections(block))
         image *= -1.0
         image += self.views[:, None] * block
         return image
@@ -78,7 +78,7 @@ class EliminatedCost:
     def _at_a_time(self) -> int:
         return min(factor.landmarks_at_a_time for factor in self.factors)
 
-    def _image(self, coefficients: Sequence[Array]) -> Array:
+    def image(self, coefficients: Sequence[Array]) -> Array:
         """(m, k): Σ U C, given the C (b, l, k) of every batch.
 
         The order of the sum does not depend on the threads, which must not change a digit.
@@ -109,7 +109,7 @@ class EliminatedCost:
     @property
     def storage(self) -> str:
         """How U is held: "StoredFactor", "ColumnFactor", "SparseFactor", "StreamedFactor" …"""
-        return " and ".join(dict.fromkeys(type(factor).__name__ for factor in self.factors))
+        return type(self.factors[0]).__name__
 
     @cached_property
     def condition(self) -> Array:
@@ -131,7 +131,7 @@ class EliminatedCost:
         block = np.hstack([axes, np.ones((self.n_landmarks, 1))])
 
         seen = self._projections(block)
-        ones = self._image([own[..., -1:] for own in seen])
+        ones = self.image([own[..., -1:] for own in seen])
         both = zip(self.factors, seen, strict=True)
         weights = [factor.ridge.inverse @ own[..., :-1] for factor, own in both]
         return weights, self.views[:, None] - ones
@@ -144,28 +144,22 @@ def eliminated_cost(
 
     Stored up to ``DENSE_LANDMARKS`` landmarks (or for ``FEW_FEATURES``), and as columns beyond;
     columns that are mostly zero in compressed rows. Where the features would take more than
-    ``budget`` bytes, those of some shapes are streamed.
+    ``budget`` bytes they are streamed.
     """
     n, m, _ = frames.points.shape
     batches = make_batches(frames, model)
-    ways = _ways_to_hold(batches, n, m, budget)
-    factors = in_blocks(lambda own: own[0](own[1]), list(zip(ways, batches, strict=True)))
+    factors = in_blocks(_way_to_hold(batches[0], n, m, budget), batches)
     return EliminatedCost(frames.visible.sum(axis=0).astype(np.float64), tuple(factors), n)
 
 
-def _ways_to_hold(
-    batches: list[Batch], n: int, m: int, budget: int
-) -> list[Callable[[Batch], Factor]]:
-    first = batches[0]
+def _way_to_hold(first: Batch, n: int, m: int, budget: int) -> Callable[[Batch], Factor]:
     features = first.bases.penalty().shape[-1]
-    if 8 * n * m * features <= budget and (m <= DENSE_LANDMARKS or features <= FEW_FEATURES):
-        return [stored_factor] * len(batches)
+    fits = 8 * n * m * features <= budget
+    if fits and (m <= DENSE_LANDMARKS or features <= FEW_FEATURES):
+        return stored_factor
     if isinstance(first.bases, SparseBasis):
-        way = sparse_factor if n * stored_bytes(first) <= budget else streamed_sparse_factor
-        return [way] * len(batches)
-    # what is kept need not be made again and again, so as much is kept as may be
-    kept = min(len(batches), int(budget // (8 * len(first.shapes) * m * features)))
-    return [column_factor] * kept + [streamed_factor] * (len(batches) - kept)
+        return sparse_factor if n * stored_bytes(first) <= budget else streamed_sparse_factor
+    return column_factor if fits else streamed_factor
 
 
 def _summed(parts: list[Array]) -> Array:

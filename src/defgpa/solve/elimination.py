@@ -34,6 +34,12 @@ class Ridge:
     def __getitem__(self, part: slice) -> Ridge:
         return Ridge(self.inverse[part], self.condition[part], self.dropped[part])
 
+    def gram(self, penalty: Array) -> Array:
+        """(b, l, l): UᵀU = I − YᵀRY of each, without a pass over its landmarks; 0 if dropped."""
+        kept = (np.abs(self.inverse).max(axis=-2) > 0.0).astype(np.float64)
+        charged = transposed(self.inverse) @ penalty @ self.inverse
+        return symmetrised(kept[:, :, None] * np.eye(kept.shape[-1]) - charged)
+
     def updated(self, chosen: Mask, other: Ridge) -> Ridge:
         """This with the entries ``chosen`` taken from ``other``."""
         inverse, condition = np.array(self.inverse), np.array(self.condition)

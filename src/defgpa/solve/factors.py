@@ -110,12 +110,13 @@ class StoredFactor:
 
 
 @dataclass(frozen=True, eq=False)
-class _ColumnFactor:
+class CombinedColumns:
     """U = columns @ combine, with the columns of one block of landmarks at a time."""
 
     batch: Batch
     ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
+    of_ones: Array  # (b, l): Uᵀ1
 
     @property
     def landmarks_at_a_time(self) -> int:
@@ -127,7 +128,7 @@ class _ColumnFactor:
         """Blocks of landmarks, to project."""
         return blocks(self.batch.n_landmarks, self.landmarks_at_a_time)
 
-    def _columns(self, landmarks: slice) -> Array:
+    def columns_of(self, landmarks: slice) -> Array:
         """(b, p, r): the columns of one block."""
         raise NotImplementedError
 
@@ -136,7 +137,7 @@ class _ColumnFactor:
 
         def sums(rows: slice) -> Array:
             # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
-            return np.stack([small_product(block[rows].T, own) for own in self._columns(rows)])
+            return np.stack([small_product(block[rows].T, own) for own in self.columns_of(rows)])
 
         parts = in_blocks(sums, self._blocks)
         total = parts[0]
@@ -148,7 +149,7 @@ class _ColumnFactor:
         """Σ U C = Σ columns (combine C)."""
         # the few columns first: BLAS is faster from this side here too
         mixed = transposed(self.combine @ coefficients)
-        images = mixed @ transposed(self._columns(landmarks))
+        images = mixed @ transposed(self.columns_of(landmarks))
         onto += (images[0] if len(images) == 1 else images.sum(axis=0)).T
 
     def gram(self) -> Array:
@@ -161,12 +162,12 @@ class _ColumnFactor:
         b, _, l = self.combine.shape
         rows = np.empty((b, l, self.batch.n_landmarks))
         for part in self._blocks:
-            rows[:, :, part] = transposed(self._columns(part) @ self.combine)
+            rows[:, :, part] = transposed(self.columns_of(part) @ self.combine)
         return rows.reshape(b * l, -1)
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnFactor(_ColumnFactor):
+class ColumnFactor(CombinedColumns):
     """The columns stay in memory, (b, m, r)."""
 
     columns: Array
@@ -175,26 +176,36 @@ class ColumnFactor(_ColumnFactor):
     def _blocks(self) -> list[slice]:
         return _landmark_blocks(self.batch, _STORED_BLOCK_BYTES)
 
-    def _columns(self, landmarks: slice) -> Array:
+    def columns_of(self, landmarks: slice) -> Array:
+        """Those of one block."""
         return self.columns[:, landmarks]
 
     def only(self, shape: int) -> ColumnFactor:
         """One shape of the batch."""
         one = slice(shape, shape + 1)
-        return ColumnFactor(self.batch[one], self.ridge[one], self.combine[one], self.columns[one])
+        return ColumnFactor(
+            self.batch[one],
+            self.ridge[one],
+            self.combine[one],
+            self.of_ones[one],
+            self.columns[one],
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedFactor(_ColumnFactor):
+class StreamedFactor(CombinedColumns):
     """The columns are made again whenever they are needed."""
 
-    def _columns(self, landmarks: slice) -> Array:
+    def columns_of(self, landmarks: slice) -> Array:
+        """Those of one block."""
         return self.batch.columns(landmarks)
 
     def only(self, shape: int) -> StreamedFactor:
         """One shape of the batch."""
         one = slice(shape, shape + 1)
-        return StreamedFactor(self.batch[one], self.ridge[one], self.combine[one])
+        return StreamedFactor(
+            self.batch[one], self.ridge[one], self.combine[one], self.of_ones[one]
+        )
 
 
 def stored_factor(batch: Batch) -> StoredFactor:
@@ -221,14 +232,12 @@ def column_factor(batch: Batch) -> ColumnFactor:
             columns[:, landmarks] = batch.columns(landmarks)
             yield columns[:, landmarks]
 
-    ridge = _ridge_from_blocks(batch, stored())
-    return ColumnFactor(batch, ridge, _combine(batch, ridge), columns)
+    return ColumnFactor(batch, *_eliminated(batch, stored()), columns)
 
 
 def streamed_factor(batch: Batch) -> StreamedFactor:
     """The same with the columns of a block of landmarks at a time."""
-    ridge = _ridge_from_blocks(batch, _made_columns(batch))
-    return StreamedFactor(batch, ridge, _combine(batch, ridge))
+    return StreamedFactor(batch, *_eliminated(batch, _made_columns(batch)))
 
 
 def _made_columns(batch: Batch) -> Iterator[Array]:
@@ -247,23 +256,25 @@ def _landmarks_in(batch: Batch, n_bytes: int) -> int:
     return max(1, n_bytes // (8 * width * len(batch.shapes)))
 
 
-def _combine(batch: Batch, ridge: Ridge) -> Array:
-    mixing = batch.bases.mixing
-    return ridge.inverse if mixing is None else mixing @ ridge.inverse
+def _eliminated(batch: Batch, column_blocks: Iterator[Array]) -> tuple[Ridge, Array, Array]:
+    """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; mixing @ Y; and Uᵀ1.
 
-
-def _ridge_from_blocks(batch: Batch, column_blocks: Iterator[Array]) -> Ridge:
-    """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing, summed over blocks of landmarks."""
+    One pass over the blocks of landmarks sums up what all of them take.
+    """
     penalty, mixing = batch.bases.penalty(), batch.bases.mixing
     gram: Array | float = 0.0
+    sums: Array | float = 0.0
     for columns in column_blocks:
         gram = gram + np.stack([own.T @ own for own in columns])
+        sums = sums + columns.sum(axis=-2)
     assert isinstance(gram, np.ndarray)
+    assert isinstance(sums, np.ndarray)
     ridge = ridge_from_gram(gram, mixing, penalty)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():
         ridge = ridge.updated(poor, sure_ridge(batch, penalty, poor))
-    return ridge
+    combine = ridge.inverse if mixing is None else mixing @ ridge.inverse
+    return ridge, combine, (sums[:, None, :] @ combine)[:, 0]
 
 
 def sure_ridge(batch: Batch, penalty: Array, chosen: Mask) -> Ridge:

@@ -92,9 +92,7 @@ def _representative_inverse(cost: EliminatedCost) -> LowRankInverse:
 
 
 def inverse_from_one(factor: Factor, views: Array, n: int) -> LowRankInverse:
-    """One shape stands for all n; U₁ᵀU₁ = I − YᵀRY needs no pass over its landmarks."""
-    inverse, penalty = factor.ridge.inverse[0], factor.batch.bases.penalty()[0]
-    kept = np.diag((np.abs(inverse).max(axis=0) > 0.0).astype(np.float64))
-    strengths, modes = np.linalg.eigh(symmetrised(kept - inverse.T @ penalty @ inverse))
+    """One shape stands for all n."""
+    strengths, modes = np.linalg.eigh(factor.ridge.gram(factor.batch.bases.penalty())[0])
     outer = 1.0 / np.sqrt(views + _SHIFT * n)
     return LowRankInverse((factor,), outer, np.ones_like(outer), modes, strengths / (1.0 + _SHIFT))

@@ -16,7 +16,7 @@ from scipy.linalg import eigh
 
 from defgpa._arrays import Array
 from defgpa.solve.cost import Cost
-from defgpa.solve.davidson import bottom_eigenpairs
+from defgpa.solve.davidson import Eigenpairs, bottom_eigenpairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,19 @@ class EigenSolver(Protocol):
 
     def axes(self, cost: Cost, idea: Callable[[], Preconditioned], dim: int) -> Spectrum:
         """The ``dim`` cheapest axes."""
+        ...
+
+
+class Multiplying(Protocol):
+    """A symmetric matrix with a spectrum between 0 and n."""
+
+    @property
+    def n_shapes(self) -> int:
+        """n."""
+        ...
+
+    def multiply(self, block: Array) -> Array:
+        """The matrix times a block of columns."""
         ...
 
 
@@ -83,16 +96,7 @@ class Iterative:
 
     def axes(self, cost: Cost, idea: Callable[[], Preconditioned], dim: int) -> Spectrum:
         """As many products as the accuracy takes."""
-        cheap = idea()
-        found = bottom_eigenpairs(
-            cost.multiply,
-            cheap.correct,
-            cheap.start(dim + 2),
-            count=dim,
-            norm=float(cost.n_shapes),
-            accuracy=self.accuracy,
-            most_products=self.most_products,
-        )
+        found = self.eigenpairs(cost, idea(), dim)
         return Spectrum(
             found.vectors[:, :dim],
             found.values,
@@ -101,4 +105,16 @@ class Iterative:
             found.products,
             found.settled,
             found.vectors[:, min(dim, found.vectors.shape[1] - 1)],
+        )
+
+    def eigenpairs(self, cost: Multiplying, cheap: Preconditioned, count: int) -> Eigenpairs:
+        """The ``count`` smallest of whatever multiplies."""
+        return bottom_eigenpairs(
+            cost.multiply,
+            cheap.correct,
+            cheap.start(count + 2),
+            count=count,
+            norm=float(cost.n_shapes),
+            accuracy=self.accuracy,
+            most_products=self.most_products,
         )
