@@ -163,6 +163,8 @@ def _without_list_names(found: Sequence[Sourced]) -> list[Sourced]:
 
     3D Slicer calls points after their list: lists with different names would share no landmark.
     """
+    if len({one.specimen.labels for one in found}) < 2:
+        return list(found)
     lists = [_list_name(one.specimen) for one in found]
     if None in lists or len(set(lists)) < 2:
         return list(found)
@@ -187,9 +189,13 @@ def _landmarks(found: Sequence[Sourced]) -> tuple[str, ...]:
     some = [one for one in found if len(one.specimen.points)]
     if not some:
         raise FormatError(f"There are no landmarks in {listed({str(one.path) for one in found})}.")
+    holders: dict[tuple[str, ...], Sourced] = {}
     for one in some:
+        if one.specimen.labels:
+            holders.setdefault(one.specimen.labels, one)
+    for one in holders.values():
         _require_labels_once(one)
-    sequences = list(dict.fromkeys(o.specimen.labels for o in some if o.specimen.labels))
+    sequences = list(holders)
     if sequences and all(one.specimen.labels for one in some):
         _warn_of_doubtful_labels(some, sequences)
         return merged(sequences)
@@ -253,6 +259,8 @@ def merged(sequences: Sequence[Sequence[str]]) -> tuple[str, ...]:
     none of them alone: it is a topological order of "stands before", the labels seen first
     going first where that leaves a choice.
     """
+    if len(sequences) == 1:
+        return tuple(sequences[0])
     seen = {label: k for k, label in enumerate(dict.fromkeys(l for s in sequences for l in s))}
     followers: dict[str, set[str]] = {label: set() for label in seen}
     for sequence in sequences:
