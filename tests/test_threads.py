@@ -92,6 +92,67 @@ def test_another_thread_has_its_own_allowance(two_threads):
     assert found == [1]  # BLAS is held to one
 
 
+def in_another_thread(work):
+    found = []
+    other = threading.Thread(target=lambda: found.append(work()))
+    other.start()
+    other.join()
+    return found[0]
+
+
+def held_to():
+    with one_blas_thread:
+        return blas_threads()
+
+
+def test_the_limit_holds_whichever_thread_sets_it():
+    assert held_to() == {1}
+    assert in_another_thread(held_to) == {1}
+    assert held_to() == {1}
+
+
+def test_the_limit_is_lifted_whichever_thread_leaves_last():
+    before = blas_threads()
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with one_blas_thread:
+            entered.set()
+            leave.wait()
+
+    other = threading.Thread(target=hold)
+    with one_blas_thread:
+        other.start()
+        entered.wait()
+    assert blas_threads() == {1}
+    leave.set()
+    other.join()
+    assert blas_threads() == before
+
+
+def test_a_fit_on_another_thread_has_the_same_digits():
+    points = smooth_family(seed=4, n=10, m=900, d=3)
+
+    def fit():
+        found = DefGPA(ThinPlateSpline(3)).fit(points).alignment_
+        return found.reference, found.datum_residuals
+
+    for one, two in zip(fit(), in_another_thread(fit), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_forked_process_is_not_held_by_the_threads_it_lost():
+    limit = _threads._OneBlasThread()
+    before = blas_threads()
+    limit.__enter__()
+    limit._lock.acquire()  # as if another thread had been about to leave
+    limit.after_fork()
+    assert blas_threads() == before
+    with limit:
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+
+
 def _sum_in_child(queue):
     with own_threads(2):
         queue.put(sum(in_blocks(lambda part: part, range(10))))

@@ -40,6 +40,10 @@ def _set_threads(libraries: Iterable[tuple[Any, int]]) -> None:
     for library, threads in libraries:
         if library.num_threads != threads:
             library.set_num_threads(threads)
+            # else no other thread could change or restore the limit until this one ends
+            let_go = getattr(library, "clear_controlling_thread", None)
+            if let_go is not None:
+                let_go()
 
 
 def n_threads() -> int:
@@ -79,6 +83,13 @@ class _OneBlasThread(ContextDecorator):
             self._holders -= 1
             if self._holders == 0:
                 _set_threads(self._before)
+
+    def after_fork(self) -> None:
+        """None of the threads that held the limit, or this lock, is in a forked process."""
+        self._lock = Lock()
+        if self._holders:
+            self._holders = 0
+            _set_threads(self._before)
 
 
 one_blas_thread = _OneBlasThread()
@@ -146,5 +157,10 @@ def _helpers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="defgpa")
 
 
-if hasattr(os, "register_at_fork"):  # a forked process has none of them
-    os.register_at_fork(after_in_child=_helpers.cache_clear)
+def _after_fork() -> None:
+    _helpers.cache_clear()
+    one_blas_thread.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of our threads
+    os.register_at_fork(after_in_child=_after_fork)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Mask, frozen
+from defgpa._threads import own_threads
 from defgpa.diagnostics import Diagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.procrustes import stacked
@@ -82,11 +83,12 @@ class Alignment:
     def datum_residuals(self) -> Array:
         """(n, m): distance of each landmark from the reference brought back by the inverse warp."""
         distances = np.full(self.shapes.visible.shape, np.nan)
-        for i, (warp, own, seen) in enumerate(
-            zip(self.warps, self.shapes, self.shapes.visible, strict=True)
-        ):
-            returned = warp.inverse()(self.reference[seen])
-            distances[i, seen] = np.linalg.norm(own[seen] - returned, axis=1)
+        with own_threads():
+            for i, (warp, own, seen) in enumerate(
+                zip(self.warps, self.shapes, self.shapes.visible, strict=True)
+            ):
+                returned = warp.inverse()(self.reference[seen])
+                distances[i, seen] = np.linalg.norm(own[seen] - returned, axis=1)
         return frozen(distances)
 
     @property
