@@ -17,6 +17,7 @@ from defgpa.procrustes import (
     stacked,
 )
 from defgpa.solve.datum_space import CentredShapes
+from defgpa.solve.many_starts import other_starts
 from defgpa.solve.pose import Algebra, Pose
 from defgpa.solve.rigid import rigid_gpa
 from defgpa.solve.ties import solver
@@ -196,6 +197,69 @@ def test_no_random_start_ends_lower(d, motions, noise, missing, rng):
     points[rng.random((8, 30)) < missing] = np.nan
     best = rigid_gpa(points, motions).cost
     assert best <= min(random_poses(points, motions, rng, 10)) * (1 + 1e-9)
+
+
+ALL_MOTIONS = {
+    "rigid": RIGID,
+    "similarity": SIMILARITY,
+    "orthogonal": ORTHOGONAL,
+    "orthogonal similarity": ORTHOGONAL_SIMILARITY,
+}
+
+
+@pytest.mark.parametrize(
+    ("motions", "noise"),
+    [
+        # mirrored, scaled and mostly noise: then one in twenty ends a little above the lowest
+        pytest.param(own, noise, id=f"{name}-{noise}")
+        for name, own in ALL_MOTIONS.items()
+        for noise in ([0.3] if own == ORTHOGONAL_SIMILARITY else [0.3, 1.0, 2.0])
+    ],
+)
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_no_random_start_ends_lower_on_small_noisy_sets(d, motions, noise, missing):
+    """Where the cost has many minima, and every other shape may be mirrored."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(10, d)) + noise * rng.normal(size=(6, 10, d))
+        points[rng.random((6, 10)) < missing] = np.nan
+        if motions.reflections:
+            points[::2, :, 0] *= -1
+        best = rigid_gpa(points, motions).cost
+        assert best <= lowest(points, motions, rng, 12) * (1 + 1e-9)
+
+
+def lowest(points, motions, rng, count):
+    """Of descents from random poses; where mirrors are allowed, from random sides too."""
+    costs = []
+    for _ in range(count if motions.reflections else 1):
+        sides = np.ones((len(points), 1, points.shape[2]))
+        if motions.reflections:
+            sides[..., 0] = rng.choice([-1, 1], size=(len(points), 1))
+        costs += random_poses(points * sides, motions, rng, 1 if motions.reflections else count)
+    return min(costs)
+
+
+@pytest.mark.parametrize(
+    ("seed", "d", "n", "m", "noise"), [(58, 2, 6, 8, 0.3), (43, 3, 8, 6, 0.2), (23, 3, 6, 8, 0.5)]
+)
+def test_the_order_of_mirrored_noisy_shapes_does_not_matter(seed, d, n, m, noise):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(m, d)) + noise * rng.normal(size=(n, m, d))
+    points[::2, :, 0] *= -1
+    costs = [rigid_gpa(np.roll(points, k, axis=0), ORTHOGONAL).cost for k in range(n)]
+    np.testing.assert_allclose(costs, costs[0], rtol=1e-9)
+
+
+def test_large_or_agreeing_sets_start_once(points, monkeypatch):
+    tried = []
+    monkeypatch.setattr("defgpa.solve.rigid.other_starts", lambda *given: tried.append(given) or [])
+    rigid_gpa(points)
+    assert not tried
+    rigid_gpa(points + np.random.default_rng(0).normal(size=points.shape))
+    assert tried
+    many = np.random.default_rng(0).normal(size=(50, 1000, 3))
+    assert other_starts(CentredShapes.of(many), RIGID) == []
 
 
 @pytest.mark.parametrize("name", ["face2d", "tshirt3d", "turtles3d_partial"])

@@ -141,6 +141,15 @@ class Pose:
         torque = np.sqrt((self.gradient**2).sum(axis=1))
         return float(np.sqrt(np.mean((torque / (2 * self.levers)) ** 2)))
 
+    @property
+    def disagreement(self) -> float:
+        """1 − ρ², averaged over the shapes, ρ the correlation of each with its image of S.
+
+        What is left of the cost where sizes do not count.
+        """
+        explained = np.trace(self.alignment, axis1=1, axis2=2) / self.levers
+        return float(1.0 - np.mean(explained**2))
+
     @cached_property
     def cost_scale(self) -> float:
         """Σ_i ‖C_i D_i‖², which the cost is what is left of."""

@@ -30,8 +30,14 @@ from defgpa.errors import DegenerateShapeError, listed
 from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
 from defgpa.solve.datum_space import CentredShapes, DatumSpaceFit, against, fit_in_datum_space
 from defgpa.solve.first_pose import first_pose
+from defgpa.solve.many_starts import other_starts
 from defgpa.solve.pose import Algebra, Pose, squared_scales
 from defgpa.solve.trust_region import Descent, descend
+
+# how far shapes may disagree before one start is not enough
+_TURNS_DIFFER = 0.05
+_LOWER = 1e-10  # of the shapes' sizes squared: by less, it is the same place
+_MIRRORS_DIFFER = 1e-3  # any of them may then be on the wrong side
 
 
 def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:
@@ -78,10 +84,12 @@ def _aligned(points: Array, motions: Motions) -> DatumSpaceFit:
     shapes = CentredShapes.of(points)
     _require_size(shapes)
     algebra = Algebra.of(motions, shapes.shape[2])
-    start = first_pose(points, shapes, motions)
-    best = descend(Pose.at(shapes, algebra, start))
-    if motions.reflections:
-        best = _on_best_sides(best)
+    best = _descended(shapes, algebra, first_pose(points, shapes, motions), motions)
+    if best.point.disagreement > (_MIRRORS_DIFFER if motions.reflections else _TURNS_DIFFER):
+        for start in other_starts(shapes, motions):
+            other = _descended(shapes, algebra, start, motions)
+            if other.point.cost < best.point.cost - _LOWER * best.point.cost_scale:
+                best = other
     pose = best.point
     _require_turned(pose)
     Z, S = _in_frame_of_first(pose.Z, pose.reference)
@@ -89,6 +97,13 @@ def _aligned(points: Array, motions: Motions) -> DatumSpaceFit:
         Z, S = _at_mean_size(shapes, Z, S)
     inverse = Z / squared_scales(Z)[:, np.newaxis, np.newaxis]
     return fit_in_datum_space(shapes, S, transposed(Z), inverse, best.iterations, pose.slope)
+
+
+def _descended(
+    shapes: CentredShapes, algebra: Algebra, start: Array, motions: Motions
+) -> Descent[Pose]:
+    best = descend(Pose.at(shapes, algebra, start))
+    return _on_best_sides(best) if motions.reflections else best
 
 
 def _require_size(shapes: CentredShapes) -> None:
