@@ -200,6 +200,48 @@ def test_progress_counts_the_folds_of_all_methods():
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
+def test_progress_ends_even_if_the_last_method_fails():
+    told = []
+    methods = [EuclideanGPA(), DefGPA(Affine(), scale=[1.0])]
+    compare(smooth_family(m=30), methods, 10, progress=lambda *step: told.append(step))
+    assert told[-1] == (6, 6)
+
+
+def test_variants_of_the_benchmarks_have_names_of_their_own():
+    methods = [
+        EuclideanGPA(),
+        EuclideanGPA(scaling=True),
+        EuclideanGPA(scaling=True, reflections=True),
+        AffineGPA(),
+        AffineGPA("balanced"),
+    ]
+    assert [row.name for row in compare(smooth_family(m=30), methods, 10)] == [
+        "EUC_d",
+        "EUC_d(scaling)",
+        "EUC_d(scaling, reflections)",
+        "AFF_d",
+        "AFF_d(balanced)",
+    ]
+
+
+def test_every_special_character_of_latex_is_escaped():
+    row = MethodFigures(r"x^2 a~b \mu", 1.0, 1.0, 1.0, 1.0)
+    assert (
+        r"x\textasciicircum{}2 a\textasciitilde{}b \textbackslash{}mu &"
+        in Comparison((row,), fold_size=1).to_latex()
+    )
+
+
+def test_a_method_of_ones_own_may_fail_in_any_way():
+    class Broken(EuclideanGPA):
+        def fit(self, shapes, y=None):
+            raise RuntimeError
+
+    good, bad = compare(smooth_family(m=30), {"good": EuclideanGPA(), "bad": Broken()}, 10)
+    assert np.isfinite(good.cve)
+    assert bad.failure == "RuntimeError"
+
+
 def test_the_methods_are_left_as_they_were():
     estimator = DefGPA(Affine())
     compare(smooth_family(m=30), {"it": estimator}, 10)

@@ -33,6 +33,7 @@ from support import (
     ORACLE,
     PARITY,
     WARPS,
+    ChargedTranslations,
     every_warp,
     oracle_points,
     rotation,
@@ -547,6 +548,67 @@ def test_a_fold_whose_control_points_fail_is_named():
     warp = ThinPlateSpline(control_points=around_the_first)
     with pytest.raises(DefgpaError, match="Without landmark '1': the first landmark is gone"):
         cross_validate(DefGPA(warp), points)
+
+
+class Own(ChargedTranslations):
+    """Affine features of one's own, by a class that is not careful."""
+
+    def __init__(self, fails=lambda points: None, spoilt=lambda features, points: features):
+        self._fails, self._spoilt = fails, spoilt
+
+    def basis(self, points):
+        self._fails(points)
+        return self
+
+    def features(self, points):
+        return self._spoilt(super().features(points), points)
+
+    def penalty(self):
+        return 0.0
+
+
+def test_a_fold_of_ones_own_warp_may_fail_in_any_way():
+    def needs_forty(points):
+        if len(points) < 40:
+            raise IndexError("too few points for my warp")
+
+    with pytest.raises(DefgpaError, match="Without landmark '1': too few points for my warp"):
+        cross_validate(DefGPA(Own(needs_forty)), smooth_family(seed=14))
+
+
+def test_a_prediction_that_is_not_finite_is_a_failed_fold():
+    points = smooth_family(seed=14)
+    corner = points[2, 7]
+
+    def nothing_there(features, own):
+        gone = (own == corner).all(axis=1) & (len(own) == 1)  # asked for on its own: predicted
+        return np.where(gone[:, None], np.nan, features)
+
+    with pytest.raises(
+        DefgpaError, match="Without landmark '8': the warp of shape 'shape_3' gives no finite"
+    ):
+        cross_validate(DefGPA(Own(spoilt=nothing_there)), points)
+
+
+def test_folds_whose_descent_does_not_end_are_named(monkeypatch):
+    """What a datum-space fit confesses is heard in every fold."""
+    monkeypatch.setattr("defgpa.solve.datum_space.FLAT_GROUND", -1.0)
+    points = smooth_family(seed=14, missing=0.1)
+    with pytest.warns(DefgpaWarning, match="ended with a relative gradient"):
+        found = EuclideanGPA().fit(points).alignment_.diagnostics
+    assert not found.settled
+    assert len(found.warnings) == 1
+    with pytest.warns(DefgpaWarning, match="ended with a relative gradient"):
+        cross_validate(EuclideanGPA(), points, 10)
+
+
+def test_flat_shapes_in_space_are_validated_without_a_word():
+    flat = np.zeros((6, 40, 3))
+    flat[..., :2] = smooth_family(seed=14)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", DefgpaWarning)
+        assert cross_validate(DefGPA(), flat, 10).error > 0.0
 
 
 def test_a_long_list_of_failures_is_cut_short():

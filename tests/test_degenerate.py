@@ -207,6 +207,31 @@ def test_flat_shapes_in_space_align_as_they_do_in_the_plane(warp, seed):
         np.testing.assert_allclose(fitted.rmse_reference, plane.rmse_reference, **EXACT)
 
 
+class RawMonomials:
+    """Of degree five, measured from wherever the origin is."""
+
+    def basis(self, points):
+        return self
+
+    def features(self, points):
+        x, y = points.T
+        return np.column_stack([x**i * y**j for i in range(6) for j in range(6 - i)])
+
+    def penalty(self):
+        return 0.0
+
+
+@pytest.mark.parametrize("m", [300, 900], ids=["dense", "iterative"])
+def test_features_that_rounding_makes_dependent_are_reported(m):
+    """The answer must not depend on the origin; where rounding makes it so, that is said."""
+    points = smooth_family(seed=9, n=3, m=m)
+    points -= points.mean(axis=1, keepdims=True)
+    expected = DefGPA(RawMonomials()).fit(points).reference_
+    with warned_of("Rounding blurs the reference", "condition"):
+        found = DefGPA(RawMonomials()).fit(points + 100.0)
+    assert np.abs(np.abs(found.reference_) - np.abs(expected)).max() > 1e-6 * np.abs(expected).max()
+
+
 def test_nearly_flat_shapes_need_no_warning():
     points = flat_in_space()
     points[..., 2] = 0.02 * np.sin(points[..., 0])

@@ -144,3 +144,9 @@ def test_the_soft_solution_is_said_to_be_one(model):
 def test_nothing_is_said_of_an_exactly_centred_one(model):
     fitted = DefGPA(model, centering=ExactCentering()).fit(small()).alignment_
     assert not any("translations" in text for text in fitted.diagnostics.warnings)
+
+
+def test_a_weight_too_small_to_centre_is_said_to_be():
+    """Translations are free, but dearer noise comes in their place only if they are charged."""
+    with pytest.warns(DefgpaWarning, match=r"off centre by .* SoftCentering .* n/m, here 0.375"):
+        DefGPA(centering=SoftCentering(nu=1e-9)).fit(small())

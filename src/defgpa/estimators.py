@@ -347,7 +347,7 @@ def _datum_space_alignment(
         storage="",
         residuals=np.array([fit.gradient_norm]),
         products=0,
-        settled=True,
+        settled=fit.settled,
         warnings=(),
         warps=warps,
         points=shapes.points,

@@ -17,6 +17,7 @@ CHARGED = 1e-7  # ‖P1‖ / (n √m) above which a translation is not free
 OFF_CENTRE = 1e-6  # of the extent of the reference
 HINGED = 0.1  # cohesion below which the next cheapest direction is a movement of parts
 FIRM_GAP = 0.75  # relative gap above which such a movement costs enough to be held
+BLURRED = 1e-3  # of the gap: rounding above shows in the sixth digit of the reference, or sooner
 HANDFUL = 0.9  # share of an axis that a handful of landmarks must not carry
 
 
@@ -49,7 +50,11 @@ def with_worries(alignment: Alignment) -> Alignment:
 
 def worries(alignment: Alignment) -> Iterator[str]:
     """Everything worth a warning, one sentence each."""
-    for check in (_lone, _mirrored, _free, _off_centre, _gap, _hinged, _handful, _unsettled):
+    checks = (
+        *(_lone, _mirrored, _free, _off_centre),
+        *(_gap, _hinged, _handful, _blurred, _unsettled),
+    )
+    for check in checks:
         yield from check(alignment)
 
 
@@ -83,18 +88,23 @@ def _free(alignment: Alignment) -> Iterator[str]:
 
 
 def _off_centre(alignment: Alignment) -> Iterator[str]:
-    """The soft constraint centres exactly only what translates for nothing."""
-    shapes, cost = alignment.shapes, alignment.diagnostics.translation_cost
-    if not cost > CHARGED * shapes.n_shapes:
-        return
+    """The soft constraint centres exactly only what translates for nothing, and if it is strong."""
+    shapes, found = alignment.shapes, alignment.diagnostics
+    if not len(found.spectrum):
+        return  # not a method that centres its reference
     reference = alignment.reference[shapes.views >= 2]
     offset = float(np.linalg.norm(reference.mean(axis=0)))
-    if cost > CHARGED * shapes.n_shapes * np.sqrt(len(reference)) and (
-        offset > OFF_CENTRE * float(np.abs(reference).max())
-    ):
+    if not offset > OFF_CENTRE * float(np.abs(reference).max()):
+        return
+    if found.translation_cost > CHARGED * shapes.n_shapes * np.sqrt(len(reference)):
         yield (
             "This warp has no free translations: the reference is centred by the soft constraint, "
             f"which leaves it off centre by {offset:.3g}. ExactCentering() centres it exactly."
+        )
+    elif found.settled:
+        yield (
+            f"The reference is off centre by {offset:.3g}, because the weight of SoftCentering is "
+            f"too small. Leave it out: n/m, here {shapes.n_shapes / len(reference):.3g}, suffices."
         )
 
 
@@ -143,11 +153,36 @@ def _handful(alignment: Alignment) -> Iterator[str]:
     )
 
 
+def _blurred(alignment: Alignment) -> Iterator[str]:
+    """What rounding makes of nearly dependent features, against the gap it must not fill."""
+    found, d = alignment.diagnostics, int((alignment.eigenvalues > 0).sum())
+    if len(found.spectrum) <= d or found.free_directions.any():
+        return
+    gap = found.spectrum[d] - found.spectrum[d - 1]
+    worst = int(np.argmax(found.condition))
+    rounding = np.finfo(np.float64).eps * np.sqrt(found.condition[worst])
+    if rounding > BLURRED * gap and found.gap > AMBIGUOUS_GAP:
+        yield (
+            "Rounding blurs the reference: the features of shape "
+            f"{alignment.shapes.names[worst]!r} are nearly dependent (condition "
+            f"{found.condition[worst]:.0e}), and the spectral gap of {gap:.0e} is narrow. Use more "
+            "smoothing or fewer features, and measure them from the centre of the shape."
+        )
+
+
 def _unsettled(alignment: Alignment) -> Iterator[str]:
     found = alignment.diagnostics
-    if not found.settled:
+    if found.settled:
+        return
+    if found.method == "iterative":
         yield (
             f"The iterative solver stopped after {found.products} products with a residual of "
             f"{found.residuals.max():.3g}: the reference may be inaccurate. Use "
             "Iterative(most_products=...) or Dense()."
+        )
+    else:
+        yield (
+            f"The descent ({found.method}) ended with a relative gradient of "
+            f"{found.residuals.max():.1e}, not zero: the shapes hardly determine the answer. Look "
+            "for shapes or landmarks that few others share."
         )

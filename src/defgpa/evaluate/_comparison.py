@@ -22,7 +22,10 @@ from defgpa.shapes import Shapes, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
 
 _TITLES = ("RMSE_d", "RMSE_r", "CVE", "time [s]")
-_LATEX = str.maketrans({character: f"\\{character}" for character in "_%&#${}"})
+_LATEX = str.maketrans(
+    {character: f"\\{character}" for character in "_%&#${}"}
+    | {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\\": r"\textbackslash{}"}
+)
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,8 @@ def compare(
         told = _part_of(progress, done * folds, len(chosen) * folds)
         row, remarks = _figures(name, estimator, shapes, fold_size, n_jobs, told)
         rows.append(row)
+        if row.failure and told is not None:
+            told(folds, folds)
         for remark in remarks:
             warnings.warn(f"{name}: {remark}", DefgpaWarning, stacklevel=2)
     return Comparison(tuple(rows), fold_size)
@@ -230,8 +235,8 @@ def _figures(
         validated = cross_validated(estimator, full, fold_size, n_jobs, progress)
         remarks += [] if validated.news is None else [validated.news]
         cve = validated.error
-    except (DefgpaError, ValueError, ArithmeticError) as error:
-        failure = str(error)
+    except Exception as error:  # a method of one's own may raise anything: the others go on
+        failure = str(error) or type(error).__name__
     return MethodFigures(name, datum, reference, cve, seconds, failure), remarks
 
 
@@ -256,8 +261,12 @@ def _name(estimator: Any) -> str:
         if isinstance(warp, ThinPlateSpline) and warp.control_points is None:
             return f"TPS_r({warp.points_per_axis})"
         return f"DefGPA({type(warp).__name__})"
-    known = {EuclideanGPA: "EUC_d", AffineGPA: "AFF_d"}
-    return known.get(type(estimator), type(estimator).__name__)
+    if isinstance(estimator, EuclideanGPA):
+        more = [word for word in ("scaling", "reflections") if getattr(estimator, word)]
+        return f"EUC_d({', '.join(more)})" if more else "EUC_d"
+    if isinstance(estimator, AffineGPA):
+        return "AFF_d" if estimator.frame == "first" else f"AFF_d({estimator.frame})"
+    return type(estimator).__name__
 
 
 def _part_of(progress: Progress | None, before: int, total: int) -> Progress | None:

@@ -68,5 +68,7 @@ def unremarkable(values: Array, axes: Array, n: int, n_landmarks: int) -> Mask:
 def is_unremarkable(full: Alignment) -> bool:
     """The same of the full alignment."""
     aligned = full.reference[full.shapes.views >= 2]
+    if not (full.eigenvalues > 0.0).all():
+        return False  # flat: the core knows what to make of that
     axes = aligned / np.sqrt(full.eigenvalues)
     return bool(unremarkable(full.diagnostics.spectrum, axes, full.shapes.n_shapes, len(aligned)))

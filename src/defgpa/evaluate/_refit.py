@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.alignment import Alignment
-from defgpa.errors import DefgpaError, DefgpaWarning
+from defgpa.errors import DefgpaError, DefgpaWarning, listed
 from defgpa.evaluate._folds import LeftOut
 from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.shapes import Shapes
@@ -42,16 +42,24 @@ def quietly_fitted(estimator: Any, shapes: Shapes) -> Alignment:
 
 def refitted(trial: Trial, shapes: Shapes, fold: Index) -> LeftOut:
     """The landmarks of a fold as predicted by a fit without them."""
+    nothing = np.full((shapes.n_shapes, len(fold), shapes.dim), np.nan)
     try:
         alignment = fitted(trial.estimator, shapes.without(fold))
-    except (DefgpaError, ValueError, ArithmeticError) as error:
-        nothing = np.full((shapes.n_shapes, len(fold), shapes.dim), np.nan)
+        images = np.stack([w(own[fold]) for w, own in zip(alignment.warps, shapes, strict=True)])
+    except Exception as error:  # a warp or an estimator of one's own may raise anything
         return LeftOut(nothing, error=error)
-    images = np.stack([w(own[fold]) for w, own in zip(alignment.warps, shapes, strict=True)])
+    lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)
+    if lost.any():
+        return LeftOut(nothing, error=_not_finite(lost, shapes))
     full = np.delete(trial.reference, fold, axis=0)
     judged = alignment.shapes.views >= 2
     moved = in_frame_of(full, alignment.reference, judged, images)
     return LeftOut(moved, tuple(alignment.diagnostics.warnings))
+
+
+def _not_finite(lost: Mask, shapes: Shapes) -> DefgpaError:
+    names = listed(shapes.names[i] for i in np.flatnonzero(lost.any(axis=1)))
+    return DefgpaError(f"the warp of shape {names} gives no finite prediction")
 
 
 def in_frame_of(full: Array, reference: Array, training: Mask, images: Array) -> Array:

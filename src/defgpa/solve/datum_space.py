@@ -13,6 +13,7 @@ import numpy as np
 
 from defgpa._arrays import Array, transposed
 from defgpa.errors import DegenerateShapeError, listed
+from defgpa.solve.trust_region import FLAT_GROUND
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,11 @@ class DatumSpaceFit:
     rmse_datum: float
     iterations: int
     gradient_norm: float
+
+    @property
+    def settled(self) -> bool:
+        """Whether the descent ended on flat ground, as far as rounding lets one see."""
+        return self.gradient_norm <= FLAT_GROUND
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ _TALL = 16  # landmarks for each feature of all shapes, from which this may be f
 _SAMPLE = 16  # times m, from which features squared, the size of the matrix, cost more to sample
 _LARGEST = 4096  # features of all shapes: a matrix of this size is still small
 _FREE = 1e-12  # 1ᵀP1 / 1ᵀ1 n: below, it is rounding, and translations are free
+_BLUR = 100  # times the accuracy asked for: what rounding may hide
 _PATIENCE = 100  # products; then the landmarks themselves are iterated on
 _BLOCK_BYTES = 10 << 20  # of the columns of all shapes: read twice while near the cache
 _BLOCKS_AT_ONCE = 4  # enough for a thread to be worth its start
@@ -61,7 +62,10 @@ class FeatureSpace:
         brief = replace(solver, most_products=min(_PATIENCE, solver.most_products))
         found = brief.eigenpairs(self, inverse, dim)
         lengths = np.sqrt(np.maximum(self.n_shapes - found.values[:dim], 0.0))
-        if not found.settled or lengths.min() <= 1e-3 * np.sqrt(self.n_shapes):
+        gap = found.values[dim] - found.values[dim - 1]
+        if not found.settled or found.residuals[:dim].max() > _BLUR * solver.accuracy * gap:
+            return None  # P itself loses fewer digits to rounding
+        if lengths.min() <= 1e-3 * np.sqrt(self.n_shapes):
             return None
         image = self.cost.image(self._by_batch(found.vectors[:, :dim] / lengths))
         return Spectrum(

@@ -12,20 +12,18 @@ its own units.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaWarning
 
 TOLERANCE = 1e-10
 _MOST_STEPS = 300
 _MOST_PRODUCTS = 500
 _FLAT = 1e-13  # curvature, relative to the preconditioner's, that is rounding
-_FLAT_GROUND = 1e-7  # a slope that rounding of the cost can hide
+FLAT_GROUND = 1e-7  # a slope that rounding of the cost can hide
 _WORTHWHILE = 0.1  # share of the promised decrease below which a step is not taken
 
 
@@ -93,8 +91,8 @@ class _Step:
 def descend(point: _P, tolerance: float = TOLERANCE) -> Descent[_P]:
     """Follow the cost down to where the relative gradient is below the tolerance.
 
-    Where rounding hides any further decrease before that, the descent ends too; it warns if the
-    gradient there is not small.
+    Where rounding hides any further decrease before that, the descent ends too; the slope of the
+    point it reached tells whether the ground is flat there.
     """
     if point.slope <= tolerance:
         return Descent(point, 0)
@@ -110,14 +108,14 @@ def descend(point: _P, tolerance: float = TOLERANCE) -> Descent[_P]:
         if proposal.promise <= noise:
             # the cost no longer tells better from worse here, but the gradient does
             if reached.slope >= point.slope:
-                return _ended(point, iteration)
+                return Descent(point, iteration)
             point = reached
             continue
         kept = (point.cost - reached.cost) / proposal.promise
         radius = _next_radius(radius, kept, proposal)
         if kept > _WORTHWHILE:
             point = reached
-    return _ended(point, _MOST_STEPS)
+    return Descent(point, _MOST_STEPS)
 
 
 def _next_radius(radius: float, kept: float, proposal: _Step) -> float:
@@ -163,16 +161,3 @@ def _to_border(length: float, along: float, size: float, radius: float) -> float
     """The positive τ with length + 2 τ along + τ² size = radius²."""
     inside = radius**2 - length
     return float(inside / (along + np.sqrt(along**2 + size * inside)))
-
-
-def _ended(point: _P, iterations: int) -> Descent[_P]:
-    """The end of a descent that found no lower place, with a warning if the ground is not flat."""
-    if point.slope > _FLAT_GROUND:
-        warnings.warn(
-            f"The descent ended after {iterations} steps with a relative gradient of "
-            f"{point.slope:.1e}, not zero: the shapes hardly determine the answer. Look for shapes "
-            "or landmarks that few others share.",
-            DefgpaWarning,
-            stacklevel=4,
-        )
-    return Descent(point, iterations)
