@@ -37,13 +37,13 @@ def _libraries() -> Sequence[Any]:
 
 
 def _set_threads(libraries: Iterable[tuple[Any, int]]) -> None:
+    let_go = None
     for library, threads in libraries:
         if library.num_threads != threads:
             library.set_num_threads(threads)
-            # else no other thread could change or restore the limit until this one ends
-            let_go = getattr(library, "clear_controlling_thread", None)
-            if let_go is not None:
-                let_go()
+            let_go = getattr(library, "clear_controlling_thread", let_go)
+    if let_go is not None:  # else no other thread could lift the limit until this one ends
+        let_go()
 
 
 def n_threads() -> int:

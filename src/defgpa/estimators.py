@@ -226,7 +226,8 @@ class EuclideanGPA(_AlignmentEstimator):
     """Rigid generalised Procrustes analysis on the datum-space cost, *EUC_d in the paper.
 
     The benchmark that treats deformation as noise. Missing landmarks are respected, the start is
-    in closed form, and second-order steps bring the gradient to zero.
+    in closed form, and second-order steps bring the gradient to zero. Where the shapes disagree so
+    much that there may be several minima, or may be mirrored, other starts are tried too.
 
     Parameters
     ----------

@@ -147,8 +147,8 @@ class Pose:
 
         What is left of the cost where sizes do not count.
         """
-        explained = np.trace(self.alignment, axis1=1, axis2=2) / self.levers
-        return float(1.0 - np.mean(explained**2))
+        explained = np.einsum("ikk->i", self.alignment) / self.levers
+        return 1.0 - float(explained @ explained) / len(explained)
 
     @cached_property
     def cost_scale(self) -> float:

@@ -80,7 +80,7 @@ def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:
 
 
 def _aligned(points: Array, motions: Motions) -> DatumSpaceFit:
-    """A closed-form start, a descent, and a frame to tell its end in."""
+    """A closed-form start (more where it is in doubt), a descent, a frame to tell its end in."""
     shapes = CentredShapes.of(points)
     _require_size(shapes)
     algebra = Algebra.of(motions, shapes.shape[2])
