@@ -14,6 +14,7 @@ import numpy as np
 from defgpa._arrays import Array, Mask, transposed
 
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
+_WIDE = 1.0 - 6e-6  # ‖·‖² / tr² of a scatter matrix, below which λ₂ > 1e-6 λ₁: not on a line
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,17 @@ class Frames:
     @property
     def on_a_line(self) -> Mask:
         """(n,): whether the visible points are all collinear, or all in one place."""
+        if "_principal" not in self.__dict__ and self._clearly_wide:
+            return np.zeros(len(self.points), dtype=bool)
         return ~(self._principal[0][:, 1] > 0.0)
+
+    @property
+    def _clearly_wide(self) -> bool:
+        """Told of all shapes without their eigenvalues: (tr² − ‖·‖²) / 2 = Σ λ_j λ_k ≤ 3 λ₁ λ₂."""
+        flat = self.scatter.reshape(len(self.points), -1)
+        squares = np.einsum("nk,nk->n", flat, flat)
+        traces = np.einsum("ndd->n", self.scatter)
+        return bool((traces**2 * _WIDE > squares).all())
 
     @property
     def axes(self) -> Array:
