@@ -155,6 +155,19 @@ def assert_same_shape(actual, expected, rtol=1e-9):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * np.nanmax(np.abs(expected)))
 
 
+def assert_same_alignment(found, expected, rtol):
+    """Settled, and the same shapes, costs and gap."""
+    assert found.diagnostics.settled
+    assert_same_shape(found.reference, expected.reference, rtol=rtol)
+    assert_same_shape(found.aligned, expected.aligned, rtol=rtol)
+    d = found.shapes.dim
+    np.testing.assert_allclose(
+        found.diagnostics.spectrum[:d], expected.diagnostics.spectrum[:d], rtol=1e-6
+    )
+    # the guard vectors that show the gap are only made as good as showing it takes
+    np.testing.assert_allclose(found.diagnostics.gap, expected.diagnostics.gap, rtol=0.02)
+
+
 def up_to_affine(points, target):
     """``points`` through the affine map that takes them closest to ``target``."""
     design = np.column_stack([points, np.ones(len(points))])

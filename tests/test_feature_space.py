@@ -15,6 +15,7 @@ from defgpa.warps import Frames
 from support import (
     EXACT,
     ChargedTranslations,
+    assert_same_alignment,
     assert_same_shape,
     cost_of,
     smooth_family,
@@ -116,14 +117,7 @@ def test_the_alignment_is_the_same(warp, budget, centering, full, told):
     found = model.fit(full).alignment_
     assert len(told) == 1
     assert told[0] is not None
-    assert found.diagnostics.settled
-    assert_same_shape(found.reference, expected.reference, rtol=AGREED)
-    assert_same_shape(found.aligned, expected.aligned, rtol=AGREED)
-    d = full.dim
-    np.testing.assert_allclose(
-        found.diagnostics.spectrum[:d], expected.diagnostics.spectrum[:d], rtol=1e-6
-    )
-    np.testing.assert_allclose(found.diagnostics.gap, expected.diagnostics.gap, rtol=0.02)
+    assert_same_alignment(found, expected, rtol=AGREED)
 
 
 def test_without_a_lift_the_constant_vector_is_an_axis(full):
@@ -233,7 +227,7 @@ def test_landmarks_in_a_crowd_are_no_trouble(rng, told):
     shapes = Shapes(crowd)
     expected = DefGPA(solver=Dense()).fit(shapes).reference_
     assert_same_shape(DefGPA(solver=Iterative()).fit(shapes).reference_, expected, rtol=1e-6)
-    assert told
+    assert told[0] is not None
 
 
 def test_threads_change_nothing(full):
