@@ -15,6 +15,7 @@ from defgpa.shapes import Shapes
 AMBIGUOUS_GAP = 1e-3  # relative spectral gap below which another reference would do as well
 CHARGED = 1e-7  # ‖P1‖ / (n √m) above which a translation is not free
 OFF_CENTRE = 1e-6  # of the extent of the reference
+NOT_CENTRED = 1e-3  # of it: no rounding, an axis has the constant vector in it
 HINGED = 0.1  # cohesion below which the next cheapest direction is a movement of parts
 FIRM_GAP = 0.75  # relative gap above which such a movement costs enough to be held
 BLURRED = 1e-3  # of the gap: rounding above shows in the sixth digit of the reference, or sooner
@@ -94,14 +95,15 @@ def _off_centre(alignment: Alignment) -> Iterator[str]:
         return  # not a method that centres its reference
     reference = alignment.reference[shapes.views >= 2]
     offset = float(np.linalg.norm(reference.mean(axis=0)))
-    if not offset > OFF_CENTRE * float(np.abs(reference).max()):
+    extent = float(np.abs(reference).max())
+    if not offset > OFF_CENTRE * extent:
         return
     if found.translation_cost > CHARGED * shapes.n_shapes * np.sqrt(len(reference)):
         yield (
             "This warp has no free translations: the reference is centred by the soft constraint, "
             f"which leaves it off centre by {offset:.3g}. ExactCentering() centres it exactly."
         )
-    elif found.settled:
+    elif found.settled and offset > NOT_CENTRED * extent:
         yield (
             f"The reference is off centre by {offset:.3g}, because the weight of SoftCentering is "
             f"too small. Leave it out: n/m, here {shapes.n_shapes / len(reference):.3g}, suffices."
