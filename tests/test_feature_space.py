@@ -8,6 +8,7 @@ from defgpa._threads import own_threads
 from defgpa.solve import cost as cost_module
 from defgpa.solve import feature_space as module
 from defgpa.solve import sampled_inverse as sampling
+from defgpa.solve import spectral
 from defgpa.solve.cost import eliminated_cost
 from defgpa.solve.feature_space import feature_space
 from defgpa.solve.sampled_inverse import sampled_inverse
@@ -131,7 +132,7 @@ def test_without_a_lift_the_constant_vector_is_an_axis(full):
 @pytest.fixture
 def small_sample(monkeypatch):
     """So that the start is not the solution."""
-    monkeypatch.setattr(module, "_PATIENCE", 1000)
+    monkeypatch.setattr(spectral, "_PATIENCE", 1000)
     monkeypatch.setattr(sampling, "_sample_size", lambda m, features: 60)
 
 
@@ -160,7 +161,7 @@ def test_a_sample_of_all_landmarks_gives_the_inverse(warp, full, rng, monkeypatc
 
 def test_a_small_sample_costs_products_and_no_digits(full, monkeypatch, told):
     expected = DefGPA(solver=Dense()).fit(full).reference_
-    monkeypatch.setattr(module, "_PATIENCE", 1000)
+    monkeypatch.setattr(spectral, "_PATIENCE", 1000)
     products = []
     for size in (full.n_landmarks, 60, 15):
         monkeypatch.setattr(sampling, "_sample_size", lambda m, features, size=size: size)
@@ -174,7 +175,7 @@ def test_a_small_sample_costs_products_and_no_digits(full, monkeypatch, told):
 class TestWhereItDoesNotApply:
     @pytest.mark.usefixtures("small_sample")
     def test_it_gives_way_when_it_takes_too_long(self, full, monkeypatch, told):
-        monkeypatch.setattr(module, "_PATIENCE", 1)
+        monkeypatch.setattr(spectral, "_PATIENCE", 1)
         expected = DefGPA(solver=Dense()).fit(full).reference_
         found = DefGPA(solver=Iterative()).fit(full)
         assert told == [None]
@@ -213,7 +214,7 @@ class TestWhereItDoesNotApply:
         assert feature_space(cost, cost) is None
 
     @pytest.mark.parametrize(
-        ("limit", "value"), [("_LARGEST", 10), ("_TALL", 10.0), ("_SAMPLE", 0.1)]
+        ("limit", "value"), [("LARGEST", 10), ("_TALL", 10.0), ("_SAMPLE", 0.1)]
     )
     def test_there_are_too_many_features(self, limit, value, full, monkeypatch):
         monkeypatch.setattr(module, limit, value)

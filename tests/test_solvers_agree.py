@@ -8,7 +8,7 @@ from defgpa._threads import own_threads
 from defgpa.solve import cost as cost_module
 from defgpa.solve.cost import eliminated_cost
 from defgpa.solve.davidson import bottom_eigenpairs
-from defgpa.solve.preconditioner import preconditioner
+from defgpa.solve.preconditioner import preconditioner, whole_inverse
 from defgpa.warps import Frames
 from support import (
     EXACT,
@@ -236,6 +236,56 @@ class TestIterating:
             DefGPA(Affine(), solver=solver).fit(points) for solver in (Dense(), Iterative())
         )
         assert_same_shape(iterative.reference_, dense.reference_, rtol=AGREED)
+
+
+class TestSoftWarpsThroughHoles:
+    """No shape stands for the others: the cheap inverse is a poor one."""
+
+    warp = ThinPlateSpline(5, smoothing=1e-6)
+
+    @pytest.fixture
+    def soft(self):
+        return Shapes(smooth_family(seed=32, n=10, m=600, d=3, missing=0.2))
+
+    @pytest.fixture
+    def expected(self, soft):
+        return DefGPA(self.warp, solver=Dense()).fit(soft).alignment_
+
+    @pytest.mark.parametrize("budget", [0, 1 << 30], ids=["streamed", "columns"])
+    def test_the_whole_inverse_gets_there(self, budget, soft, expected):
+        model = DefGPA(self.warp, solver=Iterative(), memory_budget=budget)
+        found = model.fit(soft).alignment_
+        assert found.diagnostics.method == "iterative"
+        assert found.diagnostics.products < 50
+        assert_same_alignment(found, expected, rtol=AGREED)
+
+    def test_by_default_moderate_sets_are_solved_whole(self, soft, expected):
+        found = DefGPA(self.warp).fit(soft).alignment_
+        assert found.diagnostics.method == "dense"
+        assert_same_alignment(found, expected, rtol=AGREED)
+
+    def test_by_default_large_sets_are_not(self, soft, expected, monkeypatch):
+        monkeypatch.setattr("defgpa.solve.align.MODERATE_LANDMARKS", 599)
+        found = DefGPA(self.warp).fit(soft).alignment_
+        assert found.diagnostics.method == "iterative"
+        assert_same_alignment(found, expected, rtol=AGREED)
+
+    def test_without_another_way_the_patience_is_the_users(self, soft, monkeypatch):
+        monkeypatch.setattr("defgpa.solve.preconditioner.LARGEST", 0)
+        with warned_of("stopped after", "products", "Dense()"):
+            found = DefGPA(self.warp, solver=Iterative(most_products=300)).fit(soft).alignment_
+        assert found.diagnostics.products >= 300
+
+    def test_from_all_landmarks_it_is_the_inverse(self, rng, held):
+        shapes = Shapes(smooth_family(seed=33, n=8, m=200, missing=0.2))
+        budget = held("columns")["memory_budget"]
+        frames = Frames.of(shapes.points, shapes.visible)
+        cost = eliminated_cost(frames, ThinPlateSpline(6), budget)
+        matrix = cost.dense() + 1e-4 * shapes.n_shapes * np.eye(shapes.n_landmarks)
+        block = rng.normal(size=(shapes.n_landmarks, 2))
+        np.testing.assert_allclose(
+            whole_inverse(cost)().correct(block), np.linalg.solve(matrix, block), rtol=1e-5
+        )
 
 
 class TestPreconditioner:

@@ -15,10 +15,16 @@ from defgpa.shapes import Shapes
 from defgpa.solve.axes import TIE, settled_ties, with_settled_signs
 from defgpa.solve.centering import Centering
 from defgpa.solve.cohesion import cohesion
-from defgpa.solve.cost import DENSE_LANDMARKS, EliminatedCost, eliminated_cost
+from defgpa.solve.cost import (
+    DENSE_LANDMARKS,
+    MODERATE_LANDMARKS,
+    Cost,
+    EliminatedCost,
+    eliminated_cost,
+)
 from defgpa.solve.feature_space import feature_space
 from defgpa.solve.handedness import sides
-from defgpa.solve.preconditioner import preconditioner
+from defgpa.solve.preconditioner import preconditioner, whole_inverse
 from defgpa.solve.spectral import Dense, EigenSolver, Iterative, Spectrum
 from defgpa.warps import Basis, WarpModel
 from defgpa.warps._frames import Frames
@@ -110,15 +116,28 @@ def require_extended(shapes: Shapes) -> Frames:
 def _cheapest(
     cost: EliminatedCost, centering: Centering, solver: EigenSolver | None, dim: int
 ) -> Spectrum:
-    if solver is None:
-        solver = Dense() if cost.n_landmarks <= DENSE_LANDMARKS else Iterative()
-    centred = centering.applied(cost)
+    """By the solver asked for; else by size, and LAPACK where the iterations are slow."""
+    centred, moderate = centering.applied(cost), cost.n_landmarks <= MODERATE_LANDMARKS
+    if solver is None and cost.n_landmarks > DENSE_LANDMARKS:
+        return _iterated(cost, centred, Iterative(), dim, Dense() if moderate else None)
     if isinstance(solver, Iterative):
-        smaller = feature_space(cost, centred)
-        found = smaller and smaller.axes(solver, dim)
-        if found:
-            return found
-    return solver.axes(centred, lambda: preconditioner(cost), dim)
+        return _iterated(cost, centred, solver, dim, None)
+    return (solver or Dense()).axes(centred, lambda: preconditioner(cost), dim)
+
+
+def _iterated(
+    cost: EliminatedCost, centred: Cost, solver: Iterative, dim: int, sure: Dense | None
+) -> Spectrum:
+    """The cheapest way that gets there: on the features, with a cheap inverse, with a whole one."""
+    smaller = feature_space(cost, centred)
+    found = smaller and smaller.axes(solver, dim)
+    if found:
+        return found
+    cheap, whole = lambda: preconditioner(cost), whole_inverse(cost)
+    if sure is None and whole is None:
+        return solver.axes(centred, cheap, dim)
+    found = solver.hasty.axes(centred, cheap, dim)
+    return found if found.settled else (sure or solver).axes(centred, whole or cheap, dim)
 
 
 def _untied(spectrum: Spectrum, frames: Frames) -> Array:

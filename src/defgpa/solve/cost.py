@@ -20,6 +20,7 @@ from defgpa.solve.sparse_factor import sparse_factor, stored_bytes, streamed_spa
 from defgpa.warps import Frames, SparseBasis, WarpModel
 
 DENSE_LANDMARKS = 500  # up to here P is formed and U stored; beyond, neither
+MODERATE_LANDMARKS = 4000  # up to here P is formed where iterations are slow
 FEW_FEATURES = 16  # U itself is then as small as its columns
 _MANY_BLOCKS = 16  # of landmarks: enough for every thread
 _FEW_LANDMARKS = 2048  # of which an image for every batch costs nothing
@@ -63,16 +64,23 @@ class EliminatedCost:
 
     def multiply(self, block: Array) -> Array:
         """P X = views ∘ X − Σ U (Uᵀ X)."""
-        image = self.image(self._projections(block))
+        image = self.image(self.projections(block))
         image *= -1.0
         image += self.views[:, None] * block
         return image
 
-    def _projections(self, block: Array) -> list[Array]:
+    def projections(self, block: Array) -> list[Array]:
         """Uᵀ X of every batch; the threads share the landmarks where there are enough of them."""
         if self.n_landmarks >= _MANY_BLOCKS * self._at_a_time:
             return [factor.project(block) for factor in self.factors]
         return in_blocks(lambda factor: factor.project(block), self.factors)
+
+    def by_batch(self, block: Array) -> list[Array]:
+        """(b, l, k) of every batch: its rows of coefficients (nl, k) of all features."""
+        sizes = [factor.ridge.inverse.shape for factor in self.factors]
+        ends = np.cumsum([b * l for b, _, l in sizes])
+        parts = np.split(block, ends[:-1])
+        return [part.reshape(b, l, -1) for part, (b, _, l) in zip(parts, sizes, strict=True)]
 
     @cached_property
     def _at_a_time(self) -> int:
@@ -123,14 +131,14 @@ class EliminatedCost:
 
     def weights(self, axes: Array) -> list[Array]:
         """W = Y Uᵀ S of every batch, (b, l, d)."""
-        both = zip(self.factors, self._projections(axes), strict=True)
+        both = zip(self.factors, self.projections(axes), strict=True)
         return [factor.ridge.inverse @ seen for factor, seen in both]
 
     def weights_and_translation(self, axes: Array) -> tuple[list[Array], Array]:
         """The weights, and P1 (m, 1), which needs the same pass over the shapes."""
         block = np.hstack([axes, np.ones((self.n_landmarks, 1))])
 
-        seen = self._projections(block)
+        seen = self.projections(block)
         ones = self.image([own[..., -1:] for own in seen])
         both = zip(self.factors, seen, strict=True)
         weights = [factor.ridge.inverse @ own[..., :-1] for factor, own in both]

@@ -14,7 +14,7 @@ lifted out of the way here as it is in P.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -24,15 +24,13 @@ from defgpa._threads import blocks, in_blocks
 from defgpa.solve.centering import LiftedCost
 from defgpa.solve.cost import Cost, EliminatedCost
 from defgpa.solve.factors import CombinedColumns
-from defgpa.solve.sampled_inverse import sampled_inverse
+from defgpa.solve.sampled_inverse import LARGEST, sampled_inverse
 from defgpa.solve.spectral import Iterative, Spectrum
 
 _TALL = 16  # landmarks for each feature of all shapes, from which this may be faster
 _SAMPLE = 16  # times m, from which features squared, the size of the matrix, cost more to sample
-_LARGEST = 4096  # features of all shapes: a matrix of this size is still small
 _FREE = 1e-12  # 1ᵀP1 / 1ᵀ1 n: below, it is rounding, and translations are free
 _BLUR = 100  # times the accuracy asked for: what rounding may hide
-_PATIENCE = 100  # products; then the landmarks themselves are iterated on
 _BLOCK_BYTES = 10 << 20  # of the columns of all shapes: read twice while near the cache
 _BLOCKS_AT_ONCE = 4  # enough for a thread to be worth its start
 
@@ -59,15 +57,14 @@ class FeatureSpace:
     def axes(self, solver: Iterative, dim: int) -> Spectrum | None:
         """The ``dim`` cheapest axes of P; None where they are not found here."""
         inverse = sampled_inverse(self.factors, self.n_shapes, self.constant, self.lift)
-        brief = replace(solver, most_products=min(_PATIENCE, solver.most_products))
-        found = brief.eigenpairs(self, inverse, dim)
+        found = solver.hasty.eigenpairs(self, inverse, dim)
         lengths = np.sqrt(np.maximum(self.n_shapes - found.values[:dim], 0.0))
         gap = found.values[dim] - found.values[dim - 1]
         if not found.settled or found.residuals[:dim].max() > _BLUR * solver.accuracy * gap:
             return None  # P itself loses fewer digits to rounding
         if lengths.min() <= 1e-3 * np.sqrt(self.n_shapes):
             return None
-        image = self.cost.image(self._by_batch(found.vectors[:, :dim] / lengths))
+        image = self.cost.image(self.cost.by_batch(found.vectors[:, :dim] / lengths))
         return Spectrum(
             _orthonormal(image),
             found.values,
@@ -78,17 +75,10 @@ class FeatureSpace:
             found.settled,
         )
 
-    def _by_batch(self, block: Array) -> list[Array]:
-        """The rows (nl, k) of each batch, (b, l, k)."""
-        sizes = [factor.of_ones.shape for factor in self.factors]
-        ends = np.cumsum([b * l for b, l in sizes])
-        parts = np.split(block, ends[:-1])
-        return [part.reshape(b, l, -1) for part, (b, l) in zip(parts, sizes, strict=True)]
-
     def _gathered(self, block: Array) -> Array:
         """UᵀU C; the order of the sum does not depend on the threads."""
         combine = [own for factor in self.factors for own in factor.combine]
-        by_shape = [own for batch in self._by_batch(block) for own in batch]
+        by_shape = [own for batch in self.cost.by_batch(block) for own in batch]
         mixed = [(own @ c).T for own, c in zip(combine, by_shape, strict=True)]
         rows = max(1, _BLOCK_BYTES // (8 * sum(len(own) for own in combine)))
 
@@ -130,7 +120,7 @@ def feature_space(cost: EliminatedCost, centred: Cost) -> FeatureSpace | None:
     n, m = cost.n_shapes, cost.n_landmarks
     if len(factors) < len(cost.factors) or not isinstance(centred, LiftedCost):
         return None
-    if size > min(_LARGEST, m / _TALL, np.sqrt(_SAMPLE * m)) or not (cost.views == n).all():
+    if size > min(LARGEST, m / _TALL, np.sqrt(_SAMPLE * m)) or not (cost.views == n).all():
         return None
     constant = np.concatenate([factor.of_ones.ravel() for factor in factors])
     length = float(np.linalg.norm(constant))

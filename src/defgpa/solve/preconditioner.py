@@ -6,11 +6,14 @@ With D = diag(views) − σI, σ just below zero, and Ũ a few columns, both are
 
 Exactly so with Ũ = D^(−1/2) [U_1 … U_n], which is cheap where all features together are few.
 Where they are many, the shapes resemble each other, and one of them stands for all: Ũ = U_1,
-at an n-th of the price of a product with P.
+at an n-th of the price of a product with P. Soft warps through different holes do not resemble
+each other enough; for them there is the whole inverse at the price of a product, with ŨᵀŨ known
+from a sample of the landmarks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +21,11 @@ import numpy as np
 from defgpa._arrays import Array, symmetrised
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.cost import EliminatedCost
-from defgpa.solve.factors import Factor
+from defgpa.solve.factors import CombinedColumns, Factor
+from defgpa.solve.sampled_inverse import LARGEST, SampledInverse, inverse_of, sampled_matrix
 
 _FEW = 200  # features of all shapes together, up to which the exact inverse is cheap
+_ROUNDING = 1e-10  # keeps K positive definite
 _SHIFT = 1e-4  # −σ / n: keeps the inverse finite on the constant vector
 
 
@@ -66,6 +71,48 @@ class LowRankInverse:
     def _add(factor: Factor, coefficients: Array, image: Array) -> None:
         parts = blocks(len(image), factor.landmarks_at_a_time)
         in_blocks(lambda rows: factor.expand(coefficients, image[rows], rows), parts)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeInverse:
+    """D⁻¹ (I + U K⁻¹ UᵀD⁻¹) with all shapes, K ≈ I − UᵀD⁻¹U."""
+
+    cost: EliminatedCost
+    inverse_views: Array  # (m, 1): D⁻¹
+    small: SampledInverse  # K⁻¹
+
+    def start(self, width: int) -> Array:
+        """References of the cheapest warps of the sample, and one generic column."""
+        warps = self.small.start(width)[:, :width]
+        generic = np.random.default_rng(0).normal(size=(self.cost.n_landmarks, 1))
+        return np.hstack([self._spread(warps), generic])
+
+    def correct(self, residuals: Array) -> Array:
+        """The inverse times the residuals."""
+        scaled = self.inverse_views * residuals
+        seen = self.cost.projections(np.ascontiguousarray(scaled))
+        stacked = np.concatenate([own.reshape(-1, residuals.shape[1]) for own in seen])
+        return scaled + self._spread(self.small.correct(stacked))
+
+    def _spread(self, coefficients: Array) -> Array:
+        """D⁻¹ U C."""
+        return self.inverse_views * self.cost.image(self.cost.by_batch(coefficients))
+
+
+def whole_inverse(cost: EliminatedCost) -> Callable[[], WholeInverse] | None:
+    """How to make it, where it can be had and there is no exact one."""
+    factors = [factor for factor in cost.factors if isinstance(factor, CombinedColumns)]
+    size = sum(factor.of_ones.size for factor in factors)
+    if len(factors) < len(cost.factors) or not _FEW < size <= LARGEST:
+        return None
+
+    def made() -> WholeInverse:
+        views = cost.views + _SHIFT * cost.n_shapes
+        matrix = sampled_matrix(factors, views)
+        matrix[np.diag_indices(len(matrix))] += _ROUNDING
+        return WholeInverse(cost, 1.0 / views[:, None], inverse_of(matrix))
+
+    return made
 
 
 def preconditioner(cost: EliminatedCost) -> LowRankInverse:

@@ -1,11 +1,14 @@
-r"""A cheap idea of nI − UᵀU: the same from a sample of the landmarks.
+r"""A cheap idea of what warps cost, I − UᵀD⁻¹U: the same from a sample of the landmarks.
 
-The cost of the warps, cᵀ(nI − UᵀU)c, is a sum over landmarks plus the price of bending:
+With U = [U_1 … U_n] (m × nl), D the views of the landmarks and u_j = Uᵀe_j, the quadratic form
+that is left of the cost when the reference is the best for given warps is a sum over landmarks
+plus the price of bending:
 
-    nI − UᵀU = Σ_j ( n diag(u_1j u_1jᵀ, …) − u_j u_jᵀ ) + n diag(YᵀRY),      u_j = Uᵀe_j.
+    I − UᵀD⁻¹U = Σ_j ( diag(u_1j u_1jᵀ, …) − u_j u_jᵀ / D_j ) + diag(YᵀRY).
 
-Some thousands of landmarks, weighted as if they were all, give the sum to a few per cent, also in
-the directions in which it is small; and a matrix of this size is inverted in no time.
+Every term is positive semi-definite. Some thousands of landmarks, weighted as if they were all,
+give the sum to a few per cent, also in the directions in which it is small; and a matrix of this
+size is inverted in no time.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from defgpa._arrays import Array, Index, transposed
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.factors import CombinedColumns
 
+LARGEST = 4096  # features of all shapes: a matrix of this size is still small
 _SAMPLED = 8  # landmarks for each feature of all shapes
 _BLOCK = 1024  # of them
 _SUMS = 4  # of blocks, each as large as the matrix: enough for some threads, and few to hold
@@ -49,34 +53,48 @@ class SampledInverse:
 def sampled_inverse(
     factors: Sequence[CombinedColumns], n: int, constant: Array, lift: float
 ) -> SampledInverse:
-    """Of n shapes that see every landmark; the constant direction is charged ``lift``."""
-    matrix = -_sampled_gram(factors)
-    start = 0
-    for factor in factors:
-        for known in factor.ridge.gram(factor.batch.bases.penalty()):
-            own = slice(start, start + len(known))
-            # exactly n I would not fit the other terms: what one shape pays, the sample says too
-            matrix[own, own] += n * (np.eye(len(known)) - known - matrix[own, own])
-            start = own.stop
-    matrix += lift * np.outer(constant, constant)
+    """Of nI − UᵀU of n shapes that see every landmark; the constant direction is charged."""
+    views = np.full(factors[0].batch.n_landmarks, float(n))
+    matrix = n * sampled_matrix(factors, views) + lift * np.outer(constant, constant)
     matrix[np.diag_indices(len(matrix))] += _SHIFT * n
+    return inverse_of(matrix)
+
+
+def inverse_of(matrix: Array) -> SampledInverse:
+    """By Cholesky; the matrix is overwritten."""
     return SampledInverse(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False))
 
 
-def _sampled_gram(factors: Sequence[CombinedColumns]) -> Array:
-    """(nl, nl): UᵀU of a sample, weighted as if it were all landmarks."""
-    m = factors[0].batch.n_landmarks
-    size = _sample_size(m, sum(factor.of_ones.size for factor in factors))
-    chosen: Index = np.sort(np.random.default_rng(0).choice(m, size, replace=False))
+def sampled_matrix(factors: Sequence[CombinedColumns], views: Array) -> Array:
+    """(nl, nl): I − UᵀD⁻¹U of a sample, D (m,) the views."""
+    m, size = len(views), sum(factor.of_ones.size for factor in factors)
+    count = _sample_size(m, size)
+    chosen: Index = np.sort(np.random.default_rng(0).choice(m, count, replace=False))
+    shapes = _own_parts(factors)
 
-    def gram(part: slice) -> Array:
-        total: Array | float = 0.0
+    def summed(part: slice) -> Array:
+        total = np.zeros((size, size))
         for here in blocks(part.stop - part.start, _BLOCK):
-            rows = np.vstack([_rows(factor, chosen[part][here]) for factor in factors])
-            total = total + rows @ rows.T
-        return np.asarray(total)
+            landmarks = chosen[part][here]
+            rows = np.vstack([_rows(factor, landmarks) for factor in factors])
+            for own in shapes:
+                total[own, own] += rows[own] @ rows[own].T
+            rows /= np.sqrt(views[landmarks])
+            total -= rows @ rows.T
+        return total
 
-    return np.sum(in_blocks(gram, blocks(size, -(-size // _SUMS))), axis=0) * (m / size)
+    matrix = np.sum(in_blocks(summed, blocks(count, -(-count // _SUMS))), axis=0) * (m / count)
+    known = (own for factor in factors for own in factor.ridge.gram(factor.batch.bases.penalty()))
+    for own, exact in zip(shapes, known, strict=True):
+        matrix[own, own] += np.eye(len(exact)) - exact  # YᵀRY, and 1 where a direction is dropped
+    return np.asarray(matrix)
+
+
+def _own_parts(factors: Sequence[CombinedColumns]) -> list[slice]:
+    """The rows of each shape."""
+    sizes = [l for b, l in (factor.of_ones.shape for factor in factors) for _ in range(b)]
+    ends = np.cumsum(sizes)
+    return [slice(end - l, end) for l, end in zip(sizes, ends.tolist(), strict=True)]
 
 
 def _sample_size(landmarks: int, features: int) -> int:

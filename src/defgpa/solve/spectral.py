@@ -8,7 +8,7 @@ the residuals ‖Px − σx‖ they reached.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,8 @@ from scipy.linalg import eigh
 from defgpa._arrays import Array
 from defgpa.solve.cost import Cost
 from defgpa.solve.davidson import Eigenpairs, bottom_eigenpairs
+
+_PATIENCE = 150  # products, of which some dozens are usual
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,11 @@ class Iterative:
             found.settled,
             found.vectors[:, min(dim, found.vectors.shape[1] - 1)],
         )
+
+    @property
+    def hasty(self) -> Iterative:
+        """The same with less patience, where there is another way to go on."""
+        return replace(self, most_products=min(_PATIENCE, self.most_products))
 
     def eigenpairs(self, cost: Multiplying, cheap: Preconditioned, count: int) -> Eigenpairs:
         """The ``count`` smallest of whatever multiplies."""

@@ -159,5 +159,5 @@ def _proposed(point: Point, radius: float, forcing: float) -> _Step:
 
 def _to_border(length: float, along: float, size: float, radius: float) -> float:
     """The positive τ with length + 2 τ along + τ² size = radius²."""
-    inside = radius**2 - length
+    inside = max(radius**2 - length, 0.0)  # rounding may put the step a little beyond
     return float(inside / (along + np.sqrt(along**2 + size * inside)))
