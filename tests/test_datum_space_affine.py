@@ -1,6 +1,7 @@
 """Affine alignment of many shapes, measured where the landmarks were."""
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -358,3 +359,16 @@ def test_a_landmark_seen_nowhere_is_named(d):
     points[:, 5] = np.nan
     with pytest.raises(DegenerateShapeError, match="Landmark number '5' is seen in no shape"):
         affine_gpa(points)
+
+
+def test_shapes_ten_million_times_their_size_away_end_quietly():
+    """What rounding of the coordinates leaves of the slope is no slope."""
+    for seed in range(6):
+        points = smooth_family(seed=seed, n=8, m=300, missing=0.1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            found = affine_gpa(points * 1e-3 + np.array([7e4, -3e4]))
+        assert found.settled
+        np.testing.assert_allclose(
+            found.rmse_datum, 1e-3 * affine_gpa(points).rmse_datum, rtol=1e-3
+        )

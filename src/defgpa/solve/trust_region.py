@@ -131,6 +131,8 @@ def _proposed(point: Point, radius: float, forcing: float) -> _Step:
     direction = lift = point.preconditioned(residual)
     energy = start = float(np.vdot(residual, lift))  # ‖direction‖² in the metric
     step, length, along, promise = np.zeros_like(residual), 0.0, 0.0, 0.0
+    if not energy > 0.0:  # nothing is left of the slope but rounding
+        return _Step(step, promise, at_border=False)
     size = energy
     for _ in range(_MOST_PRODUCTS):
         bent = point.curved(direction)
