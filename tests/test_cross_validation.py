@@ -535,12 +535,13 @@ def test_a_fold_that_cannot_be_fitted_is_named(kind):
     assert isinstance(caught.value.__cause__, DegenerateShapeError)
 
 
-def test_a_fold_whose_control_points_fail_is_named():
+@pytest.mark.parametrize("kind", [ValueError, IndexError])
+def test_a_fold_whose_control_points_fail_is_named(kind):
     """The spline is laid by a function that cannot do without the first landmark."""
 
     def around_the_first(own):
         if not np.isclose(own[0], first).all(axis=1).any():
-            raise ValueError("the first landmark is gone")
+            raise kind("the first landmark is gone")
         return own[0] + np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
 
     points = smooth_family(seed=14)

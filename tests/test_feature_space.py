@@ -214,10 +214,11 @@ class TestWhereItDoesNotApply:
         assert feature_space(cost, cost) is None
 
     @pytest.mark.parametrize(
-        ("limit", "value"), [("LARGEST", 10), ("_TALL", 10.0), ("_SAMPLE", 0.1)]
+        ("holder", "limit", "value"),
+        [(sampling, "LARGEST", 10), (module, "_TALL", 10.0), (module, "_SAMPLE", 0.1)],
     )
-    def test_there_are_too_many_features(self, limit, value, full, monkeypatch):
-        monkeypatch.setattr(module, limit, value)
+    def test_there_are_too_many_features(self, holder, limit, value, full, monkeypatch):
+        monkeypatch.setattr(holder, limit, value)
         assert space_of(full, ThinPlateSpline(4)) is None
 
 

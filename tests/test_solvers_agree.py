@@ -271,7 +271,7 @@ class TestSoftWarpsThroughHoles:
         assert_same_alignment(found, expected, rtol=AGREED)
 
     def test_without_another_way_the_patience_is_the_users(self, soft, monkeypatch):
-        monkeypatch.setattr("defgpa.solve.preconditioner.LARGEST", 0)
+        monkeypatch.setattr("defgpa.solve.sampled_inverse.LARGEST", 0)
         with warned_of("stopped after", "products", "Dense()"):
             found = DefGPA(self.warp, solver=Iterative(most_products=300)).fit(soft).alignment_
         assert found.diagnostics.products >= 300

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +33,14 @@ def small_product(wide: Array, tall: Array) -> Array:
     As ``@``, which does not let other threads run meanwhile where the result is small.
     """
     return np.asarray(np.dot(wide, tall), dtype=np.float64)
+
+
+def summed(parts: Sequence[Array]) -> Array:
+    """The sum of arrays of one size, in order, in the place of the first."""
+    total, *rest = parts
+    for part in rest:
+        total += part
+    return total
 
 
 def symmetrised(stack: Array) -> Array:

@@ -51,11 +51,9 @@ def with_worries(alignment: Alignment) -> Alignment:
 
 def worries(alignment: Alignment) -> Iterator[str]:
     """Everything worth a warning, one sentence each."""
-    checks = (
-        *(_lone, _mirrored, _free, _off_centre),
-        *(_gap, _hinged, _handful, _blurred, _unsettled),
-    )
-    for check in checks:
+    about_shapes = _lone, _mirrored, _free
+    about_axes = _off_centre, _gap, _hinged, _handful, _blurred, _unsettled
+    for check in about_shapes + about_axes:
         yield from check(alignment)
 
 

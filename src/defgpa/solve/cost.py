@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, symmetrised
+from defgpa._arrays import Array, Index, summed, symmetrised
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.batches import Batch, make_batches
 from defgpa.solve.factors import Factor, column_factor, stored_factor, streamed_factor
@@ -75,11 +75,19 @@ class EliminatedCost:
             return [factor.project(block) for factor in self.factors]
         return in_blocks(lambda factor: factor.project(block), self.factors)
 
-    def by_batch(self, block: Array) -> list[Array]:
-        """(b, l, k) of every batch: its rows of coefficients (nl, k) of all features."""
+    def stacked_projections(self, block: Array) -> Array:
+        """(nl, k): Uᵀ X, the features of all shapes below each other."""
+        return np.concatenate([own.reshape(-1, block.shape[1]) for own in self.projections(block)])
+
+    def stacked_image(self, coefficients: Array) -> Array:
+        """(m, k): U C for coefficients (nl, k) of the features of all shapes."""
+        return self.image(self.by_batch(coefficients))
+
+    def by_batch(self, coefficients: Array) -> list[Array]:
+        """(b, l, k) of every batch, from those (nl, k) of all shapes."""
         sizes = [factor.ridge.inverse.shape for factor in self.factors]
         ends = np.cumsum([b * l for b, _, l in sizes])
-        parts = np.split(block, ends[:-1])
+        parts = np.split(coefficients, ends[:-1])
         return [part.reshape(b, l, -1) for part, (b, _, l) in zip(parts, sizes, strict=True)]
 
     @cached_property
@@ -93,7 +101,7 @@ class EliminatedCost:
         """
         both = list(zip(self.factors, coefficients, strict=True))
         if self.n_landmarks <= max(_FEW_LANDMARKS, self._at_a_time):
-            return _summed(in_blocks(lambda own: self._image_of(*own), both))
+            return summed(in_blocks(lambda own: self._image_of(*own), both))
         image = np.zeros((self.n_landmarks, coefficients[0].shape[-1]), order="F")
 
         def add(landmarks: slice) -> None:
@@ -110,7 +118,7 @@ class EliminatedCost:
 
     def dense(self) -> Array:
         """P itself."""
-        total = -_summed(in_blocks(lambda factor: factor.gram(), self.factors))
+        total = -summed(in_blocks(lambda factor: factor.gram(), self.factors))
         total[np.diag_indices(len(total))] += self.views
         return symmetrised(total)
 
@@ -168,10 +176,3 @@ def _way_to_hold(first: Batch, n: int, m: int, budget: int) -> Callable[[Batch],
     if isinstance(first.bases, SparseBasis):
         return sparse_factor if n * stored_bytes(first) <= budget else streamed_sparse_factor
     return column_factor if fits else streamed_factor
-
-
-def _summed(parts: list[Array]) -> Array:
-    total = parts[0]
-    for part in parts[1:]:
-        total += part
-    return total

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from defgpa._arrays import Array, small_product, symmetrised
+from defgpa._arrays import Array, small_product, summed, symmetrised
 from defgpa._threads import blocks, in_blocks
 
 _WIDEST = 64
@@ -131,8 +131,7 @@ def _rows(columns: Array) -> list[slice]:
 
 def _inner(one: Array, other: Array) -> Array:
     """Oneᵀ other; the order of the sum does not depend on the threads."""
-    parts = in_blocks(lambda rows: small_product(one[rows].T, other[rows]), _rows(one))
-    return np.sum(parts, axis=0)
+    return summed(in_blocks(lambda rows: small_product(one[rows].T, other[rows]), _rows(one)))
 
 
 def _remove(block: Array, against: Array) -> None:

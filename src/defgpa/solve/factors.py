@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, small_product, transposed
+from defgpa._arrays import Array, Mask, small_product, summed, transposed
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.batches import Batch
 from defgpa.solve.elimination import (
@@ -139,10 +139,7 @@ class CombinedColumns:
             # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
             return np.stack([small_product(block[rows].T, own) for own in self.columns_of(rows)])
 
-        parts = in_blocks(sums, self._blocks)
-        total = parts[0]
-        for part in parts[1:]:
-            total += part
+        total = summed(in_blocks(sums, self._blocks))
         return transposed(self.combine) @ transposed(total)
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
@@ -221,14 +218,10 @@ def stored_factor(batch: Batch) -> StoredFactor:
 
 def column_factor(batch: Batch) -> ColumnFactor:
     """U of dense shapes through columnsᵀ columns and small algebra, never an m × l product."""
-    first, *rest = _landmark_blocks(batch, _BLOCK_BYTES)
-    made = batch.columns(first)
-    columns = np.empty((len(made), batch.n_landmarks, made.shape[-1]))
+    columns = np.empty((len(batch.shapes), batch.n_landmarks, _width(batch)))
 
     def stored() -> Iterator[Array]:
-        columns[:, first] = made
-        yield columns[:, first]
-        for landmarks in rest:
+        for landmarks in _landmark_blocks(batch, _BLOCK_BYTES):
             columns[:, landmarks] = batch.columns(landmarks)
             yield columns[:, landmarks]
 
@@ -251,9 +244,13 @@ def _landmark_blocks(batch: Batch, n_bytes: int) -> list[slice]:
 
 def _landmarks_in(batch: Batch, n_bytes: int) -> int:
     """How many landmarks there are to so many bytes of columns."""
+    return max(1, n_bytes // (8 * _width(batch) * len(batch.shapes)))
+
+
+def _width(batch: Batch) -> int:
+    """r, the number of columns."""
     mixing = batch.bases.mixing
-    width = batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2]
-    return max(1, n_bytes // (8 * width * len(batch.shapes)))
+    return int(batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2])
 
 
 def _eliminated(batch: Batch, column_blocks: Iterator[Array]) -> tuple[Ridge, Array, Array]:

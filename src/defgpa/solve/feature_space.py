@@ -19,12 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from defgpa._arrays import Array, small_product
+from defgpa._arrays import Array, small_product, summed
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.centering import LiftedCost
 from defgpa.solve.cost import Cost, EliminatedCost
 from defgpa.solve.factors import CombinedColumns
-from defgpa.solve.sampled_inverse import LARGEST, sampled_inverse
+from defgpa.solve.sampled_inverse import n_features, sampleable, sampled_inverse
 from defgpa.solve.spectral import Iterative, Spectrum
 
 _TALL = 16  # landmarks for each feature of all shapes, from which this may be faster
@@ -64,7 +64,7 @@ class FeatureSpace:
             return None  # P itself loses fewer digits to rounding
         if lengths.min() <= 1e-3 * np.sqrt(self.n_shapes):
             return None
-        image = self.cost.image(self.cost.by_batch(found.vectors[:, :dim] / lengths))
+        image = self.cost.stacked_image(found.vectors[:, :dim] / lengths)
         return Spectrum(
             _orthonormal(image),
             found.values,
@@ -87,17 +87,17 @@ class FeatureSpace:
             for start in range(landmarks.start, landmarks.stop, rows):
                 part = slice(start, min(start + rows, landmarks.stop))
                 columns = [own for factor in self.factors for own in factor.columns_of(part)]
-                image = _summed(mixed, columns)
+                image = _image(mixed, columns)
                 for total, own in zip(totals, columns, strict=True):
                     total += small_product(image, own)
             return totals
 
         parts = in_blocks(sums, blocks(self.cost.n_landmarks, _BLOCKS_AT_ONCE * rows))
-        totals = [np.sum(own, axis=0) for own in zip(*parts, strict=True)]
+        totals = [summed(own) for own in zip(*parts, strict=True)]
         return np.vstack([own.T @ total.T for own, total in zip(combine, totals, strict=True)])
 
 
-def _summed(mixed: list[Array], columns: list[Array]) -> Array:
+def _image(mixed: list[Array], columns: list[Array]) -> Array:
     """(k, p): (Σ columns mixedᵀ)ᵀ over the shapes; the few columns first, as in any product."""
     image = mixed[0] @ columns[0].T
     for own, tall in zip(mixed[1:], columns[1:], strict=True):
@@ -115,12 +115,10 @@ def _orthonormal(axes: Array) -> Array:
 
 def feature_space(cost: EliminatedCost, centred: Cost) -> FeatureSpace | None:
     """That of a cost, where it is much smaller than the landmarks and knows the constant vector."""
-    factors = tuple(factor for factor in cost.factors if isinstance(factor, CombinedColumns))
-    size = sum(factor.of_ones.size for factor in factors)
-    n, m = cost.n_shapes, cost.n_landmarks
-    if len(factors) < len(cost.factors) or not isinstance(centred, LiftedCost):
+    factors, n, m = sampleable(cost.factors), cost.n_shapes, cost.n_landmarks
+    if not factors or not isinstance(centred, LiftedCost) or not (cost.views == n).all():
         return None
-    if size > min(LARGEST, m / _TALL, np.sqrt(_SAMPLE * m)) or not (cost.views == n).all():
+    if n_features(factors) > min(m / _TALL, np.sqrt(_SAMPLE * m)):
         return None
     constant = np.concatenate([factor.of_ones.ravel() for factor in factors])
     length = float(np.linalg.norm(constant))

@@ -19,58 +19,43 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, symmetrised
-from defgpa._threads import blocks, in_blocks
 from defgpa.solve.cost import EliminatedCost
-from defgpa.solve.factors import CombinedColumns, Factor
-from defgpa.solve.sampled_inverse import LARGEST, SampledInverse, inverse_of, sampled_matrix
+from defgpa.solve.factors import Factor
+from defgpa.solve.sampled_inverse import (
+    SHIFT,
+    SampledInverse,
+    inverse_of,
+    n_features,
+    sampleable,
+    sampled_matrix,
+)
 
 _FEW = 200  # features of all shapes together, up to which the exact inverse is cheap
 _ROUNDING = 1e-10  # keeps K positive definite
-_SHIFT = 1e-4  # −σ / n: keeps the inverse finite on the constant vector
 
 
 @dataclass(frozen=True, eq=False)
 class LowRankInverse:
     """D^(−1/2) (I + Ũ (I − ŨᵀŨ)⁻¹ Ũᵀ) D^(−1/2), by products with Ũ = diag(inner) U."""
 
-    factors: tuple[Factor, ...]  # U
+    cost: EliminatedCost  # whose U it is: that of all shapes, or of one
     outer: Array  # (m,): D^(−1/2)
     inner: Array  # (m,)
     modes: Array  # eigenvectors of ŨᵀŨ, ascending
     strengths: Array  # its eigenvalues, below 1
 
     def start(self, width: int) -> Array:
-        """The strongest modes, plus one generic column so that nothing is missed by symmetry."""
+        """The strongest modes."""
         strongest = self.modes[:, ::-1][:, : 2 * width]
-        columns = (self.outer * self.inner)[:, None] * self._expand(strongest)
-        generic = np.random.default_rng(0).normal(size=(len(self.outer), 1))
-        return np.hstack([columns, generic])
+        return (self.outer * self.inner)[:, None] * self.cost.stacked_image(strongest)
 
     def correct(self, residuals: Array) -> Array:
         """The inverse times the residuals."""
         scaled = self.outer[:, None] * residuals
-        seen = self.modes.T @ self._project(self.inner[:, None] * scaled)
+        seen = self.modes.T @ self.cost.stacked_projections(self.inner[:, None] * scaled)
         mixed = self.modes @ (seen / (1.0 - self.strengths)[:, None])
-        return self.outer[:, None] * (scaled + self.inner[:, None] * self._expand(mixed))
-
-    def _project(self, block: Array) -> Array:
-        parts = [factor.project(block) for factor in self.factors]
-        return np.concatenate([part.reshape(-1, block.shape[1]) for part in parts])
-
-    def _expand(self, coefficients: Array) -> Array:
-        image = np.zeros((len(self.outer), coefficients.shape[1]), order="F")
-        start = 0
-        for factor in self.factors:
-            b, _, l = factor.ridge.inverse.shape
-            own = coefficients[start : start + b * l].reshape(b, l, -1)
-            self._add(factor, own, image)
-            start += b * l
-        return image
-
-    @staticmethod
-    def _add(factor: Factor, coefficients: Array, image: Array) -> None:
-        parts = blocks(len(image), factor.landmarks_at_a_time)
-        in_blocks(lambda rows: factor.expand(coefficients, image[rows], rows), parts)
+        bent = self.cost.stacked_image(mixed)
+        return self.outer[:, None] * (scaled + self.inner[:, None] * bent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,32 +67,24 @@ class WholeInverse:
     small: SampledInverse  # K⁻¹
 
     def start(self, width: int) -> Array:
-        """References of the cheapest warps of the sample, and one generic column."""
-        warps = self.small.start(width)[:, :width]
-        generic = np.random.default_rng(0).normal(size=(self.cost.n_landmarks, 1))
-        return np.hstack([self._spread(warps), generic])
+        """References of the cheapest warps of the sample."""
+        return self.inverse_views * self.cost.stacked_image(self.small.start(width))
 
     def correct(self, residuals: Array) -> Array:
         """The inverse times the residuals."""
         scaled = self.inverse_views * residuals
-        seen = self.cost.projections(np.ascontiguousarray(scaled))
-        stacked = np.concatenate([own.reshape(-1, residuals.shape[1]) for own in seen])
-        return scaled + self._spread(self.small.correct(stacked))
-
-    def _spread(self, coefficients: Array) -> Array:
-        """D⁻¹ U C."""
-        return self.inverse_views * self.cost.image(self.cost.by_batch(coefficients))
+        seen = self.cost.stacked_projections(np.ascontiguousarray(scaled))
+        return scaled + self.inverse_views * self.cost.stacked_image(self.small.correct(seen))
 
 
 def whole_inverse(cost: EliminatedCost) -> Callable[[], WholeInverse] | None:
     """How to make it, where it can be had and there is no exact one."""
-    factors = [factor for factor in cost.factors if isinstance(factor, CombinedColumns)]
-    size = sum(factor.of_ones.size for factor in factors)
-    if len(factors) < len(cost.factors) or not _FEW < size <= LARGEST:
+    factors = sampleable(cost.factors)
+    if n_features(factors) <= _FEW:
         return None
 
     def made() -> WholeInverse:
-        views = cost.views + _SHIFT * cost.n_shapes
+        views = cost.views + SHIFT * cost.n_shapes
         matrix = sampled_matrix(factors, views)
         matrix[np.diag_indices(len(matrix))] += _ROUNDING
         return WholeInverse(cost, 1.0 / views[:, None], inverse_of(matrix))
@@ -124,10 +101,10 @@ def preconditioner(cost: EliminatedCost) -> LowRankInverse:
 
 
 def _exact_inverse(cost: EliminatedCost) -> LowRankInverse:
-    outer = 1.0 / np.sqrt(cost.views + _SHIFT * cost.n_shapes)
+    outer = 1.0 / np.sqrt(cost.views + SHIFT * cost.n_shapes)
     rows = np.vstack([factor.transposed_rows() for factor in cost.factors]) * outer
     strengths, modes = np.linalg.eigh(symmetrised(rows @ rows.T))
-    return LowRankInverse(cost.factors, outer, outer, modes, strengths)
+    return LowRankInverse(cost, outer, outer, modes, strengths)
 
 
 def _representative_inverse(cost: EliminatedCost) -> LowRankInverse:
@@ -141,5 +118,6 @@ def _representative_inverse(cost: EliminatedCost) -> LowRankInverse:
 def inverse_from_one(factor: Factor, views: Array, n: int) -> LowRankInverse:
     """One shape stands for all n."""
     strengths, modes = np.linalg.eigh(factor.ridge.gram(factor.batch.bases.penalty())[0])
-    outer = 1.0 / np.sqrt(views + _SHIFT * n)
-    return LowRankInverse((factor,), outer, np.ones_like(outer), modes, strengths / (1.0 + _SHIFT))
+    outer = 1.0 / np.sqrt(views + SHIFT * n)
+    alone = EliminatedCost(views, (factor,), n)
+    return LowRankInverse(alone, outer, np.ones_like(outer), modes, strengths / (1.0 + SHIFT))

@@ -36,8 +36,9 @@ from defgpa.solve.trust_region import Descent, descend
 
 # how far shapes may disagree before one start is not enough
 _TURNS_DIFFER = 0.05
-_LOWER = 1e-10  # of the shapes' sizes squared: by less, it is the same place
 _MIRRORS_DIFFER = 1e-3  # any of them may then be on the wrong side
+
+_LOWER = 1e-10  # of the shapes' sizes squared: by less, it is the same place
 
 
 def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:

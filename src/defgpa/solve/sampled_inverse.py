@@ -19,15 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from defgpa._arrays import Array, Index, transposed
+from defgpa._arrays import Array, Index, summed, transposed
 from defgpa._threads import blocks, in_blocks
-from defgpa.solve.factors import CombinedColumns
+from defgpa.solve.factors import CombinedColumns, Factor
 
 LARGEST = 4096  # features of all shapes: a matrix of this size is still small
 _SAMPLED = 8  # landmarks for each feature of all shapes
 _BLOCK = 1024  # of them
 _SUMS = 4  # of blocks, each as large as the matrix: enough for some threads, and few to hold
-_SHIFT = 1e-4  # times n: keeps the inverse finite
+SHIFT = 1e-4  # times n: keeps the inverse finite on the constant vector
 _ROUNDS = 6  # of inverse iteration: the sample need not be solved better than it agrees
 
 
@@ -38,16 +38,26 @@ class SampledInverse:
     factor: tuple[Array, bool]
 
     def start(self, width: int) -> Array:
-        """The cheapest directions of the sample, and one that no symmetry can hide."""
-        rng = np.random.default_rng(0)
-        columns, generic = np.split(rng.normal(size=(len(self.factor[0]), width + 1)), [width], 1)
+        """The cheapest directions of the sample."""
+        columns = np.random.default_rng(0).normal(size=(len(self.factor[0]), width))
         for _ in range(_ROUNDS):
             columns, _ = np.linalg.qr(self.correct(columns))
-        return np.hstack([columns, generic])
+        return columns
 
     def correct(self, residuals: Array) -> Array:
         """The inverse times the residuals."""
         return np.asarray(cho_solve(self.factor, residuals, check_finite=False))
+
+
+def sampleable(factors: Sequence[Factor]) -> tuple[CombinedColumns, ...]:
+    """The same factors, if all are made of columns and their features are few enough; or none."""
+    columns = tuple(factor for factor in factors if isinstance(factor, CombinedColumns))
+    return columns if len(columns) == len(factors) and n_features(columns) <= LARGEST else ()
+
+
+def n_features(factors: Sequence[CombinedColumns]) -> int:
+    """nl, of all shapes together."""
+    return sum(factor.of_ones.size for factor in factors)
 
 
 def sampled_inverse(
@@ -56,7 +66,7 @@ def sampled_inverse(
     """Of nI − UᵀU of n shapes that see every landmark; the constant direction is charged."""
     views = np.full(factors[0].batch.n_landmarks, float(n))
     matrix = n * sampled_matrix(factors, views) + lift * np.outer(constant, constant)
-    matrix[np.diag_indices(len(matrix))] += _SHIFT * n
+    matrix[np.diag_indices(len(matrix))] += SHIFT * n
     return inverse_of(matrix)
 
 
@@ -67,12 +77,12 @@ def inverse_of(matrix: Array) -> SampledInverse:
 
 def sampled_matrix(factors: Sequence[CombinedColumns], views: Array) -> Array:
     """(nl, nl): I − UᵀD⁻¹U of a sample, D (m,) the views."""
-    m, size = len(views), sum(factor.of_ones.size for factor in factors)
+    m, size = len(views), n_features(factors)
     count = _sample_size(m, size)
     chosen: Index = np.sort(np.random.default_rng(0).choice(m, count, replace=False))
     shapes = _own_parts(factors)
 
-    def summed(part: slice) -> Array:
+    def terms(part: slice) -> Array:
         total = np.zeros((size, size))
         for here in blocks(part.stop - part.start, _BLOCK):
             landmarks = chosen[part][here]
@@ -83,11 +93,12 @@ def sampled_matrix(factors: Sequence[CombinedColumns], views: Array) -> Array:
             total -= rows @ rows.T
         return total
 
-    matrix = np.sum(in_blocks(summed, blocks(count, -(-count // _SUMS))), axis=0) * (m / count)
+    matrix = summed(in_blocks(terms, blocks(count, -(-count // _SUMS))))
+    matrix *= m / count
     known = (own for factor in factors for own in factor.ridge.gram(factor.batch.bases.penalty()))
     for own, exact in zip(shapes, known, strict=True):
         matrix[own, own] += np.eye(len(exact)) - exact  # YᵀRY, and 1 where a direction is dropped
-    return np.asarray(matrix)
+    return matrix
 
 
 def _own_parts(factors: Sequence[CombinedColumns]) -> list[slice]:

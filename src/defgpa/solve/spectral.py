@@ -116,10 +116,13 @@ class Iterative:
 
     def eigenpairs(self, cost: Multiplying, cheap: Preconditioned, count: int) -> Eigenpairs:
         """The ``count`` smallest of whatever multiplies."""
+        likely = cheap.start(count + 2)
+        # and one column of chance, so that nothing is missed by symmetry
+        chance = np.random.default_rng(0).normal(size=(len(likely), 1))
         return bottom_eigenpairs(
             cost.multiply,
             cheap.correct,
-            cheap.start(count + 2),
+            np.hstack([likely, chance]),
             count=count,
             norm=float(cost.n_shapes),
             accuracy=self.accuracy,
