@@ -12,7 +12,7 @@ import pytest
 from scipy.linalg import lstsq
 
 from defgpa import Affine, DefgpaWarning, ThinPlateSpline
-from defgpa.solve.cost import eliminated_cost
+from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.warps import Frames
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}

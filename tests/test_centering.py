@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, SoftCentering
-from defgpa.solve.cost import eliminated_cost
+from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.warps import Frames
 from support import (
     EXACT,

@@ -460,7 +460,7 @@ def test_results_never_take_the_place_of_the_input(run, wings, result, tmp_path)
 def test_a_full_disk_is_a_failure_and_not_bad_input(run, wings, tmp_path, monkeypatch):
     import errno
 
-    import defgpa.io._atomic as atomic
+    import defgpa.io.atomic as atomic
 
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from defgpa import DefGPA, DegenerateShapeError, Shapes
-from defgpa.solve import completion
-from defgpa.solve.completion import completed
-from defgpa.solve.covariance import common_eigenvalues, covariance_prior
+from defgpa.solve.prior import completion
+from defgpa.solve.prior.completion import completed
+from defgpa.solve.prior.covariance import common_eigenvalues, covariance_prior
 from defgpa.warps import Frames
 from support import EXACT, LIMIT, ORACLE, PARITY, moved, oracle_points, smooth_family
 

@@ -9,12 +9,12 @@ import pytest
 
 from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import stacked
-from defgpa.solve import affine_datum
-from defgpa.solve.affine_datum import affine_gpa, balanced, in_frame_of
-from defgpa.solve.datum_space import CentredShapes
-from defgpa.solve.rigid import rigid_gpa
-from defgpa.solve.span import Span
-from defgpa.solve.trust_region import descend
+from defgpa.solve.datum import affine as affine_datum
+from defgpa.solve.datum.affine import affine_gpa, balanced, in_frame_of
+from defgpa.solve.datum.affine_cost import Span
+from defgpa.solve.datum.fit import CentredShapes
+from defgpa.solve.datum.rigid import rigid_gpa
+from defgpa.solve.datum.trust_region import descend
 from support import EXACT, FAMILIES, PARITY, shared_points, smooth_family
 
 ORACLE = Path(__file__).parent / "oracle"

@@ -16,12 +16,12 @@ from defgpa.procrustes import (
     Motions,
     stacked,
 )
-from defgpa.solve.datum_space import CentredShapes
-from defgpa.solve.many_starts import other_starts
-from defgpa.solve.pose import Algebra, Pose
-from defgpa.solve.rigid import rigid_gpa
-from defgpa.solve.ties import solver
-from defgpa.solve.trust_region import descend
+from defgpa.solve.datum.fit import CentredShapes
+from defgpa.solve.datum.laplacian import solver
+from defgpa.solve.datum.multistart import other_starts
+from defgpa.solve.datum.rigid import rigid_gpa
+from defgpa.solve.datum.rigid_cost import Algebra, Pose
+from defgpa.solve.datum.trust_region import descend
 from support import EXACT, FAMILIES, LIMIT, PARITY, shared_data, shared_points, smooth_family
 
 ORACLE = Path(__file__).parent / "oracle"
@@ -253,7 +253,8 @@ def test_the_order_of_mirrored_noisy_shapes_does_not_matter(seed, d, n, m, noise
 
 def test_large_or_agreeing_sets_start_once(points, monkeypatch):
     tried = []
-    monkeypatch.setattr("defgpa.solve.rigid.other_starts", lambda *given: tried.append(given) or [])
+    starts = "defgpa.solve.datum.rigid.other_starts"
+    monkeypatch.setattr(starts, lambda *given: tried.append(given) or [])
     rigid_gpa(points)
     assert not tried
     rigid_gpa(points + np.random.default_rng(0).normal(size=points.shape))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, DegenerateShapeError, Shapes, ThinPlateSpline
-from defgpa.solve.cost import eliminated_cost
-from defgpa.solve.elimination import (
+from defgpa.solve.deformable.cost import eliminated_cost
+from defgpa.solve.deformable.ridge import (
     ridge_from_features,
     ridge_from_normal_matrix,
     with_penalty_rows,

@@ -5,13 +5,13 @@ import pytest
 
 from defgpa import DefGPA, Dense, ExactCentering, Iterative, Shapes, SoftCentering, ThinPlateSpline
 from defgpa._threads import own_threads
-from defgpa.solve import cost as cost_module
-from defgpa.solve import feature_space as module
-from defgpa.solve import sampled_inverse as sampling
-from defgpa.solve import spectral
-from defgpa.solve.cost import eliminated_cost
-from defgpa.solve.feature_space import feature_space
-from defgpa.solve.sampled_inverse import sampled_inverse
+from defgpa.solve.deformable import cost as cost_module
+from defgpa.solve.deformable.cost import eliminated_cost
+from defgpa.solve.eigen import dual as module
+from defgpa.solve.eigen import sampled_inverse as sampling
+from defgpa.solve.eigen import solvers as spectral
+from defgpa.solve.eigen.dual import feature_space
+from defgpa.solve.eigen.sampled_inverse import sampled_inverse
 from defgpa.warps import Frames
 from support import (
     EXACT,

@@ -9,10 +9,14 @@ from scipy.interpolate import NdBSpline
 from scipy.sparse import csr_array
 
 from defgpa import Affine, DefGPA, FreeForm, Shapes, Warp
-from defgpa.solve.batches import make_batches
-from defgpa.solve.cost import EliminatedCost, eliminated_cost
-from defgpa.solve.factors import column_factor, stored_factor
-from defgpa.solve.sparse_factor import normal_matrix, sparse_factor, streamed_sparse_factor
+from defgpa.solve.deformable.batches import make_batches
+from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost
+from defgpa.solve.deformable.factors import column_factor, stored_factor
+from defgpa.solve.deformable.sparse_factor import (
+    normal_matrix,
+    sparse_factor,
+    streamed_sparse_factor,
+)
 from defgpa.warps import BendingEnergy, Frames, Laplacian, Membrane
 from support import EXACT, cost_of, smooth_family
 
@@ -245,8 +249,8 @@ def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng, monkeypat
     batches = make_batches(Frames.of(shapes.points, shapes.visible), FreeForm(5))
     cost = EliminatedCost(shapes.views.astype(float), tuple(map(hold, batches)), 4)
     expected = cost.multiply(block)
-    monkeypatch.setattr("defgpa.solve.sparse_factor._BLOCK_BYTES", 12 * 16 * 20)
-    monkeypatch.setattr("defgpa.solve.cost._FEW_LANDMARKS", 0)
+    monkeypatch.setattr("defgpa.solve.deformable.sparse_factor._BLOCK_BYTES", 12 * 16 * 20)
+    monkeypatch.setattr("defgpa.solve.deformable.cost._FEW_LANDMARKS", 0)
     again = EliminatedCost(cost.views, cost.factors, 4)
     assert again._at_a_time == 20
     np.testing.assert_allclose(again.multiply(block), expected, **EXACT)

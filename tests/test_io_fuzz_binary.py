@@ -14,8 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from defgpa.errors import DefgpaError, DefgpaWarning
-from defgpa.io import _matlab, _mesh, _numpy, _slicer
-from defgpa.io._format import Document, ReadOptions
+from defgpa.io.arrays import matlab as _matlab
+from defgpa.io.arrays import numpy as _numpy
+from defgpa.io.format import Document, ReadOptions
+from defgpa.io.mesh import files as _mesh
+from defgpa.io.text import slicer as _slicer
 from defgpa.shapes import Shapes
 
 FORMATS = {f.name: f for m in (_slicer, _numpy, _matlab, _mesh) for f in m.FORMATS}

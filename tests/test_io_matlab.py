@@ -8,9 +8,9 @@ import scipy.sparse
 from scipy.io import loadmat, savemat
 
 from defgpa.errors import FormatError
-from defgpa.io._format import ReadOptions
-from defgpa.io._mat5 import Sparse
-from defgpa.io._matlab import FORMATS, mat_variables
+from defgpa.io.arrays.mat5 import Sparse
+from defgpa.io.arrays.matlab import FORMATS, mat_variables
+from defgpa.io.format import ReadOptions
 from defgpa.shapes import Shapes
 
 (MAT,) = FORMATS

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError, ShapeError
-from defgpa.io._format import ReadOptions
-from defgpa.io._mesh import FORMATS, Mesh, read_mesh, write_mesh
+from defgpa.io.format import ReadOptions
+from defgpa.io.mesh.files import FORMATS, Mesh, read_mesh, write_mesh
 from defgpa.shapes import Shapes
 from support import shared_data
 

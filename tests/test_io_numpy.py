@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
-from defgpa.io._format import ReadOptions
-from defgpa.io._numpy import FORMATS
+from defgpa.io.arrays.numpy import FORMATS
+from defgpa.io.format import ReadOptions
 from defgpa.shapes import Shapes
 from support import shared_data
 

@@ -10,7 +10,7 @@ import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError, ShapeError
 from defgpa.io import FORMATS, Document, Specimen, read_shapes, write_shapes
-from defgpa.io._gather import gathered, merged, natural
+from defgpa.io.merge import gathered, merged, natural
 from defgpa.shapes import Shapes
 from io_support import awkward_shapes
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
-from defgpa.io._format import ReadOptions
-from defgpa.io._slicer import FORMATS
+from defgpa.io.format import ReadOptions
+from defgpa.io.text.slicer import FORMATS
 from defgpa.shapes import Shapes
 
 MARKUPS, FCSV = FORMATS

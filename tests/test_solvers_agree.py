@@ -5,10 +5,10 @@ import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa._threads import own_threads
-from defgpa.solve import cost as cost_module
-from defgpa.solve.cost import eliminated_cost
-from defgpa.solve.davidson import bottom_eigenpairs
-from defgpa.solve.preconditioner import preconditioner, whole_inverse
+from defgpa.solve.deformable import cost as cost_module
+from defgpa.solve.deformable.cost import eliminated_cost
+from defgpa.solve.eigen.davidson import bottom_eigenpairs
+from defgpa.solve.eigen.preconditioner import preconditioner, whole_inverse
 from defgpa.warps import Frames
 from support import (
     EXACT,
@@ -52,7 +52,7 @@ def held(monkeypatch):
             monkeypatch.setattr(cost_module, "DENSE_LANDMARKS", 1)
             monkeypatch.setattr(cost_module, "FEW_FEATURES", 0)
         if storage == "streamed":
-            monkeypatch.setattr("defgpa.solve.factors._BLOCK_BYTES", 8 * 40_000)
+            monkeypatch.setattr("defgpa.solve.deformable.factors._BLOCK_BYTES", 8 * 40_000)
         return {"memory_budget": 0 if storage == "streamed" else 1 << 30}
 
     return hold
@@ -79,8 +79,8 @@ def test_products_add_up_block_by_block_of_landmarks(
     """As where there are too many landmarks for an image of every batch."""
     expected = cost_of(many, warp)
     budget = held(storage)["memory_budget"]
-    monkeypatch.setattr("defgpa.solve.factors._BLOCK_BYTES", 8 * 2_000)
-    monkeypatch.setattr("defgpa.solve.factors._STORED_BLOCK_BYTES", 8 * 3_000)
+    monkeypatch.setattr("defgpa.solve.deformable.factors._BLOCK_BYTES", 8 * 2_000)
+    monkeypatch.setattr("defgpa.solve.deformable.factors._STORED_BLOCK_BYTES", 8 * 3_000)
     monkeypatch.setattr(cost_module, "_FEW_LANDMARKS", 0)
     monkeypatch.setattr(cost_module, "_MANY_BLOCKS", threads)
     found = eliminated_cost(Frames.of(many.points, many.visible), warp, budget)
@@ -148,7 +148,7 @@ def test_free_directions_are_counted_in_every_way(storage, held):
 def test_by_default_the_size_decides(monkeypatch):
     points = smooth_family(seed=26, m=60)
     assert DefGPA().fit(points).alignment_.diagnostics.method == "dense"
-    monkeypatch.setattr("defgpa.solve.align.DENSE_LANDMARKS", 59)
+    monkeypatch.setattr("defgpa.solve.deformable.pipeline.DENSE_LANDMARKS", 59)
     monkeypatch.setattr(cost_module, "DENSE_LANDMARKS", 59)
     found = DefGPA().fit(points).alignment_.diagnostics
     assert (found.method, found.storage) == ("iterative", "ColumnFactor")
@@ -265,13 +265,13 @@ class TestSoftWarpsThroughHoles:
         assert_same_alignment(found, expected, rtol=AGREED)
 
     def test_by_default_large_sets_are_not(self, soft, expected, monkeypatch):
-        monkeypatch.setattr("defgpa.solve.align.MODERATE_LANDMARKS", 599)
+        monkeypatch.setattr("defgpa.solve.deformable.pipeline.MODERATE_LANDMARKS", 599)
         found = DefGPA(self.warp).fit(soft).alignment_
         assert found.diagnostics.method == "iterative"
         assert_same_alignment(found, expected, rtol=AGREED)
 
     def test_without_another_way_the_patience_is_the_users(self, soft, monkeypatch):
-        monkeypatch.setattr("defgpa.solve.sampled_inverse.LARGEST", 0)
+        monkeypatch.setattr("defgpa.solve.eigen.sampled_inverse.LARGEST", 0)
         with warned_of("stopped after", "products", "Dense()"):
             found = DefGPA(self.warp, solver=Iterative(most_products=300)).fit(soft).alignment_
         assert found.diagnostics.products >= 300
@@ -302,13 +302,13 @@ class TestPreconditioner:
     def test_exact_or_representative_the_answer_is_the_same(self, limit, many, monkeypatch):
         """n shapes, or one that stands for all: only the number of products differs."""
         expected = DefGPA(solver=Dense()).fit(many).reference_
-        monkeypatch.setattr("defgpa.solve.preconditioner._FEW", limit)
+        monkeypatch.setattr("defgpa.solve.eigen.preconditioner._FEW", limit)
         found = DefGPA(solver=Iterative()).fit(many)
         assert_same_shape(found.reference_, expected, rtol=AGREED)
 
     def test_the_representative_inverse_helps(self, monkeypatch):
         """Without it thousands of products would be needed, with it tens."""
-        monkeypatch.setattr("defgpa.solve.preconditioner._FEW", 0)
+        monkeypatch.setattr("defgpa.solve.eigen.preconditioner._FEW", 0)
         shapes = Shapes(smooth_family(seed=29, n=10, m=400))
         assert DefGPA(solver=Iterative()).fit(shapes).alignment_.diagnostics.products < 80
 
@@ -316,8 +316,8 @@ class TestPreconditioner:
 def test_threads_change_nothing(monkeypatch):
     """Blocks on two threads or on one: the same sums in the same order."""
     shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
-    monkeypatch.setattr("defgpa.solve.batches._BATCH_BYTES", 1)
-    monkeypatch.setattr("defgpa.solve.batches._LITTLE_BYTES", 0)
+    monkeypatch.setattr("defgpa.solve.deformable.batches._BATCH_BYTES", 1)
+    monkeypatch.setattr("defgpa.solve.deformable.batches._LITTLE_BYTES", 0)
     single = DefGPA().fit(shapes)
     monkeypatch.setattr("defgpa._threads.n_threads", lambda: 4)
     several = DefGPA().fit(shapes)

@@ -6,8 +6,8 @@ from scipy.linalg import eigh
 
 from defgpa import ThinPlateSpline
 from defgpa.datasets import smooth_family
-from defgpa.solve import stacked_axes
-from defgpa.solve.stacked_axes import cheapest_of_each
+from defgpa.solve.eigen import stacked as stacked_axes
+from defgpa.solve.eigen.stacked import cheapest_of_each
 from support import EXACT, cost_of
 
 DIMS = pytest.mark.parametrize("d", [2, 3])

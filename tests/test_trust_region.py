@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from defgpa.solve.trust_region import FLAT_GROUND, descend
+from defgpa.solve.datum.trust_region import FLAT_GROUND, descend
 from support import EXACT, PARITY
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, Shapes, ThinPlateSpline, Warp
-from defgpa.solve.cost import eliminated_cost
+from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.solve.registration import RidgeRegistration
 from defgpa.warps import (
     Frames,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, ShapeError, Shapes, ThinPlateSpline
-from defgpa.solve.linkage import linked_groups
+from defgpa.checks.connectivity import linked_groups
 from defgpa.worries import worries
 from support import (
     EXACT,

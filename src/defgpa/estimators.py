@@ -14,18 +14,21 @@ from sklearn.exceptions import NotFittedError
 from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, shape_indices
+from defgpa.checks.connectivity import require_linked, shared_landmarks
 from defgpa.diagnostics import Diagnostics
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
+from defgpa.frames import Frames
 from defgpa.procrustes import Motions
 from defgpa.shapes import Shapes
-from defgpa.solve.affine_datum import affine_gpa, balanced
-from defgpa.solve.align import Solution, require_extended, solve
-from defgpa.solve.centering import Centering, SoftCentering
-from defgpa.solve.cost import DEFAULT_BUDGET
-from defgpa.solve.covariance import covariance_prior
-from defgpa.solve.datum_space import DatumSpaceFit
+from defgpa.solve.datum.affine import affine_gpa, balanced
+from defgpa.solve.datum.fit import DatumSpaceFit
+from defgpa.solve.datum.rigid import rigid_gpa
+from defgpa.solve.deformable.centering import Centering, SoftCentering
+from defgpa.solve.deformable.cost import DEFAULT_BUDGET
+from defgpa.solve.deformable.pipeline import Solution, require_extended, solve
+from defgpa.solve.eigen.solvers import EigenSolver
 from defgpa.solve.handedness import sides
-from defgpa.solve.linkage import require_linked, shared_landmarks
+from defgpa.solve.prior.covariance import covariance_prior
 from defgpa.solve.registration import (
     AffineRegistration,
     MotionRegistration,
@@ -33,10 +36,7 @@ from defgpa.solve.registration import (
     RidgeRegistration,
     affine_warps,
 )
-from defgpa.solve.rigid import rigid_gpa
-from defgpa.solve.spectral import EigenSolver
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
-from defgpa.warps._frames import Frames
 from defgpa.worries import with_lone_landmarks, with_worries
 
 ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]

@@ -14,13 +14,13 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Mask
+from defgpa.checks.connectivity import require_linked, shared_landmarks
+from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.shapes import Shapes
-from defgpa.solve.align import require_extended
+from defgpa.solve.datum.rigid import rigid_gpa
+from defgpa.solve.deformable.pipeline import require_extended
 from defgpa.solve.handedness import sides
-from defgpa.solve.linkage import require_linked, shared_landmarks
-from defgpa.solve.rigid import rigid_gpa
-from defgpa.warps._frames import Frames
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
 _OTHER_SIZE = 5.0  # times larger or smaller than the median

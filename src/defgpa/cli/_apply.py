@@ -110,7 +110,7 @@ def _number(word: str, shapes: Shapes) -> int:
 
 
 def _are_meshes(source: Path, target: Path) -> bool:
-    from defgpa.io import _mesh
+    from defgpa.io.mesh import files as _mesh
 
     suffixes = {suffix for mesh_format in _mesh.FORMATS for suffix in mesh_format.suffixes}
     return {source.suffix.lower(), target.suffix.lower()} <= suffixes
@@ -126,7 +126,7 @@ def _moved_mesh(
     """Move a mesh; the number of its points, and of those without an image."""
     import numpy as np
 
-    from defgpa.io import _mesh
+    from defgpa.io.mesh import files as _mesh
 
     mesh = _mesh.read_mesh(source)
     flip = _towards(console, source, alignment.shapes.metadata.get("space"))
@@ -137,7 +137,7 @@ def _moved_mesh(
 
 def _towards(console: Console, mesh: Path, wanted: str | None) -> list[float]:
     """Signs that bring a mesh to the anatomical space of a fit, where both are known."""
-    from defgpa.io._files import file_head
+    from defgpa.io.files import file_head
 
     if wanted is None:
         return [1.0, 1.0, 1.0]

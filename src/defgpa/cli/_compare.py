@@ -54,7 +54,7 @@ def command(
         with console.progress("Comparing") as tick:
             table = compare(shapes, fold_size=size, n_jobs=jobs, progress=tick)
     if output is not None and suffix is not None:
-        from defgpa.io._atomic import write_text
+        from defgpa.io.atomic import write_text
 
         write_text(output, str(getattr(table, writers[suffix])()))
     console.say(str(table))

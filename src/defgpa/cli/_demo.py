@@ -78,7 +78,7 @@ def _sample(folder: Path) -> str:
     """The bundled file, put where it can be read and changed."""
     from importlib.resources import files
 
-    from defgpa.io._atomic import write_text
+    from defgpa.io.atomic import write_text
 
     text = (files("defgpa.datasets") / "sample" / "wings.tps").read_text(encoding="utf-8")
     write_text(folder / "wings.tps", text)

@@ -91,7 +91,7 @@ def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> list[str]:
     """As CSV, and in the format the input came in where that is another one that can hold them."""
     from defgpa.errors import FormatError
     from defgpa.io import FORMATS, write_shapes
-    from defgpa.io._text import warn
+    from defgpa.io.text.lines import warn
 
     written = [folder / f"{stem}.csv"]
     write_shapes(shapes, written[0], format="csv")
@@ -120,7 +120,7 @@ def _own_name(own: Format, stem: str) -> str:
 
 def _warn_of_others(target: Path, suffix: str, written: int) -> None:
     """Say so where a folder of shapes holds more than were written now."""
-    from defgpa.io._text import warn
+    from defgpa.io.text.lines import warn
 
     others = len(list(target.glob(f"*{suffix}"))) - written if target.is_dir() else 0
     if others > 0:
@@ -224,7 +224,7 @@ def note_folds(console: Console, alignment: Alignment) -> None:
 
 def write_summary(folder: Path, summary: dict[str, Any]) -> str:
     """``summary.json``, all of it or none."""
-    from defgpa.io._atomic import write_text
+    from defgpa.io.atomic import write_text
 
     text = json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
     write_text(folder / "summary.json", text + "\n")

@@ -95,7 +95,7 @@ def _require_picture(target: str) -> None:
 def _drawn(path: Any, target: str) -> None:
     from matplotlib.figure import Figure
 
-    from defgpa.io._atomic import replacing
+    from defgpa.io.atomic import replacing
     from defgpa.plot import smoothing_path
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")

@@ -1,7 +1,7 @@
 """Shapes to try things on: families with a known truth, a bundled sample, the published sets."""
 
 from defgpa.datasets._deformations import Deformation
-from defgpa.datasets._imitations import (
+from defgpa.datasets._lookalikes import (
     face_like,
     handbag_like,
     lits_like,

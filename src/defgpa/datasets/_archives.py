@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from defgpa.errors import FormatError
-from defgpa.io._files import named, refusing
-from defgpa.io._gather import natural
+from defgpa.io.files import named, refusing
+from defgpa.io.merge import natural
 
 _MOST_BYTES = 8 * 2**30  # unpacked; the largest published set has less than a tenth
 _DATA = frozenset({".mat", ".txt", ".csv", ".fcsv"})  # pictures stay where they are

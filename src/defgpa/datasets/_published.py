@@ -13,11 +13,11 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.datasets._archives import all_found, found, opened
 from defgpa.errors import DefgpaError, FormatError
-from defgpa.io._files import wrong
-from defgpa.io._format import Document, ReadOptions
-from defgpa.io._matlab import mat_variables, read_mat
-from defgpa.io._read import read_shapes
-from defgpa.io._text import is_number, numbers, text_of
+from defgpa.io.arrays.matlab import mat_variables, read_mat
+from defgpa.io.files import wrong
+from defgpa.io.format import Document, ReadOptions
+from defgpa.io.read import read_shapes
+from defgpa.io.text.lines import is_number, numbers, text_of
 from defgpa.shapes import Shapes
 
 PathLike = str | os.PathLike[str]

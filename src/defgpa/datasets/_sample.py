@@ -178,7 +178,7 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
 
 def write_wings(path: str | os.PathLike[str]) -> None:
     """The bundled file, as it was written."""
-    from defgpa.io._atomic import write_text
+    from defgpa.io.atomic import write_text
 
     write_text(path, _as_tps(make_wings().shapes))
 

@@ -14,6 +14,7 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa._threads import blocks
 from defgpa.alignment import Alignment
+from defgpa.checks.cohesion import cohesion
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
 from defgpa.distributed._cost import DistributedCost, distributed_cost
@@ -22,15 +23,14 @@ from defgpa.distributed._prior import completed_extents
 from defgpa.errors import DefgpaError, DefgpaWarning, DegenerateShapeError, listed
 from defgpa.estimators import DefGPA, assembled
 from defgpa.shapes import Shapes
-from defgpa.solve.align import Solution
-from defgpa.solve.axes import TIE, turned_ties, with_settled_signs
-from defgpa.solve.cohesion import cohesion
-from defgpa.solve.cost import DENSE_LANDMARKS
-from defgpa.solve.covariance import common_eigenvalues
-from defgpa.solve.factors import streamed_factor
+from defgpa.solve.deformable.cost import DENSE_LANDMARKS
+from defgpa.solve.deformable.factors import streamed_factor
+from defgpa.solve.deformable.pipeline import Solution
+from defgpa.solve.eigen.preconditioner import LowRankInverse, inverse_from_one
+from defgpa.solve.eigen.signs import TIE, turned_ties, with_settled_signs
+from defgpa.solve.eigen.solvers import Dense, Iterative, Spectrum
 from defgpa.solve.handedness import Sides
-from defgpa.solve.preconditioner import LowRankInverse, inverse_from_one
-from defgpa.solve.spectral import Dense, Iterative, Spectrum
+from defgpa.solve.prior.covariance import common_eigenvalues
 from defgpa.warps import Warp, WarpModel
 from defgpa.worries import with_lone_landmarks, with_worries
 

@@ -10,7 +10,7 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
-from defgpa.solve.elimination import POOR_CONDITION
+from defgpa.solve.deformable.ridge import POOR_CONDITION
 from defgpa.warps import WarpModel
 
 

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from defgpa._arrays import Index, Mask
+from defgpa.checks.connectivity import require_linked_pattern
 from defgpa.distributed._work import PartFacts
 from defgpa.errors import ShapeError
-from defgpa.solve.linkage import require_linked_pattern
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 from defgpa._arrays import Array, Mask
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
-from defgpa.solve.completion import (
+from defgpa.solve.prior.completion import (
     PAIRS_UP_TO,
     PairMoments,
     Similarities,

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, transposed
+from defgpa.frames import Frames
 from defgpa.io import read_shapes
-from defgpa.solve.axes import in_axes
-from defgpa.solve.batches import Batch, make_batches
-from defgpa.solve.elimination import (
+from defgpa.solve.deformable.batches import Batch, make_batches
+from defgpa.solve.deformable.ridge import (
     Ridge,
     ridge_from_features,
     ridge_from_gram,
     with_penalty_rows,
 )
+from defgpa.solve.eigen.signs import in_axes
 from defgpa.solve.handedness import Sides, sides
 from defgpa.warps import Warp, WarpModel
-from defgpa.warps._frames import Frames
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,15 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, transposed
-from defgpa.solve.completion import (
+from defgpa.frames import Frames
+from defgpa.solve.prior.completion import (
     PAIRS_UP_TO,
     PairMoments,
     averages,
     completed,
     similarities,
 )
-from defgpa.solve.covariance import common_eigenvalues
-from defgpa.warps._frames import Frames
+from defgpa.solve.prior.covariance import common_eigenvalues
 
 
 def fold_eigenvalues(

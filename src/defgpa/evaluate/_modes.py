@@ -17,8 +17,8 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, symmetrised, transposed
 from defgpa._threads import blocks
-from defgpa.solve.batches import Batch
-from defgpa.solve.factors import stored_factor
+from defgpa.solve.deformable.batches import Batch
+from defgpa.solve.deformable.factors import stored_factor
 
 _BLOCK_BYTES = 1 << 20
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
-from defgpa.solve.axes import TIE
-from defgpa.solve.linkage import linked_groups
-from defgpa.warps._frames import Frames
+from defgpa.checks.connectivity import linked_groups
+from defgpa.frames import Frames
+from defgpa.solve.eigen.signs import TIE
 from defgpa.worries import AMBIGUOUS_GAP, HANDFUL
 
 _FLAT = 1e-6  # second singular value of a shape, relative to the first

@@ -29,14 +29,14 @@ from defgpa.evaluate._ordinary import (
     well_posed,
 )
 from defgpa.evaluate._refit import in_frame_of
+from defgpa.frames import Frames
 from defgpa.shapes import Shapes
-from defgpa.solve.batches import make_batches, stacked_batch
-from defgpa.solve.centering import Centering, SoftCentering
-from defgpa.solve.cost import DENSE_LANDMARKS
-from defgpa.solve.spectral import Dense
-from defgpa.solve.stacked_axes import cheapest_of_each
+from defgpa.solve.deformable.batches import make_batches, stacked_batch
+from defgpa.solve.deformable.centering import Centering, SoftCentering
+from defgpa.solve.deformable.cost import DENSE_LANDMARKS
+from defgpa.solve.eigen.solvers import Dense
+from defgpa.solve.eigen.stacked import cheapest_of_each
 from defgpa.warps import StackedModel, ThinPlateSpline
-from defgpa.warps._frames import Frames
 
 _GROUP_BYTES = 6 << 20  # of features: larger stacks leave the cache, smaller ones are many calls
 

@@ -11,7 +11,7 @@ import numpy as np
 from defgpa.errors import DefgpaError, FormatError, ShapeError
 from defgpa.images._frame import Image
 from defgpa.images._picture import Picture
-from defgpa.io._atomic import replacing
+from defgpa.io.atomic import replacing
 
 PathLike = str | os.PathLike[str]
 

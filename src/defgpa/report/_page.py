@@ -85,7 +85,7 @@ def write_report(
     ...     "<h1>Wings</h1>" in page.read_text(encoding="utf-8")
     True
     """
-    from defgpa.io._atomic import write_text
+    from defgpa.io.atomic import write_text
 
     _require_alignment(alignment)
     _require_same_shapes(alignment, cross_validation)

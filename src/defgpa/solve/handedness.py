@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, transposed
-from defgpa.solve.polar import on_both_sides
+from defgpa.polar import on_both_sides
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 _FLAT = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side

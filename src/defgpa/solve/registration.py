@@ -9,10 +9,10 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
+from defgpa.frames import frames_of
 from defgpa.procrustes import Motions, stacked
-from defgpa.solve.cost import eliminated_cost
+from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.warps import AffineBasis, Warp, WarpModel
-from defgpa.warps._frames import frames_of
 
 
 class Registration(Protocol):

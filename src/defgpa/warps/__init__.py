@@ -1,8 +1,8 @@
 """Families of warps that are linear in their weights."""
 
+from defgpa.frames import Frames
 from defgpa.warps._affine import Affine, AffineBasis
 from defgpa.warps._check import WarpCheck, check_warp
-from defgpa.warps._frames import Frames
 from defgpa.warps._free_form import FreeForm, FreeFormBasis
 from defgpa.warps._grid import Grid
 from defgpa.warps._inverse import NewtonInverse

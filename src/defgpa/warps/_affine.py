@@ -14,7 +14,7 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
-from defgpa.warps._frames import Frames, frames_of
+from defgpa.frames import Frames, frames_of
 from defgpa.warps._warp import Warp
 
 

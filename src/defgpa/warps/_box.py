@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, transposed
-from defgpa.warps._frames import Frames
+from defgpa.frames import Frames
 
 _LEAST_SIDE = 0.1  # of the longest: thinner boxes make derivatives across them explode
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from defgpa._arrays import Array, Index, frozen, transposed
-from defgpa.warps._frames import Frames
+from defgpa.frames import Frames
 
 PointsPerAxis = int | Sequence[int]
 

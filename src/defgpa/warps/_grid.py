@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, transposed
+from defgpa.frames import Frames
 from defgpa.warps._control_points import places
-from defgpa.warps._frames import Frames
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
-from defgpa.warps._frames import Frames
+from defgpa.frames import Frames
 
 
 def require_number(

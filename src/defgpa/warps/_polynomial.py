@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array
+from defgpa.frames import Frames, frames_of
+from defgpa.warps._approximate_inverse import swapped
 from defgpa.warps._box import Box, principal_box
-from defgpa.warps._frames import Frames, frames_of
 from defgpa.warps._legendre import exponents, gauss_nodes, polynomial_derivatives, polynomials
 from defgpa.warps._parameters import require_degree, require_not_negative
-from defgpa.warps._swap import swapped
 from defgpa.warps._warp import Warp
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from defgpa._arrays import Array
-from defgpa.warps._frames import Frames
+from defgpa.frames import Frames
 
 
 class Basis(Protocol):

@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, symmetrised, transposed
+from defgpa.frames import Frames, frames_of
+from defgpa.warps._approximate_inverse import swapped
 from defgpa.warps._box import principal_box
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
-from defgpa.warps._frames import Frames, frames_of
 from defgpa.warps._kernels import squared_distances
 from defgpa.warps._legendre import exponents, polynomial_derivatives, polynomials
 from defgpa.warps._parameters import given_points, require_degree, require_not_negative
 from defgpa.warps._radial_kernels import Gaussian, Kernel
-from defgpa.warps._swap import swapped
 from defgpa.warps._warp import Warp
 
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K: smaller ones are rounding of flat kernels

@@ -31,10 +31,10 @@ from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
 from defgpa._arrays import Array, transposed
 from defgpa._threads import blocks
+from defgpa.frames import Frames, frames_of
 from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._bending import spline_mixing, spline_mixing_on_grid
 from defgpa.warps._control_points import PointsPerAxis, per_axis_counts
-from defgpa.warps._frames import Frames, frames_of
 from defgpa.warps._grid import Grid, principal_grid
 from defgpa.warps._kernels import (
     BENDING_SIGN,

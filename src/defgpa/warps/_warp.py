@@ -116,7 +116,7 @@ class Warp:
             return inverted(self)
         if self.landmarks is None:
             return self.exact_inverse()
-        from defgpa.warps._swap import swapped_around  # which makes warps itself
+        from defgpa.warps._approximate_inverse import swapped_around  # which makes warps itself
 
         return swapped_around(self, self.landmarks)
 

@@ -1,0 +1,1 @@
+"""What to be told about shapes and alignments."""

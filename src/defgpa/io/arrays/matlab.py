@@ -1,0 +1,325 @@
+"""MATLAB files: a cell of d × m matrices, one a shape, and perhaps a cell that says what is seen.
+
+Recognised, in this order: the struct ``Corresp`` with cells ``ptsImg`` and ``imNames``; the
+cells ``D`` and ``V`` (points and visibility); ``points`` with optional ``visible``, ``names``,
+``landmarks`` and ``faces`` (from 1, as MATLAB counts), which is also what is written; or else
+the only variable that can be a set of shapes, by whatever name. A 3-D array stands for the
+cell when the order of its axes is clear or given (``layout``).
+
+Version 7.3 is HDF5 and needs h5py; the versions before need nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa._arrays import Array, Mask
+from defgpa.errors import DefgpaError, FormatError
+from defgpa.io.anatomical import as_matrix, as_stack, real_numbers, triangles
+from defgpa.io.arrays.mat5 import Sparse, is_mat5, mat5_variables
+from defgpa.io.atomic import replacing
+from defgpa.io.files import file_bytes, file_head, hidden, named, refusing, wrong
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.lines import default_name
+from defgpa.shapes import Shapes
+
+# A MATLAB value without its wrapping: numbers (an array in MATLAB's own size), text (str), a
+# cell (list), a struct (dict), a sparse matrix, or None for what has no meaning here.
+Value = Any
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_DEFLATE = 1032  # bytes that one compressed byte can hold at most
+_DEEPEST = 16  # cells in cells in cells: a loop of references, not data
+
+
+def read_mat(path: Path, options: ReadOptions) -> Document:
+    """The shapes of a ``.mat`` file in any of the recognised layouts."""
+    variables = mat_variables(path)
+    correspondences = variables.get("Corresp")
+    if isinstance(correspondences, dict) and "ptsImg" in correspondences:
+        return _image_correspondences(path, correspondences, options)
+    if _is_cell_of_matrices(variables.get("D")) and "points" not in variables:
+        variables = {"points": variables["D"], "visible": variables.get("V")}
+    points = _points_among(path, variables)
+    return _document(path, {**variables, "points": points}, options)
+
+
+def write_mat(path: Path, shapes: Shapes) -> None:
+    """Cells ``points`` (d × m), ``visible`` (1 × m), ``names`` and ``landmarks``; ``faces``."""
+    from scipy.io import savemat
+
+    variables: dict[str, Any] = {
+        "points": _cell([points.T for points in shapes.points]),
+        "visible": _cell([seen[None] for seen in shapes.visible]),
+        "names": _cell(shapes.names),
+        "landmarks": _cell(shapes.landmarks),
+    }
+    if shapes.faces is not None:
+        variables["faces"] = shapes.faces.astype(np.float64) + 1
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        savemat(file, variables, do_compression=True, oned_as="row")
+
+
+def mat_variables(path: Path) -> dict[str, Value]:
+    """The variables of a ``.mat`` file by name, unwrapped."""
+    head = file_head(path)
+    if head.startswith(b"# Created by Octave"):
+        raise FormatError(f"{path} is in Octave's text format. Save it with -v7 instead.")
+    if is_mat5(head):
+        data = file_bytes(path)
+        with refusing(path, "MATLAB file"):
+            return mat5_variables(data, _DEEPEST)
+    if is_hdf5(head):
+        return _hdf_variables(path)
+    if 0 in head[:4]:
+        return _mat4_variables(path)
+    raise wrong(path, "a MATLAB file", head[:20])
+
+
+# What the variables mean
+
+
+def _image_correspondences(
+    path: Path, correspondences: Mapping[str, Value], options: ReadOptions
+) -> Document:
+    """``ptsImg``: rows 1 and 2 of each matrix are x and y; ``imNames``: the images."""
+    cell = correspondences["ptsImg"]
+    if not _is_cell_of_matrices(cell) or any(len(matrix) < 2 for matrix in cell):
+        raise FormatError(f"{path}: Corresp.ptsImg must be a cell of matrices with 2 rows or more.")
+    stack = [hidden(real_numbers(path, matrix[:2].T), options.missing) for matrix in cell]
+    images = _texts(path, "Corresp.imNames", correspondences.get("imNames"), len(cell))
+    names = images or [default_name(path, i, len(cell)) for i in range(len(cell))]
+    extra: list[dict[str, Any]] = [{"images": image} for image in images or ()]
+    return Document(
+        tuple(
+            Specimen(name, points, metadata=known)
+            for name, points, known in zip(names, stack, extra or [{}] * len(cell), strict=True)
+        )
+    )
+
+
+def _points_among(path: Path, variables: Mapping[str, Value]) -> Value:
+    """``points``, or the only variable that can be a set of shapes."""
+    if "points" in variables:
+        return variables["points"]
+    able = [name for name, value in variables.items() if _can_be_shapes(value)]
+    if len(able) == 1:
+        return variables[able[0]]
+    if able:
+        raise FormatError(
+            f"{path}: {named(able)} can each be a set of shapes. Call the one to be read 'points'."
+        )
+    raise FormatError(
+        f"{path}: expected a cell 'points' of d × m matrices; "
+        f"found {named(variables) or 'no variables'}."
+    )
+
+
+def _can_be_shapes(value: Value) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim == 3 and value.dtype.kind in "fiu" and bool({2, 3} & set(value.shape))
+    return _is_cell_of_matrices(value) and all({2, 3} & set(matrix.shape) for matrix in value)
+
+
+def _is_cell_of_matrices(value: Value) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) > 0
+        and all(isinstance(entry, np.ndarray) and entry.ndim == 2 for entry in value)
+    )
+
+
+def _document(path: Path, given: Mapping[str, Value], options: ReadOptions) -> Document:
+    stack = [hidden(points, options.missing) for points in _matrices(path, given, options.layout)]
+    n, m = len(stack), len(stack[0])
+    names = _texts(path, "names", given.get("names"), n)
+    if names is None:
+        names = tuple(default_name(path, i, n) for i in range(n))
+    if given.get("visible") is not None:
+        seen = _visibility(path, given["visible"], [len(points) for points in stack])
+        stack = [
+            np.where(visible[:, None], points, np.nan)
+            for points, visible in zip(stack, seen, strict=True)
+        ]
+    labels = _texts(path, "landmarks", given.get("landmarks"), m)
+    faces = given.get("faces")
+    return Document(
+        tuple(Specimen(name, points, labels) for name, points in zip(names, stack, strict=True)),
+        faces=triangles(path, _from_zero(path, faces), m) if faces is not None else None,
+    )
+
+
+def _matrices(path: Path, given: Mapping[str, Value], layout: str) -> list[Array]:
+    """One (m, d) array a shape."""
+    points = given["points"]
+    if isinstance(points, np.ndarray):
+        return list(as_stack(path, points, layout, preferred=None))
+    if not _is_cell_of_matrices(points):
+        raise FormatError(f"{path}: 'points' must be a cell of d × m matrices, or a 3-D array.")
+    if layout == "auto" and all(len(matrix) in (2, 3) for matrix in points):
+        layout = "dmn"  # as documented, even where the matrices could be read both ways
+    return [as_matrix(path, matrix, layout) for matrix in points]
+
+
+def _visibility(path: Path, value: Value, counts: Sequence[int]) -> list[Mask]:
+    """One mask a shape, from a cell of vectors or diagonals, or from one row a shape."""
+    if isinstance(value, np.ndarray) and value.ndim == 2:
+        value = list(value if len(value) == len(counts) else value.T)
+    if not isinstance(value, list) or len(value) != len(counts):
+        raise FormatError(f"{path}: the visibility must be a cell of {len(counts)} vectors.")
+    return [_seen(path, entry, m) for entry, m in zip(value, counts, strict=True)]
+
+
+def _seen(path: Path, entry: Value, m: int) -> Mask:
+    """A visibility vector, also where it stands on the diagonal of a matrix."""
+    if isinstance(entry, Sparse) and max(entry.size) == m:
+        entry = entry.vector() if min(entry.size) == 1 else entry.diagonal()
+    elif isinstance(entry, np.ndarray) and entry.shape == (m, m) and m > 1:
+        off_diagonal = entry[~np.eye(m, dtype=bool)]
+        entry = np.diagonal(entry) if not off_diagonal.any() else entry
+    if not isinstance(entry, np.ndarray) or entry.size != m or not np.isin(entry, (0, 1)).all():
+        raise FormatError(
+            f"{path}: the visibility of a shape must be {m} zeros and ones, or a diagonal matrix "
+            "of them."
+        )
+    return np.asarray(entry.ravel() == 1)
+
+
+def _texts(path: Path, what: str, value: Value, count: int) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    entries = [value] if isinstance(value, str) else value
+    if isinstance(entries, np.ndarray):
+        entries = [f"{number:g}" for number in real_numbers(path, entries).ravel()]
+    if not isinstance(entries, list) or len(entries) != count:
+        raise FormatError(f"{path}: '{what}' must be a cell of {count} names.")
+    if not all(isinstance(entry, str) for entry in entries):
+        raise FormatError(f"{path}: '{what}' must be a cell of names; some entries are not text.")
+    return tuple(entries)
+
+
+def _from_zero(path: Path, faces: Value) -> Array:
+    if not isinstance(faces, np.ndarray):
+        raise FormatError(f"{path}: 'faces' must be a k × 3 matrix of landmark numbers from 1.")
+    return real_numbers(path, faces) - 1
+
+
+def _cell(values: Sequence[Any]) -> NDArray[Any]:
+    cell = np.empty((1, len(values)), dtype=object)
+    for i, value in enumerate(values):
+        cell[0, i] = value
+    return cell
+
+
+# Version 4
+
+
+def _mat4_variables(path: Path) -> dict[str, Value]:
+    from scipy.io import loadmat
+
+    with refusing(path, "MATLAB file"), path.open("rb") as file:
+        content = loadmat(file)
+        return {
+            name: value
+            for name, value in content.items()
+            if isinstance(value, np.ndarray) and value.dtype.kind in "fiubc"
+        }
+
+
+# Version 7.3
+
+
+def _hdf_variables(path: Path) -> dict[str, Value]:
+    try:
+        import h5py
+    except ImportError:
+        raise DefgpaError(
+            f"{path} is a MATLAB 7.3 file, which needs h5py: pip install 'defgpa[matlab]'. "
+            "Or save it in MATLAB with -v7."
+        ) from None
+    with refusing(path, "MATLAB 7.3 file"), h5py.File(path, "r") as file:
+        reader = _HdfReader(file, allowance=_DEFLATE * path.stat().st_size)
+        return {name: reader.value(file[name], _DEEPEST) for name in _own_members(file)}
+
+
+def _own_members(group: Any) -> list[str]:
+    """The members stored in the file itself; links that lead elsewhere are not followed."""
+    import h5py
+
+    return [
+        name
+        for name in group
+        if not name.startswith("#") and isinstance(group.get(name, getlink=True), h5py.HardLink)
+    ]
+
+
+class _HdfReader:
+    """Reads MATLAB values from HDF5, but never more bytes than the file can have packed."""
+
+    def __init__(self, file: Any, allowance: int) -> None:
+        self._file, self._allowance = file, allowance
+
+    def value(self, item: Any, levels: int) -> Value:
+        if levels == 0:
+            return None
+        if hasattr(item, "keys"):
+            is_sparse = "MATLAB_sparse" in item.attrs
+            return self._sparse(item) if is_sparse else self._struct(item, levels)
+        kind = item.attrs.get("MATLAB_class", b"")
+        kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+        if item.attrs.get("MATLAB_empty", 0):
+            return {"char": "", "cell": [], "struct": {}}.get(kind, np.empty((0, 0)))
+        if item.dtype.kind == "O":
+            references = self._numbers(item).ravel()  # HDF5 stores MATLAB's arrays transposed
+            return [self.value(self._file[ref], levels - 1) for ref in references]
+        if kind == "char":
+            return self._text(item)
+        return self._numbers(item).T if item.dtype.kind in "fiub" else None
+
+    def _numbers(self, item: Any) -> NDArray[Any]:
+        self._allowance -= item.size * item.dtype.itemsize
+        if self._allowance < 0 or item.is_virtual or item.external:
+            raise FormatError(
+                f"{self._file.filename}: {item.name!r} claims more data than the file holds."
+            )
+        return np.asarray(item[()])
+
+    def _struct(self, group: Any, levels: int) -> dict[str, Value]:
+        return {name: self.value(group[name], levels - 1) for name in _own_members(group)}
+
+    def _text(self, item: Any) -> Value:
+        codes = np.atleast_2d(self._numbers(item)).T.astype("<u2")
+        rows = [row.tobytes().decode("utf-16-le", errors="replace") for row in codes]
+        return rows[0] if len(rows) == 1 else [row.rstrip() for row in rows]
+
+    def _sparse(self, group: Any) -> Sparse:
+        starts = self._numbers(group["jc"])
+        size = (int(group.attrs["MATLAB_sparse"]), len(starts) - 1)
+        if "data" not in group:
+            return Sparse.of(size, np.empty(0), starts, np.empty(0))
+        return Sparse.of(size, self._numbers(group["ir"]), starts, self._numbers(group["data"]))
+
+
+def is_hdf5(head: bytes) -> bool:
+    """Whether the signature of HDF5 stands where it may: at 0, 512, 1024 …"""
+    return any(head[at:].startswith(_HDF5) for at in (0, 512, 1024, 2048))
+
+
+def _looks_like_mat(head: bytes) -> bool:
+    return is_mat5(head) or is_hdf5(head) or head.startswith(b"MATLAB ")
+
+
+FORMATS = (
+    Format(
+        name="mat",
+        suffixes=(".mat",),
+        looks_like=_looks_like_mat,
+        read=read_mat,
+        write=write_mat,
+    ),
+)

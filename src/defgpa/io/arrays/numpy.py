@@ -1,0 +1,179 @@
+"""NumPy archives: ``points`` (n, m, d) with NaN for what was not seen, and their names.
+
+``.npz`` holds ``points`` and, if it likes, ``names``, ``landmarks`` (or ``landmark_names``),
+``faces`` and what else is known of every shape; ``.npy`` is the bare array. Nothing is ever
+unpickled.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from defgpa.errors import FormatError
+from defgpa.io.anatomical import as_stack, triangles
+from defgpa.io.atomic import replacing
+from defgpa.io.files import hidden, named, refusing
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.lines import default_name
+from defgpa.shapes import PER_SHAPE_METADATA, Shapes
+
+Arrays = Mapping[str, NDArray[Any]]
+_KNOWN = PER_SHAPE_METADATA | {"points", "names", "landmarks", "landmark_names", "faces", "space"}
+
+
+def read_npz(path: Path, options: ReadOptions) -> Document:
+    """The shapes of an ``.npz`` archive."""
+    arrays = _members(path)
+    stack = as_stack(path, arrays["points"], options.layout, preferred="nmd")
+    stack = hidden(stack, options.missing)
+    n, m = stack.shape[:2]
+    names = _texts(path, arrays, "names", n) or _default_names(path, n)
+    labels = _texts(path, arrays, "landmarks", m) or _texts(path, arrays, "landmark_names", m)
+    known = _per_shape(path, arrays, n)
+    return Document(
+        specimens=tuple(
+            Specimen(name, points, labels, {key: values[i] for key, values in known.items()})
+            for i, (name, points) in enumerate(zip(names, stack, strict=True))
+        ),
+        faces=triangles(path, arrays["faces"], m) if "faces" in arrays else None,
+        metadata=_space(arrays),
+    )
+
+
+def read_npy(path: Path, options: ReadOptions) -> Document:
+    """The shapes of a bare array."""
+    with refusing(path, "NumPy array"):
+        array = _array(path, "the array", lambda: path.open("rb"), path.stat().st_size)
+    stack = hidden(as_stack(path, array, options.layout, preferred="nmd"), options.missing)
+    names = _default_names(path, len(stack))
+    return Document(tuple(map(Specimen, names, stack)))
+
+
+def write_npz(path: Path, shapes: Shapes) -> None:
+    """All of a set: points, names, landmarks, faces, and metadata that are text or numbers."""
+    arrays: dict[str, Any] = {
+        "points": shapes.points,
+        "names": np.array(shapes.names),
+        "landmarks": np.array(shapes.landmarks),
+    }
+    if shapes.faces is not None:
+        arrays["faces"] = shapes.faces
+    if "space" in shapes.metadata:
+        arrays["space"] = np.array(str(shapes.metadata["space"]))
+    for key in sorted(PER_SHAPE_METADATA & shapes.metadata.keys()):
+        values = shapes.metadata[key]
+        if all(isinstance(value, str) for value in values) or all(map(_is_real, values)):
+            arrays[key] = np.array(values)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating))
+
+
+def _members(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive that this format knows; others may be anything."""
+    with refusing(path, "NumPy archive"), zipfile.ZipFile(path) as archive:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        if "points" not in members and "header" in members:
+            raise FormatError(
+                f"{path} is not a landmark file but a result; defgpa.load reads it, and the "
+                "commands register, apply and report take it."
+            )
+        if "points" not in members:
+            raise FormatError(
+                f"{path} has no array 'points'; it holds {named(sorted(members)) or 'nothing'}. "
+                "Save it with numpy.savez(path, points=...)."
+            )
+        return {
+            key: _array(path, repr(key), partial(archive.open, info), info.file_size)
+            for key, info in members.items()
+            if key in _KNOWN
+        }
+
+
+def _array(path: Path, what: str, opened: Callable[[], IO[bytes]], n_bytes: int) -> NDArray[Any]:
+    """One array, checked before it is read: a header can promise more than memory holds."""
+    with opened() as file:
+        size, _, dtype = _header(file)
+        promised = file.tell() + math.prod(size) * dtype.itemsize
+    if dtype.hasobject:
+        raise FormatError(
+            f"{path}: {what} holds Python objects, which are not read because they can run code. "
+            "Save numbers and text instead (a list of unequal arrays becomes objects)."
+        )
+    if promised > n_bytes:
+        raise FormatError(f"{path}: {what} should have size {size}, but the file is too short.")
+    with opened() as file:
+        return np.asarray(npy.read_array(file, allow_pickle=False))
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = npy.read_magic(file)
+    if version == (1, 0):
+        return npy.read_array_header_1_0(file)
+    return npy.read_array_header_2_0(file)
+
+
+def _texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str, ...] | None:
+    """The names under a key, one for each of ``count``."""
+    if key not in arrays:
+        return None
+    given = arrays[key]
+    if given.shape != (count,):
+        raise FormatError(
+            f"{path}: {key!r} must hold {count} names, as 'points' asks; found size {given.shape}."
+        )
+    if given.dtype.kind == "S":
+        return tuple(value.decode("utf-8", errors="replace") for value in given.tolist())
+    return tuple(str(value) for value in given.tolist())
+
+
+def _default_names(path: Path, count: int) -> tuple[str, ...]:
+    return tuple(default_name(path, i, count) for i in range(count))
+
+
+def _per_shape(path: Path, arrays: Arrays, count: int) -> dict[str, list[Any]]:
+    """Images, groups, scales …: what the archive says of each shape."""
+    known = {}
+    for key in sorted(PER_SHAPE_METADATA & arrays.keys()):
+        if arrays[key].shape != (count,):
+            raise FormatError(
+                f"{path}: {key!r} must have one entry per shape, {count}; "
+                f"found size {arrays[key].shape}."
+            )
+        known[key] = arrays[key].tolist()
+    return known
+
+
+def _space(arrays: Arrays) -> dict[str, str]:
+    stated = str(arrays["space"]) if "space" in arrays else ""
+    return {"space": stated} if stated in ("LPS", "RAS") else {}
+
+
+FORMATS = (
+    Format(
+        name="npz",
+        suffixes=(".npz",),
+        looks_like=lambda head: head.startswith(b"PK\x03\x04") and b".npy" in head,
+        read=read_npz,
+        write=write_npz,
+    ),
+    Format(
+        name="npy",
+        suffixes=(".npy",),
+        looks_like=lambda head: head.startswith(b"\x93NUMPY"),
+        read=read_npy,
+        write=None,
+    ),
+)

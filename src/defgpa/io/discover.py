@@ -1,0 +1,182 @@
+"""From what the user names (a file, a folder, a pattern, a list of them) to files with a format.
+
+A file named outright must be readable. Of a folder or a pattern, only what is recognised counts:
+other people's README and pictures lie there too.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from defgpa.errors import FormatError, listed
+from defgpa.io.format import Format
+from defgpa.io.registry import FORMATS, format_named, formats_with_suffix, known_suffixes
+from defgpa.io.text import csv as _csv
+from defgpa.io.text.lines import warn
+
+HEAD = 4096
+# Anything may have these suffixes, so there the content decides alone.
+_VAGUE_SUFFIXES = (".txt", ".csv", ".tsv", ".json", ".dat")
+_SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+_TABLES = tuple(format_.name for format_ in _csv.FORMATS)
+
+Source = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Find:
+    """A file and the format to read it in."""
+
+    path: Path
+    format: Format
+
+
+def find_files(source: Source | Iterable[Source], format_name: str | None) -> list[Find]:
+    """The files that ``source`` names, each with its format."""
+    wanted = None if format_name is None else format_named(format_name)
+    if isinstance(source, (str, os.PathLike)):
+        return _found(source, wanted)
+    if not isinstance(source, Iterable):
+        raise FormatError(
+            f"Expected a path, a folder, a pattern or a list of paths; got {type(source).__name__}."
+        )
+    found = [find for one in source for find in _found(_checked(one), wanted)]
+    if not found:
+        raise FormatError("There is nothing to read: got an empty list of paths.")
+    return _once_each(found)
+
+
+def _once_each(found: Sequence[Find]) -> list[Find]:
+    """The finds without those of a file that was named before."""
+    once: dict[Path, Find] = {}
+    again = [str(f.path) for f in found if once.setdefault(f.path.absolute(), f) is not f]
+    if again:
+        warn(f"Named more than once, read once: {listed(dict.fromkeys(again))}.")
+    return list(once.values())
+
+
+def _checked(one: object) -> Source:
+    if isinstance(one, (str, os.PathLike)):
+        return one
+    raise FormatError(f"Expected paths in the list; got {type(one).__name__}: {one!r:.60}.")
+
+
+def _found(source: Source, wanted: Format | None) -> list[Find]:
+    name = os.fspath(source)
+    if not isinstance(name, str):
+        raise FormatError(f"Expected a path as a string; got {type(name).__name__}.")
+    try:
+        return _looked_up(name, Path(name).expanduser(), wanted)
+    except FormatError:
+        raise
+    except (OSError, ValueError, RuntimeError) as error:  # no permission, a NUL, ~nobody
+        reason = getattr(error, "strerror", None) or error
+        culprit = str(getattr(error, "filename", None) or name)  # of a folder, the file in it
+        raise FormatError(f"{culprit[:200]!r} cannot be read: {reason}.") from None
+
+
+def _looked_up(name: str, path: Path, wanted: Format | None) -> list[Find]:
+    if not name:
+        raise FormatError("There is no file or folder ''.")  # to pathlib it is the current one
+    if path.is_file():
+        return [Find(path, wanted or _format_of(path))]
+    if path.is_dir():
+        return _chosen(sorted(path.iterdir()), f"The folder {path}", wanted)
+    if path.exists():
+        raise FormatError(f"{path} is neither a file nor a folder.")  # a pipe would never end
+    if not glob.has_magic(name):
+        raise FormatError(f"There is no file or folder {name!r}.")
+    matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
+    if not matches:
+        raise FormatError(f"The pattern {name!r} matches no file.")
+    return _chosen(matches, f"The pattern {name!r}", wanted)
+
+
+def _format_of(path: Path) -> Format:
+    """The format of a file that was named outright.
+
+    If only its suffix speaks for one, it is read in that, to hear what is wrong with it.
+    """
+    head = _head(path)
+    if not head:
+        raise FormatError(f"{path} is empty.")
+    by_suffix = formats_with_suffix(path)
+    format_ = _recognised(head, by_suffix)
+    if format_:
+        return format_
+    if by_suffix and not path.name.lower().endswith(".txt"):
+        return by_suffix[0]
+    if path.name.lower().endswith(_SPREADSHEETS):
+        raise FormatError(f"{path} is a spreadsheet, which is not read. Save it as .csv.")
+    raise FormatError(
+        f"{path} is not a landmark file of a known format. Known suffixes are {known_suffixes()}. "
+        "If it is such a file by another name, name its format (format='…')."
+    )
+
+
+def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
+    """The format whose content this is, those of the suffix asked first.
+
+    Rows of numbers may be anything, so they make a table only of a file without a better suffix.
+    """
+    others = [f for f in FORMATS if not by_suffix or f.name not in _TABLES]
+    return next((f for f in (*by_suffix, *others) if f.looks_like(head)), None)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD)
+
+
+def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> list[Find]:
+    """The files of the one format that most of them have."""
+    files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
+    named = [path for path in files if _has_known_suffix(path)]
+    finds = [find for path in named if (find := _recognised_here(path, wanted))]
+    if not finds:  # perhaps under suffixes of their own; but a README that shows a file is none
+        finds = [find for path in files if (find := _recognised_here(path, wanted))]
+    if not finds:
+        kind = "file of a known format" if wanted is None else f"{wanted.name} file"
+        raise FormatError(f"{where} has no {kind} (it has {len(files)} files).")
+    counts = Counter(find.format.name for find in finds)
+    order = [format_.name for format_ in FORMATS]
+    best = max(counts, key=lambda name: (counts[name], -order.index(name)))
+    if len(counts) > 1:
+        others = ", ".join(f"{k} {name}" for name, k in counts.items() if name != best)
+        warn(
+            f"{where} has files of several formats; the {counts[best]} {best} files are read, "
+            f"others are not ({others}). Name the format to choose (format='…')."
+        )
+    _warn_of_strangers(files, finds, best, where)
+    return [find for find in finds if find.format.name == best]
+
+
+def _has_known_suffix(path: Path) -> bool:
+    return bool(formats_with_suffix(path)) or path.name.lower().endswith(_VAGUE_SUFFIXES)
+
+
+def _recognised_here(path: Path, wanted: Format | None) -> Find | None:
+    """The find, if its content or a suffix that nothing else has speaks for a format."""
+    head, by_suffix = _head(path), formats_with_suffix(path)
+    if wanted is not None:
+        by_suffix = [wanted] if path.name.lower().endswith(wanted.suffixes) else []
+        format_ = wanted if wanted.looks_like(head) else None
+    else:
+        format_ = _recognised(head, by_suffix)
+    if format_ is None and by_suffix and not path.name.lower().endswith(_VAGUE_SUFFIXES):
+        format_ = by_suffix[0]
+    return None if format_ is None else Find(path, format_)
+
+
+def _warn_of_strangers(files: Sequence[Path], finds: Sequence[Find], best: str, where: str) -> None:
+    """Tables that hold no landmarks are left out, but not in silence if tables are read."""
+    known = {find.path for find in finds}
+    suffixes = (".csv", ".tsv")
+    strangers = [p.name for p in files if p not in known and p.name.lower().endswith(suffixes)]
+    if best in _TABLES and strangers:
+        warn(f"{where} also has tables without coordinates, left out: {listed(strangers)}.")

@@ -1,0 +1,270 @@
+"""A mesh: numbered vertices, triangles over them, and what every vertex carries.
+
+The readers of mesh formats are our own because a vertex number is a landmark here: the common
+libraries renumber vertices at texture seams, merge them, drop those without a face, store them
+in single precision, or do not return from a truncated header.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa._arrays import Array, Index, frozen
+from defgpa.errors import FormatError, ShapeError
+from defgpa.io.anatomical import triangles
+from defgpa.io.files import file_bytes, wrong
+from defgpa.io.text.lines import numbers
+
+Colours = NDArray[np.uint8]
+
+
+def _no_faces() -> Index:
+    return np.empty((0, 3), dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Vertices in a fixed order, with triangles, colours and scalar fields.
+
+    Parameters
+    ----------
+    vertices : array (m, 3)
+        Coordinates; their order is that of the file and never changes.
+    faces : array (k, 3) of int
+        Triangles, as vertex numbers from 0. A mesh without faces is a cloud of points.
+    colours : array (m, 3) or (m, 4) of uint8, optional
+        Red, green, blue and perhaps opacity of every vertex.
+    scalars : mapping of str to array (m,)
+        Named fields with one number per vertex.
+
+    Examples
+    --------
+    >>> square = Mesh([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], [[0, 1, 2], [0, 2, 3]])
+    >>> square
+    Mesh(4 vertices, 2 faces)
+    """
+
+    vertices: Array
+    faces: Index = field(default_factory=_no_faces)
+    colours: Colours | None = None
+    scalars: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        vertices = np.array(self.vertices, dtype=np.float64)
+        if vertices.ndim != 2 or vertices.shape[1] != 3:
+            raise ShapeError(f"The vertices of a mesh must be (m, 3); got size {vertices.shape}.")
+        m = len(vertices)
+        scalars = {
+            str(name): _per_vertex(f"The scalar field {name!r}", values, (m,), np.float64)
+            for name, values in self.scalars.items()
+        }
+        object.__setattr__(self, "vertices", frozen(vertices))
+        object.__setattr__(self, "faces", frozen(_checked_faces(self.faces, m)))
+        object.__setattr__(self, "scalars", MappingProxyType(scalars))
+        if self.colours is not None:
+            width = np.shape(self.colours)[-1:]
+            if width not in ((3,), (4,)):
+                raise ShapeError(
+                    "The colours of a mesh must be (m, 3) or (m, 4); "
+                    f"got size {np.shape(self.colours)}."
+                )
+            colours = _per_vertex("The colours", self.colours, (m, *width), np.uint8)
+            object.__setattr__(self, "colours", colours)
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self.vertices)} vertices", f"{len(self.faces)} faces"]
+        parts += ["colours"] * (self.colours is not None)
+        parts += [f"{name!r}" for name in self.scalars]
+        return f"Mesh({', '.join(parts)})"
+
+
+def _per_vertex(what: str, values: Any, size: tuple[int, ...], kind: Any) -> NDArray[Any]:
+    array = np.array(values, dtype=kind)
+    if array.shape != size:
+        raise ShapeError(f"{what} must have size {size}; got {array.shape}.")
+    return frozen(array)
+
+
+def _checked_faces(faces: Any, m: int) -> Index:
+    array = np.array(faces)
+    if array.size == 0:
+        return _no_faces()
+    if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind not in "iu":
+        raise ShapeError(
+            f"The faces of a mesh must be (k, 3) vertex numbers; got size {array.shape}."
+        )
+    if array.min() < 0 or array.max() >= m:
+        raise ShapeError(
+            f"The faces of a mesh must number its {m} vertices from 0; "
+            f"got {array.min()} to {array.max()}."
+        )
+    return array.astype(np.intp)
+
+
+# Polygons
+
+
+@dataclass(frozen=True, eq=False)
+class Polygons:
+    """Rows of vertex numbers of any length, end to end."""
+
+    lengths: Index
+    corners: Index
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[float]]) -> Polygons:
+        """From one sequence of corners per polygon."""
+        lengths = np.array([len(row) for row in rows], dtype=np.intp)
+        return cls(lengths, as_indices(np.array(list(chain.from_iterable(rows)))))
+
+    def fans(self) -> Index:
+        """(k, 3): every polygon as triangles around its first corner; lines and points drop."""
+        start, step = self._triangles()
+        return self._corners(start, start + step + 1, start + step + 2)
+
+    def strips(self) -> Index:
+        """(k, 3): every row as a strip of triangles, each second one turned back."""
+        start, step = self._triangles()
+        at, odd = start + step, step % 2
+        return self._corners(at + odd, at + 1 - odd, at + 2)
+
+    def _triangles(self) -> tuple[Index, Index]:
+        """Of every triangle, where its row starts and which of the row's triangles it is."""
+        per_row = np.maximum(self.lengths - 2, 0)
+        start = np.repeat(np.cumsum(self.lengths) - self.lengths, per_row)
+        first = np.repeat(np.cumsum(per_row) - per_row, per_row)
+        return start, np.arange(len(start)) - first
+
+    def _corners(self, *places: Index) -> Index:
+        return np.stack([self.corners[place] for place in places], axis=1)
+
+
+def as_indices(values: NDArray[Any]) -> Index:
+    """Vertex numbers; what cannot be one becomes -1, which no vertex has."""
+    if values.dtype.kind == "f":
+        whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
+        values = np.where(whole, values, -1)
+    elif values.dtype.kind == "u":
+        values = np.minimum(values.astype(np.uint64), np.uint64(2**31))
+    return values.astype(np.intp)
+
+
+def mesh_from(
+    path: Path,
+    vertices: NDArray[Any],
+    faces: NDArray[Any],
+    colours: Colours | None = None,
+    scalars: Mapping[str, Any] = MappingProxyType({}),
+) -> Mesh:
+    """What a file held, with its faces checked against its vertices."""
+    m = len(vertices)
+    if m == 0:
+        raise wrong(path, "a mesh with vertices", "none")
+    for name, values in scalars.items():
+        if len(values) != m:
+            raise wrong(path, f"{m} values of {name!r}, one a vertex", f"{len(values)}")
+    if colours is not None and len(colours) != m:
+        raise wrong(path, f"{m} colours, one a vertex", f"{len(colours)}")
+    return Mesh(vertices, triangles(path, faces, m), colours, scalars)
+
+
+def as_colours(values: NDArray[Any]) -> Colours:
+    """8-bit colours from those of a file: bytes, 16-bit numbers, or fractions of one."""
+    if values.dtype.kind == "f":
+        return np.round(255 * np.clip(np.nan_to_num(values), 0, 1)).astype(np.uint8)
+    if values.dtype.itemsize == 2:
+        return (values >> 8).astype(np.uint8)
+    return np.clip(values, 0, 255).astype(np.uint8)
+
+
+# Bytes
+
+
+class Cursor:
+    """A place in the bytes of a file; it moves forward as they are read."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path, self.data, self.at = Path(path), file_bytes(path), 0
+
+    @property
+    def line_number(self) -> int:
+        """The line of the place, counted from 1: for complaints."""
+        return self.data.count(b"\n", 0, self.at) + 1
+
+    @property
+    def left(self) -> int:
+        """How many bytes follow."""
+        return len(self.data) - self.at
+
+    def line(self) -> str | None:
+        """The next line that is not blank, without its end; None at the end of the file."""
+        while self.left:
+            end = self.data.find(b"\n", self.at)
+            end = len(self.data) if end < 0 else end
+            text = self.data[self.at : end].decode("latin-1").strip()
+            self.at = min(end + 1, len(self.data))
+            if text:
+                return text
+        return None
+
+    def lines(self, count: int, what: str) -> list[tuple[int, str]]:
+        """The next ``count`` lines that are not blank, with their numbers."""
+        number, found = self.line_number, list[tuple[int, str]]()
+        while len(found) < count:
+            if not self.left:
+                raise wrong(self.path, f"{count} {what}", len(found))
+            end = self.data.find(b"\n", self.at)
+            end = len(self.data) if end < 0 else end
+            text = self.data[self.at : end].decode("latin-1").strip()
+            self.at = min(end + 1, len(self.data))
+            if text:
+                found.append((number, text))
+            number += 1
+        return found
+
+    def peek(self) -> str:
+        """The next line that is not blank, without going there; "" at the end of the file."""
+        before = self.at
+        text = self.line()
+        self.at = before
+        return text or ""
+
+    def records(self, count: int, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
+        """The next ``count`` binary records, if the file holds as many."""
+        n_bytes = count * dtype.itemsize
+        if not 0 <= n_bytes <= self.left:
+            raise wrong(self.path, f"{count} {what} ({n_bytes} bytes)", f"{self.left} bytes")
+        values = np.frombuffer(self.data, dtype=dtype, count=count, offset=self.at)
+        self.at += n_bytes
+        return values
+
+    def tokens(self, count: int, what: str) -> Array:
+        """The next ``count`` numbers written as text, wherever the lines end."""
+        if not 0 <= count <= self.left:
+            raise wrong(self.path, f"{count} {what}", f"{self.left} bytes", self.line_number)
+        words = self.data[self.at :].decode("latin-1").split(None, count)
+        if len(words) < count:
+            raise wrong(self.path, f"{count} {what}", f"{len(words)}", self.line_number)
+        try:
+            values = numbers(self.path, 0, words[:count])
+        except FormatError:
+            values = self._careful_numbers()
+        self.at = len(self.data) - sum(map(len, words[count:]))
+        return np.array(values, dtype=np.float64)
+
+    def _careful_numbers(self) -> list[float]:
+        """Line by line, until the first word that is no number; only for its complaint."""
+        rest = self.data[self.at :].decode("latin-1").split("\n")
+        found: list[float] = []
+        for line, text in enumerate(rest, start=self.line_number):
+            found += numbers(self.path, line, text.split())
+        return found

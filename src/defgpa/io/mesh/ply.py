@@ -1,0 +1,282 @@
+"""PLY, the polygon file format: elements with properties, in text or in either byte order.
+
+Only ``vertex`` and ``face`` mean something here; other elements are stepped over. Normals are
+dropped, because they are wrong as soon as the vertices move; every other number that a vertex
+carries is kept as a scalar field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa.io.atomic import replacing
+from defgpa.io.files import wrong
+from defgpa.io.mesh.mesh import Colours, Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
+from defgpa.io.text.lines import count as whole_number
+from defgpa.io.text.lines import numbers
+
+_KINDS = {
+    **dict.fromkeys(("char", "int8"), "i1"),
+    **dict.fromkeys(("uchar", "uint8"), "u1"),
+    **dict.fromkeys(("short", "int16"), "i2"),
+    **dict.fromkeys(("ushort", "uint16"), "u2"),
+    **dict.fromkeys(("int", "int32"), "i4"),
+    **dict.fromkeys(("uint", "uint32"), "u4"),
+    **dict.fromkeys(("float", "float32"), "f4"),
+    **dict.fromkeys(("double", "float64"), "f8"),
+    "int64": "i8",
+    "uint64": "u8",
+}
+_ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
+_COLOURS = ("red", "green", "blue", "alpha")
+_NOT_SCALARS = frozenset({"x", "y", "z", "nx", "ny", "nz", *_COLOURS})
+_CORNERS = ("vertex_indices", "vertex_index")
+
+
+@dataclass(frozen=True)
+class Property:
+    """A number, or a list of numbers preceded by its length."""
+
+    name: str
+    kind: str
+    length_kind: str | None = None
+
+
+@dataclass(frozen=True)
+class Element:
+    """``count`` rows of the same properties."""
+
+    name: str
+    count: int
+    properties: tuple[Property, ...]
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether the rows can differ in length."""
+        return any(p.length_kind for p in self.properties)
+
+
+Columns = Mapping[str, Any]  # an array of numbers, or Polygons for a list property
+
+
+def read_ply(path: Path) -> Mesh:
+    """The vertices and faces of a PLY file."""
+    cursor = Cursor(path)
+    order, elements = _header(cursor)
+    found: dict[str, Columns] = {}
+    for element in elements:
+        rows = _binary_rows(cursor, element, order) if order else _text_rows(cursor, element)
+        found.setdefault(element.name, rows)
+    vertex = {
+        name: values
+        for name, values in found.get("vertex", {}).items()
+        if not isinstance(values, Polygons)
+    }
+    if not {"x", "y", "z"} <= vertex.keys():
+        raise wrong(path, "an element 'vertex' with properties x, y and z", list(vertex))
+    return mesh_from(
+        path,
+        np.column_stack([vertex[axis] for axis in "xyz"]),
+        _faces(found.get("face", {})),
+        _vertex_colours(vertex),
+        {name: values for name, values in vertex.items() if name not in _NOT_SCALARS},
+    )
+
+
+def write_ply(path: Path, mesh: Mesh) -> None:
+    """Binary, in double precision; every scalar field is a property of the vertices."""
+    fields = [(axis, "<f8", mesh.vertices[:, k]) for k, axis in enumerate("xyz")]
+    if mesh.colours is not None:
+        fields += [(name, "|u1", c) for name, c in zip(_COLOURS, mesh.colours.T, strict=False)]
+    taken = {name for name, _, _ in fields}
+    for name, values in mesh.scalars.items():
+        taken.add(fresh := _property_name(name, taken))
+        fields.append((fresh, "<f8", values))
+    vertices = np.empty(len(mesh.vertices), dtype=[(name, kind) for name, kind, _ in fields])
+    for name, _, values in fields:
+        vertices[name] = values
+    faces = np.empty(len(mesh.faces), dtype=[("length", "u1"), ("corners", "<i4", (3,))])
+    faces["length"], faces["corners"] = 3, mesh.faces
+    header = [
+        "ply",
+        "format binary_little_endian 1.0",
+        "comment written by defgpa",
+        f"element vertex {len(vertices)}",
+        *(f"property {'uchar' if kind == '|u1' else 'double'} {name}" for name, kind, _ in fields),
+        f"element face {len(faces)}",
+        "property list uchar int vertex_indices",
+        "end_header",
+        "",
+    ]
+    with replacing(path) as temporary:
+        content = "\n".join(header).encode("ascii", "replace")
+        temporary.write_bytes(content + vertices.tobytes() + faces.tobytes())
+
+
+def _property_name(name: str, taken: set[str]) -> str:
+    """A property is one word, in ASCII, and occurs once."""
+    word = "".join(c if c.isascii() and c.isprintable() and c != " " else "_" for c in name) or "_"
+    while word in taken:
+        word += "_"
+    return word
+
+
+# The header
+
+
+def _header(cursor: Cursor) -> tuple[str, list[Element]]:
+    """The byte order ("" for text) and the elements in the order of their data."""
+    if (cursor.line() or "").lower() != "ply":
+        raise wrong(cursor.path, "'ply'", cursor.data[:20], 1)
+    order, elements = None, list[Element]()
+    while (line := cursor.line()) != "end_header":
+        match (line or "").split():
+            case []:
+                raise wrong(cursor.path, "'end_header'", "the end of the file")
+            case ["format", encoding, *_] if encoding in _ORDERS:
+                order = _ORDERS[encoding]
+            case ["comment" | "obj_info", *_]:
+                pass
+            case ["element", name, stated]:
+                length = whole_number(cursor.path, cursor.line_number - 1, stated, "a count")
+                elements.append(Element(name, length, ()))
+            case ["property", *words] if elements:
+                last = elements[-1]
+                added = (*last.properties, _property(cursor, words))
+                elements[-1] = Element(last.name, last.count, added)
+            case _:
+                raise wrong(cursor.path, "a line of a PLY header", line, cursor.line_number - 1)
+    if order is None:
+        raise wrong(cursor.path, f"a line 'format' with one of {', '.join(_ORDERS)}", "none")
+    return order, elements
+
+
+def _property(cursor: Cursor, words: Sequence[str]) -> Property:
+    match words:
+        case [kind, name] if kind in _KINDS:
+            return Property(name, _KINDS[kind])
+        case ["list", length, kind, name] if kind in _KINDS and length in _KINDS:
+            return Property(name, _KINDS[kind], _KINDS[length])
+    raise wrong(
+        cursor.path, "a property with a type and a name", " ".join(words), cursor.line_number - 1
+    )
+
+
+# The rows
+
+
+def _text_rows(cursor: Cursor, element: Element) -> Columns:
+    """One row a line."""
+    properties = element.properties
+    columns: list[list[Any]] = [[] for _ in properties]
+    for line, text in cursor.lines(element.count if properties else 0, f"rows of {element.name!r}"):
+        row = numbers(cursor.path, line, text.split())
+        at = 0
+        for p, column in zip(properties, columns, strict=True):
+            length = 1
+            if p.length_kind:
+                length = _length(cursor.path, row[at : at + 1], line)
+                at += 1
+            column.append(row[at : at + length])
+            at += length
+        if at != len(row):
+            raise wrong(cursor.path, f"{at} numbers", text, line)
+    return {p.name: _column(p, column) for p, column in zip(properties, columns, strict=True)}
+
+
+def _binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
+    if not element.properties:
+        return {}
+    if not element.has_lists:
+        dtype = np.dtype([(f"f{k}", order + p.kind) for k, p in enumerate(element.properties)])
+        table = cursor.records(element.count, dtype, f"rows of {element.name!r}")
+        return {p.name: table[f"f{k}"] for k, p in enumerate(element.properties)}
+    if element.count > cursor.left:
+        raise wrong(
+            cursor.path, f"{element.count} rows of {element.name!r}", f"{cursor.left} bytes"
+        )
+    return _equal_rows(cursor, element, order) or _unequal_rows(cursor, element, order)
+
+
+def _equal_rows(cursor: Cursor, element: Element, order: str) -> Columns:
+    """All rows at once, if every list is as long as in the first row; nothing otherwise."""
+    start = cursor.at
+    lengths = [len(values) for values in _one_row(cursor, element, order)] if element.count else []
+    cursor.at = start
+    fields: list[Any] = []
+    for k, (p, length) in enumerate(zip(element.properties, lengths, strict=False)):
+        if p.length_kind:
+            fields.append((f"n{k}", order + p.length_kind))
+        fields.append((f"f{k}", order + p.kind, (length,)))
+    dtype = np.dtype(fields)
+    if not fields or element.count * dtype.itemsize > cursor.left:
+        return {}
+    table = cursor.records(element.count, dtype, "rows")
+    for k, length in enumerate(lengths):
+        if f"n{k}" in (dtype.names or ()) and not (table[f"n{k}"] == length).all():
+            cursor.at = start
+            return {}
+    return {p.name: _column(p, table[f"f{k}"]) for k, p in enumerate(element.properties)}
+
+
+def _unequal_rows(cursor: Cursor, element: Element, order: str) -> Columns:
+    lists: list[list[Any]] = [[] for _ in element.properties]
+    for _ in range(element.count):
+        for k, values in enumerate(_one_row(cursor, element, order)):
+            lists[k].append(values)
+    return {p.name: _column(p, lists[k]) for k, p in enumerate(element.properties)}
+
+
+def _one_row(cursor: Cursor, element: Element, order: str) -> Iterator[NDArray[Any]]:
+    for p in element.properties:
+        length = 1
+        if p.length_kind:
+            stated = cursor.records(1, np.dtype(order + p.length_kind), "lengths of a list")
+            length = _length(cursor.path, stated)
+        yield cursor.records(length, np.dtype(order + p.kind), f"numbers in {p.name!r}")
+
+
+def _length(path: Path, stated: Sequence[Any] | NDArray[Any], line: int | None = None) -> int:
+    if len(stated) == 0 or not 0 <= stated[0] < 2**31 or stated[0] != int(stated[0]):
+        found = f"{stated[0]}" if len(stated) else "the end of the line"
+        raise wrong(path, "the length of a list", found, line)
+    return int(stated[0])
+
+
+def _column(p: Property, rows: Any) -> Any:
+    """The numbers of a property, or the polygons; text keeps digits that its type would not."""
+    if p.length_kind is None:
+        values = np.array(rows).reshape(len(rows))
+        with np.errstate(invalid="ignore"):  # 300 or nan as a colour: damage, not an exception
+            return values if p.kind.startswith("f") else values.astype(p.kind)
+    if isinstance(rows, np.ndarray):
+        lengths = np.full(len(rows), rows.shape[1], dtype=np.intp)
+        return Polygons(lengths, as_indices(rows.ravel()))
+    return Polygons.of(rows)
+
+
+# What they mean
+
+
+def _faces(face: Columns) -> NDArray[Any]:
+    for name in _CORNERS:
+        if isinstance(face.get(name), Polygons):
+            fans: NDArray[Any] = face[name].fans()
+            return fans
+    return np.empty((0, 3), dtype=np.intp)
+
+
+def _vertex_colours(vertex: Columns) -> Colours | None:
+    channels = [vertex[name] for name in _COLOURS if name in vertex]
+    return as_colours(np.column_stack(channels)) if len(channels) >= 3 else None
+
+
+def looks_like_ply(head: bytes) -> bool:
+    """Whether a file starts as a PLY file does."""
+    return head[:4].lower() in (b"ply\n", b"ply\r") or head[:4] == b"ply "

@@ -1,0 +1,281 @@
+"""OBJ, OFF and STL: meshes as lines of text (and STL also as bytes).
+
+OBJ and OFF number their vertices. STL does not: it repeats the three corners of every triangle,
+so equal corners are taken for one vertex, numbered where they first occur. Files of the same
+triangulation in the same order then give the same numbers, unless two different vertices
+coincide in one of them; a set of STL files whose counts differ is therefore refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index
+from defgpa.errors import FormatError
+from defgpa.io.atomic import write_text
+from defgpa.io.files import file_bytes, wrong
+from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, mesh_from
+from defgpa.io.text.lines import count as whole_number
+from defgpa.io.text.lines import numbers, text_of, warn
+
+_OFF_HEADER = re.compile(r"(ST)?(C)?(N)?OFF\b")
+_STL_TRIANGLES = np.dtype([("normal", "<f4", (3,)), ("corners", "<f4", (3, 3)), ("bytes", "<u2")])
+_STL_HEADER = 84
+
+Line = tuple[int, list[str]]  # the number of a line, and its words
+
+
+# OBJ
+
+
+def read_obj(path: Path) -> Mesh:
+    """The ``v`` and ``f`` lines of an OBJ file; texture, normals, groups are stepped over."""
+    vertices: list[list[float]] = []
+    faces: list[list[int]] = []
+    text = text_of(path).replace("\\\n", " ")
+    for line, (word, *rest) in _words(text, comment="#"):
+        if word == "v":
+            vertices.append(numbers(path, line, rest))
+            if len(rest) < 3:
+                raise wrong(path, "x, y and z of a vertex", " ".join(rest), line)
+        elif word == "f":
+            faces.append([_corner(path, line, corner, len(vertices)) for corner in rest])
+    table = np.array([row[:3] for row in vertices]).reshape(-1, 3)
+    return mesh_from(path, table, Polygons.of(faces).fans(), _obj_colours(vertices))
+
+
+def write_obj(path: Path, mesh: Mesh) -> None:
+    """Text with every digit; colours follow the coordinates, scalar fields have no place."""
+    _warn_of_loss(path, "OBJ", mesh, "scalars")
+    rows = mesh.vertices
+    if mesh.colours is not None:
+        rows = np.hstack([rows, mesh.colours[:, :3] / 255])
+    lines = ["# written by defgpa"]
+    lines += [f"v {_spaced(row)}" for row in rows.tolist()]
+    lines += [f"f {a} {b} {c}" for a, b, c in (mesh.faces + 1).tolist()]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _corner(path: Path, line: int, corner: str, known: int) -> int:
+    """The vertex in ``7``, ``7/1``, ``7//3`` or ``7/1/3``; negative ones count from the end."""
+    try:
+        number = int(corner.partition("/")[0])
+    except ValueError:
+        raise wrong(path, "a vertex number", repr(corner), line) from None
+    if number == 0 or not -known <= number < 2**31:
+        raise wrong(path, "a vertex number from 1", repr(corner), line)
+    return number - 1 if number > 0 else known + number
+
+
+def _obj_colours(vertices: Sequence[Sequence[float]]) -> Colours | None:
+    """Red, green and blue after x, y and z, if every vertex has them."""
+    if not vertices or any(len(row) < 6 for row in vertices):
+        return None
+    return _fractions_or_bytes(np.array([row[3:6] for row in vertices]))
+
+
+def _fractions_or_bytes(channels: Array) -> Colours:
+    """Colours up to 1 or up to 255: files in the wild have both."""
+    known = np.nan_to_num(channels)
+    return as_colours(known if known.max() <= 1 else known / 255)
+
+
+# OFF
+
+
+def read_off(path: Path) -> Mesh:
+    """The vertices and faces of an OFF file, with colours if it is a COFF file."""
+    lines = list(_words(text_of(path), comment="#")) or [(1, ["nothing but comments"])]
+    number, first = lines[0]
+    header = _OFF_HEADER.fullmatch(first[0].upper())
+    if header is None:
+        raise wrong(path, "'OFF'", " ".join(first), number)
+    counts, body = (lines[0][0], first[1:]), lines[1:]
+    if not counts[1] and body:
+        counts, body = body[0], body[1:]
+    n_vertices, n_faces = _off_counts(path, counts)
+    if len(body) < n_vertices + n_faces:
+        raise wrong(path, f"{n_vertices} vertices and {n_faces} faces", f"{len(body)} lines")
+    rows = [numbers(path, line, words) for line, words in body[:n_vertices]]
+    for (line, words), row in zip(body, rows, strict=False):
+        if len(row) < 3:
+            raise wrong(path, "x, y and z of a vertex", " ".join(words), line)
+    faces = [_off_face(path, *line) for line in body[n_vertices : n_vertices + n_faces]]
+    colours = _off_colours(rows, skipped=3 + 3 * bool(header[3])) if header[2] else None
+    vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
+    return mesh_from(path, vertices, Polygons.of(faces).fans(), colours)
+
+
+def write_off(path: Path, mesh: Mesh) -> None:
+    """Text with every digit; colours make it a COFF file, scalar fields have no place."""
+    _warn_of_loss(path, "OFF", mesh, "scalars")
+    lines = [
+        "OFF" if mesh.colours is None else "COFF",
+        f"{len(mesh.vertices)} {len(mesh.faces)} 0",
+    ]
+    lines += [_spaced(row) for row in mesh.vertices.tolist()]
+    if mesh.colours is not None:
+        opaque = np.full((len(mesh.vertices), 4), 255, dtype=np.uint8)
+        opaque[:, : mesh.colours.shape[1]] = mesh.colours
+        lines[2:] = [
+            f"{row} {_spaced(c)}" for row, c in zip(lines[2:], opaque.tolist(), strict=True)
+        ]
+    lines += [f"3 {a} {b} {c}" for a, b, c in mesh.faces.tolist()]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _off_counts(path: Path, counts: Line) -> tuple[int, int]:
+    line, words = counts
+    if len(words) < 2:
+        raise wrong(path, "the numbers of vertices and faces", " ".join(words) or "none", line)
+    n_vertices, n_faces = (whole_number(path, line, word, "a count") for word in words[:2])
+    return n_vertices, n_faces
+
+
+def _off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
+    length, *corners = numbers(path, line, words)  # a colour may follow the corners
+    if not 0 <= length <= len(corners):
+        raise wrong(path, "the number of corners, and the corners", " ".join(words), line)
+    return corners[: int(length)]
+
+
+def _off_colours(rows: Sequence[Sequence[float]], skipped: int) -> Colours | None:
+    if not rows or any(len(row) < skipped + 3 for row in rows):
+        return None
+    width = min(4, min(map(len, rows)) - skipped)
+    colours = _fractions_or_bytes(np.array([row[skipped : skipped + width] for row in rows]))
+    opaque = width == 4 and (colours[:, 3] == 255).all()  # COFF demands it; it says nothing
+    return colours[:, :3] if opaque else colours
+
+
+# STL
+
+
+def read_stl(path: Path) -> Mesh:
+    """The triangles of an STL file; equal corners are one vertex."""
+    data = file_bytes(path)
+    if not _is_binary_stl(data) and b"\0" in data:
+        count = int.from_bytes(data[80:84], "little")
+        expected = f"{_STL_HEADER + 50 * count} bytes, for the {count} triangles it announces"
+        raise wrong(path, expected, f"{len(data)} bytes")
+    corners = _stl_bytes(data) if _is_binary_stl(data) else _stl_text(path)
+    if not np.isfinite(corners).all():
+        raise wrong(path, "finite corners", "others")
+    vertices, faces = merged(corners)
+    return mesh_from(path, vertices, faces)
+
+
+def write_stl(path: Path, mesh: Mesh) -> None:
+    """Text with every digit (the binary kind has single precision); colours have no place."""
+    _warn_of_loss(path, "STL", mesh, "scalars", "colours")
+    if not len(mesh.faces):
+        raise FormatError(
+            f"{path} cannot be written: STL holds triangles, and there are none. Use PLY."
+        )
+    corners = mesh.vertices[mesh.faces]
+    if not np.array_equal(merged(corners.reshape(-1, 3))[1], mesh.faces):
+        warn(
+            f"{path}: STL does not number vertices, and those of this mesh will be in another "
+            "order when it is read again. Use PLY to keep them."
+        )
+    lines = ["solid defgpa"]
+    for normal, (a, b, c) in zip(_normals(corners).tolist(), corners.tolist(), strict=True):
+        lines += [f"facet normal {_spaced(normal)}", "outer loop"]
+        lines += [f"vertex {_spaced(corner)}" for corner in (a, b, c)]
+        lines += ["endloop", "endfacet"]
+    lines.append("endsolid defgpa")
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def merged(corners: Array) -> tuple[Array, Index]:
+    """Equal rows once, in the order in which they first occur, and their numbers by threes."""
+    _, first, of_corner = np.unique(corners, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return corners[first[order]], rank[of_corner.ravel()].reshape(-1, 3)
+
+
+def _normals(corners: Array) -> Array:
+    """Unit normals of triangles (k, 3, 3); zero for those without an area."""
+    with np.errstate(all="ignore"):
+        across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        length = np.linalg.norm(across, axis=1, keepdims=True)
+        return np.where((length > 0) & np.isfinite(length), across / length, 0.0)
+
+
+def _is_binary_stl(data: bytes) -> bool:
+    """By its size: the first word of binary files, too, may be ``solid``."""
+    count = int.from_bytes(data[80:84], "little")
+    return len(data) >= _STL_HEADER and len(data) == _STL_HEADER + count * 50
+
+
+def _stl_bytes(data: bytes) -> Array:
+    table = np.frombuffer(data, dtype=_STL_TRIANGLES, offset=_STL_HEADER)
+    return np.asarray(table["corners"].reshape(-1, 3), dtype=np.float64)
+
+
+def _stl_text(path: Path) -> Array:
+    text = text_of(path)
+    if not text.lstrip().lower().startswith("solid"):
+        raise wrong(path, "'solid', or a binary STL file of the size it announces", text[:20], 1)
+    corners: list[list[float]] = []
+    for line, words in _words(text):
+        if words[0].lower() == "vertex":
+            if len(words) != 4:
+                raise wrong(path, "x, y and z of a vertex", " ".join(words), line)
+            corners.append(numbers(path, line, words[1:]))
+        elif words[0].lower() == "endloop" and len(corners) % 3:
+            raise wrong(path, "triangles", f"{len(corners) % 3} more corners", line)
+    if len(corners) % 3:
+        raise wrong(path, "three corners a triangle", f"{len(corners)} corners")
+    return np.array(corners).reshape(-1, 3)
+
+
+# All of them
+
+
+def _words(text: str, comment: str | None = None) -> Iterator[Line]:
+    """The words of every line that has any."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        words = (line if comment is None else line.split(comment, 1)[0]).split()
+        if words:
+            yield number, words
+
+
+def _spaced(row: Sequence[Any]) -> str:
+    return " ".join(map(repr, row))
+
+
+def _warn_of_loss(path: Path, kind: str, mesh: Mesh, *fields: str) -> None:
+    """Say what a format leaves out, and refuse vertices it cannot write."""
+    if not np.isfinite(mesh.vertices).all():
+        raise FormatError(
+            f"{path} cannot be written: some vertices are not seen, and {kind} has no way to say "
+            "so. Use PLY, VTK or .npz."
+        )
+    lost = [*mesh.scalars] if "scalars" in fields else []
+    lost += ["colours"] if "colours" in fields and mesh.colours is not None else []
+    if lost:
+        warn(f"{path}: {kind} does not hold {', '.join(lost)}. Use PLY, VTK or VTP to keep them.")
+
+
+def looks_like_obj(head: bytes) -> bool:
+    """Whether a file starts with what occurs in OBJ files only."""
+    return bool(re.search(rb"^v[ \t]+[-+.\d]\S*[ \t]+[-+.\d]\S*[ \t]+[-+.\d]", head, re.MULTILINE))
+
+
+def looks_like_off(head: bytes) -> bool:
+    """Whether a file starts as an OFF file does."""
+    return bool(re.match(rb"\s*(ST)?C?N?OFF\s", head))
+
+
+def looks_like_stl(head: bytes) -> bool:
+    """Whether a file starts as an STL file of text does, or is a short binary one."""
+    is_text = head.lstrip().lower().startswith(b"solid") and b"facet" in head.lower()
+    return is_text or (len(head) < 4096 and _is_binary_stl(head))

@@ -1,0 +1,282 @@
+"""VTK's legacy files: a sentence per section, then its numbers as text or big-endian bytes.
+
+Surfaces are POLYDATA (what ParaView and Slicer write) or the flat cells of an UNSTRUCTURED_GRID,
+in the layout of version 5 or of all before. Of the point data, scalars and colours are kept;
+vectors and normals are dropped, because they are wrong as soon as the vertices move.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa._arrays import Array
+from defgpa.errors import FormatError
+from defgpa.io.atomic import replacing
+from defgpa.io.files import wrong
+from defgpa.io.mesh.mesh import Colours, Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
+from defgpa.io.text.lines import count as whole_number
+from defgpa.io.text.lines import warn
+
+_KINDS = {
+    "bit": "u1",
+    "unsigned_char": "u1",
+    "char": "i1",
+    "unsigned_short": "u2",
+    "short": "i2",
+    "unsigned_int": "u4",
+    "int": "i4",
+    "vtkidtype": "i4",
+    "vtktypeint64": "i8",
+    "vtktypeuint64": "u8",
+    "unsigned_long": "u8",
+    "long": "i8",
+    "float": "f4",
+    "double": "f8",
+}
+_SIGNATURE = re.compile(r"# vtk DataFile Version \d+\.\d+", re.IGNORECASE)
+_DATASETS = ("POLYDATA", "UNSTRUCTURED_GRID")
+_CELLS = ("VERTICES", "LINES", "POLYGONS", "TRIANGLE_STRIPS", "CELLS")
+_POLYGON_TYPES = (5, 7, 9)  # triangle, polygon, quadrilateral
+_STRIP_TYPE = 6
+_COMPONENTS = {  # of one entry of a field whose line is KEYWORD name type
+    "VECTORS": 3,
+    "NORMALS": 3,
+    "TENSORS": 9,
+    "TENSORS6": 6,
+    "GLOBAL_IDS": 1,
+    "PEDIGREE_IDS": 1,
+    "EDGE_FLAGS": 1,
+}
+
+
+@dataclass
+class _Surface:
+    """What has been read so far."""
+
+    points: Array | None = None
+    cells: dict[str, Polygons] = field(default_factory=dict)
+    types: Array | None = None
+    about: str = ""  # POINT_DATA or CELL_DATA, once they begin
+    entries: int = 0
+    colours: Colours | None = None
+    scalars: dict[str, Array] = field(default_factory=dict)
+
+
+def read_vtk(path: Path) -> Mesh:
+    """The surface of a legacy VTK file."""
+    cursor = Cursor(path)
+    if not _SIGNATURE.match(cursor.line() or ""):
+        raise wrong(path, "'# vtk DataFile Version …'", cursor.data[:30], 1)
+    cursor.at = cursor.data.find(b"\n", cursor.at) + 1 or len(cursor.data)  # the title, or none
+    encoding = (cursor.line() or "").upper()
+    if encoding not in ("ASCII", "BINARY"):
+        raise wrong(path, "ASCII or BINARY", encoding or "the end of the file", 3)
+    section, surface = _Sections(cursor, encoding == "BINARY"), _Surface()
+    while line := cursor.line():
+        try:
+            section.read(line.split(), surface)
+        except FormatError as error:
+            if not surface.about:
+                raise
+            warn(f"The point data of a mesh are incomplete, its surface is not. {error}")
+            break
+    if surface.points is None:
+        raise wrong(path, "a section POINTS", "none")
+    return mesh_from(path, surface.points, _faces(surface), surface.colours, surface.scalars)
+
+
+def write_vtk(path: Path, mesh: Mesh) -> None:
+    """Binary POLYDATA in double precision; scalar fields and colours are point data."""
+    m, k = len(mesh.vertices), len(mesh.faces)
+    parts = [
+        b"# vtk DataFile Version 3.0\nwritten by defgpa\nBINARY\nDATASET POLYDATA\n",
+        _block(f"POINTS {m} double", mesh.vertices, ">f8"),
+    ]
+    if k:
+        cells = np.column_stack([np.full(k, 3), mesh.faces])
+        parts.append(_block(f"POLYGONS {k} {4 * k}", cells, ">i4"))
+    if mesh.scalars or mesh.colours is not None:
+        parts.append(f"POINT_DATA {m}\n".encode())
+    table = "LOOKUP_TABLE default"
+    for name, values in mesh.scalars.items():
+        head = f"SCALARS {quote(name, safe='') or '_'} double 1\n{table}"
+        parts.append(_block(head, values, ">f8"))
+    if mesh.colours is not None:
+        head = f"SCALARS colours unsigned_char {mesh.colours.shape[1]}\n{table}"
+        parts.append(_block(head, mesh.colours, "u1"))
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"".join(parts))
+
+
+def _block(head: str, values: NDArray[Any], kind: str) -> bytes:
+    return head.encode() + b"\n" + values.astype(kind).tobytes() + b"\n"
+
+
+class _Sections:
+    """Reads one section after another from where the cursor is."""
+
+    def __init__(self, cursor: Cursor, binary: bool) -> None:
+        self._cursor, self._binary = cursor, binary
+
+    def read(self, words: Sequence[str], surface: _Surface) -> None:
+        """One section, given the words of its first line."""
+        match [words[0].upper(), *words[1:]]:
+            case ["DATASET", kind] if kind.upper() in _DATASETS:
+                pass
+            case ["DATASET", *kind]:
+                raise self._wrong("DATASET POLYDATA or UNSTRUCTURED_GRID", " ".join(kind))
+            case ["METADATA", *_]:
+                self._skip_to_blank_line()
+            case ["POINTS", count, kind]:
+                surface.points = self._values(3 * self._count(count), kind).reshape(-1, 3)
+            case [keyword, count, size] if keyword in _CELLS:
+                surface.cells[keyword] = self._cells(self._count(count), self._count(size))
+            case ["CELL_TYPES", count]:
+                surface.types = self._values(self._count(count), "int")
+            case ["POINT_DATA" | "CELL_DATA" as about, count]:
+                surface.about, surface.entries = about, self._count(count)
+            case ["FIELD", _, count]:
+                for _ in range(self._count(count)):
+                    self._field_array(surface)
+            case _ if surface.about:
+                self._attribute(words, surface)
+            case _:
+                raise self._wrong("a section of VTK polygons", " ".join(words))
+
+    def _attribute(self, words: Sequence[str], surface: _Surface) -> None:
+        n = surface.entries
+        match [words[0].upper(), *words[1:]]:
+            case ["SCALARS", name, kind]:
+                self._scalars(surface, name, kind, 1)
+            case ["SCALARS", name, kind, components]:
+                self._scalars(surface, name, kind, self._count(components))
+            case ["COLOR_SCALARS", _, components]:
+                kind, width = "unsigned_char" if self._binary else "float", self._count(components)
+                values = self._values(n * width, kind).reshape(n, width)
+                _keep_colours(surface, values / 255 if self._binary else values)
+            case ["LOOKUP_TABLE", _, size]:
+                self._values(4 * self._count(size), "unsigned_char" if self._binary else "float")
+            case ["TEXTURE_COORDINATES", _, components, kind]:
+                self._values(n * self._count(components), kind)
+            case [keyword, _, kind] if keyword in _COMPONENTS:
+                self._values(n * _COMPONENTS[keyword], kind)
+            case _:
+                raise self._wrong("an attribute of the points", " ".join(words))
+
+    def _scalars(self, surface: _Surface, name: str, kind: str, components: int) -> None:
+        if self._cursor.peek().upper().startswith("LOOKUP_TABLE"):
+            self._cursor.line()
+        self._keep(surface, name, kind, (surface.entries, components))
+
+    def _keep(self, surface: _Surface, name: str, kind: str, size: tuple[int, int]) -> None:
+        """Point data that survive a warp: one number a point, or bytes that are colours."""
+        values = self._values(size[0] * size[1], kind).reshape(size)
+        if surface.about != "POINT_DATA" or surface.points is None:
+            return
+        if size == (len(surface.points), 1):
+            surface.scalars[unquote(name)] = values[:, 0]
+        elif kind.lower() == "unsigned_char":
+            _keep_colours(surface, values / 255)
+
+    def _field_array(self, surface: _Surface) -> None:
+        while self._cursor.peek().upper().startswith("METADATA"):
+            self._skip_to_blank_line()
+        match (self._cursor.line() or "").split():
+            case [name, components, entries, kind]:
+                self._keep(surface, name, kind, (self._count(entries), self._count(components)))
+            case words:
+                raise self._wrong("an array of a field", " ".join(words))
+
+    def _cells(self, count: int, size: int) -> Polygons:
+        """Version 5: offsets and corners. Before: every cell its length, then its corners."""
+        if self._cursor.peek().upper().startswith("OFFSETS"):
+            offsets = self._named_integers("OFFSETS", count)
+            corners = self._named_integers("CONNECTIVITY", size)
+            lengths = np.diff(offsets) if count else offsets
+            if count and (offsets[0] != 0 or offsets[-1] != size or (lengths < 0).any()):
+                raise self._wrong("OFFSETS that rise from 0 to the number of corners", "others")
+            return Polygons(lengths, corners)
+        return self._split(count, self._integers(size, "int"))
+
+    def _named_integers(self, keyword: str, count: int) -> NDArray[np.intp]:
+        words = (self._cursor.line() or "").split()
+        if len(words) != 2 or words[0].upper() != keyword:
+            raise self._wrong(f"{keyword} and a type", " ".join(words))
+        return self._integers(count, words[1])
+
+    def _integers(self, count: int, kind: str) -> NDArray[np.intp]:
+        return as_indices(self._values(count, kind))
+
+    def _split(self, count: int, flat: NDArray[np.intp]) -> Polygons:
+        lengths, inside, at = [], np.ones(len(flat), dtype=bool), 0
+        while at < len(flat):
+            length = int(flat[at])
+            if not 0 <= length < len(flat) - at:
+                raise self._wrong("cells that begin with their length", f"a cell of {length}")
+            inside[at] = False
+            lengths.append(length)
+            at += length + 1
+        if len(lengths) != count:
+            raise self._wrong(f"{count} cells", f"{len(lengths)}")
+        return Polygons(np.array(lengths, dtype=np.intp), flat[inside])
+
+    def _values(self, count: int, kind: str) -> Array:
+        code = _KINDS.get(kind.lower())
+        if code is None:
+            raise self._wrong("a type of numbers", kind)
+        if not self._binary:
+            return self._cursor.tokens(count, "numbers")
+        if kind.lower() == "bit":  # eight to a byte
+            packed = self._cursor.records((count + 7) // 8, np.dtype("u1"), "bytes")
+            return np.unpackbits(packed)[:count].astype(np.float64)
+        return self._cursor.records(count, np.dtype(f">{code}"), "numbers").astype(np.float64)
+
+    def _skip_to_blank_line(self) -> None:
+        end = re.compile(rb"\n[ \t\r]*\n").search(self._cursor.data, self._cursor.at)
+        self._cursor.at = end.end() if end else len(self._cursor.data)
+
+    def _count(self, word: str) -> int:
+        return whole_number(self._cursor.path, self._cursor.line_number - 1, word, "a count")
+
+    def _wrong(self, expected: str, found: str) -> FormatError:
+        line = None if self._binary else self._cursor.line_number - 1
+        return wrong(self._cursor.path, expected, found or "the end of the file", line)
+
+
+def _keep_colours(surface: _Surface, fractions: Array) -> None:
+    """The first colours of the points, red, green, blue and perhaps opacity up to 1."""
+    known = surface.about == "POINT_DATA" and surface.points is not None
+    sizes = [(len(surface.points), k) for k in (3, 4)] if known else []  # type: ignore[arg-type]
+    if surface.colours is None and fractions.shape in sizes:
+        surface.colours = as_colours(fractions)
+
+
+def _faces(surface: _Surface) -> NDArray[Any]:
+    faces = [np.empty((0, 3), dtype=np.intp)]
+    if "POLYGONS" in surface.cells:
+        faces.append(surface.cells["POLYGONS"].fans())
+    if "TRIANGLE_STRIPS" in surface.cells:
+        faces.append(surface.cells["TRIANGLE_STRIPS"].strips())
+    if "CELLS" in surface.cells and surface.types is not None:
+        cells, types = surface.cells["CELLS"], surface.types
+        if len(types) == len(cells.lengths):
+            faces.append(_chosen(cells, np.isin(types, _POLYGON_TYPES)).fans())
+            faces.append(_chosen(cells, types == _STRIP_TYPE).strips())
+    return np.concatenate(faces)
+
+
+def _chosen(cells: Polygons, wanted: NDArray[np.bool_]) -> Polygons:
+    return Polygons(cells.lengths[wanted], cells.corners[np.repeat(wanted, cells.lengths)])
+
+
+def looks_like_vtk(head: bytes) -> bool:
+    """Whether a file starts as a legacy VTK file does."""
+    return head.lower().startswith(b"# vtk datafile version")

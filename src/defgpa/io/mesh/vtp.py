@@ -1,0 +1,247 @@
+"""VTP, VTK's polygons in XML: arrays as text, as base64, or as bytes appended after the XML.
+
+All encodings VTK writes are read (also compressed, with zlib or LZMA); written is inline
+base64 in double precision, which every version of ParaView reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa._arrays import Array
+from defgpa.errors import FormatError
+from defgpa.io.atomic import write_text
+from defgpa.io.files import file_bytes, refusing, wrong
+from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, as_indices, mesh_from
+
+_KINDS = {
+    **{f"Int{8 * n}": f"i{n}" for n in (1, 2, 4, 8)},
+    **{f"UInt{8 * n}": f"u{n}" for n in (1, 2, 4, 8)},
+    "Float32": "f4",
+    "Float64": "f8",
+}
+_APPENDED = re.compile(rb"<AppendedData[^>]*?encoding\s*=\s*[\"'](\w+)[\"'][^>]*>\s*_")
+
+
+def read_vtp(path: Path) -> Mesh:
+    """The polygons of a VTP file."""
+    with refusing(path, "VTK PolyData file"):
+        arrays = _Arrays(path)
+        pieces = arrays.root.findall("./PolyData/Piece")
+        filled = [piece for piece in pieces if piece.get("NumberOfPoints", "0") != "0"]
+        if len(filled) != 1:
+            raise wrong(path, "one Piece of PolyData with points", f"{len(filled)}")
+        return _mesh(path, arrays, filled[0])
+
+
+def write_vtp(path: Path, mesh: Mesh) -> None:
+    """Inline base64; scalar fields and colours are point data."""
+    offsets = 3 * np.arange(1, len(mesh.faces) + 1)
+    point_data = [_data_array(name, values) for name, values in mesh.scalars.items()]
+    if mesh.colours is not None:
+        point_data.append(_data_array("colours", mesh.colours))
+    lines = [
+        '<?xml version="1.0"?>',
+        '<VTKFile type="PolyData" version="1.0" byte_order="LittleEndian" header_type="UInt64">',
+        "<PolyData>",
+        f'<Piece NumberOfPoints="{len(mesh.vertices)}" NumberOfVerts="0" NumberOfLines="0" '
+        f'NumberOfStrips="0" NumberOfPolys="{len(mesh.faces)}">',
+        "<PointData>",
+        *point_data,
+        "</PointData>",
+        "<Points>",
+        _data_array("Points", mesh.vertices),
+        "</Points>",
+        "<Polys>",
+        _data_array("connectivity", mesh.faces.ravel().astype("i8")),
+        _data_array("offsets", offsets.astype("i8")),
+        "</Polys>",
+        "</Piece>",
+        "</PolyData>",
+        "</VTKFile>",
+    ]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _data_array(name: str, values: NDArray[Any]) -> str:
+    kinds = {"f8": "Float64", "i8": "Int64", "u1": "UInt8"}
+    little = values.astype(values.dtype.newbyteorder("<"))
+    packed = base64.b64encode(np.array(little.nbytes, dtype="<u8").tobytes() + little.tobytes())
+    components = values.shape[1] if values.ndim == 2 else 1
+    return (
+        f'<DataArray type="{kinds[values.dtype.str[1:]]}" Name={quoteattr(name)} '
+        f'NumberOfComponents="{components}" format="binary">{packed.decode()}</DataArray>'
+    )
+
+
+# What the arrays mean
+
+
+def _mesh(path: Path, arrays: _Arrays, piece: ElementTree.Element) -> Mesh:
+    points = arrays.values(_only(path, piece, "./Points/DataArray")).reshape(-1, 3)
+    faces = [np.empty((0, 3), dtype=np.intp)]
+    for kind, cut in (("Polys", Polygons.fans), ("Strips", Polygons.strips)):
+        cells = piece.find(kind)
+        if cells is not None and piece.get(f"NumberOf{kind}", "") != "0":
+            faces.append(_cut(path, arrays, cells, cut))
+    scalars: dict[str, Array] = {}
+    colours: Colours | None = None
+    for element in piece.findall("./PointData/DataArray"):
+        components = int(element.get("NumberOfComponents", "1"))
+        if components == 1:
+            scalars[element.get("Name", "")] = arrays.values(element)
+        elif components in (3, 4) and element.get("type") == "UInt8" and colours is None:
+            colours = as_colours(arrays.values(element).reshape(-1, components) / 255)
+    return mesh_from(path, points, np.concatenate(faces), colours, scalars)
+
+
+def _cut(
+    path: Path,
+    arrays: _Arrays,
+    cells: ElementTree.Element,
+    cut: Callable[[Polygons], NDArray[np.intp]],
+) -> NDArray[np.intp]:
+    """The triangles of cells given by their corners and by where each of them ends."""
+    corners, ends = (
+        as_indices(arrays.values(_only(path, cells, f"./DataArray[@Name='{name}']")))
+        for name in ("connectivity", "offsets")
+    )
+    lengths = np.diff(ends, prepend=0)
+    if (lengths < 0).any() or (len(ends) and ends[-1] > len(corners)):
+        raise wrong(path, "offsets that rise to the number of corners", "others")
+    return cut(Polygons(lengths, corners))
+
+
+def _only(path: Path, parent: ElementTree.Element, query: str) -> ElementTree.Element:
+    found = parent.find(query)
+    if found is None:
+        raise wrong(path, f"an element {query.removeprefix('./')}", "none")
+    return found
+
+
+# The arrays
+
+
+class _Arrays:
+    """The XML of a file, and what its DataArray elements stand for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        xml, self._appended, self._appended_encoding = _without_appended(file_bytes(path))
+        self.root = ElementTree.fromstring(xml)
+        if self.root.tag != "VTKFile" or self.root.get("type") != "PolyData":
+            raise wrong(path, "a VTKFile of type PolyData", self.root.get("type", self.root.tag))
+        self._order = ">" if self.root.get("byte_order") == "BigEndian" else "<"
+        wide = self.root.get("header_type") == "UInt64"
+        self._word = np.dtype(self._order + ("u8" if wide else "u4"))
+
+    def values(self, element: ElementTree.Element) -> Array:
+        """The numbers of one DataArray."""
+        kind, text = element.get("type", ""), element.text or ""
+        if kind not in _KINDS:
+            raise wrong(self._path, "a type of numbers", kind)
+        encoding = element.get("format", "ascii")
+        if encoding == "ascii":
+            return np.array([float(word) for word in text.split()], dtype=np.float64)
+        if encoding == "appended":
+            source = self._appended[int(element.get("offset", "0")) :]
+            encoding = self._appended_encoding
+        else:
+            source = text.strip().encode("ascii")
+        data = self._bytes(_raw if encoding == "raw" else _base64, source)
+        return np.frombuffer(data, dtype=self._order + _KINDS[kind]).astype(np.float64)
+
+    def _bytes(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
+        """The data behind their header: the number of bytes, or the sizes of packed blocks."""
+        compressor = self.root.get("compressor")
+        if compressor is None:
+            return self._plain(take, source)
+        (n_blocks,) = self._words(take(source, self._word.itemsize)[0])
+        if n_blocks > len(source):
+            raise wrong(self._path, f"{n_blocks} blocks", f"{len(source)} bytes")
+        header, rest = take(source, (3 + n_blocks) * self._word.itemsize)
+        _, full, last, *packed = self._words(header)
+        blocks, _ = take(rest, sum(packed))
+        sizes = [full] * (n_blocks - bool(last)) + [last] * bool(last)
+        return self._unpacked(compressor, blocks, packed, sizes)
+
+    def _plain(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
+        header, rest = take(source, self._word.itemsize)
+        (n_bytes,) = self._words(header)
+        if take is _base64 and not _ends_padded(source, len(header)):
+            both, _ = take(source, len(header) + n_bytes)  # header and data in one piece
+            return both[len(header) :]
+        return take(rest, n_bytes)[0]
+
+    def _words(self, data: bytes) -> list[int]:
+        return [int(word) for word in np.frombuffer(data, dtype=self._word)]
+
+    def _unpacked(
+        self, compressor: str, blocks: bytes, packed: Sequence[int], sizes: Sequence[int]
+    ) -> bytes:
+        parts, at = [], 0
+        for length, size in zip(packed, sizes, strict=True):
+            part = _decompressed(self._path, compressor, blocks[at : at + length], size)
+            if len(part) != size:
+                raise wrong(self._path, f"a block of {size} bytes", f"{len(part)} bytes")
+            parts.append(part)
+            at += length
+        return b"".join(parts)
+
+
+def _without_appended(data: bytes) -> tuple[bytes, bytes, str]:
+    """The XML, the bytes appended to it (which need not be XML), and their encoding."""
+    mark = _APPENDED.search(data)
+    if mark is None:
+        return data, b"", "raw"
+    end = data.rfind(b"</AppendedData>")
+    appended = data[mark.end() : end if end >= mark.end() else len(data)]
+    return data[: mark.start()] + b"</VTKFile>", appended, mark[1].decode().lower()
+
+
+def _raw(source: bytes, count: int) -> tuple[bytes, bytes]:
+    """``count`` bytes, and what follows them."""
+    if count > len(source):
+        raise ValueError(f"expected {count} bytes of data; found {len(source)}")
+    return source[:count], source[count:]
+
+
+def _base64(source: bytes, count: int) -> tuple[bytes, bytes]:
+    """``count`` bytes out of base64, and the text that follows theirs."""
+    length = 4 * -(-count // 3)
+    if length > len(source):
+        raise ValueError(f"expected {count} bytes of data; found fewer")
+    return base64.b64decode(source[:length])[:count], source[length:]
+
+
+def _ends_padded(source: bytes, count: int) -> bool:
+    length = 4 * -(-count // 3)
+    return source[length - 1 : length] == b"="
+
+
+def _decompressed(path: Path, compressor: str, block: bytes, size: int) -> bytes:
+    """One block, and never more than the file says it holds."""
+    if compressor == "vtkZLibDataCompressor":
+        return zlib.decompressobj().decompress(block, size + 1)
+    if compressor == "vtkLZMADataCompressor":
+        import lzma
+
+        return lzma.LZMADecompressor().decompress(block, size + 1)
+    raise FormatError(
+        f"{path} is compressed with {compressor}. Save it in ParaView with ZLib, or without."
+    )
+
+
+def looks_like_vtp(head: bytes) -> bool:
+    """Whether a file starts as a VTP file does."""
+    return b"<VTKFile" in head and b"PolyData" in head

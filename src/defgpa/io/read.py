@@ -1,0 +1,115 @@
+"""One function reads every format: files in, one set of shapes out."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+
+from defgpa.errors import FormatError
+from defgpa.io.discover import Find, find_files
+from defgpa.io.format import Document, ReadOptions
+from defgpa.io.merge import gathered
+from defgpa.shapes import Shapes
+
+_CHOICES = {
+    "on_mismatch": ("error", "warn"),
+    "layout": ("auto", "nmd", "mdn", "dmn"),
+    "space": (None, "LPS", "RAS"),
+}
+
+
+def read_shapes(
+    source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    format: str | None = None,
+    on_mismatch: str = "error",
+    missing: str | float = "marked",
+    layout: str = "auto",
+    space: str | None = None,
+) -> Shapes:
+    """Shapes from landmark files of any known format.
+
+    Parameters
+    ----------
+    source : path, or iterable of paths
+        A file, a folder (its files of the most frequent format), a pattern such as
+        ``"skulls/*.mrk.json"``, or several of these.
+    format : str, optional
+        The name of the format (``"tps"``, ``"csv"``, …); by default the content of each file
+        decides, and its suffix.
+    on_mismatch : {"error", "warn"}
+        What to do when a count in a file disagrees with what follows it: refuse the file, or
+        take what there is with a warning.
+    missing : {"marked", "negative"} or float
+        Which landmarks are missing: those the format marks; also those with a negative
+        coordinate, as tpsDig writes them; or also those with this number in all coordinates.
+    layout : {"auto", "nmd", "mdn", "dmn"}
+        The order of the axes in bare arrays (``.npy``, ``.mat``): shapes n, landmarks m,
+        coordinates d.
+    space : {"LPS", "RAS"}, optional
+        The anatomical system to bring all files to; by default that of the first file.
+
+    Returns
+    -------
+    Shapes
+        Several files come in natural order of the names of their specimens (``a2`` before
+        ``a10``), the specimens of one file in the order of the file. Landmarks are matched by
+        label where all specimens have labels, and by position otherwise; a label that a specimen
+        lacks is a landmark not seen. ``metadata["sources"]`` names the file of each shape.
+
+    Raises
+    ------
+    FormatError
+        With the file, the line, what was expected and what was found.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "wings.tps"
+    ...     _ = file.write_text("LM=2\\n0 0\\nNA NA\\nID=left\\nLM=2\\n0 1\\n4 1\\nID=right\\n")
+    ...     shapes = read_shapes(file)
+    >>> shapes
+    Shapes(2 shapes, 2 landmarks, 2-D, 1 of 4 not seen)
+    >>> shapes.names
+    ('left', 'right')
+    """
+    options = ReadOptions(on_mismatch, missing, layout, space)
+    _require_choices(options)
+    finds = find_files(source, format)
+    read = [(find.path, _read_one(find, options)) for find in finds]
+    return gathered(read, space)
+
+
+def _read_one(find: Find, options: ReadOptions) -> Document:
+    """What a file holds; the set remembers its format, to be written in the same one.
+
+    A reader that knows more kinds of a format than one (tables) says itself which it was.
+    """
+    document = find.format.read(find.path, options)
+    return replace(document, metadata={"format": find.format.name, **document.metadata})
+
+
+def _require_choices(options: ReadOptions) -> None:
+    for name, allowed in _CHOICES.items():
+        value = getattr(options, name)
+        if value not in allowed:
+            choices = ", ".join(map(repr, allowed))
+            raise FormatError(
+                f"The {name!r} parameter of read_shapes must be one of {choices}. "
+                f"Got {value!r} instead."
+            )
+    missing = options.missing
+    if missing not in ("marked", "negative") and not _is_finite_number(missing):
+        raise FormatError(
+            "The 'missing' parameter of read_shapes must be 'marked', 'negative' or a number. "
+            f"Got {missing!r} instead."
+        )
+
+
+def _is_finite_number(value: object) -> bool:
+    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return numeric and math.isfinite(float(value))  # type: ignore[arg-type]

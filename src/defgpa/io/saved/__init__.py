@@ -1,0 +1,1 @@
+"""Alignments saved and loaded."""

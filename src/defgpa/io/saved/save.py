@@ -1,0 +1,229 @@
+"""A result in one file: npz with a JSON header, no pickle, all of it or none.
+
+The header says what the file is, which version of the format and of the package wrote it, what
+the input was (names, SHA-256 of the points) and how the values are laid out over the arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.alignment import Alignment
+from defgpa.diagnostics import Diagnostics
+from defgpa.errors import DefgpaError, FormatError
+from defgpa.io.atomic import replacing
+from defgpa.io.files import file_head
+from defgpa.io.saved import types as _saved_types  # noqa: F401  (registers how the built-in types are saved)
+from defgpa.io.saved.codec import decoded, decoded_stack, encoded, encoded_stack
+from defgpa.shapes import Shapes
+from defgpa.warps import Warp
+
+FORMAT, VERSION = "defgpa-alignment", 1
+_DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
+    *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+_LAZY = {"warps", "points"}  # of the diagnostics: taken from the alignment itself
+
+
+def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
+    """Write an alignment to one ``.npz`` file that ``defgpa.load`` reads.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        With any built-in warp, or one of your own told of by ``defgpa.register_saved``.
+    path : path
+        Written beside and renamed: never half a file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> import defgpa
+    >>> points = np.random.default_rng(0).normal(size=(20, 2)) + np.zeros((4, 1, 1))
+    >>> points += 0.1 * np.random.default_rng(1).normal(size=points.shape)
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     defgpa.save(a, pathlib.Path(folder) / "result.npz")
+    ...     b = defgpa.load(pathlib.Path(folder) / "result.npz")
+    >>> bool((b.aligned == a.aligned).all())
+    True
+    """
+    if not isinstance(alignment, Alignment):
+        raise DefgpaError(
+            f"Only an Alignment can be saved (model.alignment_); got {type(alignment).__name__}."
+        )
+    arrays: dict[str, Array] = {}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "provenance": _provenance(alignment.shapes),
+        "content": _content(alignment, arrays),
+    }
+    text = np.frombuffer(json.dumps(header, ensure_ascii=False).encode(), dtype=np.uint8)
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        np.savez_compressed(stream, header=text, **arrays)  # type: ignore[arg-type]
+
+
+def load(path: str | os.PathLike[str]) -> Alignment:
+    """Read an alignment that ``defgpa.save`` wrote.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, is something else, or was written by a newer version.
+    """
+    header, arrays = _opened(Path(path))
+    try:
+        return _alignment(header["content"], arrays)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}.") from None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise FormatError(f"{path}: the file is damaged ({error}). Make it again.") from None
+
+
+def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The header of a saved result: format, version, provenance, layout."""
+    return _opened(Path(path))[0]
+
+
+def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
+    shapes = alignment.shapes
+    warps = [_plain(warp) for warp in alignment.warps]
+    diagnostics = {
+        field.name: encoded(getattr(alignment.diagnostics, field.name), arrays)
+        for field in fields(Diagnostics)
+        if field.name not in _LAZY
+    }
+    return {
+        "points": encoded(shapes.points, arrays),
+        "names": list(shapes.names),
+        "landmarks": list(shapes.landmarks),
+        "faces": encoded(shapes.faces, arrays),
+        "metadata": json.loads(json.dumps(dict(shapes.metadata), default=str)),
+        "reference": encoded(alignment.reference, arrays),
+        "eigenvalues": encoded(alignment.eigenvalues, arrays),
+        "turn": encoded(alignment.turn, arrays),
+        "registration": encoded(alignment.registration, arrays),
+        "bases": encoded_stack([warp.basis for warp in warps], arrays),
+        "weights": _stacked([warp.weights for warp in warps], arrays),
+        "offsets": encoded(_offsets(warps), arrays),
+        "diagnostics": diagnostics,
+    }
+
+
+def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Alignment:
+    shapes = Shapes.specimens(
+        decoded(content["points"], arrays),
+        names=content["names"],
+        landmarks=content["landmarks"],
+        faces=decoded(content["faces"], arrays),
+        metadata=content["metadata"],
+    )
+    bases = decoded_stack(content["bases"], arrays)
+    weights = [own for node in content["weights"] for own in _numbers(node, arrays)]
+    offsets = decoded(content["offsets"], arrays)
+    warps = tuple(map(Warp, bases, weights, offsets, shapes.points))
+    if len(warps) != shapes.n_shapes:
+        raise FormatError(f"{len(warps)} warps for {shapes.n_shapes} shapes")
+    _require_sizes(content, arrays, shapes)
+    facts = {key: decoded(node, arrays) for key, node in content["diagnostics"].items()}
+    return Alignment(
+        shapes,
+        decoded(content["reference"], arrays),
+        warps,
+        decoded(content["eigenvalues"], arrays),
+        Diagnostics(**facts, warps=warps, points=shapes.points),
+        decoded(content["registration"], arrays),
+        decoded(content["turn"], arrays),
+    )
+
+
+def _numbers(node: Any, arrays: Mapping[str, Array]) -> Array:
+    found = decoded(node, arrays)
+    if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
+        raise FormatError("the weights of the warps are no numbers")
+    return found
+
+
+def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shapes: Shapes) -> None:
+    """Whether the reference and its axes are of the size of the shapes."""
+    m, d = shapes.n_landmarks, shapes.dim
+    for key, size in (("reference", (m, d)), ("eigenvalues", (d,)), ("turn", (d, d))):
+        found = np.asarray(decoded(content[key], arrays))
+        if found.shape != size or found.dtype.kind != "f":
+            raise FormatError(f"{key!r} should be {size} numbers, and is {found.shape}")
+
+
+def _plain(warp: Warp) -> Warp:
+    """The warp in its cheap columns: the mixing, l × l per shape, need not be stored."""
+    plain = getattr(warp.basis, "unmixed", None)
+    return warp if plain is None else Warp(plain(), warp.coefficients, warp.offset)
+
+
+def _stacked(weights: list[Array], arrays: dict[str, Array]) -> list[Any]:
+    """Runs of weights of one size, as stacks."""
+    runs: list[list[Array]] = []
+    for own in weights:
+        if runs and runs[-1][0].shape == own.shape:
+            runs[-1].append(own)
+        else:
+            runs.append([own])
+    return [encoded(np.stack(run), arrays) for run in runs]
+
+
+def _offsets(warps: list[Warp]) -> Array:
+    return np.stack([np.broadcast_to(w.offset, w.weights.shape[1:]) for w in warps])
+
+
+def _provenance(shapes: Shapes) -> dict[str, Any]:
+    from defgpa import __version__
+
+    return {
+        "package": f"defgpa {__version__}",
+        "numpy": np.__version__,
+        "sha256_of_points": hashlib.sha256(shapes.points.tobytes()).hexdigest(),
+        "sources": [str(source) for source in shapes.metadata.get("sources", ())],
+    }
+
+
+def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
+    if not path.is_file():
+        raise FormatError(f"{path}: there is no such file.")
+    if not file_head(path).startswith(b"PK"):
+        raise FormatError(f"{path}: not a result saved by defgpa (such as result.npz).")
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        header = json.loads(arrays.pop("header").tobytes().decode())
+    except KeyError:
+        raise FormatError(f"{path}: not a result saved by defgpa (it has no header).") from None
+    except _DAMAGE as error:
+        raise FormatError(
+            f"{path}: not a result saved by defgpa, or damaged ({error}). Make it again."
+        ) from None
+    _require_readable(path, header)
+    return header, arrays
+
+
+def _require_readable(path: Path, header: Any) -> None:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise FormatError(f"{path}: not a result saved by defgpa.")
+    version = header.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise FormatError(
+            f"{path}: written by a newer defgpa (format version {version}; this one reads up to "
+            f"{VERSION}). Upgrade: pip install -U defgpa."
+        )

@@ -1,0 +1,1 @@
+"""Landmark files that are text."""

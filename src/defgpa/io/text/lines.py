@@ -1,0 +1,229 @@
+"""Text files of numbers, as programs of thirty years and several countries write them.
+
+Every encoding and line ending is read; a number is a number or one of the words for a missing
+one; anything else is refused with the file, the line, what was expected and what is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import DefgpaWarning, FormatError, listed
+from defgpa.io.files import decoded, file_bytes, wrong
+from defgpa.io.format import ReadOptions
+
+MOST_BYTES = 2**30
+MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
+_USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
+
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
+_FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
+_COUNT = re.compile(r"[0-9]{1,9}")  # longer ones are damage, and int() itself has a limit
+
+Disagree = Callable[[int, str, str], None]
+
+
+def text_of(path: Path) -> str:
+    """The text of a file with plain newlines; binary, empty and enormous files are refused."""
+    _require_size(path)
+    text = decoded(file_bytes(path))
+    if "\0" in text:
+        raise FormatError(f"{path} is not a text file: it holds binary data.")
+    text = plain(text)
+    if not text.strip():
+        raise FormatError(f"{path} is empty.")
+    return text
+
+
+def plain(text: str) -> str:
+    """The text with ``\\n`` as its only line end, and without the end mark of DOS programs."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\x1a")
+
+
+def head_text(head: bytes) -> str:
+    """The first bytes of a file as text, for telling formats apart; "" if they are binary."""
+    text = decoded(head)
+    return "" if "\0" in text else plain(text)
+
+
+def _require_size(path: Path) -> None:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if size > MOST_BYTES:
+        raise FormatError(
+            f"{path} has {size / 2**30:.1f} GiB; text is read up to {MOST_BYTES / 2**30:g} GiB. "
+            "Split it, or store it as .npz."
+        )
+
+
+def number(path: Path, line: int, token: str) -> float:
+    """What one token means: a number, or NaN for a missing one."""
+    word = token.strip().replace("−", "-")
+    if word.lower() in MISSING_WORDS:
+        return math.nan
+    if _DECIMAL_COMMA.fullmatch(word):
+        raise FormatError(
+            f"{path}, line {line}: expected a number with a decimal point; found {word!r}. "
+            f"Write {word.replace(',', '.')} (decimal commas are not read)."
+        )
+    if _FORTRAN_EXPONENT.fullmatch(word):
+        word = word.lower().replace("d", "e")
+    try:
+        if "_" not in word:  # a digit separator to Python, and to nobody else
+            return float(word)
+    except ValueError:
+        pass
+    raise wrong(path, "a number", repr(token), line)
+
+
+def is_number(token: str) -> bool:
+    """Whether a token stands for a number, a missing one or one with a decimal comma included."""
+    word = token.strip()
+    if word.lower() in MISSING_WORDS or _DECIMAL_COMMA.fullmatch(word):
+        return True
+    try:
+        number(Path(), 0, word)
+    except FormatError:
+        return False
+    return True
+
+
+def numbers(path: Path, line: int, tokens: Sequence[str]) -> list[float]:
+    """What the tokens of one line mean."""
+    return quick_numbers(tokens) or [number(path, line, token) for token in tokens]
+
+
+def numbers_at(path: Path, tokens: Sequence[tuple[int, str]]) -> list[float]:
+    """What many tokens mean, each with the number of its line."""
+    quick = quick_numbers([token for _, token in tokens])
+    return quick or [number(path, at, token) for at, token in tokens]
+
+
+def quick_numbers(tokens: Sequence[str]) -> list[float]:
+    """All tokens at C speed, or nothing where one needs a closer look."""
+    if "_" in "".join(tokens):
+        return []
+    try:
+        return list(map(float, tokens))
+    except ValueError:
+        pass
+    try:
+        return list(map(float, ["nan" if token in _USUAL_GAPS else token for token in tokens]))
+    except ValueError:
+        return []
+
+
+def count(path: Path, line: int, text: str, what: str) -> int:
+    """A whole number of things that the file announces."""
+    word = text.strip()
+    if not (_COUNT.fullmatch(word) and word.isascii()):
+        raise wrong(path, f"a whole number as {what}", repr(text.strip()), line)
+    return int(word)
+
+
+def coordinate_rows(path: Path, lines: Sequence[str], first: int) -> Array:
+    """(rows, d) numbers, one point a line; blank lines do not count.
+
+    ``first`` is the number of the first line, for complaints.
+    """
+    rows = [row for line in lines if (row := line.split())]
+    if not rows:
+        return np.empty((0, 0))
+    if len(rows[0]) in (2, 3) and len(set(map(len, rows))) == 1:
+        values = quick_numbers(list(chain.from_iterable(rows)))
+        if values:
+            return np.array(values).reshape(len(rows), -1)
+    return _careful_rows(path, lines, first)
+
+
+def _careful_rows(path: Path, lines: Sequence[str], first: int) -> Array:
+    """The same, token by token, to find the line that is wrong or a word for missing."""
+    points: list[list[float]] = []
+    for at, line in enumerate(lines, start=first):
+        tokens = line.split()
+        if not tokens:
+            continue
+        expected = str(len(points[0])) if points else "2 or 3"
+        if str(len(tokens)) not in expected.split(" or "):
+            raise wrong(path, f"{expected} coordinates", repr(line.strip()), at)
+        points.append(numbers(path, at, tokens))
+    return np.array(points)
+
+
+@contextlib.contextmanager
+def disagreements(path: Path, options: ReadOptions) -> Iterator[Disagree]:
+    """A function to report a count that disagrees with what follows it.
+
+    It raises at the first one, or, with ``on_mismatch="warn"``, all together give one warning
+    when the block ends.
+    """
+    found: list[FormatError] = []
+
+    def disagree(line: int, expected: str, actual: str) -> None:
+        if options.on_mismatch == "error":
+            problem = wrong(path, expected, actual, line)
+            raise FormatError(f"{problem} (on_mismatch='warn' takes what there is.)")
+        found.append(wrong(path, expected, actual, line))
+
+    yield disagree
+    if found:
+        others = f" So do {len(found) - 1} more counts." if len(found) > 1 else ""
+        warn(f"A count disagrees with what follows it: {found[0]}{others}")
+
+
+def warn(message: str) -> None:
+    """Something about the files deserves a look."""
+    warnings.warn(message, DefgpaWarning, stacklevel=3)
+
+
+@lru_cache(maxsize=256)
+def numbered(prefix: str, length: int) -> tuple[str, ...]:
+    """``prefix1``, ``prefix2``, …"""
+    return tuple(f"{prefix}{k}" for k in range(1, length + 1))
+
+
+def default_name(path: Path, position: int, total: int) -> str:
+    """What an unnamed specimen is called: after its file, numbered where it has company."""
+    return path.stem if total == 1 else f"{path.stem}_{position + 1}"
+
+
+def storable(words: Sequence[str], forbidden: str, kind: str) -> list[str]:
+    """The words with what a format cannot hold (a regular expression) replaced, still unique."""
+    kept = [re.sub(forbidden, "_", word) or "_" for word in words]
+    changed = [word for word, clean in zip(words, kept, strict=True) if word != clean]
+    if changed:
+        warn(f"This format cannot hold the {kind} {listed(changed)} as it is; written with '_'.")
+        kept = made_unique(kept)
+    return kept
+
+
+def made_unique(words: Sequence[str]) -> list[str]:
+    """Every word once: ``a, a, b`` becomes ``a, a_2, b``."""
+    taken, unique, used = set(words), [], set()
+    copies: dict[str, int] = {}
+    for word in words:
+        fresh = word
+        while fresh in used or (fresh != word and fresh in taken):
+            copies[word] = copies.get(word, 1) + 1
+            fresh = f"{word}_{copies[word]}"
+        used.add(fresh)
+        unique.append(fresh)
+    return unique
+
+
+def without_labels(labels: Sequence[str], format_name: str) -> None:
+    """Say that labels of one's own choice are lost in a format that has none."""
+    if tuple(labels) != numbered("", len(labels)):
+        warn(f"A {format_name} file has no landmark labels; {listed(labels, 3)} are not written.")

@@ -1,0 +1,324 @@
+"""Morphologika files: sections in brackets, the coordinates of all specimens in ``[rawpoints]``.
+
+``[groups]`` counts specimens in their order; ``[labels]`` and ``[labelvalues]`` are variables
+of the specimens, not names of landmarks: a single one is taken for their group.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index
+from defgpa.errors import FormatError
+from defgpa.io.atomic import write_text
+from defgpa.io.files import hidden, wrong
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.lines import (
+    Disagree,
+    count,
+    default_name,
+    disagreements,
+    head_text,
+    is_number,
+    number,
+    quick_numbers,
+    storable,
+    text_of,
+    without_labels,
+)
+from defgpa.shapes import Shapes
+
+_SECTION = re.compile(r"\s*\[([A-Za-z ]+)\](.*)")
+_SURE = re.compile(
+    r"^[ \t]*\[ *(individuals|landmarks|dimensions|raw ?points) *\]", re.IGNORECASE | re.MULTILINE
+)
+
+Line = tuple[int, str]  # its number in the file, and its text
+Sections = Mapping[str, Sequence[Line]]
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """What the file announces."""
+
+    individuals: int
+    landmarks: int
+    dimensions: int
+
+
+def read_morphologika(path: Path, options: ReadOptions) -> Document:
+    """All specimens of a Morphologika file."""
+    sections = _sections(path)
+    sizes = _sizes(path, sections)
+    with disagreements(path, options) as disagree:
+        titles, points = _raw_points(path, sections, sizes, disagree)
+        names = _names(path, sections, titles, len(points), disagree)
+        said = _said(sections, len(points), disagree)
+    points = hidden(points, options.missing)
+    polygons = _numbers_of_landmarks(path, sections, "polygons", sizes)
+    wireframe = _numbers_of_landmarks(path, sections, "wireframe", sizes)
+    return Document(
+        tuple(
+            Specimen(name, p, metadata={key: values[k] for key, values in said.items()})
+            for k, (name, p) in enumerate(zip(names, points, strict=True))
+        ),
+        faces=_triangles(polygons),
+        metadata=_links(wireframe, polygons),
+    )
+
+
+def write_morphologika(path: Path, shapes: Shapes) -> None:
+    """All shapes; ``NA`` where a landmark was not seen, faces as polygons."""
+    n, m, d = shapes.points.shape
+    without_labels(shapes.landmarks, "morphologika")
+    names = storable(shapes.names, r"^\s|\s$|^\[|[\r\n\0]", "name")
+    lines = ["[individuals]", str(n), "[landmarks]", str(m), "[dimensions]", str(d)]
+    lines += ["[names]", *names, *_written_groups(shapes.metadata), "[rawpoints]"]
+    for name, points in zip(names, shapes.points.tolist(), strict=True):
+        lines += [f"'{name}"]
+        lines += (" ".join("NA" if v != v else repr(v) for v in row) for row in points)
+    lines += _written_links("wireframe", shapes.metadata.get("wireframe", ()))
+    faces = () if shapes.faces is None else shapes.faces.tolist()
+    lines += _written_links("polygons", [*faces, *shapes.metadata.get("polygons", ())])
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _sections(path: Path) -> Sections:
+    """The lines of each section that say something, with their numbers."""
+    sections: dict[str, list[Line]] = {}
+    current: list[Line] = []
+    for at, line in enumerate(text_of(path).split("\n"), start=1):
+        opening = _SECTION.match(line)
+        if opening:
+            current = sections.setdefault(opening[1].replace(" ", "").lower(), [])
+            line = opening[2]
+        if line.strip():
+            current.append((at, line.strip()))
+    if not sections:
+        raise FormatError(f"{path} has no section: expected [individuals]; found none.")
+    return sections
+
+
+def _sizes(path: Path, sections: Sections) -> _Sizes:
+    sizes = _Sizes(
+        *(_announced(path, sections, key) for key in ("individuals", "landmarks", "dimensions"))
+    )
+    if sizes.dimensions not in (2, 3):
+        line = sections["dimensions"][0][0]
+        raise wrong(path, "2 or 3 [dimensions]", str(sizes.dimensions), line)
+    return sizes
+
+
+def _announced(path: Path, sections: Sections, key: str) -> int:
+    if not sections.get(key):
+        raise FormatError(f"{path}: expected a section [{key}] with a number; found none.")
+    at, text = sections[key][0]
+    value = count(path, at, text, f"[{key}]")
+    if value == 0:
+        raise wrong(path, f"at least one in [{key}]", "0", at)
+    return value
+
+
+def _raw_points(
+    path: Path, sections: Sections, sizes: _Sizes, disagree: Disagree
+) -> tuple[list[str], Array]:
+    """The titles (lines that start with a quote) and the (n, m, d) points."""
+    lines = sections.get("rawpoints")
+    if not lines:
+        raise FormatError(f"{path}: expected a section [rawpoints] with coordinates; found none.")
+    titles = [text.lstrip("'\"").strip() for _, text in lines if text[0] in "'\""]
+    _require_equal_blocks(path, lines, len(titles), sizes)
+    rows = _rows(path, [line for line in lines if line[1][0] not in "'\""], sizes.dimensions)
+    expected = sizes.individuals * sizes.landmarks
+    if len(rows) != expected:
+        size = f"{sizes.individuals} × {sizes.landmarks}"
+        disagree(lines[0][0], f"{expected} rows ({size}) in [rawpoints]", str(len(rows)))
+    complete = len(rows) // sizes.landmarks
+    if complete == 0:
+        raise wrong(path, f"{sizes.landmarks} rows a specimen", str(len(rows)), lines[0][0])
+    used = np.array(rows[: complete * sizes.landmarks])
+    return titles, used.reshape(complete, sizes.landmarks, sizes.dimensions)
+
+
+def _require_equal_blocks(path: Path, lines: Sequence[Line], titles: int, sizes: _Sizes) -> None:
+    """Where every specimen has a title, it must have its own number of rows, too.
+
+    Otherwise a row too few in one and a row too many in another would pass unseen.
+    """
+    if titles != sizes.individuals:
+        return
+    at, rows = lines[0][0], sizes.landmarks
+    for line, text in [*lines, (0, "'")]:
+        if text[0] not in "'\"":
+            rows += 1
+            continue
+        if rows != sizes.landmarks:
+            raise wrong(path, f"{sizes.landmarks} rows of coordinates", str(rows), at)
+        at, rows = line, 0
+
+
+def _rows(path: Path, lines: Sequence[Line], dim: int) -> list[list[float]]:
+    """All rows at once, or one by one where something needs a closer look."""
+    tokens = [text.split() for _, text in lines]
+    if set(map(len, tokens)) == {dim}:
+        values = quick_numbers(list(chain.from_iterable(tokens)))
+        if values:
+            return [values[k : k + dim] for k in range(0, len(values), dim)]
+    return [_row(path, line, dim) for line in lines]
+
+
+def _row(path: Path, line: Line, dim: int) -> list[float]:
+    """The coordinates of one landmark; whatever is not a number means missing."""
+    at, text = line
+    tokens = text.split()
+    values = quick_numbers(tokens) or [
+        number(path, at, token) if is_number(token) else math.nan for token in tokens
+    ]
+    if len(values) == dim:
+        return values
+    if any(value == value for value in values):
+        raise wrong(path, f"{dim} coordinates", repr(text), at)
+    return [math.nan] * dim
+
+
+def _names(
+    path: Path, sections: Sections, titles: Sequence[str], n: int, disagree: Disagree
+) -> list[str]:
+    """From [names], else from the titles of the points, else after the file."""
+    stated = [text for _, text in sections.get("names", ())]
+    if stated and len(stated) != n:
+        disagree(sections["names"][0][0], f"{n} lines in [names]", str(len(stated)))
+    if not stated and len(titles) == n:
+        stated = ["" if re.fullmatch(r"#?\s*[0-9]*", title) else title for title in titles]
+    named = dict(enumerate(stated))
+    return [named.get(k) or default_name(path, k, n) for k in range(n)]
+
+
+def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[str]]:
+    """What the file says about each specimen besides: its group, its variables, its image."""
+    variables = [word for _, text in sections.get("labels", ()) for word in text.split()]
+    values = _one_each(sections, "labelvalues", n, disagree)
+    groups = _groups(sections.get("groups", ()), n, disagree)
+    images = _one_each(sections, "images", n, disagree)
+    comments = [_described(variables, value) for value in values]
+    if not groups and len(variables) <= 1:
+        groups, comments = values, []
+    found = {"groups": groups, "comments": comments, "images": images}
+    return {key: entries for key, entries in found.items() if entries}
+
+
+def _one_each(sections: Sections, key: str, n: int, disagree: Disagree) -> list[str]:
+    """One line a specimen, or nothing."""
+    lines = [text for _, text in sections.get(key, ())]
+    if lines and len(lines) != n:
+        disagree(sections[key][0][0], f"{n} lines in [{key}]", str(len(lines)))
+        return []
+    return lines
+
+
+def _described(variables: Sequence[str], value: str) -> str:
+    """``Sex=F, Age=3``, where there is a word for each variable."""
+    words = value.split()
+    if len(words) != len(variables):
+        return value
+    return ", ".join(f"{name}={word}" for name, word in zip(variables, words, strict=True))
+
+
+def _groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
+    """The group of each specimen, from pairs of a name and a count."""
+    if not lines:
+        return []
+    texts = [text.replace(",", " ") for _, text in lines]
+    halves = [text.rsplit(maxsplit=1) for text in texts]
+    pairs = [(half[0], int(half[1])) for half in halves if len(half) == 2 and _is_size(half[1])]
+    if len(pairs) < len(lines) or sum(size for _, size in pairs) != n:
+        pairs = _pairs(" ".join(texts).split())
+    total = sum(size for _, size in pairs)
+    if total != n:
+        disagree(lines[0][0], f"[groups] of {n} specimens in all", str(total))
+        return []
+    return list(chain.from_iterable([name] * size for name, size in pairs))
+
+
+def _pairs(words: Sequence[str]) -> list[tuple[str, int]]:
+    """Names of one or more words, each followed by a count."""
+    pairs: list[tuple[str, int]] = []
+    name: list[str] = []
+    for word in words:
+        if name and _is_size(word):
+            pairs.append((" ".join(name), int(word)))
+            name = []
+        else:
+            name.append(word)
+    return pairs
+
+
+def _is_size(word: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,9}", word) is not None
+
+
+def _numbers_of_landmarks(
+    path: Path, sections: Sections, key: str, sizes: _Sizes
+) -> tuple[tuple[int, ...], ...]:
+    """Lines of landmark numbers: 1-based in the file, 0-based here."""
+    found = []
+    for at, text in sections.get(key, ()):
+        numbers_there = [count(path, at, word, "a landmark") for word in text.split()]
+        if not all(1 <= k <= sizes.landmarks for k in numbers_there):
+            raise wrong(path, f"landmarks 1 to {sizes.landmarks} in [{key}]", repr(text), at)
+        found.append(tuple(k - 1 for k in numbers_there))
+    return tuple(found)
+
+
+def _triangles(polygons: Sequence[tuple[int, ...]]) -> Index | None:
+    if polygons and all(len(polygon) == 3 for polygon in polygons):
+        return np.array(polygons, dtype=np.intp)
+    return None
+
+
+def _links(
+    wireframe: tuple[tuple[int, ...], ...], polygons: tuple[tuple[int, ...], ...]
+) -> dict[str, Any]:
+    """What is kept besides faces: the wireframe, and polygons that are not all triangles."""
+    found: dict[str, Any] = {"wireframe": wireframe} if wireframe else {}
+    if polygons and _triangles(polygons) is None:
+        found["polygons"] = polygons
+    return found
+
+
+def _written_groups(metadata: Mapping[str, Any]) -> list[str]:
+    """Groups as runs of specimens in their order."""
+    groups = metadata.get("groups", ())
+    if not groups or any(group is None for group in groups):
+        return []
+    words = [" ".join(str(group).split()) or "_" for group in groups]
+    runs = [f"{group} {len(list(members))}" for group, members in groupby(words)]
+    return ["[groups]", *runs]
+
+
+def _written_links(key: str, links: Sequence[Sequence[int]]) -> list[str]:
+    """A section of 1-based landmark numbers."""
+    return [f"[{key}]"] * bool(links) + [" ".join(str(k + 1) for k in link) for link in links]
+
+
+def _looks_like_morphologika(head: bytes) -> bool:
+    return _SURE.search(head_text(head)) is not None
+
+
+FORMATS = (
+    Format(
+        "morphologika",
+        (".txt", ".morphologika"),
+        _looks_like_morphologika,
+        read_morphologika,
+        write_morphologika,
+    ),
+)

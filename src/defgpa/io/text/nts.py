@@ -1,0 +1,235 @@
+"""NTS files (NTSYSpc, Landmark Editor, Checkpoint): one header line, then labels, then numbers.
+
+The header is ``1 rows[L] columns[L] flag [code] DIM=d``. Usually a row is a specimen with all
+its coordinates; where the number of columns is d, the rows are the landmarks of one specimen.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import FormatError
+from defgpa.io.atomic import write_text
+from defgpa.io.files import hidden, wrong
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.columns import coordinate_columns, coordinate_names
+from defgpa.io.text.lines import (
+    Disagree,
+    count,
+    default_name,
+    disagreements,
+    head_text,
+    number,
+    numbered,
+    numbers_at,
+    storable,
+    text_of,
+)
+from defgpa.shapes import Shapes
+
+_HEADER = "1 rows[L] columns[L] flag [missing code] DIM=d"
+_DIM = re.compile(r"\bDIM\s*=\s*(\S+)", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]+)([A-Za-z]?)")
+_SURE = re.compile(r"\s*1\s+[0-9]+[LBE]?\s+[0-9]+L?(\s.*)?\bDIM\s*=", re.IGNORECASE)
+
+_UNFIT = r"[\s\0]|^['\"]"  # a quote would make a comment of the line
+
+Line = tuple[int, str]  # its number in the file, and its text
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What the header line says."""
+
+    line: int
+    rows: int
+    row_labels: str  # "" none, "L" before the data, "B" and "E" at the begin or end of each row
+    columns: int
+    column_labels: str  # "" or "L"
+    missing: float  # the code, NaN if there is none
+    dim: int
+
+    @property
+    def one_specimen(self) -> bool:
+        """Whether the rows are landmarks, not specimens."""
+        return self.columns == self.dim
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """The numbers of the file with the labels of their rows and columns."""
+
+    values: Array
+    row_labels: tuple[str, ...]
+    column_labels: tuple[str, ...]
+
+
+def read_nts(path: Path, options: ReadOptions) -> Document:
+    """All specimens of an NTS file."""
+    lines = _meaningful_lines(path)
+    header = _header(path, *lines[0])
+    with disagreements(path, options) as disagree:
+        matrix = _matrix(path, header, lines[1:], disagree)
+    points = _coordinates(header, matrix.values)
+    points = hidden(points, options.missing)
+    if header.one_specimen:
+        own = matrix.row_labels[: len(points[0])]
+        labels = own if len(own) == len(points[0]) else None
+        return Document((Specimen(path.stem, points[0], labels),))
+    labels = _landmark_labels(path, header, matrix.column_labels)
+    unnamed = [default_name(path, k, header.rows) for k in range(len(points))]
+    names = [*matrix.row_labels, *unnamed[len(matrix.row_labels) :]]
+    pairs = zip(names, points, strict=False)  # a file that ends early has names to spare
+    return Document(tuple(Specimen(name, p, labels) for name, p in pairs))
+
+
+def write_nts(path: Path, shapes: Shapes) -> None:
+    """One row a shape; labels of landmarks become labels of their columns."""
+    n, m, d = shapes.points.shape
+    names = storable(shapes.names, _UNFIT, "name")
+    own = shapes.landmarks != numbered("", m)
+    code = _free_code(shapes.points)
+    flag = "0" if shapes.visible.all() else f"1 {code}"
+    lines = [f"1 {n}L {m * d}{'L' * own} {flag} DIM={d}", *names]
+    if own:
+        labels = storable(shapes.landmarks, _UNFIT, "landmark label")
+        lines.append(" ".join(coordinate_names(labels, d)))
+    rows = np.where(np.isnan(shapes.points), code, shapes.points).reshape(n, -1).tolist()
+    lines += (" ".join(map(repr, row)) for row in rows)
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _meaningful_lines(path: Path) -> list[Line]:
+    """The lines that are neither blank nor comments, with their numbers."""
+    lines = [
+        (at, line)
+        for at, line in enumerate(text_of(path).split("\n"), start=1)
+        if line.strip() and not line.lstrip().startswith(("'", '"'))
+    ]
+    if not lines:
+        raise FormatError(f"{path} has no header: expected {_HEADER!r}; found only comments.")
+    return lines
+
+
+def _header(path: Path, line: int, text: str) -> _Header:
+    stated = _DIM.search(text)
+    words = _DIM.sub(" ", text).split()
+    if len(words) < 3 or words[0] != "1":
+        raise wrong(path, f"a header {_HEADER!r}", repr(text.strip()), line)
+    rows, row_labels = _size(path, line, words[1], "the number of rows", "LBE")
+    columns, column_labels = _size(path, line, words[2], "the number of columns", "L")
+    dim = count(path, line, stated[1], "DIM=") if stated else _guessed_dim(path, line, columns)
+    if dim not in (2, 3):
+        raise wrong(path, "DIM=2 or DIM=3", f"DIM={dim}", line)
+    if rows == 0 or columns == 0 or columns % dim:
+        raise wrong(
+            path, f"rows, and columns that are a multiple of DIM={dim}", repr(text.strip()), line
+        )
+    code = _missing_code(path, line, words[3:])
+    return _Header(line, rows, row_labels, columns, column_labels, code, dim)
+
+
+def _size(path: Path, line: int, word: str, what: str, flags: str) -> tuple[int, str]:
+    """``12L`` as 12 and L."""
+    match = _SIZE.fullmatch(word)
+    if match is None or match[2].upper() not in ("", *flags):
+        raise wrong(path, f"{what}, with L if labels follow", repr(word), line)
+    return count(path, line, match[1], what), match[2].upper()
+
+
+def _guessed_dim(path: Path, line: int, columns: int) -> int:
+    """2 or 3, where the columns allow only one of them."""
+    fitting = [d for d in (2, 3) if columns == d] or [d for d in (2, 3) if columns % d == 0]
+    if len(fitting) != 1:
+        raise wrong(path, "DIM=2 or DIM=3 in the header", "neither", line)
+    return fitting[0]
+
+
+def _missing_code(path: Path, line: int, words: Sequence[str]) -> float:
+    if not words or count(path, line, words[0], "the flag for missing values") == 0:
+        return math.nan
+    if len(words) < 2:
+        raise wrong(path, "a code for missing values after the flag", "none", line)
+    return number(path, line, words[1])
+
+
+def _matrix(path: Path, header: _Header, lines: Sequence[Line], disagree: Disagree) -> _Matrix:
+    """Labels and numbers, told apart by their counts.
+
+    Labels are words, one after the other; where that does not add up and there are enough
+    lines, each label is a line and may hold blanks.
+    """
+    tokens = [(at, token) for at, line in lines for token in line.split()]
+    ahead = header.rows * (header.row_labels == "L")
+    titles = header.columns * (header.column_labels == "L")
+    inside = header.rows * (header.row_labels in ("B", "E"))
+    needed = ahead + titles + inside + header.rows * header.columns
+    rows = tuple(token for _, token in tokens[:ahead])
+    rest = tokens[ahead:]
+    if ahead and len(tokens) != needed:
+        by_line = [(at, token) for at, line in lines[ahead:] for token in line.split()]
+        if len(by_line) == needed - ahead:
+            rows, rest = tuple(line.strip() for _, line in lines[:ahead]), by_line
+    columns, data = tuple(token for _, token in rest[:titles]), rest[titles:]
+    if inside:
+        rows, data = _labels_inside(header, data)
+    return _Matrix(_values(path, header, data, disagree), rows, columns)
+
+
+def _labels_inside(header: _Header, data: Sequence[Line]) -> tuple[tuple[str, ...], list[Line]]:
+    """Row labels at the begin or the end of each row, taken out."""
+    width = header.columns + 1
+    place = 0 if header.row_labels == "B" else width - 1
+    labels = tuple(token for _, token in data[place::width])
+    return labels, [entry for k, entry in enumerate(data) if k % width != place]
+
+
+def _values(path: Path, header: _Header, data: Sequence[Line], disagree: Disagree) -> Array:
+    """(rows, columns); where the file ends early, the rows that are complete."""
+    expected = header.rows * header.columns
+    if len(data) != expected:
+        size = f"{header.rows} × {header.columns}"
+        disagree(header.line, f"{expected} numbers ({size}) after the labels", str(len(data)))
+    complete = min(header.rows, len(data) // header.columns)
+    if complete == 0:
+        raise wrong(path, f"{header.columns} numbers a row", str(len(data)), header.line)
+    used = data[: complete * header.columns]
+    return np.array(numbers_at(path, used)).reshape(complete, header.columns)
+
+
+def _coordinates(header: _Header, values: Array) -> Array:
+    """(n, m, d), NaN for a landmark with the missing code in any coordinate."""
+    points = values.reshape(1 if header.one_specimen else len(values), -1, header.dim)
+    coded = (points == header.missing).any(axis=2)
+    return np.where(coded[..., None], np.nan, points)
+
+
+def _landmark_labels(path: Path, header: _Header, columns: Sequence[str]) -> tuple[str, ...] | None:
+    """The landmarks that the column labels name in order, if they do."""
+    named = coordinate_columns(path, header.line, columns)
+    in_order = np.arange(header.columns).reshape(-1, header.dim)
+    return named.labels if named and np.array_equal(named.where, in_order) else None
+
+
+def _free_code(points: Array) -> int:
+    """9999, or another number that no coordinate has."""
+    code = 9999
+    while (points == code).any():
+        code = 10 * code + 9
+    return code
+
+
+def _looks_like_nts(head: bytes) -> bool:
+    lines = (line for line in head_text(head).split("\n") if line.strip())
+    first = next((line for line in lines if not line.lstrip().startswith(("'", '"'))), "")
+    return _SURE.match(first) is not None
+
+
+FORMATS = (Format("nts", (".nts", ".dta"), _looks_like_nts, read_nts, write_nts),)

@@ -1,0 +1,127 @@
+"""Two unrelated formats share the suffix ``.pts``; their first lines tell them apart.
+
+300-W (``version: 1``): the points of one image in pixels counted from 1, kept as they are.
+IDAV Landmark (``Version 1.0``): one specimen in 3-D with a label a point, 9999 for missing.
+Either way one file is one shape; 2-D shapes are written in the first, 3-D in the second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import FormatError
+from defgpa.io.atomic import write_text
+from defgpa.io.files import hidden, wrong
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.lines import (
+    Disagree,
+    coordinate_rows,
+    count,
+    disagreements,
+    head_text,
+    numbers,
+    storable,
+    text_of,
+    without_labels,
+)
+from defgpa.shapes import Shapes
+
+_FACES = re.compile(r"version\s*:", re.IGNORECASE)
+_LANDMARK = re.compile(r"version\s+[0-9]", re.IGNORECASE)
+_SURE = re.compile(
+    r"\s*version(\s*:[^\n]*\n\s*n_points|[ \t]+[0-9.]+[ \t]*\n\s*[0-9]+[ \t]*\n)", re.IGNORECASE
+)
+_MISSING = 9999.0
+
+Line = tuple[int, str]  # its number in the file, and its text
+
+
+def read_pts(path: Path, options: ReadOptions) -> Document:
+    """The one shape of a ``.pts`` file of either kind."""
+    lines = [line.strip() for line in text_of(path).split("\n")]
+    (at, first), *rest = ((at, line) for at, line in enumerate(lines, start=1) if line)
+    labels: tuple[str, ...] | None = None
+    with disagreements(path, options) as disagree:
+        if _FACES.match(first):
+            points = _read_faces(path, lines, disagree)
+        elif _LANDMARK.match(first):
+            points, labels = _read_landmark(path, rest, disagree)
+        else:
+            raise wrong(path, "'version: 1' (300-W) or 'Version 1.0' (IDAV)", repr(first), at)
+    points = hidden(points, options.missing)
+    return Document((Specimen(path.stem, points, labels),))
+
+
+def write_pts(path: Path, shapes: Shapes) -> None:
+    """One shape, in the kind of file that fits its dimension."""
+    text = _faces_text(shapes) if shapes.dim == 2 else _landmark_text(path, shapes)
+    write_text(path, text)
+
+
+def _read_faces(path: Path, lines: Sequence[str], disagree: Disagree) -> Array:
+    """``n_points: N`` and N rows between braces."""
+    announced = [at for at, line in enumerate(lines) if line.lower().startswith("n_points")]
+    if not announced or "{" not in lines:
+        raise FormatError(f"{path}: expected 'n_points: N' and then '{{'; found neither or one.")
+    opening, at = lines.index("{"), announced[0]
+    closing = lines.index("}", opening) if "}" in lines[opening:] else len(lines)
+    points = coordinate_rows(path, lines[opening + 1 : closing], opening + 2)
+    expected = count(path, at + 1, lines[at].partition(":")[2], "n_points")
+    if len(points) != expected:
+        disagree(at + 1, f"{expected} rows between braces", str(len(points)))
+    return points
+
+
+def _read_landmark(
+    path: Path, lines: Sequence[Line], disagree: Disagree
+) -> tuple[Array, tuple[str, ...] | None]:
+    """A count, then rows ``label x y z``; the label is all before the last three words."""
+    if len(lines) < 2:
+        raise FormatError(f"{path} has no points: expected a count and rows; found none.")
+    (at, announced), *rows = lines
+    expected = count(path, at, announced, "the number of points")
+    if len(rows) != expected:
+        disagree(at, f"{expected} rows of points", str(len(rows)))
+    points, labels = [], []
+    for line, text in rows:
+        words = text.rsplit(maxsplit=3)
+        if len(words) not in (3, 4):
+            raise wrong(path, "a label and 3 coordinates", repr(text), line)
+        points.append(numbers(path, line, words[-3:]))
+        labels.append(words[0] if len(words) == 4 else "")
+    array = np.array(points)
+    array[(array == _MISSING).all(axis=1)] = np.nan
+    return array, tuple(labels) if all(labels) else None
+
+
+def _faces_text(shapes: Shapes) -> str:
+    without_labels(shapes.landmarks, "300-W .pts")
+    rows = [" ".join(map(repr, row)) for row in shapes.points[0].tolist()]
+    return "\n".join(["version: 1", f"n_points: {len(rows)}", "{", *rows, "}", ""])
+
+
+def _landmark_text(path: Path, shapes: Shapes) -> str:
+    points = shapes.points[0]
+    if (points == _MISSING).all(axis=1).any():
+        raise FormatError(
+            f"{path} cannot be written: 9999 means missing in it, and a landmark lies at "
+            "(9999, 9999, 9999). Choose another format, such as .csv."
+        )
+    labels = storable(shapes.landmarks, r"[\s\0]", "landmark label")
+    filled = np.where(np.isnan(points), _MISSING, points).tolist()
+    rows = [
+        f"{label} {' '.join(map(repr, row))}" for label, row in zip(labels, filled, strict=True)
+    ]
+    return "\n".join(["Version 1.0", str(len(rows)), *rows, ""])
+
+
+def _looks_like_pts(head: bytes) -> bool:
+    return _SURE.match(head_text(head)) is not None
+
+
+FORMATS = (Format("pts", (".pts",), _looks_like_pts, read_pts, write_pts, one_shape_per_file=True),)

@@ -1,0 +1,349 @@
+"""3D Slicer markups: one file is one shape, in LPS or RAS, and every point has a label.
+
+Two generations: ``.mrk.json``, which can say that a point is missing, and ``.fcsv``, which can
+only leave it out. The numbers are given as the file states them, with the file's coordinate
+system in the document's ``space``; bringing several files to one system is not done here.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import FormatError
+from defgpa.io.atomic import write_text
+from defgpa.io.files import decoded, file_bytes, hidden, named, shown, wrong
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.lines import number, text_of, warn
+from defgpa.shapes import Shapes
+
+_SCHEMA = (
+    "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/"
+    "Resources/Schema/markups-schema-v1.0.3.json#"
+)
+_POINT_LISTS = ("Fiducial", "Curve", "ClosedCurve")
+_STATUSES = ("defined", "undefined", "preview", "missing")
+_UNIT_AXES = {
+    "LPS": [-1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 1.0],
+    "RAS": [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+}
+_SPACES = {"0": "RAS", "1": "LPS", "RAS": "RAS", "LPS": "LPS"}
+_VOXELS = ("2", "IJK")  # systems of an image that the file does not hold
+_COLUMNS = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
+_SLICER_3_COLUMNS = "label,x,y,z,sel,vis"
+_FCSV_STATUSES = {"0": "undefined", "1": "preview", "2": "defined", "3": "missing"}
+
+_compact = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
+
+Point = tuple[float, float, float]
+_UNSEEN: Point = (math.nan, math.nan, math.nan)
+
+
+# .mrk.json
+
+
+def read_markups(path: Path, options: ReadOptions) -> Document:
+    """The one list of points of a ``.mrk.json`` file."""
+    node = _point_list(path, _json(path))
+    given = _placed(path, node["controlPoints"])
+    points = [_position(path, k, point) for k, point in enumerate(given, start=1)]
+    labels = [str(point.get("label") or "").strip() for point in given]
+    return _document(path, _markup_space(path, node), points, labels, options)
+
+
+def write_markups(path: Path, shapes: Shapes) -> None:
+    """One shape as a list of fiducials; a landmark not seen gets the status ``missing``."""
+    space, points = _space_of(shapes), _three_dimensional(path, shapes)
+    node = {
+        "type": "Fiducial",
+        "coordinateSystem": space,
+        "locked": False,
+        "fixedNumberOfControlPoints": False,
+        "labelFormat": "%N-%d",
+        "lastUsedControlPointNumber": len(points),
+        "measurements": [],
+    }
+    control_points = [
+        _control_point(k, label, point, space)
+        for k, (label, point) in enumerate(zip(shapes.landmarks, points, strict=True), start=1)
+    ]
+    # one line a point: as readable as indented JSON, and much faster to write
+    rows = ",\n".join(_compact(point) for point in control_points)
+    opened = f'{{"@schema": {_compact(_SCHEMA)}, "markups": [{_compact(node)[:-1]}'
+    write_text(path, f'{opened}, "controlPoints": [\n{rows}\n]}}]}}\n')
+
+
+def _json(path: Path) -> Any:
+    text = decoded(file_bytes(path))
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FormatError(
+            f"{path}, line {error.lineno}: expected JSON; {error.msg} at column {error.colno}."
+        ) from None
+    except (RecursionError, ValueError) as error:  # nested too deep; a number of 5000 digits
+        raise FormatError(f"{path}: expected JSON; {shown(str(error))}.") from None
+
+
+def _point_list(path: Path, content: Any) -> Mapping[str, Any]:
+    """The only markup that is a list of points; planes, lines, angles and regions are not."""
+    nodes = content.get("markups") if isinstance(content, dict) else None
+    if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
+        raise wrong(path, "an object with a list 'markups'", shown(content))
+    lists: list[Mapping[str, Any]] = [
+        node for node in nodes if node.get("type", "Fiducial") in _POINT_LISTS
+    ]
+    for node in lists:
+        _require_control_points(path, node)
+    full = [node for node in lists if node["controlPoints"]]
+    if len(full) == 1:
+        return full[0]
+    kinds = [str(node.get("name") or node.get("type", "Fiducial")) for node in full or nodes]
+    if full:
+        raise FormatError(
+            f"{path} holds {len(full)} lists of points ({named(kinds)}), and a file is one shape. "
+            "Save each list in a file of its own."
+        )
+    raise wrong(path, "a Fiducial, Curve or ClosedCurve with points", named(kinds) or "none")
+
+
+def _require_control_points(path: Path, node: Mapping[str, Any]) -> None:
+    points = node.get("controlPoints")
+    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
+        raise wrong(path, "a list of objects 'controlPoints'", shown(points))
+
+
+def _markup_space(path: Path, node: Mapping[str, Any]) -> str:
+    stated = node.get("coordinateSystem", "LPS")  # Slicer's default, too
+    return _space(path, str(stated), "'coordinateSystem' LPS or RAS", None)
+
+
+def _space(path: Path, stated: str, expected: str, line: int | None) -> str:
+    word = stated.strip().upper()
+    if word in _VOXELS:
+        stated += " (voxel numbers; save the points in LPS or RAS)"
+    if word not in _SPACES:
+        raise wrong(path, expected, shown(stated, 80), line)
+    return _SPACES[word]
+
+
+def _placed(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The points; where all are previews at places of their own, they are meant.
+
+    So do programs write them that detect landmarks; of a template, all lie in the origin.
+    """
+    places = {str(point.get("position")) for point in given}
+    if len(places) < 2 or any(point.get("positionStatus") != "preview" for point in given):
+        return given
+    warn(f"{path}: all points have the status 'preview'; they are taken as defined.")
+    return [{**point, "positionStatus": "defined"} for point in given]
+
+
+def _position(path: Path, k: int, point: Mapping[str, Any]) -> Point:
+    status, position = point.get("positionStatus", "defined"), point.get("position")
+    if status not in _STATUSES:
+        raise wrong(path, f"a 'positionStatus' among {named(_STATUSES)}", shown(status))
+    if status != "defined" or position in (None, "", []):
+        return _UNSEEN
+    if not isinstance(position, list) or len(position) != 3 or not all(map(_is_number, position)):
+        raise wrong(path, f"3 numbers as 'position' of control point {k}", shown(position))
+    try:
+        x, y, z = map(float, position)
+    except OverflowError:  # an integer of 400 digits
+        raise wrong(path, f"3 numbers as 'position' of control point {k}", position) from None
+    return x, y, z
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _control_point(k: int, label: str, point: Array, space: str) -> dict[str, Any]:
+    seen = not np.isnan(point).any()
+    return {
+        "id": str(k),
+        "label": label,
+        "description": "",
+        "associatedNodeID": "",
+        "position": point.tolist() if seen else "",
+        "orientation": _UNIT_AXES[space],
+        "selected": True,
+        "locked": False,
+        "visibility": True,
+        "positionStatus": "defined" if seen else "missing",
+    }
+
+
+# .fcsv
+
+
+def read_fcsv(path: Path, options: ReadOptions) -> Document:
+    """The points of an ``.fcsv`` file, by the names of its columns."""
+    lines = text_of(path).split("\n")
+    space, columns = _fcsv_space(path, lines), _fcsv_columns(path, lines)
+    points, labels = [], []
+    for line, row in _fcsv_rows(path, lines, columns):
+        x, y, z = (number(path, line, row[axis]) for axis in "xyz")
+        points.append((x, y, z) if row["status"] == "defined" else _UNSEEN)
+        labels.append(row.get("label", "").strip())
+    if not points:
+        raise wrong(path, "at least one row of coordinates", "none")
+    return _document(path, space, points, labels, options)
+
+
+def write_fcsv(path: Path, shapes: Shapes) -> None:
+    """One shape; a landmark not seen has no row, as the format has no other way to say it."""
+    space, points = _space_of(shapes), _three_dimensional(path, shapes)
+    rows = [
+        "# Markups fiducial file version = 4.11",
+        f"# CoordinateSystem = {space}",
+        f"# columns = {_COLUMNS}",
+    ]
+    for k, (label, point) in enumerate(zip(shapes.landmarks, points, strict=True), start=1):
+        if not np.isnan(point).any():
+            x, y, z = point.tolist()
+            rows.append(f"{k},{x!r},{y!r},{z!r},0,0,0,1,1,1,0,{_quoted(label)},,")
+    write_text(path, "\n".join(rows) + "\n")
+
+
+def _headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
+    """The values of ``# key = value``, with their line numbers."""
+    pattern = re.compile(rf"#\s*{key}\s*=\s*(.*)", re.IGNORECASE)
+    for at, line in enumerate(lines, start=1):
+        if line.startswith("#") and (found := pattern.match(line)):
+            yield at, found[1].strip().rstrip(",")  # spreadsheets pad short rows with commas
+
+
+def _fcsv_space(path: Path, lines: Sequence[str]) -> str:
+    for at, stated in _headers(lines, "CoordinateSystem"):
+        return _space(path, stated, "CoordinateSystem LPS, RAS, 0 or 1", at)
+    return "RAS"
+
+
+def _fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
+    """The names of the columns; files without them are those of Slicer 4 or, with few, of 3."""
+    version = next(_headers(lines, "Markups fiducial file version"), None)
+    first = next((line for line in lines if line.strip(" \t,") and line[0] != "#"), "")
+    many = first.count(",") > _SLICER_3_COLUMNS.count(",")
+    default = (0, _COLUMNS if version or many else _SLICER_3_COLUMNS)
+    at, stated = next(_headers(lines, "columns"), default)
+    columns = [name.strip().lower() for name in stated.split(",")]
+    if not {"x", "y", "z"} <= set(columns):
+        raise wrong(path, "columns x, y and z", shown(stated), at)
+    return columns
+
+
+def _fcsv_rows(
+    path: Path, lines: Sequence[str], columns: Sequence[str]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    needed = 1 + max(columns.index(name) for name in "xyz")
+    for at, line in enumerate(lines, start=1):
+        if not line.strip(" \t,") or line.startswith("#"):
+            continue
+        try:
+            (fields,) = csv.reader([line])
+        except csv.Error as error:
+            raise wrong(path, "fields separated by commas", str(error), at) from None
+        if len(fields) < needed:
+            raise wrong(path, f"{len(columns)} fields ({shown(','.join(columns), 80)})", line, at)
+        status = _fcsv_status(fields[len(columns) :])
+        if status is None:
+            raise FormatError(
+                f"{path}, line {at}: expected {len(columns)} fields; found {len(fields)}. "
+                "Labels with commas must be quoted, and numbers must have a decimal point."
+            )
+        yield at, {**dict(zip(columns, fields, strict=False)), "status": status}
+
+
+def _fcsv_status(extra: Sequence[str]) -> str | None:
+    """What the fields without a column say: Slicer 5 adds a status and a flag to every row."""
+    if not any(field.strip() for field in extra):
+        return "defined"
+    return _FCSV_STATUSES.get(extra[0].strip()) if len(extra) == 2 else None
+
+
+def _quoted(label: str) -> str:
+    flat = " ".join(label.split())
+    return '"' + flat.replace('"', '""') + '"' if set(flat) & set(',"') else flat
+
+
+# both
+
+
+def _document(
+    path: Path, space: str, points: Sequence[Point], labels: Sequence[str], options: ReadOptions
+) -> Document:
+    name = path.name
+    for suffix in (".mrk.json", ".json", ".fcsv"):
+        if name.lower().endswith(suffix):
+            name = name[: -len(suffix)]
+            break
+    array = hidden(np.array(points, dtype=np.float64), options.missing)
+    specimen = Specimen(name=name, points=array, labels=_usable(path, labels))
+    return Document(specimens=(specimen,), metadata={"space": space})
+
+
+def _usable(path: Path, labels: Sequence[str]) -> tuple[str, ...] | None:
+    """The labels if every point has one; points are matched by order otherwise."""
+    if all(labels):
+        return tuple(labels)
+    if any(labels):
+        warn(
+            f"{path}: {sum(not label for label in labels)} of {len(labels)} points have no label; "
+            "its points are taken in their order, not by label."
+        )
+    return None
+
+
+def _space_of(shapes: Shapes) -> str:
+    return _SPACES.get(str(shapes.metadata.get("space", "LPS")).upper(), "LPS")
+
+
+def _three_dimensional(path: Path, shapes: Shapes) -> Array:
+    if shapes.dim != 3:
+        raise FormatError(
+            f"{path} cannot be written: Slicer markups hold 3-D points, and these are "
+            f"{shapes.dim}-D. Choose another format, such as .tps or .csv."
+        )
+    return shapes[0]
+
+
+def _looks_like_markups(head: bytes) -> bool:
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and (
+        b'"markups"' in head or b"markups-schema" in head
+    )
+
+
+def _looks_like_fcsv(head: bytes) -> bool:
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    return start.startswith(b"#") and (
+        b"Markups fiducial file" in head or b"# CoordinateSystem" in head or b"# columns" in head
+    )
+
+
+FORMATS = (
+    Format(
+        name="mrk.json",
+        suffixes=(".mrk.json",),
+        looks_like=_looks_like_markups,
+        read=read_markups,
+        write=write_markups,
+        one_shape_per_file=True,
+    ),
+    Format(
+        name="fcsv",
+        suffixes=(".fcsv",),
+        looks_like=_looks_like_fcsv,
+        read=read_fcsv,
+        write=write_fcsv,
+        one_shape_per_file=True,
+    ),
+)

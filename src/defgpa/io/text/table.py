@@ -1,0 +1,168 @@
+"""The cells of a table in a text file, whatever separates them, and its header if it has one."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import FormatError
+from defgpa.io.files import wrong
+from defgpa.io.text.lines import head_text, is_number, number, numbers, quick_numbers, text_of
+
+_DELIMITERS = (";", "\t", ",")
+_EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The cells of a file, its header apart."""
+
+    path: Path
+    header: tuple[str, ...]  # () if there is none
+    header_line: int
+    rows: Sequence[Sequence[str]]
+    lines: Sequence[int]  # the number of each row's line
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.rows[0])
+
+    def column(self, number: int) -> list[str]:
+        """The words of one column."""
+        return [row[number].strip() for row in self.rows]
+
+    def numbers(self, columns: Sequence[int]) -> Array:
+        """(rows, columns) the numbers of these columns, in this order."""
+        cells = [[row[k] for k in columns] for row in self.rows]
+        values = quick_numbers(list(chain.from_iterable(cells)))
+        if values:
+            return np.array(values).reshape(len(cells), -1)
+        pairs = zip(self.lines, cells, strict=True)
+        return np.array([numbers(self.path, at, row) for at, row in pairs])
+
+
+def table_of(path: Path) -> Table:
+    """Rows of equal length, and the header if the first of them is one."""
+    lines, rows = _cells(path, text_of(path))
+    rows = _without_padding(rows)
+    for at, row in zip(lines, rows, strict=True):
+        if len(row) != len(rows[0]):
+            raise wrong(path, f"{len(rows[0])} columns, as above", str(len(row)), at)
+    if len(rows[0]) < 2:
+        raise wrong(path, "columns of numbers", repr(", ".join(rows[0])), lines[0])
+    if not _is_header(rows[0]):
+        return Table(path, (), 0, rows, lines)
+    if len(rows) == 1:
+        raise FormatError(f"{path} has no numbers: expected rows below the header; found none.")
+    return Table(path, tuple(rows[0]), lines[0], rows[1:], lines[1:])
+
+
+def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]]]:
+    """The rows that are not blank, with their lines; comments may only stand on top."""
+    lines = text.split("\n")
+    start, hint = _start(lines)
+    delimiter = hint or _delimiter(lines[start : start + 20])
+    _refuse_decimal_commas(path, lines, start)
+    at, rows = [], []
+    try:
+        for line, row in _split(lines[start:], delimiter):
+            if row and (row[0].strip() or any(cell.strip() for cell in row)):
+                at.append(line + start)
+                rows.append(row)
+    except csv.Error as error:
+        raise FormatError(f"{path} is not a table that can be read: {error}.") from None
+    if not rows:
+        raise FormatError(f"{path} has no numbers: expected a table; found only comments.")
+    return at, rows
+
+
+def _start(lines: Sequence[str]) -> tuple[int, str]:
+    """Where the table begins, and the delimiter that Excel's ``sep=;`` line names."""
+    start, hint = 0, ""
+    while start < len(lines) and (not lines[start].strip() or lines[start].startswith("#")):
+        start += 1
+    match = _EXCEL_HINT.fullmatch(lines[start].strip(" ")) if start < len(lines) else None
+    if match:
+        start, hint = start + 1, match[1]
+    return start, hint if hint in _DELIMITERS else ""
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """What stands in every line, or else in most; "" is blanks."""
+    full = [line for line in lines if line.strip()]
+    shares = {mark: sum(mark in line for line in full) for mark in _DELIMITERS}
+    best = max(_DELIMITERS, key=shares.__getitem__)
+    return best if shares[best] * 2 >= max(len(full), 1) else ""
+
+
+def _refuse_decimal_commas(path: Path, lines: Sequence[str], start: int) -> None:
+    """``1,5 2,5`` must not pass for a table of three columns."""
+    words = lines[start].split() if start < len(lines) else []
+    if len(words) > 1 and all(re.fullmatch(r"[+-]?[0-9]+,[0-9]+", word) for word in words):
+        number(path, start + 1, words[0])
+
+
+def _split(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    if not delimiter:
+        yield from ((at, line.split()) for at, line in enumerate(lines, start=1))
+        return
+    ended = (f"{line}\n" for line in lines)  # so that a quoted cell may go over several
+    reader = csv.reader(ended, delimiter=delimiter, skipinitialspace=True)
+    before = 0
+    for row in reader:
+        yield before + 1, row
+        before = reader.line_num
+
+
+def _without_padding(rows: list[list[str]]) -> list[list[str]]:
+    """Without the empty cells that spreadsheets add at the right of all rows."""
+    used = max(map(_used, rows))
+    padded = min(map(len, rows)) >= used and max(map(len, rows)) > used
+    return [row[:used] for row in rows] if padded else rows
+
+
+def _used(row: Sequence[str]) -> int:
+    """The number of cells up to the last that is not empty."""
+    used = len(row)
+    while used and not row[used - 1].strip():
+        used -= 1
+    return used
+
+
+def _is_header(row: Sequence[str]) -> bool:
+    """Whether the entries after the first are words, mostly: one alone is a mistake.
+
+    Programs that number the columns write 0, 1, 2, … after an empty cell.
+    """
+    first, *rest = (cell.strip() for cell in row)
+    if first and is_number(first):
+        return False
+    words = sum(not is_number(cell) for cell in rest)
+    return 2 * words >= len(rest) or (not first and count_up(rest))
+
+
+def count_up(words: Sequence[str]) -> bool:
+    """Whether these are 0, 1, 2, … or 1, 2, 3, …"""
+    return any(list(words) == [str(k + base) for k in range(len(words))] for base in (0, 1))
+
+
+def first_rows(head: bytes) -> tuple[list[list[str]], str]:
+    """The first rows of a table by the first bytes of its file, and what separates their cells."""
+    lines = head_text(head).split("\n")
+    start, hint = _start(lines)
+    full = [line for line in lines[start : start + 20] if line.strip()]
+    if len(head) >= 4096:  # then the last line may end anywhere
+        full = full[:-1] or full
+    delimiter = hint or _delimiter(full)
+    try:
+        return [row for _, row in _split(full, delimiter)], delimiter
+    except csv.Error:
+        return [], delimiter

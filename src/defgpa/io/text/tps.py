@@ -1,0 +1,269 @@
+"""TPS files (tpsDig, geomorph): ``LM=n`` opens a specimen, ``KEY=value`` lines say the rest.
+
+Points of ``CURVES`` and ``OUTLINES`` follow the landmarks of their specimen, named
+``curve1_1``, ``curve1_2``, …: they take part where every specimen has the same ones.
+Coordinates come multiplied by ``SCALE`` and are written so, without it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import FormatError, listed
+from defgpa.io.atomic import write_text
+from defgpa.io.files import hidden, wrong
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.lines import (
+    Disagree,
+    coordinate_rows,
+    count,
+    default_name,
+    disagreements,
+    head_text,
+    number,
+    numbered,
+    storable,
+    text_of,
+    warn,
+    without_labels,
+)
+from defgpa.shapes import Shapes
+
+_KEY = re.compile(r"[A-Za-z][\w .-]*")
+_OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
+_LANDMARKS = ("LM", "LM3")
+_BARE = ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES")  # no rows may follow these
+_CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """``KEY=value`` and the lines up to the next key."""
+
+    key: str
+    value: str
+    line: int
+    rows: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """The points of one curve, and what they are called."""
+
+    names: tuple[str, ...]
+    points: Array
+
+
+def read_tps(path: Path, options: ReadOptions) -> Document:
+    """All specimens of a TPS file."""
+    with disagreements(path, options) as disagree:
+        records = _records(path, list(_entries(path, disagree)))
+        specimens = tuple(
+            _specimen(path, record, default_name(path, k, len(records)), options, disagree)
+            for k, record in enumerate(records)
+        )
+    _warn_of_partial_scales(path, specimens)
+    return Document(specimens)
+
+
+def write_tps(path: Path, shapes: Shapes) -> None:
+    """All shapes, with their curves as curves; ``NA`` where a landmark was not seen."""
+    names = storable(shapes.names, r"^\s|\s$|[\r\n\0]", "name")
+    sections = _sections(shapes)
+    lines: list[str] = []
+    for i, name in enumerate(names):
+        lines += _written_points(shapes.points[i], sections)
+        lines += _written_words(shapes.metadata, i)
+        lines.append(f"ID={name}")
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
+    """The keys of a file in their order; what stands between must be rows of numbers."""
+    lines = text_of(path).split("\n")
+    marks = [at for at, line in enumerate(lines) if "=" in line]
+    _require_no_rows(lines[: marks[0]] if marks else lines, 1, "LM=", disagree)
+    for at, end in pairwise([*marks, len(lines)]):
+        key, _, value = lines[at].partition("=")
+        key = key.strip().upper()
+        if not _KEY.fullmatch(key):
+            raise wrong(path, "KEY=value or coordinates", repr(lines[at].strip()), at + 1)
+        if key in _BARE:
+            _require_no_rows(lines[at + 1 : end], at + 2, "another KEY=value", disagree)
+        yield _Entry(key, value.strip(), at + 1, lines[at + 1 : end])
+
+
+def _require_no_rows(lines: Sequence[str], first: int, expected: str, disagree: Disagree) -> None:
+    for at, line in enumerate(lines, start=first):
+        if line.strip():
+            disagree(at, expected, repr(line.strip()))
+            return
+
+
+def _records(path: Path, entries: Sequence[_Entry]) -> list[list[_Entry]]:
+    """The entries of each specimen; its name and scale must not come before its landmarks."""
+    records: list[list[_Entry]] = []
+    for entry in entries:
+        if entry.key in _LANDMARKS:
+            records.append([entry])
+        elif records:
+            records[-1].append(entry)
+        elif entry.key in ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES", "POINTS"):
+            raise wrong(path, "LM= first", f"{entry.key}=", entry.line)
+    if not records:
+        raise FormatError(f"{path} has no specimen: expected a line LM=n or LM3=n; found none.")
+    return records
+
+
+def _specimen(
+    path: Path, record: Sequence[_Entry], name: str, options: ReadOptions, disagree: Disagree
+) -> Specimen:
+    landmarks = _block(path, record[0], disagree)
+    curves = _curves(path, record, disagree)
+    points = _joined(path, record[0], landmarks, curves)
+    said = {entry.key: entry.value for entry in record if entry.value}
+    scale = _scale(path, record)
+    image = said.get("IMAGE", "")
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused for all formats
+        points = hidden(points, options.missing) * (1.0 if scale is None else scale)
+    found = {"images": image or None, "scales": scale, "comments": said.get("COMMENT")}
+    return Specimen(
+        name=said.get("ID") or PureWindowsPath(image).stem or name,
+        points=points,
+        metadata={key: value for key, value in found.items() if value is not None},
+        curves=tuple(name for curve in curves for name in curve.names),
+    )
+
+
+def _block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
+    """The rows that a count announces: as many as it says, in the dimension it says."""
+    announced = count(path, entry.line, entry.value, f"{entry.key}=")
+    points = coordinate_rows(path, entry.rows, entry.line + 1)
+    if len(points) != announced:
+        disagree(entry.line, f"{announced} rows after {entry.key}={announced}", str(len(points)))
+    if entry.key == "LM3" and len(points) and points.shape[1] != 3:
+        raise wrong(path, "3 coordinates a row after LM3=", str(points.shape[1]), entry.line)
+    return points
+
+
+def _curves(path: Path, record: Sequence[_Entry], disagree: Disagree) -> list[_Curve]:
+    """The ``POINTS`` of a specimen, numbered within ``CURVES`` and within ``OUTLINES``."""
+    kind, curves = "curve", []
+    announced, seen = Counter[str](), Counter[str]()
+    for entry in record:
+        if entry.key in ("CURVES", "OUTLINES"):
+            kind = entry.key[:-1].lower()
+            announced[kind] += count(path, entry.line, entry.value, f"{entry.key}=")
+        elif entry.key == "POINTS":
+            seen[kind] += 1
+            points = _block(path, entry, disagree)
+            curves.append(_Curve(numbered(f"{kind}{seen[kind]}_", len(points)), points))
+    for kind, expected in announced.items():
+        if expected != seen[kind]:
+            asked = f"{expected} times POINTS= after {kind.upper()}S={expected}"
+            disagree(record[0].line, asked, str(seen[kind]))
+    return curves
+
+
+def _joined(path: Path, opening: _Entry, landmarks: Array, curves: Sequence[_Curve]) -> Array:
+    blocks = [block for block in (landmarks, *(curve.points for curve in curves)) if len(block)]
+    dimensions = {block.shape[1] for block in blocks}
+    if len(dimensions) > 1:
+        raise wrong(path, "landmarks and curves in one dimension", "2-D and 3-D", opening.line)
+    return np.concatenate(blocks) if blocks else np.empty((0, 0))
+
+
+def _scale(path: Path, record: Sequence[_Entry]) -> float | None:
+    scale = None
+    for entry in record:
+        if entry.key == "SCALE" and entry.value:
+            scale = number(path, entry.line, entry.value)
+            if not (math.isfinite(scale) and scale > 0):
+                raise wrong(path, "a positive SCALE", repr(entry.value), entry.line)
+    return scale
+
+
+def _warn_of_partial_scales(path: Path, specimens: Sequence[Specimen]) -> None:
+    bare = [specimen.name for specimen in specimens if "scales" not in specimen.metadata]
+    if 0 < len(bare) < len(specimens):
+        warn(
+            f"{path}: {len(bare)} of {len(specimens)} specimens have no SCALE ({listed(bare, 3)}); "
+            "their coordinates are taken as they are, so sizes may not be comparable."
+        )
+
+
+def _sections(shapes: Shapes) -> list[tuple[str, int, int]]:
+    """The landmarks and then each curve, as (kind, start, stop); names tell what is a curve."""
+    m, stop = shapes.n_landmarks, 0
+    while stop < m and not _CURVE_NAME.fullmatch(shapes.landmarks[stop]):
+        stop += 1
+    sections = [("landmark", 0, stop)]
+    tail = (match for label in shapes.landmarks[stop:] if (match := _CURVE_NAME.fullmatch(label)))
+    for prefix, members in groupby(tail, key=lambda match: match[1]):
+        start, stop = stop, stop + len(list(members))
+        sections.append((prefix, start, stop))
+    if _section_names(sections) != shapes.landmarks:
+        without_labels(shapes.landmarks, "tps")
+        return [("landmark", 0, m)]
+    return sections
+
+
+def _section_names(sections: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
+    """What a reader will call the points of these sections."""
+    (_, _, m), *curves = sections
+    names, seen = list(numbered("", m)), Counter[str]()
+    for prefix, start, stop in curves:
+        kind = _kind(prefix)
+        seen[kind] += 1
+        names += numbered(f"{kind}{seen[kind]}_", stop - start)
+    return tuple(names)
+
+
+def _written_points(points: Array, sections: Sequence[tuple[str, int, int]]) -> list[str]:
+    (_, _, m), *curves = sections
+    lines = [f"{'LM' if points.shape[1] == 2 else 'LM3'}={m}", *_rows(points[:m])]
+    for kind, members in groupby(curves, key=lambda section: _kind(section[0])):
+        own = list(members)
+        lines.append(f"{kind.upper()}S={len(own)}")
+        for _, start, stop in own:
+            lines += [f"POINTS={stop - start}", *_rows(points[start:stop])]
+    return lines
+
+
+def _kind(prefix: str) -> str:
+    """``curve`` of ``curve12_``."""
+    return prefix.rstrip("_0123456789")
+
+
+def _rows(points: Array) -> list[str]:
+    return [
+        " ".join("NA" if value != value else repr(value) for value in row)
+        for row in points.tolist()
+    ]
+
+
+def _written_words(metadata: Any, shape: int) -> list[str]:
+    """What a specimen says besides; a line break would start a line of its own."""
+    lines = []
+    for key, word in (("images", "IMAGE"), ("comments", "COMMENT")):
+        value = metadata[key][shape] if key in metadata else None
+        if value:
+            lines.append(f"{word}={' '.join(str(value).split())}")
+    return lines
+
+
+def _looks_like_tps(head: bytes) -> bool:
+    return _OPENS.search(head_text(head)) is not None
+
+
+FORMATS = (Format("tps", (".tps",), _looks_like_tps, read_tps, write_tps),)

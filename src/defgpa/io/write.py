@@ -1,0 +1,134 @@
+"""One function writes every format; nothing is half-written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from defgpa.errors import FormatError, ShapeError, listed
+from defgpa.io.format import Format
+from defgpa.io.registry import format_named, formats_with_suffix, known_suffixes
+from defgpa.io.text.lines import warn
+from defgpa.shapes import Shapes
+
+_UNSAFE = re.compile(r"[^\w .()+,=@-]|^\.+")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+_LONGEST = 120  # characters, of 255 bytes that file systems give to a name and its suffix
+
+
+def write_shapes(
+    shapes: Shapes, path: str | os.PathLike[str], *, format: str | None = None
+) -> None:
+    """Shapes into a file, or into a folder of files where a format holds one shape a file.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        What to write. What a format cannot hold (landmark labels in ``.tps``) is left out with
+        a warning; coordinates keep every digit.
+    path : path
+        The file. For a format with one shape a file (``.pts``, ``.mrk.json``, meshes, …) the
+        folder to put the files in, named after the shapes; for a single shape a file as well.
+    format : str, optional
+        The name of the format; by default the suffix of the file decides.
+
+    Raises
+    ------
+    FormatError
+        If the format cannot be told, cannot hold these shapes, or the file cannot be written.
+        An existing file is then left as it was.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from defgpa.io import read_shapes
+    >>> shapes = Shapes(np.random.default_rng(0).normal(size=(3, 5, 2)))
+    >>> with TemporaryDirectory() as folder:
+    ...     write_shapes(shapes, Path(folder) / "set.tps")
+    ...     read_shapes(Path(folder) / "set.tps") == shapes
+    True
+    """
+    if not isinstance(shapes, Shapes):
+        raise ShapeError(
+            f"write_shapes takes Shapes; got {type(shapes).__name__}. "
+            "Make them with defgpa.Shapes(points)."
+        )
+    target = Path(path)
+    chosen = _format_for(target, format)
+    try:
+        if chosen.one_shape_per_file:
+            _write_each(shapes, target, chosen)
+        else:
+            _write_all(shapes, target, chosen)
+    except OSError as error:
+        raise FormatError(f"{target} cannot be written: {error.strerror or error}.") from None
+    except UnicodeEncodeError as error:  # half a character, from the name of a file
+        raise FormatError(
+            f"{target} cannot be written: a name or label holds {error.object[error.start]!r}, "
+            "which is no character. Rename it."
+        ) from None
+
+
+def _format_for(target: Path, name: str | None) -> Format:
+    if name is not None:
+        chosen = format_named(name)
+        if chosen.write is None:
+            raise FormatError(f"The format {name!r} can be read, not written. Choose another.")
+        return chosen
+    fitting = formats_with_suffix(target)
+    for format_ in fitting:
+        if format_.write is not None:
+            return format_
+    if fitting:
+        raise FormatError(f"{target}: files with this suffix can be read, not written.")
+    raise FormatError(
+        f"{target} has no suffix of a known format ({known_suffixes()}). "
+        "Give it one, or name the format (format='…')."
+    )
+
+
+def _write_all(shapes: Shapes, target: Path, chosen: Format) -> None:
+    assert chosen.write is not None  # _format_for gives no other
+    if target.is_dir():
+        raise FormatError(
+            f"{target} is a folder, and {chosen.name} holds all shapes in one file. "
+            f"Name the file, such as {target / ('shapes' + chosen.suffixes[0])}."
+        )
+    chosen.write(target, shapes)
+
+
+def _write_each(shapes: Shapes, target: Path, chosen: Format) -> None:
+    assert chosen.write is not None  # _format_for gives no other
+    names_file = target.name.lower().endswith(chosen.suffixes) and not target.is_dir()
+    if names_file and len(shapes) == 1:
+        chosen.write(target, shapes)
+        return
+    if names_file:
+        raise FormatError(
+            f"{target} cannot hold {len(shapes)} shapes: {chosen.name} has one shape a file. "
+            "Give a folder and format='…', or choose another format."
+        )
+    for k, name in enumerate(_file_names(shapes.names)):
+        chosen.write(target / f"{name}{chosen.suffixes[0]}", shapes.take([k]))
+
+
+def _file_names(names: Sequence[str]) -> list[str]:
+    """Names that every file system takes and tells apart, capitals aside."""
+    safe, taken = [], set[str]()
+    for name in names:
+        plain = _UNSAFE.sub("_", name).rstrip(" .")[:_LONGEST].strip() or "_"
+        plain = f"{plain}_" if _RESERVED.fullmatch(plain) else plain
+        fresh, k = plain, 1
+        while fresh.casefold() in taken:
+            k += 1
+            fresh = f"{plain}_{k}"
+        taken.add(fresh.casefold())
+        safe.append(fresh)
+    changed = [name for name, own in zip(names, safe, strict=True) if name != own]
+    if changed:
+        warn(f"The name {listed(changed)} cannot name a file as it is; '_' takes its place there.")
+    return safe

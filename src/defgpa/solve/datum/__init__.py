@@ -1,0 +1,1 @@
+"""Rigid and affine alignment on the datum-space cost."""

@@ -1,0 +1,188 @@
+r"""Rigid Procrustes analysis of many shapes, with holes, is a problem in the rotations alone.
+
+The error is measured in the datum space,
+
+.. math:: \sum_i \sum_{j \text{ seen}} \lVert D_i[j] - (S[j] Z_i^\top + a_i) \rVert^2,
+   \qquad Z_i = s_i R_i,
+
+with all :math:`s_i = 1` for rigid motions. Given the :math:`Z_i`, translations and reference
+are linear least squares. With :math:`C_i` the centring of what shape i sees, they leave
+
+.. math:: \sum_i \lVert C_i D_i \rVert^2 - \langle B, L^+ B \rangle, \qquad
+   B = \sum_i C_i D_i Z_i, \quad L = \sum_i s_i^2 C_i, \quad S = L^+ B,
+
+a smooth function on a product of rotation groups (and scales), descended by second-order steps
+:math:`Z_i \exp(\Xi_i)` until its gradient vanishes. Neither its gradient nor its Hessian product
+costs more than two passes over the points.
+
+The cost cannot be lowered by shrinking anything: only the product :math:`s_i S` counts. The
+overall size of a reference of similarities is therefore free, and set to the mean size of the
+shapes (each completed, where it has holes, by its own fit).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from defgpa._arrays import Array, transposed
+from defgpa._threads import one_blas_thread
+from defgpa.errors import DegenerateShapeError, listed
+from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
+from defgpa.solve.datum.first_pose import first_pose
+from defgpa.solve.datum.fit import CentredShapes, DatumSpaceFit, against, fit_in_datum_space
+from defgpa.solve.datum.multistart import other_starts
+from defgpa.solve.datum.rigid_cost import Algebra, Pose, squared_scales
+from defgpa.solve.datum.trust_region import Descent, descend
+
+# how far shapes may disagree before one start is not enough
+_TURNS_DIFFER = 0.05
+_MIRRORS_DIFFER = 1e-3  # any of them may then be on the wrong side
+
+_LOWER = 1e-10  # of the shapes' sizes squared: by less, it is the same place
+
+
+def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:
+    """The best reference and one motion per shape, for the datum-space cost.
+
+    Parameters
+    ----------
+    points : array (n, m, d)
+        Shapes, d = 2 or 3, with NaN for landmarks not seen.
+    motions : Motions
+        RIGID, SIMILARITY, or either with reflections.
+
+    Returns
+    -------
+    DatumSpaceFit
+        The reference is centred and turned like the first shape. For rigid motions the error is the
+        same in both spaces; for similarities the reference has the mean size of the shapes.
+
+    Raises
+    ------
+    DegenerateShapeError
+        When the points of a shape, or those it shares with the others, leave its rotation open.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> base = rng.normal(size=(9, 2))
+    >>> turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
+    >>> shapes = np.stack([base, base @ turn + 1, base @ turn.T - 2])
+    >>> shapes[1, :3] = shapes[2, 5:] = np.nan
+    >>> fit = rigid_gpa(shapes)
+    >>> bool(fit.rmse_datum < 1e-12)
+    True
+    >>> bool(np.allclose(shapes[1, 3:] @ fit.matrices[1] + fit.offsets[1], fit.reference[3:]))
+    True
+    """
+    with one_blas_thread:  # products this thin gain nothing from a second thread
+        return _aligned(points, motions)
+
+
+def _aligned(points: Array, motions: Motions) -> DatumSpaceFit:
+    """A closed-form start (more where it is in doubt), a descent, a frame to tell its end in."""
+    shapes = CentredShapes.of(points)
+    _require_size(shapes)
+    algebra = Algebra.of(motions, shapes.shape[2])
+    best = _descended(shapes, algebra, first_pose(points, shapes, motions), motions)
+    if best.point.disagreement > (_MIRRORS_DIFFER if motions.reflections else _TURNS_DIFFER):
+        for start in other_starts(shapes, motions):
+            other = _descended(shapes, algebra, start, motions)
+            if other.point.cost < best.point.cost - _LOWER * best.point.cost_scale:
+                best = other
+    pose = best.point
+    _require_turned(pose)
+    Z, S = _in_frame_of_first(pose.Z, pose.reference)
+    if motions.scaling:
+        Z, S = _at_mean_size(shapes, Z, S)
+    inverse = Z / squared_scales(Z)[:, np.newaxis, np.newaxis]
+    return fit_in_datum_space(shapes, S, transposed(Z), inverse, best.iterations, pose.slope)
+
+
+def _descended(
+    shapes: CentredShapes, algebra: Algebra, start: Array, motions: Motions
+) -> Descent[Pose]:
+    best = descend(Pose.at(shapes, algebra, start))
+    return _on_best_sides(best) if motions.reflections else best
+
+
+def _require_size(shapes: CentredShapes) -> None:
+    """A DegenerateShapeError that names the shapes that are one point."""
+    empty = np.flatnonzero(~(shapes.spreads > shapes.blur**2))
+    if len(empty):
+        raise DegenerateShapeError(
+            f"Shape number {listed(empty)} sees one landmark only, or several on one point: it has "
+            "no direction. Drop such shapes, or add landmarks."
+        )
+
+
+def _require_turned(pose: Pose) -> None:
+    """A DegenerateShapeError that names the shapes whose rotation is open at the optimum.
+
+    The rotation is determined when the torque against every small turn stands out of rounding.
+    """
+    d = pose.Z.shape[-1]
+    p = d * (d - 1) // 2
+    rounding = np.maximum(pose.shapes.blur / np.sqrt(pose.shapes.spreads), LEAST_MARGIN)
+    least = 2 * pose.levers * rounding
+    if p == 1 and (pose.blocks[:, 0, 0] > least).all():
+        return
+    stiffness = pose.blocks[:, :p, :p] - least[:, np.newaxis, np.newaxis] * np.eye(p)
+    try:
+        np.linalg.cholesky(stiffness)
+    except np.linalg.LinAlgError:
+        loose = np.flatnonzero(np.linalg.eigvalsh(stiffness)[:, 0] <= 0)
+        raise DegenerateShapeError(
+            f"Shape number {listed(loose)} can be turned without moving away from the others: the "
+            f"landmarks it shares with them lie on one {'point' if d == 2 else 'line'}, or fit "
+            "equally well in several directions. Drop such shapes, or add landmarks."
+        ) from None
+
+
+def _on_best_sides(best: Descent[Pose]) -> Descent[Pose]:
+    """Mirror the shapes that would fit better so, and descend again, until none would.
+
+    Steps turn shapes but cannot mirror them. Every mirroring lowers the cost, so this ends.
+    """
+    while True:
+        pose = best.point
+        R, margin = ORTHOGONAL.nearest(against(pose.shapes.rows, pose.reference))
+        clear = margin > 1e-9 * pose.levers / np.sqrt(pose.weights)
+        wrong = clear & (np.linalg.det(R) * np.linalg.det(pose.Z) < 0)
+        if not wrong.any():
+            return best
+        mirrored = R * np.sqrt(pose.weights)[:, np.newaxis, np.newaxis]
+        Z = np.where(wrong[:, np.newaxis, np.newaxis], mirrored, pose.Z)
+        again = descend(Pose.at(pose.shapes, pose.algebra, Z))
+        best = Descent(again.point, best.iterations + again.iterations)
+
+
+def _in_frame_of_first(Z: Array, S: Array) -> tuple[Array, Array]:
+    """The same solution, turned like the first shape: R_1 = I."""
+    R = Z[0] / np.sqrt(squared_scales(Z[:1]))
+    return Z @ R.T, R @ S
+
+
+def _at_mean_size(shapes: CentredShapes, Z: Array, S: Array) -> tuple[Array, Array]:
+    """The same solution with the reference as large as the shapes are on average."""
+    factor = _completed_sizes(shapes, Z, S).mean() / np.linalg.norm(S)
+    return Z / factor, S * factor
+
+
+def _completed_sizes(shapes: CentredShapes, Z: Array, S: Array) -> Array:
+    """(n,): centroid sizes, with what a shape does not see taken from its fit S Z_iᵀ + a_i.
+
+    About the centroid of what it sees, a shape of squared size p has hidden points
+    h_j = (S[j] − S̄_i) Z_iᵀ; about its own, the whole has p + Σ‖h_j‖² − ‖Σ h_j‖² / m.
+    """
+    if shapes.visible is None:
+        return np.sqrt(shapes.spreads)
+    m = S.shape[1]
+    mean, hidden = shapes.means(S), (m - shapes.counts)[:, np.newaxis]
+    # S is centred: what is hidden sums to minus what is seen
+    total = -shapes.counts[:, np.newaxis] * mean
+    squares = (1 - shapes.visible) @ (S * S).sum(axis=0)
+    about = squares - 2 * (total * mean).sum(axis=1) + hidden[:, 0] * (mean * mean).sum(axis=1)
+    shift = ((total - hidden * mean) ** 2).sum(axis=1) / m
+    return np.sqrt(shapes.spreads + squared_scales(Z) * (about - shift))

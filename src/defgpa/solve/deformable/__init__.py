@@ -1,0 +1,1 @@
+"""The closed form: ridge regressions, the cost they leave, its cheapest axes."""

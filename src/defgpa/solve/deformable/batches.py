@@ -1,0 +1,151 @@
+"""Shapes with their bases, a batch at a time.
+
+A batch is several shapes whose bases have equally many features, so that their algebra is one
+call for all of them. Built-in models make the bases of a batch at once; a user's own model is
+asked shape by shape, and its bases are stacked here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa._threads import blocks, in_blocks
+from defgpa.errors import ShapeError
+from defgpa.frames import Frames
+from defgpa.warps import Basis, FactoredBasis, StackedModel, WarpModel
+
+_BATCH_BYTES = 4 << 20  # of features: a batch and its products stay near the cache
+_LITTLE_BYTES = 1 << 20  # of features: not worth a second thread
+_USUAL_FEATURES = 64  # where so many fit into one batch, nobody is asked how many there are
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some shapes and their bases."""
+
+    shapes: Index  # (b,): which ones
+    points: Array  # (b, m, d), finite
+    visible: Mask  # (b, m)
+    bases: FactoredBasis  # a stack of b
+
+    @property
+    def n_landmarks(self) -> int:
+        """m."""
+        return int(self.points.shape[1])
+
+    def __getitem__(self, part: slice) -> Batch:
+        return Batch(self.shapes[part], self.points[part], self.visible[part], self.bases[part])
+
+    def columns(self, landmarks: slice | Index = slice(None)) -> Array:
+        """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
+        return self._hidden_zeroed(self.bases.columns(self.points[:, landmarks]), landmarks)
+
+    def features(self) -> Array:
+        """(b, m, l): the features of all landmarks; rows of hidden ones are zero."""
+        return self._hidden_zeroed(self.bases.features(self.points), slice(None))
+
+    def _hidden_zeroed(self, rows: Array, landmarks: slice | Index) -> Array:
+        """A hidden landmark must neither pull nor be pulled: a zero row does both."""
+        visible = self.visible[:, landmarks]
+        if not visible.all():
+            rows *= visible.astype(np.float64)[..., None]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class StackedBases:
+    """Bases that were made one by one, used as a stack."""
+
+    members: tuple[Basis, ...]
+    size: int  # l
+
+    mixing = None
+
+    def columns(self, points: Array) -> Array:
+        """(b, p, l)."""
+        own = zip(self.members, points, strict=True)
+        return np.stack([np.array(b.features(x), dtype=np.float64) for b, x in own])
+
+    features = columns
+
+    def column_gradients(self, points: Array) -> Array:
+        """Not known for features that are only a function."""
+        raise NotImplementedError
+
+    def penalty(self) -> Array:
+        """(b, l, l)."""
+        return np.stack([full_penalty(basis, self.size) for basis in self.members])
+
+    def __getitem__(self, shape: Any) -> Any:
+        if isinstance(shape, slice):
+            return StackedBases(self.members[shape], self.size)
+        return self.members[shape]
+
+
+def full_penalty(basis: Basis, size: int) -> Array:
+    """(l, l): the penalty of a basis, which may also state 0 or a multiple of the identity."""
+    penalty = np.asarray(basis.penalty(), dtype=np.float64)
+    if penalty.ndim == 0:
+        return float(penalty) * np.eye(size)
+    if penalty.shape != (size, size):
+        raise ShapeError(
+            f"The penalty of {type(basis).__name__} must be ({size}, {size}), one row per feature; "
+            f"got size {penalty.shape}."
+        )
+    return penalty
+
+
+def make_batches(frames: Frames, model: WarpModel) -> list[Batch]:
+    """All shapes in batches, in order."""
+    if isinstance(model, StackedModel):
+        n = len(frames.points)
+        parts = blocks(n, _batch_size(frames, model))
+        return in_blocks(lambda part: stacked_batch(frames[part], model, np.arange(n)[part]), parts)
+    return _looped_batches(frames.points, frames.visible, model)
+
+
+def stacked_batch(frames: Frames, model: StackedModel, shapes: Index) -> Batch:
+    """These shapes as one batch."""
+    return Batch(shapes, frames.points, frames.visible, model.bases(frames))
+
+
+def _batch_size(frames: Frames, model: StackedModel) -> int:
+    """Shapes of a batch; as many as there are, where all their features are few."""
+    n, m, _ = frames.points.shape
+    if 8 * n * m * _USUAL_FEATURES <= _LITTLE_BYTES:
+        return n
+    return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1])
+
+
+def _shapes_at_a_time(n: int, m: int, features: int) -> int:
+    size = 8 * n * m * features
+    if size <= _LITTLE_BYTES:
+        return n
+    # two or four threads then have equally much to do
+    return -(-n // (4 * -(-size // (4 * _BATCH_BYTES))))
+
+
+def _looped_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batch]:
+    """Consecutive shapes with equally many features share a batch."""
+    members = [model.basis(own[seen]) for own, seen in zip(points, visible, strict=True)]
+    sizes = [
+        np.shape(basis.features(own[seen]))[1]
+        for basis, own, seen in zip(members, points, visible, strict=True)
+    ]
+    starts = np.flatnonzero(np.diff(sizes, prepend=-1))
+    return [
+        Batch(
+            chosen[part],
+            points[chosen[part]],
+            visible[chosen[part]],
+            StackedBases(tuple(members[i] for i in chosen[part]), sizes[chosen[0]]),
+        )
+        for chosen in np.split(np.arange(len(sizes)), starts[1:])
+        for part in blocks(
+            len(chosen), _shapes_at_a_time(len(chosen), points.shape[1], sizes[chosen[0]])
+        )
+    ]

@@ -1,0 +1,124 @@
+r"""How the reference shape is kept centred at the origin.
+
+Both change the cost P into one whose cheapest axes are centred:
+
+    soft     P + ν 1 1ᵀ             charges ν‖Sᵀ1‖²
+    exact    J P J + (n + 1) 1 1ᵀ/m    J = I − 1 1ᵀ/m: forbids it
+
+For warps with free translations, P1 = 0, both give the same axes: P's spectrum is at most n,
+so ν = n/m lifts the constant vector out of the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.solve.deformable.cost import Cost
+
+
+class Centering(Protocol):
+    """A rule that keeps the reference centred."""
+
+    def applied(self, cost: Cost) -> Cost:
+        """The cost whose cheapest axes are centred."""
+        ...
+
+
+@runtime_checkable
+class LiftedCost(Cost, Protocol):
+    """A cost that is P but for the constant vector, wherever P1 = 0."""
+
+    @property
+    def lift(self) -> float:
+        """What the constant vector costs then."""
+        ...
+
+
+@dataclass(frozen=True)
+class SoftCentering:
+    """Charge ν‖Sᵀ1‖² for an off-centre reference, the paper's way.
+
+    Parameters
+    ----------
+    nu : float, optional
+        ν; by default n/m, the smallest that is sure to suffice.
+    """
+
+    nu: float | None = None
+
+    def applied(self, cost: Cost) -> Cost:
+        """P + ν 1 1ᵀ."""
+        nu = cost.n_shapes / cost.n_landmarks if self.nu is None else self.nu
+        if not (isinstance(nu, (int, float, np.number)) and 0.0 <= nu < np.inf):
+            raise ValueError(
+                "The 'nu' parameter of SoftCentering must be a number of at least 0. "
+                f"Got {nu!r} instead."
+            )
+        return _Softened(cost, float(nu))
+
+
+@dataclass(frozen=True)
+class ExactCentering:
+    """Work in the complement of the constant vector: centred, whatever the warp."""
+
+    def applied(self, cost: Cost) -> Cost:
+        """J P J, with the constant vector moved above the whole spectrum."""
+        return _Projected(cost)
+
+
+@dataclass(frozen=True, eq=False)
+class _Softened:
+    cost: Cost
+    nu: float
+
+    @property
+    def lift(self) -> float:
+        return self.nu * self.n_landmarks
+
+    @property
+    def n_landmarks(self) -> int:
+        return self.cost.n_landmarks
+
+    @property
+    def n_shapes(self) -> int:
+        return self.cost.n_shapes
+
+    def multiply(self, block: Array) -> Array:
+        image = self.cost.multiply(block)
+        image += self.nu * block.sum(axis=0)
+        return image
+
+    def dense(self) -> Array:
+        return self.cost.dense() + self.nu
+
+
+@dataclass(frozen=True, eq=False)
+class _Projected:
+    cost: Cost
+
+    @property
+    def lift(self) -> float:
+        return self.n_shapes + 1.0
+
+    @property
+    def n_landmarks(self) -> int:
+        return self.cost.n_landmarks
+
+    @property
+    def n_shapes(self) -> int:
+        return self.cost.n_shapes
+
+    def multiply(self, block: Array) -> Array:
+        mean = block.mean(axis=0)
+        image = self.cost.multiply(block - mean)
+        return image - image.mean(axis=0) + self.lift * mean
+
+    def dense(self) -> Array:
+        matrix = self.cost.dense()
+        matrix = matrix - matrix.mean(axis=0)
+        matrix = matrix - matrix.mean(axis=1)[:, None]
+        return matrix + self.lift / self.n_landmarks

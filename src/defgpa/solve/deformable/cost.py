@@ -1,0 +1,182 @@
+"""The cost of a reference once every warp is optimal: P, as something that multiplies.
+
+P = diag(views) − Σ_i U_i U_iᵀ,       0 ≼ P ≼ nI
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, summed, symmetrised
+from defgpa._threads import blocks, in_blocks
+from defgpa.solve.deformable.batches import Batch, make_batches
+from defgpa.solve.deformable.factors import Factor, column_factor, stored_factor, streamed_factor
+from defgpa.solve.deformable.sparse_factor import (
+    sparse_factor,
+    stored_bytes,
+    streamed_sparse_factor,
+)
+from defgpa.warps import Frames, SparseBasis, WarpModel
+
+DENSE_LANDMARKS = 500  # up to here P is formed and U stored; beyond, neither
+MODERATE_LANDMARKS = 4000  # up to here P is formed where iterations are slow
+FEW_FEATURES = 16  # U itself is then as small as its columns
+_MANY_BLOCKS = 16  # of landmarks: enough for every thread
+_FEW_LANDMARKS = 2048  # of which an image for every batch costs nothing
+DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
+
+
+class Cost(Protocol):
+    """P of m landmarks: what an eigen-solver needs to know of it."""
+
+    @property
+    def n_landmarks(self) -> int:
+        """m."""
+        ...
+
+    @property
+    def n_shapes(self) -> int:
+        """n, which bounds the spectrum."""
+        ...
+
+    def multiply(self, block: Array) -> Array:
+        """(m, k): P X."""
+        ...
+
+    def dense(self) -> Array:
+        """(m, m): P itself."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class EliminatedCost:
+    """P as a sum over batches of shapes."""
+
+    views: Array  # (m,): shapes that see each landmark
+    factors: tuple[Factor, ...]
+    n_shapes: int
+
+    @property
+    def n_landmarks(self) -> int:
+        """m."""
+        return len(self.views)
+
+    def multiply(self, block: Array) -> Array:
+        """P X = views ∘ X − Σ U (Uᵀ X)."""
+        image = self.image(self.projections(block))
+        image *= -1.0
+        image += self.views[:, None] * block
+        return image
+
+    def projections(self, block: Array) -> list[Array]:
+        """Uᵀ X of every batch; the threads share the landmarks where there are enough of them."""
+        if self.n_landmarks >= _MANY_BLOCKS * self._at_a_time:
+            return [factor.project(block) for factor in self.factors]
+        return in_blocks(lambda factor: factor.project(block), self.factors)
+
+    def stacked_projections(self, block: Array) -> Array:
+        """(nl, k): Uᵀ X, the features of all shapes below each other."""
+        return np.concatenate([own.reshape(-1, block.shape[1]) for own in self.projections(block)])
+
+    def stacked_image(self, coefficients: Array) -> Array:
+        """(m, k): U C for coefficients (nl, k) of the features of all shapes."""
+        return self.image(self.by_batch(coefficients))
+
+    def by_batch(self, coefficients: Array) -> list[Array]:
+        """(b, l, k) of every batch, from those (nl, k) of all shapes."""
+        sizes = [factor.ridge.inverse.shape for factor in self.factors]
+        ends = np.cumsum([b * l for b, _, l in sizes])
+        parts = np.split(coefficients, ends[:-1])
+        return [part.reshape(b, l, -1) for part, (b, _, l) in zip(parts, sizes, strict=True)]
+
+    @cached_property
+    def _at_a_time(self) -> int:
+        return min(factor.landmarks_at_a_time for factor in self.factors)
+
+    def image(self, coefficients: Sequence[Array]) -> Array:
+        """(m, k): Σ U C, given the C (b, l, k) of every batch.
+
+        The order of the sum does not depend on the threads, which must not change a digit.
+        """
+        both = list(zip(self.factors, coefficients, strict=True))
+        if self.n_landmarks <= max(_FEW_LANDMARKS, self._at_a_time):
+            return summed(in_blocks(lambda own: self._image_of(*own), both))
+        image = np.zeros((self.n_landmarks, coefficients[0].shape[-1]), order="F")
+
+        def add(landmarks: slice) -> None:
+            for factor, own in both:
+                factor.expand(own, image[landmarks], landmarks)
+
+        in_blocks(add, blocks(self.n_landmarks, self._at_a_time))
+        return image
+
+    def _image_of(self, factor: Factor, coefficients: Array) -> Array:
+        image = np.zeros((self.n_landmarks, coefficients.shape[-1]))
+        factor.expand(coefficients, image)
+        return image
+
+    def dense(self) -> Array:
+        """P itself."""
+        total = -summed(in_blocks(lambda factor: factor.gram(), self.factors))
+        total[np.diag_indices(len(total))] += self.views
+        return symmetrised(total)
+
+    @property
+    def storage(self) -> str:
+        """How U is held: "StoredFactor", "ColumnFactor", "SparseFactor", "StreamedFactor" …"""
+        return type(self.factors[0]).__name__
+
+    @cached_property
+    def condition(self) -> Array:
+        """(n,): condition of each shape's regression."""
+        return np.concatenate([factor.ridge.condition for factor in self.factors])
+
+    @cached_property
+    def dropped(self) -> Index:
+        """(n,): directions of each warp that nothing determines."""
+        return np.concatenate([factor.ridge.dropped for factor in self.factors])
+
+    def weights(self, axes: Array) -> list[Array]:
+        """W = Y Uᵀ S of every batch, (b, l, d)."""
+        both = zip(self.factors, self.projections(axes), strict=True)
+        return [factor.ridge.inverse @ seen for factor, seen in both]
+
+    def weights_and_translation(self, axes: Array) -> tuple[list[Array], Array]:
+        """The weights, and P1 (m, 1), which needs the same pass over the shapes."""
+        block = np.hstack([axes, np.ones((self.n_landmarks, 1))])
+
+        seen = self.projections(block)
+        ones = self.image([own[..., -1:] for own in seen])
+        both = zip(self.factors, seen, strict=True)
+        weights = [factor.ridge.inverse @ own[..., :-1] for factor, own in both]
+        return weights, self.views[:, None] - ones
+
+
+def eliminated_cost(
+    frames: Frames, model: WarpModel, budget: int = DEFAULT_BUDGET
+) -> EliminatedCost:
+    """P of shapes; U held in the way that fits its size.
+
+    Stored up to ``DENSE_LANDMARKS`` landmarks (or for ``FEW_FEATURES``), and as columns beyond;
+    columns that are mostly zero in compressed rows. Where the features would take more than
+    ``budget`` bytes they are streamed.
+    """
+    n, m, _ = frames.points.shape
+    batches = make_batches(frames, model)
+    factors = in_blocks(_way_to_hold(batches[0], n, m, budget), batches)
+    return EliminatedCost(frames.visible.sum(axis=0).astype(np.float64), tuple(factors), n)
+
+
+def _way_to_hold(first: Batch, n: int, m: int, budget: int) -> Callable[[Batch], Factor]:
+    features = first.bases.penalty().shape[-1]
+    fits = 8 * n * m * features <= budget
+    if fits and (m <= DENSE_LANDMARKS or features <= FEW_FEATURES):
+        return stored_factor
+    if isinstance(first.bases, SparseBasis):
+        return sparse_factor if n * stored_bytes(first) <= budget else streamed_sparse_factor
+    return column_factor if fits else streamed_factor

@@ -1,0 +1,1 @@
+"""The bottom eigenvectors of whatever multiplies."""

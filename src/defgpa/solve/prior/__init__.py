@@ -1,0 +1,1 @@
+"""Algorithm 1 of the paper: the reference covariance from rigidity."""
