@@ -1,0 +1,46 @@
+"""How large a shape is: the distance of its landmarks from their centroid, all together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from defgpa._arrays import Array
+from defgpa.errors import ShapeError, listed
+from defgpa.shapes import Shapes
+
+ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
+
+
+def centroid_sizes(shapes: ShapesLike) -> Array:
+    """(n,): the centroid size of every shape, √Σ ‖x − centroid‖² over its landmarks.
+
+    Parameters
+    ----------
+    shapes : Shapes, array (n, m, d) or list of arrays (m, d)
+        Without missing landmarks, which would make a shape smaller than it is.
+
+    Examples
+    --------
+    >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+    >>> centroid_sizes([square]).round(6)
+    array([1.414214])
+    """
+    points = require_complete(shapes, "Centroid sizes").points
+    centred = points - points.mean(axis=1, keepdims=True)
+    return np.asarray(np.linalg.norm(centred, axis=(1, 2)))
+
+
+def require_complete(shapes: ShapesLike, what: str) -> Shapes:
+    """The shapes, if no landmark is missing; otherwise a ShapeError that says what helps."""
+    given = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+    partial = ~given.visible.all(axis=1)
+    if partial.any():
+        names = [given.names[i] for i in np.flatnonzero(partial)]
+        raise ShapeError(
+            f"{what} need every landmark of every shape; some are missing in {listed(names)}. "
+            "Estimate them first: defgpa.complete(alignment).shapes."
+        )
+    return given
