@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "alignment": ["Alignment"],
+    "completion": ["complete"],
     "datasets": [],
     "diagnostics": ["Diagnostics"],
     "errors": [
@@ -45,6 +46,7 @@ __all__ = [*sorted(_MODULE_OF)]
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
+    from defgpa.completion import complete
     from defgpa.diagnostics import Diagnostics
     from defgpa.errors import (
         DefgpaError,
