@@ -28,6 +28,7 @@ _HOME = {
     "io": ["load", "read_shapes", "register_saved", "save", "write_shapes"],
     "meshes": ["warp_mesh", "warp_points"],
     "shapes": ["Shapes"],
+    "statistics": ["ShapePCA"],
     "solve": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
     "warps": [
         "Affine",
@@ -40,7 +41,7 @@ _HOME = {
     ],
 }
 _MODULE_OF = {name: f"defgpa.{module}" for module, names in _HOME.items() for name in names}
-_MODULES = {*_HOME, "distributed", "plot", "procrustes", "report", "screening", "statistics"}
+_MODULES = {*_HOME, "distributed", "plot", "procrustes", "report", "screening"}
 
 __all__ = [*sorted(_MODULE_OF)]
 
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from defgpa.meshes import warp_mesh, warp_points
     from defgpa.shapes import Shapes
     from defgpa.solve import Dense, ExactCentering, Iterative, SoftCentering
+    from defgpa.statistics import ShapePCA
     from defgpa.warps import (
         Affine,
         FreeForm,

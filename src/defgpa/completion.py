@@ -195,11 +195,19 @@ class ByWarp:
 
     def estimate(self, i: int, own: Array) -> Estimate:
         """The shape completed."""
-        return self.with_misses(own, self.returned(own))
+        return self.with_misses(own, self.returned(i, own))
 
-    def returned(self, own: Array) -> Array:
-        """(m, d): the reference in the specimen."""
-        return np.asarray(self.alignment.register(own).inverse()(self.alignment.reference))
+    def returned(self, i: int, own: Array) -> Array:
+        """(m, d): the reference in the specimen.
+
+        Where specimen i shows a landmark that is hidden for once, its share in the reference
+        S_j, about the mean of v images, is taken out: S_j + (S_j − image) / (v − 1).
+        """
+        a = self.alignment
+        shown = a.shapes.visible[i] & np.isnan(own[:, 0]) & (a.shapes.views > 1)
+        S = np.array(a.reference)
+        S[shown] += (S - a.aligned[i])[shown] / (a.shapes.views[shown, None] - 1)
+        return np.asarray(a.register(own).inverse()(S))
 
     def with_misses(self, own: Array, returned: Array) -> Estimate:
         """The reference in the specimen, its misses carried along."""
@@ -275,7 +283,9 @@ def _by_warp(alignment: Alignment, points: Array, trials: Sequence[Trial]) -> By
     """With the field that carries the misses of the trials best."""
     ways = [ByWarp(alignment, dials) for dials in _CARRIED]
     owns = [_hidden(points, trial) for trial in trials]
-    returned = [ways[0].returned(own) for own in owns]
+    returned = [
+        ways[0].returned(trial.specimen, own) for trial, own in zip(trials, owns, strict=True)
+    ]
 
     def error(way: ByWarp) -> float:
         total = 0.0

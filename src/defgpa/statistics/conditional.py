@@ -98,6 +98,22 @@ class ShapeGaussian:
         points = np.where(seen[:, None], own, back(whole))
         return Estimate(points, deviation * float(back.scale))
 
+    def left_out(self, own: Array) -> Array:
+        """(m, d): how far every seen landmark is from its prediction by the other seen ones.
+
+        At the size of the specimens, in their pose; NaN where not seen. As `left_out` of all.
+        """
+        seen = np.flatnonzero(~np.isnan(own[:, 0]))
+        posed = stacked(own[seen], self.mean[seen], motions=SIMILARITY)(own)
+        given = self._given(posed, seen)
+        solved = np.linalg.solve(given.M, given.AB.transpose(1, 0, 2).reshape(len(given.M), -1))
+        taken = np.einsum("pqd,qpe->pde", given.AB, solved.reshape(-1, *given.y.shape))
+        Q = _inverse_diagonal(given.factor)[:, None, None] * np.eye(own.shape[1]) - taken
+        Qy = given.Ay - np.einsum("pqd,q->pd", given.AB, given.coefficients)
+        residuals = np.full(own.shape, np.nan)
+        residuals[seen] = np.linalg.solve(Q, Qy[..., None])[..., 0]
+        return residuals
+
     def _hidden_part(self, posed: Array, asked: Index, hidden: Mask) -> tuple[Array, Array]:
         """Conditional mean (h, d) and root mean squared distance from it (h,)."""
         given = self._given(posed, asked)
@@ -186,8 +202,7 @@ def left_out(specimens: Array, dials: Dials) -> tuple[Array, Array]:
     y = (specimens - given.mean) * (n / (n - 1))  # from the mean of the others
     N = np.linalg.inv(given.M)
     AB_N = np.einsum("pqd,qr->prd", given.AB, N, optimize=True)
-    lower = inverse_of_lower(np.tril(given.factor[0])[None])[0]
-    base = (lower**2).sum(axis=0)[:, None, None] * np.eye(d)
+    base = _inverse_diagonal(given.factor)[:, None, None] * np.eye(d)
     base = base - np.einsum("pqd,pqe->pde", AB_N, given.AB, optimize=True)
     own = AB_N[:, :n]  # (m, n, d)
     taken = n / np.maximum(n * np.diag(N)[:n] - 1.0, np.finfo(np.float64).eps)
@@ -200,6 +215,12 @@ def left_out(specimens: Array, dials: Dials) -> tuple[Array, Array]:
     covariance = np.linalg.inv(Q)
     residuals = np.einsum("ipde,ipe->ipd", covariance, Qy)
     return residuals, np.sqrt(np.einsum("ipdd->ip", covariance))
+
+
+def _inverse_diagonal(factor: tuple[Array, bool]) -> Array:
+    """(p,): the diagonal of A⁻¹ = L⁻ᵀL⁻¹."""
+    inverse = inverse_of_lower(np.tril(factor[0])[None])[0]
+    return np.asarray((inverse**2).sum(axis=0))
 
 
 def _motions(mean: Array) -> Array:
