@@ -25,7 +25,7 @@ SETS = {  # name: (every so many shapes, every so many landmarks, landmarks left
     "mosquito2d": (1, 1, 1),
     "cactus3d": (1, 7, 30),
     "tshirt3d": (1, 1, 1),
-    "turtles3d_partial": (3, 1, 20),
+    "turtles3d_partial": (1, 3, 20),
     "plethodon2d": (1, 1, 1),
     "plethspecies2d": (1, 1, 1),
     "bones3d": (1, 1, 1),

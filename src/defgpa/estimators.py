@@ -14,8 +14,7 @@ from sklearn.exceptions import NotFittedError
 from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
-from defgpa.checks.connectivity import require_linked, shared_landmarks
-from defgpa.checks.degeneracy import require_extended
+from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
 from defgpa.checks.solves import descent_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.errors import ShapeError

@@ -14,8 +14,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Mask
-from defgpa.checks.connectivity import require_linked, shared_landmarks
-from defgpa.checks.degeneracy import require_extended
+from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.shapes import Shapes

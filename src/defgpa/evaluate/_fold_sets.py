@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.checks.connectivity import linked_groups, require_linked_pattern
-from defgpa.checks.degeneracy import require_extended
+from defgpa.checks.shapes import linked_groups, require_extended, require_linked_pattern
 from defgpa.estimators import DefGPA
 from defgpa.evaluate._demmler_reinsch import Modes, modes_of
 from defgpa.evaluate._folds import LeftOut

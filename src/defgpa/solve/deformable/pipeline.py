@@ -30,8 +30,7 @@ from defgpa.solve.deformable.proportions import (
     rigid_proportions,
     sides,
 )
-from defgpa.solve.eigen.signs import settled_signs
-from defgpa.solve.eigen.solvers import EigenSolver, Preconditioned, Spectrum
+from defgpa.solve.eigen.solvers import EigenSolver, Preconditioned, Spectrum, settled_signs
 from defgpa.tuning import Tuning
 
 _FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
@@ -184,7 +183,7 @@ def _cheapest(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Sp
     if not _by_rigidity(method):
         yield everything, spectrum
         return
-    free = spectrum.values[:, -1] < tuning.free_value * n
+    free = _next_value(spectrum) < tuning.free_value * n
     if free.any() and not sets.visible.all():
         free &= cohesion(spectrum.axes, spectrum.next_vector, sets.visible) < tuning.hinged
     else:
@@ -195,6 +194,12 @@ def _cheapest(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Sp
         one = everything[[number]]
         own = cost if len(everything) == 1 else cost[one]
         yield one, _all_free(sets.visible[one], own, method, sets.rank)
+
+
+def _next_value(spectrum: Spectrum) -> Array:
+    """(g,): the eigenvalue after those of the axes; infinite where there is none."""
+    beyond = spectrum.values[:, spectrum.n_axes :]
+    return beyond[:, 0] if beyond.shape[1] else np.full(len(beyond), np.inf)
 
 
 def _axes(cost: SetsCost, method: Method, count: int) -> Spectrum:
