@@ -21,6 +21,7 @@ class Kind(StrEnum):
     EXCHANGED_LANDMARKS = "exchanged-landmarks"
     MISPLACED_LANDMARK = "misplaced-landmark"
     OTHER_SIZE = "other-size"
+    REPEATED_SHAPE = "repeated-shape"
     FAR_FROM_ORIGIN = "far-from-origin"
     FEW_LANDMARKS = "few-landmarks"
     # of a solve

@@ -83,6 +83,11 @@ def _other_size(found: Finding) -> str:
     )
 
 
+def _repeated_shape(found: Finding) -> str:
+    one, first = found.shapes
+    return f"Shape {one!r} has the very coordinates of {first!r}. Drop one of them if it is a copy."
+
+
 def _far_from_origin(found: Finding) -> str:
     return (
         f"The coordinates of {listed(found.shapes)} are so far from the origin "
@@ -296,6 +301,7 @@ _COMMON: Words = {
     Kind.EXCHANGED_LANDMARKS: _exchanged_landmarks,
     Kind.MISPLACED_LANDMARK: _misplaced_landmark,
     Kind.OTHER_SIZE: _other_size,
+    Kind.REPEATED_SHAPE: _repeated_shape,
     Kind.FAR_FROM_ORIGIN: _far_from_origin,
     Kind.FEW_LANDMARKS: _few_landmarks,
     Kind.MIRRORED: _mirrored,

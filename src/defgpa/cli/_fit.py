@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input, note_mistakes
+from defgpa.cli._doubts import fitting_input
 from defgpa.cli._input import (
     fold_size_for,
     proportions_value,
@@ -107,7 +107,6 @@ def command(
         estimator = DefGPA(model, proportions=proportions_value(proportions))
         done = fitted(console, shapes, estimator, smoothing == "auto", fold_size, jobs)
         alignment = _posed(done.alignment, pose)
-        note_mistakes(console, shapes, told=alignment.mirrored)
         for finding in alignment.foldover_findings:
             console.tell(_with_remedy(finding, done, shapes))
         files = write_alignment(alignment, folder)
