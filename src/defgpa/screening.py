@@ -8,7 +8,6 @@ that is there twice are named.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -162,15 +161,20 @@ def _repetitions(shapes: Shapes) -> Iterator[Finding]:
 
 def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
     """Whether some landmark is far off: absolutely, or against its shape and its likes."""
-    off = np.linalg.norm(alignment.superimposed - alignment.reference, axis=2)
-    off = off / _size(alignment.reference)
-    with warnings.catch_warnings():  # a landmark that no shape sees has no median
-        warnings.simplefilter("ignore", RuntimeWarning)
-        own = np.nanmedian(off, axis=1)[:, None]
-        usual = np.nanmedian(off[:, alignment.shapes.views > 0], axis=0)
-    rounding = np.finfo(np.float64).eps ** 0.5
-    level = np.maximum(np.maximum(own, usual), rounding)
-    return bool(np.nanmax(off) > tuning.far_off or np.nanmax(off / level) > tuning.stray)
+    seen = alignment.shapes.visible
+    away = np.linalg.norm(alignment.superimposed - alignment.reference, axis=2)
+    off = np.where(seen, away / _size(alignment.reference), -1.0)
+    if not tuning.near < off.max() <= tuning.far_off:
+        return bool(off.max() > tuning.far_off)
+    level = np.maximum(_medians(off, seen), _medians(off.T, seen.T).T)
+    return bool((off > tuning.stray * level).any())
+
+
+def _medians(off: Array, seen: Mask) -> Array:
+    """(n, 1): the median of what is seen in each row; what is not seen is below zero."""
+    hidden = off.shape[1] - seen.sum(axis=1)
+    middle = hidden + (seen.sum(axis=1) - 1) // 2
+    return np.take_along_axis(np.sort(off, axis=1), middle[:, None], axis=1)
 
 
 def _screening_findings(found: Screening, alignment: Alignment) -> Iterator[Finding]:

@@ -51,10 +51,10 @@ class Tuning:
         different ones; real sets have 0.03 to 0.2.
     screened_landmarks : int
         Landmarks of all shapes up to which a fit looks at its input.
-    far_off, stray : float
-        Distance of a landmark from its place after the best similarity, in sizes of the reference
-        and in times what is usual for its shape and for that landmark, from which on the input is
-        looked at closely.
+    near, far_off, stray : float
+        Distance of a landmark from its place after the best similarity: up to ``near`` sizes of
+        the reference no matter, beyond ``far_off`` looked at closely, as beyond ``stray`` times
+        what is usual for its shape and for that landmark.
     """
 
     dense_landmarks: int = 500
@@ -75,6 +75,7 @@ class Tuning:
     settled_residual: float = 0.25
     large_deformation: float = 0.21
     screened_landmarks: int = 5_000_000
+    near: float = 0.1
     far_off: float = 0.5
     stray: float = 5.0
 
