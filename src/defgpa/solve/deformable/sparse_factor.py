@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from defgpa._arrays import Array, transposed
 from defgpa._threads import blocks
 from defgpa.solve.deformable.batches import Batch
-from defgpa.solve.deformable.factors import sure_ridge
+from defgpa.solve.deformable.factors import careful_ridge
 from defgpa.solve.deformable.ridge import POOR_CONDITION, Ridge, ridge_from_normal_matrix
 
 _BLOCK_BYTES = 32 << 20  # of the entries of one block of landmarks
@@ -185,7 +185,7 @@ def _combine(batch: Batch, ridge: Ridge) -> Array:
 def _ridge(batch: Batch, grams: Array) -> Ridge:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; by QR where that is too poor."""
     penalty, mixing = batch.bases.penalty(), batch.bases.mixing
-    normal = grams if mixing is None else transposed(mixing) @ grams @ mixing
-    ridge = ridge_from_normal_matrix(normal + penalty)
+    features = grams if mixing is None else transposed(mixing) @ grams @ mixing
+    ridge = ridge_from_normal_matrix(features, penalty)
     poor = ~(ridge.condition < POOR_CONDITION)
-    return ridge.updated(poor, sure_ridge(batch, penalty, poor)) if poor.any() else ridge
+    return ridge.updated(poor, careful_ridge(batch, batch.columns, poor)) if poor.any() else ridge
