@@ -31,6 +31,7 @@ from defgpa.warps import (
     WeightRidge,
     WendlandC2,
     WendlandC4,
+    landmark_kernel,
 )
 
 FOLD_SIZES = {"face2d": 1, "histology2d": 1, "turtles3d_partial": 20}
@@ -45,6 +46,7 @@ FAMILIES: dict[str, Any] = {
     "`RadialBasis(Gaussian(), penalty=WeightRidge())`": RadialBasis(
         Gaussian(), penalty=WeightRidge()
     ),
+    "`landmark_kernel()`": landmark_kernel(),
     "`FreeForm()`": FreeForm(),
     "`FreeForm(energy=Membrane())`": FreeForm(energy=Membrane()),
     "`FreeForm(energy=Laplacian())`": FreeForm(energy=Laplacian()),

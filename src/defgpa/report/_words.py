@@ -139,6 +139,8 @@ def _(model: Polynomial) -> str:
 
 
 def _controls(model: Any, what: str) -> str:
+    if isinstance(model.control_points, str):
+        return "every landmark"
     if model.control_points is not None:
         return f"{what} of its own choice"
     return _per_axis(model.points_per_axis, what)

@@ -22,6 +22,7 @@ from defgpa.warps._radial import (
     RadialBasis,
     RadialFunctions,
     WeightRidge,
+    landmark_kernel,
 )
 from defgpa.warps._radial_kernels import (
     DistanceQuantile,
@@ -74,4 +75,5 @@ __all__ = [
     "WendlandC2",
     "WendlandC4",
     "check_warp",
+    "landmark_kernel",
 ]

@@ -53,8 +53,8 @@ def _signed(squared: Array, dim: int) -> Array:
 class Complement:
     """N, the last columns of the reflection H = I − Y T Yᵀ: products with it cost a few columns.
 
-    H takes the first q = d + 1 unit vectors to an orthonormal basis of all affine functions, and
-    so the others to one of what is orthogonal to them.
+    H takes the first q unit vectors to an orthonormal basis of some functions of the points, the
+    affine ones for a spline, and so the others to one of what is orthogonal to them.
     """
 
     mirror: Array  # (…, k, q): Y
@@ -79,9 +79,9 @@ class Complement:
         return symmetrised(half[..., q:, :])
 
 
-def affine_complement(points: Array) -> Complement:
-    """N, orthonormal, (…, k, k − d − 1): orthogonal to every affine function of the points."""
-    basis = np.linalg.qr(affine_columns(points))[0]
+def complement_of(functions: Array) -> Complement:
+    """N, orthonormal, (…, k, k − q): orthogonal to q functions of k points, given as (…, k, q)."""
+    basis = np.linalg.qr(functions)[0]
     q = basis.shape[-1]
     left, values, right = np.linalg.svd(basis[..., :q, :])
     # turned so that its first rows are symmetric and negative: I − A is then far from singular
@@ -89,6 +89,11 @@ def affine_complement(points: Array) -> Complement:
     mirror[..., :q, :] += np.eye(q)
     inner = (left / (1.0 + values)[..., None, :]) @ transposed(left)
     return Complement(mirror, inner)
+
+
+def affine_complement(points: Array) -> Complement:
+    """The complement of every affine function of the points (…, k, d)."""
+    return complement_of(affine_columns(points))
 
 
 def _mixing(kernel: Array, complement: Complement, ridge: float) -> Array:

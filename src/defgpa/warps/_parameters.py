@@ -29,6 +29,11 @@ def require_not_negative(value: Any, name: str, owner: str) -> None:
     require_number(value, name, owner, kind, lambda number: 0.0 <= number < np.inf)
 
 
+def require_positive(value: Any, name: str, owner: str) -> None:
+    """A ValueError unless ``value`` is a finite number above zero."""
+    require_number(value, name, owner, "a positive number", lambda number: 0.0 < number < np.inf)
+
+
 def require_degree(value: Any, name: str, owner: str, least: int, most: int) -> None:
     """The same for whole numbers in a range."""
     kind = f"a whole number from {least} to {most}"

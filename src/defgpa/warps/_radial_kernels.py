@@ -21,7 +21,7 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.warps._kernels import squared_distances
-from defgpa.warps._parameters import require_degree, require_number
+from defgpa.warps._parameters import require_degree, require_number, require_positive
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -29,6 +29,13 @@ _TINY = np.finfo(np.float64).tiny
 @dataclass(frozen=True)
 class DistanceQuantile:
     """A width taken from the centres: this quantile of their pairwise distances.
+
+    Parameters
+    ----------
+    fraction : float
+        Which quantile, above 0 and at most 1.
+    times : float
+        What it is multiplied with: √2 where the quantile is meant for the σ of exp(−r²/2σ²).
 
     Examples
     --------
@@ -38,6 +45,7 @@ class DistanceQuantile:
     """
 
     fraction: float = 0.5
+    times: float = 1.0
 
     def of(self, centres: Array) -> Array:
         """(…,): the quantile of the distances within each set of centres (…, k, d)."""
@@ -48,11 +56,12 @@ class DistanceQuantile:
             "a number above 0 and at most 1",
             lambda number: 0.0 < number <= 1.0,
         )
+        require_positive(self.times, "times", "DistanceQuantile")
         rows, columns = np.triu_indices(centres.shape[-2], 1)
         if not len(rows):
             return np.ones(centres.shape[:-2])  # a single centre: the shape's own unit
-        distances = np.sqrt(squared_distances(centres, centres)[..., rows, columns])
-        return np.asarray(np.quantile(distances, self.fraction, axis=-1))
+        squared = squared_distances(centres, centres)[..., rows, columns]
+        return np.asarray(self.times * np.quantile(np.sqrt(squared), self.fraction, axis=-1))
 
 
 Width = float | DistanceQuantile
