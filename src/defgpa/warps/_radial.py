@@ -37,7 +37,7 @@ from defgpa.warps._box import principal_box
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
 from defgpa.warps._kernels import squared_distances
 from defgpa.warps._legendre import exponents, polynomial_derivatives, polynomials
-from defgpa.warps._parameters import given_points, require_degree, require_not_negative
+from defgpa.warps._parameters import Parameters, given_points, require_degree, require_not_negative
 from defgpa.warps._radial_kernels import DistanceQuantile, Gaussian, Kernel
 from defgpa.warps._warp import Warp
 
@@ -193,8 +193,8 @@ class RadialFunctions:
         )
 
 
-@dataclass(frozen=True)
-class RadialBasis:
+@dataclass(frozen=True, repr=False)
+class RadialBasis(Parameters):
     """Radial basis warps: Gaussians, multiquadrics, Wendland functions, polyharmonic splines.
 
     Parameters

@@ -43,7 +43,7 @@ from defgpa.warps._kernels import (
     thin_plate_slope,
     wider_like,
 )
-from defgpa.warps._parameters import given_points, require_not_negative
+from defgpa.warps._parameters import Parameters, given_points, require_not_negative
 from defgpa.warps._warp import Warp
 
 BENDING = 8.0 * np.pi
@@ -144,8 +144,8 @@ class ThinPlateBasis:
         )
 
 
-@dataclass(frozen=True)
-class ThinPlateSpline:
+@dataclass(frozen=True, repr=False)
+class ThinPlateSpline(Parameters):
     r"""Thin-plate spline warps on a grid of control points, TPS_r in the paper.
 
     Parameters

@@ -24,7 +24,7 @@ _SPARSE_BLOCK = 4096  # points: their few entries stay in cache however many col
 _STEP = float(np.cbrt(np.finfo(np.float64).eps))  # truncation and rounding in balance
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Warp:
     """A warp of the plane or of space, callable on any points (p, d).
 
@@ -58,6 +58,10 @@ class Warp:
     weights: Array
     offset: Array | float = 0.0
     landmarks: Array | None = None
+
+    def __repr__(self) -> str:
+        size, dim = self.weights.shape
+        return f"Warp({dim}-D, {size} functions of {type(self.basis).__name__})"
 
     @cached_property
     def coefficients(self) -> Array:
