@@ -165,7 +165,7 @@ def test_a_warp_that_folds_is_caught_where_it_folds():
     controls = np.array([[x, y] for x in (-1.0, -0.2, 0.2, 1.0) for y in (-1.0, 0.0, 1.0)])
     images = controls.copy()
     images[4], images[7] = controls[7], controls[4]
-    folded = interpolating_spline(controls, images).folds(points)
+    folded = interpolating_spline(controls, images).foldovers(points)
     middle = np.abs(points).max(axis=1) < 0.15
     edge = np.abs(points).max(axis=1) > 0.9
     assert folded[middle].mean() > 0.8
@@ -178,7 +178,7 @@ def test_a_warp_that_folds_is_caught_where_it_folds():
 def test_a_mirrored_warp_folds_nowhere(d, rng):
     points = rng.normal(size=(40, d))
     mirror = points * np.array([-1.0, 1.0, 1.0])[:d]
-    assert not interpolating_spline(points, mirror).folds(points).any()
+    assert not interpolating_spline(points, mirror).foldovers(points).any()
 
 
 @DIMS
@@ -186,7 +186,7 @@ def test_a_collapsed_warp_folds_everywhere(d, rng):
     points = rng.normal(size=(40, d))
     weights = np.zeros((d + 1, d))
     weights[0, 0] = 1.0
-    assert Warp(Affine().basis(points), weights).folds(points).all()
+    assert Warp(Affine().basis(points), weights).foldovers(points).all()
 
 
 def test_the_diagnostics_count_the_landmarks_that_fold(rng):

@@ -319,13 +319,13 @@ def test_folds_are_where_the_determinant_has_the_wrong_sign(promise, family, rng
     warp = Warp(basis, rng.normal(size=(size, family.dim)))
     determinant = np.linalg.det(warp.jacobian(points))
     odd = determinant < 0 if np.median(determinant) >= 0 else determinant > 0
-    np.testing.assert_array_equal(warp.folds(points), odd)
+    np.testing.assert_array_equal(warp.foldovers(points), odd)
 
 
 @affine
 def test_a_fitted_warp_does_not_fold_on_gentle_shapes(promise, family):
     for warp, own in zip(DefGPA(promise.model).fit(family).warps_, family.points, strict=True):
-        assert not warp.folds(own[~np.isnan(own[:, 0])]).any()
+        assert not warp.foldovers(own[~np.isnan(own[:, 0])]).any()
 
 
 @every

@@ -76,7 +76,7 @@ class Diagnostics:
         """(n,): visible landmarks of each shape that lie where its warp folds over."""
         return np.array(
             [
-                int(warp.folds(own[~np.isnan(own[:, 0])]).sum())
+                int(warp.foldovers(own[~np.isnan(own[:, 0])]).sum())
                 for warp, own in zip(self.warps, self.points, strict=True)
             ]
         )

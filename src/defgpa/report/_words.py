@@ -16,8 +16,14 @@ from defgpa.solve.registration import (
     MotionRegistration,
     RidgeRegistration,
 )
-from defgpa.warps import Affine, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
-from defgpa.warps._thin_plate import DEFAULT_SMOOTHING
+from defgpa.warps import (
+    DEFAULT_SMOOTHING,
+    Affine,
+    FreeForm,
+    Polynomial,
+    RadialBasis,
+    ThinPlateSpline,
+)
 
 _LONGEST = 300  # characters of a parameter that are shown
 

@@ -36,7 +36,7 @@ def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
 
 
 def spline_mixing_on_grid(grid: Grid, ridge: float = 0.0) -> Array:
-    """The same for control points on grids."""
+    """The ``spline_mixing`` of control points on grids, which share most of the work."""
     if np.prod(grid.counts) > _MANY_CONTROLS:
         return spline_mixing(grid.points, ridge)
     return _mixing(_grid_kernel(grid), _grid_complement(grid.counts), ridge)
@@ -117,7 +117,7 @@ def _inverse_root(energy: Array) -> Array:
 
 
 def _eigen_inverse_root(energy: Array) -> Array:
-    """The same on the directions that bend at all.
+    """X with Xᵀ E X = I on the directions that bend at all, by eigenvectors.
 
     Coincident control points leave directions without bending and without effect:
     their columns become zero, and the penalty keeps their weights at zero.

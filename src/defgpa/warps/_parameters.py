@@ -51,7 +51,7 @@ def _inner(own: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _replaced(value: Any, params: dict[str, Any]) -> Any:
-    """The same with other parameters, the parts first."""
+    """A value with other parameters, the parameters of its parts first."""
     known = [one.name for one in _parameters_of(value)]
     own: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
@@ -95,7 +95,7 @@ def require_number(
 
 
 def require_not_negative(value: Any, name: str, owner: str) -> None:
-    """The same for parameters that may be zero, but not less and not infinite."""
+    """A ValueError unless ``value`` is a finite number of at least zero."""
     kind = "a number of at least 0"
     require_number(value, name, owner, kind, lambda number: 0.0 <= number < np.inf)
 
@@ -106,7 +106,7 @@ def require_positive(value: Any, name: str, owner: str) -> None:
 
 
 def require_degree(value: Any, name: str, owner: str, least: int, most: int) -> None:
-    """The same for whole numbers in a range."""
+    """A ValueError unless ``value`` is a whole number from ``least`` to ``most``."""
     kind = f"a whole number from {least} to {most}"
     require_number(
         value, name, owner, kind, lambda number: number == int(number) and least <= number <= most

@@ -35,7 +35,7 @@ from defgpa.warps._approximate_inverse import swapped
 from defgpa.warps._bending import complement_of
 from defgpa.warps._box import principal_box
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
-from defgpa.warps._kernels import squared_distances
+from defgpa.warps._kernels import TINY, squared_distances
 from defgpa.warps._legendre import exponents, polynomial_derivatives, polynomials
 from defgpa.warps._parameters import Parameters, given_points, require_degree, require_not_negative
 from defgpa.warps._radial_kernels import DistanceQuantile, Gaussian, Kernel
@@ -45,7 +45,6 @@ _NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K: smaller ones are rounding
 _MANY_CENTRES = 150  # beyond, far fewer functions than centres make up a smooth kernel
 _UNHEARD = 1e-13  # of φ(0): what the centres chosen so far leave of the kernel of another
 _BEYOND_CENTRES = 0.25  # the box around a grid of 5 × 5 centres, in sides of that grid
-_TINY = np.finfo(np.float64).tiny
 
 
 class KernelPenalty(Protocol):
@@ -169,7 +168,7 @@ class RadialFunctions:
         return swapped(warp, principal_box(frame, padding=_BEYOND_CENTRES)[0])
 
     def unmixed(self) -> RadialFunctions:
-        """The same functions by the coefficients of their columns [Φ, q_e]."""
+        """These functions by the coefficients of their columns [Φ, q_e]."""
         return replace(self, mixing=None)
 
     def _normalised(self, points: Array) -> Array:
@@ -369,7 +368,7 @@ def _inverse_root(energy: Array) -> Array:
     """
     values, vectors = np.linalg.eigh(energy)
     kept = values > _NEGLIGIBLE * values[..., -1:]
-    return vectors * np.where(kept, np.maximum(values, _TINY) ** -0.5, 0.0)[..., None, :]
+    return vectors * np.where(kept, np.maximum(values, TINY) ** -0.5, 0.0)[..., None, :]
 
 
 def _low_rank(energy: Array) -> Array:

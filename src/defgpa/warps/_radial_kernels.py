@@ -20,10 +20,8 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.warps._kernels import squared_distances
+from defgpa.warps._kernels import TINY, squared_distances
 from defgpa.warps._parameters import require_degree, require_number, require_positive
-
-_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -294,17 +292,17 @@ class Polyharmonic:
         power = self._sign * s ** (self.exponent / 2)
         if not self._is_logarithmic:
             return np.asarray(power)
-        return np.asarray(power * 0.5 * np.log(np.maximum(s, _TINY)))  # 0 · log(tiny) is exactly 0
+        return np.asarray(power * 0.5 * np.log(np.maximum(s, TINY)))
 
     def slopes(self, s: Array) -> Array:
         """± (k/2) s^(k/2 − 1); for even k ± ½ s^(k/2 − 1) ((k/2) log s + 1)."""
         half = self.exponent / 2
         if self.exponent == 1:
             # the cone's tip: zero, the mean of the one-sided slopes
-            power = np.where(s > 0.0, np.maximum(s, _TINY) ** -0.5, 0.0)
+            power = np.where(s > 0.0, np.maximum(s, TINY) ** -0.5, 0.0)
         else:
             power = s ** (half - 1.0)
         if not self._is_logarithmic:
             return np.asarray(self._sign * half * power)
-        logarithm = np.log(np.maximum(s, _TINY))
+        logarithm = np.log(np.maximum(s, TINY))
         return np.asarray(self._sign * 0.5 * power * (half * logarithm + 1.0))

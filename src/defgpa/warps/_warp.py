@@ -17,9 +17,9 @@ from defgpa._arrays import Array, Mask
 from defgpa._threads import blocks, in_blocks
 from defgpa.errors import ShapeError
 from defgpa.warps._inverse import NewtonInverse
+from defgpa.warps._kernels import BLOCK_BYTES
 from defgpa.warps._protocol import Basis, DifferentiableBasis, FactoredBasis, SparseBasis
 
-_BLOCK_BYTES = 1 << 20  # columns of one block stay in cache
 _SPARSE_BLOCK = 4096  # points: their few entries stay in cache however many columns there are
 _STEP = float(np.cbrt(np.finfo(np.float64).eps))  # truncation and rounding in balance
 
@@ -96,11 +96,11 @@ class Warp:
         in_blocks(fill, blocks(len(array), size))
         return result
 
-    def folds(self, points: ArrayLike) -> Mask:
-        """(p,): where the warp is locally mirrored against its bulk, or collapses.
+    def foldovers(self, points: ArrayLike) -> Mask:
+        """(p,): where the warp folds over: it is locally mirrored against its bulk, or collapses.
 
         The Jacobian determinant is compared with its own prevailing sign over these points: a
-        warp of a mirrored specimen is reversed everywhere and folds nowhere.
+        warp of a mirrored specimen is reversed everywhere and folds over nowhere.
         """
         determinant = np.linalg.det(self.jacobian(points))
         known = determinant[~np.isnan(determinant)]
@@ -167,7 +167,7 @@ class Warp:
     def _block_size(self) -> int:
         if isinstance(self.basis, SparseBasis):
             return _SPARSE_BLOCK
-        return max(64, _BLOCK_BYTES // (8 * max(1, len(self.coefficients))))
+        return max(64, BLOCK_BYTES // (8 * max(1, len(self.coefficients))))
 
     def _checked(self, points: Any) -> Array:
         array = np.asarray(points, dtype=np.float64)

@@ -42,7 +42,7 @@ class Factor(Protocol):
 
     @property
     def ridge(self) -> Ridge:
-        """Their regressions."""
+        """The regressions of the shapes."""
         ...
 
     def project(self, block: Array) -> Array:
@@ -51,7 +51,7 @@ class Factor(Protocol):
 
     @property
     def landmarks_at_a_time(self) -> int:
-        """Of so many landmarks what is made to expand them stays in the cache."""
+        """How many landmarks can be expanded with all that is made for it in the cache."""
         ...
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
@@ -86,7 +86,7 @@ class StoredFactor:
 
     @property
     def landmarks_at_a_time(self) -> int:
-        """Of so many U stays in the cache."""
+        """The landmarks whose rows of U stay in the cache."""
         b, l, _ = self.rows.shape
         return max(1, _BLOCK_BYTES // (8 * b * l))
 
@@ -123,7 +123,7 @@ class CombinedColumns:
 
     @property
     def landmarks_at_a_time(self) -> int:
-        """Of so many the columns stay in the cache."""
+        """The landmarks whose columns stay in the cache."""
         return _landmarks_in(self.batch, _BLOCK_BYTES)
 
     @property
@@ -173,12 +173,12 @@ class ColumnFactor(CombinedColumns):
     columns: Array
 
     def columns_of(self, landmarks: slice) -> Array:
-        """Those of one block."""
+        """The columns of one block of landmarks."""
         return self.columns[:, landmarks]
 
     @property
     def landmarks_at_a_time(self) -> int:
-        """Enough for a thread to be worth its start: nothing is made, only read."""
+        """The landmarks that are worth the start of a thread: nothing is made, only read."""
         return _landmarks_in(self.batch, _STORED_BLOCK_BYTES)
 
     def only(self, shape: int) -> ColumnFactor:
@@ -198,7 +198,7 @@ class StreamedFactor(CombinedColumns):
     """The columns are made again whenever they are needed."""
 
     def columns_of(self, landmarks: slice) -> Array:
-        """Those of one block."""
+        """The columns of one block of landmarks."""
         return self.batch.columns(landmarks)
 
     def only(self, shape: int) -> StreamedFactor:
@@ -231,7 +231,7 @@ def column_factor(batch: Batch) -> ColumnFactor:
 
 
 def streamed_factor(batch: Batch) -> StreamedFactor:
-    """The same with the columns of a block of landmarks at a time."""
+    """U of shapes too large to hold, from the columns of a block of landmarks at a time."""
     return StreamedFactor(batch, *_eliminated(batch, batch.columns))
 
 

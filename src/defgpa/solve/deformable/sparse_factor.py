@@ -51,7 +51,7 @@ class _SparseFactor:
 
     @property
     def landmarks_at_a_time(self) -> int:
-        """Of so many the entries take one block."""
+        """The landmarks whose entries take one block."""
         return max(1, _BLOCK_BYTES // (_ENTRY_BYTES * _row_entries(self.batch, 0)))
 
     def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
@@ -116,7 +116,7 @@ def sparse_factor(batch: Batch) -> SparseFactor:
 
 
 def streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
-    """The same with the columns of a block of landmarks at a time."""
+    """U of shapes too large to hold, from the columns of a block of landmarks at a time."""
     grams = [
         sum(normal_matrix(columns) for _, columns in _made_columns(batch, shape))
         for shape in range(len(batch.shapes))
