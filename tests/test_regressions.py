@@ -192,3 +192,35 @@ def test_short_columns_of_ones_own_features_are_not_taken_for_rounding(rng):
     np.testing.assert_allclose(
         two @ np.swapaxes(two, 1, 2), one @ np.swapaxes(one, 1, 2), rtol=0, atol=DIGITS
     )
+
+
+@every_family
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_units_beyond_reason_change_nothing(warp, scale):
+    points = smooth_family(seed=4, n=4, m=70, d=3)
+    batches = (one_batch(warp, own) for own in (points, scale * points))
+    plain, scaled = (stored_factor(batch).gram() for batch in batches)
+    np.testing.assert_allclose(scaled, plain, **EXACT)
+
+
+@pytest.mark.parametrize("theta", [1e-3, 10.0])
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_an_absolute_smoothing_means_affine_or_none_at_such_units(theta, scale):
+    points = smooth_family(seed=4, n=4, m=70)
+    limit = Affine() if scale < 1.0 else ThinPlateSpline(3, smoothing=0.0)
+    batches = (one_batch(w, scale * points) for w in (ThinPlateSpline(3, theta=theta), limit))
+    found, expected = (stored_factor(batch).gram() for batch in batches)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
+def test_a_cost_that_is_nothing_but_rounding_is_solved_all_the_same(degree, seed):
+    """A polynomial takes five points anywhere: P is zero."""
+    angles = 2 * np.pi * np.arange(5) / 5
+    pentagon = np.column_stack([np.cos(angles), np.sin(angles)])
+    points = pentagon + 1e-12 * np.random.default_rng(seed).normal(size=(4, 5, 2))
+    fitted = DefGPA(Polynomial(degree, smoothing=0.0)).fit(points).alignment_
+    assert np.isfinite(fitted.reference).all()
+    assert fitted.rmse_reference < 1e-6

@@ -106,7 +106,11 @@ def warp_model(
             raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
         if family == "affine" and given:
             raise click.UsageError("--warp affine does not bend: drop --smoothing.")
-        makers = {"affine": Affine, "polynomial": Polynomial, "kernel": landmark_kernel}
+        makers: dict[str, Any] = {
+            "affine": Affine,
+            "polynomial": Polynomial,
+            "kernel": landmark_kernel,
+        }
         return makers[family](**given)
     if counts is not None:
         given["points_per_axis"] = counts
