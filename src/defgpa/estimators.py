@@ -107,6 +107,22 @@ class AlignmentEstimator(BaseEstimator):
         """The same as ``fit(shapes).transform(shapes)``."""
         return self.fit(shapes).transform(shapes)
 
+    def set_params(self, **params: Any) -> Self:
+        """As in scikit-learn; a warp is a value, so that another one takes its place."""
+        nested: dict[str, dict[str, Any]] = {}
+        for name in [name for name in params if "__" in name]:
+            part, _, key = name.partition("__")
+            nested.setdefault(part, {})[key] = params.pop(name)
+        super().set_params(**params)
+        for part, wanted in nested.items():
+            if part not in self.get_params(deep=False):
+                super().set_params(**{part: wanted})  # which says what there is
+            held = getattr(self, part)
+            if held is None and part == "warp":
+                held = getattr(self, "model", None)
+            setattr(self, part, held.set_params(**wanted))
+        return self
+
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         """The alignment of shapes that are linked and each extended enough."""
         raise NotImplementedError

@@ -86,7 +86,14 @@ def warp_model(
     family: str, points_per_axis: str | None, smoothing: float | None, theta: float | None
 ) -> Any:
     """The warp model the options describe."""
-    from defgpa.warps import Affine, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
+    from defgpa.warps import (
+        Affine,
+        FreeForm,
+        Polynomial,
+        RadialBasis,
+        ThinPlateSpline,
+        landmark_kernel,
+    )
 
     if smoothing is not None and theta is not None:
         raise click.UsageError("--smoothing and --theta say the same thing in two units: give one.")
@@ -94,12 +101,17 @@ def warp_model(
         raise click.UsageError("--theta is the spline's (--warp tps); use --smoothing.")
     counts = _counts(points_per_axis)
     given: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
-    if family in ("affine", "polynomial"):
+    if family in ("affine", "polynomial", "kernel"):
         if counts is not None:
-            raise click.UsageError(f"--warp {family} has no control points: drop --points-per-axis")
+            raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
         if family == "affine" and given:
             raise click.UsageError("--warp affine does not bend: drop --smoothing.")
-        return Affine() if family == "affine" else Polynomial(**given)
+        makers: dict[str, Any] = {
+            "affine": Affine,
+            "polynomial": Polynomial,
+            "kernel": landmark_kernel,
+        }
+        return makers[family](**given)
     if counts is not None:
         given["points_per_axis"] = counts
     if theta is not None:

@@ -9,7 +9,7 @@ import click
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-WARPS = ("affine", "tps", "rbf", "ffd", "polynomial")
+WARPS = ("affine", "tps", "rbf", "kernel", "ffd", "polynomial")
 # named here again, because loading the formats would make --help slow
 FORMATS = (
     *("tps", "nts", "morphologika", "pts", "mrk.json", "fcsv", "npz", "npy", "mat"),
@@ -82,7 +82,8 @@ warping = _combined(
         type=click.Choice(WARPS),
         default="tps",
         show_default=True,
-        help="Family: affine, thin-plate spline, radial basis, free-form, polynomial.",
+        help="Family: affine, thin-plate spline, radial basis, a kernel at every landmark, "
+        "free-form, polynomial.",
     ),
     click.option(
         "--points-per-axis",
