@@ -54,6 +54,7 @@ HEAVY = {
     "PIL",
     "pooch",
     "jinja2",
+    "formulaic",
 }
 FAMILIES = {"Affine", "FreeForm", "Polynomial", "RadialBasis", "ThinPlateSpline"}
 
