@@ -31,6 +31,7 @@ LAYERS = [
     "datasets",
     "images",
     "meshes",
+    "semilandmarks",
     "statistics",
     "complete",
     "export",

@@ -26,6 +26,7 @@ _HOME = {
     "images": ["common_frame", "intensity_deviation", "warp_image"],
     "io": ["load", "read_shapes", "register_saved", "save", "write_shapes"],
     "meshes": ["warp_mesh", "warp_points"],
+    "semilandmarks": ["slide"],
     "shapes": ["Shapes"],
     "solve": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
     "warps": [
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from defgpa.images import common_frame, intensity_deviation, warp_image
     from defgpa.io import load, read_shapes, register_saved, save, write_shapes
     from defgpa.meshes import warp_mesh, warp_points
+    from defgpa.semilandmarks import slide
     from defgpa.shapes import Shapes
     from defgpa.solve import Dense, ExactCentering, Iterative, SoftCentering
     from defgpa.warps import (

@@ -1,0 +1,11 @@
+"""Semilandmarks: points whose place along a curve or on a surface is nobody's measurement.
+
+They may slide there until they say as little as possible about where they happened to be put.
+"""
+
+from defgpa.semilandmarks.read import read_sliders
+from defgpa.semilandmarks.resample import resampled
+from defgpa.semilandmarks.slide import Passing, SlidShapes, slide
+from defgpa.semilandmarks.sliders import curves_of
+
+__all__ = ["Passing", "SlidShapes", "curves_of", "read_sliders", "resampled", "slide"]
