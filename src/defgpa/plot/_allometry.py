@@ -82,7 +82,7 @@ def allometry(
         for name, (colour, marker) in zip(dict.fromkeys(labels), _endless(), strict=False)
     )
     ends = np.array([found.sizes.min(), found.sizes.max()])
-    between = np.geomspace(*ends, 50)
+    between = np.geomspace(ends[0], ends[1], 50)
     row = found.anova["log(size)"]
     line = axes.plot(
         between,
@@ -117,7 +117,7 @@ def _plain_ticks(axes: Any, ends: Array) -> None:
     """A few sizes as people write them: a narrow logarithmic axis has no decades."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-    axes.xaxis.set_major_locator(FixedLocator(MaxNLocator(5).tick_values(*ends).tolist()))
+    axes.xaxis.set_major_locator(FixedLocator(list(MaxNLocator(5).tick_values(*ends))))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(ends[0] / 1.03, ends[1] * 1.03)
