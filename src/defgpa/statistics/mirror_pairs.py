@@ -21,8 +21,10 @@ from defgpa.errors import DefgpaError, ShapeError
 
 _DIRECTIONS = {2: 90, 3: 400}  # planes tried at first
 _REFINED = 12  # of them, the best ones, with a matching
+_APART = 0.985  # cosine: 10 degrees between those
 _MOST_ROUNDS = 20
 _SYMMETRIC = 0.12  # RMS distance from the mirror image, of the RMS radius: beyond, it is not one
+_EXACT = 1e-6  # of the radius: what counts as no error at all
 _CLEAR = 1.5  # times worse must the best other pairing be
 
 
@@ -85,7 +87,7 @@ def find_pairs(shape: Array) -> MirrorPairs:
     best = found[0]
     others = [one.error for one in found if not np.array_equal(one.order, best.order)]
     next_error = min(others, default=float("inf"))
-    if next_error < _CLEAR * best.error:
+    if next_error < _CLEAR * max(best.error, _EXACT):
         raise DefgpaError(
             f"Two mirror planes pair the landmarks about equally well (errors {best.error:.3g} "
             f"and {next_error:.3g} of the radius). Give the pairs."
@@ -141,7 +143,11 @@ def _best_starts(points: Array) -> list[Array]:
     tree = cKDTree(points)
     normals = np.vstack([_principal_axes(points), _directions(points.shape[1])])
     costs = [np.minimum(tree.query(_reflected(points, v))[0] ** 2, 0.25).mean() for v in normals]
-    return [normals[k] for k in np.argsort(costs, kind="stable")[:_REFINED]]
+    chosen: list[Array] = []
+    for k in np.argsort(costs, kind="stable"):
+        if all(abs(normals[k] @ other) < _APART for other in chosen):
+            chosen.append(normals[k])
+    return chosen[:_REFINED]
 
 
 def _principal_axes(points: Array) -> Array:
