@@ -41,6 +41,16 @@ _MOST_ROWS = 20
     metavar="A,B,C,…",
     help="Labels of the landmarks along a curve, whose ends stay (2..9: 2 to 9); again for more.",
 )
+@click.option(
+    "--slicer-curves",
+    "folders",
+    multiple=True,
+    nargs=2,
+    type=(click.Path(), click.IntRange(3)),
+    metavar="FOLDER COUNT",
+    help="Curves of 3D Slicer (.mrk.json, named like the shapes), each resampled to COUNT points "
+    "and joined to its shape; again for more.",
+)
 @click.option("--surface", metavar="A,B,…", help="Labels of landmarks that slide on a surface.")
 @click.option(
     "--by",
@@ -71,6 +81,7 @@ def command(
     output: str,
     sliders: tuple[str, ...],
     curves: tuple[str, ...],
+    folders: tuple[tuple[str, int], ...],
     surface: str | None,
     by: str,
     along: str,
@@ -89,13 +100,15 @@ def command(
 
     They go where the shapes differ least, by bending energy or distance, and stay on their curves.
     """
-    from defgpa.semilandmarks import curves_of, slide
+    from defgpa.semilandmarks import curves_of, slide, with_slicer_curves
 
     console, written = Console(quiet, as_json), Written(figures)
     target = output_file(output)
     refuse_input(target, *source)
     with console.noting():
         shapes = read_input(source, format_, missing, layout, lenient)
+        for folder, count in folders:
+            shapes = with_slicer_curves(shapes, folder, count)
         shapes = fitting_input(console, shapes)
         patch = [] if surface is None else _labels(surface, shapes, "--surface")
         chosen = _curves(sliders, curves, shapes)
@@ -178,8 +191,8 @@ def _show(console: Console, slid: SlidShapes) -> None:
         for name, own in zip(briefly(slid.names[:_MOST_ROWS]), moved, strict=False)
         if not np.isnan(own).all()
     ]
-    title = f"How far points slid ({len(slid.sliders)} of {slid.n_landmarks} slide)"
-    console.table(title, ["shape", "mean", "largest"], rows)
+    console.say(f"{len(slid.sliders)} of {slid.n_landmarks} landmarks slide.")
+    console.table("How far", ["shape", "mean", "largest"], rows)
     if slid.n_shapes > _MOST_ROWS:
         console.say(f"  … and {slid.n_shapes - _MOST_ROWS} more shapes")
     first, last = slid.criterion[0, 0].sum(), slid.criterion[-1, 1].sum()

@@ -5,7 +5,16 @@ They may slide there until they say as little as possible about where they happe
 
 from defgpa.semilandmarks.read import read_sliders
 from defgpa.semilandmarks.resample import resampled
-from defgpa.semilandmarks.slide import Passing, SlidShapes, slide
+from defgpa.semilandmarks.slicer_curves import with_slicer_curves
 from defgpa.semilandmarks.sliders import curves_of
+from defgpa.semilandmarks.sliding import Passing, SlidShapes, slide
 
-__all__ = ["Passing", "SlidShapes", "curves_of", "read_sliders", "resampled", "slide"]
+__all__ = [
+    "Passing",
+    "SlidShapes",
+    "curves_of",
+    "read_sliders",
+    "resampled",
+    "slide",
+    "with_slicer_curves",
+]

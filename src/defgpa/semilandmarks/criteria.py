@@ -1,10 +1,10 @@
 r"""What sliding makes small.
 
-With x the points of a shape, J the landmarks that slide along unit directions V, and steps s, the
+With x the points of a shape, J the landmarks that slide along directions V, and steps s, the
 shape becomes x[J] + sV. Bending energy is :math:`\mathrm{tr}(x^\top L x)`, L the bending matrix of
 the interpolating spline on the reference: least where :math:`(U^\top L U)\,s = -U^\top L x`.
-The squared distance from the reference in the pose of the shape is least for
-:math:`s = -U^\top (x - r)`.
+The squared distance from the reference r in the pose of the shape is least for
+:math:`s = -U^\top (x - r)`, U the directions at length one.
 
 L does not see rotation or translation: a shape slides where it lies.
 """
@@ -69,8 +69,9 @@ class Distance:
         return float(np.sum((x - self.target)[self.seen] ** 2))
 
     def steps(self, x: Array, J: Index, V: Array) -> Array:
-        """−Uᵀ(x − r)."""
-        return -np.sum(V * (x - self.target)[J], axis=1)
+        """−V·(x − r) / V·V; directions of one point are at right angles to each other."""
+        squared = np.sum(V * V, axis=1)
+        return -np.sum(V * (x - self.target)[J], axis=1) / np.where(squared > 0, squared, 1.0)
 
 
 def distance_from(reference: Array, x: Array) -> Distance:

@@ -36,9 +36,9 @@ class Path(Protocol):
         """(k, …): their places at the beginning."""
 
     def directions(self, place: Array, x: Array) -> Array:
-        """(k, f, d): orthonormal directions of each."""
+        """(k, f, d): where each may go, at right angles to each other, of any length."""
 
-    def moved(self, place: Array, steps: Array, x: Array) -> Array:
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
         """(k, …): the places after steps (k, f) along the directions."""
 
     def points(self, place: Array) -> Array:
@@ -60,31 +60,35 @@ class SplinePath:
     onto: Onto
 
     def directions(self, place: Array, x: Array) -> Array:
-        """The unit tangents of the spline."""
-        slope = self.spline(place, 1)
-        return np.asarray((slope / np.linalg.norm(slope, axis=1, keepdims=True))[:, None])
+        """The tangents of the spline: a step of one is one of its parameter."""
+        return np.asarray(self.spline(self._at(place), 1)[:, None])
 
-    def moved(self, place: Array, steps: Array, x: Array) -> Array:
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
         """As far along the curve as asked; an open one is not left at its ends."""
-        speed = np.linalg.norm(self.spline(place, 1), axis=1)
-        there = place + steps[:, 0] / speed
+        there = place + steps[:, 0]
         return there if self.curve.closed else np.clip(there, 0.0, self.length)
 
     def points(self, place: Array) -> Array:
         """On the spline, or where that is nearest to a mesh."""
-        return self.onto(
-            np.asarray(self.spline(np.mod(place, self.length) if self.curve.closed else place))
-        )
+        return self.onto(np.asarray(self.spline(self._at(place))))
+
+    def _at(self, place: Array) -> Array:
+        return np.mod(place, self.length) if self.curve.closed else place
 
     def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
         """Where parameters are no longer in order."""
         at = self.curve.knots.copy()
         at[self.curve.sliding] = place
-        yield from _out_of_order(at, self.curve.members, self.curve.sliding, self._turn)
+        lost = (self._gaps(at) <= 0) & (self._gaps(self.curve.knots) > 0)
+        members, sliding = self.curve.members, self.curve.sliding
+        for k in np.flatnonzero(lost):
+            ends = int(k), int((k + 1) % len(members))
+            first, second = ends if sliding[ends[0]] else ends[::-1]
+            yield int(members[first]), int(members[second])
 
-    @property
-    def _turn(self) -> float | None:
-        return self.length if self.curve.closed else None
+    def _gaps(self, at: Array) -> Array:
+        """From each parameter to the next, all around a closed curve."""
+        return np.diff(at, append=at[0] + self.length) if self.curve.closed else np.diff(at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +106,9 @@ class ChordPath:
         length = np.linalg.norm(chord, axis=1, keepdims=True)
         return np.asarray((chord / np.where(length > 0, length, 1.0))[:, None])
 
-    def moved(self, place: Array, steps: Array, x: Array) -> Array:
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
         """x + step · tangent."""
-        return place + np.einsum("kf,kfd->kd", steps, self.directions(place, x))
+        return place + np.einsum("kf,kfd->kd", steps, ways)
 
     def points(self, place: Array) -> Array:
         """A place is a point."""
@@ -134,9 +138,9 @@ class PatchPath:
         cloud = seen[near] - seen[near].mean(axis=1, keepdims=True)
         return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :2])
 
-    def moved(self, place: Array, steps: Array, x: Array) -> Array:
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
         """x + steps in its plane."""
-        return place + np.einsum("kf,kfd->kd", steps, self.directions(place, x))
+        return place + np.einsum("kf,kfd->kd", steps, ways)
 
     def points(self, place: Array) -> Array:
         """A place is a point."""
@@ -160,10 +164,9 @@ class MeshPath:
         normals = self.surface.normals[self.surface.nearest(place)[1]]
         return np.asarray(np.linalg.svd(normals[:, None])[2][:, 1:])
 
-    def moved(self, place: Array, steps: Array, x: Array) -> Array:
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
         """The nearest point of the mesh."""
-        there = place + np.einsum("kf,kfd->kd", steps, self.directions(place, x))
-        return self.surface.nearest(there)[0]
+        return self.surface.nearest(place + np.einsum("kf,kfd->kd", steps, ways))[0]
 
     def points(self, place: Array) -> Array:
         """A place is a point."""
@@ -221,15 +224,3 @@ def chord_path(curve: Curve, x: Array) -> ChordPath | None:
 
 def _as_is(points: Array) -> Array:
     return points
-
-
-def _out_of_order(
-    at: Array, members: Index, sliding: Index, turn: float | None
-) -> Iterator[tuple[int, int]]:
-    """Neighbours whose parameters have changed places, a sliding one first."""
-    following = np.append(at[1:], at[0] + turn) if turn is not None else at[1:]
-    for k in np.flatnonzero(following < at[: len(following)]):
-        first, second = int(k), int((k + 1) % len(members))
-        if not sliding[first]:
-            first, second = second, first
-        yield int(members[first]), int(members[second])

@@ -269,7 +269,7 @@ def _slid(
     parts = np.split(steps, np.cumsum([way.shape[0] * way.shape[1] for way in ways])[:-1])
     for halving in range(_HALVINGS):
         there = tuple(
-            path.moved(p, 0.5**halving * s.reshape(w.shape[:2]), x)
+            path.moved(p, 0.5**halving * s.reshape(w.shape[:2]), w)
             for path, p, s, w in zip(paths, places, parts, ways, strict=True)
         )
         moved = _placed(x, paths, there)
