@@ -347,7 +347,10 @@ def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
     assert "<td>species</td>" in salamanders.table._repr_html_()
     pairs = salamanders.pairwise("site")
     assert pairs.to_pandas().shape == (1, 5)
-    assert "Symp – Allo" in str(pairs)
+    line = str(pairs).splitlines()[1]
+    assert line.startswith("Symp – Allo")
+    assert line.split()[-1] == f"{pairs.p[0, 1]:.3f}"
+    assert line.split()[-2] == f"{pairs.z[0, 1]:#.4g}"
 
 
 def test_a_small_p_is_not_printed_as_zero():

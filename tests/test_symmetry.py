@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.stats import kstest
 
 import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import find_pairs, repeatability, symmetry, tangent_space
 from defgpa.statistics.design import indicator, sequential_bases
-from defgpa.statistics.permutation import SequentialTerms
-from defgpa.statistics.symmetry import TwoWay
+from defgpa.statistics.permutation import (
+    RESIDUAL,
+    Permutations,
+    SequentialTerms,
+    p_value,
+    permuted_ratios,
+)
+from defgpa.statistics.symmetry import TwoWay, _turned_around
 from support import EXACT, PARITY, moved, rotation, shared_data, shared_points, warned_of
 
 BONE_PAIRS = [(3, 2), (5, 4), (7, 6)]
@@ -162,6 +171,37 @@ def test_replicates_become_the_residual(lizards):
     assert len(found.individuals) == 49
     once = symmetry(lizards["points"][::2], lizards["pairs"], n_permutations=1)
     assert len(once.individuals) == 49
+
+
+def test_turning_no_individual_around_gives_the_observed_ratio():
+    who, side = np.repeat(np.arange(8), 4), np.tile([0, 1], 16)
+    found = symmetry(moths(32, seed=5), individual=who, side=side, n_permutations=9)
+    k, total = 8, np.sum(found.asymmetric**2)
+    between = k * np.sum(found.directional**2)
+    np.testing.assert_allclose(found["side"].f, (k - 1) * between / (total - between), **EXACT)
+    chance = _turned_around(found.asymmetric.reshape(8, -1), found["side"].f, Permutations(200))
+    exact = [
+        np.sum(np.mean(np.array(signs)[:, None, None] * found.asymmetric, axis=0) ** 2) * k
+        for signs in product([1, -1], repeat=8)
+    ]
+    ratios = np.array([(k - 1) * own / (total - own) for own in exact])
+    assert np.isclose(chance[:, None], ratios).any(axis=1).all()  # each is one of the 2⁸
+    assert len(np.unique(chance.round(9))) > 60
+
+
+def test_p_of_both_asymmetries_is_uniform_where_there_is_none():
+    who, side = np.repeat(np.arange(12), 4), np.tile([0, 1], 24)
+    terms, p = TwoWay(who, side), []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        Y = 2 * rng.normal(size=(12, 4))[who] + rng.normal(size=(48, 4))
+        found = permuted_ratios(Y, terms, (2, 2, RESIDUAL), Permutations(99, seed))
+        asymmetric = (Y[0::2] - Y[1::2]).reshape(12, 2, 4).mean(axis=1) / 2
+        turned = _turned_around(asymmetric, found.observed[1], Permutations(99, seed))
+        p.append((p_value(found.observed[1], turned), found.p(2)))
+    for own in np.array(p).T:
+        assert kstest(own - 0.005, "uniform").pvalue > 0.05
+        assert 0.02 < np.mean(own <= 0.1) < 0.2
 
 
 # Invariance

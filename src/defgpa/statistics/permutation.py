@@ -203,6 +203,11 @@ class Permutations:
 
         return np.concatenate(in_blocks(one, parts))
 
+    def signs(self, k: int) -> Array:
+        """(count, k): as many random rows of ±1, independent of the orders."""
+        rng = np.random.default_rng([self.seed, k])
+        return rng.choice([-1.0, 1.0], size=(self.count, k))
+
     def _blocks(self, size: int) -> Iterator[tuple[int, np.random.SeedSequence]]:
         counts = [min(size, self.count - start) for start in range(0, self.count, size)]
         yield from zip(counts, np.random.SeedSequence(self.seed).spawn(len(counts)), strict=True)

@@ -9,6 +9,8 @@ a, b in one tangent space, and
 
 The mean of Asym is directional asymmetry, what is left of it fluctuating asymmetry. In the two-way
 table individuals and sides are measured against their interaction, that against the replicates.
+Without directional asymmetry Asym is as likely as −Asym: chance turns the sides of individuals
+around, which is exact, while for the other terms it permutes residuals.
 """
 
 from __future__ import annotations
@@ -302,10 +304,27 @@ def _analysed(
     terms = TwoWay(codes, sides)
     with threads_for(flat.size * permutations.count // 10):
         ratios = permuted_ratios(flat, terms, (2, 2, RESIDUAL), permutations)
-    once = Ratios(ratios.sums / copies, ratios.residual / copies, ratios.observed, ratios.permuted)
     means = [_means(flat[sides == k], codes[sides == k]) for k in (0, 1)]
     a, b = (own.reshape(-1, *x.shape[1:]) for own in means)
+    chance = ratios.permuted.copy()
+    chance[:, 1] = _turned_around((means[0] - means[1]) / 2, ratios.observed[1], permutations)
+    once = Ratios(ratios.sums / copies, ratios.residual / copies, ratios.observed, chance)
     return _Parts(effect_table(_TERMS, terms, once), ((a + b) / 2, (a - b) / 2))
+
+
+def _turned_around(asymmetric: Array, observed: float, permutations: Permutations) -> Array:
+    """(count,): F of the side with Asym (k, p) of random individuals turned around.
+
+    F is k ‖mean Asym‖² over the mean square of what that leaves of Σ ‖Asym‖², in the units of the
+    observed one, which weighs individuals by their replicates.
+    """
+    k = len(asymmetric)
+    total = float(np.sum(asymmetric**2))
+    signs = np.vstack([np.ones((1, k)), permutations.signs(k)])
+    between = np.sum((signs @ asymmetric) ** 2, axis=1) / k
+    within = np.maximum(total - between, np.finfo(np.float64).tiny)
+    f = (k - 1) * between / within
+    return np.asarray(f[1:] * observed / f[0]) if f[0] > 0 else np.full(len(f) - 1, np.nan)
 
 
 def _means(values: Array, codes: Index) -> Array:
