@@ -102,7 +102,7 @@ def allometry(
     (True, (2, 4, 2))
     """
     shapes = complete_shapes(x)
-    own = centroid_sizes(shapes) if sizes is None else np.asarray(sizes, dtype=np.float64)
+    own = centroid_sizes(x) if sizes is None else np.asarray(sizes, dtype=np.float64)
     if own.shape != (shapes.n_shapes,):
         raise ShapeError(f"There must be one size per shape, {shapes.n_shapes}; got {own.shape}.")
     _require_positive(own)

@@ -186,7 +186,7 @@ def procrustes_anova(
     """
     permutations = Permutations(n_permutations, seed, progress)
     shapes = complete_shapes(x)
-    columns = {"size": centroid_sizes(shapes), **_columns(data)}
+    columns = {"size": centroid_sizes(x), **_columns(data)}
     model = design(formula, columns, shapes.n_shapes)
     tangents = flat_tangents(shapes)
     _require_residual(model)

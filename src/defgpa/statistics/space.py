@@ -7,8 +7,6 @@ taken as measured.
 
 from __future__ import annotations
 
-import numpy as np
-
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.shapes import Shapes
@@ -19,10 +17,9 @@ Analysed = Alignment | ShapesLike
 
 
 def complete_shapes(x: Analysed) -> Shapes:
-    """The shapes that an analysis is made of, each in its own space."""
+    """The shapes that an analysis is made of; those of an alignment lie on its reference."""
     if isinstance(x, Alignment):
-        carried = np.stack([warp.inverse()(x.reference) for warp in x.warps])
-        return x.shapes.with_points(carried)
+        return x.shapes.with_points(x.carried)
     return x if isinstance(x, Shapes) else Shapes.specimens(x)
 
 
