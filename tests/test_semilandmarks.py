@@ -186,7 +186,7 @@ def test_points_stay_on_a_circle():
         np.testing.assert_allclose(np.linalg.norm(slid.points[:, :24], axis=2), 1.0, atol=1e-3)
         assert spread(slid.points) < 0.1 * spread(points)
         assert len(slid.sliders) == 23 + (len(curve) == 26)
-        assert not slid.passed
+        assert not slid.findings
 
 
 # Invariance
@@ -375,8 +375,9 @@ def test_points_that_would_pass_a_fixed_one_are_named(along):
     curves = [[0, *range(5, 15)], [14, *range(15, 24), 1]]
     with warned_of("shape_6", "past"):
         slid = slide(points, curves, by="procrustes", along=along)
-    assert {one.shape for one in slid.passed} == {"shape_6"}
-    assert ("shape_6", "16", "15") in slid.passed
+    (found,) = slid.findings
+    assert found.shapes == ("shape_6",)
+    assert ("16", "15") in [part.landmarks for part in found.parts]
 
 
 def test_only_points_that_were_apart_can_pass_each_other():
@@ -401,7 +402,7 @@ def test_slid_shapes_are_shapes(tmp_path):
     defgpa.write_shapes(slid, tmp_path / "slid.tps")
     assert defgpa.read_shapes(tmp_path / "slid.tps") == slid
     with pytest.raises(AttributeError):
-        slid.passed = ()
+        slid.findings = ()
     with pytest.raises(ValueError):
         slid.distances[0, 0] = 1.0
 

@@ -23,6 +23,9 @@ class Kind(StrEnum):
     OTHER_SIZE = "other-size"
     FAR_FROM_ORIGIN = "far-from-origin"
     FEW_LANDMARKS = "few-landmarks"
+    MIRRORED_IN_SIDE = "mirrored-in-side"
+    # of sliding
+    PASSED_NEIGHBOUR = "passed-neighbour"
     # of a solve
     MIRRORED = "mirrored"
     UNDETERMINED_WARP = "undetermined-warp"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._data import Written
+from defgpa.cli._data import Written, told
 from defgpa.cli._doubts import fitting_input
 from defgpa.cli._input import read_input, warp_model
 from defgpa.cli._options import WARPS, input_argument, reading, speaking, writing
@@ -128,7 +128,7 @@ def command(
     written.table("slid.csv", _distances(slid))
     written.figure("slid.png", lambda ax: _drawn(shapes, slid, ax), slid.dim)
     list_files(console, [output, *written.files])
-    console.result(_figures(slid) | {"files": [output, *written.files], "notes": console.notes})
+    console.result(_figures(slid) | told(console, [output, *written.files]))
 
 
 def _curves(
@@ -226,6 +226,5 @@ def _figures(slid: SlidShapes) -> dict[str, Any]:
         "sliding": [slid.landmarks[j] for j in slid.sliders],
         "criterion": slid.criterion.sum(axis=2),
         "settled": slid.settled,
-        "passed": [list(one) for one in slid.passed],
         "distances": slid.distances,
     }

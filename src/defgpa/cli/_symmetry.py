@@ -16,6 +16,7 @@ from defgpa.cli._data import (
     links_of,
     permuting,
     result_folder,
+    told,
 )
 from defgpa.cli._options import input_argument, reading, speaking
 from defgpa.cli._output import list_files
@@ -88,7 +89,7 @@ def command(
     _write(written, found, shapes)
     if written.files:
         list_files(console, written.files)
-    console.result(_figures(found, shapes) | {"files": written.files, "notes": console.notes})
+    console.result(_figures(found, shapes) | told(console, written.files))
 
 
 def _pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from defgpa.cli._data import (
     links_of,
     permuting,
     result_folder,
+    told,
 )
 from defgpa.cli._options import input_argument, reading, speaking
 from defgpa.cli._output import list_files
@@ -90,7 +91,7 @@ def command(
             run.repeatability(repeated)
     if written.files:
         list_files(console, written.files)
-    console.result({**run.figures, "files": written.files, "notes": console.notes})
+    console.result(run.figures | told(console, written.files))
 
 
 class _Run:

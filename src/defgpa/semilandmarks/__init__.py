@@ -7,10 +7,9 @@ from defgpa.semilandmarks.read import read_sliders
 from defgpa.semilandmarks.resample import resampled
 from defgpa.semilandmarks.slicer_curves import with_slicer_curves
 from defgpa.semilandmarks.sliders import curves_of
-from defgpa.semilandmarks.sliding import Passing, SlidShapes, slide
+from defgpa.semilandmarks.sliding import SlidShapes, slide
 
 __all__ = [
-    "Passing",
     "SlidShapes",
     "curves_of",
     "read_sliders",

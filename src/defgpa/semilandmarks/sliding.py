@@ -9,9 +9,9 @@ beyond, all points could creep along their curves together, which tells nothing 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +20,7 @@ from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import in_blocks, one_blas_thread
 from defgpa.checks.connectivity import require_linked, shared_landmarks
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
+from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
 from defgpa.procrustes import SIMILARITY
@@ -27,19 +28,12 @@ from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Criterion, bending_matrix, distance_from
 from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
+from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 
 _HALVINGS = 12
 _STEPS_A_ROUND = 3  # a curve bends away from its tangent: the best place takes a few steps
-
-
-class Passing(NamedTuple):
-    """A semilandmark that has come past its neighbour."""
-
-    shape: str
-    landmark: str
-    neighbour: str
 
 
 class SlidShapes(Shapes):
@@ -54,8 +48,8 @@ class SlidShapes(Shapes):
     criterion : array (rounds, 2, n)
         Bending energy or squared distance of every shape before and after each round, against the
         reference of that round.
-    passed : tuple of Passing
-        Points that have come past a neighbour.
+    findings : tuple of Finding
+        What to look at: points that have come past a neighbour, one part for each.
     settled : bool
         Whether another round would have gained nothing worth it.
     """
@@ -63,7 +57,7 @@ class SlidShapes(Shapes):
     distances: Array
     sliders: Index
     criterion: Array
-    passed: tuple[Passing, ...]
+    findings: tuple[Finding, ...]
     settled: bool
 
     @classmethod
@@ -118,8 +112,8 @@ def slide(
     Returns
     -------
     SlidShapes
-        Shapes in their own spaces, with ``distances`` (how far each point slid), ``passed``,
-        ``criterion``, ``settled``.
+        Shapes in their own spaces, with ``distances`` (how far each point slid),
+        ``criterion``, ``findings``, ``settled``.
 
     Examples
     --------
@@ -309,20 +303,8 @@ def _refitted(estimator: Any) -> Callable[[Shapes], Array]:
 
 
 def _told(shapes: Shapes, state: _State, task: _Task, settled: bool) -> SlidShapes:
-    passed = tuple(
-        Passing(shapes.names[i], shapes.landmarks[j], shapes.landmarks[k])
-        for i, (own, places) in enumerate(zip(task.paths, state.places, strict=True))
-        for path, place in zip(own, places, strict=True)
-        for j, k in path.passed(place, state.points[i])
-    )
-    if passed:
-        names = [f"{one.shape}: {one.landmark} past {one.neighbour}" for one in passed]
-        warnings.warn(
-            f"Semilandmarks that slid past a neighbour: {listed(names)}. Are the points of these "
-            "curves in order, and dense enough?",
-            DefgpaWarning,
-            stacklevel=3,
-        )
+    findings = tuple(_findings(shapes, state, task))
+    warn_of(findings, stacklevel=3)
     moved = np.linalg.norm(state.points - shapes.points, axis=2)
     return SlidShapes.of(
         shapes,
@@ -330,9 +312,24 @@ def _told(shapes: Shapes, state: _State, task: _Task, settled: bool) -> SlidShap
         distances=frozen(moved),
         sliders=frozen(task.sliders),
         criterion=frozen(np.stack(state.criterion)),
-        passed=passed,
+        findings=findings,
         settled=settled,
     )
+
+
+def _findings(shapes: Shapes, state: _State, task: _Task) -> Iterator[Finding]:
+    """All that came past a neighbour, in one finding."""
+    parts = tuple(
+        Finding(Kind.PASSED_NEIGHBOUR, (name,), (shapes.landmarks[j], shapes.landmarks[k]))
+        for name, x, paths, places in zip(
+            shapes.names, state.points, task.paths, state.places, strict=True
+        )
+        for path, place in zip(paths, places, strict=True)
+        for j, k in path.passed(place, x)
+    )
+    if parts:
+        names = tuple(dict.fromkeys(part.shapes[0] for part in parts))
+        yield Finding(Kind.PASSED_NEIGHBOUR, shapes=names, parts=parts)
 
 
 def _require_choices(by: str, along: str, max_rounds: int, tolerance: float) -> None:

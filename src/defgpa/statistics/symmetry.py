@@ -15,7 +15,6 @@ around, which is exact, while for the other terms it permutes residuals.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,8 +25,10 @@ from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, Index
 from defgpa._threads import threads_for
-from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
+from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.findings import Finding, Kind
 from defgpa.procrustes import ORTHOGONAL, stacked
+from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import effect_table
 from defgpa.statistics.design import grouped
@@ -270,12 +271,8 @@ def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
     votes = [hand[sides == k].sum() for k in (0, 1)]
     odd = hand * np.sign(np.array(votes))[sides] < 0
     if odd.any():
-        names = listed(shapes.names[i] for i in np.flatnonzero(odd))
-        warnings.warn(
-            f"Mirrored against the others of their side: {names}. Check them.",
-            DefgpaWarning,
-            stacklevel=4,
-        )
+        names = tuple(shapes.names[i] for i in np.flatnonzero(odd))
+        warn_of([Finding(Kind.MIRRORED_IN_SIDE, shapes=names)], stacklevel=4)
     mirror = votes[0] * votes[1] < 0
     flip = np.where((sides == 1)[:, None] & mirror, _flip(shapes.dim), 1.0)
     return points * flip[:, None, :], bool(mirror)
