@@ -12,7 +12,7 @@ import defgpa
 from defgpa import Shapes
 from defgpa.cli import main
 from defgpa.meshes import Mesh, write_mesh
-from defgpa.statistics import procrustes_anova, symmetry
+from defgpa.statistics import allometry, procrustes_anova, symmetry
 from support import PARITY
 
 MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
@@ -56,7 +56,7 @@ def test_a_model_with_everything_around_it_is_said_written_and_drawn(run, folder
     code, out, err = run(
         *("test", folder / "moths.tps", "--data", folder / "moths.csv"),
         *("-f", "shape ~ kind + C(site)", "--pairwise", "kind", "--landmarks", "kind"),
-        *("--allometry", "--repeatability", "who", "--permutations", 99, "-o", folder / "out"),
+        *("--sizes", "3, 6", "--repeatability", "who", "--permutations", 99, "-o", folder / "out"),
     )
     assert (code, err) == (0, "")
     names = ("anova", "pairwise", "landmarks", "allometry", "repeatability")
@@ -64,6 +64,9 @@ def test_a_model_with_everything_around_it_is_said_written_and_drawn(run, folder
         assert (folder / "out" / f"{name}.csv").stat().st_size > 20
         assert (folder / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert f"{name}.csv" in out
+    predicted = defgpa.read_shapes(folder / "out" / "predicted.csv")
+    assert predicted.names == ("size 3", "size 6")
+    np.testing.assert_allclose(predicted.points, allometry(moths()).predict([3, 6]), **PARITY)
     kind = np.repeat(["a", "b"], 6)
     site = np.arange(12) % 3 + 1
     expected = procrustes_anova("shape ~ kind + C(site)", moths(), {"kind": kind, "site": site}, 99)
@@ -118,6 +121,8 @@ def test_groups_of_the_file_are_a_column_when_no_table_is_given(run, tmp_path):
         (["-f", "shape ~ colour"], "colour"),
         (["--landmarks", "colour"], "there is name, kind, site, who"),
         (["--landmarks", "site"], "2 groups; got 3"),
+        (["--sizes", "3;6"], "numbers such as 10,20"),
+        (["--sizes", "-1"], "positive"),
         (["-f", "shape ~ kind", "--permutations", "0"], "0"),
     ],
 )

@@ -149,6 +149,20 @@ class Written:
         write_text(self.folder / name, text)
         self.files.append(str(self.folder / name))
 
+    def shapes(
+        self, name: str, points: Any, names: Sequence[str], landmarks: Sequence[str]
+    ) -> None:
+        """A CSV file of shapes."""
+        if self.folder is None:
+            return
+        from defgpa.io import write_shapes
+        from defgpa.shapes import Shapes
+
+        target = self.folder / f"{name}.csv"
+        shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
+        write_shapes(shapes, target, format="csv")
+        self.files.append(str(target))
+
     def figure(self, name: str, draw: Callable[[Any], Any], dim: int = 2) -> None:
         """A PNG file, where matplotlib is installed."""
         if self.folder is None or find_spec("matplotlib") is None:

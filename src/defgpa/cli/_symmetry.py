@@ -122,19 +122,10 @@ def _say_pairs(console: Console, found: Symmetry, shapes: Shapes) -> None:
 
 
 def _write(written: Written, found: Symmetry, shapes: Shapes) -> None:
-    from defgpa.io import write_shapes
-    from defgpa.shapes import Shapes as _Shapes
-
     written.table("symmetry.csv", found.table.to_csv())
     written.table("asymmetry.csv", found.indices_to_csv())
-    if written.folder is not None:
-        for name in ("symmetric", "asymmetric"):
-            own = _Shapes.specimens(
-                getattr(found, name), names=found.individuals, landmarks=shapes.landmarks
-            )
-            target = written.folder / f"{name}.csv"
-            write_shapes(own, target, format="csv")
-            written.files.append(str(target))
+    for name in ("symmetric", "asymmetric"):
+        written.shapes(name, getattr(found, name), found.individuals, shapes.landmarks)
     links = links_of(shapes)
     written.figure("symmetry.png", lambda ax: _plot().symmetry(found, ax, links=links))
 

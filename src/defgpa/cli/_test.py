@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--landmarks", metavar="COLUMN", help="Which landmarks differ between two groups.")
 @click.option("--between", metavar="A,B", help="The two groups of --landmarks, if there are more.")
 @click.option("--allometry", "by_size", is_flag=True, help="The regression of shape on log size.")
+@click.option("--sizes", metavar="S,S,…", help="Write the shapes that --allometry expects there.")
 @click.option("--repeatability", "repeated", metavar="COLUMN", help="Individuals with replicates.")
 @permuting
 @result_folder
@@ -53,6 +54,7 @@ def command(
     landmarks: str | None,
     between: str | None,
     by_size: bool,
+    sizes: str | None,
     repeated: str | None,
     permutations: int,
     seed: int,
@@ -70,7 +72,7 @@ def command(
     missing) or landmark files without missing landmarks (the classical tangent space). P comes
     from permuting the residuals of reduced models.
     """
-    if not (formula or landmarks or by_size or repeated):
+    if not (formula or landmarks or by_size or sizes or repeated):
         raise click.UsageError(
             "Nothing to test: give --formula, --landmarks, --allometry or --repeatability."
         )
@@ -83,8 +85,8 @@ def command(
         run.chance = {"n_permutations": permutations, "seed": seed}
         if formula:
             run.model(formula, pairwise)
-        if by_size:
-            run.allometry()
+        if by_size or sizes:
+            run.allometry(_numbers(sizes))
         if landmarks:
             run.landmarks(landmarks, between)
         if repeated:
@@ -123,8 +125,8 @@ class _Run:
             )
             self.written.figure("pairwise.png", lambda ax: _plot().pairwise(pairs, ax))
 
-    def allometry(self) -> None:
-        """Shape on log size; by the sizes of the table where it has a column ``size``."""
+    def allometry(self, sizes: list[float]) -> None:
+        """Shape on log size (a column ``size``, or centroid sizes); shapes expected at sizes."""
         from defgpa.statistics import allometry
 
         found = allometry(self.x, self.columns.get("size"), **self.chance)
@@ -132,6 +134,9 @@ class _Run:
         self.written.figure(
             "allometry.png", lambda ax: _plot().allometry(found, ax, links=self.links)
         )
+        if sizes:
+            names = [f"size {size:g}" for size in sizes]
+            self.written.shapes("predicted", found.predict(sizes), names, self.shapes.landmarks)
 
     def landmarks(self, name: str, between: str | None) -> None:
         """Two groups landmark by landmark."""
@@ -169,6 +174,15 @@ class _Run:
         self.console.say(f"{found}\n")
         self.written.table(f"{name}.csv", found.to_csv())
         self.figures[name] = figures
+
+
+def _numbers(words: str | None) -> list[float]:
+    try:
+        return [float(word) for word in (words or "").split(",") if word.strip()]
+    except ValueError:
+        raise click.BadParameter(
+            f"must be numbers such as 10,20; got {words!r}.", param_hint="--sizes"
+        ) from None
 
 
 def _plot() -> Any:
