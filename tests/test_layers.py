@@ -35,6 +35,7 @@ LAYERS = [
     "datasets",
     "images",
     "meshes",
+    "semilandmarks",
     "statistics",
     "completion",
     "exports",
@@ -58,6 +59,7 @@ HEAVY = {
     "PIL",
     "pooch",
     "jinja2",
+    "formulaic",
 }
 FAMILIES = {"Affine", "FreeForm", "Polynomial", "RadialBasis", "ThinPlateSpline"}
 

@@ -24,6 +24,9 @@ class Kind(StrEnum):
     REPEATED_SHAPE = "repeated-shape"
     FAR_FROM_ORIGIN = "far-from-origin"
     FEW_LANDMARKS = "few-landmarks"
+    MIRRORED_IN_SIDE = "mirrored-in-side"
+    # of sliding
+    PASSED_NEIGHBOUR = "passed-neighbour"
     # of a solve
     MIRRORED = "mirrored"
     UNDETERMINED_WARP = "undetermined-warp"

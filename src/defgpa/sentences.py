@@ -104,6 +104,18 @@ def _few_landmarks(found: Finding) -> str:
     )
 
 
+def _mirrored_in_side(found: Finding) -> str:
+    return f"Mirrored against the others of their side: {listed(found.shapes)}. Check them."
+
+
+def _passed_neighbour(found: Finding) -> str:
+    pairs = [f"{p.shapes[0]}: {p.landmarks[0]} past {p.landmarks[1]}" for p in found.parts]
+    return (
+        f"Semilandmarks that slid past a neighbour: {listed(pairs)}. Are the points of these "
+        "curves in order, and dense enough?"
+    )
+
+
 def _mirrored(found: Finding) -> str:
     return (
         f"Mirrored against the majority of the shapes: {listed(found.shapes)}. If that is not "
@@ -304,6 +316,8 @@ _COMMON: Words = {
     Kind.REPEATED_SHAPE: _repeated_shape,
     Kind.FAR_FROM_ORIGIN: _far_from_origin,
     Kind.FEW_LANDMARKS: _few_landmarks,
+    Kind.MIRRORED_IN_SIDE: _mirrored_in_side,
+    Kind.PASSED_NEIGHBOUR: _passed_neighbour,
     Kind.MIRRORED: _mirrored,
     Kind.UNDETERMINED_WARP: _undetermined_warp,
     Kind.CHARGED_TRANSLATIONS: _charged_translations,

@@ -12,37 +12,58 @@ try:
 except ImportError as error:
     raise DefgpaError("Plots are drawn with matplotlib: pip install 'defgpa[plot]'.") from error
 
+from defgpa.plot._allometry import AllometryArtists, allometry
 from defgpa.plot._before_after import BeforeAfterArtists, before_and_after
 from defgpa.plot._displacements import DisplacementArtists, displacements
+from defgpa.plot._effects import EffectArtists, PairwiseArtists, effects, pairwise
 from defgpa.plot._generated import GeneratedArtists, generated
 from defgpa.plot._grid import GridArtists, deformation_grid
 from defgpa.plot._maps import MapArtists, missing_map, residual_map
+from defgpa.plot._mean_shapes import (
+    MeanShapeArtists,
+    landmark_differences,
+    repeatability,
+    symmetry,
+)
 from defgpa.plot._overlay import OverlayArtists, aligned, cross_validated
 from defgpa.plot._pictures import PictureArtists, deviation, picture, picture_with_landmarks
+from defgpa.plot._sliding import SlidingArtists, sliding
 from defgpa.plot._smoothing import SmoothingArtists, smoothing_path
 from defgpa.plot._spectrum import SpectrumArtists, spectrum
 
 __all__ = [
+    "AllometryArtists",
     "BeforeAfterArtists",
     "DisplacementArtists",
+    "EffectArtists",
     "GeneratedArtists",
     "GridArtists",
     "MapArtists",
+    "MeanShapeArtists",
     "OverlayArtists",
+    "PairwiseArtists",
     "PictureArtists",
+    "SlidingArtists",
     "SmoothingArtists",
     "SpectrumArtists",
     "aligned",
+    "allometry",
     "before_and_after",
     "cross_validated",
     "deformation_grid",
     "deviation",
     "displacements",
+    "effects",
     "generated",
+    "landmark_differences",
     "missing_map",
+    "pairwise",
     "picture",
     "picture_with_landmarks",
+    "repeatability",
     "residual_map",
+    "sliding",
     "smoothing_path",
     "spectrum",
+    "symmetry",
 ]
