@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -139,14 +139,12 @@ def _assembled(
             deviation[i] = estimate.deviation * tried[used].calibration
     far = _far(alignment)
     _warn_of_far(shapes, far)
-    labels = np.array(shapes.landmarks, dtype=object)
-    marked = {**shapes.metadata, "estimated": tuple(tuple(labels[~own]) for own in shapes.visible)}
     done = Shapes.specimens(
         whole,
         names=shapes.names,
         landmarks=shapes.landmarks,
         faces=shapes.faces,
-        metadata=marked,
+        metadata=_marked(shapes),
     )
     errors = {name: own.error for name, own in tried.items()}
     return Completion(
@@ -157,6 +155,17 @@ def _assembled(
         used,
         MappingProxyType(errors),
     )
+
+
+def _marked(shapes: Shapes) -> dict[str, Any]:
+    """What the shapes knew, and which landmarks were estimated: in the comments as well."""
+    labels = np.array(shapes.landmarks, dtype=object)
+    estimated = tuple(tuple(labels[~own]) for own in shapes.visible)
+    said = shapes.metadata.get("comments", [None] * len(shapes))
+    words = [f"estimated: {', '.join(own)}" if own else None for own in estimated]
+    pairs = zip(said, words, strict=True)
+    comments = tuple("; ".join(filter(None, pair)) or None for pair in pairs)
+    return {**shapes.metadata, "estimated": estimated, "comments": comments}
 
 
 # The ways

@@ -24,6 +24,8 @@ _COMMANDS = {
     "tune": "Choose the smoothing by cross-validation.",
     "register": "Bring new specimens onto a saved reference.",
     "apply": "Send any points or a mesh through one warp of a saved result, or back.",
+    "complete": "Estimate missing landmarks, each with an uncertainty.",
+    "export": "A saved result for SlicerMorph, R or MorphoJ; meshes along components.",
     "convert": "From one landmark format to another.",
     "report": "One self-contained HTML page about a saved result.",
     "demo": "The whole thing on a bundled set of insect wings.",
