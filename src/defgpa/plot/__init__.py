@@ -13,36 +13,54 @@ except ImportError as error:
     raise DefgpaError("Plots are drawn with matplotlib: pip install 'defgpa[plot]'.") from error
 
 from defgpa.plot._before_after import BeforeAfterArtists, before_and_after
+from defgpa.plot._components import ComponentArtists, ScreeArtists, components, scree
 from defgpa.plot._displacements import DisplacementArtists, displacements
 from defgpa.plot._generated import GeneratedArtists, generated
 from defgpa.plot._grid import GridArtists, deformation_grid
 from defgpa.plot._maps import MapArtists, missing_map, residual_map
+from defgpa.plot._outliers import RankedArtists, ranked_distances
 from defgpa.plot._overlay import OverlayArtists, aligned, cross_validated
 from defgpa.plot._pictures import PictureArtists, deviation, picture, picture_with_landmarks
 from defgpa.plot._smoothing import SmoothingArtists, smoothing_path
 from defgpa.plot._spectrum import SpectrumArtists, spectrum
+from defgpa.plot._variation import (
+    EllipseArtists,
+    HeatArtists,
+    displacement_heat,
+    landmark_ellipses,
+)
 
 __all__ = [
     "BeforeAfterArtists",
+    "ComponentArtists",
     "DisplacementArtists",
+    "EllipseArtists",
     "GeneratedArtists",
     "GridArtists",
+    "HeatArtists",
     "MapArtists",
     "OverlayArtists",
     "PictureArtists",
+    "RankedArtists",
+    "ScreeArtists",
     "SmoothingArtists",
     "SpectrumArtists",
     "aligned",
     "before_and_after",
+    "components",
     "cross_validated",
     "deformation_grid",
     "deviation",
+    "displacement_heat",
     "displacements",
     "generated",
+    "landmark_ellipses",
     "missing_map",
     "picture",
     "picture_with_landmarks",
+    "ranked_distances",
     "residual_map",
+    "scree",
     "smoothing_path",
     "spectrum",
 ]
