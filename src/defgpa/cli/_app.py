@@ -27,6 +27,8 @@ _COMMANDS = {
     "test": "What shape depends on: groups, size, regression, repeatability.",
     "symmetry": "What two sides share, how they always differ, and how by chance.",
     "slide": "Slide semilandmarks along curves and on surfaces.",
+    "complete": "Estimate missing landmarks, each with an uncertainty.",
+    "export": "A saved result for SlicerMorph, R or MorphoJ; meshes along components.",
     "convert": "From one landmark format to another.",
     "report": "One self-contained HTML page about a saved result.",
     "demo": "The whole thing on a bundled set of insect wings.",
