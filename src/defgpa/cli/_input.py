@@ -38,13 +38,15 @@ def read_input(
 
 def in_space_of(shapes: Shapes, model: Shapes) -> Shapes:
     """The shapes in the anatomical space of others, where both state one."""
+    from defgpa.io.anatomical import in_space
+    from defgpa.shapes import Shapes as _Shapes
+
     own, wanted = shapes.metadata.get("space"), model.metadata.get("space")
     if own is None or wanted is None or own == wanted or shapes.dim != 3:
         return shapes
-    from defgpa.shapes import Shapes as _Shapes
 
     return _Shapes.specimens(
-        shapes.points * [-1.0, -1.0, 1.0],
+        in_space(shapes.points, own, wanted),
         names=shapes.names,
         landmarks=shapes.landmarks,
         faces=shapes.faces,

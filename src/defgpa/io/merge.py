@@ -19,12 +19,13 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError, listed
+from defgpa.io.anatomical import in_space
 from defgpa.io.files import shown
 from defgpa.io.format import Document, Specimen
+from defgpa.io.limits import Budget
 from defgpa.io.text.lines import made_unique, numbered, warn
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
-_FLIP = np.array([-1.0, -1.0, 1.0])  # LPS to RAS and back
 _NUMBERED = re.compile(r"(.+)([-_ ])([0-9]{1,9})", re.DOTALL)  # a list and a number in it
 
 
@@ -122,14 +123,9 @@ def _common_space(read: Sequence[tuple[Path, Document]], wanted: str | None) -> 
 
 
 def _specimens_in(document: Document, system: str | None) -> Iterable[Specimen]:
-    """The specimens in another space: LPS and RAS differ in the sign of x and y."""
+    """The specimens in the space of the set."""
     own = document.metadata.get("space")
-    if own is None or own == system:
-        return document.specimens
-    return [
-        replace(s, points=s.points * _FLIP) if s.points.shape[1] == 3 else s
-        for s in document.specimens
-    ]
+    return [replace(s, points=in_space(s.points, own, system)) for s in document.specimens]
 
 
 # Landmarks
@@ -289,7 +285,10 @@ def _stacked(found: Sequence[Sourced], landmarks: Sequence[str]) -> Array:
                 f"All shapes must have the same dimension: {some[0]} is {d}-D, {one} is "
                 f"{one.specimen.points.shape[1]}-D."
             )
-    points = np.full((len(found), len(landmarks), d), np.nan)
+    n, m = len(found), len(landmarks)
+    room = Budget(some[0].path, sum(one.specimen.points.nbytes for one in some))
+    room.spend(8 * n * m * d, f"a set of {n} shapes with {m} landmarks, few of them in each,")
+    points = np.full((n, m, d), np.nan)
     by_label = all(one.specimen.labels for one in some)
     place = {label: k for k, label in enumerate(landmarks)}
     order = tuple(landmarks)

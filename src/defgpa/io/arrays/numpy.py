@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from defgpa.errors import FormatError
-from defgpa.io.anatomical import as_stack, triangles
+from defgpa.io.arrays.axes import as_stack, triangles
 from defgpa.io.atomic import replacing
 from defgpa.io.files import hidden, named, refusing
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
