@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 
 from defgpa._arrays import Array, Mask
 from defgpa.errors import DefgpaError, FormatError, listed
+
+_STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as Python keeps them in names of files
 
 
 def file_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -39,6 +42,15 @@ def decoded(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def readable(name: str) -> str:
+    """A name from the name of a file, of which bytes that are not UTF-8 are taken for Latin-1.
+
+    >>> readable("caf\\udce9")
+    'café'
+    """
+    return _STRAY_BYTE.sub(lambda byte: chr(ord(byte[0]) - 0xDC00), name)
 
 
 def wrong(

@@ -20,7 +20,7 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError, listed
 from defgpa.io.anatomical import in_space
-from defgpa.io.files import shown
+from defgpa.io.files import readable, shown
 from defgpa.io.format import Document, Specimen
 from defgpa.io.limits import Budget
 from defgpa.io.text.lines import made_unique, numbered, warn
@@ -45,7 +45,7 @@ def gathered(read: Sequence[tuple[Path, Document]], space: str | None) -> Shapes
     read = _in_natural_order(read)
     system = _common_space(read, space)
     found = [
-        Sourced(path, specimen)
+        Sourced(path, replace(specimen, name=readable(specimen.name)))
         for path, document in read
         for specimen in _specimens_in(document, system)
     ]
@@ -92,7 +92,7 @@ def _names(found: Sequence[Sourced]) -> list[str]:
     repeated = {name for name, times in Counter(names).items() if times > 1}
     if not repeated:
         return names
-    stems = [one.path.stem for one in found]
+    stems = [readable(one.path.stem) for one in found]
     which = listed(dict.fromkeys(name for name in names if name in repeated))
     if len(set(stems)) == len(stems):
         warn(f"Names that occur in several files: {which}. Shapes are named after the files.")

@@ -102,7 +102,7 @@ def mat4_variables(data: bytes) -> dict[str, Value]:
     """The matrices of version 4: five numbers, a name, and the entries, again and again."""
     variables, at = {}, 0
     while at < len(data):
-        order = "<" if data[at : at + 1] != b"\0" or data[at + 2 : at + 4] == b"\0\0" else ">"
+        order = "<" if int.from_bytes(data[at : at + 4], "little") < 5000 else ">"
         head = np.frombuffer(data, order + "i4", 5, at)
         kind, rows, columns, is_complex, length = (int(number) for number in head)
         precision, what = kind // 10 % 10, kind % 10
@@ -204,6 +204,7 @@ class _Reader:
         values = self._numbers(part)
         if len(values) != math.prod(size):
             raise ValueError(f"expected an array of size {size}; found {len(values)} numbers")
+        self._budget.spend(8 * len(values), "an array")  # of doubles, in the end
         return values.reshape(size, order="F")
 
     def _numbers(self, part: Element | None) -> NDArray[Any]:

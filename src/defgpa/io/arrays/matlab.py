@@ -270,7 +270,7 @@ class _HdfReader:
     def _numbers(self, item: Any) -> NDArray[Any]:
         if item.is_virtual or item.external:
             raise FormatError(f"{self._file.filename}: {item.name!r} is in other files.")
-        self._budget.spend(item.size * item.dtype.itemsize + OVERHEAD, f"{item.name!r}")
+        self._budget.spend(item.size * max(item.dtype.itemsize, 8) + OVERHEAD, f"{item.name!r}")
         return np.asarray(item[()])
 
     def _struct(self, group: Any, levels: int) -> dict[str, Value]:
