@@ -47,6 +47,8 @@ HEAVY = {
     "trimesh",
     "meshio",
     "h5py",
+    "rdata",
+    "xarray",
     "imageio",
     "PIL",
     "pooch",

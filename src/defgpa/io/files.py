@@ -20,7 +20,7 @@ _STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as Python keeps them in names of 
 def file_bytes(path: str | os.PathLike[str]) -> bytes:
     """All of a file, or a FormatError with the system's own reason."""
     try:
-        return Path(path).read_bytes()
+        return whole(path, Path(path).read_bytes())
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
 
@@ -29,9 +29,19 @@ def file_head(path: str | os.PathLike[str]) -> bytes:
     """The first 4 KiB of a file: enough to tell what it is."""
     try:
         with Path(path).open("rb") as file:
-            return file.read(4096)
+            return whole(path, file.read(4096))
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def whole(path: str | os.PathLike[str], data: bytes) -> bytes:
+    """The bytes, if they are those of the file and not what Git LFS puts in its place."""
+    if data.startswith(b"version https://git-lfs.github.com/spec/"):
+        raise FormatError(
+            f"{path} is a Git LFS pointer: the file itself was not downloaded. "
+            "Get it with 'git lfs pull'."
+        )
+    return data
 
 
 def decoded(data: bytes) -> str:

@@ -7,6 +7,7 @@ unless it is set) if that is more. Landmarks pack to a third at best, their text
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -20,7 +21,8 @@ from defgpa.errors import FormatError
 VARIABLE = "DEFGPA_MAX_BYTES"
 _DEFAULT = 2**30
 _USUAL_PACKING = 20
-_LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
+_GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
+LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
 
 
 def most_bytes() -> int:
@@ -65,10 +67,21 @@ def inflated(packed: bytes | memoryview) -> Callable[[int], bytes]:
 
 def decompressed(packed: bytes) -> Callable[[int], bytes]:
     """How to unpack what gzip, bzip2 or xz packed, told by its first bytes; else as it is."""
-    if packed.startswith(b"\x1f\x8b"):
+    if packed.startswith(_GZIP):
         return gzip.GzipFile(fileobj=io.BytesIO(packed)).read
-    if packed.startswith(b"BZh"):
+    if packed.startswith(_BZIP2):
         return bz2.BZ2File(io.BytesIO(packed)).read
-    if packed.startswith(b"\xfd7zXZ"):
-        return lambda most: lzma.LZMADecompressor(memlimit=_LZMA_MEMORY).decompress(packed, most)
+    if packed.startswith(_XZ):
+        return lambda most: lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(packed, most)
     return lambda most: packed[:most]
+
+
+def peeked(head: bytes) -> bytes:
+    """The first bytes of what is packed, as far as the first bytes of a file tell."""
+    with contextlib.suppress(zlib.error, OSError, EOFError, lzma.LZMAError):
+        if head.startswith(_GZIP):
+            return zlib.decompressobj(wbits=31).decompress(head, len(head))
+        if head.startswith(_BZIP2):
+            return bz2.BZ2Decompressor().decompress(head, len(head))
+        return decompressed(head)(len(head))
+    return b""

@@ -54,7 +54,8 @@ class Sparse:
         cls, size: tuple[int, ...], rows: NDArray[Any], starts: NDArray[Any], values: NDArray[Any]
     ) -> Sparse:
         """From MATLAB's form: where in ``rows`` and ``values`` each column starts."""
-        lengths = np.diff(starts.astype(np.intp))
+        edges = starts.astype(np.intp)
+        lengths = edges[1:] - edges[:-1]
         stored = int(lengths.sum())
         if (
             len(size) != 2
