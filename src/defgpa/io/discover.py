@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.files import whole
 from defgpa.io.format import Format
 from defgpa.io.registry import FORMATS, format_named, formats_with_suffix, known_suffixes
 from defgpa.io.text import csv as _csv
@@ -131,7 +130,7 @@ def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
 
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
-        return whole(path, file.read(HEAD))
+        return file.read(HEAD)
 
 
 def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> list[Find]:

@@ -19,7 +19,6 @@ from defgpa.io.text import pts as _pts
 from defgpa.io.text import slicer as _slicer
 from defgpa.io.text import stereomorph as _stereomorph
 from defgpa.io.text import tps as _tps
-from defgpa.io.text import xyz as _xyz
 
 _PLAIN: tuple[Format, ...] = (
     *_tps.FORMATS,
@@ -34,7 +33,6 @@ _PLAIN: tuple[Format, ...] = (
     *_r.FORMATS,
     *_csv.FORMATS,
     *_mesh.FORMATS,
-    *_xyz.FORMATS,
 )
 FORMATS: tuple[Format, ...] = (*_PLAIN, *packed_formats(_PLAIN))
 

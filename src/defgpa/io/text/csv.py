@@ -417,7 +417,7 @@ FORMATS = (
     Format("csv-long", (".csv", ".tsv", ".txt"), _looks_like_csv, read_long, write_long),
     Format(
         "csv-points",
-        (".csv", ".tsv", ".txt"),
+        (".csv", ".tsv", ".txt", ".xyz"),
         _looks_like_csv,
         read_points,
         write_points,

@@ -187,7 +187,7 @@ def _control_point(k: int, label: str, point: Array, space: str) -> dict[str, An
 
 def read_fcsv(path: Path, options: ReadOptions) -> Document:
     """The points of an ``.fcsv`` file, by the names of its columns."""
-    lines = _fcsv_lines(path)
+    lines = text_of(path).split("\n")
     space, columns = _fcsv_space(path, lines), _fcsv_columns(path, lines)
     points, labels = [], []
     for line, row in _fcsv_rows(path, lines, columns):
@@ -197,14 +197,6 @@ def read_fcsv(path: Path, options: ReadOptions) -> Document:
     if not points:
         raise wrong(path, "at least one row of coordinates", "none")
     return _document(path, space, points, labels, options)
-
-
-def _fcsv_lines(path: Path) -> list[str]:
-    """The lines; a carriage return ends one, unless that leaves rows without coordinates."""
-    lines = text_of(path).split("\n")
-    broken = any(line.strip(" \t,") and line[0] != "#" and line.count(",") < 3 for line in lines)
-    raw = decoded(file_bytes(path)).replace("\r\n", "\n")
-    return raw.replace("\r", " ").split("\n") if broken and "\n" in raw else lines
 
 
 def write_fcsv(path: Path, shapes: Shapes) -> None:

@@ -138,21 +138,16 @@ def _specimen(
         points = hidden(points, options.missing) * (1.0 if scale is None else scale)
     found = {"images": image or None, "scales": scale, "comments": said.get("COMMENT")}
     return Specimen(
-        name=said.get("ID") or _name_behind(record[0]) or PureWindowsPath(image).stem or name,
+        name=said.get("ID") or PureWindowsPath(image).stem or name,
         points=points,
         metadata={key: value for key, value in found.items() if value is not None},
         curves=tuple(name for curve in curves for name in curve.names),
     )
 
 
-def _name_behind(opening: _Entry) -> str:
-    """The name in ``LM=21<TAB>name``, as Modan writes it."""
-    return opening.value.partition("\t")[2].strip()
-
-
 def _block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
     """The rows that a count announces: as many as it says, in the dimension it says."""
-    announced = count(path, entry.line, entry.value.partition("\t")[0], f"{entry.key}=")
+    announced = count(path, entry.line, entry.value, f"{entry.key}=")
     points = coordinate_rows(path, entry.rows, entry.line + 1)
     if len(points) != announced:
         disagree(entry.line, f"{announced} rows after {entry.key}={announced}", str(len(points)))
