@@ -10,7 +10,10 @@ import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError, ShapeError
 from defgpa.io import FORMATS, Document, Specimen, read_shapes, write_shapes
-from defgpa.io.merge import gathered, merged, natural
+from defgpa.io.format import ReadOptions
+from defgpa.io.labels import merged
+from defgpa.io.merge import merged_shapes
+from defgpa.io.names import natural
 from defgpa.shapes import Shapes
 from io_support import awkward_shapes
 
@@ -228,7 +231,9 @@ def test_the_most_frequent_format_of_a_folder_is_read_and_said(folder):
 
 def test_a_folder_without_landmark_files_is_refused(folder):
     (folder / "README.txt").write_text("nothing here\n")
-    with pytest.raises(FormatError, match=r"has no file of a known format \(it has 1 files\)"):
+    with pytest.raises(
+        FormatError, match=r"has no file of a known format \(it has 1 file: 'README.txt'\)"
+    ):
         read_shapes(folder)
     with pytest.raises(FormatError, match="has no tps file"):
         read_shapes(folder, format="tps")
@@ -325,7 +330,7 @@ def test_faces_follow_their_landmarks_when_labels_reorder_them():
     points = np.arange(9.0).reshape(3, 3)
     plain = Document((Specimen("a", points, ("A", "B", "C")),))
     turned = Document((Specimen("b", points, ("C", "B", "A")),), faces=np.array([[0, 1, 2]]))
-    shapes = gathered([(Path("a"), plain), (Path("b"), turned)], None)
+    shapes = merged_shapes([(Path("a"), plain), (Path("b"), turned)], ReadOptions())
     assert shapes.landmarks == ("A", "B", "C")
     assert shapes.faces.tolist() == [[2, 1, 0]]
 
@@ -477,20 +482,28 @@ def test_labels_with_a_number_that_is_no_list_are_left_as_they_are(folder):
 
 
 def test_labels_that_match_nothing_are_pointed_out(folder):
-    for name, letters in (("a", "pqr"), ("b", "pqr"), ("c", "xyz")):
+    for name, letters in (("a", "pqr"), ("b", "pqr"), ("c", "xyzw")):
         (folder / f"{name}.mrk.json").write_text(markup({s: [1, 2, 3] for s in letters}))
-    with pytest.warns(
-        DefgpaWarning, match=r"labels of 'c' .* match none of the others: 'x', 'y', 'z'"
-    ):
+    with pytest.warns(DefgpaWarning) as caught:
         shapes = read_shapes(folder)
-    assert shapes.n_landmarks == 6
+    assert shapes.n_landmarks == 7
+    said = [str(warning.message) for warning in caught]
+    assert "labels of 'c' (" in said[0]
+    assert "match none of the others: 'x', 'y', 'z' and 1 more" in said[0]
+    assert "4 of 7 landmarks are seen in 1 of 3 shapes at most" in said[1]
+    assert len(said) == 2
 
 
-def test_labels_that_differ_in_capitals_alone_are_pointed_out(folder):
-    (folder / "a.mrk.json").write_text(markup({"Nasion": [1, 2, 3], "tip": [1, 2, 4]}))
-    (folder / "b.mrk.json").write_text(markup({"nasion ": [1, 2, 3], "tip": [1, 2, 4]}))
-    with pytest.warns(DefgpaWarning, match="'Nasion', 'nasion' are taken as different landmarks"):
-        assert read_shapes(folder).n_landmarks == 3
+def test_labels_that_differ_in_capitals_alone_are_one_note(folder):
+    """Of unequal counts only labels can tell which landmark is which."""
+    (folder / "a.mrk.json").write_text(markup({"Nasion": [1, 2, 3], "Tip": [1, 2, 4]}))
+    more = {"nasion ": [1, 2, 3], "tip": [1, 2, 4], "base": [0, 0, 1]}
+    (folder / "b.mrk.json").write_text(markup(more))
+    with pytest.warns(DefgpaWarning) as caught:
+        assert read_shapes(folder).n_landmarks == 5
+    said = [str(warning.message) for warning in caught]
+    assert said[-1].startswith("Labels 'Nasion', 'nasion', and 1 more such are taken as different")
+    assert len(said) == 2
 
 
 def test_a_file_named_twice_is_read_once(folder):

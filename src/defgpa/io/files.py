@@ -1,4 +1,4 @@
-"""What every reader of a non-text format does with a file: open it, name it, complain about it."""
+"""What every reader does with a file: open it, name it, hide what is missing, complain about it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Mask
 from defgpa.errors import DefgpaError, FormatError, listed
+from defgpa.io.space import missing_places
 
 
 def file_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -46,7 +47,7 @@ def wrong(
 ) -> FormatError:
     """The complaint about a place in a file: where, what was expected, what is there."""
     where = f"{path}" if line is None else f"{path}, line {line}"
-    return FormatError(f"{where}: expected {expected}; found {shown(found)}.")
+    return FormatError(f"{where}: expected {expected}; found {shown(found).rstrip('.')}.")
 
 
 def shown(value: object, most: int = 60) -> str:
@@ -80,18 +81,20 @@ def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise FormatError(f"{path} is not a {what} that can be read: {reason}.") from error
 
 
-def hidden(points: Array, missing: str | float) -> Array:
+def hidden(points: Array, missing: str | float, space: str | None = None) -> Array:
     """NaN where the reader was told that coordinates mean "missing".
 
     ``missing`` is that of ``ReadOptions``: nothing more than the format marks, any negative
-    coordinate, or a number that stands in all the coordinates of a missing landmark.
+    coordinate, or a number that stands in all the coordinates of a missing landmark, in the
+    anatomical ``space`` of the file or in the one that its program showed.
     """
     if missing == "marked":
         return points
-    return np.where(_coded(points, missing)[..., None], np.nan, points)
+    return np.where(_coded(points, missing, space)[..., None], np.nan, points)
 
 
-def _coded(points: Array, missing: str | float) -> Mask:
+def _coded(points: Array, missing: str | float, space: str | None) -> Mask:
     if missing == "negative":
         return np.asarray((points < 0).any(axis=-1))
-    return np.asarray((points == float(missing)).all(axis=-1))
+    places = missing_places(float(missing), points.shape[-1], space)
+    return np.asarray((points[..., None, :] == places).all(axis=-1).any(axis=-1))

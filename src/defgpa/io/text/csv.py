@@ -1,10 +1,10 @@
-"""Tables of landmarks in three layouts: a row a shape, a row a landmark, or a file a shape.
+"""Tables of landmarks: a row a shape, a row a landmark, or a file a shape.
 
 Wide: ``id, x1, y1[, z1], x2, …``, or ``ProcCoord1, ProcCoord2, …`` as MorphoJ exports. Long:
 columns shape, landmark, x, y[, z] in any order. One file a shape: rows of 2 or 3 numbers, with a
 label or without, or a table of 3D Slicer's (``label, l, p, s`` or ``r, a, s``). The header
-decides, or, where there is none, the number of columns. Comma, semicolon, tab, or blanks between
-bare numbers.
+decides, or, where there is none, the number of columns. Comma, semicolon, tab or blanks separate.
+Tables that lie across are in ``across.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,14 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.across import (
+    is_array,
+    is_melted,
+    named_rows,
+    read_array,
+    read_melted,
+    read_named_rows,
+)
 from defgpa.io.text.columns import (
     CoordinateColumns,
     coordinate_columns,
@@ -33,18 +40,26 @@ from defgpa.io.text.columns import (
     plain_axes,
     serial_columns,
 )
+from defgpa.io.text.dimension import chosen_dimension
 from defgpa.io.text.lines import default_name, is_number, storable, warn
 from defgpa.io.text.table import Table, count_up, first_rows, table_of
+from defgpa.io.text.variables import (
+    LANDMARK_WORDS,
+    NAME_WORDS,
+    SHAPE_WORDS,
+    first_column,
+    head_word,
+    is_described,
+    variables_of,
+    written_variables,
+)
 from defgpa.shapes import Shapes
 
-# What columns are called, the surer words first.
-_SHAPE_WORDS = ("shape", "specimen", "individual", "sample", "subject", "case", "image", "file")
-_LANDMARK_WORDS = ("landmark", "lm", "point", "marker", "vertex", "label", "index")
-_GROUP_WORDS = ("group", "class", "population", "species", "sex")
-_NAME_WORDS = ("id", "name")
-_FILLERS = ("id", "name", "no", "nr", "number", "label")
 _UNFIT = r"^\s|\s$|[\r\n\0]"
 _ANATOMICAL = {"LPS": ("l", "p", "s"), "RAS": ("r", "a", "s")}
+_HOLDS = frozenset({"groups", "variables", "images", "comments"})
+
+Reader = Callable[[Table], Document]
 
 
 @dataclass(frozen=True)
@@ -54,13 +69,12 @@ class _Roles:
     axes: tuple[int, ...]
     shape: int | None
     landmark: int | None
-    group: int | None
 
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
     """A table in whatever layout it is."""
     table = table_of(path)
-    return _hidden(_layout(table)(table), options)
+    return _hidden(_layout(table, options)(table), options)
 
 
 def read_long(path: Path, options: ReadOptions) -> Document:
@@ -77,24 +91,28 @@ def read_points(path: Path, options: ReadOptions) -> Document:
 
 
 def write_wide(path: Path, shapes: Shapes) -> None:
-    """One row a shape under ``id, x1, y1, …``."""
+    """One row a shape under ``id, x1, y1, …``; what else is known stands between."""
     n, _, d = shapes.points.shape
     labels = storable(shapes.landmarks, _UNFIT, "landmark label")
     names = storable(shapes.names, _UNFIT, "name")
-    rows = zip(names, shapes.points.reshape(n, -1).tolist(), strict=True)
-    _write(path, ["id", *coordinate_names(labels, d)], ([name, *row] for name, row in rows))
+    known = written_variables(shapes)
+    described = [[column[k] for column in known.values()] for k in range(n)]
+    rows = zip(names, described, shapes.points.reshape(n, -1).tolist(), strict=True)
+    header = ["id", *known, *coordinate_names(labels, d)]
+    _write(path, header, ([name, *words, *row] for name, words, row in rows))
 
 
 def write_long(path: Path, shapes: Shapes) -> None:
-    """One row a landmark under ``shape, landmark, x, y[, z]``."""
+    """One row a landmark under ``shape, landmark, x, y[, z]``; what else is known stands behind."""
     labels = storable(shapes.landmarks, _UNFIT, "landmark label")
     names = storable(shapes.names, _UNFIT, "name")
+    known = written_variables(shapes)
     rows = (
-        [name, label, *point]
-        for name, points in zip(names, shapes.points.tolist(), strict=True)
+        [name, label, *point, *(column[k] for column in known.values())]
+        for k, (name, points) in enumerate(zip(names, shapes.points.tolist(), strict=True))
         for label, point in zip(labels, points, strict=True)
     )
-    _write(path, ["shape", "landmark", *"xyz"[: shapes.dim]], rows)
+    _write(path, ["shape", "landmark", *"xyz"[: shapes.dim], *known], rows)
 
 
 def write_points(path: Path, shapes: Shapes) -> None:
@@ -107,17 +125,24 @@ def write_points(path: Path, shapes: Shapes) -> None:
 # The layouts
 
 
-def _layout(table: Table) -> Callable[[Table], Document]:
+def _layout(table: Table, options: ReadOptions) -> Reader:
     """How this table is laid out, by its header or else by its columns."""
     if _anatomical(table.header):
         return _control_points
     if plain_axes(table.header):
         return _long if _is_long(table) else _points
-    if table.header and coordinate_columns(table.path, table.header_line, table.header):
-        return _wide
+    if is_array(table, options.layout):
+        return read_array
+    columns = table.header and coordinate_columns(table.path, table.header_line, table.header)
+    if columns:
+        return lambda table: _rows_under_heads(table, columns)
+    if named_rows(table):
+        return read_named_rows
+    if is_melted(table):
+        return read_melted
     if serial_columns(table.header):
-        return _serial
-    return _points if _narrow(table) else _unnamed_wide
+        return lambda table: _serial(table, options.dimension)
+    return _points if _narrow(table) else lambda table: _unnamed_wide(table, options.dimension)
 
 
 def _narrow(table: Table) -> bool:
@@ -130,27 +155,21 @@ def _roles(table: Table) -> _Roles | None:
     axes = plain_axes(table.header)
     if not axes:
         return None
-    heads = {column: _head(head) for column, head in enumerate(table.header) if column not in axes}
-    landmark = _first(heads, _LANDMARK_WORDS)
-    shape = _first(heads, _SHAPE_WORDS)
-    name = _first(heads, _NAME_WORDS)
+    heads = _heads(table, axes)
+    landmark = first_column(heads, LANDMARK_WORDS)
+    shape = first_column(heads, SHAPE_WORDS)
+    name = first_column(heads, NAME_WORDS)
     if shape is None and name is not None and (landmark is not None or _repeats(table, name)):
         shape, name = name, None
     if landmark is None:
         landmark = name
-    return _Roles(axes, shape, landmark, _first(heads, _GROUP_WORDS))
+    return _Roles(axes, shape, landmark)
 
 
-def _head(text: str) -> str:
-    """``Specimen ID`` as ``specimen``, ``id`` as it is."""
-    words = re.findall(r"[a-z]+", text.lower())
-    return " ".join(word for word in words if word not in _FILLERS) or " ".join(words)
-
-
-def _first(heads: dict[int, str], words: Sequence[str]) -> int | None:
-    """The column that has the first of these words, or its plural, as its head."""
-    columns = ((c for c, head in heads.items() if head in (word, f"{word}s")) for word in words)
-    return next(chain.from_iterable(columns), None)
+def _heads(table: Table, taken: Iterable[int]) -> dict[int, str]:
+    """What the other columns are called, in one word each."""
+    used = set(taken)
+    return {c: head_word(head) for c, head in enumerate(table.header) if c not in used}
 
 
 def _repeats(table: Table, column: int) -> bool:
@@ -174,13 +193,15 @@ def _long(table: Table) -> Document:
         members.setdefault(name, []).append(row)
     labels = None if roles.landmark is None else table.column(roles.landmark)
     _require_labels_once(table, members, labels)
+    taken = {roles.shape, roles.landmark, *roles.axes} - {None}
+    known = variables_of(table, (column for column in taken if column is not None))
     return Document(
         tuple(
             Specimen(
                 name or default_name(table.path, k, len(members)),
                 points[rows],
                 None if labels is None else tuple(labels[row] for row in rows),
-                _groups(table, roles.group, rows[0]),
+                known.of(table, rows),
             )
             for k, (name, rows) in enumerate(members.items())
         ),
@@ -238,7 +259,7 @@ def _control_points(table: Table) -> Document:
     assert found is not None  # _layout asked
     space, axes = found
     heads = {column: head.strip().lower() for column, head in enumerate(table.header)}
-    label, defined = _first(heads, ("label",)), _first(heads, ("defined",))
+    label, defined = first_column(heads, ("label",)), first_column(heads, ("defined",))
     labels = () if label is None else tuple(table.column(label))
     points = table.numbers(axes)
     if defined is not None:
@@ -258,8 +279,12 @@ def _unnamed_axes(table: Table) -> tuple[int, ...]:
 
 def _numbered(table: Table) -> bool:
     """Whether x and y stand behind 1, 2, 3, … as the number of the landmark."""
+    if table.width != 3 or not count_up(table.column(0)):
+        return False
+    if table.header and not table.header[0].strip():
+        return True  # the names that R gives to rows have no head
     whole = all(_whole(cell) for row in table.rows for cell in row[1:])
-    if table.width != 3 or len(table.rows) < 3 or whole or not count_up(table.column(0)):
+    if len(table.rows) < 3 or whole:
         return False
     warn(
         f"{table.path}: the first column counts the landmarks, so the others are x and y. "
@@ -268,39 +293,29 @@ def _numbered(table: Table) -> bool:
     return True
 
 
-def _wide(table: Table) -> Document:
-    """Rows are shapes; the header names the coordinates."""
-    columns = coordinate_columns(table.path, table.header_line, table.header)
-    if columns is None:
-        raise wrong(table.path, "columns x1, y1, …", _shown_header(table), table.header_line)
-    return _rows_under_heads(table, columns)
-
-
-def _serial(table: Table) -> Document:
+def _serial(table: Table, dimension: int | None) -> Document:
     """Rows are shapes; the header counts their coordinates."""
-    columns = serial_columns(table.header)
-    dim = _assumed_dim(table, len(columns))
-    return _rows_under_heads(table, CoordinateColumns(None, np.array(columns).reshape(-1, dim)))
+    return _rows_under_heads(table, _in_turn(table, serial_columns(table.header), dimension))
 
 
 def _rows_under_heads(table: Table, columns: CoordinateColumns) -> Document:
-    """Rows are shapes; their name and group stand in the columns without coordinates."""
-    taken = set(columns.where.ravel().tolist())
-    heads = {column: _head(head) for column, head in enumerate(table.header) if column not in taken}
-    group = _first(heads, _GROUP_WORDS)
-    name = _first(heads, (*_NAME_WORDS, *_SHAPE_WORDS))
-    if name is None:
-        name = next((column for column in heads if column != group), None)
-    return _rows_as_shapes(table, columns, name, group)
+    """Rows are shapes; their name stands in a column without coordinates, if there is one."""
+    heads = _heads(table, columns.where.ravel().tolist())
+    name = first_column(heads, (*NAME_WORDS, *SHAPE_WORDS))
+    return _rows_as_shapes(table, columns, next(iter(heads), None) if name is None else name)
 
 
-def _unnamed_wide(table: Table) -> Document:
-    """Rows are shapes; an identifier first, if it looks like one, then coordinates in order."""
-    name = 0 if _has_identifiers(table) else None
-    start = 0 if name is None else 1
-    dim = _assumed_dim(table, table.width - start)
-    where = np.arange(start, table.width, dtype=np.intp).reshape(-1, dim)
-    return _rows_as_shapes(table, CoordinateColumns(None, where), name, None)
+def _unnamed_wide(table: Table, dimension: int | None) -> Document:
+    """Rows are shapes; words about each first, or an identifier, then coordinates in order."""
+    start = 0
+    while start < table.width and is_described(table.column(start)):
+        start += 1
+    name = 0 if start or _has_identifiers(table) else None
+    start = max(start, 0 if name is None else 1)
+    heads = {column: head_word(head) for column, head in enumerate(table.header[:start])}
+    stated = first_column(heads, (*NAME_WORDS, *SHAPE_WORDS))
+    columns = _in_turn(table, list(range(start, table.width)), dimension)
+    return _rows_as_shapes(table, columns, name if stated is None else stated)
 
 
 def _has_identifiers(table: Table) -> bool:
@@ -322,48 +337,43 @@ def _divides(columns: int) -> bool:
     return columns % 2 == 0 or columns % 3 == 0
 
 
-def _assumed_dim(table: Table, columns: int) -> int:
-    if not _divides(columns):
-        expected = "coordinates in twos or threes after the identifier"
-        raise wrong(table.path, expected, f"{columns} columns", table.lines[0])
-    if columns % 6 == 0:
-        warn(
-            f"{table.path}: {columns} columns are {columns // 2} landmarks in 2-D or "
-            f"{columns // 3} in 3-D; 2-D is assumed. A header x1,y1,z1,… would say it."
-        )
-    return 2 if columns % 2 == 0 else 3
+def _in_turn(table: Table, columns: list[int], dimension: int | None) -> CoordinateColumns:
+    """Columns that are x, y[, z] of one landmark after the other."""
+    dim = chosen_dimension(table.path, table.numbers(columns), dimension)
+    if dim is None:
+        several = "twos or threes" if dimension is None else {2: "twos", 3: "threes"}[dimension]
+        expected = f"coordinates in {several} after the identifier"
+        raise wrong(table.path, expected, f"{len(columns)} columns", table.lines[0])
+    return CoordinateColumns(None, np.array(columns, dtype=np.intp).reshape(-1, dim))
 
 
-def _rows_as_shapes(
-    table: Table, columns: CoordinateColumns, name: int | None, group: int | None
-) -> Document:
+def _rows_as_shapes(table: Table, columns: CoordinateColumns, name: int | None) -> Document:
     m, d = columns.where.shape
-    points = table.numbers(columns.where.ravel().tolist()).reshape(-1, m, d)
+    where = columns.where.ravel().tolist()
+    points = table.numbers(where).reshape(-1, m, d)
     names = [""] * len(points) if name is None else table.column(name)
+    known = variables_of(table, where if name is None else [*where, name])
     return Document(
         tuple(
             Specimen(
                 names[k] or default_name(table.path, k, len(points)),
                 points[k],
                 columns.labels,
-                _groups(table, group, k),
+                known.of(table, [k]),
             )
             for k in range(len(points))
         )
     )
 
 
-def _groups(table: Table, column: int | None, row: int) -> dict[str, Any]:
-    return {} if column is None else {"groups": table.rows[row][column].strip()}
-
-
 def _hidden(document: Document, options: ReadOptions) -> Document:
     if options.missing == "marked":
         return document
+    space = document.metadata.get("space")
     return replace(
         document,
         specimens=tuple(
-            replace(s, points=hidden(s.points, options.missing)) for s in document.specimens
+            replace(s, points=hidden(s.points, options.missing, space)) for s in document.specimens
         ),
     )
 
@@ -403,18 +413,31 @@ def _coordinate_header(heads: Sequence[str]) -> bool:
 
 
 def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
-    """Whether a row of numbers comes first, or second below a header; between blanks, first."""
-    candidates = rows[:2] if delimiter else rows[:1]
-    for row in candidates:
-        cells = row[1:] if delimiter and row and not is_number(row[0]) else row
-        if len(cells) >= 2 and all(map(is_number, cells)) and any(cell.strip() for cell in cells):
-            return True
-    return False
+    """Whether a row of numbers comes first, or second below a header.
+
+    Between blanks, where prose has its words too, the header must have a word for each number.
+    """
+    if any(_is_coordinates(row, delimiter) for row in rows[:1]):
+        return True
+    if len(rows) < 2 or not _is_coordinates(rows[1], ","):
+        return False
+    return bool(delimiter) or (len(rows[0]) > 1 and len(rows[1]) - len(rows[0]) in (0, 1))
+
+
+def _is_coordinates(row: Sequence[str], delimiter: str) -> bool:
+    """Whether there are two numbers at least, after words about the specimen."""
+    start = 0
+    while delimiter and start < len(row) and not is_number(row[start]):
+        start += 1
+    cells = row[start:]
+    return len(cells) >= 2 and all(map(is_number, cells)) and any(cell.strip() for cell in cells)
 
 
 FORMATS = (
-    Format("csv", (".csv", ".tsv", ".txt"), _looks_like_csv, read_csv, write_wide),
-    Format("csv-long", (".csv", ".tsv", ".txt"), _looks_like_csv, read_long, write_long),
+    Format("csv", (".csv", ".tsv", ".txt"), _looks_like_csv, read_csv, write_wide, holds=_HOLDS),
+    Format(
+        "csv-long", (".csv", ".tsv", ".txt"), _looks_like_csv, read_long, write_long, holds=_HOLDS
+    ),
     Format(
         "csv-points",
         (".csv", ".tsv", ".txt", ".xyz"),
@@ -422,5 +445,6 @@ FORMATS = (
         read_points,
         write_points,
         one_shape_per_file=True,
+        holds=frozenset(),
     ),
 )
