@@ -23,7 +23,9 @@ _SHELL_WORDS = (  # what the library calls its options, and what the command lin
     (re.compile(r"on_mismatch='warn'"), "--lenient"),
     (re.compile(r"format='…'"), "--format NAME"),
     (re.compile(r"layout='(\w+)' or '(\w+)'"), r"--layout \1 or \2"),
-    (re.compile(r"(layout|space)='(\w+)'"), r"--\1 \2"),
+    (re.compile(r"(layout|space|match|names)='(\w+)'"), r"--\1 \2"),
+    (re.compile(r"dimension=([23])"), r"--dimension \1"),
+    (re.compile(r"incomplete='drop'"), "--drop-incomplete"),
     (re.compile(r" \(shapes\.without\([^)]*\)\)"), ""),
 )
 

@@ -125,8 +125,8 @@ def _finished(
     odd = [one for one in some if len(one.specimen.points) != m]
     if options.incomplete == "error":
         raise _unfinished(read, next(one for one in some if one not in odd), odd, counts[m])
-    counted = [f"{one.specimen.name} ({len(one.specimen.points)})" for one in odd]
-    warn(f"Left out, not {m} landmarks as in most: {listed(counted, _MOST_NAMED)}.")
+    counted = [f"{_brief(one)} ({len(one.specimen.points)})" for one in odd]
+    warn(f"Left out as unfinished (most have {m} landmarks): {_and_more(counted)}.")
     kept = [one for one in found if not len(one.specimen.points) or one not in odd]
     return kept, {"incomplete": tuple(one.specimen.name for one in odd)}
 
@@ -135,9 +135,8 @@ def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) 
     """All the specimens that have another number of landmarks than most, in one message."""
     others = "" if usual == 1 else f" (and so do {usual - 1} more)"
     several = len(odd) > 2 and all(one.path == first.path for one in odd)
-    names = [shown(repr(one.specimen.name), most=40) if several else str(one) for one in odd]
+    names = [_brief(one) if several else str(one) for one in odd]
     counts = [f"{k} has {len(one.specimen.points)}" for k, one in zip(names, odd, strict=True)]
-    more = f" and {len(odd) - _MOST_NAMED} more" if len(odd) > _MOST_NAMED else ""
     meshes = any(document.metadata.get("format") in _MESHES for _, document in read)
     remedy = (
         "The vertices of meshes must correspond one by one"
@@ -149,8 +148,17 @@ def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) 
     )
     return FormatError(
         f"All shapes must have the same landmarks: {first} has {len(first.specimen.points)}"
-        f"{others}, {', '.join(counts[:_MOST_NAMED])}{more}. {remedy}."
+        f"{others}, {_and_more(counts)}. {remedy}."
     )
+
+
+def _brief(one: Sourced) -> str:
+    return shown(repr(one.specimen.name), most=40)
+
+
+def _and_more(words: Sequence[str]) -> str:
+    more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
+    return ", ".join(words[:_MOST_NAMED]) + more
 
 
 # Points
@@ -243,9 +251,10 @@ def _with_group(specimen: Specimen, head: str) -> dict[str, Any]:
 def _warn_of_partial_scales(found: Sequence[Sourced]) -> None:
     bare = [one.specimen.name for one in found if "scales" not in one.specimen.metadata]
     if 0 < len(bare) < len(found):
-        files = dict.fromkeys(str(one.path) for one in found)
+        files = {str(one.path) for one in found}
+        where = f"{files.pop()}: " if len(files) == 1 else ""
         warn(
-            f"{listed(files, 2)}: {len(bare)} of {len(found)} specimens have no SCALE "
+            f"{where}{len(bare)} of {len(found)} specimens have no SCALE "
             f"({listed(bare, 3)}); their coordinates are taken as they are, so sizes may not be "
             "comparable."
         )

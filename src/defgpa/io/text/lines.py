@@ -176,6 +176,7 @@ class Disagreements:
     """The counts of a file that disagree with what follows them, and what would help."""
 
     path: Path
+    strict: bool  # whether they are errors
     remedy: str = "on_mismatch='warn' takes what there is."
     found: list[FormatError] = field(default_factory=list)
 
@@ -195,17 +196,16 @@ def disagreements(path: Path, options: ReadOptions) -> Iterator[Disagreements]:
     """A function to report a count that disagrees with what follows it.
 
     When the block ends, all reports together give one error or, with ``on_mismatch="warn"``,
-    one warning. With ``incomplete="drop"`` it is a warning, too: who is left out is said later.
+    one warning.
     """
-    reports = Disagreements(path)
-    strict = options.on_mismatch == "error" and options.incomplete == "error"
+    reports = Disagreements(path, strict=options.on_mismatch == "error")
     try:
         yield reports
     except FormatError:
-        if strict and reports.found:  # whatever went wrong afterwards follows from it
+        if reports.strict and reports.found:  # whatever went wrong afterwards follows from it
             raise FormatError(reports.sentence) from None
         raise
-    if reports.found and strict:
+    if reports.found and reports.strict:
         raise FormatError(f"{reports.sentence} ({reports.remedy})")
     if reports.found:
         warn(f"A count disagrees with what follows it: {reports.sentence}")

@@ -71,7 +71,10 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
             _specimen(path, record, default_name(path, k, len(records)), options, disagree)
             for k, record in enumerate(records)
         )
-        if len({len(specimen.points) for specimen in specimens}) > 1:
+        if (
+            len({len(specimen.points) for specimen in specimens} - {0}) > 1
+        ):  # then leniency is no help
+            disagree.strict &= options.incomplete == "error"
             disagree.remedy = "Finish it, or leave it out: incomplete='drop'."
     return Document(specimens)
 
