@@ -184,6 +184,10 @@ def test_a_named_format_overrules_both(folder):
         ("layout", "xyz"),
         ("missing", float("nan")),
         ("space", "RSA"),
+        ("match", "name"),
+        ("dimension", 4),
+        ("names", "label"),
+        ("incomplete", "keep"),
     ],
 )
 def test_an_unknown_option_is_named(folder, option, value):
@@ -217,6 +221,71 @@ def test_tables_that_hold_no_landmarks_are_left_out_aloud(folder):
     (folder / "list.csv").write_text("wing,species\na,Aedes\n")
     with pytest.warns(DefgpaWarning, match="tables without coordinates, left out: 'list.csv'"):
         assert read_shapes(folder).names == ("a",)
+
+
+def test_files_of_a_folder_that_were_not_read_are_named(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "README.txt").write_text("nothing here\n")
+    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0" + bytes(100))
+    (folder / ".hidden").write_text("")
+    assert read_shapes(folder).metadata["not_read"] == ("README.txt", "photo.jpg")
+    assert "not_read" not in read_shapes("a.tps").metadata
+
+
+def test_a_file_of_sizes_among_landmark_files_is_passed_over_aloud(folder):
+    (folder / "a.nts").write_text("1 2L 4 0 DIM=2\na b\n1 2 3 4\n5 6 7 9\n")
+    (folder / "sizes.nts").write_text('" Centroid size\n1 2L 1 0\na b\n1.5\n2.5\n')
+    with pytest.warns(DefgpaWarning, match=r"Passed over: .*sizes\.nts has one number a specimen"):
+        assert read_shapes(folder).names == ("a", "b")
+    with pytest.raises(FormatError, match="no landmarks"):
+        read_shapes("sizes.nts")
+
+
+def test_a_folder_of_folders_names_them(folder):
+    (folder / "set" / "skulls").mkdir(parents=True)
+    (folder / "set" / "wings").mkdir()
+    message = (
+        r"set has no file of a known format \(there is no file in it\), but folders: 'skulls', "
+    )
+    with pytest.raises(FormatError, match=message + r"'wings'.*'set/\*/\*\.tps'"):
+        read_shapes("set")
+    with pytest.raises(
+        FormatError, match=r"has no file of a known format \(there is no file in it"
+    ):
+        read_shapes("set/skulls")
+
+
+def test_a_pointer_of_git_lfs_is_called_so(folder):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+    for name in ("a.tps", "b.mat", "c.ply", "d.csv"):
+        (folder / name).write_text(pointer)
+        with pytest.raises(
+            FormatError, match=rf"{name} is not the file itself but a pointer of Git"
+        ):
+            read_shapes(name)
+
+
+def test_different_sets_in_one_folder_are_named_by_file(folder):
+    (folder / "fore.tps").write_text(tps("a") + tps("b"))
+    (folder / "hind.tps").write_text(tps("a", "1 2") + tps("b", "1 2"))
+    message = r"different sets: .*fore\.tps has 2 landmarks, .*hind\.tps has 1 landmarks"
+    with pytest.raises(FormatError, match=message):
+        read_shapes(folder)
+    with pytest.raises(FormatError, match=message):
+        read_shapes(folder, incomplete="drop")
+
+
+def test_what_is_to_be_said_of_many_files_is_said_once(folder):
+    for k in range(5):
+        points = {"p": [k, 0, 0], "": [0, k, 1]}
+        (folder / f"s{k}.mrk.json").write_text(markup(points))
+    with pytest.warns(DefgpaWarning) as caught:
+        read_shapes(folder)
+    (only,) = caught
+    assert "s0.mrk.json: 1 of 2 points have no label" in str(only.message)
+    assert str(only.message).endswith(
+        "Likewise: 's1.mrk.json', 's2.mrk.json', 's3.mrk.json' and 1 more."
+    )
 
 
 def test_the_most_frequent_format_of_a_folder_is_read_and_said(folder):

@@ -195,7 +195,10 @@ def guessed_units(shapes: Shapes) -> str:
     extent = float(np.nanmax(np.ptp(points, axis=0)))
     if shapes.metadata.get("space"):
         return "millimetres (anatomical coordinates)"
-    if shapes.metadata.get("scales"):
+    scales = shapes.metadata.get("scales") or ()
+    if None in scales:
+        return "mixed: some specimens state a scale, others do not"
+    if scales:
         return "real units (the file states a scale)"
     if shapes.dim == 2 and points.min() >= 0 and extent > 50:
         return "probably pixels"

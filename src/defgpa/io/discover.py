@@ -164,9 +164,10 @@ def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
     best = max(counts, key=lambda name: (counts[name], -order.index(name)))
     if len(counts) > 1:
         others = ", ".join(f"{k} {name}" for name, k in counts.items() if name != best)
+        one = counts[best] == 1
+        taken = f"the {best} file is" if one else f"the {counts[best]} {best} files are"
         warn(
-            f"{where} has files of several formats; the {counts[best]} {best} files are read, "
-            f"others are not ({others}): "
+            f"{where} has files of several formats; {taken} read, others are not ({others}): "
             f"{listed([find.path.name for find in finds if find.format.name != best])}. "
             "Name the format to choose (format='…')."
         )
@@ -190,13 +191,13 @@ def _nothing_in(
     """What there is instead of landmark files: other files, or more folders."""
     kind = "file of a known format" if wanted is None else f"{wanted.name} file"
     folders = [path.name for path in paths if path.is_dir() and not path.name.startswith(".")]
-    if files or not folders:
-        names = listed([path.name for path in files], 3)
-        there = f"it has {_files(len(files))}: {names}" if files else "it is empty"
+    names = listed([path.name for path in files], 3)
+    there = f"it has {_files(len(files))}: {names}" if files else "there is no file in it"
+    if not folders:
         return FormatError(f"{where} has no {kind} ({there}).")
     return FormatError(
-        f"{where} has no {kind}, only folders: {listed(folders)}. Name one of them, or all of "
-        f"their files by a pattern such as '{paths[0].parent / '*' / '*'}'."
+        f"{where} has no {kind} ({there}), but folders: {listed(folders)}. Name one of them, or "
+        f"files in several by a pattern such as '{paths[0].parent / '*' / '*.tps'}'."
     )
 
 

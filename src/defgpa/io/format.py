@@ -12,8 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from defgpa._arrays import Array, Index
+from defgpa.errors import FormatError
 from defgpa.io.files import shown
 from defgpa.shapes import Shapes
+
+
+class NoLandmarksError(FormatError):
+    """A file of a known format, in which there are other things than landmarks."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,6 +121,7 @@ def _finished(
     counts = Counter(len(one.specimen.points) for one in some)
     if len(counts) <= 1:
         return found, {}
+    _require_one_set(some)
     m = counts.most_common(1)[0][0]
     odd = [one for one in some if len(one.specimen.points) != m]
     if options.incomplete == "error":
@@ -129,6 +130,19 @@ def _finished(
     warn(f"Left out as unfinished (most have {m} landmarks): {_and_more(counted)}.")
     kept = [one for one in found if not len(one.specimen.points) or one not in odd]
     return kept, {"incomplete": tuple(one.specimen.name for one in odd)}
+
+
+def _require_one_set(some: Sequence[Sourced]) -> None:
+    """Files whose specimens have as many landmarks each, but others than other files."""
+    sizes: dict[str, list[int]] = {}
+    for one in some:
+        sizes.setdefault(str(one.path), []).append(len(one.specimen.points))
+    uniform = all(len(set(counts)) == 1 for counts in sizes.values())
+    if len(sizes) > 1 and uniform and max(map(len, sizes.values())) > 1:
+        files = [f"{path} has {counts[0]} landmarks" for path, counts in sizes.items()]
+        raise FormatError(
+            f"These files are different sets: {_and_more(files, 4)}. Read them one by one."
+        )
 
 
 def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) -> FormatError:
@@ -156,9 +170,9 @@ def _brief(one: Sourced) -> str:
     return shown(repr(one.specimen.name), most=40)
 
 
-def _and_more(words: Sequence[str]) -> str:
-    more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
-    return ", ".join(words[:_MOST_NAMED]) + more
+def _and_more(words: Sequence[str], most: int = _MOST_NAMED) -> str:
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
 # Points

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.discover import Find, find_files
-from defgpa.io.format import Document, ReadOptions
+from defgpa.io.format import Document, NoLandmarksError, ReadOptions
 from defgpa.io.merge import merged_shapes
 from defgpa.io.text.lines import collected_warnings, warn
 from defgpa.shapes import Shapes
@@ -122,7 +122,12 @@ def _read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, D
     said: dict[str, list[tuple[str, str]]] = {}
     for find in finds:
         with collected_warnings() as messages:
-            read.append((find.path, _read_one(find, options)))
+            try:
+                read.append((find.path, _read_one(find, options)))
+            except NoLandmarksError as error:
+                if find is finds[-1] and not read:
+                    raise
+                messages.append(f"Passed over: {error}")
         for message in messages:
             kind = _PARTICULARS.sub("", message.replace(str(find.path), ""))
             said.setdefault(kind, []).append((message, find.path.name))

@@ -86,18 +86,19 @@ def is_melted(table: Table) -> bool:
 
 def read_melted(table: Table) -> Document:
     """A row for each coordinate of each landmark of each shape, in any order."""
-    words, places = zip(*(_levels(table.column(k)) for k in range(3)), strict=True)
-    landmarks, axes, shapes = words
+    landmarks, row = _levels(table.column(0))
+    axes, axis = _levels(sorted(set(table.column(1))), table.column(1))
+    shapes, shape = _levels(table.column(2))
     points = np.full((len(shapes), len(landmarks), len(axes)), np.nan)
-    points[places[2], places[0], places[1]] = table.numbers([3])[:, 0]
+    points[shape, row, axis] = table.numbers([3])[:, 0]
     labels = None if count_up(landmarks) else tuple(landmarks)
     return _shapes(table, shapes, points, labels)
 
 
-def _levels(words: Sequence[str]) -> tuple[list[str], Index]:
-    """The words in the order of first sight, and which of them each one is."""
-    order = {word: k for k, word in enumerate(dict.fromkeys(words))}
-    return list(order), np.array([order[word] for word in words], dtype=np.intp)
+def _levels(order: Sequence[str], words: Sequence[str] = ()) -> tuple[list[str], Index]:
+    """The different words in an order, by default that of first sight, and which each one is."""
+    place = {word: k for k, word in enumerate(dict.fromkeys(order))}
+    return list(place), np.array([place[word] for word in words or order], dtype=np.intp)
 
 
 def _starts_with_names(table: Table) -> bool:

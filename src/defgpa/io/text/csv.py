@@ -415,13 +415,14 @@ def _coordinate_header(heads: Sequence[str]) -> bool:
 def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     """Whether a row of numbers comes first, or second below a header.
 
-    Between blanks, where prose has its words too, the header must have a word for each number.
+    Between blanks, where prose has its words too, the header must be R's and all rows numbers.
     """
     if any(_is_coordinates(row, delimiter) for row in rows[:1]):
         return True
-    if len(rows) < 2 or not _is_coordinates(rows[1], ","):
-        return False
-    return bool(delimiter) or (len(rows[0]) > 1 and len(rows[1]) - len(rows[0]) in (0, 1))
+    if delimiter or len(rows) < 3:
+        return bool(delimiter) and len(rows) > 1 and _is_coordinates(rows[1], ",")
+    short = len(rows[0]) > 1 and {len(row) - len(rows[0]) for row in rows[1:]} == {1}
+    return (short or not rows[0][0]) and all(_is_coordinates(row, ",") for row in rows[1:])
 
 
 def _is_coordinates(row: Sequence[str], delimiter: str) -> bool:

@@ -18,7 +18,7 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, Specimen
 from defgpa.io.text.columns import coordinate_columns, coordinate_names
 from defgpa.io.text.lines import (
     Disagree,
@@ -151,6 +151,8 @@ def _size(path: Path, line: int, word: str, what: str, flags: str) -> tuple[int,
 def _guessed_dim(path: Path, line: int, columns: int) -> int:
     """2 or 3, where the columns allow only one of them."""
     fitting = [d for d in (2, 3) if columns == d] or [d for d in (2, 3) if columns % d == 0]
+    if columns == 1:
+        raise NoLandmarksError(f"{path} has one number a specimen, such as a size: no landmarks.")
     if not fitting:
         raise wrong(path, "coordinates in twos or threes", f"{columns} in a row", line)
     if len(fitting) > 1:

@@ -77,15 +77,16 @@ def written_variables(shapes: Shapes) -> dict[str, list[str]]:
     known = metadata.get("variables") or [None] * n
     heads = dict.fromkeys(head for own in known for head in own or ())
     columns = {head: [(own or {}).get(head, "") for own in known] for head in heads}
-    single = {word: metadata.get(key) for key, word in _SINGLE.items()}
-    groups = ["" if group is None else str(group) for group in metadata.get("groups", ())]
+    single = {word: _texts(metadata.get(key)) for key, word in _SINGLE.items()}
+    groups = _texts(metadata.get("groups"))
     if groups not in columns.values():
-        single["group"] = groups
-    for word, values in single.items():
-        words = ["" if value is None else str(value) for value in values or ()]
-        if any(words):
-            columns[word] = words
+        single = {"group": groups, **single}
+    columns |= {word: words for word, words in single.items() if any(words)}
     return {head: [" ".join(word.split()) for word in words] for head, words in columns.items()}
+
+
+def _texts(values: Iterable[Any] | None) -> list[str]:
+    return ["" if value is None else str(value) for value in values or ()]
 
 
 def _metadata(said: Mapping[str, str]) -> dict[str, Any]:
