@@ -559,3 +559,15 @@ def test_what_has_no_place_in_a_format_is_named():
     assert not_held(shapes, "a.fcsv") == ("groups", "the columns 'site'", "the wireframe", "faces")
     assert not_held(shapes, "a", format="ply")[-1] == "the anatomical space"
     assert not_held(shapes, "a.txt", format="morphologika")[0] == "the columns 'site'"
+
+
+def test_a_column_that_may_count_landmarks_can_be_said_to_be_x(table):
+    text = "1,2.5,3.5\n2,4.5,1.5\n3,1,1\n"
+    assert table(text, dimension=3).points.tolist() == [[[1, 2.5, 3.5], [2, 4.5, 1.5], [3, 1, 1]]]
+    assert table(text, dimension=2).points.tolist() == [[[2.5, 3.5], [4.5, 1.5], [1, 1]]]
+
+
+@pytest.mark.parametrize("rest", ["0 0 1", "255 128 0", "0 0 1 255 128 0", "0.5 0 0 1"])
+def test_points_of_a_scan_have_normals_or_colours_behind_them(table, rest):
+    text = "".join(f"{x} {y} {z} {rest}\n" for x, y, z in SKULLS[0].tolist())
+    np.testing.assert_array_equal(table(text, ".xyz").points, SKULLS[:1])

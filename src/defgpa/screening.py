@@ -179,7 +179,7 @@ def landmarks_at(shapes: Shapes, code: float) -> Mask:
     found = np.isclose(np.abs(points[..., 0]), abs(code), rtol=1e-12, atol=0.0)
     places = missing_places(code, shapes.dim, shapes.metadata.get("space"))
     near = np.isclose(points[found][:, None], places, rtol=1e-12, atol=0.0)
-    found[found] = near.all(axis=2).any(axis=1)
+    found[found] = np.any(np.all(near, axis=2), axis=1)
     return np.asarray(found)
 
 

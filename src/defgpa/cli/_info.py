@@ -92,6 +92,10 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
     console.facts("What is in it", rows)
 
 
+def _shapes(count: int) -> str:
+    return "1 shape" if count == 1 else f"{count} shapes"
+
+
 def _counted(groups: dict[str, int]) -> str:
     """How large the groups are, or how many there are."""
     return _some([f"{group} {count}" for group, count in groups.items()])
@@ -135,7 +139,7 @@ def _show_missing(console: Console, shapes: Shapes) -> None:
         [name, int((~shapes.visible[i]).sum()), _bar(shapes.visible[i], width)]
         for name, i in zip(names, gaps, strict=False)
     ]
-    title = f"Missing landmarks ({len(gaps)} shapes; █ seen, · not, ▒ some)"
+    title = f"Missing landmarks ({_shapes(len(gaps))}; █ seen, · not, ▒ some)"
     console.table(title, ["shape", "missing", "landmarks"], rows)
     if len(gaps) > _MOST_ROWS:
         console.say(f"  … and {len(gaps) - _MOST_ROWS} more shapes with missing landmarks")

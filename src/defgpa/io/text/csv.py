@@ -87,7 +87,7 @@ def read_long(path: Path, options: ReadOptions) -> Document:
 
 def read_points(path: Path, options: ReadOptions) -> Document:
     """A table that is one shape, with one row a landmark."""
-    return _hidden(_points(table_of(path)), options)
+    return _hidden(_points(table_of(path), options.dimension), options)
 
 
 def write_wide(path: Path, shapes: Shapes) -> None:
@@ -129,8 +129,10 @@ def _layout(table: Table, options: ReadOptions) -> Reader:
     """How this table is laid out, by its header or else by its columns."""
     if _anatomical(table.header):
         return _control_points
-    if plain_axes(table.header):
-        return _long if _is_long(table) else _points
+    if plain_axes(table.header) and _is_long(table):
+        return _long
+    if plain_axes(table.header) or _is_cloud(table):
+        return lambda table: _points(table, options.dimension)
     if is_array(table, options.layout):
         return read_array
     columns = table.header and coordinate_columns(table.path, table.header_line, table.header)
@@ -142,7 +144,15 @@ def _layout(table: Table, options: ReadOptions) -> Reader:
         return read_melted
     if serial_columns(table.header):
         return lambda table: _serial(table, options.dimension)
-    return _points if _narrow(table) else lambda table: _unnamed_wide(table, options.dimension)
+    if _narrow(table):
+        return lambda table: _points(table, options.dimension)
+    return lambda table: _unnamed_wide(table, options.dimension)
+
+
+def _is_cloud(table: Table) -> bool:
+    """Whether rows are points with normals or colours behind them, as programs of scanners write."""
+    numbers = all(map(is_number, table.rows[0]))
+    return table.path.suffix.lower() == ".xyz" and table.width > 4 and numbers
 
 
 def _narrow(table: Table) -> bool:
@@ -223,11 +233,13 @@ def _require_labels_once(
             seen.add(labels[row])
 
 
-def _points(table: Table) -> Document:
+def _points(table: Table, dimension: int | None) -> Document:
     """All rows are the points of one shape, called like the file."""
     roles = _roles(table)
-    if roles is None:
-        axes, label = _unnamed_axes(table), None
+    if roles is None and _is_cloud(table):
+        axes, label = (0, 1, 2), None
+    elif roles is None:
+        axes, label = _unnamed_axes(table, dimension), None
     else:
         axes, label = roles.axes, roles.landmark
     if label is None and 0 not in axes and not all(map(is_number, table.column(0))):
@@ -268,8 +280,10 @@ def _control_points(table: Table) -> Document:
     return _one_shape(table, points, own, {"space": space})
 
 
-def _unnamed_axes(table: Table) -> tuple[int, ...]:
+def _unnamed_axes(table: Table, dimension: int | None) -> tuple[int, ...]:
     """The last 2 or 3 columns, after a label or a number of the landmark if there is one."""
+    if dimension in (table.width, table.width - 1):
+        return tuple(range(table.width - dimension, table.width))
     labelled = table.width == 4 or not all(map(is_number, table.column(0))) or _numbered(table)
     axes = tuple(range(labelled, table.width))
     if len(axes) not in (2, 3):
@@ -288,7 +302,7 @@ def _numbered(table: Table) -> bool:
         return False
     warn(
         f"{table.path}: the first column counts the landmarks, so the others are x and y. "
-        "A header x,y,z would say otherwise."
+        "If that is wrong, give dimension=3."
     )
     return True
 
