@@ -390,6 +390,29 @@ def test_rows_that_name_coordinates_have_a_column_a_specimen(table, corner, form
     np.testing.assert_array_equal(shapes.points, SKULLS)
 
 
+@pytest.mark.parametrize("repeat", [True, False])
+def test_rows_may_name_landmark_and_axis_apart_and_say_more_about_specimens(table, repeat):
+    lines = ["Landmark,Axis,a,b,c,d,e"]
+    for j, label in enumerate(["nasion", "tip", "left eye", "7"]):
+        for k, axis in enumerate("xyz"):
+            values = map(repr, SKULLS[:, j, k].tolist())
+            lines.append(",".join([label if repeat or k == 0 else "", axis, *values]))
+    shapes = table("\n".join(lines))
+    assert shapes.names == tuple("abcde")
+    assert shapes.landmarks == ("nasion", "tip", "left eye", "7")
+    np.testing.assert_array_equal(shapes.points, SKULLS)
+    lines = [",a,b,c,d,e", "Sex,f,m,f,m,"]
+    for j in range(4):
+        rows = (map(repr, SKULLS[:, j, k].tolist()) for k in range(3))
+        lines += [",".join([f"{axis}{j + 1}", *row]) for axis, row in zip("XYZ", rows, strict=True)]
+    shapes = table("\n".join(lines))
+    assert shapes.metadata["groups"] == ("f", "m", "f", "m", None)
+    np.testing.assert_array_equal(shapes.points, SKULLS)
+    bare = table("\n".join(lines[2:]))
+    assert bare.names == tuple(f"set_{k}" for k in range(1, 6))
+    np.testing.assert_array_equal(bare.points, SKULLS)
+
+
 @pytest.mark.parametrize("last", ["Freq", "value"])
 def test_a_row_for_each_coordinate_is_gathered(table, last):
     lines = [f'"Var1","Var2","Var3","{last}"']

@@ -2,22 +2,26 @@
 
 R's ``write.csv`` of an array p × k × n has a row a landmark and, for each shape, k columns ``X1.a,
 X2.a``; ``as.data.frame.table`` has a row for each single coordinate. Others name their rows
-``X nasion, Y nasion, Z nasion`` and have a column a specimen.
+``X nasion, Y nasion, Z nasion``, perhaps in two columns, and have a column a specimen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
-from defgpa.io.files import wrong
 from defgpa.io.format import Document, Specimen
 from defgpa.io.text.columns import CoordinateColumns, array_slices, coordinate_columns
 from defgpa.io.text.lines import default_name, is_number, warn
 from defgpa.io.text.table import Table, count_up
+from defgpa.io.text.variables import described
+
+_NEARLY_ALL = 0.8  # of the rows: the others say whose coordinates they are
 
 
 def is_array(table: Table, layout: str) -> bool:
@@ -52,27 +56,59 @@ def read_array(table: Table) -> Document:
     return _shapes(table, slices.names, points, labels)
 
 
-def named_rows(table: Table) -> CoordinateColumns | None:
-    """The coordinates that the first cells of all rows name, if they do."""
-    first = table.column(0)
-    heads = first[1:] if _starts_with_names(table) else first
+@dataclass(frozen=True)
+class NamedRows:
+    """A table whose rows are coordinates and whose columns are shapes."""
+
+    names: Sequence[str]  # of the shapes
+    start: int  # the first column of a shape
+    coordinates: CoordinateColumns  # which rows
+    others: Mapping[str, int]  # rows that say something else about the shapes
+
+
+def named_rows(table: Table) -> NamedRows | None:
+    """What the first cells of the rows name, if nearly all of them are coordinates."""
+    start, heads = _row_heads(table)
     try:
         found = coordinate_columns(table.path, table.lines[0], heads)
     except FormatError:
         return None
-    return found if found is not None and found.where.size == len(heads) else None
+    if found is None or found.where.size < max(4, _NEARLY_ALL * len(heads)):
+        return None
+    taken = set(found.where.ravel().tolist())
+    others = {head: k for k, head in enumerate(heads) if head and k not in taken}
+    names: Sequence[str] = table.header
+    if not names and 0 not in taken:  # names that are numbers did not look like a header
+        names = table.rows[0]
+        others = {head: k for head, k in others.items() if k}
+    return NamedRows(names[start:], start, found, others)
 
 
-def read_named_rows(table: Table) -> Document:
+def read_named_rows(table: Table, rows: NamedRows) -> Document:
     """Rows are coordinates, columns are shapes."""
-    columns = named_rows(table)
-    if columns is None:
-        raise wrong(table.path, "rows 'X name', 'Y name', …", table.rows[0][0], table.lines[0])
-    names: Sequence[str] = table.header[1:]
-    if _starts_with_names(table):
-        names, table = table.rows[0][1:], _without_first_row(table)
-    values = table.numbers(range(1, table.width))
-    return _shapes(table, names, values.T[:, columns.where], columns.labels)
+    m, d = rows.coordinates.where.shape
+    where = rows.coordinates.where.ravel().tolist()
+    lines = [table.lines[k] for k in where]
+    coordinates = replace(table, rows=[table.rows[k] for k in where], lines=lines)
+    values = coordinates.numbers(range(rows.start, table.width))
+    said = [
+        {head: word for head, k in rows.others.items() if (word := table.rows[k][column].strip())}
+        for column in range(rows.start, table.width)
+    ]
+    return _shapes(table, rows.names, values.T.reshape(-1, m, d), rows.coordinates.labels, said)
+
+
+def _row_heads(table: Table) -> tuple[int, list[str]]:
+    """The column after the heads of the rows, and these: ``X tip``, or ``tip`` and ``X`` apart."""
+    first = table.column(0)
+    if table.width < 3 or not {axis.lower() for axis in table.column(1)} <= set("xyz"):
+        return 1, first
+    filled = accumulate(first, _own_or_above)
+    return 2, [f"{label}_{axis}" for label, axis in zip(filled, table.column(1), strict=True)]
+
+
+def _own_or_above(above: str, own: str) -> str:
+    return own or above
 
 
 def is_melted(table: Table) -> bool:
@@ -101,30 +137,20 @@ def _levels(order: Sequence[str], words: Sequence[str] = ()) -> tuple[list[str],
     return list(place), np.array([place[word] for word in words or order], dtype=np.intp)
 
 
-def _starts_with_names(table: Table) -> bool:
-    """Whether the first row has the names of the shapes, which are numbers."""
-    first = table.column(0)
-    if table.header or len(first) < 2:
-        return False
-    try:
-        return coordinate_columns(table.path, table.lines[0], first[:1] + first[1:2]) is None
-    except FormatError:
-        return False
-
-
-def _without_first_row(table: Table) -> Table:
-    rows, lines = table.rows[1:], table.lines[1:]
-    return Table(table.path, tuple(table.rows[0]), table.lines[0], rows, lines, table.delimiter)
-
-
 def _shapes(
-    table: Table, names: Sequence[str], points: Array, labels: tuple[str, ...] | None
+    table: Table,
+    names: Sequence[str],
+    points: Array,
+    labels: tuple[str, ...] | None,
+    said: Sequence[Mapping[str, str]] = (),
 ) -> Document:
     n = len(points)
     own = [name.strip() for name in names] or [""] * n
+    known = [described(words) for words in said] or [{}] * n
     return Document(
         tuple(
-            Specimen(own[k] or default_name(table.path, k, n), points[k], labels) for k in range(n)
+            Specimen(own[k] or default_name(table.path, k, n), points[k], labels, known[k])
+            for k in range(n)
         ),
         metadata={"format": "csv"},
     )

@@ -50,6 +50,16 @@ class Table:
         """The words of one column."""
         return [row[number].strip() for row in self.rows]
 
+    def repeats(self, column: int) -> bool:
+        """Whether a word stands in a column more than once."""
+        words = self.column(column)
+        return len(set(words)) < len(words)
+
+    @property
+    def shown_header(self) -> str:
+        """The header for a sentence."""
+        return repr(", ".join(self.header)) if self.header else "no header"
+
     def numbers(self, columns: Sequence[int]) -> Array:
         """(rows, columns) the numbers of these columns, in this order."""
         cells = self._with_points([[row[k] for k in columns] for row in self.rows])
@@ -197,6 +207,11 @@ def _is_header(row: Sequence[str]) -> bool:
     if 2 * words >= len(rest) or (not first and count_up(rest)):
         return True
     return bool(words or _CALLS_ROWS.search(first)) and count_up(rest[words:])
+
+
+def is_whole(cell: str) -> bool:
+    """Whether a cell is a whole number without a sign."""
+    return re.fullmatch(r"[0-9]+", cell.strip()) is not None
 
 
 def count_up(words: Sequence[str]) -> bool:

@@ -37,7 +37,7 @@ class Variables:
             for column, words in cells.items()
             if len(words) == 1 and not words <= {"", "NA"}
         }
-        return _metadata({self.columns[column]: word for column, word in said.items()})
+        return described({self.columns[column]: word for column, word in said.items()})
 
 
 def variables_of(table: Table, taken: Iterable[int]) -> Variables:
@@ -51,6 +51,12 @@ def variables_of(table: Table, taken: Iterable[int]) -> Variables:
             if column not in used
         }
     )
+
+
+def other_heads(table: Table, taken: Iterable[int]) -> dict[int, str]:
+    """What the columns that are not taken are called, in one word each."""
+    used = set(taken)
+    return {c: head_word(head) for c, head in enumerate(table.header) if c not in used}
 
 
 def head_word(text: str) -> str:
@@ -89,7 +95,7 @@ def _texts(values: Iterable[Any] | None) -> list[str]:
     return ["" if value is None else str(value) for value in values or ()]
 
 
-def _metadata(said: Mapping[str, str]) -> dict[str, Any]:
+def described(said: Mapping[str, str]) -> dict[str, Any]:
     """Metadata of a specimen from what its columns say."""
     heads = {k: head_word(head) for k, head in enumerate(said)}
     words = list(said.items())
