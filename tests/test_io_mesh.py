@@ -764,7 +764,7 @@ def test_ply_with_texture_and_colours_of_faces_as_meshlab_writes_it(read):
     whole = MESHLAB_PLY.replace(colours, f"{colours} 9 1 1 1 1 1 1 1 1 1")
     assert read(whole, "ply").faces.tolist() == [[0, 1, 2], [0, 2, 3]]
     cut = MESHLAB_PLY[: MESHLAB_PLY.rindex(" 3 0 6")]
-    with pytest.raises(FormatError, match=r"line 28: expected 4 numbers; found 3 0 2"):
+    with pytest.raises(FormatError, match=r"line 29: expected 4 numbers; found 3 0 2"):
         read(cut, "ply")
 
 

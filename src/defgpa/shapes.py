@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import ShapeError, listed
 
-PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources"})
+PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources", "variables"})
 
 _FEW = 1000  # numbered labels that are made once and for all
 
@@ -155,8 +155,16 @@ class Shapes:
     def __len__(self) -> int:
         return self.n_shapes
 
-    def __getitem__(self, shape: int | str) -> Array:
-        """The (m, d) points of one shape, by number or by name."""
+    @overload
+    def __getitem__(self, shape: int | str) -> Array: ...
+
+    @overload
+    def __getitem__(self, shape: slice) -> Shapes: ...
+
+    def __getitem__(self, shape: int | str | slice) -> Array | Shapes:
+        """The (m, d) points of one shape, by number or by name; of a slice, the Shapes in it."""
+        if isinstance(shape, slice):
+            return self.take(range(self.n_shapes)[shape])
         return self.points[self.index(shape)]
 
     def __iter__(self) -> Iterator[Array]:
@@ -231,6 +239,42 @@ class Shapes:
             faces=self.faces,
             metadata=self.metadata,
         )
+
+    def with_metadata(self, **metadata: Any) -> Shapes:
+        """The same shapes, more being known about them; what is None is forgotten."""
+        known = {**self.metadata, **metadata}
+        return Shapes.specimens(
+            self.points,
+            names=self.names,
+            landmarks=self.landmarks,
+            faces=self.faces,
+            metadata={key: value for key, value in known.items() if value is not None},
+        )
+
+    def drop(self, names: Sequence[str]) -> Shapes:
+        """All shapes but these, by name.
+
+        Examples
+        --------
+        >>> points = np.random.default_rng(0).normal(size=(3, 5, 2))
+        >>> Shapes(points, names=["a", "b", "c"]).drop(["b"]).names
+        ('a', 'c')
+        """
+        dropped = {self.index(name) for name in names}
+        return self.take([i for i in range(self.n_shapes) if i not in dropped])
+
+    def mirror(self, names: Sequence[str]) -> Shapes:
+        """The same shapes, these ones (by name) mirrored: their first coordinate negated.
+
+        Examples
+        --------
+        >>> shapes = Shapes.specimens([[[1.0, 2.0]], [[3.0, 4.0]]], names=["a", "b"])
+        >>> shapes.mirror(["b"])["b"].tolist()
+        [[-3.0, 4.0]]
+        """
+        points = np.array(self.points)
+        points[[self.index(name) for name in dict.fromkeys(names)], :, 0] *= -1.0
+        return self.with_points(points)
 
     def require_alignable(self) -> Shapes:
         """Self, if these shapes make a set that can be aligned; otherwise a ShapeError."""
@@ -310,7 +354,11 @@ def _stacked(points: Any) -> Array:
             f"(array of size {data.shape}: shapes, landmarks, coordinates)."
         )
     if data.shape[0] == 0 or data.shape[1] == 0:
-        raise ShapeError(f"There are no points: got an array of size {data.shape}.")
+        what = "landmarks" if data.shape[0] else "shapes"
+        raise ShapeError(
+            f"There are no {what}: got an array of size {data.shape} "
+            "(shapes, landmarks, coordinates)."
+        )
     data[np.isnan(data)] = np.nan  # one NaN, so that equal shapes are equal byte for byte
     return data
 

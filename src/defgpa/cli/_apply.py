@@ -126,8 +126,8 @@ def _moved_mesh(
     """Move a mesh; the number of its points, and of those without an image."""
     import numpy as np
 
-    from defgpa.io.anatomical import in_space
     from defgpa.io.mesh import files as _mesh
+    from defgpa.io.space import in_space
 
     mesh = _mesh.read_mesh(source)
     wanted = alignment.shapes.metadata.get("space")

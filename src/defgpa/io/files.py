@@ -1,4 +1,4 @@
-"""What every reader of a non-text format does with a file: open it, name it, complain about it."""
+"""What every reader does with a file: open it, name it, hide what is missing, complain about it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Mask
 from defgpa.errors import DefgpaError, FormatError, listed
+from defgpa.io.space import missing_places
 
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as Python keeps them in names of files
 
@@ -36,10 +37,10 @@ def file_head(path: str | os.PathLike[str]) -> bytes:
 
 def whole(path: str | os.PathLike[str], data: bytes) -> bytes:
     """The bytes, if they are those of the file and not what Git LFS puts in its place."""
-    if data.startswith(b"version https://git-lfs.github.com/spec/"):
+    if data.startswith(b"version https://git-lfs"):
         raise FormatError(
-            f"{path} is a Git LFS pointer: the file itself was not downloaded. "
-            "Get it with 'git lfs pull'."
+            f"{path} is not the file itself but a pointer of Git LFS to it. "
+            "Fetch the file with 'git lfs pull'."
         )
     return data
 
@@ -68,7 +69,7 @@ def wrong(
 ) -> FormatError:
     """The complaint about a place in a file: where, what was expected, what is there."""
     where = f"{path}" if line is None else f"{path}, line {line}"
-    return FormatError(f"{where}: expected {expected}; found {shown(found)}.")
+    return FormatError(f"{where}: expected {expected}; found {shown(found).rstrip('.')}.")
 
 
 def shown(value: object, most: int = 60) -> str:
@@ -102,18 +103,20 @@ def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise FormatError(f"{path} is not a {what} that can be read: {reason}.") from error
 
 
-def hidden(points: Array, missing: str | float) -> Array:
+def hidden(points: Array, missing: str | float, space: str | None = None) -> Array:
     """NaN where the reader was told that coordinates mean "missing".
 
     ``missing`` is that of ``ReadOptions``: nothing more than the format marks, any negative
-    coordinate, or a number that stands in all the coordinates of a missing landmark.
+    coordinate, or a number that stands in all the coordinates of a missing landmark, in the
+    anatomical ``space`` of the file or in the one that its program showed.
     """
     if missing == "marked":
         return points
-    return np.where(_coded(points, missing)[..., None], np.nan, points)
+    return np.where(_coded(points, missing, space)[..., None], np.nan, points)
 
 
-def _coded(points: Array, missing: str | float) -> Mask:
+def _coded(points: Array, missing: str | float, space: str | None) -> Mask:
     if missing == "negative":
         return np.asarray((points < 0).any(axis=-1))
-    return np.asarray((points == float(missing)).all(axis=-1))
+    places = missing_places(float(missing), points.shape[-1], space)
+    return np.asarray((points[..., None, :] == places).all(axis=-1).any(axis=-1))

@@ -6,7 +6,6 @@ A ``.zip`` stands for a folder of its files; an archive in an archive is refused
 from __future__ import annotations
 
 import contextlib
-import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,12 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from defgpa.errors import FormatError
-from defgpa.io.anatomical import in_space
 from defgpa.io.files import file_bytes, refusing
 from defgpa.io.format import Document, Format, ReadOptions
 from defgpa.io.limits import Budget, decompressed, peeked
-from defgpa.io.merge import natural
-from defgpa.io.text.lines import warn
+from defgpa.io.names import natural
+from defgpa.io.space import in_space
+from defgpa.io.text.lines import collected_warnings, warn
 
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _NO_LANDMARKS = (b".npy", b"[Content_Types].xml", b"mimetype", b"META-INF")  # other uses of zip
@@ -78,17 +77,13 @@ def _unpack(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
 
 def _read(place: Path, path: Path, options: ReadOptions) -> Document:
     from defgpa.io.discover import find_files
+    from defgpa.io.read import read_all
 
     inside = [place] if place.is_file() else list(place.iterdir())
     if any(one.name.lower().endswith(_SUFFIXES) for one in inside):
         raise FormatError(f"{path} holds another archive. Unpack it.")
-    finds = sorted(find_files(place, None), key=lambda find: natural(find.path.name))
-    documents = [
-        replace(found, metadata={"format": find.format.name, **found.metadata})
-        for find in finds
-        for found in [find.format.read(find.path, options)]
-    ]
-    return _joined(documents)
+    finds = sorted(find_files(place, None).files, key=lambda find: natural(find.path.name))
+    return _joined([document for _, document in read_all(finds, options)])
 
 
 def _joined(documents: Sequence[Document]) -> Document:
@@ -107,13 +102,12 @@ def _joined(documents: Sequence[Document]) -> Document:
 def _speaking_of(path: Path, place: Path) -> Iterator[None]:
     """Complaints and warnings that name the archive, not the place where it was unpacked."""
     try:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with collected_warnings() as said:
             yield
     except FormatError as error:
-        raise FormatError(str(error).replace(str(place), str(path))) from None
-    for one in said:
-        warn(str(one.message).replace(str(place), str(path)))
+        raise type(error)(str(error).replace(str(place), str(path))) from None
+    for message in said:
+        warn(message.replace(str(place), str(path)))
 
 
 def _looks_like_zip(head: bytes) -> bool:

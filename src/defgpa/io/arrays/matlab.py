@@ -306,5 +306,6 @@ FORMATS = (
         looks_like=_looks_like_mat,
         read=read_mat,
         write=write_mat,
+        holds=frozenset({"faces"}),
     ),
 )
