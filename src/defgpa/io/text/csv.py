@@ -46,7 +46,7 @@ from defgpa.io.text.landmark_rows import (
 )
 from defgpa.io.text.lines import is_number, storable
 from defgpa.io.text.shape_rows import read_counted, read_under_heads, read_unnamed
-from defgpa.io.text.table import Table, first_rows, table_of
+from defgpa.io.text.table import Table, first_rows, guarded, table_of
 from defgpa.io.text.variables import written_variables
 from defgpa.shapes import Shapes
 
@@ -147,12 +147,15 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str | floa
     text = io.StringIO()
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(
-        ["NA" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row]
-        for row in rows
-    )
+    writer.writerow(map(guarded, header))
+    writer.writerows(map(_stored, row) for row in rows)
     write_text(path, text.getvalue())
+
+
+def _stored(cell: str | float) -> str | float:
+    if isinstance(cell, str):
+        return guarded(cell)
+    return "NA" if math.isnan(cell) else cell
 
 
 def _looks_like_csv(head: bytes) -> bool:

@@ -26,6 +26,7 @@ from defgpa.io.text.lines import (
 
 _DELIMITERS = (";", "\t", ",")
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')  # a cell between blanks
+_FORMULA = re.compile("'*[=+@-]")  # what a spreadsheet runs, guarded or not
 _EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
 _CALLS_ROWS = re.compile(r"\b(id|name|specimen|individual|shape|sample)s?\b", re.IGNORECASE)
 
@@ -157,8 +158,22 @@ def _split(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str
     reader = csv.reader(ended, delimiter=delimiter, skipinitialspace=True)
     before = 0
     for row in reader:
-        yield before + 1, row
+        yield before + 1, list(map(unguarded, row)) if any("'" in cell for cell in row) else row
         before = reader.line_num
+
+
+def guarded(cell: str) -> str:
+    """A word behind an apostrophe where a spreadsheet would run it as a formula.
+
+    >>> [guarded(word) for word in ("=1+1", "@apex", "-7", "wing")]
+    ["'=1+1", "'@apex", '-7', 'wing']
+    """
+    return f"'{cell}" if _FORMULA.match(cell) and not is_number(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """The word that was guarded."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _between_blanks(line: str) -> list[str]:
