@@ -2,6 +2,7 @@
 
 import base64
 import lzma
+import re
 import struct
 import warnings
 import zlib
@@ -918,3 +919,25 @@ def turned(face):
     """The corners of a triangle, the least first; a turned triangle is the same."""
     at = face.index(min(face))
     return (*face[at:], *face[:at])
+
+
+@pytest.mark.parametrize("attribute", ["NumberOfComponents", "offset"])
+def test_whole_numbers_of_python_are_none_in_vtp(read, attribute):
+    raw = np.array(POINTS, dtype="<f8").tobytes()
+    text = (
+        b'<VTKFile type="PolyData" byte_order="LittleEndian"><PolyData><Piece NumberOfPoints="4">'
+        b'<PointData><DataArray type="UInt8" Name="c" NumberOfComponents="3" format="ascii">'
+        b"0 0 0 0 0 0 0 0 0 0 0 0</DataArray></PointData><Points><DataArray "
+        b'type="Float64" NumberOfComponents="3" format="appended" offset="0"/></Points></Piece>'
+        b'</PolyData><AppendedData encoding="raw">_'
+    )
+    content = text + struct.pack("<I", len(raw)) + raw + b"</AppendedData></VTKFile>"
+    assert len(read(content, "vtp").vertices) == len(POINTS)
+    old = re.search(rf'{attribute}="(\d)"'.encode(), content)
+    with pytest.raises(FormatError, match="expected a whole number; found 0_"):
+        read(content.replace(old[0], attribute.encode() + b'="0_' + old[1] + b'"', 1), "vtp")
+
+
+def test_whole_numbers_of_python_are_none_in_obj(read):
+    with pytest.raises(FormatError, match="expected a vertex number; found '0_1'"):
+        read("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 0_1 2 3\n", "obj")

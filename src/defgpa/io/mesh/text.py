@@ -64,7 +64,7 @@ def write_obj(path: Path, mesh: Mesh) -> None:
 def _corner(path: Path, line: int, corner: str, known: int) -> int:
     """The vertex in ``7``, ``7/1``, ``7//3`` or ``7/1/3``; negative ones count from the end."""
     try:
-        number = int(corner.partition("/")[0])
+        number = int(corner.partition("/")[0].replace("_", "x"))  # Python's 1_000 is no number
     except ValueError:
         raise wrong(path, "a vertex number", repr(corner), line) from None
     if number == 0 or not -known <= number < 2**31:

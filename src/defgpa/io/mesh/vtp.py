@@ -100,7 +100,7 @@ def _mesh(path: Path, arrays: _Arrays, piece: ElementTree.Element) -> Mesh:
     scalars: dict[str, Array] = {}
     colours: Colours | None = None
     for element in piece.findall("./PointData/DataArray"):
-        components = int(element.get("NumberOfComponents", "1"))
+        components = _whole(path, element.get("NumberOfComponents", "1"))
         if element.get("type") not in _KINDS:  # bits
             continue
         if components == 1:
@@ -140,6 +140,13 @@ def _cut(
     return cut(Polygons(lengths, corners))
 
 
+def _whole(path: Path, word: str) -> int:
+    """A whole number as XML has it, and not as Python does."""
+    if not (word.isascii() and word.strip().isdigit() and len(word) < 20):
+        raise wrong(path, "a whole number", word)
+    return int(word)
+
+
 def _only(path: Path, parent: ElementTree.Element, query: str) -> ElementTree.Element:
     found = parent.find(query)
     if found is None:
@@ -173,7 +180,7 @@ class _Arrays:
         if encoding == "ascii":
             return self._written(text.split())
         if encoding == "appended":
-            source = self._appended[int(element.get("offset", "0")) :]
+            source = self._appended[_whole(self._path, element.get("offset", "0")) :]
             encoding = self._appended_encoding
         else:
             source = text.strip().encode("ascii")

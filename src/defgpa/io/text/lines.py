@@ -23,8 +23,8 @@ from defgpa._arrays import Array
 from defgpa.errors import DefgpaWarning, FormatError, listed
 from defgpa.io.files import decoded, file_bytes, wrong
 from defgpa.io.format import ReadOptions
+from defgpa.io.limits import VARIABLE, most_bytes
 
-MOST_BYTES = 2**30
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
 _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
@@ -65,10 +65,10 @@ def _require_size(path: Path) -> None:
         size = path.stat().st_size
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if size > MOST_BYTES:
+    if size > (most := most_bytes()):
         raise FormatError(
-            f"{path} has {size / 2**30:.1f} GiB; text is read up to {MOST_BYTES / 2**30:g} GiB. "
-            "Split it, or store it as .npz."
+            f"{path} has {size / 2**30:.1f} GiB; text is read up to {most / 2**30:g} GiB. "
+            f"Split it, store it as .npz, or set {VARIABLE} to more."
         )
 
 
