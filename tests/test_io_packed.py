@@ -155,7 +155,7 @@ def little_memory(monkeypatch):
     yield
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 20 * SMALL
+    assert peak < 10 * SMALL
 
 
 ZEROS = bytes(40 * SMALL)

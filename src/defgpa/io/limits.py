@@ -22,6 +22,7 @@ VARIABLE = "DEFGPA_MAX_BYTES"
 _DEFAULT = 2**30
 _USUAL_PACKING = 20
 _GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
+_BLOCK = 2**16
 LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
 
 
@@ -53,16 +54,18 @@ class Budget:
             )
         self.left -= n_bytes
 
+    def unpack_to(self, path: Path, read: Callable[[int], bytes], what: str) -> None:
+        """Unpack into a file, some bytes at a time."""
+        with path.open("wb") as file:
+            while block := read(_BLOCK):
+                self.spend(len(block), what)
+                file.write(block)
+
     def unpacked(self, unpack: Callable[[int], bytes], what: str) -> bytes:
         """What ``unpack(most)`` gives, of which it never gives more than asked for."""
         data = unpack(self.left + 1)
         self.spend(len(data), what)
         return data
-
-
-def inflated(packed: bytes | memoryview) -> Callable[[int], bytes]:
-    """How to unpack what zlib packed."""
-    return lambda most: zlib.decompressobj().decompress(packed, most)
 
 
 def decompressed(packed: bytes) -> Callable[[int], bytes]:

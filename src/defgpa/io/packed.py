@@ -6,6 +6,7 @@ A ``.zip`` stands for a folder of its files; an archive in an archive is refused
 from __future__ import annotations
 
 import contextlib
+import gzip
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from defgpa.errors import FormatError
-from defgpa.io.files import file_bytes, refusing
+from defgpa.io.files import refusing
 from defgpa.io.format import Document, Format, ReadOptions
-from defgpa.io.limits import Budget, decompressed, peeked
+from defgpa.io.limits import Budget, peeked
 from defgpa.io.names import natural
 from defgpa.io.space import in_space
 from defgpa.io.text.lines import collected_warnings, warn
@@ -23,6 +24,7 @@ from defgpa.io.text.lines import collected_warnings, warn
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _NO_LANDMARKS = (b".npy", b"[Content_Types].xml", b"mimetype", b"META-INF")  # other uses of zip
 _PER_FILE = 4096  # bytes that a file takes, however short
+_PACKED = "what it packs"
 _SUFFIXES = (".gz", ".zip")
 
 
@@ -42,11 +44,10 @@ def packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
 
 def read_gz(path: Path, options: ReadOptions) -> Document:
     """The document of the one file that is packed."""
-    data = file_bytes(path)
     with TemporaryDirectory() as folder:
         inner = Path(folder, path.stem if path.suffix.lower() == ".gz" else path.name)
-        with refusing(path, "gzip file"):
-            inner.write_bytes(Budget(path).unpacked(decompressed(data), "what it packs"))
+        with refusing(path, "gzip file"), gzip.open(path) as packed:
+            Budget(path).unpack_to(inner, packed.read, _PACKED)
         with _speaking_of(path, inner):
             return _read(inner, path, options)
 
@@ -64,7 +65,8 @@ def _unpack(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
     """All files but hidden ones, under names of their own, wherever they say they belong."""
     members = [info for info in archive.infolist() if not info.is_dir()]
     budget = Budget(path)
-    budget.spend(sum(info.file_size + _PER_FILE for info in members), "what it packs")
+    budget.spend(_PER_FILE * len(members) + sum(info.file_size for info in members), _PACKED)
+    budget = Budget(path)  # what the directory says may not be so
     for info in members:
         parts = [p for p in info.filename.replace("\\", "/").split("/") if p.strip(".")]
         if not parts or any(part.startswith((".", "__MACOSX")) for part in parts):
@@ -72,7 +74,8 @@ def _unpack(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
         target = folder / parts[-1]
         if target.exists():
             target = folder / "_".join(parts)
-        target.write_bytes(archive.read(info))
+        with archive.open(info) as packed:
+            budget.unpack_to(target, packed.read, _PACKED)
 
 
 def _read(place: Path, path: Path, options: ReadOptions) -> Document:

@@ -7,6 +7,7 @@ Nothing can claim more than the bytes around it hold.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa.io.limits import Budget, inflated
+from defgpa.io.limits import Budget
 
 # A MATLAB value without its wrapping: numbers (an array in MATLAB's own size), text (str), a
 # cell (list), a struct (dict), a sparse matrix, or None for what has no meaning here.
@@ -91,8 +92,7 @@ def mat5_variables(data: bytes, budget: Budget) -> dict[str, Value]:
     variables = {}
     for kind, content in reader.elements(memoryview(data)[_HEADER:]):
         if kind == _COMPRESSED:
-            unpacked = memoryview(budget.unpacked(inflated(content), "what it packs"))
-            kind, content = next(reader.elements(unpacked), (0, content))
+            kind, content = reader.unpacked(content)
         if kind == _MATRIX and len(content):
             name, value = reader.matrix(content, DEEPEST)
             variables[name] = value
@@ -137,6 +137,14 @@ class _Reader:
                 raise ValueError(f"an element of {size} bytes, where {len(data) - start} are left")
             yield kind, data[start : start + size]
             at = start + (size if kind == _COMPRESSED else -(-size // step) * step)
+
+    def unpacked(self, packed: memoryview) -> Element:
+        """The element that was packed, if as much as it announces may be read."""
+        tag = zlib.decompressobj().decompress(packed, 8)
+        size = 8 + int(np.frombuffer(tag, self._order + "u4", 1, 4)[0])
+        self._budget.spend(size, "what it packs")
+        data = zlib.decompressobj().decompress(packed, size)
+        return next(self.elements(memoryview(data)), (0, packed))
 
     def matrix(self, data: memoryview, levels: int) -> tuple[str, Value]:
         """The name and value of one array of any class."""
