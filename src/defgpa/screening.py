@@ -20,6 +20,7 @@ from defgpa.checks.shapes import require_extended, require_linked, shared_landma
 from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
+from defgpa.io.space import missing_places
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
@@ -93,6 +94,11 @@ def screen(shapes: Shapes) -> Screening:
     """
     shapes.require_alignable()
     lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared_landmarks(shapes))
+    if len(lone) == shapes.n_landmarks:
+        raise ShapeError(
+            "No landmark is seen in more than one shape. If landmarks are called differently from "
+            "file to file, match='position' goes by their order."
+        )
     core = shapes.without(lone) if len(lone) else shapes
     require_linked(core)
     frames = Frames.of(core.points, core.visible)
@@ -218,16 +224,42 @@ def missing_code(shapes: Shapes) -> float | None:
     >>> missing_code(Shapes(points))
     -1.0
     """
-    scales = [1.0 if s is None else s for s in shapes.metadata.get("scales") or [1.0]]
-    points = (shapes.points / np.asarray(scales)[:, None, None])[shapes.visible]
-    # the scale was multiplied in and is divided out: the last digit may differ
-    alike = np.isclose(points, points[:, :1], rtol=1e-12, atol=0.0).all(axis=1)
+    points = _as_stored(shapes)
     for code in _CODES:
-        coded = alike & np.isclose(points[:, 0], code, rtol=1e-12, atol=0.0)
-        others = points[~coded]
+        coded = landmarks_at(shapes, code)
+        others = points[shapes.visible & ~coded]
         if coded.any() and len(others) and not others.min() <= code <= others.max():
             return code
     return None
+
+
+def landmarks_at(shapes: Shapes, code: float) -> Mask:
+    """(n, m): which landmarks lie where a file puts those whose coordinates all are ``code``.
+
+    In the coordinates of the file, before its scale; in the other anatomical system, x and y
+    have the other sign.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa import Shapes
+    >>> shapes = Shapes.specimens([[[0.0, 3.0], [-1.0, -1.0]]])
+    >>> landmarks_at(shapes, -1).tolist()
+    [[False, True]]
+    """
+    points = _as_stored(shapes)
+    # the scale was multiplied in and is divided out: the last digit may differ
+    found = np.isclose(np.abs(points[..., 0]), abs(code), rtol=1e-12, atol=0.0)
+    places = missing_places(code, shapes.dim, shapes.metadata.get("space"))
+    near = np.isclose(points[found][:, None], places, rtol=1e-12, atol=0.0)
+    found[found] = np.any(np.all(near, axis=2), axis=1)
+    return np.asarray(found)
+
+
+def _as_stored(shapes: Shapes) -> Array:
+    """(n, m, d): the coordinates as the files have them, without their scales."""
+    scales = [1.0 if s is None else s for s in shapes.metadata.get("scales") or [1.0]]
+    return np.asarray(shapes.points / np.asarray(scales)[:, None, None])
 
 
 def guessed_units(shapes: Shapes) -> str:
@@ -236,7 +268,10 @@ def guessed_units(shapes: Shapes) -> str:
     extent = float(np.nanmax(np.ptp(points, axis=0)))
     if shapes.metadata.get("space"):
         return "millimetres (anatomical coordinates)"
-    if shapes.metadata.get("scales"):
+    scales = shapes.metadata.get("scales") or ()
+    if None in scales:
+        return "mixed: some specimens state a scale, others do not"
+    if scales:
         return "real units (the file states a scale)"
     if shapes.dim == 2 and points.min() >= 0 and extent > 50:
         return "probably pixels"

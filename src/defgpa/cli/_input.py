@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console
+from defgpa.cli._options import READING
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
@@ -22,34 +23,56 @@ def read_input(
     layout: str,
     lenient: bool,
     space: str | None = None,
+    incomplete: str = "error",
 ) -> Shapes:
-    """The shapes of the files named on the command line."""
+    """The shapes of the files named on the command line, as its options want them."""
     from defgpa.io import read_shapes
 
-    return read_shapes(
+    wishes = _wishes()
+    dimension = wishes.get("dimension")
+    shapes = read_shapes(
         source[0] if len(source) == 1 else list(source),
         format=format_,
         missing=missing_code(missing),
         layout=layout,
         on_mismatch="warn" if lenient else "error",
         space=space,
+        match=wishes.get("match", "auto"),
+        dimension=None if dimension is None else int(dimension),
+        names=wishes.get("names", "auto"),
+        group=wishes.get("group"),
+        incomplete="drop" if wishes.get("drop_incomplete") else incomplete,
     )
+    _note_not_read(shapes)
+    return shapes.mirror(wishes.get("mirror", ())).drop(wishes.get("drop", ()))
+
+
+def _wishes() -> dict[str, Any]:
+    """The options of the command that only reading needs."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else context.meta.get(READING, {})
+
+
+def _note_not_read(shapes: Shapes) -> None:
+    """Say which files of a folder hold no landmarks: they may have been meant."""
+    from defgpa.errors import listed
+    from defgpa.io.text.lines import warn
+
+    names = shapes.metadata.get("not_read", ())
+    if names:
+        count = "1 file was" if len(names) == 1 else f"{len(names)} files were"
+        warn(f"{count} passed over, without landmarks: {listed(names)}.")
 
 
 def in_space_of(shapes: Shapes, model: Shapes) -> Shapes:
     """The shapes in the anatomical space of others, where both state one."""
+    from defgpa.io.space import in_space
+
     own, wanted = shapes.metadata.get("space"), model.metadata.get("space")
     if own is None or wanted is None or own == wanted or shapes.dim != 3:
         return shapes
-    from defgpa.shapes import Shapes as _Shapes
-
-    return _Shapes.specimens(
-        shapes.points * [-1.0, -1.0, 1.0],
-        names=shapes.names,
-        landmarks=shapes.landmarks,
-        faces=shapes.faces,
-        metadata={**shapes.metadata, "space": wanted},
-    )
+    moved = shapes.with_points(in_space(shapes.points, own, wanted))
+    return moved.with_metadata(space=wanted)
 
 
 def without_empty(console: Console, shapes: Shapes) -> Shapes:

@@ -215,7 +215,7 @@ def write_summary(folder: Path, summary: dict[str, Any]) -> str:
     from defgpa.io.atomic import write_text
 
     text = json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(folder / "summary.json", text + "\n")
+    write_text(folder / "summary.json", text + "\n", errors="backslashreplace")
     return str(folder / "summary.json")
 
 

@@ -98,6 +98,7 @@ def write_report(
                 "provenance": tables.provenance_rows(provenance),
             }
         ),
+        errors="backslashreplace",
     )
 
 
