@@ -594,3 +594,17 @@ def test_a_column_that_may_count_landmarks_can_be_said_to_be_x(table):
 def test_points_of_a_scan_have_normals_or_colours_behind_them(table, rest):
     text = "".join(f"{x} {y} {z} {rest}\n" for x, y, z in SKULLS[0].tolist())
     np.testing.assert_array_equal(table(text, ".xyz").points, SKULLS[:1])
+
+
+def test_names_of_rows_beside_names_of_specimens_say_nothing(table):
+    text = '"id" "sex" "X1" "Y1" "X2" "Y2"\n"1" "a" "f" 1 2 3 4\n"2" "b" "m" 5 6 7 8.5\n'
+    shapes = table(text, ".txt")
+    assert shapes.points.tolist() == FLAT
+    assert shapes.metadata["variables"] == ({"sex": "f"}, {"sex": "m"})
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_columns_may_be_counted_from_zero(table, base):
+    head = ",".join(f"c{k + base}" for k in range(4))
+    shapes = table(f"id,age,{head}\na,7,1,2,3,4\nb,8,5,6,7,8.5\n")
+    assert shapes.points.tolist() == FLAT

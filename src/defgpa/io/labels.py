@@ -188,16 +188,29 @@ def _same_places(own: Labels, usual: Labels) -> bool:
     """Whether two sequences of labels can only be two spellings of the same landmarks.
 
     They are equally long, no label stands at two places, and all labels are different, or
-    those that are different are spelled alike. A number is never another number.
+    those that are different are spelled alike. A number is never another number, unless one
+    sequence counts all landmarks from 0 and the other from 1.
     """
     if len(own) != len(usual) or set(own) == set(usual):
         return False
+    if {_counted_from(own), _counted_from(usual)} == {0, 1}:
+        return True
     different = [(a, b) for a, b in zip(own, usual, strict=True) if a != b]
     if {a for a, _ in different} & set(usual) or {b for _, b in different} & set(own):
         return False
     if any(a.isdecimal() and b.isdecimal() for a, b in different):
         return False
     return len(different) == len(own) or all(_alike(a, b) for a, b in different)
+
+
+def _counted_from(labels: Labels) -> int | None:
+    """0 or 1 where labels count all landmarks from there, after a common prefix."""
+    parts = [match for label in labels if (match := _NUMBERED.fullmatch(label))]
+    if len(parts) < len(labels) or len({part[1] + part[2] for part in parts}) > 1:
+        return None
+    numbers = [int(part[3]) for part in parts]
+    bases = (base for base in (0, 1) if numbers == list(range(base, base + len(numbers))))
+    return next(bases, None)
 
 
 def _alike(a: str, b: str) -> bool:
