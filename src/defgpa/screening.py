@@ -31,7 +31,8 @@ _ELSEWHERE = 8.0  # times the usual deviation, of the landmark and of the shape
 _LEAST_ELSEWHERE = 0.2  # of the size of the shapes
 _EXCHANGE_LANDMARKS_UP_TO = 2000
 _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
-_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 9999.0, 99999.0)  # seen in the wild
+# seen in the wild
+_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
 
 
 @dataclass(frozen=True, eq=False)

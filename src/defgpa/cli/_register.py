@@ -9,7 +9,7 @@ import click
 
 from defgpa.cli._console import Console, briefly
 from defgpa.cli._doubts import note_likely_code
-from defgpa.cli._input import in_space_of, read_input
+from defgpa.cli._input import in_space_of, matches_by_position, read_input
 from defgpa.cli._options import reading, speaking
 from defgpa.cli._output import list_files, output_folder, refuse_inputs, write_shapes_twice
 
@@ -99,9 +99,12 @@ def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
     labels = _labels_in(console, shapes.landmarks, wanted)
     strange = [label for label in labels if label not in set(wanted)]
     if strange:
+        same = len(labels) == len(wanted)
         raise ShapeError(
             f"The reference has no landmark {listed(strange)}; it has {len(wanted)} landmarks: "
             f"{listed(wanted)}."
+            + " If they are the same in the same order: --match position"
+            * same
         )
     absent = [label for label in wanted if label not in set(labels)]
     if absent:
@@ -122,6 +125,8 @@ def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) 
     """The landmarks of the reference that the labels of new shapes mean, one each."""
     from defgpa.errors import ShapeError
 
+    if matches_by_position() and len(own) == len(wanted):
+        return wanted
     if set(own) <= set(wanted):
         return own
     numbers, known = _numbers_in(own), _numbers_in(wanted)
