@@ -126,9 +126,7 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
 
     3D Slicer calls points after their list: lists with different names would share no landmark.
     """
-    lists = {
-        labels: own for labels, one in _one_each(found).items() if (own := _list_of(one.specimen))
-    }
+    lists = {labels: own for labels in _one_each(found) if (own := numbers_behind(labels))}
     prefixes = {prefix for prefix, _ in lists.values()}
     if len(prefixes) < 2:
         return found
@@ -144,19 +142,24 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
     ]
 
 
-def _list_of(specimen: Specimen) -> tuple[str, Labels] | None:
-    """What all labels have before their number, and their numbers; None if they have no such."""
-    parts = [_NUMBERED.fullmatch(label) for label in specimen.labels or ()]
-    found = [part for part in parts if part]
+def numbers_behind(labels: Sequence[str]) -> tuple[str, Labels] | None:
+    """What all labels have before their number, and their numbers; None if they have no such.
+
+    Examples
+    --------
+    >>> numbers_behind(["skull_07-1", "skull_07-02"])
+    ('skull_07-', ('1', '2'))
+    """
+    found = [part for label in labels if (part := _NUMBERED.fullmatch(label))]
     starts = {part[1] + part[2] for part in found}
     numbers = tuple(str(int(part[3])) for part in found)
-    whole = len(found) == len(parts) == len(set(numbers)) and len(starts) == 1
+    whole = len(found) == len(labels) == len(set(numbers)) and len(starts) == 1
     return (starts.pop(), numbers) if whole else None
 
 
 def _is_own_list(specimen: Specimen) -> bool:
     """Whether the prefix is Slicer's, with a dash, or the name of the specimen."""
-    own = _list_of(specimen)
+    own = numbers_behind(specimen.labels or ())
     return own is not None and (own[0].endswith("-") or own[0][:-1] == specimen.name)
 
 
@@ -205,11 +208,9 @@ def _same_places(own: Labels, usual: Labels) -> bool:
 
 def _counted_from(labels: Labels) -> int | None:
     """0 or 1 where labels count all landmarks from there, after a common prefix."""
-    parts = [match for label in labels if (match := _NUMBERED.fullmatch(label))]
-    if len(parts) < len(labels) or len({part[1] + part[2] for part in parts}) > 1:
-        return None
-    numbers = [int(part[3]) for part in parts]
-    bases = (base for base in (0, 1) if numbers == list(range(base, base + len(numbers))))
+    own = numbers_behind(labels)
+    numbers = [] if own is None else [int(number) for number in own[1]]
+    bases = (base for base in (0, 1) if numbers == list(range(base, base + len(labels))))
     return next(bases, None)
 
 

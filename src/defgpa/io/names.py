@@ -11,6 +11,7 @@ from pathlib import Path, PureWindowsPath
 from defgpa.errors import FormatError, listed
 from defgpa.io.format import Document, Sourced, Specimen
 from defgpa.io.text.lines import default_name, made_unique, warn
+from defgpa.io.text.table import count_up
 
 Read = Sequence[tuple[Path, Document]]  # files and what they hold
 
@@ -92,9 +93,4 @@ def _say_little(specimens: Sequence[Specimen], images: dict[int, str]) -> bool:
     if len(set(images.values())) < len(specimens):
         return False
     names = [specimen.name for specimen in specimens]
-    return len(set(names)) < len(names) or _count(names)
-
-
-def _count(names: Sequence[str]) -> bool:
-    """Whether names are 0, 1, 2, … or 1, 2, 3, …"""
-    return any(list(names) == [str(k + base) for k in range(len(names))] for base in (0, 1))
+    return len(set(names)) < len(names) or count_up(names)
