@@ -524,14 +524,28 @@ def test_a_dimension_that_the_columns_do_not_allow_is_refused(table):
         table("id,x1,y1\na,1,2\n", dimension=3)
 
 
-def test_gaps_tell_the_dimension_where_nothing_else_does():
-    rows = np.random.default_rng(0).normal(size=(3, 12))
-    assert plausible_dimension(rows) is None
-    rows[1, 3:6] = np.nan
-    assert plausible_dimension(rows) == 3
-    rows[1, 3:6] = 1.0
-    rows[1, 2:4] = np.nan
-    assert plausible_dimension(rows) == 2
+def test_gaps_tell_the_dimension_before_anything_else():
+    for points, dim in ((WINGS, 2), (SKULLS, 3)):
+        rows = points.reshape(5, 12).copy()
+        assert plausible_dimension(rows) == dim
+        rows[1, 3:6] = np.nan
+        assert plausible_dimension(rows) == 3
+        rows[1, 3:6] = 1.0
+        rows[1, 2:4] = np.nan
+        assert plausible_dimension(rows) == 2
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_shapes_that_were_aligned_and_moved_together_have_near_neighbours(dim):
+    turn = np.linspace(0, 6, 24)
+    curve = np.column_stack([np.cos(turn), np.sin(turn), turn])[:, :dim]
+    points = curve + 0.05 * np.random.default_rng(0).normal(size=(6, 24, dim)) + 0.3
+    assert plausible_dimension(points.reshape(6, -1)) == dim
+
+
+def test_noise_leaves_the_dimension_open():
+    noise = np.random.default_rng(2).normal(size=(4, 600))
+    assert plausible_dimension(noise) is None
 
 
 @pytest.mark.parametrize("dim", [2, 3])
