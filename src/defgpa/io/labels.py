@@ -181,7 +181,7 @@ def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
     count = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
     warn(
         f"Landmark labels of {count} differ from those of most, as in {others[0]}: "
-        f"{', '.join(examples[:3])}{', …' * (len(examples) > 3)}. There they are matched by "
+        f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
         "position. If they are different landmarks, give match='label'."
     )
     return [_relabelled(one, usual) if one.specimen.labels in renamed else one for one in found]
