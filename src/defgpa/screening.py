@@ -37,7 +37,8 @@ _COMPARED_LANDMARKS = 100_000  # of all shapes: beyond, bytes take longer than a
 _EACH_LEFT_OUT_UP_TO = 400  # landmarks of a shape: m² of them are moved
 _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
 _LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
-_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 9999.0, 99999.0)  # seen in the wild
+# seen in the wild
+_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,9 +40,9 @@ class Shapes:
     faces : array (k, 3) of int, optional
         Triangles over the landmarks (0-based), kept for meshes.
     metadata : mapping, optional
-        What a file knew besides. ``images``, ``groups``, ``scales``, ``comments`` and
-        ``sources`` hold one value per shape; anything else is about the whole set
-        (``space`` is the anatomical coordinate system, ``"LPS"`` or ``"RAS"``).
+        What a file knew besides. ``images``, ``groups``, ``scales``, ``comments``, ``sources``
+        and ``variables`` (columns of a table by name) hold one value per shape; anything else is
+        about the whole set (``space`` is the anatomical system, ``"LPS"`` or ``"RAS"``).
 
     Raises
     ------

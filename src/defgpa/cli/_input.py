@@ -47,6 +47,11 @@ def read_input(
     return shapes.mirror(wishes.get("mirror", ())).drop(wishes.get("drop", ()))
 
 
+def matches_by_position() -> bool:
+    """Whether the command was told to go by the order of landmarks alone."""
+    return bool(_wishes().get("match") == "position")
+
+
 def _wishes() -> dict[str, Any]:
     """The options of the command that only reading needs."""
     context = click.get_current_context(silent=True)
