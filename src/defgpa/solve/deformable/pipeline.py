@@ -185,7 +185,7 @@ def _cheapest(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Sp
         return
     free = _next_value(spectrum) < tuning.free_value * n
     if free.any() and not sets.visible.all():
-        free &= cohesion(spectrum.axes, spectrum.next_vector, sets.visible) < tuning.hinged
+        free &= cohesion(spectrum.axes, spectrum.next_vector, sets.visible) < tuning.parts
     else:
         free[:] = False
     if not free.all():
@@ -223,7 +223,7 @@ def _n_free(spectrum: Spectrum, visible: Mask, n: int, rank: int, tuning: Tuning
     count = rank
     while count < spectrum.n_axes and spectrum.values[0, count] < tuning.free_value * n:
         axes, direction = spectrum.axes[..., :count], spectrum.axes[..., count]
-        if not cohesion(axes, direction, visible)[0] < tuning.hinged:
+        if not cohesion(axes, direction, visible)[0] < tuning.parts:
             break
         count += 1
     return count
