@@ -129,13 +129,9 @@ def _warn_of_others(target: Path, suffix: str, written: int) -> None:
 
 def written_as(shapes: Shapes, target: Path, format_name: str | None) -> None:
     """The shapes in a format of the user's choice, whose option is named where it is missing."""
-    from defgpa.errors import FormatError
     from defgpa.io import write_shapes
 
-    try:
-        write_shapes(shapes, target, format=format_name)
-    except FormatError as error:
-        raise FormatError(str(error).replace("format='…'", "--to NAME")) from None
+    write_shapes(shapes, target, format=format_name)
 
 
 def write_alignment(alignment: Alignment, folder: Path) -> list[str]:
