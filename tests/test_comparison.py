@@ -202,7 +202,7 @@ def test_progress_counts_the_folds_of_all_methods():
 
 def test_progress_ends_even_if_the_last_method_fails():
     told = []
-    methods = [EuclideanGPA(), DefGPA(Affine(), scale=[1.0])]
+    methods = [EuclideanGPA(), DefGPA(Affine(), proportions=[1.0])]
     compare(smooth_family(m=30), methods, 10, progress=lambda *step: told.append(step))
     assert told[-1] == (6, 6)
 

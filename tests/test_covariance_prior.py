@@ -199,7 +199,7 @@ class TestManyShapes:
 
 def test_a_given_scale_replaces_the_prior(shapes):
     scale = np.linspace(5.0, 1.0, shapes.dim)
-    fitted = DefGPA(scale=scale).fit(shapes).alignment_
+    fitted = DefGPA(proportions=scale).fit(shapes).alignment_
     np.testing.assert_array_equal(fitted.eigenvalues, scale)
     np.testing.assert_allclose(np.sum(fitted.reference**2, axis=0), scale, **EXACT)
     estimated = DefGPA().fit(shapes).alignment_

@@ -597,7 +597,7 @@ def test_folds_whose_descent_does_not_end_are_named(monkeypatch):
     points = smooth_family(seed=14, missing=0.1)
     with pytest.warns(DefgpaWarning, match="ended with a relative gradient"):
         found = EuclideanGPA().fit(points).alignment_.diagnostics
-    assert not found.settled
+    assert not found.converged
     assert len(found.warnings) == 1
     with pytest.warns(DefgpaWarning, match="ended with a relative gradient"):
         cross_validate(EuclideanGPA(), points, 10)
@@ -632,12 +632,12 @@ def carried_by_four():
 def test_what_only_folds_warn_of_is_told_once(kind):
     with pytest.warns(DefgpaWarning) as told:
         cv = cross_validate(kind(Affine()), carried_by_four())
-    assert not cv.alignment.diagnostics.warnings
+    assert not cv.alignment.findings
     (message,) = [str(w.message) for w in told]
     assert message.startswith("4 of 20 folds of the cross-validation warned of what the full fit")
     assert "(4 ×) without landmark '3': " in message
     assert told[0].filename == __file__
-    assert [j for j, found in enumerate(cv.warnings) if found] == [2, 7, 12, 17]
+    assert [j for j, found in enumerate(cv.findings) if found] == [2, 7, 12, 17]
 
 
 class Grumbling(DefGPA):
@@ -660,4 +660,4 @@ def test_what_the_full_fit_warned_of_is_not_repeated(n_jobs, full_shapes):
     kinds = [w.category for w in told]
     assert kinds.count(DefgpaWarning) == 1
     assert kinds.count(RuntimeWarning) == 2  # once for the full fit, once for all folds
-    assert not any(cv.warnings)
+    assert not any(cv.findings)

@@ -36,7 +36,7 @@ from support import (
 class TestManners:
     def test_parameters_are_stored_untouched(self):
         warp, scale, centering, solver = Affine(), [2.0, 1.0], ExactCentering(), Dense()
-        model = DefGPA(warp, scale=scale, centering=centering, solver=solver, memory_budget=5)
+        model = DefGPA(warp, proportions=scale, centering=centering, solver=solver, memory_budget=5)
         assert model.get_params() == {
             "warp": warp,
             "scale": scale,
@@ -48,7 +48,7 @@ class TestManners:
         assert DefGPA().warp is None
 
     def test_parameters_can_be_set(self):
-        model = DefGPA().set_params(warp=Affine(), scale=[3.0, 1.0])
+        model = DefGPA().set_params(warp=Affine(), proportions=[3.0, 1.0])
         assert model.warp == Affine()
         assert model.scale == [3.0, 1.0]
 
@@ -286,7 +286,7 @@ class TestPose:
         np.testing.assert_array_equal(there.eigenvalues, here.eigenvalues)
         assert_same_shape(up_to_rigid(here.reference, there.reference), there.reference)
         np.testing.assert_allclose(there.rmse_datum, here.rmse_datum, **EXACT)
-        np.testing.assert_array_equal(there.diagnostics.folds, here.diagnostics.folds)
+        np.testing.assert_array_equal(there.foldovers, here.foldovers)
 
     def test_it_may_be_taken_again_and_again(self, shapes, rng):
         fitted = DefGPA().fit(shapes).alignment_
@@ -323,7 +323,7 @@ class TestRescaled:
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3), LinearOnly()])
     def test_it_is_the_fit_with_that_scale(self, warp, nearby_shapes):
         scale = np.linspace(9.0, 2.0, nearby_shapes.dim)
-        expected = DefGPA(warp, scale=scale).fit(nearby_shapes).alignment_
+        expected = DefGPA(warp, proportions=scale).fit(nearby_shapes).alignment_
         result = DefGPA(warp).fit(nearby_shapes).alignment_.rescaled(scale)
         assert_same_shape(result.reference, expected.reference)
         assert_same_shape(result.aligned, expected.aligned)
@@ -348,7 +348,7 @@ class TestRescaled:
         with warned_of("one shape only"):
             fitted = DefGPA().fit(points).alignment_
         with warned_of("one shape only"):
-            expected = DefGPA(scale=[7.0, 3.0]).fit(points).alignment_
+            expected = DefGPA(proportions=[7.0, 3.0]).fit(points).alignment_
         assert_same_shape(fitted.rescaled([7.0, 3.0]).reference, expected.reference)
         assert_same_shape(fitted.rescaled([7.0, 3.0]).aligned, expected.aligned)
 
@@ -386,12 +386,12 @@ class TestAlignment:
         dense = DefGPA().fit(shapes).alignment_.diagnostics
         assert dense.method == "dense"
         assert dense.storage == "StoredFactor"
-        assert dense.products == 0
-        assert dense.settled
+        assert dense.n_products == 0
+        assert dense.converged
         iterative = DefGPA(solver=Iterative(), memory_budget=0).fit(shapes).alignment_.diagnostics
         assert iterative.method == "iterative"
         assert iterative.storage == "StreamedFactor"
-        assert iterative.products > 0
+        assert iterative.n_products > 0
         assert (dense.residuals < 1e-9).all()
         assert (iterative.residuals < 1e-9).all()
         assert dense.condition.shape == (shapes.n_shapes,)

@@ -272,7 +272,7 @@ def test_many_landmarks_are_solved_with_sparse_features(rng):
     assert cost.storage == "SparseFactor"
     fitted = DefGPA(FreeForm(8)).fit(shapes).alignment_
     assert fitted.diagnostics.storage == "SparseFactor"
-    assert fitted.diagnostics.settled
+    assert fitted.diagnostics.converged
     assert fitted.rmse_reference < 0.02
     little = eliminated_cost(Frames.of(shapes.points, shapes.visible), FreeForm(8), budget=1000)
     assert little.storage == "StreamedSparseFactor"

@@ -49,7 +49,7 @@ def test_the_reference_is_on_the_side_of_the_shapes(d, missing, warp):
     fitted = DefGPA(warp).fit(points).alignment_
     assert all(same_side(own, fitted.reference) for own in points)
     np.testing.assert_array_equal(fitted.diagnostics.votes, 1)
-    assert fitted.diagnostics.mirrored == ()
+    assert fitted.mirrored == ()
 
 
 @CASES
@@ -60,7 +60,7 @@ def test_a_mirrored_minority_is_named_whichever_it_is(d, missing, which):
     odd = ", ".join(f"'skull {i}'" for i in which)
     with warned_of("mirrored against the majority", odd):
         fitted = DefGPA().fit(Shapes(points, names=names)).alignment_
-    assert fitted.diagnostics.mirrored == tuple(names[i] for i in which)
+    assert fitted.mirrored == tuple(names[i] for i in which)
     expected = np.ones(7)
     expected[which] = -1
     np.testing.assert_array_equal(fitted.diagnostics.votes, expected)
@@ -82,7 +82,7 @@ def test_mirrored_input_gives_a_mirrored_output(d, missing):
     points = family(d, missing)
     straight = DefGPA().fit(points).alignment_
     turned = DefGPA().fit(mirrored(points, slice(None))).alignment_
-    assert turned.diagnostics.mirrored == ()
+    assert turned.mirrored == ()
     sides = np.sign(np.sum(straight.reference * turned.reference, axis=0))
     assert np.prod(sides) == -1
     assert_same_shape(turned.reference * sides, straight.reference)
@@ -146,7 +146,7 @@ def test_where_no_shape_can_tell_most_preferences_decide(seed):
 def test_flat_shapes_in_space_have_no_side_whatever_the_proportions(seed):
     flat = np.zeros((6, 45, 3))
     flat[..., :2] = family(2, n=6)
-    model = DefGPA(Affine(), scale=[9.0, 4.0, 1.0])
+    model = DefGPA(Affine(), proportions=[9.0, 4.0, 1.0])
     with told_among_others("determine"):
         expected = model.fit(flat).reference_
     with told_among_others("determine"):

@@ -67,7 +67,7 @@ def test_the_largest_eigenvalue_belongs_to_the_cheapest_axis(warp, shapes):
 def test_the_proportions_do_not_enter_the_eigenproblem(warp, shapes):
     estimated = DefGPA(warp).fit(shapes).alignment_
     scale = np.arange(shapes.dim + 1, 1, -1.0)
-    given = DefGPA(warp, scale=scale).fit(shapes).alignment_
+    given = DefGPA(warp, proportions=scale).fit(shapes).alignment_
     np.testing.assert_allclose(
         given.reference / np.sqrt(scale),
         estimated.reference / np.sqrt(estimated.eigenvalues),
@@ -78,6 +78,6 @@ def test_the_proportions_do_not_enter_the_eigenproblem(warp, shapes):
 
 def test_given_proportions_may_come_in_any_order(full_shapes):
     scale = np.arange(1.0, full_shapes.dim + 1)
-    model = DefGPA(scale=scale).fit(full_shapes)
+    model = DefGPA(proportions=scale).fit(full_shapes)
     np.testing.assert_array_equal(model.alignment_.eigenvalues, scale[::-1])
     np.testing.assert_allclose(np.sum(model.reference_**2, axis=0), scale[::-1], **EXACT)

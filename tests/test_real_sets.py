@@ -54,7 +54,7 @@ def test_the_bent_cloth_has_one_mirrored_frame_and_it_is_named(warp):
     points = shared_points("tshirt3d")
     with warned_of("mirrored", "'shape_10'"):
         fitted = DefGPA(warp).fit(points).alignment_
-    assert fitted.diagnostics.mirrored == ("shape_10",)
+    assert fitted.mirrored == ("shape_10",)
     frame, goal = points[9], fitted.reference
     assert left_over(frame, goal) > 4 * left_over(frame * [-1, 1, 1], goal)
 

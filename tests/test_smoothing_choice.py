@@ -224,7 +224,7 @@ def test_face_is_best_where_its_errors_part():
 def test_the_best_is_a_fresh_estimator_and_the_given_one_stays():
     points = smooth_family(seed=6)
     warp = ThinPlateSpline(3, theta=2.0)
-    given = DefGPA(warp, scale=[5.0, 2.0]).fit(points)
+    given = DefGPA(warp, proportions=[5.0, 2.0]).fit(points)
     alignment = given.alignment_
     path = select_smoothing(given, points, np.logspace(-5, 0, 6), fold_size=8)
     assert given.alignment_ is alignment

@@ -133,7 +133,7 @@ def test_the_price_of_being_exactly_centred(model):
 def test_the_soft_solution_is_said_to_be_one(model):
     with pytest.warns(DefgpaWarning, match="no free translations: the reference is centred by the"):
         fitted = DefGPA(model).fit(small()).alignment_
-    (said,) = [text for text in fitted.diagnostics.warnings if "soft constraint" in text]
+    (said,) = [text for text in fitted.findings if "soft constraint" in text]
     assert "ExactCentering() centres it exactly" in said
     offset = np.linalg.norm(fitted.reference.mean(axis=0))
     assert f"{offset:.3g}" in said
@@ -143,7 +143,7 @@ def test_the_soft_solution_is_said_to_be_one(model):
 @every_model
 def test_nothing_is_said_of_an_exactly_centred_one(model):
     fitted = DefGPA(model, centering=ExactCentering()).fit(small()).alignment_
-    assert not any("translations" in text for text in fitted.diagnostics.warnings)
+    assert not any("translations" in text for text in fitted.findings)
 
 
 def test_a_weight_too_small_to_centre_is_said_to_be():

@@ -48,8 +48,8 @@ class TestLoneLandmarks:
     def test_they_are_named(self, d):
         with warned_of("one shape only", "'mark 4', 'mark 17'", "left out of the solve"):
             fitted = DefGPA().fit(self.lonely(d)).alignment_
-        assert fitted.diagnostics.lone_landmarks == ("mark 4", "mark 17")
-        np.testing.assert_array_equal(fitted.diagnostics.views, self.lonely(d).views)
+        assert fitted.lone_landmarks == ("mark 4", "mark 17")
+        np.testing.assert_array_equal(fitted.shapes.views, self.lonely(d).views)
 
     @DIMS
     def test_the_others_stand_where_they_would_without_them(self, d):
@@ -98,7 +98,7 @@ class TestLoneLandmarks:
     def test_a_landmark_seen_twice_is_not_lone(self, d):
         points = family(d)
         points[2:, 4] = np.nan
-        assert DefGPA().fit(points).alignment_.diagnostics.lone_landmarks == ()
+        assert DefGPA().fit(points).alignment_.lone_landmarks == ()
 
     @DIMS
     def test_without_common_landmarks_there_is_nothing_to_align(self, d):
@@ -131,7 +131,7 @@ class TestGroups:
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)])
     def test_a_few_more_common_landmarks_hold_them_together(self, d, warp):
         fitted = DefGPA(warp).fit(two_groups(d, d + 3)).alignment_
-        assert fitted.diagnostics.warnings == ()
+        assert fitted.findings == ()
         assert fitted.diagnostics.gap > 0.5
 
     @DIMS
@@ -253,7 +253,7 @@ class TestWhatOnlyTheSpectrumShows:
         """Both the d-th and the next eigenvalue are noise, and their gap is wide in numbers."""
         points, base = self.hinged(noise)
         with told_among_others("hinge"):
-            fitted = DefGPA(warp, scale=[4.0, 1.0], solver=solver).fit(points).alignment_
+            fitted = DefGPA(warp, proportions=[4.0, 1.0], solver=solver).fit(points).alignment_
         assert fitted.diagnostics.gap > 0.2
         assert fitted.diagnostics.cohesion < 0.1
         error = np.linalg.norm(up_to_affine(fitted.reference, base) - base)
@@ -295,7 +295,7 @@ class TestWhatOnlyTheSpectrumShows:
     def test_common_landmarks_on_a_line_do_not_hold_two_groups_together(self):
         """The pattern is content with six common landmarks; the spectrum is not."""
         with told_among_others("gap is nearly zero"):
-            DefGPA(Affine(), scale=[4.0, 1.0]).fit(self.hinged()[0])
+            DefGPA(Affine(), proportions=[4.0, 1.0]).fit(self.hinged()[0])
 
     def test_nor_can_their_proportions_be_estimated(self):
         with pytest.raises(ShapeError, match=r"'shape_1'.*collinear.*scale="):
@@ -312,4 +312,4 @@ class TestWhatOnlyTheSpectrumShows:
     @DIMS
     def test_well_linked_shapes_are_not_reported(self, d):
         points = smooth_family(seed=1, n=8, m=50, d=d, missing=0.3)
-        assert DefGPA().fit(points).alignment_.diagnostics.warnings == ()
+        assert DefGPA().fit(points).alignment_.findings == ()
