@@ -39,18 +39,19 @@ class TestManners:
         model = DefGPA(warp, proportions=scale, centering=centering, solver=solver, memory_budget=5)
         assert model.get_params() == {
             "warp": warp,
-            "scale": scale,
+            "proportions": scale,
             "centering": centering,
             "solver": solver,
             "memory_budget": 5,
+            "tuning": None,
         }
-        assert model.scale is scale
+        assert model.proportions is scale
         assert DefGPA().warp is None
 
     def test_parameters_can_be_set(self):
         model = DefGPA().set_params(warp=Affine(), proportions=[3.0, 1.0])
         assert model.warp == Affine()
-        assert model.scale == [3.0, 1.0]
+        assert model.proportions == [3.0, 1.0]
 
     def test_a_clone_has_the_parameters_but_not_the_result(self, full_shapes):
         model = DefGPA(ThinPlateSpline(3, theta=2.0), centering=SoftCentering(1.0))
@@ -127,10 +128,14 @@ BAD = {
     "solver that is none": ({"solver": "dense"}, TypeError, "'solver'"),
     "solver class": ({"solver": Dense}, TypeError, "'solver'"),
     "centering that is none": ({"centering": "soft"}, TypeError, "'centering'"),
-    "scale of another size": ({"scale": [1.0, 2.0, 3.0]}, ValueError, "2 positive numbers"),
-    "negative scale": ({"scale": [1.0, -2.0]}, ValueError, "2 positive numbers"),
-    "scale of words": ({"scale": "large"}, ValueError, "2 positive numbers"),
-    "infinite scale": ({"scale": [np.inf, 1.0]}, ValueError, "2 positive numbers"),
+    "eigenvalues of another space": (
+        {"proportions": [1.0, 2.0, 3.0]},
+        ValueError,
+        "2 positive numbers",
+    ),
+    "negative eigenvalues": ({"proportions": [1.0, -2.0]}, ValueError, "2 positive numbers"),
+    "proportions in other words": ({"proportions": "large"}, ValueError, "'rigid', 'prior'"),
+    "infinite eigenvalues": ({"proportions": [np.inf, 1.0]}, ValueError, "2 positive numbers"),
     "budget of words": ({"memory_budget": "2GB"}, ValueError, "'memory_budget'"),
     "negative budget": ({"memory_budget": -1}, ValueError, "'memory_budget'"),
     "nu of words": ({"centering": SoftCentering("n/m")}, ValueError, "'nu'"),
@@ -321,10 +326,10 @@ class TestPose:
 class TestRescaled:
     @pytest.mark.filterwarnings("ignore:This warp has no free translations:defgpa.DefgpaWarning")
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3), LinearOnly()])
-    def test_it_is_the_fit_with_that_scale(self, warp, nearby_shapes):
+    def test_of_the_prior_it_is_the_fit_with_those_eigenvalues(self, warp, nearby_shapes):
         scale = np.linspace(9.0, 2.0, nearby_shapes.dim)
         expected = DefGPA(warp, proportions=scale).fit(nearby_shapes).alignment_
-        result = DefGPA(warp).fit(nearby_shapes).alignment_.rescaled(scale)
+        result = DefGPA(warp, proportions="prior").fit(nearby_shapes).alignment_.rescaled(scale)
         assert_same_shape(result.reference, expected.reference)
         assert_same_shape(result.aligned, expected.aligned)
         np.testing.assert_array_equal(result.eigenvalues, scale)
@@ -346,7 +351,7 @@ class TestRescaled:
         points[1:, 3] = np.nan
         points[0, 3] += 9.0
         with warned_of("one shape only"):
-            fitted = DefGPA().fit(points).alignment_
+            fitted = DefGPA(proportions="prior").fit(points).alignment_
         with warned_of("one shape only"):
             expected = DefGPA(proportions=[7.0, 3.0]).fit(points).alignment_
         assert_same_shape(fitted.rescaled([7.0, 3.0]).reference, expected.reference)

@@ -97,7 +97,7 @@ def test_the_warps_take_points_to_the_same_places(both):
 def prior_run(request):
     points = oracle_points(request.param.parent.name)
     stated = json.loads(request.param.read_text())["sqrt_lambda"]
-    ours = np.sqrt(DefGPA(Affine()).fit(points).alignment_.eigenvalues)[::-1]
+    ours = np.sqrt(DefGPA(Affine(), proportions="prior").fit(points).alignment_.eigenvalues)[::-1]
     return request.param.parent.name, ours, np.array(stated)
 
 

@@ -1,4 +1,4 @@
-"""Fits, folds and smoothing paths give the figures that were recorded before the solve was reworked.
+"""Fits, folds and smoothing paths give the figures recorded before the solve was reworked.
 
 ``recorded.json`` holds them for the published choice of the proportions; other choices inside the
 eigenspace have theorems of their own.
