@@ -16,6 +16,7 @@ from support import (
     PARITY,
     assert_same_shape,
     cost_of,
+    left_over,
     smooth_family,
     told_among_others,
     up_to_affine,
@@ -153,10 +154,11 @@ class TestGroups:
         points = two_groups(d, d + 1)
         base = family(d)[0]
         whole = np.where(np.isnan(points), np.nan, base)
-        fitted = DefGPA(Affine()).fit(whole).alignment_
+        with warned_of("directions are free"):  # nearly: d + 1 landmarks are a weak link
+            fitted = DefGPA(Affine()).fit(whole).alignment_
         direct = DefGPA(Affine()).fit(np.stack([base] * 8)).alignment_
         assert fitted.rmse_reference < 1e-9
-        assert_same_shape(fitted.reference, direct.reference, rtol=1e-6)  # a tie, settled to √ε
+        assert_same_shape(fitted.reference, direct.reference, rtol=1e-6)
 
     def test_three_groups_are_listed_largest_first(self):
         points = family(2, n=7, m=60)
@@ -275,7 +277,11 @@ class TestWhatOnlyTheSpectrumShows:
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)], ids=["affine", "spline"])
     def test_four_common_landmarks_in_space_are_a_hinge_too(self, warp):
         with told_among_others("hinge"):
-            DefGPA(warp).fit(two_groups(3, 4, m=60))
+            DefGPA(warp, proportions="prior").fit(two_groups(3, 4, m=60))
+        with warned_of("4 directions are free where 3 are usual"):
+            found = DefGPA(warp).fit(two_groups(3, 4, m=60)).reference_
+        whole = DefGPA(warp).fit(family(3, m=60)).reference_
+        assert left_over(found, whole) < 0.01  # which rigidity has settled
 
     @pytest.mark.parametrize("name", ["2d-partial", "3d-partial"])
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)], ids=["affine", "spline"])
