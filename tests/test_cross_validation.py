@@ -28,6 +28,7 @@ from defgpa import (
 )
 from defgpa._threads import n_threads
 from defgpa.evaluate import cross_validate
+from defgpa.findings import Finding, Kind
 from support import (
     EXACT,
     ORACLE,
@@ -322,7 +323,8 @@ def test_stacked_folds_equal_refitted_ones(warp, fold_size, shapes):
 @pytest.mark.parametrize(
     "settings_",
     [
-        {"scale": [9.0, 2.0]},
+        {"proportions": [9.0, 2.0]},
+        {"proportions": "prior"},
         {"centering": ExactCentering()},
         {"warp": ThinPlateSpline(control_points=lambda own: own[:8])},
         {"warp": ThinPlateSpline(points_per_axis=(4, 3), theta=0.01)},
@@ -595,11 +597,11 @@ def test_folds_whose_descent_does_not_end_are_named(monkeypatch):
     """What a datum-space fit confesses is heard in every fold."""
     monkeypatch.setattr("defgpa.solve.datum.fit.FLAT_GROUND", -1.0)
     points = smooth_family(seed=14, missing=0.1)
-    with pytest.warns(DefgpaWarning, match="ended with a relative gradient"):
-        found = EuclideanGPA().fit(points).alignment_.diagnostics
-    assert not found.converged
-    assert len(found.warnings) == 1
-    with pytest.warns(DefgpaWarning, match="ended with a relative gradient"):
+    with pytest.warns(DefgpaWarning, match="with a relative gradient"):
+        found = EuclideanGPA().fit(points).alignment_
+    assert not found.diagnostics.converged
+    assert [told.kind for told in found.findings] == [Kind.DESCENT_NOT_CONVERGED]
+    with pytest.warns(DefgpaWarning, match="with a relative gradient"):
         cross_validate(EuclideanGPA(), points, 10)
 
 
@@ -646,8 +648,8 @@ class Grumbling(DefGPA):
     def fit(self, shapes, y=None):
         super().fit(shapes)
         text = f"Shape 'x{len(shapes.landmarks)}' is odd by {shapes.points[0, 0, 0]:.5g}."
-        found = replace(self.alignment_.diagnostics, warnings=(text,))
-        self.alignment_ = replace(self.alignment_, diagnostics=found)
+        odd = Finding(Kind.OTHER_SIZE, shapes=(text,), figures={"times": 9.0, "of": 5})
+        self.alignment_ = replace(self.alignment_, findings=(odd,))
         warnings.warn(text, DefgpaWarning, stacklevel=2)
         warnings.warn("an odd number", RuntimeWarning, stacklevel=2)
         return self
