@@ -120,11 +120,24 @@ def test_a_failed_fold_leaves_the_other_figures():
     assert "3 of 30 folds cannot be fitted" in row.failure
 
 
-def test_warnings_say_which_method_they_are_about():
+def test_what_all_methods_find_is_said_once():
     points = smooth_family(m=30)
     points[2] *= [-1, 1]
-    with pytest.warns(DefgpaWarning, match=r"^mine: .*'shape_3'"):
-        compare(points, {"mine": DefGPA(Affine())}, fold_size=10)
+    methods = {"mine": DefGPA(Affine()), "yours": DefGPA()}
+    with pytest.warns(DefgpaWarning, match="'shape_3'") as told:
+        table = compare(points, methods, fold_size=10)
+    assert len(told) == len(table.findings) == 1
+
+
+def test_warnings_say_which_method_they_are_about():
+    points = smooth_family(m=30)
+    points[1:, 7] = np.nan  # seen once, which all are told of
+    soft = DefGPA(ThinPlateSpline(6, theta=0.0))
+    with pytest.warns(DefgpaWarning) as told:
+        compare(points, {"mine": soft, "yours": DefGPA(Affine())}, fold_size=10)
+    about = [str(one.message) for one in told if "one shape only" not in str(one.message)]
+    assert about
+    assert all(said.startswith("mine: ") for said in about)
 
 
 def test_the_text_is_aligned(table):

@@ -21,6 +21,7 @@ from support import EXACT, shared_points, smooth_family
 
 GRID = np.logspace(-6, 0, 4)
 
+pytestmark = pytest.mark.filterwarnings("ignore:Smoothing .* was preferred to:defgpa.DefgpaWarning")
 wherever_the_best_is = pytest.mark.filterwarnings(
     "ignore:The smallest cross-validation error is at:defgpa.DefgpaWarning"
 )
@@ -159,7 +160,7 @@ def test_a_minimum_at_the_soft_end_is_said():
 
 def test_a_minimum_at_the_stiff_end_is_said(rng):
     points = rng.normal(size=(40, 2)) * [2, 1] + 0.1 * rng.normal(size=(6, 40, 2))
-    with pytest.warns(DefgpaWarning, match=r"at the largest smoothing tried, 1\b.*Affine") as told:
+    with pytest.warns(DefgpaWarning, match=r"at the largest smoothing tried, 1\b.*affine") as told:
         path = select_smoothing(DefGPA(ThinPlateSpline(3)), points, [1e-4, 1e-2, 1], fold_size=5)
     assert path.at_edge
     assert told[0].filename == __file__
