@@ -94,7 +94,7 @@ def layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
     if possible:
         raise FormatError(
             f"{path}: the axes of an array of size {size} can be shapes (n), landmarks (m) and "
-            f"coordinates (d) in several orders. Give layout={' or '.join(map(repr, possible))}."
+            f"coordinates (d) in several orders. Give {' or '.join(option('layout', way) for way in possible)}."
         )
     raise FormatError(
         f"{path}: expected an array with an axis of 2 or 3 coordinates; found size {size}."
