@@ -229,3 +229,19 @@ def test_every_command_that_reads_takes_the_same_options(run, command):
     out = run(command, "--help")[1]
     for option in ("match", "dimension", "names", "group", "drop-incomplete", "drop", "mirror"):
         assert f"--{option} " in out
+
+
+def test_register_goes_by_position_on_request(run, tmp_path):
+    points = smooth_family(n=6, m=14, d=3, seed=2).shapes.points
+    for k, own in enumerate(points):
+        labels = [f"{'pq'[k > 4]} {letter}" for letter in "abcdefghijklmn"]
+        markups(tmp_path / ("new" if k > 4 else "set"), f"s{k}", labels, own)
+    assert run("fit", tmp_path / "set", "-o", tmp_path / "fit", "--warp", "affine")[0] == 0
+    words = ("register", tmp_path / "fit" / "result.npz", tmp_path / "new", "-o", tmp_path / "out")
+    code, _, err = run(*words)
+    assert code == 2
+    assert "in the same order: --match position" in err
+    code, _, err = run(*words, "--match", "position")
+    assert (code, err) == (0, "")
+    registered = defgpa.read_shapes(tmp_path / "out" / "registered.csv")
+    assert registered.landmarks == defgpa.load(tmp_path / "fit" / "result.npz").shapes.landmarks

@@ -524,14 +524,28 @@ def test_a_dimension_that_the_columns_do_not_allow_is_refused(table):
         table("id,x1,y1\na,1,2\n", dimension=3)
 
 
-def test_gaps_tell_the_dimension_where_nothing_else_does():
-    rows = np.random.default_rng(0).normal(size=(3, 12))
-    assert plausible_dimension(rows) is None
-    rows[1, 3:6] = np.nan
-    assert plausible_dimension(rows) == 3
-    rows[1, 3:6] = 1.0
-    rows[1, 2:4] = np.nan
-    assert plausible_dimension(rows) == 2
+def test_gaps_tell_the_dimension_before_anything_else():
+    for points, dim in ((WINGS, 2), (SKULLS, 3)):
+        rows = points.reshape(5, 12).copy()
+        assert plausible_dimension(rows) == dim
+        rows[1, 3:6] = np.nan
+        assert plausible_dimension(rows) == 3
+        rows[1, 3:6] = 1.0
+        rows[1, 2:4] = np.nan
+        assert plausible_dimension(rows) == 2
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_shapes_that_were_aligned_and_moved_together_have_near_neighbours(dim):
+    turn = np.linspace(0, 6, 24)
+    curve = np.column_stack([np.cos(turn), np.sin(turn), turn])[:, :dim]
+    points = curve + 0.05 * np.random.default_rng(0).normal(size=(6, 24, dim)) + 0.3
+    assert plausible_dimension(points.reshape(6, -1)) == dim
+
+
+def test_noise_leaves_the_dimension_open():
+    noise = np.random.default_rng(2).normal(size=(4, 600))
+    assert plausible_dimension(noise) is None
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -594,3 +608,17 @@ def test_a_column_that_may_count_landmarks_can_be_said_to_be_x(table):
 def test_points_of_a_scan_have_normals_or_colours_behind_them(table, rest):
     text = "".join(f"{x} {y} {z} {rest}\n" for x, y, z in SKULLS[0].tolist())
     np.testing.assert_array_equal(table(text, ".xyz").points, SKULLS[:1])
+
+
+def test_names_of_rows_beside_names_of_specimens_say_nothing(table):
+    text = '"id" "sex" "X1" "Y1" "X2" "Y2"\n"1" "a" "f" 1 2 3 4\n"2" "b" "m" 5 6 7 8.5\n'
+    shapes = table(text, ".txt")
+    assert shapes.points.tolist() == FLAT
+    assert shapes.metadata["variables"] == ({"sex": "f"}, {"sex": "m"})
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_columns_may_be_counted_from_zero(table, base):
+    head = ",".join(f"c{k + base}" for k in range(4))
+    shapes = table(f"id,age,{head}\na,7,1,2,3,4\nb,8,5,6,7,8.5\n")
+    assert shapes.points.tolist() == FLAT

@@ -168,3 +168,13 @@ def test_a_code_is_meant_in_the_system_of_the_file_or_of_its_program(slicer):
     shapes = read_shapes(folder, missing=-1000)
     assert shapes.visible.tolist() == [[True, True, True, False]] * 3
     assert read_shapes(folder).visible.all()
+
+
+@pytest.mark.parametrize("prefix", ["F-", "LM", ""])
+def test_a_file_that_counts_from_zero_is_not_shifted(slicer, prefix):
+    for k in range(4):
+        folder = slicer(f"s{k}", [f"{prefix}{j + (k != 2)}" for j in range(12)])
+    with pytest.warns(DefgpaWarning, match=f"'{prefix}0' for '{prefix}1'.*matched by position"):
+        shapes = read_shapes(folder)
+    assert shapes.landmarks == tuple(numbered(prefix))
+    assert shapes.visible.all()

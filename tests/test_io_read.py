@@ -87,6 +87,8 @@ def test_files_with_several_specimens_are_ordered_by_their_own_names(folder):
     (folder / "f10.tps").write_text(tps("a") + tps("b"))
     (folder / "f9.tps").write_text(tps("y") + tps("x"))
     assert read_shapes(folder).names == ("y", "x", "a", "b")
+    (folder / "f10.tps").write_text(tps("a"))
+    assert read_shapes(folder).names == ("y", "x", "a")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ import warnings
 import numpy as np
 import pytest
 
+from defgpa import EuclideanGPA
 from defgpa.errors import DefgpaWarning
 from defgpa.io import read_shapes
-from support import SHARED
+from defgpa.io.text.dimension import plausible_dimension
+from support import SHARED, shared_points
 
 FILES = SHARED / "files"
 PRINTED = 1e-13  # R prints 15 digits, and the reference has 17
@@ -105,3 +107,20 @@ def test_metadata_before_coordinates_are_variables():
     shapes, _ = quietly_read(found("written_by_R", "mantis_meta.csv"), group="sex")
     assert set(shapes.metadata["groups"]) == {"f", "m"}
     assert shapes.metadata["variables"][0] == {"species": "b", "sex": "f"}
+
+
+SETS = ("bones3d", "face2d", "guenons3d", "larvae2d", "lizards2d", "mosquito2d", "plethodon2d")
+SETS = (*SETS, "plethspecies2d", "tshirt3d", "turtles3d_partial", "histology2d")
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("superimposed", [False, True])
+def test_real_sets_speak_for_their_dimension(name, superimposed):
+    """As they are, and after a superimposition, which makes shapes look alike in any reading."""
+    points = shared_points(name)
+    points = points[:, ~np.isnan(points).any(axis=(0, 2))]
+    n, m, d = points.shape
+    points = points[:, : m - m % 6]
+    if superimposed:
+        points = EuclideanGPA(scaling=True).fit_transform(points) + np.array([0.5, 0.3, 0.9])[:d]
+    assert plausible_dimension(points.reshape(n, -1)) == d

@@ -316,12 +316,12 @@ def test_leniency_is_offered_only_where_it_helps(tps):
         FormatError, match=r"found 1\. \(on_mismatch='warn' takes what there is\.\)"
     ):
         tps("LM=2\n1 2\nID=a\nLM=1\n1 2\nID=b\n")
-    text = "LM=2\n1 2\n3 4\nID=a\nLM=2\n1 2\nID=b\n"
+    text = "LM=2\n1 2\n3 4\nID=a\nLM=2\n1 2\nID=b\nLM=2\n1 2\n3 5\nID=c\n"
     with pytest.raises(FormatError, match=r"line 5: .*\(Finish it.*incomplete='drop'\.\)") as error:
         tps(text)
     assert "on_mismatch" not in str(error.value)
     with pytest.warns(DefgpaWarning) as caught:
-        assert tps(text, incomplete="drop").names == ("a",)
+        assert tps(text, incomplete="drop").names == ("a", "c")
     assert len(caught) == 2
 
 
@@ -344,3 +344,9 @@ def test_a_name_may_follow_the_count_after_a_tab(tps):
     assert shapes.names == ("Acaste downingiae", "own")
     with pytest.raises(FormatError, match="a whole number as LM=; found '2 x'"):
         tps("LM=2 x\n1 2\n3 4\n")
+
+
+def test_without_a_majority_nobody_is_left_out(tps):
+    text = "".join(f"LM={k}\n" + "1 2\n" * k + f"ID={k}\n" for k in (1, 2, 3))
+    with pytest.raises(FormatError, match=r"'1' .* has 1, '2' .* has 2, '3' .* has 3"):
+        tps(text, incomplete="drop")

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "alignment": ["Alignment"],
+    "completion": ["complete"],
     "datasets": [],
     "diagnostics": ["Diagnostics"],
     "errors": [
@@ -22,11 +23,14 @@ _HOME = {
         "ShapeError",
     ],
     "estimators": ["AffineGPA", "DefGPA", "EuclideanGPA"],
+    "exports": ["export"],
     "evaluate": ["compare", "cross_validate", "select_smoothing"],
     "images": ["common_frame", "intensity_deviation", "warp_image"],
     "io": ["load", "read_shapes", "register_saved", "save", "write_shapes"],
     "meshes": ["warp_mesh", "warp_points"],
+    "semilandmarks": ["slide"],
     "shapes": ["Shapes"],
+    "statistics": ["ShapePCA"],
     "solve": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
     "warps": [
         "Affine",
@@ -45,6 +49,7 @@ __all__ = [*sorted(_MODULE_OF)]
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
+    from defgpa.completion import complete
     from defgpa.diagnostics import Diagnostics
     from defgpa.errors import (
         DefgpaError,
@@ -56,11 +61,14 @@ if TYPE_CHECKING:
     )
     from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA
     from defgpa.evaluate import compare, cross_validate, select_smoothing
+    from defgpa.exports import export
     from defgpa.images import common_frame, intensity_deviation, warp_image
     from defgpa.io import load, read_shapes, register_saved, save, write_shapes
     from defgpa.meshes import warp_mesh, warp_points
+    from defgpa.semilandmarks import slide
     from defgpa.shapes import Shapes
     from defgpa.solve import Dense, ExactCentering, Iterative, SoftCentering
+    from defgpa.statistics import ShapePCA
     from defgpa.warps import (
         Affine,
         FreeForm,

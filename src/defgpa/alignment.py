@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, frozen
+from defgpa import spaces
+from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa._threads import own_threads
-from defgpa.diagnostics import Diagnostics
+from defgpa.diagnostics import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
+from defgpa.findings import Finding, Kind
 from defgpa.procrustes import stacked
 from defgpa.shapes import Shapes
 from defgpa.solve.registration import Registration, RidgeRegistration
@@ -39,6 +42,8 @@ class Alignment:
         How further shapes are brought onto the reference.
     turn : array (d, d)
         Rotation from the principal axes of the reference to its pose.
+    findings : tuple of Finding
+        What a user should be told, as values; ``fit`` has warned of them.
 
     Examples
     --------
@@ -60,11 +65,40 @@ class Alignment:
     diagnostics: Diagnostics
     registration: Registration
     turn: Array
+    findings: tuple[Finding, ...] = ()
 
     @cached_property
     def aligned(self) -> Array:
         """(n, m, d): every shape through its warp; NaN where a landmark was not seen."""
         return frozen(np.stack([w(own) for w, own in zip(self.warps, self.shapes, strict=True)]))
+
+    @cached_property
+    def superimposed(self) -> Array:
+        """(n, m, d): every shape by its similarity onto the reference, deformation kept.
+
+        NaN where a landmark was not seen. Use it for shape statistics of what was measured.
+        """
+        return frozen(spaces.superimposed(self.shapes.points, self.reference))
+
+    @cached_property
+    def carried(self) -> Array:
+        """(n, m, d): the reference carried into each shape, warp_i⁻¹(S), in the same pose.
+
+        Complete where landmarks are missing: the smooth part of the variation.
+        """
+        return frozen(spaces.carried(self.shapes.points, self.warps, self.reference))
+
+    def to_pandas(self, space: str = "superimposed") -> Any:
+        """The shapes in one of the spaces as a pandas.DataFrame, one row a shape."""
+        return self._in(space).to_pandas()
+
+    def to_xarray(self, space: str = "superimposed") -> Any:
+        """The same as an xarray.DataArray with dimensions specimen, landmark and space."""
+        return self._in(space).to_xarray()
+
+    def _in(self, space: str) -> Shapes:
+        found = spaces.in_space(space, self.shapes.points, self.warps, self.reference)
+        return self.shapes.with_points(found)
 
     @cached_property
     def counted(self) -> Mask:
@@ -103,13 +137,48 @@ class Alignment:
 
     @property
     def n_counted(self) -> int:
-        """κ."""
+        """The number of landmarks that the error figures count, κ."""
         return int(self.counted.sum())
 
-    def register(self, points: ArrayLike) -> Warp:
+    @cached_property
+    def foldovers(self) -> Index:
+        """(n,): visible landmarks of each shape that lie where its warp folds over."""
+        both = zip(self.warps, self.shapes, self.shapes.visible, strict=True)
+        return frozen(np.array([int(warp.foldovers(own[seen]).sum()) for warp, own, seen in both]))
+
+    @property
+    def spectral(self) -> SpectralDiagnostics | None:
+        """The facts of the eigenproblem; None for a fit by descent."""
+        found = self.diagnostics
+        return found if isinstance(found, SpectralDiagnostics) else None
+
+    @property
+    def foldover_findings(self) -> tuple[Finding, ...]:
+        """One finding that names the shapes whose warps fold over; none if none does."""
+        names = tuple(self.shapes.names[i] for i in np.flatnonzero(self.foldovers))
+        figures = {"landmarks": float(self.foldovers.sum())}
+        return (Finding(Kind.FOLDOVERS, shapes=names, figures=figures),) if names else ()
+
+    @property
+    def mirrored(self) -> tuple[str, ...]:
+        """Names of the shapes that are mirrored against the majority."""
+        return tuple(self.shapes.names[i] for i in np.flatnonzero(self.diagnostics.votes < 0))
+
+    @property
+    def lone_landmarks(self) -> tuple[str, ...]:
+        """Landmarks seen in one shape only: left out of the solve, placed by that shape's warp."""
+        return tuple(self.shapes.landmarks[j] for j in np.flatnonzero(self.shapes.views == 1))
+
+    @overload
+    def register(self, points: Shapes) -> tuple[Warp, ...]: ...
+
+    @overload
+    def register(self, points: ArrayLike) -> Warp: ...
+
+    def register(self, points: Any) -> Any:
         """The warp of a shape (m, d) that was not in the fit onto the reference, in closed form.
 
-        Landmarks it lacks are NaN.
+        Landmarks it lacks are NaN. Of several shapes, Shapes or (n, m, d), a tuple of warps.
 
         Examples
         --------
@@ -122,6 +191,10 @@ class Alignment:
         >>> a.register(shapes[5])(shapes[5]).shape
         (30, 2)
         """
+        if isinstance(points, Shapes) or np.ndim(points) == 3:
+            several = points if isinstance(points, Shapes) else Shapes.specimens(points)
+            pairs = zip(several.points, several.names, strict=True)
+            return tuple(registered(self, own, name) for own, name in pairs)
         own, seen = self._visible_part(points)
         return self.registration.warp(own[seen], self.reference[seen])
 
@@ -158,7 +231,6 @@ class Alignment:
             reference=frozen(self.reference @ matrix + offset),
             warps=warps,
             eigenvalues=frozen(np.array(eigenvalues)),
-            diagnostics=replace(self.diagnostics, warps=warps),
             turn=turn,
         )
 
@@ -176,6 +248,14 @@ class Alignment:
                 f"{own.shape[1]}-D needs at least {own.shape[1] + 1}."
             )
         return own, seen
+
+
+def registered(alignment: Alignment, points: Array, name: str) -> Warp:
+    """The warp of a new shape; what is wrong with it is said with its name."""
+    try:
+        return alignment.register(points)
+    except DefgpaError as error:
+        raise type(error)(f"Shape {name!r} cannot be registered. {error}") from None
 
 
 def checked_eigenvalues(eigenvalues: ArrayLike, dim: int) -> Array:

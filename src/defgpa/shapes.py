@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import ShapeError, listed
+from defgpa.tables import frame_of, is_frame, labelled, read_frame
 
 PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources", "variables"})
 
@@ -27,8 +28,9 @@ class Shapes:
 
     Parameters
     ----------
-    points : array (n, m, d), masked array, or sequence of n arrays (m, d)
+    points : array (n, m, d), masked array, sequence of n arrays (m, d), or DataFrame (n, m·d)
         Coordinates, d = 2 or 3. A landmark not seen in a shape is NaN in all coordinates.
+        The columns of a DataFrame are ``x1, y1, x2, …`` or ``apex_x, apex_y, …``.
     visible : array (n, m) of bool, optional
         Landmarks to count as seen; the coordinates of the others are ignored.
     names : sequence of n str, optional
@@ -38,9 +40,9 @@ class Shapes:
     faces : array (k, 3) of int, optional
         Triangles over the landmarks (0-based), kept for meshes.
     metadata : mapping, optional
-        What a file knew besides. ``images``, ``groups``, ``scales``, ``comments`` and
-        ``sources`` hold one value per shape; anything else is about the whole set
-        (``space`` is the anatomical coordinate system, ``"LPS"`` or ``"RAS"``).
+        What a file knew besides. ``images``, ``groups``, ``scales``, ``comments``, ``sources``
+        and ``variables`` (columns of a table by name) hold one value per shape; anything else is
+        about the whole set (``space`` is the anatomical system, ``"LPS"`` or ``"RAS"``).
 
     Raises
     ------
@@ -112,6 +114,9 @@ class Shapes:
         faces: ArrayLike | None,
         metadata: Mapping[str, Any] | None,
     ) -> None:
+        if is_frame(points):
+            points, rows, heads = read_frame(points)
+            names, landmarks = names or rows, landmarks or heads
         stacked = _hide(_stacked(points), visible)
         n, m, _ = stacked.shape
         set_field = object.__setattr__
@@ -159,13 +164,13 @@ class Shapes:
     def __getitem__(self, shape: int | str) -> Array: ...
 
     @overload
-    def __getitem__(self, shape: slice) -> Shapes: ...
+    def __getitem__(self, shape: slice | Sequence[int] | Index | Mask) -> Shapes: ...
 
-    def __getitem__(self, shape: int | str | slice) -> Array | Shapes:
-        """The (m, d) points of one shape, by number or by name; of a slice, the Shapes in it."""
-        if isinstance(shape, slice):
-            return self.take(range(self.n_shapes)[shape])
-        return self.points[self.index(shape)]
+    def __getitem__(self, shape: Any) -> Any:
+        """The (m, d) points of one shape, by number or by name; or Shapes, ``shapes[0:5]``."""
+        if isinstance(shape, (int, str, np.integer)):
+            return self.points[self.index(shape if isinstance(shape, str) else int(shape))]
+        return self.take(np.arange(self.n_shapes)[shape])
 
     def __iter__(self) -> Iterator[Array]:
         return iter(self.points)
@@ -239,6 +244,14 @@ class Shapes:
             faces=self.faces,
             metadata=self.metadata,
         )
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame with one row a shape and one column a coordinate: x1, y1, x2, …"""
+        return frame_of(self.points, self.names, self.landmarks)
+
+    def to_xarray(self) -> Any:
+        """An xarray.DataArray with dimensions specimen, landmark and space."""
+        return labelled(self.points, self.names, self.landmarks)
 
     def with_metadata(self, **metadata: Any) -> Shapes:
         """The same shapes, more being known about them; what is None is forgotten."""

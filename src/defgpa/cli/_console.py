@@ -14,6 +14,8 @@ from typing import Any
 import click
 
 from defgpa.errors import DefgpaWarning
+from defgpa.findings import Finding
+from defgpa.sentences import in_shell
 
 _LONGEST_NAME = 40  # characters of a name in a table
 _PLAIN = str.maketrans(
@@ -37,6 +39,7 @@ class Console:
     quiet: bool = False
     as_json: bool = False
     notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
@@ -45,8 +48,18 @@ class Console:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            if issubclass(warning.category, DefgpaWarning):
+            if not isinstance(warning.message, DefgpaWarning):
+                continue
+            if warning.message.finding is not None:
+                self.tell(warning.message.finding)
+            else:
                 self.note(str(warning.message))
+
+    def tell(self, finding: Finding) -> None:
+        """A finding, in the words of the command line; its fields are kept for machines."""
+        if finding not in self.findings:
+            self.findings.append(finding)
+            self.note(in_shell(finding))
 
     def note(self, text: str) -> None:
         """A sentence worth reading, on standard error."""

@@ -47,6 +47,11 @@ def read_input(
     return shapes.mirror(wishes.get("mirror", ())).drop(wishes.get("drop", ()))
 
 
+def matches_by_position() -> bool:
+    """Whether the command was told to go by the order of landmarks alone."""
+    return bool(_wishes().get("match") == "position")
+
+
 def _wishes() -> dict[str, Any]:
     """The options of the command that only reading needs."""
     context = click.get_current_context(silent=True)
@@ -109,7 +114,14 @@ def warp_model(
     family: str, points_per_axis: str | None, smoothing: float | None, theta: float | None
 ) -> Any:
     """The warp model the options describe."""
-    from defgpa.warps import Affine, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
+    from defgpa.warps import (
+        Affine,
+        FreeForm,
+        Polynomial,
+        RadialBasis,
+        ThinPlateSpline,
+        landmark_kernel,
+    )
 
     if smoothing is not None and theta is not None:
         raise click.UsageError("--smoothing and --theta say the same thing in two units: give one.")
@@ -117,18 +129,36 @@ def warp_model(
         raise click.UsageError("--theta is the spline's (--warp tps); use --smoothing.")
     counts = _counts(points_per_axis)
     given: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
-    if family in ("affine", "polynomial"):
+    if family in ("affine", "polynomial", "kernel"):
         if counts is not None:
-            raise click.UsageError(f"--warp {family} has no control points: drop --points-per-axis")
+            raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
         if family == "affine" and given:
             raise click.UsageError("--warp affine does not bend: drop --smoothing.")
-        return Affine() if family == "affine" else Polynomial(**given)
+        makers: dict[str, Any] = {
+            "affine": Affine,
+            "polynomial": Polynomial,
+            "kernel": landmark_kernel,
+        }
+        return makers[family](**given)
     if counts is not None:
         given["points_per_axis"] = counts
     if theta is not None:
         given["theta"] = theta
     families = {"tps": ThinPlateSpline, "rbf": RadialBasis, "ffd": FreeForm}
     return families[family](**given)
+
+
+def proportions_value(text: str) -> Any:
+    """``rigid``, ``prior`` or eigenvalues with commas, as DefGPA takes them."""
+    if text in ("rigid", "prior"):
+        return text
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"must be rigid, prior or eigenvalues such as 900,400; got {text!r}.",
+            param_hint="--proportions",
+        ) from None
 
 
 def smoothing_value(word: str | None) -> float | None:

@@ -11,7 +11,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 READING = "defgpa.reading"  # where a command keeps the options that only reading needs
 
-WARPS = ("affine", "tps", "rbf", "ffd", "polynomial")
+WARPS = ("affine", "tps", "rbf", "kernel", "ffd", "polynomial")
 # named here again, because loading the formats would make --help slow
 FORMATS = (
     *("tps", "nts", "morphologika", "pts", "mrk.json", "fcsv", "stereomorph", "pp", "npz", "npy"),
@@ -128,7 +128,8 @@ warping = _combined(
         type=click.Choice(WARPS),
         default="tps",
         show_default=True,
-        help="Family: affine, thin-plate spline, radial basis, free-form, polynomial.",
+        help="Family: affine, thin-plate spline, radial basis, a kernel at every landmark, "
+        "free-form, polynomial.",
     ),
     click.option(
         "--points-per-axis",
@@ -159,4 +160,14 @@ folding = _combined(
         callback=_workers,
         help="Worker processes for cross-validation; -1 takes all cores.",
     ),
+)
+
+
+proportioning = click.option(
+    "--proportions",
+    default="rigid",
+    show_default=True,
+    metavar="rigid|prior|L1,L2[,L3]",
+    help="Proportions of the reference: nearest to the shapes under similarities, the paper's "
+    "prior, or stated eigenvalues of its covariance.",
 )

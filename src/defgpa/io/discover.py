@@ -95,6 +95,7 @@ def _looked_up(name: str, path: Path, wanted: Format | None) -> Found:
     if not name:
         raise FormatError("There is no file or folder ''.")  # to pathlib it is the current one
     if path.is_file():
+        _head(path)  # a pointer to a file is none, whatever format is wanted
         return Found((Find(path, wanted or _format_of(path)),))
     if path.is_dir():
         return _chosen(sorted(path.iterdir()), f"The folder {path}", wanted)

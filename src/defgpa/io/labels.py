@@ -126,9 +126,7 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
 
     3D Slicer calls points after their list: lists with different names would share no landmark.
     """
-    lists = {
-        labels: own for labels, one in _one_each(found).items() if (own := _list_of(one.specimen))
-    }
+    lists = {labels: own for labels in _one_each(found) if (own := numbers_behind(labels))}
     prefixes = {prefix for prefix, _ in lists.values()}
     if len(prefixes) < 2:
         return found
@@ -144,19 +142,24 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
     ]
 
 
-def _list_of(specimen: Specimen) -> tuple[str, Labels] | None:
-    """What all labels have before their number, and their numbers; None if they have no such."""
-    parts = [_NUMBERED.fullmatch(label) for label in specimen.labels or ()]
-    found = [part for part in parts if part]
+def numbers_behind(labels: Sequence[str]) -> tuple[str, Labels] | None:
+    """What all labels have before their number, and their numbers; None if they have no such.
+
+    Examples
+    --------
+    >>> numbers_behind(["skull_07-1", "skull_07-02"])
+    ('skull_07-', ('1', '2'))
+    """
+    found = [part for label in labels if (part := _NUMBERED.fullmatch(label))]
     starts = {part[1] + part[2] for part in found}
     numbers = tuple(str(int(part[3])) for part in found)
-    whole = len(found) == len(parts) == len(set(numbers)) and len(starts) == 1
+    whole = len(found) == len(labels) == len(set(numbers)) and len(starts) == 1
     return (starts.pop(), numbers) if whole else None
 
 
 def _is_own_list(specimen: Specimen) -> bool:
     """Whether the prefix is Slicer's, with a dash, or the name of the specimen."""
-    own = _list_of(specimen)
+    own = numbers_behind(specimen.labels or ())
     return own is not None and (own[0].endswith("-") or own[0][:-1] == specimen.name)
 
 
@@ -178,7 +181,7 @@ def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
     count = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
     warn(
         f"Landmark labels of {count} differ from those of most, as in {others[0]}: "
-        f"{', '.join(examples[:3])}{', …' * (len(examples) > 3)}. There they are matched by "
+        f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
         "position. If they are different landmarks, give match='label'."
     )
     return [_relabelled(one, usual) if one.specimen.labels in renamed else one for one in found]
@@ -188,16 +191,27 @@ def _same_places(own: Labels, usual: Labels) -> bool:
     """Whether two sequences of labels can only be two spellings of the same landmarks.
 
     They are equally long, no label stands at two places, and all labels are different, or
-    those that are different are spelled alike. A number is never another number.
+    those that are different are spelled alike. A number is never another number, unless one
+    sequence counts all landmarks from 0 and the other from 1.
     """
     if len(own) != len(usual) or set(own) == set(usual):
         return False
+    if {_counted_from(own), _counted_from(usual)} == {0, 1}:
+        return True
     different = [(a, b) for a, b in zip(own, usual, strict=True) if a != b]
     if {a for a, _ in different} & set(usual) or {b for _, b in different} & set(own):
         return False
     if any(a.isdecimal() and b.isdecimal() for a, b in different):
         return False
     return len(different) == len(own) or all(_alike(a, b) for a, b in different)
+
+
+def _counted_from(labels: Labels) -> int | None:
+    """0 or 1 where labels count all landmarks from there, after a common prefix."""
+    own = numbers_behind(labels)
+    numbers = [] if own is None else [int(number) for number in own[1]]
+    bases = (base for base in (0, 1) if numbers == list(range(base, base + len(labels))))
+    return next(bases, None)
 
 
 def _alike(a: str, b: str) -> bool:

@@ -126,7 +126,7 @@ def _finished(
     _require_one_set(some)
     m = counts.most_common(1)[0][0]
     odd = [one for one in some if len(one.specimen.points) != m]
-    if options.incomplete == "error":
+    if options.incomplete == "error" or counts[m] < max(2, len(odd)):  # no majority to go on with
         raise _unfinished(read, next(one for one in some if one not in odd), odd, counts[m])
     counted = [f"{_brief(one)} ({len(one.specimen.points)})" for one in odd]
     warn(f"Left out as unfinished (most have {m} landmarks): {_and_more(counted)}.")
@@ -154,14 +154,11 @@ def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) 
     names = [_brief(one) if several else str(one) for one in odd]
     counts = [f"{k} has {len(one.specimen.points)}" for k, one in zip(names, odd, strict=True)]
     meshes = any(document.metadata.get("format") in _MESHES for _, document in read)
-    remedy = (
-        "The vertices of meshes must correspond one by one"
-        if meshes
-        else (
-            "Put NA where a landmark was not seen, or leave unfinished specimens out "
-            "(incomplete='drop')"
-        )
-    )
+    remedy = "Put NA where a landmark was not seen"
+    if meshes:
+        remedy = "The vertices of meshes must correspond one by one"
+    elif usual >= max(2, len(odd)):
+        remedy += ", or leave unfinished specimens out (incomplete='drop')"
     return FormatError(
         f"All shapes must have the same landmarks: {first} has {len(first.specimen.points)}"
         f"{others}, {_and_more(counts)}. {remedy}."

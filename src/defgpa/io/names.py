@@ -12,6 +12,7 @@ from defgpa.errors import FormatError, listed
 from defgpa.io.files import readable
 from defgpa.io.format import Document, Sourced, Specimen
 from defgpa.io.text.lines import default_name, made_unique, warn
+from defgpa.io.text.table import count_up
 
 Read = Sequence[tuple[Path, Document]]  # files and what they hold
 
@@ -93,9 +94,4 @@ def _say_little(specimens: Sequence[Specimen], images: dict[int, str]) -> bool:
     if len(set(images.values())) < len(specimens):
         return False
     names = [specimen.name for specimen in specimens]
-    return len(set(names)) < len(names) or _count(names)
-
-
-def _count(names: Sequence[str]) -> bool:
-    """Whether names are 0, 1, 2, … or 1, 2, 3, …"""
-    return any(list(names) == [str(k + base) for k in range(len(names))] for base in (0, 1))
+    return len(set(names)) < len(names) or count_up(names)

@@ -74,16 +74,20 @@ def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Coordinat
 
 
 def serial_columns(heads: Sequence[str]) -> list[int]:
-    """The columns that count all coordinates from 1.
+    """The columns that count all coordinates from 0 or 1.
 
     Of several such series the first that is called "coord", as MorphoJ does, else the longest.
     """
-    series: dict[str, list[int]] = {}
+    series: dict[tuple[str, int], list[int]] = {}
     for column, head in enumerate(heads):
         match = _SERIAL.fullmatch(head.strip())
-        if match and int(match[2]) == len(series.setdefault(match[1].lower(), [])) + 1:
-            series[match[1].lower()].append(column)
-    for word, columns in series.items():
+        if match is None:
+            continue
+        for base in (0, 1):
+            columns = series.setdefault((match[1].lower(), base), [])
+            if int(match[2]) == base + len(columns):
+                columns.append(column)
+    for (word, _), columns in series.items():
         if word.endswith("coord") and len(columns) > 1:
             return columns
     longest = max(series.values(), key=len, default=[])

@@ -1,7 +1,8 @@
-"""2-D or 3-D: rows of numbers that may be both are what makes their shapes look alike.
+"""2-D or 3-D: rows of numbers that may be both are what makes better shapes of them.
 
 Read in the wrong dimension, coordinates of different axes make up a landmark: what moves or turns
-a specimen then tears its landmarks apart, and no rigid motion brings the shapes together again.
+a specimen then tears its landmarks apart, no rigid motion brings the shapes together again, and
+from one landmark to the next it is far.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def chosen_dimension(path: object, rows: Array, wanted: int | None) -> int | Non
         return possible[0] if possible else None
     found = plausible_dimension(rows)
     dim = found or 2
-    why = "is assumed" if found is None else "is taken, as the shapes look alike in it"
+    why = "is assumed" if found is None else "is taken, as it makes better shapes"
     warn(
         f"{path}: {columns} columns are {columns // 2} landmarks in 2-D or {columns // 3} in 3-D; "
         f"{dim}-D {why}. If that is wrong, give dimension={5 - dim}."
@@ -53,7 +54,7 @@ def plausible_dimension(rows: Array) -> int | None:
     filled = _comparable(rows)
     if filled is None:
         return None
-    for evidence in (_offsets, _left_over, _within_axes):
+    for evidence in (_offsets, _left_over, _steps):
         two, three = evidence(filled, 2), evidence(filled, 3)
         if min(two, three) < _MUCH_LESS * max(two, three):
             return 2 if two < three else 3
@@ -102,7 +103,7 @@ def _left_over(rows: Array, dim: int) -> float:
     return float(((moved - mean) ** 2).sum())
 
 
-def _within_axes(rows: Array, dim: int) -> float:
-    """How much the coordinates of an axis differ: x and y are often in different places."""
-    mean = rows.mean(axis=0).reshape(-1, dim)
-    return float(((mean - mean.mean(axis=0)) ** 2).sum() / max(mean.size - dim, 1))
+def _steps(rows: Array, dim: int) -> float:
+    """How far it is from landmark to landmark, mean squared: neighbours in the list are near."""
+    mean = rows.mean(axis=0)
+    return float(((mean[dim:] - mean[:-dim]) ** 2).mean())

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from defgpa.io.text.lines import MISSING_WORDS
-from defgpa.io.text.table import Table
+from defgpa.io.text.table import Table, count_up
 from defgpa.shapes import Shapes
 
 # What columns are called, the surer words first.
@@ -41,7 +41,10 @@ class Variables:
 
 
 def variables_of(table: Table, taken: Iterable[int]) -> Variables:
-    """All columns but those taken for something else; in a table without header, by number."""
+    """All columns but those taken for something else; in a table without header, by number.
+
+    A column without a head that counts the rows says nothing.
+    """
     used = set(taken)
     heads = table.header or [""] * table.width
     return Variables(
@@ -49,6 +52,7 @@ def variables_of(table: Table, taken: Iterable[int]) -> Variables:
             column: head.strip() or f"column {column + 1}"
             for column, head in enumerate(heads)
             if column not in used
+            and not (table.header and not head and count_up(table.column(column)))
         }
     )
 
