@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from defgpa.solve.eigen.preconditioner import preconditioner, whole_inverse
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa._threads import own_threads

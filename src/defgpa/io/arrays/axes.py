@@ -92,9 +92,10 @@ def layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
     if len(possible) == 1:
         return possible[0]
     if possible:
+        ways = " or ".join(option("layout", way) for way in possible)
         raise FormatError(
             f"{path}: the axes of an array of size {size} can be shapes (n), landmarks (m) and "
-            f"coordinates (d) in several orders. Give {' or '.join(option('layout', way) for way in possible)}."
+            f"coordinates (d) in several orders. Give {ways}."
         )
     raise FormatError(
         f"{path}: expected an array with an axis of 2 or 3 coordinates; found size {size}."
