@@ -268,6 +268,19 @@ def test_a_specimen_that_is_there_twice_tells_all():
     assert np.linalg.norm(far.points[7] - truth) > 1e-4
 
 
+def test_weights_fall_with_the_squared_distance_over_the_median():
+    specimens = rotated_onto_mean(unit_size(smooth_family(seed=32, n=9, m=15)))
+    own, asked = specimens[0] + 0.01, np.arange(3, 15)
+    mean, deviations = ShapeGaussian(specimens, Dials(nearness=0.5))._sample(own, asked)
+    squares = ((specimens[:, asked] - own[asked]) ** 2).sum(axis=(1, 2))
+    weights = np.exp(-0.5 * squares / (0.5 * np.median(squares)))
+    weights /= weights.sum()
+    np.testing.assert_allclose(mean, np.tensordot(weights, specimens, 1), **EXACT)
+    np.testing.assert_allclose(
+        deviations, np.sqrt(weights)[:, None, None] * (specimens - mean), **EXACT
+    )
+
+
 # The trials
 
 
