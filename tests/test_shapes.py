@@ -188,7 +188,7 @@ class NotNumbers:
 BAD = {
     "nothing": (None, {}, ["array (shapes, landmarks, coordinates)", "0 dimensions"]),
     "an empty list": ([], {}, ["no shapes"]),
-    "no landmarks": (np.zeros((3, 0, 2)), {}, ["no points", "(3, 0, 2)"]),
+    "no landmarks": (np.zeros((3, 0, 2)), {}, ["There are no landmarks", "(3, 0, 2)"]),
     "one shape alone": (FULL[:1], {}, ["At least 2 shapes", "got 1"]),
     "two dimensions": (FULL[0], {}, ["2 dimensions", "(30, 2)"]),
     "four dimensions": (FULL[None], {}, ["4 dimensions", "(1, 4, 30, 2)"]),

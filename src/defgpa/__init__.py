@@ -28,6 +28,7 @@ _HOME = {
     "images": ["common_frame", "intensity_deviation", "warp_image"],
     "io": ["load", "read_shapes", "register_saved", "save", "write_shapes"],
     "meshes": ["warp_mesh", "warp_points"],
+    "semilandmarks": ["slide"],
     "shapes": ["Shapes"],
     "statistics": ["ShapePCA"],
     "solve": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from defgpa.images import common_frame, intensity_deviation, warp_image
     from defgpa.io import load, read_shapes, register_saved, save, write_shapes
     from defgpa.meshes import warp_mesh, warp_points
+    from defgpa.semilandmarks import slide
     from defgpa.shapes import Shapes
     from defgpa.solve import Dense, ExactCentering, Iterative, SoftCentering
     from defgpa.statistics import ShapePCA

@@ -127,27 +127,25 @@ def _moved_mesh(
     import numpy as np
 
     from defgpa.io.mesh import files as _mesh
+    from defgpa.io.space import in_space
 
     mesh = _mesh.read_mesh(source)
-    flip = _towards(console, source, alignment.shapes.metadata.get("space"))
-    vertices: Array = warp(mesh.vertices * flip)
+    wanted = alignment.shapes.metadata.get("space")
+    vertices: Array = warp(in_space(mesh.vertices, _space_of(console, source, wanted), wanted))
     _mesh.write_mesh(target, replace(mesh, vertices=vertices))
     return len(vertices), int(np.isnan(vertices[:, 0]).sum())
 
 
-def _towards(console: Console, mesh: Path, wanted: str | None) -> list[float]:
-    """Signs that bring a mesh to the anatomical space of a fit, where both are known."""
+def _space_of(console: Console, mesh: Path, wanted: str | None) -> str | None:
+    """The anatomical space that a mesh states; said where it does not and the fit has one."""
     from defgpa.io.files import file_head
 
-    if wanted is None:
-        return [1.0, 1.0, 1.0]
     stated = _MESH_SPACE.search(file_head(mesh))
-    if stated is None:
+    if stated is None and wanted is not None:
         console.note(
             f"{mesh} does not say whether it is LPS or RAS; it is taken as {wanted}, like the fit."
         )
-        return [1.0, 1.0, 1.0]
-    return [1.0, 1.0, 1.0] if stated[1].decode() == wanted else [-1.0, -1.0, 1.0]
+    return None if stated is None else stated[1].decode()
 
 
 def _moved_shapes(

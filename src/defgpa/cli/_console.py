@@ -14,6 +14,8 @@ from typing import Any
 import click
 
 from defgpa.errors import DefgpaWarning
+from defgpa.findings import Finding
+from defgpa.sentences import in_shell
 
 _LONGEST_NAME = 40  # characters of a name in a table
 _PLAIN = str.maketrans(
@@ -23,7 +25,9 @@ _SHELL_WORDS = (  # what the library calls its options, and what the command lin
     (re.compile(r"on_mismatch='warn'"), "--lenient"),
     (re.compile(r"format='…'"), "--format NAME"),
     (re.compile(r"layout='(\w+)' or '(\w+)'"), r"--layout \1 or \2"),
-    (re.compile(r"(layout|space)='(\w+)'"), r"--\1 \2"),
+    (re.compile(r"(layout|space|match|names)='(\w+)'"), r"--\1 \2"),
+    (re.compile(r"dimension=([23])"), r"--dimension \1"),
+    (re.compile(r"incomplete='drop'"), "--drop-incomplete"),
     (re.compile(r" \(shapes\.without\([^)]*\)\)"), ""),
 )
 
@@ -35,6 +39,7 @@ class Console:
     quiet: bool = False
     as_json: bool = False
     notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
@@ -43,8 +48,18 @@ class Console:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            if issubclass(warning.category, DefgpaWarning):
+            if not isinstance(warning.message, DefgpaWarning):
+                continue
+            if warning.message.finding is not None:
+                self.tell(warning.message.finding)
+            else:
                 self.note(str(warning.message))
+
+    def tell(self, finding: Finding) -> None:
+        """A finding, in the words of the command line; its fields are kept for machines."""
+        if finding not in self.findings:
+            self.findings.append(finding)
+            self.note(in_shell(finding))
 
     def note(self, text: str) -> None:
         """A sentence worth reading, on standard error."""
@@ -102,19 +117,15 @@ class Console:
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table(
-            title=escape(printable(title)),
-            title_justify="left",
-            title_style="bold",
-            box=_box(),
-            **style,
-        )
+        table = Table(box=_box(), **style)
         for k, name in enumerate(header):
             figures = all(isinstance(row[k], (int, float)) for row in rows if row[k] is not None)
             table.add_column(escape(name), justify="right" if figures else "left")
         for row in rows:
             table.add_row(*[escape(printable(text_of(cell))) for cell in row])
-        RichConsole().print(table)
+        console = RichConsole()
+        console.print(escape(printable(title)), style="bold", highlight=False)  # wider than a table
+        console.print(table)
 
     def say(self, text: str) -> None:
         """A line on standard output."""

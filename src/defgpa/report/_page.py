@@ -98,6 +98,7 @@ def write_report(
                 "provenance": tables.provenance_rows(provenance),
             }
         ),
+        errors="backslashreplace",
     )
 
 
@@ -106,7 +107,7 @@ def _text(alignment: Alignment, cv: CrossValidation | None, title: str | None) -
     return {
         "title": title or f"Alignment of {alignment.shapes.n_shapes:,} shapes",
         "lead": what_was_fitted(alignment),
-        "worries": worries(alignment, () if cv is None else cv.warnings),
+        "worries": worries(alignment, cv),
         "parameters": tables.parameters(alignment),
         "code": tables.code(alignment),
     }
@@ -131,8 +132,8 @@ def _numbers(
         "shapes": tables.shape_rows(alignment, cv, drawn),
         "missing": _missing_counts(alignment),
         "path": None if path is None else _path_in_words(path),
-        "spectrum": len(alignment.diagnostics.spectrum) > 0,
-        "gap": number(alignment.diagnostics.gap, 3),
+        "spectrum": alignment.spectral is not None,
+        "gap": "" if alignment.spectral is None else number(alignment.spectral.gap, 3),
         "dim": alignment.shapes.dim,
         "thinned": drawn.sentences,
         "data": script_json(_data(alignment, drawn, path, cv)),
@@ -146,7 +147,7 @@ def _data(
     return {
         **Scene(alignment, drawn, cv).as_data(),
         "smoothing": None if path is None else _path_columns(path),
-        "spectrum": finite(alignment.diagnostics.spectrum),
+        "spectrum": [] if alignment.spectral is None else finite(alignment.spectral.spectrum),
     }
 
 

@@ -1,0 +1,108 @@
+"""Which axis of a bare array is what: shapes n, landmarks m, coordinates d.
+
+Landmarks have 2 or 3 coordinates, so an axis of that length gives itself away, unless another
+one has such a length too; then only the user knows (the ``layout`` option).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa._arrays import Array, Index
+from defgpa.errors import FormatError
+from defgpa.io.text.lines import warn
+
+_ORDERS = {"nmd": (0, 1, 2), "mdn": (2, 0, 1), "dmn": (2, 1, 0)}  # transposes to n, m, d
+_COORDINATE_AXIS = {"nmd": 2, "mdn": 1, "dmn": 0}
+
+
+def as_stack(path: Path, array: NDArray[Any], layout: str, preferred: str | None) -> Array:
+    """(n, m, d) float64 from a 3-D array in any layout, or from a 2-D array, one shape.
+
+    ``preferred`` is the layout the format documents, taken when several are possible.
+    """
+    numbers = real_numbers(path, array)
+    if numbers.ndim == 2:
+        return as_matrix(path, numbers, layout)[None]
+    if numbers.ndim != 3:
+        raise FormatError(
+            f"{path}: expected an array with 3 axes (shapes, landmarks, coordinates); "
+            f"found size {numbers.shape}."
+        )
+    chosen = layout if layout != "auto" else layout_of(path, numbers.shape, preferred)
+    stack = np.transpose(numbers, _ORDERS[chosen])
+    _require_points(path, stack.shape, chosen, numbers.shape)
+    return np.ascontiguousarray(stack)
+
+
+def as_matrix(path: Path, array: NDArray[Any], layout: str) -> Array:
+    """(m, d) float64 from one shape's matrix, d × m if the layout or only the size says so."""
+    numbers = real_numbers(path, array)
+    if numbers.ndim != 2:
+        raise FormatError(
+            f"{path}: expected a matrix of landmarks and coordinates; found size {numbers.shape}."
+        )
+    across = layout == "dmn" or (layout == "auto" and numbers.shape[1] not in (2, 3))
+    matrix = numbers.T if across else numbers
+    _require_points(path, matrix.shape, layout, numbers.shape)
+    return np.ascontiguousarray(matrix)
+
+
+def real_numbers(path: Path, array: NDArray[Any]) -> Array:
+    """The array as float64, if it holds real numbers."""
+    if array.dtype.kind not in "fiub":
+        what = "complex numbers" if array.dtype.kind == "c" else f"'{array.dtype}'"
+        raise FormatError(f"{path}: expected an array of real numbers; found {what}.")
+    with np.errstate(over="ignore"):  # a quadruple too large becomes infinite, and is refused
+        return array.astype(np.float64)
+
+
+def triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
+    """(k, 3) landmark numbers from 0, if that is what the faces are."""
+    numbers = real_numbers(path, faces)
+    if numbers.size == 0:
+        return np.empty((0, 3), dtype=np.intp)
+    if numbers.ndim != 2 or numbers.shape[1] != 3:
+        raise FormatError(f"{path}: expected faces of size (k, 3); found size {numbers.shape}.")
+    outside = ~((numbers >= 0) & (numbers < m) & (numbers == np.floor(numbers)))
+    if outside.any():
+        raise FormatError(
+            f"{path}: expected faces that number {m} landmarks; found {numbers[outside][0]:g} "
+            f"(the first is 0)."
+        )
+    return numbers.astype(np.intp)
+
+
+def layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
+    """The order of the axes of an array with three of them, by their lengths."""
+    possible = [name for name, axis in _COORDINATE_AXIS.items() if size[axis] in (2, 3)]
+    if preferred in possible:
+        if preferred == "nmd" and "mdn" in possible and size[0] > 3:
+            warn(
+                f"{path}: an array of size {size} is taken as {size[0]} shapes with {size[1]} "
+                f"landmarks in {size[2]}-D. If they are {size[2]} shapes with {size[0]} landmarks "
+                f"in {size[1]}-D, give layout='mdn'."
+            )
+        return str(preferred)
+    if len(possible) == 1:
+        return possible[0]
+    if possible:
+        raise FormatError(
+            f"{path}: the axes of an array of size {size} can be shapes (n), landmarks (m) and "
+            f"coordinates (d) in several orders. Give layout={' or '.join(map(repr, possible))}."
+        )
+    raise FormatError(
+        f"{path}: expected an array with an axis of 2 or 3 coordinates; found size {size}."
+    )
+
+
+def _require_points(path: Path, size: tuple[int, ...], layout: str, given: tuple[int, ...]) -> None:
+    if size[-1] not in (2, 3) or 0 in size:
+        assumed = "" if layout == "auto" else f" with layout {layout!r}"
+        raise FormatError(
+            f"{path}: expected landmarks of 2 or 3 coordinates; found size {given}{assumed}."
+        )

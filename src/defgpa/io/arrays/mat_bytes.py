@@ -1,0 +1,224 @@
+"""MATLAB files of version 4 to 7 as bytes: matrices in a row, or elements in elements.
+
+Read here and not by SciPy, whose reader ends the whole interpreter on some damaged files.
+Nothing can claim more than the bytes around it hold.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa.io.limits import Budget
+
+# A MATLAB value without its wrapping: numbers (an array in MATLAB's own size), text (str), a
+# cell (list), a struct (dict), a sparse matrix, or None for what has no meaning here.
+Value = Any
+
+DEEPEST = 16  # cells in cells in cells: a loop of references, not data
+_HEADER = 128
+_NUMBERS = {
+    1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8",
+}  # fmt: skip
+_NUMBERS_4 = ("f8", "f4", "i4", "i2", "u2", "u1")
+_TEXTS = {16: "utf-8", 17: "utf-16", 18: "utf-32"}
+_MATRIX, _COMPRESSED = 14, 15
+_CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE, _FIRST_NUMERIC, _LAST_NUMERIC = 1, 2, 3, 4, 5, 6, 15
+_COMPLEX = 0x0800
+_LONGEST_NAME = 63
+OVERHEAD = 256  # bytes that Python takes for an array, however few the file takes
+
+Element = tuple[int, memoryview]  # its type, and its bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """The entries of a sparse matrix that are stored.
+
+    SciPy's class believes the indices it is given, even while it checks them, and reads and
+    writes where they point.
+    """
+
+    size: tuple[int, int]
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    values: NDArray[Any]
+
+    @classmethod
+    def of(
+        cls, size: tuple[int, ...], rows: NDArray[Any], starts: NDArray[Any], values: NDArray[Any]
+    ) -> Sparse:
+        """From MATLAB's form: where in ``rows`` and ``values`` each column starts."""
+        edges = starts.astype(np.intp)
+        lengths = edges[1:] - edges[:-1]
+        stored = int(lengths.sum())
+        if (
+            len(size) != 2
+            or len(lengths) != size[1]
+            or (lengths < 0).any()
+            or starts[0] != 0
+            or min(len(rows), len(values)) < stored
+            or ((rows[:stored] < 0) | (rows[:stored] >= size[0])).any()
+        ):
+            raise ValueError("a sparse matrix whose indices do not fit its size")
+        columns = np.repeat(np.arange(len(lengths)), lengths)
+        return cls((size[0], size[1]), rows[:stored].astype(np.intp), columns, values[:stored])
+
+    def diagonal(self) -> NDArray[Any] | None:
+        """The entries of a row, a column, or a diagonal with nothing beside it; else None."""
+        place = np.maximum(self.rows, self.columns)
+        beside = self.values[self.rows != self.columns].any() or len(set(self.size)) > 1
+        if beside and 1 not in self.size:
+            return None
+        diagonal = np.zeros(max(self.size), dtype=self.values.dtype)
+        diagonal[place] = self.values
+        return diagonal
+
+
+def is_mat5(head: bytes) -> bool:
+    """Whether a file has the header of version 5 (version 7.3 has nearly the same)."""
+    return len(head) >= _HEADER and head[124:128] in (b"\0\1IM", b"\1\0MI")
+
+
+def mat5_variables(data: bytes, budget: Budget) -> dict[str, Value]:
+    """The variables by name, unwrapped; a ValueError if the file is damaged."""
+    reader = _Reader("<" if data[126:128] == b"IM" else ">", budget)
+    variables = {}
+    for kind, content in reader.elements(memoryview(data)[_HEADER:]):
+        if kind == _COMPRESSED:
+            kind, content = reader.unpacked(content)
+        if kind == _MATRIX and len(content):
+            name, value = reader.matrix(content, DEEPEST)
+            variables[name] = value
+    return variables
+
+
+def mat4_variables(data: bytes) -> dict[str, Value]:
+    """The matrices of version 4: five numbers, a name, and the entries, again and again."""
+    variables, at = {}, 0
+    while at < len(data):
+        order = "<" if int.from_bytes(data[at : at + 4], "little") < 5000 else ">"
+        head = np.frombuffer(data, order + "i4", 5, at)
+        kind, rows, columns, is_complex, length = (int(number) for number in head)
+        precision, what = kind // 10 % 10, kind % 10
+        if kind not in range(5000) or precision > 5 or min(rows, columns, length) < 0:
+            raise ValueError("a matrix whose first numbers make no sense")
+        name = data[at + 20 : at + 20 + length].split(b"\0")[0].decode("latin-1")
+        entries = np.dtype(order + _NUMBERS_4[precision])
+        count = rows * columns
+        values = np.frombuffer(data, entries, count, at + 20 + length)
+        at += 20 + length + count * entries.itemsize * (2 if is_complex else 1)
+        if what == 0 and not is_complex:
+            variables[name] = values.reshape((rows, columns), order="F")
+    return variables
+
+
+class _Reader:
+    """Reads elements in the byte order of one file."""
+
+    def __init__(self, order: str, budget: Budget) -> None:
+        self._order, self._budget = order, budget
+
+    def elements(self, data: memoryview) -> Iterator[Element]:
+        """The elements that stand one after another in these bytes."""
+        at = 0
+        while len(data) - at >= 8:
+            first, size = (int(word) for word in np.frombuffer(data, self._order + "u4", 2, at))
+            kind, start, step = first, at + 8, 8
+            if first >> 16:  # small ones pack type, size and up to 4 bytes in one tag
+                kind, size, start, step = first & 0xFFFF, first >> 16, at + 4, 4
+            if start + size > len(data):
+                raise ValueError(f"an element of {size} bytes, where {len(data) - start} are left")
+            yield kind, data[start : start + size]
+            at = start + (size if kind == _COMPRESSED else -(-size // step) * step)
+
+    def unpacked(self, packed: memoryview) -> Element:
+        """The element that was packed, if as much as it announces may be read."""
+        tag = zlib.decompressobj().decompress(packed, 8)
+        size = 8 + int(np.frombuffer(tag, self._order + "u4", 1, 4)[0])
+        self._budget.spend(size, "what it packs")
+        data = zlib.decompressobj().decompress(packed, size)
+        return next(self.elements(memoryview(data)), (0, packed))
+
+    def matrix(self, data: memoryview, levels: int) -> tuple[str, Value]:
+        """The name and value of one array of any class."""
+        self._budget.spend(OVERHEAD, "the arrays it holds")
+        if not len(data):
+            return "", np.empty((0, 0))
+        parts = self.elements(data)
+        flags = int(self._numbers(next(parts, None))[0])
+        size = tuple(int(length) for length in self._numbers(next(parts, None)))
+        name = bytes(next(parts, (0, memoryview(b"")))[1])[:_LONGEST_NAME].decode("latin-1")
+        if levels == 0 or min(size, default=-1) < 0:
+            return name, None
+        return name, self._value(flags, size, parts, levels)
+
+    def _value(
+        self, flags: int, size: tuple[int, ...], parts: Iterator[Element], levels: int
+    ) -> Value:
+        kind = flags & 0xFF
+        if _FIRST_NUMERIC <= kind <= _LAST_NUMERIC:
+            values = self._array(size, next(parts, None))
+            return values + 1j * self._array(size, next(parts)) if flags & _COMPLEX else values
+        if kind == _CHAR:
+            return self._text(size, next(parts, None))
+        if kind == _CELL:
+            return self._matrices(math.prod(size), parts, levels)
+        if kind == _SPARSE:
+            return Sparse.of(size, *(self._numbers(next(parts, None)) for _ in range(3)))
+        if kind == _OBJECT:
+            next(parts, None)  # the name of its class
+        return self._struct(math.prod(size), parts, levels) if kind in (_STRUCT, _OBJECT) else None
+
+    def _matrices(self, count: int, parts: Iterator[Element], levels: int) -> list[Value]:
+        found = [self.matrix(content, levels - 1)[1] for kind, content in parts if kind == _MATRIX]
+        if len(found) != count:
+            raise ValueError(f"expected a cell of {count} arrays; found {len(found)}")
+        return found
+
+    def _struct(self, count: int, parts: Iterator[Element], levels: int) -> Value:
+        width = int(self._numbers(next(parts, None))[0])
+        packed = bytes(next(parts, (0, memoryview(b"")))[1])
+        if width <= 0:
+            raise ValueError("a struct whose field names have no length")
+        names = [packed[i : i + width] for i in range(0, len(packed), width)]
+        fields = [name.split(b"\0")[0].decode("latin-1") for name in names]
+        values = self._matrices(count * len(fields), parts, levels)
+        records = [
+            dict(zip(fields, values[i : i + len(fields)], strict=True))
+            for i in range(0, len(values), max(len(fields), 1))
+        ]
+        return records[0] if len(records) == 1 else records
+
+    def _text(self, size: tuple[int, ...], part: Element | None) -> Value:
+        kind, content = part or (16, memoryview(b""))
+        if kind in _TEXTS:
+            encoding = _TEXTS[kind] + ("" if kind == 16 else "-le" if self._order == "<" else "-be")
+            text = bytes(content).decode(encoding, errors="replace")
+        else:
+            codes = self._numbers((kind, content)).astype("<u2")
+            text = codes.tobytes().decode("utf-16-le", errors="replace")
+        rows = size[0]
+        if not 1 < rows <= len(text) or len(text) % rows:
+            return text
+        return [text[row::rows].rstrip() for row in range(rows)]  # stored column by column
+
+    def _array(self, size: tuple[int, ...], part: Element | None) -> NDArray[Any]:
+        values = self._numbers(part)
+        if len(values) != math.prod(size):
+            raise ValueError(f"expected an array of size {size}; found {len(values)} numbers")
+        self._budget.spend(8 * len(values), "an array")  # of doubles, in the end
+        return values.reshape(size, order="F")
+
+    def _numbers(self, part: Element | None) -> NDArray[Any]:
+        if part is None or part[0] not in _NUMBERS:
+            raise ValueError(f"expected numbers; found an element of type {part and part[0]}")
+        kind, content = part
+        dtype = np.dtype(self._order + _NUMBERS[kind])
+        return np.frombuffer(content, dtype) if len(content) else np.empty(0, dtype)

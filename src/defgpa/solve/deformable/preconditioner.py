@@ -1,0 +1,154 @@
+r"""A cheap idea of the cost, from all shapes or from one.
+
+With D = diag(views) − σI, σ just below zero, and Ũ a few columns, both are
+
+    (P − σI)⁻¹ ≈ D^(−1/2) ( I + Ũ (I − ŨᵀŨ)⁻¹ Ũᵀ ) D^(−1/2).
+
+Exactly so with Ũ = D^(−1/2) [U_1 … U_n], which is cheap where all features together are few.
+Where they are many, the shapes resemble each other, and one of them stands for all: Ũ = U_1,
+at an n-th of the price of a product with P. Soft warps through different holes do not resemble
+each other enough; for them there is the whole inverse at the price of a product, with ŨᵀŨ known
+from a sample of the landmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from defgpa._arrays import Array, symmetrised
+from defgpa.solve.deformable.factors import Factor
+from defgpa.solve.deformable.sampled_inverse import (
+    SHIFT,
+    SampledInverse,
+    inverse_of,
+    n_features,
+    sampleable,
+    sampled_matrix,
+)
+
+_FEW = 200  # features of all shapes together, up to which the exact inverse is cheap
+_ROUNDING = 1e-10  # keeps K positive definite
+
+
+class Factored(Protocol):
+    """P = diag(views) − U Uᵀ, with products with U of all shapes."""
+
+    @property
+    def views(self) -> Array:
+        """(m,): shapes that see each landmark."""
+        ...
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """U, by batches of shapes."""
+        ...
+
+    @property
+    def n_shapes(self) -> int:
+        """The number of shapes, n."""
+        ...
+
+    def stacked_projections(self, block: Array) -> Array:
+        """(nl, k): Uᵀ X."""
+        ...
+
+    def stacked_image(self, coefficients: Array) -> Array:
+        """(m, k): U C."""
+        ...
+
+    def of_one(self, factor: Factor) -> Factored:
+        """The cost of one shape alone, with the views of all."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankInverse:
+    """D^(−1/2) (I + Ũ (I − ŨᵀŨ)⁻¹ Ũᵀ) D^(−1/2), by products with Ũ = diag(inner) U."""
+
+    cost: Factored  # whose U it is: that of all shapes, or of one
+    outer: Array  # (m,): D^(−1/2)
+    inner: Array  # (m,)
+    modes: Array  # eigenvectors of ŨᵀŨ, ascending
+    strengths: Array  # its eigenvalues, below 1
+
+    def start(self, width: int) -> Array:
+        """The strongest modes."""
+        strongest = self.modes[:, ::-1][:, : 2 * width]
+        return (self.outer * self.inner)[:, None] * self.cost.stacked_image(strongest)
+
+    def correct(self, residuals: Array) -> Array:
+        """The inverse times the residuals."""
+        scaled = self.outer[:, None] * residuals
+        seen = self.modes.T @ self.cost.stacked_projections(self.inner[:, None] * scaled)
+        mixed = self.modes @ (seen / (1.0 - self.strengths)[:, None])
+        bent = self.cost.stacked_image(mixed)
+        return self.outer[:, None] * (scaled + self.inner[:, None] * bent)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeInverse:
+    """D⁻¹ (I + U K⁻¹ UᵀD⁻¹) with all shapes, K ≈ I − UᵀD⁻¹U."""
+
+    cost: Factored
+    inverse_views: Array  # (m, 1): D⁻¹
+    small: SampledInverse  # K⁻¹
+
+    def start(self, width: int) -> Array:
+        """References of the cheapest warps of the sample."""
+        return self.inverse_views * self.cost.stacked_image(self.small.start(width))
+
+    def correct(self, residuals: Array) -> Array:
+        """The inverse times the residuals."""
+        scaled = self.inverse_views * residuals
+        seen = self.cost.stacked_projections(np.ascontiguousarray(scaled))
+        return scaled + self.inverse_views * self.cost.stacked_image(self.small.correct(seen))
+
+
+def whole_inverse(cost: Factored) -> Callable[[], WholeInverse] | None:
+    """How to make it, where it can be had and there is no exact one."""
+    factors = sampleable(cost.factors)
+    if n_features(factors) <= _FEW:
+        return None
+
+    def made() -> WholeInverse:
+        views = cost.views + SHIFT * cost.n_shapes
+        matrix = sampled_matrix(factors, views)
+        matrix[np.diag_indices(len(matrix))] += _ROUNDING
+        return WholeInverse(cost, 1.0 / views[:, None], inverse_of(matrix))
+
+    return made
+
+
+def preconditioner(cost: Factored) -> LowRankInverse:
+    """The exact inverse where it is cheap, that of one shape standing for all elsewhere."""
+    shapes_and_features = [factor.ridge.inverse.shape for factor in cost.factors]
+    if sum(b * l for b, _, l in shapes_and_features) <= _FEW:
+        return _exact_inverse(cost)
+    return _representative_inverse(cost)
+
+
+def _exact_inverse(cost: Factored) -> LowRankInverse:
+    outer = 1.0 / np.sqrt(cost.views + SHIFT * cost.n_shapes)
+    rows = np.vstack([factor.transposed_rows() for factor in cost.factors]) * outer
+    strengths, modes = np.linalg.eigh(symmetrised(rows @ rows.T))
+    return LowRankInverse(cost, outer, outer, modes, strengths)
+
+
+def _representative_inverse(cost: Factored) -> LowRankInverse:
+    """With the shape that sees the most landmarks."""
+    seen = [int(factor.batch.visible.sum(axis=1).max()) for factor in cost.factors]
+    holder = cost.factors[int(np.argmax(seen))]
+    factor = holder.only(int(np.argmax(holder.batch.visible.sum(axis=1))))
+    return inverse_from_one(cost.of_one(factor))
+
+
+def inverse_from_one(alone: Factored) -> LowRankInverse:
+    """One shape, the only factor, stands for all n."""
+    (factor,), n = alone.factors, alone.n_shapes
+    strengths, modes = np.linalg.eigh(factor.ridge.gram(factor.batch.bases.penalty())[0])
+    outer = 1.0 / np.sqrt(alone.views + SHIFT * n)
+    return LowRankInverse(alone, outer, np.ones_like(outer), modes, strengths / (1.0 + SHIFT))
