@@ -13,7 +13,7 @@ from defgpa.completion import hidden_for_once
 from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
 from defgpa.statistics.dials import chosen_dials
 from defgpa.statistics.tangent import rotated_onto_mean, unit_size
-from support import EXACT, moved, shared_points, smooth_family, warned_of
+from support import EXACT, moved, shared_points, smooth_family, told_among_others, warned_of
 
 
 def fitted(points, warp=None, **known):
@@ -202,7 +202,7 @@ def test_a_few_hidden_landmarks_of_plethodon_end_where_they_were():
 
 def test_broken_halves_are_completed_with_the_ways_compared_on_such_holes():
     points = shared_points("turtles3d_partial")[:, ::20]
-    with warned_of("far outside"):
+    with told_among_others("far outside"):
         found = defgpa.complete(fitted(points, Affine()))
     assert np.isfinite(found.shapes.points).all()
     assert found.errors[found.method] < 0.05  # some six landmarks are left of a fossil here
