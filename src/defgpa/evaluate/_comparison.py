@@ -275,7 +275,7 @@ def compare(
         if trials[-1].row.failure and told is not None:
             told(folds, folds)
     rows = tuple(trial.row for trial in trials)
-    if all(row.failure for row in rows):
+    if all(row.failure and np.isnan(row.rmse_reference) for row in rows):
         raise DefgpaError(f"No method can align these shapes. {rows[0].failure}")
     table = Comparison(rows, fold_size, _verdict(trials), tuple(_once(trials)))
     warn_of(table.findings)

@@ -21,13 +21,18 @@ from defgpa.shapes import Shapes
 def looked_at(estimator: Any, shapes: Shapes) -> Alignment:
     """The alignment a copy of the estimator makes; what it found is in it, nothing is warned of."""
     copy = clone(estimator, safe=False)
-    return copy.align(shapes) if isinstance(copy, AlignmentEstimator) else _fitted(copy, shapes)
+    return copy.align(shapes) if _is_ours(copy) else _fitted(copy, shapes)
 
 
 def fitted(estimator: Any, shapes: Shapes) -> Alignment:
     """The same without a look at the shapes themselves, which the full fit has had."""
     copy = clone(estimator, safe=False)
-    return copy.solve(shapes) if isinstance(copy, AlignmentEstimator) else _fitted(copy, shapes)
+    return copy.solve(shapes) if _is_ours(copy) else _fitted(copy, shapes)
+
+
+def _is_ours(estimator: Any) -> bool:
+    """Whether its ``fit`` is ours, and may be asked for without the warnings."""
+    return getattr(type(estimator), "fit", None) is AlignmentEstimator.fit
 
 
 def _fitted(copy: Any, shapes: Shapes) -> Alignment:
