@@ -20,7 +20,7 @@ from defgpa.cli import main
 from defgpa.datasets import load_wings
 from defgpa.evaluate import compare, cross_validate, select_smoothing
 from defgpa.report import write_report
-from support import ROOT, smooth_family
+from support import ROOT, SHARED, smooth_family
 from test_report import NASTY
 
 _spec = importlib.util.spec_from_file_location("make_picture", ROOT / "docs" / "make_picture.py")
@@ -76,7 +76,25 @@ def mesh_report(folder):
     write_report(defgpa.DefGPA().fit(shapes).alignment_, folder / "mesh.html")
 
 
-REPORTS = {"wings": wings_report, "solid": solid_report, "mesh": mesh_report}
+def numbered_shapes():
+    """Specimens and landmarks named by numbers, as most are, but not in their order."""
+    points = smooth_family(seed=11, n=9, m=24, missing=0.1)
+    names = [str(k) for k in (4, 0, 1, 12, 3, 2, 7, 8, 5)]
+    landmarks = [str(k) for k in (*range(7, 19), *range(0, 7), *range(30, 35))]
+    return defgpa.Shapes(points, names=names, landmarks=landmarks)
+
+
+def numbered_report(folder):
+    write_report(defgpa.DefGPA().fit(numbered_shapes()).alignment_, folder / "numbered.html")
+
+
+REPORTS = {
+    "wings": wings_report,
+    "solid": solid_report,
+    "mesh": mesh_report,
+    "numbered": numbered_report,
+}
+KINDS = ("wings", "solid", "mesh")
 
 
 @pytest.fixture(scope="module")
@@ -188,9 +206,9 @@ def dots(browser, plot="reference"):
     return {name: count for kind, name, count in found if "scatter" in kind and name not in other}
 
 
-def hovered_over_map(browser, row, column):
-    """What the map of the residuals says when the mouse is over a cell."""
-    plot = browser.find_element(By.ID, "plot-residuals")
+def hovered_over_map(browser, row, column, plot="residuals"):
+    """What a map says when the mouse is over a cell."""
+    plot = browser.find_element(By.ID, f"plot-{plot}")
     x, y = browser.execute_script(
         "const { xaxis, yaxis } = arguments[0]._fullLayout;"
         "arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' });"
@@ -208,7 +226,24 @@ def hovered_over_map(browser, row, column):
     return browser.execute_script(said, plot)
 
 
-@pytest.mark.parametrize("name", REPORTS)
+def written_at(browser, plot, axis):
+    """The labels of an axis as they are drawn: the place of each, in cells, and its text."""
+    found = browser.execute_script(
+        "const plot = document.getElementById('plot-' + arguments[0]);"
+        "const own = plot._fullLayout[arguments[1] + 'axis'];"
+        "const area = plot.querySelector('.nsewdrag').getBoundingClientRect();"
+        "return [...plot.querySelectorAll(`.${arguments[1]}tick text`)].map(t => {"
+        " const box = t.getBoundingClientRect();"
+        " const at = arguments[1] === 'x' ? (box.left + box.right) / 2 - area.left"
+        "  : (box.top + box.bottom) / 2 - area.top;"
+        " return [own.p2c(at), t.textContent]; })",
+        plot,
+        axis,
+    )
+    return {round(at): text for at, text in found}
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_every_plot_is_drawn_without_an_error_or_a_request(opened, name):
     browser = opened(name)
     plots = browser.find_elements(By.CLASS_NAME, "plot")
@@ -267,7 +302,7 @@ def test_predicted_landmarks_and_distances_are_shown_on_demand(opened):
     assert errors(browser) == []
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("name", KINDS)
 def test_another_shape_another_deformation(opened, name):
     browser = opened(name)
     first = "grid" if name == "wings" else "vectors"
@@ -285,7 +320,7 @@ def test_another_shape_another_deformation(opened, name):
     assert errors(browser) == []
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("name", KINDS)
 def test_before_and_after_follow_the_same_shape(opened, name):
     browser = opened(name)
     both = [drawn(browser, plot) for plot in ("before", "after")]
@@ -323,17 +358,76 @@ def test_names_are_only_names(opened):
     assert errors(browser) == []
 
 
+def test_numbers_as_names_stand_where_their_cells_are(opened):
+    browser = opened("numbered")
+    alignment = defgpa.DefGPA().fit(numbered_shapes()).alignment_
+    shapes = alignment.shapes
+    for plot in ("residuals", "missing"):
+        assert written_at(browser, plot, "y") == dict(enumerate(shapes.names))
+        assert written_at(browser, plot, "x") == dict(enumerate(shapes.landmarks))
+    for i, j in np.argwhere(shapes.visible)[::31]:
+        said = hovered_over_map(browser, int(i), int(j))
+        assert said.startswith(f"{shapes.names[i]}landmark {shapes.landmarks[j]}")
+        assert f"{alignment.residuals[i, j]:.3g}" in said
+    i, j = np.argwhere(~shapes.visible)[-1]
+    said = hovered_over_map(browser, int(i), int(j), "missing")
+    assert said == f"{shapes.names[i]}landmark {shapes.landmarks[j]}not seen"
+    after(browser, "residuals", lambda: choose(browser, "order", "worst"))
+    squares = np.where(shapes.visible, alignment.residuals, 0.0) ** 2
+    worst = np.argsort(-squares.sum(axis=1) / shapes.visible.sum(axis=1), kind="stable")
+    assert list(written_at(browser, "residuals", "y").values()) == [shapes.names[i] for i in worst]
+    assert hovered_over_map(browser, 0, 5).startswith(shapes.names[worst[0]])
+    assert errors(browser) == []
+
+
+def test_every_dot_says_whose_it_is(opened):
+    browser = opened("numbered")
+    alignment = defgpa.DefGPA().fit(numbered_shapes()).alignment_
+    shapes = alignment.shapes
+    counted = 0
+    for text, x, y in browser.execute_script(
+        "return document.getElementById('plot-reference')._fullData.filter(t => t.text?.map)"
+        ".flatMap(t => t.text.map((words, k) => [words, t.x[k], t.y[k]]))"
+    ):
+        name, label = re.match(r"<b>(\w+)</b><br>landmark (\d+)", text).groups()
+        j = shapes.landmarks.index(label)
+        at = (
+            alignment.reference[j]
+            if name == "reference"
+            else alignment.aligned[shapes.names.index(name), j]
+        )
+        np.testing.assert_allclose([x, y], at, atol=1e-3)
+        counted += 1
+    assert counted == shapes.visible.sum() + shapes.n_landmarks
+
+
+def test_a_file_of_dragonflies_is_labelled_as_it_is(browser, tmp_path):
+    source = SHARED / "files" / "orthetrum" / "orthetrum_forewing.tps"
+    if not source.exists():
+        pytest.skip(f"{source.name} is not beside the project")
+    shapes = defgpa.read_shapes(source).take(range(9))
+    assert shapes.landmarks[6] == "7"
+    alignment = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    write_report(alignment, tmp_path / "report.html")
+    browser.switch_to.new_window("tab")
+    make_picture.open_report(browser, tmp_path / "report.html", PATIENCE)
+    assert written_at(browser, "residuals", "x") == dict(enumerate(shapes.landmarks))
+    for k, text in written_at(browser, "residuals", "y").items():
+        assert text == shapes.names[k]
+    assert f"{shapes.names[3]}landmark 7" in hovered_over_map(browser, 3, 6)
+
+
 def test_residuals_can_be_ordered_and_judged_when_left_out(opened):
     browser = opened("wings")
-    rows = coordinates(browser, "residuals")[0]
-    assert rows[1][0].endswith("alert(1)&lt;/script&gt;")
+    [rows] = coordinates(browser, "residuals")[0]
     after(browser, "residuals", lambda: choose(browser, "order", "worst"))
-    worst = coordinates(browser, "residuals")[0]
-    assert sorted(worst[1]) == sorted(rows[1])
-    squares = [np.mean([x * x for x in row if x is not None]) for row in worst[2]]
+    [worst] = coordinates(browser, "residuals")[0]
+    assert worst != rows
+    assert sorted(map(str, worst)) == sorted(map(str, rows))
+    squares = [np.mean([x * x for x in row if x is not None]) for row in worst]
     assert squares == sorted(squares, reverse=True)
     after(browser, "residuals", lambda: choose(browser, "distances", "errors"))
-    assert coordinates(browser, "residuals")[0][2] != worst[2]
+    assert coordinates(browser, "residuals")[0] != [worst]
     choose(browser, "distances", "residuals")
     after(browser, "residuals", lambda: choose(browser, "order", "given"))
 
