@@ -1,35 +1,59 @@
-"""Nothing is half-written: write beside the target, then rename."""
+"""Nothing is half-written: write beside the target, then let the new take the place of the old.
+
+One file is renamed over the old one. The files of a run belong together: they are written into
+a folder beside, and the two folders change places in one step, so that whoever looks, and
+whatever kills the run, finds either all of the old result or all of the new one.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
+import json
 import os
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+import re
+import secrets
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+from defgpa.errors import FormatError
+
+SUMMARY = "summary.json"  # its "files" are what a run wrote, named relative to its folder
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place if all goes well.
 
-    The temporary file keeps the suffix, because many writers choose by it. Whatever stops
-    the block, Ctrl-C included, leaves the old file (or none) and no temporary one.
+    The temporary file keeps the suffix, because many writers choose by it, and the mode of the
+    file that it replaces; a link stays one, what it points to is replaced. Whatever stops the
+    block, Ctrl-C included, leaves the old file (or none) and no temporary one.
+
+    Raises
+    ------
+    FormatError
+        With the system's reason, where nothing can be written.
     """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(
-        prefix=f".{target.stem}-", suffix="".join(target.suffixes[-2:]), dir=target.parent
-    )
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    target = Path(os.path.realpath(path))
+    with _writing(path):
+        if target.exists() and not target.is_file():
+            raise FormatError(f"{path} cannot be written: it is no file.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = _mode_of(target, 0o666)
+        suffix = "".join(Path(path).suffixes[-2:])
+        temporary = _fresh(target.parent, target.stem[:40], suffix, lambda p: _touch(p, mode))
+        try:
+            yield temporary
+            if target.exists():
+                temporary.chmod(mode)
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -38,7 +62,236 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+@contextlib.contextmanager
+def run_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder to write the files of a run into, which takes the place of ``path`` at the end.
+
+    What the last run wrote there (the ``"files"`` of its ``summary.json``) goes with it; all
+    other files stay, and files of the same name keep their mode. If the block raises, or is
+    killed, ``path`` is what it was; what a killed run left beside it is removed by the next.
+
+    Where a folder cannot be exchanged for another (the current one, a mount, one whose parent is
+    read-only), files are moved in one by one: first the old summary goes, last the new comes.
+
+    Parameters
+    ----------
+    path : path
+        The folder of results; it and the folders above it are made where they are not there.
+        Of a link, what it points to.
+
+    Yields
+    ------
+    Path
+        ``.name-XXXXXXXX.partial``, empty, on the same disk.
+
+    Raises
+    ------
+    FormatError
+        With the system's reason, where nothing can be written.
+    """
+    target = Path(os.path.realpath(path))
+    with _writing(path):
+        if target.exists() and not target.is_dir():
+            raise FormatError(f"{path} cannot be written: it is a file, not a folder.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _clear_leftovers(target)
+        swap = not target.exists() or _can_change_places(target)
+        place, finish = (target.parent, _swap_in) if swap else (target, _move_in)
+        mode = _mode_of(target, 0o777) | 0o700
+        partial = _fresh(place, target.name, ".partial", lambda p: p.mkdir(mode))
+        with _locked(partial):
+            try:
+                yield partial
+                finish(partial, target)
+            finally:  # after an exchange this is the old folder
+                shutil.rmtree(partial, ignore_errors=True)
+
+
+def files_in(folder: Path) -> list[str]:
+    """The files in a folder and in its folders, named relative to it: what a summary lists."""
+    found = []
+    for root, folders, files in os.walk(folder, onerror=_raised):
+        links = [name for name in folders if Path(root, name).is_symlink()]
+        found += [Path(root, name).relative_to(folder).as_posix() for name in (*files, *links)]
+    return sorted(found)
+
+
+def _swap_in(partial: Path, target: Path) -> None:
+    """The new folder for the old one in one step, with what others keep there."""
+    if not target.exists():
+        partial.rename(target)
+        return
+    written, owned = set(files_in(partial)), _owned(target)
+    for name in files_in(target):
+        if name not in written | owned:
+            _bring_along(name, target, partial)
+    _keep_modes(partial, target, written)
+    _keep_folder(".", target, partial)
+    _exchange(partial, target)
+
+
+def _move_in(partial: Path, target: Path) -> None:
+    """File by file; a folder without a summary is visibly unfinished."""
+    written, owned = set(files_in(partial)), _owned(target)
+    _keep_modes(partial, target, written)
+    for name in sorted(owned - written | owned & {SUMMARY}, key=lambda name: name != SUMMARY):
+        (target / name).unlink(missing_ok=True)
+    for name in sorted(written, key=lambda name: name == SUMMARY):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (partial / name).replace(target / name)
+    for above in sorted({PurePosixPath(name).parent for name in owned}, reverse=True):
+        if above.parts and not any((target / above).iterdir()):
+            (target / above).rmdir()
+
+
+def _owned(folder: Path) -> set[str]:
+    """What the last run says it wrote, and is there; entries may begin with the folder's name."""
+    try:
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        entries = [*summary["files"], SUMMARY]
+        names = {entry.replace("\\", "/").rpartition(f"{folder.name}/")[2] for entry in entries}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return set()
+    return {name for name in names if name and _is_file_inside(folder, name)}
+
+
+def _is_file_inside(folder: Path, name: str) -> bool:
+    place = folder / name
+    return place.is_file() and place.resolve().is_relative_to(folder)
+
+
+def _bring_along(name: str, target: Path, partial: Path) -> None:
+    """The same file in the new folder too; a copy where a disk has no second names for a file."""
+    for above in reversed(PurePosixPath(name).parents[:-1]):
+        (partial / above).mkdir(exist_ok=True)
+        _keep_folder(above, target, partial)
+    try:
+        os.link(target / name, partial / name, follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        shutil.copy2(target / name, partial / name, follow_symlinks=False)
+
+
+def _keep_folder(name: PurePosixPath | str, target: Path, partial: Path) -> None:
+    """The group and mode that a folder had."""
+    group = (target / name).stat().st_gid
+    if (partial / name).stat().st_gid != group:
+        os.chown(partial / name, -1, group)
+    shutil.copymode(target / name, partial / name)
+
+
+def _keep_modes(partial: Path, target: Path, names: set[str]) -> None:
+    for name in names:
+        if (target / name).is_file():
+            shutil.copymode(target / name, partial / name)
+
+
+def _can_change_places(target: Path) -> bool:
+    """Whether another folder may stand here without anybody's losing the ground."""
+    own, above = target.stat(), target.parent.stat()
+    return (
+        not Path.cwd().is_relative_to(target)
+        and own.st_dev == above.st_dev
+        and own.st_uid == (own.st_uid if sys.platform == "win32" else os.geteuid())
+        and os.access(target.parent, os.W_OK | os.X_OK)
+    )
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Two folders change their names in one step where the system can, in two where not."""
+    try:
+        _exchanged_by_the_system(os.fsencode(one), os.fsencode(other))
+    except (AttributeError, TypeError, NotImplementedError):
+        aside = one.with_suffix(".old")
+        other.rename(aside)
+        try:
+            one.rename(other)
+        except BaseException:
+            aside.rename(other)
+            raise
+        aside.rename(one)
+
+
+def _exchanged_by_the_system(one: bytes, other: bytes) -> None:
+    system = ctypes.CDLL(None, use_errno=True)  # TypeError on Windows
+    if sys.platform == "darwin":
+        failed = system.renamex_np(one, other, 2)  # RENAME_SWAP
+    else:
+        here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        failed = system.renameat2(here, one, here, other, ctypes.c_uint(exchange))
+    if failed:
+        code = ctypes.get_errno()
+        if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise NotImplementedError
+        raise OSError(code, os.strerror(code))
+
+
+def _clear_leftovers(target: Path) -> None:
+    """Remove what a killed run left; the old folder comes back if it was killed between steps."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}-[0-9a-f]{{8}}\.(partial|old)")
+    places = [place for place in (target.parent, target) if os.access(place, os.R_OK)]
+    for found in [found for place in places for found in place.iterdir()]:
+        if not pattern.fullmatch(found.name) or found.is_symlink():
+            continue
+        if found.suffix == ".old" and not target.exists():
+            found.rename(target)
+            continue
+        with contextlib.suppress(BlockingIOError), _locked(found):  # held by a run that goes on
+            shutil.rmtree(found, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a lock that ends with the process; BlockingIOError if another holds it."""
+    if sys.platform == "win32":  # no locks on folders there
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        _lock_now(handle)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock_now(handle: int) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:  # a disk without locks
+        return
+
+
+def _fresh(place: Path, stem: str, suffix: str, make: Callable[[Path], None]) -> Path:
+    """Make something under a new name.
+
+    It is made with the mode it is to have, as the system's umask allows: asking for the umask
+    would mean setting it, for the files of all threads.
+    """
+    while True:
+        path = place / f".{stem}-{secrets.token_hex(4)}{suffix}"
+        with contextlib.suppress(FileExistsError):
+            make(path)
+            return path
+
+
+def _touch(path: Path, mode: int) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+
+
+def _mode_of(path: Path, otherwise: int) -> int:
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else otherwise
+
+
+def _raised(error: OSError) -> None:
+    raise error
+
+
+@contextlib.contextmanager
+def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FormatError(f"{path} cannot be written: {error.strerror or error}.") from None
