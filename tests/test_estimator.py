@@ -43,6 +43,7 @@ class TestManners:
             "centering": centering,
             "solver": solver,
             "memory_budget": 5,
+            "output": "aligned",
         }
         assert model.scale is scale
         assert DefGPA().warp is None

@@ -39,7 +39,7 @@ _HOME = {
     ],
 }
 _MODULE_OF = {name: f"defgpa.{module}" for module, names in _HOME.items() for name in names}
-_MODULES = {*_HOME, "distributed", "plot", "procrustes", "report", "screening"}
+_MODULES = {*_HOME, "distributed", "plot", "procrustes", "report", "screening", "statistics"}
 
 __all__ = [*sorted(_MODULE_OF)]
 

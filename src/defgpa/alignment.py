@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from defgpa import spaces
 from defgpa._arrays import Array, Mask, frozen
 from defgpa._threads import own_threads
 from defgpa.diagnostics import Diagnostics
@@ -67,6 +69,34 @@ class Alignment:
         return frozen(np.stack([w(own) for w, own in zip(self.warps, self.shapes, strict=True)]))
 
     @cached_property
+    def superimposed(self) -> Array:
+        """(n, m, d): every shape by its similarity onto the reference, deformation kept.
+
+        NaN where a landmark was not seen. Use it for shape statistics of what was measured.
+        """
+        return frozen(spaces.superimposed(self.shapes.points, self.reference))
+
+    @cached_property
+    def carried(self) -> Array:
+        """(n, m, d): the reference carried into each shape, warp_i⁻¹(S), in the same pose.
+
+        Complete where landmarks are missing: the smooth part of the variation.
+        """
+        return frozen(spaces.carried(self.shapes.points, self.warps, self.reference))
+
+    def to_pandas(self, space: str = "superimposed") -> Any:
+        """The shapes in one of the spaces as a pandas.DataFrame, one row a shape."""
+        return self._in(space).to_pandas()
+
+    def to_xarray(self, space: str = "superimposed") -> Any:
+        """The same as an xarray.DataArray with dimensions specimen, landmark and space."""
+        return self._in(space).to_xarray()
+
+    def _in(self, space: str) -> Shapes:
+        found = spaces.in_space(space, self.shapes.points, self.warps, self.reference)
+        return self.shapes.with_points(found)
+
+    @cached_property
     def counted(self) -> Mask:
         """(n, m): the landmarks the error figures count.
 
@@ -106,10 +136,16 @@ class Alignment:
         """κ."""
         return int(self.counted.sum())
 
-    def register(self, points: ArrayLike) -> Warp:
+    @overload
+    def register(self, points: Shapes) -> tuple[Warp, ...]: ...
+
+    @overload
+    def register(self, points: ArrayLike) -> Warp: ...
+
+    def register(self, points: Any) -> Any:
         """The warp of a shape (m, d) that was not in the fit onto the reference, in closed form.
 
-        Landmarks it lacks are NaN.
+        Landmarks it lacks are NaN. Of several shapes, Shapes or (n, m, d), a tuple of warps.
 
         Examples
         --------
@@ -122,6 +158,10 @@ class Alignment:
         >>> a.register(shapes[5])(shapes[5]).shape
         (30, 2)
         """
+        if isinstance(points, Shapes) or np.ndim(points) == 3:
+            several = points if isinstance(points, Shapes) else Shapes.specimens(points)
+            pairs = zip(several.points, several.names, strict=True)
+            return tuple(registered(self, own, name) for own, name in pairs)
         own, seen = self._visible_part(points)
         return self.registration.warp(own[seen], self.reference[seen])
 
@@ -176,6 +216,14 @@ class Alignment:
                 f"{own.shape[1]}-D needs at least {own.shape[1] + 1}."
             )
         return own, seen
+
+
+def registered(alignment: Alignment, points: Array, name: str) -> Warp:
+    """The warp of a new shape; what is wrong with it is said with its name."""
+    try:
+        return alignment.register(points)
+    except DefgpaError as error:
+        raise type(error)(f"Shape {name!r} cannot be registered. {error}") from None
 
 
 def checked_eigenvalues(eigenvalues: ArrayLike, dim: int) -> Array:

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
-from defgpa.alignment import Alignment, checked_eigenvalues, shape_indices
+from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
 from defgpa.checks.connectivity import require_linked, shared_landmarks
 from defgpa.diagnostics import Diagnostics
-from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
+from defgpa.errors import DefgpaWarning, ShapeError
 from defgpa.frames import Frames
 from defgpa.procrustes import Motions
 from defgpa.shapes import Shapes
@@ -36,6 +36,7 @@ from defgpa.solve.registration import (
     RidgeRegistration,
     affine_warps,
 )
+from defgpa.spaces import in_space
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 from defgpa.worries import with_lone_landmarks, with_worries
 
@@ -46,6 +47,7 @@ class _AlignmentEstimator(BaseEstimator):
     """What all estimators have in common; each says only how shapes are aligned."""
 
     alignment_: Alignment
+    output: str = "aligned"
 
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
@@ -86,26 +88,41 @@ class _AlignmentEstimator(BaseEstimator):
         """One callable per shape of the fit."""
         return self._fitted().warps
 
-    def transform(self, shapes: ShapesLike) -> Array:
+    def transform(self, shapes: ShapesLike, output: str | None = None) -> Array:
         """(n, m, d): every shape registered onto the reference.
 
         A shape of the fit goes through its fitted warp, any other is registered.
+
+        Parameters
+        ----------
+        shapes : Shapes, array (n, m, d), list of arrays (m, d) or DataFrame
+            Those of the fit, or others.
+        output : {"aligned", "superimposed", "carried"}, optional
+            Which space of the alignment; by default that of the estimator. ``"aligned"`` holds
+            what the warps left, so its components are those of the residuals; for the variation
+            of shape take ``"superimposed"`` (NaN where not seen) or ``"carried"`` (complete).
         """
         alignment = self._fitted()
         given = _new_shapes(shapes)
         known = shape_indices(given, alignment.shapes)
         warps = [
-            _registered(alignment, own, name) if number is None else alignment.warps[number]
+            registered(alignment, own, name) if number is None else alignment.warps[number]
             for own, name, number in zip(given.points, given.names, known, strict=True)
         ]
-        return np.stack([warp(own) for warp, own in zip(warps, given.points, strict=True)])
+        return in_space(output or self.output, given.points, warps, alignment.reference)
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """(m·d,): the coordinates ``transform`` gives, flattened; their space is in the name."""
+        shapes = self._fitted().shapes
+        heads = [f"{label}_{axis}" for label in shapes.landmarks for axis in "xyz"[: shapes.dim]]
+        return np.array([f"{self.output}: {head}" for head in heads], dtype=object)
 
     def score(self, shapes: ShapesLike, y: object = None) -> float:
         """Minus the RMSE of registering the shapes onto the reference: larger is better.
 
         Over the landmarks that at least two shapes of the fit have seen, as in its own RMSE.
         """
-        residuals = self.transform(shapes) - self.reference_
+        residuals = self.transform(shapes, "aligned") - self.reference_
         seen = ~np.isnan(residuals[..., 0]) & (self._fitted().shapes.views >= 2)
         return -float(np.sqrt((residuals[seen] ** 2).sum(axis=1).mean()))
 
@@ -137,6 +154,9 @@ class DefGPA(_AlignmentEstimator):
         ``Dense()`` or ``Iterative()``; by default the first up to 500 landmarks.
     memory_budget : int
         Bytes that features may occupy before they are streamed block by block.
+    output : {"aligned", "superimposed", "carried"}
+        What ``transform`` hands on in a pipeline; components of ``"aligned"`` are those of the
+        residuals, not of the shapes.
 
     Attributes
     ----------
@@ -170,12 +190,14 @@ class DefGPA(_AlignmentEstimator):
         centering: Centering | None = None,
         solver: EigenSolver | None = None,
         memory_budget: int = DEFAULT_BUDGET,
+        output: str = "aligned",
     ) -> None:
         self.warp = warp
         self.scale = scale
         self.centering = centering
         self.solver = solver
         self.memory_budget = memory_budget
+        self.output = output
 
     @property
     def model(self) -> WarpModel:
@@ -235,6 +257,8 @@ class EuclideanGPA(_AlignmentEstimator):
         Whether the size of each shape may change too (similarities).
     reflections : bool
         Whether a shape may be mirrored.
+    output : {"aligned", "superimposed", "carried"}
+        What ``transform`` hands on in a pipeline.
 
     Examples
     --------
@@ -247,9 +271,12 @@ class EuclideanGPA(_AlignmentEstimator):
     True
     """
 
-    def __init__(self, scaling: bool = False, *, reflections: bool = False) -> None:
+    def __init__(
+        self, scaling: bool = False, *, reflections: bool = False, output: str = "aligned"
+    ) -> None:
         self.scaling = scaling
         self.reflections = reflections
+        self.output = output
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
@@ -270,6 +297,8 @@ class AffineGPA(_AlignmentEstimator):
         Any affine change of the reference costs the same in the datum space, so a frame has to be
         chosen, and RMSE_r and the cross-validation error are to be read in it. ``"first"``: the
         affine frame of the first shape, as published. ``"balanced"``: one that favours no shape.
+    output : {"aligned", "superimposed", "carried"}
+        What ``transform`` hands on in a pipeline.
 
     Examples
     --------
@@ -281,8 +310,9 @@ class AffineGPA(_AlignmentEstimator):
     (30, 2)
     """
 
-    def __init__(self, frame: str = "first") -> None:
+    def __init__(self, frame: str = "first", *, output: str = "aligned") -> None:
         self.frame = frame
+        self.output = output
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         if self.frame not in ("first", "balanced"):
@@ -294,14 +324,6 @@ class AffineGPA(_AlignmentEstimator):
         told = fit if self.frame == "first" else balanced(fit)
         condition = np.linalg.cond(told.matrices)
         return _datum_space_alignment(shapes, frames, told, condition, AffineRegistration())
-
-
-def _registered(alignment: Alignment, points: Array, name: str) -> Warp:
-    """The warp of a new shape; what is wrong with it is said with its name."""
-    try:
-        return alignment.register(points)
-    except DefgpaError as error:
-        raise type(error)(f"Shape {name!r} cannot be registered. {error}") from None
 
 
 def assembled(

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import ShapeError, listed
+from defgpa.tables import frame_of, is_frame, labelled, read_frame
 
 PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources"})
 
@@ -27,8 +28,9 @@ class Shapes:
 
     Parameters
     ----------
-    points : array (n, m, d), masked array, or sequence of n arrays (m, d)
+    points : array (n, m, d), masked array, sequence of n arrays (m, d), or DataFrame (n, m·d)
         Coordinates, d = 2 or 3. A landmark not seen in a shape is NaN in all coordinates.
+        The columns of a DataFrame are ``x1, y1, x2, …`` or ``apex_x, apex_y, …``.
     visible : array (n, m) of bool, optional
         Landmarks to count as seen; the coordinates of the others are ignored.
     names : sequence of n str, optional
@@ -112,6 +114,9 @@ class Shapes:
         faces: ArrayLike | None,
         metadata: Mapping[str, Any] | None,
     ) -> None:
+        if is_frame(points):
+            points, rows, heads = read_frame(points)
+            names, landmarks = names or rows, landmarks or heads
         stacked = _hide(_stacked(points), visible)
         n, m, _ = stacked.shape
         set_field = object.__setattr__
@@ -155,9 +160,17 @@ class Shapes:
     def __len__(self) -> int:
         return self.n_shapes
 
-    def __getitem__(self, shape: int | str) -> Array:
-        """The (m, d) points of one shape, by number or by name."""
-        return self.points[self.index(shape)]
+    @overload
+    def __getitem__(self, shape: int | str) -> Array: ...
+
+    @overload
+    def __getitem__(self, shape: slice | Sequence[int] | Index | Mask) -> Shapes: ...
+
+    def __getitem__(self, shape: Any) -> Any:
+        """The (m, d) points of one shape, by number or by name; or Shapes, ``shapes[0:5]``."""
+        if isinstance(shape, (int, str, np.integer)):
+            return self.points[self.index(shape)]
+        return self.take(np.arange(self.n_shapes)[shape])
 
     def __iter__(self) -> Iterator[Array]:
         return iter(self.points)
@@ -231,6 +244,14 @@ class Shapes:
             faces=self.faces,
             metadata=self.metadata,
         )
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame with one row a shape and one column a coordinate: x1, y1, x2, …"""
+        return frame_of(self.points, self.names, self.landmarks)
+
+    def to_xarray(self) -> Any:
+        """An xarray.DataArray with dimensions specimen, landmark and space."""
+        return labelled(self.points, self.names, self.landmarks)
 
     def require_alignable(self) -> Shapes:
         """Self, if these shapes make a set that can be aligned; otherwise a ShapeError."""

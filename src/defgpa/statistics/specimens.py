@@ -1,0 +1,94 @@
+"""One row a specimen: its size, what it shows, how well it fits, how far it was bent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.alignment import Alignment
+from defgpa.errors import ShapeError
+from defgpa.statistics.sizes import centroid_sizes, filled
+from defgpa.statistics.tangent import tangent_space
+from defgpa.warps import Warp
+
+
+def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict[str, list[Any]]:
+    """What ``defgpa fit`` writes to ``specimens.csv``: column → one value a shape, in order.
+
+    ``name``, ``group`` (given, or as the files said, or empty), ``centroid_size`` (missing
+    landmarks from the carried reference), ``landmarks_seen``, ``rmse_reference`` and
+    ``rmse_datum`` (NaN where no other shape sees what it shows), ``bending_energy`` (tr WᵀRW, what
+    the warp was charged; 0 where its family charges nothing), ``stretch`` (largest over smallest
+    stretch of the affine map that follows the warp best: 1 for a similarity), ``mirrored`` and
+    ``procrustes_distance`` (from the mean shape, in the classical tangent space).
+
+    Parameters
+    ----------
+    alignment : Alignment
+        Any.
+    groups : sequence of n, optional
+        One value a shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> rng = np.random.default_rng(0)
+    >>> shapes = rng.normal(size=(12, 2)) + 0.1 * rng.normal(size=(5, 12, 2))
+    >>> table = specimens(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_)
+    >>> table["name"][:2], table["landmarks_seen"][:2], table["bending_energy"][:2]
+    (['shape_1', 'shape_2'], [12, 12], [0.0, 0.0])
+    """
+    shapes = alignment.shapes
+    x = tangent_space(filled(alignment))
+    return {
+        "name": list(shapes.names),
+        "group": list(groups_of(alignment, groups) or [""] * len(shapes)),
+        "centroid_size": centroid_sizes(alignment).tolist(),
+        "landmarks_seen": shapes.visible.sum(axis=1).tolist(),
+        "rmse_reference": _rms(alignment.residuals, alignment).tolist(),
+        "rmse_datum": _rms(alignment.datum_residuals, alignment).tolist(),
+        "bending_energy": [bending_energy(warp) for warp in alignment.warps],
+        "stretch": [
+            _stretch(own, image) for own, image in zip(shapes, alignment.aligned, strict=True)
+        ],
+        "mirrored": [name in set(alignment.diagnostics.mirrored) for name in shapes.names],
+        "procrustes_distance": np.linalg.norm(x - x.mean(axis=0), axis=(1, 2)).tolist(),
+    }
+
+
+def groups_of(alignment: Alignment, groups: Sequence[Any] | None) -> Sequence[Any] | None:
+    """One group a shape, as given or as the files said; None where nobody said."""
+    found = alignment.shapes.metadata.get("groups") if groups is None else list(groups)
+    if found is not None and len(found) != len(alignment.shapes):
+        raise ShapeError(
+            f"There must be one group a shape, {len(alignment.shapes)} in all; got {len(found)}."
+        )
+    return None if found is None else [("" if own is None else own) for own in found]
+
+
+def bending_energy(warp: Warp) -> float:
+    """tr(WᵀRW), in squared units of the reference."""
+    R, W = np.asarray(warp.basis.penalty()), warp.weights
+    return float(np.sum(W * (R * W if R.ndim == 0 else R @ W)))
+
+
+def _rms(residuals: Array, alignment: Alignment) -> Array:
+    """(n,): over the landmarks that count; NaN where a shape has none."""
+    counted = alignment.counted
+    squares = np.where(counted, residuals, 0.0) ** 2
+    count = counted.sum(axis=1).astype(np.float64)
+    mean = np.full_like(count, np.nan)
+    np.divide(squares.sum(axis=1), count, out=mean, where=count > 0)
+    return np.sqrt(mean)
+
+
+def _stretch(own: Array, image: Array) -> float:
+    """Condition of A in image ≈ own A + a."""
+    seen = ~np.isnan(own[:, 0])
+    centred = own[seen] - own[seen].mean(axis=0)
+    matrix, *_ = np.linalg.lstsq(centred, image[seen] - image[seen].mean(axis=0), rcond=None)
+    return float(np.linalg.cond(matrix))

@@ -1,0 +1,91 @@
+"""The classical shape space: rigid Procrustes analysis at unit size, then a tangent plane.
+
+Every shape is centred, brought to centroid size 1 and rotated (never mirrored) onto the mean,
+again and again until the mean settles. With c the mean at unit size, shapes lie on a sphere
+around the origin and are projected onto the plane that touches it in c:
+
+    x ← x − (x·c) c + c
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import DegenerateShapeError, NotConvergedError, listed
+from defgpa.procrustes import stacked
+from defgpa.shapes import Shapes
+from defgpa.statistics.sizes import ShapesLike, centroid_sizes, require_complete
+
+_SETTLED = 1e-13  # change of the unit mean in one round
+_MOST_ROUNDS = 10_000
+
+
+def tangent_space(shapes: ShapesLike) -> Array:
+    """(n, m, d): the shapes in the tangent space at their Procrustes mean, as geomorph's gpagen.
+
+    Pose and size are removed, deformation is kept; the pose is that of the first shape.
+
+    Parameters
+    ----------
+    shapes : Shapes, array (n, m, d) or list of arrays (m, d)
+        Without missing landmarks; complete them first with ``defgpa.complete``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> shapes = 7.0 * (rng.normal(size=(12, 2)) + 0.1 * rng.normal(size=(5, 12, 2)))
+    >>> x = tangent_space(shapes)
+    >>> x.shape, float(np.linalg.norm(x.mean(axis=0)).round(9))
+    ((5, 12, 2), 1.0)
+    """
+    given = require_complete(shapes, "Tangent coordinates")
+    return projected(rotated_onto_mean(_at_unit_size(given)))
+
+
+def rotated_onto_mean(shapes: Array) -> Array:
+    """Centred shapes (n, m, d) rotated onto their mean until it settles, in the first one's pose.
+
+    Hidden landmarks must not be among them.
+    """
+    mean = _unit(shapes[0])
+    for _ in range(_MOST_ROUNDS):
+        turned = shapes @ stacked(shapes, mean).rotation
+        settled = _unit(turned.mean(axis=0))
+        if np.linalg.norm(settled - mean) <= _SETTLED * len(mean):
+            return _in_the_pose_of_the_first(shapes[0], turned)
+        mean = settled
+    raise NotConvergedError(
+        f"The mean shape had not settled after {_MOST_ROUNDS} rounds of rotation onto it. "
+        "The shapes have hardly anything in common; check the order of their landmarks."
+    )
+
+
+def projected(shapes: Array) -> Array:
+    """x − (x·c) c + c for every shape, c their mean at unit size."""
+    c = _unit(shapes.mean(axis=0))
+    along = np.einsum("nmd,md->n", shapes, c)
+    return np.asarray(shapes + (1.0 - along)[:, None, None] * c)
+
+
+def _in_the_pose_of_the_first(first: Array, turned: Array) -> Array:
+    return np.asarray(turned @ stacked(turned[0], first).rotation)
+
+
+def _at_unit_size(shapes: Shapes) -> Array:
+    sizes = centroid_sizes(shapes)
+    reach = np.abs(shapes.points).max(axis=(1, 2))
+    flat = sizes <= 1e-12 * reach
+    if flat.any():
+        names = [shapes.names[i] for i in np.flatnonzero(flat)]
+        raise DegenerateShapeError(
+            f"All landmarks of shape {listed(names)} are in one place: it has no size, and no "
+            "shape. Drop it."
+        )
+    centred = shapes.points - shapes.points.mean(axis=1, keepdims=True)
+    return np.asarray(centred / sizes[:, None, None])
+
+
+def _unit(shape: Array) -> Array:
+    return np.asarray(shape / np.linalg.norm(shape))

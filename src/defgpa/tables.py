@@ -1,0 +1,89 @@
+"""Shapes as tables and labelled arrays of other libraries, and back from a table.
+
+A table has one row a shape and one column a coordinate, called ``x1, y1, x2, …`` where landmarks
+are only numbered and ``apex_x, apex_y, …`` where they have names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import DefgpaError, ShapeError, listed
+
+_AXES = "xyz"
+_NAMED = re.compile(r"(?P<label>.+)[ _.:-](?P<axis>[xyz])", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?P<axis>[xyz])[ _.:-]?(?P<label>[0-9]+)", re.IGNORECASE)
+
+
+def frame_of(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
+    """A pandas.DataFrame (n, m·d): a row a shape, a column a coordinate."""
+    pandas = _imported("pandas", "tables")
+    heads = _heads(landmarks, points.shape[2])
+    index = pandas.Index(list(names), name="shape")
+    return pandas.DataFrame(points.reshape(len(points), -1), index=index, columns=heads)
+
+
+def labelled(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
+    """An xarray.DataArray with dimensions specimen, landmark and space."""
+    xarray = _imported("xarray", "tables")
+    coords = {
+        "specimen": list(names),
+        "landmark": list(landmarks),
+        "space": list(_AXES[: points.shape[2]]),
+    }
+    return xarray.DataArray(np.array(points), coords=coords, dims=tuple(coords))
+
+
+def is_frame(table: Any) -> bool:
+    """Whether it is a DataFrame, without loading pandas to find out."""
+    return type(table).__name__ == "DataFrame" and hasattr(table, "columns")
+
+
+def read_frame(table: Any) -> tuple[Array, list[str], list[str]]:
+    """Points (n, m, d), names and landmark labels of a table; other columns are left alone."""
+    places = _places([_head(column) for column in table.columns])
+    axes = {tuple(sorted(axes)) for axes in places.values()}
+    if axes not in ({("x", "y")}, {("x", "y", "z")}):
+        raise ShapeError(
+            "A table of shapes needs columns x and y (and z) for every landmark, such as x1, y1, "
+            f"x2, … or apex_x, apex_y, …; got {listed(table.columns)}."
+        )
+    columns = [own[axis] for own in places.values() for axis in sorted(own)]
+    flat = table.iloc[:, columns].to_numpy(dtype=np.float64, na_value=np.nan)
+    points = flat.reshape(len(table), len(places), -1)
+    return points, [str(name) for name in table.index], list(places)
+
+
+def _places(heads: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Landmark → axis → number of the column."""
+    places: dict[str, dict[str, int]] = {}
+    for column, head in enumerate(heads):
+        match = _NUMBERED.fullmatch(head) or _NAMED.fullmatch(head)
+        if match:
+            places.setdefault(match["label"], {})[match["axis"].lower()] = column
+    return places
+
+
+def _head(column: Any) -> str:
+    """The name of a column; of two levels (landmark, axis) both."""
+    return "_".join(map(str, column)) if isinstance(column, tuple) else str(column)
+
+
+def _heads(landmarks: Sequence[str], dim: int) -> list[str]:
+    numbered = list(landmarks) == [str(k + 1) for k in range(len(landmarks))]
+    form = "{1}{0}" if numbered else "{0}_{1}"
+    return [form.format(label, axis) for label in landmarks for axis in _AXES[:dim]]
+
+
+def _imported(name: str, extra: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise DefgpaError(f"This needs {name}: pip install 'defgpa[{extra}]'.") from None

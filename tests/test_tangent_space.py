@@ -1,0 +1,94 @@
+"""The classical tangent space: geomorph's numbers, and what must not change it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from defgpa import DegenerateShapeError, ShapeError, Shapes
+from defgpa.statistics import centroid_sizes, tangent_space
+from support import EXACT, PARITY, moved, shared_points, smooth_family
+
+
+def variances(x):
+    """Eigenvalues of the covariance over n − 1."""
+    flat = (x - x.mean(axis=0)).reshape(len(x), -1)
+    return np.linalg.svd(flat, compute_uv=False) ** 2 / (len(x) - 1)
+
+
+def test_plethspecies_has_the_eigenvalues_of_geomorph():
+    found = variances(tangent_space(shared_points("plethspecies2d")))
+    expected = [0.0002720474, 0.0001120524, 0.0001084758, 0.0000568924]
+    np.testing.assert_allclose(found[:4], expected, rtol=1e-6)  # as many digits as are printed
+    shares = [0.4564029, 0.1879858, 0.1819856, 0.0954461]
+    np.testing.assert_allclose(found[:4] / found.sum(), shares, **PARITY)
+
+
+def test_plethodon_has_the_shares_of_geomorph():
+    found = variances(tangent_space(shared_points("plethodon2d")))
+    np.testing.assert_allclose(
+        (found / found.sum())[:3], [0.36743, 0.31023, 0.08201], rtol=0, atol=6e-6
+    )
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_pose_and_size_of_each_shape_do_not_matter(d):
+    shapes = smooth_family(seed=d, d=d)
+    other = moved(shapes, seed=4, scales=(0.1, 9.0))
+    expected, found = tangent_space(shapes), tangent_space(other)
+    np.testing.assert_allclose(_distances(found), _distances(expected), **EXACT)
+
+
+def _distances(x):
+    return np.linalg.norm(x[:, None] - x[None], axis=(2, 3))
+
+
+def test_the_mean_has_unit_size_and_every_difference_from_it_is_at_right_angles_to_it():
+    x = tangent_space(smooth_family(seed=1))
+    mean = x.mean(axis=0)
+    np.testing.assert_allclose(np.linalg.norm(mean), 1.0, **EXACT)
+    np.testing.assert_allclose(np.einsum("nmd,md->n", x - mean, mean), 0.0, atol=1e-12)
+    np.testing.assert_allclose(x.mean(axis=1), 0.0, atol=1e-12)
+
+
+def test_the_pose_is_that_of_the_first_shape():
+    shapes = moved(smooth_family(seed=2), far=0.0)
+    x = tangent_space(shapes)
+    cross = (shapes[0] - shapes[0].mean(axis=0)).T @ x[0]
+    np.testing.assert_allclose(cross, cross.T, atol=1e-9 * np.abs(cross).max())
+    assert np.linalg.eigvalsh(cross).min() > 0
+
+
+def test_a_mirror_image_is_not_turned_over():
+    shapes = smooth_family(seed=3, bend=0.05)
+    shapes[1] = shapes[1] * [-1, 1]
+    assert _distances(tangent_space(shapes))[1, 2:].min() > 0.3
+
+
+def test_the_order_of_shapes_changes_nothing_but_the_order():
+    shapes = smooth_family(seed=5)
+    expected = _distances(tangent_space(shapes))
+    np.testing.assert_allclose(
+        _distances(tangent_space(shapes[::-1])), expected[::-1, ::-1], **EXACT
+    )
+
+
+def test_centroid_sizes_of_squares_are_their_sides_times_root_two():
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    sizes = centroid_sizes([square, 3 * square + 100.0])
+    np.testing.assert_allclose(sizes, np.sqrt(2) * np.array([1.0, 3.0]), **EXACT)
+
+
+@pytest.mark.parametrize("ask", [tangent_space, centroid_sizes])
+def test_missing_landmarks_are_refused_with_the_remedy(ask):
+    shapes = smooth_family(seed=6)
+    shapes[2, 4] = np.nan
+    with pytest.raises(ShapeError, match=r"'beetle 3'.*defgpa\.complete"):
+        ask(Shapes(shapes, names=[f"beetle {i + 1}" for i in range(6)]))
+
+
+def test_a_shape_in_one_place_is_refused_by_name():
+    shapes = smooth_family(seed=7)
+    shapes[1] = 5.0
+    with pytest.raises(DegenerateShapeError, match="'shape_2'"):
+        tangent_space(shapes)
