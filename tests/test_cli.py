@@ -189,7 +189,7 @@ def test_convert_keeps_every_digit(run, wings, tmp_path):
         (["fit", "WINGS", "-o", "OUT", "--warp", "affine", "--smoothing", "1"], "does not bend"),
         (["fit", "WINGS", "-o", "OUT", "--points-per-axis", "five"], "whole number"),
         (["fit", "WINGS", "-o", "OUT", "--pose", "nobody"], "no shape called"),
-        (["fit", "WINGS"], "Missing option"),
+        (["apply", "WINGS", "x", "WINGS"], "Missing option"),
         (["apply", "WINGS", "x", "WINGS", "-o", "OUT"], "not a result saved by defgpa"),
         (["nonsense"], "No such command"),
         (["info", "WINGS", "--missing", "often"], "marked, negative or a number"),
@@ -230,8 +230,7 @@ def test_ctrl_c_while_writing_leaves_no_half_written_file(run, wings, tmp_path, 
     code, _, err = run("fit", wings, "-o", tmp_path / "out")
     assert code == 1
     assert "Nothing was left half-written" in err
-    left = {path.name for path in (tmp_path / "out").iterdir()}
-    assert left == {"reference.csv", "reference.tps", "aligned.csv", "aligned.tps"}
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_demo_leaves_a_report_and_figures(run, tmp_path):
@@ -470,14 +469,6 @@ def test_a_full_disk_is_a_failure_and_not_bad_input(run, wings, tmp_path, monkey
     assert code == 1
     assert "No space left on device" in err
     assert not list(tmp_path.iterdir())
-
-
-def test_shapes_written_before_are_told_apart(run, folder_of_markups, tmp_path):
-    assert run("fit", folder_of_markups, "-o", tmp_path, "--warp", "affine")[0] == 0
-    few = [path for path in sorted(folder_of_markups.iterdir()) if "4" not in path.name]
-    code, _, err = run("fit", *few, "-o", tmp_path, "--warp", "affine")
-    assert code == 0
-    assert "also holds 1 files of before" in err
 
 
 @pytest.mark.parametrize(

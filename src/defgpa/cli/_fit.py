@@ -11,14 +11,16 @@ from defgpa.cli._doubts import fitting_input, note_mistakes
 from defgpa.cli._input import fold_size_for, read_input, smoothing_value, warp_model
 from defgpa.cli._options import folding, input_argument, reading, smoothing, speaking, warping
 from defgpa.cli._output import (
+    RESULTS,
+    command_line,
     figures,
     list_files,
     note_folds,
     output_folder,
     refuse_inputs,
     require_report,
+    results,
     show_figures,
-    versions,
     write_alignment,
     write_summary,
 )
@@ -32,7 +34,9 @@ _POSES = ("principal", "first")
 
 @click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
 @input_argument
-@click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results.")
+@click.option(
+    "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-defgpa by default."
+)
 @warping
 @smoothing
 @folding
@@ -48,7 +52,7 @@ _POSES = ("principal", "first")
 @speaking
 def command(
     source: tuple[str, ...],
-    output: str,
+    output: str | None,
     warp: str,
     points_per_axis: str | None,
     smoothing: str | None,
@@ -66,9 +70,11 @@ def command(
 ) -> None:
     """Align shapes onto one reference, with one smooth warp per shape.
 
-    Writes reference and aligned shapes (as CSV and in the input's own format), result.npz (the
-    warps; defgpa.load reads it) and summary.json into the output folder. The cross-validation
-    error is computed with --fold-size or --smoothing auto.
+    Writes the reference and the shapes, aligned (through their warps, deformation removed) and
+    superimposed (by similarity only, deformation kept), as CSV and in the input's own format;
+    specimens.csv (one row each); result.npz (the warps; defgpa.load reads it); summary.json.
+    What an earlier run left in the folder is replaced. The cross-validation error is computed
+    with --fold-size or --smoothing auto.
     """
     console = Console(quiet, as_json)
     if smoothing == "auto" and theta is not None:
@@ -76,19 +82,18 @@ def command(
     if smoothing == "auto" and warp == "affine":
         raise click.UsageError("--warp affine does not bend: drop --smoothing auto.")
     model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
-    folder = output_folder(output)
+    folder = output_folder(output, source, "defgpa")
     if report:
         require_report()
     with console.noting():
         shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
-        refuse_inputs(shapes, folder, "reference", "aligned")
+        refuse_inputs(shapes.metadata.get("sources", ()), folder, *RESULTS)
         if pose not in _POSES:
             shapes.index(pose)  # a name that nobody has is told before the work
         done = fitted(console, shapes, model, smoothing == "auto", fold_size, jobs)
         alignment = _posed(done.alignment, pose)
         note_mistakes(console, shapes, told=alignment.diagnostics.mirrored)
         note_folds(console, alignment)
-        files = write_alignment(alignment, folder)
     numbers = figures(alignment, done.cve, done.chosen_smoothing)
     summary: dict[str, Any] = {
         "figures": numbers,
@@ -99,25 +104,23 @@ def command(
         },
         "smoothing_path": done.path_table,
         "input": list(source),
-        "versions": versions(),
     }
-    if report:
-        from defgpa.report import write_report
-
+    with results(folder) as partial:
         with console.noting():
-            write_report(
-                alignment,
-                folder / "report.html",
-                smoothing=done.path,
-                cross_validation=done.cv,
-                provenance={"input": ", ".join(source), "warp": repr(done.model)},
-            )
-        files.append(str(folder / "report.html"))
-    summary["notes"] = console.notes
-    summary["files"] = files
-    files.append(write_summary(folder, summary))
+            write_alignment(alignment, partial)
+            if report:
+                from defgpa.report import write_report
+
+                write_report(
+                    alignment,
+                    partial / "report.html",
+                    smoothing=done.path,
+                    cross_validation=done.cv,
+                    provenance={"command": command_line()},
+                )
+        summary = write_summary(partial, {**summary, "notes": console.notes})
     show_figures(console, numbers)
-    list_files(console, files)
+    list_files(console, folder, summary["files"])
     console.result(summary)
 
 
