@@ -27,6 +27,7 @@ _SCRIPTS = (
     "space.js",
     "plots.js",
     "charts.js",
+    "components.js",
     "controls.js",
     "main.js",
 )
@@ -134,6 +135,8 @@ def _numbers(
         "spectrum": len(alignment.diagnostics.spectrum) > 0,
         "gap": number(alignment.diagnostics.gap, 3),
         "dim": alignment.shapes.dim,
+        "space": None,
+        "odd": None,
         "thinned": drawn.sentences,
         "data": script_json(_data(alignment, drawn, path, cv)),
     }
@@ -147,6 +150,8 @@ def _data(
         **Scene(alignment, drawn, cv).as_data(),
         "smoothing": None if path is None else _path_columns(path),
         "spectrum": finite(alignment.diagnostics.spectrum),
+        "space": None,
+        "outliers": None,
     }
 
 
