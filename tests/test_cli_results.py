@@ -224,6 +224,32 @@ def test_a_fit_killed_at_any_write_leaves_the_old_or_the_new_result_whole(wings,
     assert 1 < after < steps / 2  # some of them after the folders changed places
 
 
+# The report of a run
+
+
+def test_a_report_tells_how_to_do_it_again(run, wings, made, tmp_path):
+    out = tmp_path / "out"
+    words = ("fit", wings, "-o", out, "--warp", "affine", "--report")
+    assert run(*words)[0] == 0
+    page = (out / "report.html").read_text()
+    assert "<title>wings.tps: 8 shapes aligned</title>" in page
+    command = " ".join(map(str, ("defgpa", *words)))
+    assert command in page
+    assert "defgpa.load(&#39;result.npz&#39;).shapes" in page
+    assert run("report", out / "result.npz", "-o", tmp_path / "later.html")[0] == 0
+    later = (tmp_path / "later.html").read_text()
+    assert command in later
+    (out / "summary.json").write_text("{}")
+    assert run("report", out / "result.npz", "-o", tmp_path / "later.html", "--draw-all")[0] == 0
+    assert f"defgpa report {out / 'result.npz'} -o" in (tmp_path / "later.html").read_text()
+
+
+def test_a_report_does_not_take_the_place_of_its_result(run, made):
+    code, _, err = run("report", made / "result.npz", "-o", made / "result.npz")
+    assert code == 2
+    assert "would overwrite the input" in err
+
+
 # New specimens
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import re
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -19,7 +21,7 @@ from defgpa.report import write_report
 from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part
 from defgpa.report._lattice import lattice_over
 from defgpa.report._packing import packed_positions, script_json
-from defgpa.report._scene import Scene
+from defgpa.report._scene import Scene, near_links
 from defgpa.report._words import as_code, number, what_was_fitted
 from defgpa.warps import (
     Affine,
@@ -347,6 +349,93 @@ def test_methods_without_a_spectrum_have_a_report_too(page, estimator, words):
     assert f"defgpa.{estimator!r}.fit(shapes)" in made.prose
 
 
+@pytest.mark.parametrize(
+    ("sources", "title"),
+    [
+        (["data/wings.tps"] * 5, "wings.tps: 5 shapes aligned"),
+        ([f"data/bees/{k}.pts" for k in range(5)], "bees: 5 shapes aligned"),
+        (["a/1.pts", "b/1.pts"] * 2 + ["a/3.pts"], "Alignment of 5 shapes"),
+        (None, "Alignment of 5 shapes"),
+    ],
+    ids=["file", "folder", "folders", "array"],
+)
+def test_the_title_names_the_file(page, sources, title):
+    metadata = {} if sources is None else {"sources": sources}
+    made = page(fitted(n=5, metadata=metadata))
+    assert f"<title>{title}</title>" in made.text
+    assert f"<h1>{title}</h1>" in made.text
+
+
+def pasted(made):
+    """What the Python of the page leaves, when it is run as it stands."""
+    blocks = re.findall(r'aria-label="Python code"><code>(.*?)</code>', made.text, re.DOTALL)
+    found = {}
+    exec(html.unescape(blocks[0]), found)
+    return found
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_to_do_it_again_is_complete_enough_to_paste(page, tmp_path, saved):
+    points = smooth_family(seed=3)
+    points[2, 5] = -9.0
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "it's.csv")
+    # only a saved result knows how the file was read
+    shapes = defgpa.read_shapes(tmp_path / "it's.csv", missing=-9.0 if saved else "marked")
+    alignment = defgpa.DefGPA(ThinPlateSpline(4, smoothing=0.1)).fit(shapes).alignment_
+    defgpa.save(alignment, tmp_path / "result.npz")
+    result = {"result": str(tmp_path / "result.npz")} if saved else {}
+    model = pasted(page(alignment, provenance=result))["model"]
+    np.testing.assert_array_equal(model.reference_, alignment.reference)
+    np.testing.assert_array_equal(model.alignment_.aligned, alignment.aligned)
+
+
+def test_the_command_is_there_to_be_typed_again(page):
+    made = page(fitted(), provenance={"command": "defgpa fit 'my wings.tps'", "operator": "me"})
+    assert "defgpa fit 'my wings.tps'" in made.prose
+    assert "operator me" in made.prose
+
+
+def test_groups_of_any_column_are_kept_and_too_many_share_the_last(page):
+    n = 80
+    metadata = {
+        "groups": [f"site {k % 9}" for k in range(n)],
+        "sex": ["f", "m"] * (n // 2),
+        "species": [f"species {k % 40 if k < 79 else 3}" for k in range(n)],
+        "names": [f"n{k}" for k in range(n)],  # tells nothing apart
+        "collector": ["me"] * n,
+        "comments": ["a", "b"] * (n // 2),
+        "wireframe": [(0, 1)],
+    }
+    made = page(fitted(n=n, m=10, warp=Affine(), metadata=metadata))
+    columns = {column.pop("name"): column for column in made.drawn["columns"]}
+    assert list(columns) == ["group", "sex", "species"]
+    assert columns["group"]["names"] == [f"site {k}" for k in range(9)]
+    assert columns["group"]["of"] == [k % 9 for k in range(n)]
+    assert len(columns["species"]["names"]) == 35
+    assert columns["species"]["names"][-1] == "6 other groups"
+    assert max(columns["species"]["of"]) == 34
+    assert columns["species"]["names"][columns["species"]["of"][79]] == "species 3"
+    assert "There are 40 groups in 'species': the 34 with most shapes have" in made.prose
+
+
+def test_landmarks_that_no_third_one_is_nearer_to_are_linked(rng):
+    square = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1], [3, 1.1]])
+    assert near_links(square).tolist() == [[0, 1], [0, 3], [1, 2], [2, 3], [2, 4]]
+    points = rng.normal(size=(80, 3))
+    far = np.linalg.norm(points[:, None] - points, axis=2)
+    links = {
+        (i, j)
+        for i in range(80)
+        for j in range(i + 1, 80)
+        if not (np.maximum(far[i], far[j]) < far[i, j]).any()
+    }
+    assert set(map(tuple, near_links(points).tolist())) == links
+    flat = points * [1, 1, 0]
+    flat[3] = flat[4]
+    assert len(near_links(flat))
+    assert near_links(points[:4]) is None
+
+
 MODELS = [
     Affine(),
     ThinPlateSpline(),
@@ -420,6 +509,9 @@ def test_a_large_set_is_thinned_the_worst_kept_and_the_page_says_so(n, m, rng):
     kept += [f"{len(drawn.shapes):,} of the {n:,} shapes"] * (len(drawn.shapes) < n)
     assert kept
     assert all(words in " ".join(drawn.sentences) for words in kept)
+    everything = drawn_part(Large, None)
+    assert (len(everything.shapes), len(everything.landmarks)) == (n, m)
+    assert everything.sentences == []
 
 
 def own_prediction(alignment):

@@ -349,8 +349,12 @@ def test_names_are_only_names(opened):
     browser = opened("wings")
     with pytest.raises(NoAlertPresentException):
         browser.switch_to.alert.dismiss()
-    listed = browser.find_elements(By.CSS_SELECTOR, "#list li label span:last-child")
-    assert [item.get_attribute("textContent") for item in listed[:5]] == list(NASTY)
+    listed = browser.find_elements(By.CSS_SELECTOR, "#list li label")
+    assert [item.get_attribute("title") for item in listed[:5]] == list(NASTY)
+    for item, name in zip(listed, NASTY, strict=False):
+        begin, _, end = item.find_elements(By.TAG_NAME, "span")[1].text.partition("…")
+        assert name.startswith(begin)
+        assert name.endswith(end)
     picks = browser.find_elements(By.CSS_SELECTOR, "#pick-deformation option")
     assert [item.get_attribute("textContent") for item in picks[:5]] == list(NASTY)
     assert hovered_over_map(browser, 0, 1).startswith(f"{NASTY[0]}landmark {NASTY[1]}")

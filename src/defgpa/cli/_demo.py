@@ -102,5 +102,5 @@ def _reported(
         cross_validation=done.cv,
         comparison=table,
         title="Insect wings, aligned with deformations",
-        provenance={"command": command_line()},
+        provenance={"command": command_line(), "result": "result.npz"},
     )

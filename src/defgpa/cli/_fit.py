@@ -116,7 +116,7 @@ def command(
                     partial / "report.html",
                     smoothing=done.path,
                     cross_validation=done.cv,
-                    provenance={"command": command_line()},
+                    provenance={"command": command_line(), "result": "result.npz"},
                 )
         summary = write_summary(partial, {**summary, "notes": console.notes})
     show_figures(console, numbers)
