@@ -224,6 +224,31 @@ def test_a_fit_killed_at_any_write_leaves_the_old_or_the_new_result_whole(wings,
     assert 1 < after < steps / 2  # some of them after the folders changed places
 
 
+# Notes
+
+
+def test_what_all_methods_say_is_said_once(run, tmp_path):
+    points = smooth_family(n=8, m=30, bend=0.05, noise=0.005, seed=3).shapes.points.copy()
+    points[2, :, 0] *= -1
+    np.savez(tmp_path / "set.npz", points=points)
+    _, _, err = run("compare", tmp_path / "set.npz", "--fold-size", 15)
+    assert err.count("Mirrored against the majority") == 1
+    assert "and 5 more: Mirrored against the majority of the shapes: 'set_3'" in err
+
+
+def test_what_files_say_alike_is_said_once_and_all_else_is_kept():
+    from defgpa.cli._console import said_once
+
+    told = ["a/x 1.pts: is odd: 7.", "b.pts: is odd: 7.", "b.pts: is odd: 7.", "a: is odd: 8."]
+    lists = ["Left out, not seen: 'a'.", "Mirrored, it seems: 'a'."]
+    assert said_once([*told, *lists, "Alone"]) == [
+        "a/x 1.pts and 1 more: is odd: 7.",
+        "a: is odd: 8.",
+        *lists,
+        "Alone",
+    ]
+
+
 # The report of a run
 
 

@@ -28,12 +28,12 @@ const spacePlots = {
   scatter() {
     const [across, up] = along.shown;
     const { kinds, kindOf } = colouring(everyShape);
-    const named = Boolean(grouped()) || kinds.length <= FEW;
+    const legend = Boolean(grouped()) || kinds.length <= FEW;
     const dots = kinds.map(({ name, colour: color, symbol }, k) => {
       const own = everyShape.filter((i) => kindOf(i) === k);
       return specimenDots(own, { size: 9, color, symbol, opacity: 0.85, line: { width: 0 } }, {
         name: plain(cut(name, 30)),
-        showlegend: named,
+        showlegend: legend,
       });
     });
     const ring = { size: 17, symbol: "circle-open", color: colour("unseen"), line: { width: 2 } };
@@ -56,6 +56,7 @@ const spacePlots = {
           zeroline: true, zerolinecolor: colour("line"), nticks: 7, scaleanchor: "x",
         }),
         uirevision: `${across},${up}`,
+        annotations: named(odd, (i) => inSpace.scores[i][across], (i) => inSpace.scores[i][up]),
       }),
       buttons: ["zoom2d", "pan2d", "resetScale2d"],
     };
@@ -68,10 +69,11 @@ const spacePlots = {
     const ends = along.shown.map((k) => extent(scoresOf(k)));
     const corners = ends[0].flatMap((a) => ends[1].map((b) => shapeAt([a, b])));
     const data = [...outlineTraces(inSpace.mean, "mean", true), ...movedTraces(own, far)];
-    return spaceFigure(data, boxOf([inSpace.mean, ...corners]), {
+    const made = spaceFigure(data, boxOf([inSpace.mean, ...corners]), {
       showlegend: false,
       uirevision: `${along.shown} ${along.times}`,
     });
+    return { ...made, aspect: null }; // as high as the scatter beside it
   },
 
   ranking() {
@@ -90,7 +92,6 @@ const spacePlots = {
       showlegend: false,
       ...more,
     });
-    const named = order.filter((i) => odd[i]).slice(0, 8);
     const data = [
       trace(order.filter((i) => !odd[i]), { size: 8, color: groupColour(0) }),
       trace(order.filter((i) => odd[i]), { size: 10, color: colour("unseen") }, { name: "odd", showlegend: true }),
@@ -110,15 +111,19 @@ const spacePlots = {
           type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y,
           line: { color: colour("ink"), width: 1, dash: "dash" },
         })),
-        annotations: named.map((i) => ({
-          x: rank.get(i), y: distance[i], text: plain(cut(shapes.names[i], 24)),
-          showarrow: false, xanchor: "left", xshift: 9, font: { color: colour("ink"), size: 12 },
-        })),
+        annotations: named(order.filter((i) => odd[i]), (i) => rank.get(i), (i) => distance[i]),
       }),
     };
   },
 };
 if (inSpace) Object.assign(plots, spacePlots);
+
+// the names of a few specimens, beside their dots
+const named = (own, x, y) => own.slice(0, FEW).map((i) => ({
+  x: x(i), y: y(i), text: plain(cut(shapes.names[i], 20)),
+  showarrow: false, xanchor: "auto", yanchor: "bottom", yshift: 8,
+  font: { color: colour("ink"), size: 12 },
+}));
 
 function specimenDots(own, marker, more) {
   const [across, up] = along.shown;

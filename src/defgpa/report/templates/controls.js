@@ -54,7 +54,7 @@ function shapeList() {
       made.addEventListener("click", act);
       return made;
     };
-    const label = element("label", { title: name }, box, swatch, element("span", { textContent: cut(name, 23) }));
+    const label = element("label", { title: name }, box, swatch, element("span", { textContent: cut(name, 20) }));
     const item = element("li", {}, label, button("mark", () => mark(i)), button("only", () => choose([i])));
     item.dataset.shape = i;
     box.addEventListener("change", () => {

@@ -63,7 +63,7 @@ function eachDot(chosen, points, visit) {
 
 function dotLook(count) {
   const many = count * shapes.landmarks.length > 3000;
-  const size = solid ? (many ? 2.2 : 3.2) : many ? 3.5 : 5;
+  const size = solid ? (many ? 2.6 : 3.4) : many ? 3.5 : 5;
   return { size, opacity: many ? 0.5 : count > 3 ? 0.65 : 0.95, line: { width: 0 } };
 }
 
@@ -141,7 +141,7 @@ function outlineTraces(points, name, faint = false) {
     cloud.add(points, j, `<b>${name}</b><br>landmark ${plain(label)}`),
   );
   const marker = {
-    size: solid ? (faint ? 3.5 : shapes.landmarks.length > 200 ? 3.5 : 5) : faint ? 9 : 4.5,
+    size: solid ? (faint ? 3.5 : shapes.landmarks.length > 200 ? 4.2 : 5) : faint ? 9 : 4.5,
     color: colour(faint ? "soft" : "ink"),
     opacity: faint && solid ? 0.5 : 1,
     symbol: faint && !solid ? "circle-open" : "circle",
