@@ -335,14 +335,23 @@ def test_before_and_after_follow_the_same_shape(opened, name):
     assert errors(browser) == []
 
 
-def test_many_dots_are_thinned_and_the_page_says_so(opened):
+def test_many_dots_are_thinned_and_all_are_drawn_on_demand(opened):
     browser = opened("mesh")
     status = browser.find_element(By.CSS_SELECTOR, "#list .status")
     assert "9 of 9 shapes shown. One landmark in 2 is drawn of each" in status.text
-    assert sum(dots(browser).values()) == pytest.approx((9 * 45 * 45 - 40) / 2, abs=9)
+    seen = 9 * 45 * 45 - 40
+    assert sum(dots(browser).values()) == pytest.approx(seen / 2, abs=9)
+    every = browser.find_element(By.CSS_SELECTOR, "#list [data-every]")
+    assert every.text == "Draw all landmarks"
+    after(browser, "after", lambda: press(browser, "#list [data-every]"))
+    assert sum(dots(browser).values()) == sum(dots(browser, "after").values()) == seen
+    assert status.text == "9 of 9 shapes shown."
+    after(browser, "after", lambda: press(browser, "#list [data-every]"))
     after(browser, "reference", lambda: press(browser, "#list li[data-shape='3'] .only"))
     assert status.text == "1 of 9 shapes shown."
+    assert not every.is_displayed()
     assert ["mesh3d", 45 * 45] in [[kind, count] for kind, _, count in drawn(browser, "reference")]
+    after(browser, "reference", lambda: press(browser, "#list [data-all]"))
 
 
 def test_names_are_only_names(opened):
@@ -352,7 +361,8 @@ def test_names_are_only_names(opened):
     listed = browser.find_elements(By.CSS_SELECTOR, "#list li label")
     assert [item.get_attribute("title") for item in listed[:5]] == list(NASTY)
     for item, name in zip(listed, NASTY, strict=False):
-        begin, _, end = item.find_elements(By.TAG_NAME, "span")[1].text.partition("…")
+        words = item.find_elements(By.TAG_NAME, "span")[1].get_attribute("textContent")
+        begin, _, end = words.partition("…")
         assert name.startswith(begin)
         assert name.endswith(end)
     picks = browser.find_elements(By.CSS_SELECTOR, "#pick-deformation option")
@@ -419,6 +429,146 @@ def test_a_file_of_dragonflies_is_labelled_as_it_is(browser, tmp_path):
     for k, text in written_at(browser, "residuals", "y").items():
         assert text == shapes.names[k]
     assert f"{shapes.names[3]}landmark 7" in hovered_over_map(browser, 3, 6)
+
+
+def looks(browser, plot):
+    """Colour and symbol of every trace of dots, by name."""
+    return browser.execute_script(
+        "return Object.fromEntries(document.getElementById('plot-' + arguments[0])._fullData"
+        ".filter(t => t.mode === 'markers' && t.x.length)"
+        ".map(t => [t.name, `${t.marker.color} ${t.marker.symbol}`]))",
+        plot,
+    )
+
+
+def everywhere(browser, name, value):
+    """Change a choice that stands in several places, in the first of them."""
+    browser.execute_script(
+        "const one = document.querySelector(`[data-everywhere=${arguments[0]}]`);"
+        "if (one.type === 'checkbox') one.checked = arguments[1]; else one.value = arguments[1];"
+        "one.dispatchEvent(new Event('change'))",
+        name,
+        value,
+    )
+
+
+def grouped_report(folder):
+    """More groups than colours, in two columns, and specimens enough to lose sight of one."""
+    n = 44
+    metadata = {
+        "groups": [f"site {k % 11}" for k in range(n)],
+        "sex": ["f", "m"] * (n // 2),
+    }
+    points = smooth_family(seed=5, n=n, m=12)
+    names = [f"Genus species subspecies {k}" for k in range(n)]
+    shapes = defgpa.Shapes(points, names=names, metadata=metadata)
+    write_report(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_, folder / "grouped.html")
+
+
+REPORTS["grouped"] = grouped_report
+
+
+def test_more_groups_than_colours_have_symbols_and_any_column_can_be_chosen(opened):
+    browser = opened("grouped")
+    found = looks(browser, "reference")
+    sites = {name: look for name, look in found.items() if name.startswith("site")}
+    assert len(sites) == len(set(sites.values())) == 11
+    assert len({look.split()[0] for look in sites.values()}) == 7
+    after(browser, "after", lambda: everywhere(browser, "column", 1))
+    for plot in ("reference", "before", "after"):
+        assert set(looks(browser, plot)) == {"f", "m", "reference"}
+    values = [s.get_attribute("value") for s in columns_of(browser)]
+    assert len(values) >= 2
+    assert set(values) == {"1"}  # the same everywhere
+    after(browser, "after", lambda: everywhere(browser, "column", -1))
+    assert set(looks(browser, "after")) == {"shapes", "reference"}
+    after(browser, "after", lambda: everywhere(browser, "column", 0))
+    assert errors(browser) == []
+
+
+def columns_of(browser):
+    return browser.find_elements(By.CSS_SELECTOR, "[data-everywhere=column]")
+
+
+def test_specimens_are_told_apart_without_groups(opened):
+    """While looks last, every specimen has its own, which it keeps, and the list shows it."""
+    browser = opened("numbered")
+    found = looks(browser, "reference")
+    own = {name: look for name, look in found.items() if name != "reference"}
+    assert len(own) == len(set(own.values())) == 9
+    glyphs = [
+        (item.text, item.value_of_css_property("color"))
+        for item in browser.find_elements(By.CSS_SELECTOR, "#list .swatch")
+    ]
+    assert len(set(glyphs)) == 9
+    after(browser, "reference", lambda: press(browser, "#list li[data-shape='8'] .only"))
+    assert looks(browser, "reference")["5"] == own["5"]
+    after(browser, "reference", lambda: press(browser, "#list [data-all]"))
+
+
+def test_a_specimen_is_marked_in_every_picture(opened):
+    browser = opened("grouped")
+    name = "Genus species subspecies 17"
+    after(browser, "after", lambda: press(browser, "#list li[data-shape='17'] .mark"))
+    for plot in ("reference", "before", "after"):
+        assert dots(browser, plot)[name] == 12
+    # a click on a dot of another one marks that
+    target = browser.execute_script(
+        "const plot = document.getElementById('plot-after');"
+        "const trace = plot._fullData.find(t => t.name === 'site 3');"
+        "plot.emit('plotly_click', { points: [{ customdata: trace.customdata[0] }] });"
+        "return trace.customdata[0]"
+    )
+    WebDriverWait(browser, PATIENCE, 0.05).until(
+        lambda _: f"Genus species subspecies {target}" in dots(browser, "after")
+    )
+    assert target % 11 == 3
+    assert name not in dots(browser, "after")
+    marked = browser.find_elements(By.CSS_SELECTOR, "#list li.marked")
+    assert [item.get_attribute("data-shape") for item in marked] == [str(target)]
+    after(browser, "after", lambda: press(browser, f"#list li[data-shape='{target}'] .mark"))
+    assert not any(name.startswith("Genus") for name in dots(browser, "after"))
+    assert errors(browser) == []
+
+
+@pytest.mark.parametrize("name", ["numbered", "solid", "mesh"])
+def test_names_and_links_of_landmarks_are_shown_on_request(opened, name):
+    browser = opened(name)
+    texts = (
+        "return document.getElementById('plot-reference')._fullData"
+        ".filter(t => t.mode === 'text').flatMap(t => Array.from(t.text))"
+    )
+    assert browser.execute_script(texts) == []
+    after(browser, "reference", lambda: everywhere(browser, "labels", True))
+    found = browser.execute_script(texts)
+    expected = {"numbered": numbered_shapes().landmarks, "solid": [str(k) for k in range(1, 41)]}
+    evenly = map(str, range(1, 45 * 45 + 1, 13))  # in space letters are slow
+    assert found == list(expected.get(name, evenly))
+    after(browser, "reference", lambda: everywhere(browser, "labels", False))
+    lines = [kind for kind in drawn(browser, "reference") if kind[1] == "lines"]
+    given = name == "solid"  # its file has a wireframe
+    assert bool(lines) == given
+    box = browser.find_element(By.CSS_SELECTOR, "#reference [data-everywhere=links]")
+    assert box.is_displayed() == (name != "mesh")
+    if name != "mesh":
+        after(browser, "reference", lambda: everywhere(browser, "links", not given))
+        lines = [kind for kind in drawn(browser, "reference") if kind[1] == "lines"]
+        assert bool(lines) != given
+        after(browser, "reference", lambda: everywhere(browser, "links", given))
+    assert errors(browser) == []
+
+
+def test_the_reference_stands_out_in_space(opened):
+    """It is larger than the dots around it, and has a rim in the colour of the page."""
+    browser = opened("solid")
+    found = browser.execute_script(
+        "return document.getElementById('plot-reference')._fullData"
+        ".filter(t => t.mode === 'markers').map(t => [t.name, t.marker.size, t.marker.line.width])"
+    )
+    [reference] = [trace for trace in found if trace[0] == "reference"]
+    others = [trace for trace in found if trace[0] != "reference"]
+    assert reference[1] > max(size for _, size, _ in others)
+    assert reference[2] > 0
 
 
 def test_residuals_can_be_ordered_and_judged_when_left_out(opened):
@@ -491,8 +641,9 @@ def test_a_phone_needs_no_sideways_scrolling(browser, reports):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     make_picture.open_report(browser, reports("wings"), PATIENCE)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    assert "left" not in browser.find_element(By.ID, "before-after").text  # it is above
     wide = browser.execute_script(
-        "return [...document.querySelectorAll('.plot, .controls *, .list *, h1, h2')]"
+        "return [...document.querySelectorAll('.plot, .controls *, .sliders *, .list *, h1, h2')]"
         ".filter(e => e.getBoundingClientRect().right > 391).map(e => e.className)"
     )
     assert wide == []

@@ -152,6 +152,8 @@ function onBox(key) {
   })) {
     input.checked = state[key];
     input.closest("label").hidden = key === "links" && !shapes.edges;
+    const stride = Math.ceil(shapes.landmarks.length / MOST_LABELS);
+    if (key === "labels" && stride > 1) input.after(` one in ${stride} of the`);
   }
 }
 

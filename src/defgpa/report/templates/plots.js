@@ -20,6 +20,7 @@ const state = {
 const FEW = 7; // kinds that a legend names
 const FEW_LINES = 12; // shapes whose links are drawn
 const MOST_VECTORS = 1500;
+const MOST_LABELS = solid ? 160 : 600;
 
 // the kinds of shapes among the chosen ones, each with its name and look
 function colouring(chosen) {
@@ -154,9 +155,13 @@ function outlineTraces(points, name, faint = false) {
 
 const referenceTraces = (faint) => outlineTraces(shapes.reference, "reference", faint);
 
+// of very many, evenly some: letters in space are slow
 function labelTrace(points) {
   const cloud = new Cloud();
-  shapes.landmarks.forEach((name, j) => cloud.add(points, j, plain(cut(name, 18))));
+  const stride = Math.ceil(shapes.landmarks.length / MOST_LABELS);
+  for (let j = 0; j < shapes.landmarks.length; j += stride) {
+    cloud.add(points, j, plain(cut(shapes.landmarks[j], 18)));
+  }
   return cloud.trace({
     mode: "text",
     text: cloud.texts,
