@@ -169,7 +169,7 @@ class Shapes:
     def __getitem__(self, shape: Any) -> Any:
         """The (m, d) points of one shape, by number or by name; or Shapes, ``shapes[0:5]``."""
         if isinstance(shape, (int, str, np.integer)):
-            return self.points[self.index(shape)]
+            return self.points[self.index(shape if isinstance(shape, str) else int(shape))]
         return self.take(np.arange(self.n_shapes)[shape])
 
     def __iter__(self) -> Iterator[Array]:

@@ -83,8 +83,13 @@ def _at_unit_size(shapes: Shapes) -> Array:
             f"All landmarks of shape {listed(names)} are in one place: it has no size, and no "
             "shape. Drop it."
         )
-    centred = shapes.points - shapes.points.mean(axis=1, keepdims=True)
-    return np.asarray(centred / sizes[:, None, None])
+    return unit_size(shapes.points)
+
+
+def unit_size(points: Array) -> Array:
+    """Complete shapes (n, m, d) about their centroids, at centroid size 1."""
+    centred = points - points.mean(axis=1, keepdims=True)
+    return np.asarray(centred / np.linalg.norm(centred, axis=(1, 2))[:, None, None])
 
 
 def _unit(shape: Array) -> Array:

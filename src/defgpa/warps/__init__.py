@@ -33,7 +33,7 @@ from defgpa.warps._radial_kernels import (
     WendlandC2,
     WendlandC4,
 )
-from defgpa.warps._thin_plate import ThinPlateBasis, ThinPlateSpline
+from defgpa.warps._thin_plate import ThinPlateBasis, ThinPlateSpline, interpolating_spline
 from defgpa.warps._warp import Warp
 
 __all__ = [
@@ -74,4 +74,5 @@ __all__ = [
     "WendlandC2",
     "WendlandC4",
     "check_warp",
+    "interpolating_spline",
 ]

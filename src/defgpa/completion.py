@@ -1,0 +1,424 @@
+"""Missing landmarks estimated, each with an uncertainty, by whichever way errs least on this set.
+
+Three ways. By the warp: the reference brought back into the specimen, and what it misses there
+of the seen landmarks carried along smoothly. By statistics: the conditional mean given what is
+seen (`defgpa.statistics.conditional`). By a spline: the mean of the complete specimens through the
+thin-plate spline that takes what is seen to where it lies, as geomorph. Which one is used is
+decided by hiding landmarks that are known, in holes like those that are there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial.distance import cdist
+
+from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa._threads import own_threads
+from defgpa.alignment import Alignment
+from defgpa.errors import DefgpaError, DefgpaWarning, listed
+from defgpa.shapes import Shapes
+from defgpa.spaces import brought_back
+from defgpa.statistics.conditional import Dials, Estimate, ShapeGaussian
+from defgpa.statistics.dials import Trial, chosen_dials, squared_errors, without
+from defgpa.statistics.sizes import centroid_sizes
+from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
+from defgpa.warps import interpolating_spline
+
+METHODS = ("statistics", "warp", "spline")
+
+_MOST_TRIALS = 40
+_ROUNDS = 2  # of estimates from specimens that are themselves estimated in part
+_FEWEST = 3  # specimens besides one that statistics can be made of
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Shapes without gaps, and how far to trust what filled them.
+
+    Attributes
+    ----------
+    shapes : Shapes
+        Nothing missing; what was seen is untouched. ``metadata["estimated"]`` lists, for each
+        shape, the landmarks that were estimated.
+    estimated : array (n, m) of bool
+        Which landmarks were estimated.
+    uncertainty : array (n, m)
+        Expected distance (RMS) of an estimate from the truth, in the units of the shape; 0 where
+        seen.
+    far : array (n, m) of bool
+        Estimates farther from everything the specimen shows than what it shows is wide.
+    method : str
+        ``"statistics"``, ``"warp"`` or ``"spline"``; empty where nothing was missing.
+    errors : mapping of str to float
+        Method → RMS error over centroid size, of hidden landmarks that are known.
+    """
+
+    shapes: Shapes
+    estimated: Mask
+    uncertainty: Array
+    far: Mask
+    method: str
+    errors: Mapping[str, float]
+
+
+def complete(alignment: Alignment, method: str | None = None) -> Completion:
+    """Estimate every missing landmark.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        Of shapes some of whose landmarks are missing.
+    method : {"statistics", "warp", "spline"}, optional
+        By default the one that errs least on landmarks of this set that are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> rng = np.random.default_rng(0)
+    >>> base = rng.normal(size=(20, 2)) * [3, 2]
+    >>> shapes = np.stack([base + 0.2 * np.sin(base + rng.normal(size=2)) for _ in range(9)])
+    >>> truth = shapes[2, 5].copy()
+    >>> shapes[2, 5] = np.nan
+    >>> done = defgpa.complete(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_)
+    >>> bool(np.linalg.norm(done.shapes[2][5] - truth) < 0.1), int(done.estimated.sum())
+    (True, 1)
+    """
+    if method not in (None, *METHODS):
+        raise ValueError(
+            f"The 'method' parameter of complete must be one of {listed(METHODS)}, or None. "
+            f"Got {method!r} instead."
+        )
+    if alignment.shapes.visible.all():
+        return _nothing_missing(alignment.shapes)
+    with own_threads():
+        return _completed(alignment, method)
+
+
+def _nothing_missing(shapes: Shapes) -> Completion:
+    none = frozen(np.zeros(shapes.visible.shape, dtype=bool))
+    return Completion(shapes, none, frozen(np.zeros(none.shape)), none, "", MappingProxyType({}))
+
+
+def _completed(alignment: Alignment, method: str | None) -> Completion:
+    flip = _flips(alignment)
+    points = alignment.shapes.points * flip
+    trials = hidden_for_once(alignment.shapes.visible, alignment.shapes.dim)
+    ways = _ways(alignment, points, flip, trials)
+    tried = {name: _tried(way, points, trials) for name, way in ways.items()}
+    used = method or min(tried, key=lambda name: tried[name].error)
+    if used not in ways:
+        raise DefgpaError(_too_few(alignment))
+    found = [
+        ways[used].estimate(i, own) if np.isnan(own).any() else None for i, own in enumerate(points)
+    ]
+    return _assembled(alignment, flip, found, used, tried)
+
+
+def _assembled(
+    alignment: Alignment,
+    flip: Array,
+    found: Sequence[Estimate | None],
+    used: str,
+    tried: Mapping[str, _Tried],
+) -> Completion:
+    shapes = alignment.shapes
+    whole, deviation = np.array(shapes.points), np.zeros(shapes.visible.shape)
+    for i, estimate in enumerate(found):
+        if estimate is not None:
+            missing = ~shapes.visible[i]
+            whole[i, missing] = (estimate.points * flip[i])[missing]
+            deviation[i] = estimate.deviation * tried[used].calibration
+    far = _far(alignment)
+    _warn_of_far(shapes, far)
+    labels = np.array(shapes.landmarks, dtype=object)
+    marked = {**shapes.metadata, "estimated": tuple(tuple(labels[~own]) for own in shapes.visible)}
+    done = Shapes.specimens(
+        whole,
+        names=shapes.names,
+        landmarks=shapes.landmarks,
+        faces=shapes.faces,
+        metadata=marked,
+    )
+    errors = {name: own.error for name, own in tried.items()}
+    return Completion(
+        done,
+        frozen(~shapes.visible),
+        frozen(deviation),
+        frozen(far),
+        used,
+        MappingProxyType(errors),
+    )
+
+
+# The ways
+
+
+class Way(Protocol):
+    """A way to complete a shape."""
+
+    def estimate(self, i: int, own: Array) -> Estimate:
+        """Specimen i, of which only ``own`` (m, d) is known now, NaN where hidden."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ByStatistics:
+    """The conditional mean of the Gaussian of all other specimens."""
+
+    specimens: Array  # (n, m, d), complete
+    dials: Dials
+
+    def estimate(self, i: int, own: Array) -> Estimate:
+        """The shape completed."""
+        return ShapeGaussian(without(self.specimens, i), self.dials).completed(own)
+
+
+@dataclass(frozen=True, eq=False)
+class ByWarp:
+    """warp⁻¹(S), and its misses of what is seen carried along by a smooth field.
+
+    The field is the conditional mean K_hs (K_ss + ρI)⁻¹ of the misses, K Gaussian over the
+    reference.
+    """
+
+    alignment: Alignment
+    dials: Dials
+
+    def estimate(self, i: int, own: Array) -> Estimate:
+        """The shape completed."""
+        return self.with_misses(own, self.returned(i, own))
+
+    def returned(self, i: int, own: Array) -> Array:
+        """(m, d): the reference in the specimen.
+
+        Where specimen i shows a landmark that is hidden for once, its share in the reference
+        S_j, about the mean of v images, is taken out: S_j + (S_j − image) / (v − 1).
+        """
+        a = self.alignment
+        shown = a.shapes.visible[i] & np.isnan(own[:, 0]) & (a.shapes.views > 1)
+        S = np.array(a.reference)
+        S[shown] += (S - a.aligned[i])[shown] / (a.shapes.views[shown, None] - 1)
+        return np.asarray(a.register(own).inverse()(S))
+
+    def with_misses(self, own: Array, returned: Array) -> Estimate:
+        """The reference in the specimen, its misses carried along."""
+        seen, S = ~np.isnan(own[:, 0]), self.alignment.reference
+        width = self.dials.reach * np.sqrt(((S - S.mean(axis=0)) ** 2).sum(axis=1).mean())
+        K = np.exp(-0.5 * cdist(S, S[seen], "sqeuclidean") / width**2)
+        factor = cho_factor(K[seen] + self.dials.noise * np.eye(int(seen.sum())))
+        misses = (own - returned)[seen]
+        known = 1.0 - np.einsum("hs,sh->h", K, cho_solve(factor, K.T))
+        points = np.where(seen[:, None], own, returned + K @ cho_solve(factor, misses))
+        spread = np.sqrt(np.maximum(known, 0.0) + self.dials.noise) * _rms(misses)
+        return Estimate(points, np.where(seen, 0.0, spread))
+
+
+@dataclass(frozen=True, eq=False)
+class BySpline:
+    """The mean of the complete specimens through the interpolating thin-plate spline.
+
+    The mean is geomorph's: of tangent coordinates, each specimen at its own size again.
+    """
+
+    specimens: Array  # (k, m, d)
+    numbers: Index  # (k,): which of the set they are
+
+    @classmethod
+    def of(cls, points: Array, whole: Mask) -> BySpline:
+        """Of the shapes (n, m, d) that are whole, or of all where hardly any is."""
+        numbers = np.flatnonzero(whole if whole.sum() > 1 else np.ones_like(whole))
+        own = points[numbers]
+        return cls(tangent_space(own) * centroid_sizes(own)[:, None, None], numbers)
+
+    def estimate(self, i: int, own: Array) -> Estimate:
+        """The shape completed."""
+        mean = self.specimens[self.numbers != i].mean(axis=0)
+        seen = ~np.isnan(own[:, 0])
+        carried = interpolating_spline(mean[seen], own[seen])(mean)
+        distance = cdist(mean, mean[seen]).min(axis=1) * _rms(own[seen] - own[seen].mean(axis=0))
+        return Estimate(np.where(seen[:, None], own, carried), np.where(seen, 0.0, distance))
+
+
+_CARRIED = [Dials(noise, reach=reach) for reach in (0.15, 0.3, 0.6) for noise in (0.03, 0.3, 3.0)]
+
+
+def _ways(
+    alignment: Alignment, points: Array, flip: Array, trials: Sequence[Trial]
+) -> dict[str, Way]:
+    visible = alignment.shapes.visible
+    back = brought_back(alignment.warps, alignment.reference) * flip
+    whole = np.where(visible[..., None], points, back)
+    ways: dict[str, Way] = {
+        "warp": _by_warp(alignment, points, trials),
+        "spline": BySpline.of(whole, np.asarray(visible.all(axis=1))),
+    }
+    if len(points) > _FEWEST:
+        ways["statistics"] = _by_statistics(_in_one_pose(whole), points, trials)
+    return ways
+
+
+def _by_statistics(specimens: Array, points: Array, trials: Sequence[Trial]) -> ByStatistics:
+    """With the best dials; specimens that are themselves incomplete are estimated the same way."""
+    dials = chosen_dials(specimens, points, trials)
+    partial = np.flatnonzero(np.isnan(points[..., 0]).any(axis=1))
+    for _ in range(_ROUNDS):
+        way = ByStatistics(specimens, dials)
+        whole = np.array(points)
+        for i in partial:
+            whole[i] = way.estimate(int(i), points[i]).points
+        specimens = _in_one_pose(whole)
+    return ByStatistics(specimens, dials)
+
+
+def _by_warp(alignment: Alignment, points: Array, trials: Sequence[Trial]) -> ByWarp:
+    """With the field that carries the misses of the trials best."""
+    ways = [ByWarp(alignment, dials) for dials in _CARRIED]
+    owns = [_hidden(points, trial) for trial in trials]
+    returned = [
+        ways[0].returned(trial.specimen, own) for trial, own in zip(trials, owns, strict=True)
+    ]
+
+    def error(way: ByWarp) -> float:
+        total = 0.0
+        for trial, own, back in zip(trials, owns, returned, strict=True):
+            found = way.with_misses(own, back).points
+            total += squared_errors(found, points[trial.specimen], trial.hidden).sum()
+        return total
+
+    return min(ways, key=error)
+
+
+# The trials
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """How far a way was from what was hidden."""
+
+    squared: Array  # (h,): over the squared centroid size
+    promised: Array  # (h,): the same, as it said itself
+
+    @property
+    def error(self) -> float:
+        """RMS over centroid size."""
+        return float(np.sqrt(self.squared.mean()))
+
+    @property
+    def calibration(self) -> float:
+        """What to multiply the deviations with that it promises."""
+        return float(np.sqrt(self.squared.mean() / self.promised.mean()))
+
+
+def _tried(way: Way, points: Array, trials: Sequence[Trial]) -> _Tried:
+    squared, promised = [], []
+    for trial in trials:
+        own = points[trial.specimen]
+        found = way.estimate(trial.specimen, _hidden(points, trial))
+        squared.append(squared_errors(found.points, own, trial.hidden))
+        seen = own[~np.isnan(own[:, 0])]
+        size = ((seen - seen.mean(axis=0)) ** 2).sum()
+        promised.append(found.deviation[trial.hidden] ** 2 / size)
+    return _Tried(np.concatenate(squared), np.concatenate(promised))
+
+
+def hidden_for_once(visible: Mask, dim: int) -> list[Trial]:
+    """Landmarks to hide in specimens that show them: in the holes of others, and one by one.
+
+    Half of the trials take the holes of the specimens that have some; where these are single
+    landmarks, the other half hides any, so that the choice does not hang on one.
+    """
+    real = list(islice(_holes_of_others(visible, dim), _MOST_TRIALS))
+    if real and np.median([trial.hidden.sum() for trial in real]) > 1:
+        return real
+    single = list(islice(_single(visible, dim), _MOST_TRIALS))
+    return (
+        real[: max(_MOST_TRIALS // 2, _MOST_TRIALS - len(single))]
+        + single[: max(_MOST_TRIALS // 2, _MOST_TRIALS - len(real))]
+    )
+
+
+def _holes_of_others(visible: Mask, dim: int) -> Iterator[Trial]:
+    """Every hole in every other specimen, the fullest specimens first, evenly over the holes."""
+    holes = [~own for own in visible if not own.all()]
+    fullest = np.argsort(-visible.sum(axis=1), kind="stable")
+    for k in range(len(fullest)):
+        for h, hole in enumerate(holes):
+            i = int(fullest[(k + h) % len(fullest)])
+            hidden = hole & visible[i]
+            if hidden.any() and _enough(visible[i] & ~hidden, dim):
+                yield Trial(i, hidden)
+
+
+def _single(visible: Mask, dim: int) -> Iterator[Trial]:
+    """Landmarks one by one, in a scattered order that is always the same."""
+    places = np.argwhere(visible)
+    for i, j in np.random.default_rng(0).permutation(places):
+        hidden = np.zeros(visible.shape[1], dtype=bool)
+        hidden[j] = True
+        if _enough(visible[i] & ~hidden, dim):
+            yield Trial(int(i), hidden)
+
+
+def _enough(seen: Mask, dim: int) -> bool:
+    return int(seen.sum()) > dim + 1
+
+
+def _hidden(points: Array, trial: Trial) -> Array:
+    return np.where(trial.hidden[:, None], np.nan, points[trial.specimen])
+
+
+# What is told
+
+
+def _far(alignment: Alignment) -> Mask:
+    """(n, m): missing, and farther from the nearest seen landmark than these are wide (RMS)."""
+    S, visible = alignment.reference, alignment.shapes.visible
+    far = np.zeros(visible.shape, dtype=bool)
+    for i, seen in enumerate(visible):
+        if not seen.all():
+            width = _rms(S[seen] - S[seen].mean(axis=0))
+            far[i, ~seen] = cdist(S[~seen], S[seen]).min(axis=1) > width
+    return far
+
+
+def _warn_of_far(shapes: Shapes, far: Mask) -> None:
+    if far.any():
+        names = [shapes.names[i] for i in np.flatnonzero(far.any(axis=1))]
+        warnings.warn(
+            f"{int(far.sum())} estimated landmarks lie far outside what the specimen shows, "
+            f"in {listed(names)}: they are little more than a guess by the other specimens. "
+            "completion.far marks them, completion.uncertainty says how little is known.",
+            DefgpaWarning,
+            stacklevel=4,
+        )
+
+
+def _too_few(alignment: Alignment) -> str:
+    return (
+        f"Statistics need at least {_FEWEST + 1} shapes; there are {len(alignment.shapes)}. "
+        "Use method='warp'."
+    )
+
+
+def _flips(alignment: Alignment) -> Array:
+    """(n, 1, d): −1 on the first axis of mirrored specimens, which have no place in a mean."""
+    flip = np.ones((len(alignment.shapes), 1, alignment.shapes.dim))
+    flip[alignment.diagnostics.votes < 0, 0, 0] = -1.0
+    return flip
+
+
+def _in_one_pose(points: Array) -> Array:
+    return rotated_onto_mean(unit_size(points))
+
+
+def _rms(vectors: Array) -> float:
+    return float(np.sqrt((vectors**2).sum(axis=1).mean()))

@@ -1,0 +1,251 @@
+"""Where unseen landmarks lie, given those that are seen: the conditional mean of a Gaussian.
+
+A shape x, brought to the mean μ of the others by a similarity, is thought of as
+
+    x = μ + T a + Σ_k √w_k (x_k − μ) b_k + f + e,
+
+T the infinitesimal similarities, free, so that a pose taken from what is seen costs nothing;
+x_k the other specimens, weighted by w_k; f a smooth field, the same Gaussian in every coordinate,
+which bends where specimens are too few to tell how; e noise. So the covariance is
+
+    C = X Xᵀ + c TTᵀ + v (β K ⊗ I + ρ I),     K_jl = exp(−‖μ_j − μ_l‖² / 2 (ℓ s)²),
+
+v the mean variance of a coordinate, s the RMS radius of μ. Given the seen part y of x − μ, the rest
+is C_hs C_ss⁻¹ y, with covariance C_hh − C_hs C_ss⁻¹ C_sh. The dials β, ρ, ℓ and the weights are
+chosen by hiding what is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial.distance import cdist
+
+from defgpa._arrays import Array, Index, Mask, inverse_of_lower
+from defgpa.procrustes import SIMILARITY, stacked
+
+_FREE = 100.0  # standard deviations: what a motion may amount to
+_ROUNDS = 3  # of pose and estimate, each from the other, where much is hidden
+_MOST_SEEN = 600  # seen landmarks that are asked: those near the hidden ones, and some all over
+
+
+@dataclass(frozen=True)
+class Dials:
+    """How much a Gaussian of shapes trusts specimens, smoothness and measurements.
+
+    Attributes
+    ----------
+    noise : float
+        ρ, variance of a measurement over the mean variance of a coordinate.
+    smooth : float
+        β, the same of the smooth field.
+    reach : float
+        ℓ, how far the field is alike, in RMS radii of the mean shape.
+    nearness : float
+        Specimens at a squared distance of this many times the median weigh exp(−½).
+    """
+
+    noise: float = 0.05
+    smooth: float = 1.0
+    reach: float = 0.6
+    nearness: float = np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A shape without gaps, in its own coordinates."""
+
+    points: Array  # (m, d)
+    deviation: Array  # (m,): expected distance from the truth, 0 where seen
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeGaussian:
+    """What complete specimens (n, m, d), in one pose and size, say about another."""
+
+    specimens: Array
+    dials: Dials
+
+    @cached_property
+    def mean(self) -> Array:
+        """(m, d): μ with equal weights."""
+        return np.asarray(self.specimens.mean(axis=0))
+
+    @cached_property
+    def variance(self) -> float:
+        """v."""
+        return float(self.specimens.var(axis=0).mean())
+
+    def with_dials(self, dials: Dials) -> ShapeGaussian:
+        """The same specimens, other dials."""
+        return replace(self, dials=dials)
+
+    def completed(self, own: Array) -> Estimate:
+        """A shape (m, d), NaN where not seen, that is none of the specimens."""
+        seen = ~np.isnan(own[:, 0])
+        asked = _asked(self.mean, seen)
+        pose = stacked(own[seen], self.mean[seen], motions=SIMILARITY)
+        whole, deviation = pose(own), np.zeros(len(own))
+        for _ in range(_ROUNDS if 4 * seen.sum() < 3 * len(seen) else 1):
+            posed = pose(own)
+            whole = posed.copy()
+            whole[~seen], deviation[~seen] = self._hidden_part(posed, asked, ~seen)
+            back = pose.inverse()
+            pose = stacked(np.where(seen[:, None], own, back(whole)), self.mean, motions=SIMILARITY)
+        points = np.where(seen[:, None], own, back(whole))
+        return Estimate(points, deviation * float(back.scale))
+
+    def left_out(self, own: Array) -> Array:
+        """(m, d): how far every seen landmark is from its prediction by the other seen ones.
+
+        At the size of the specimens, in their pose; NaN where not seen. As `left_out` of all.
+        """
+        seen = np.flatnonzero(~np.isnan(own[:, 0]))
+        posed = stacked(own[seen], self.mean[seen], motions=SIMILARITY)(own)
+        given = self._given(posed, seen)
+        solved = np.linalg.solve(given.M, given.AB.transpose(1, 0, 2).reshape(len(given.M), -1))
+        taken = np.einsum("pqd,qpe->pde", given.AB, solved.reshape(-1, *given.y.shape))
+        Q = _inverse_diagonal(given.factor)[:, None, None] * np.eye(own.shape[1]) - taken
+        Qy = given.Ay - np.einsum("pqd,q->pd", given.AB, given.coefficients)
+        residuals = np.full(own.shape, np.nan)
+        residuals[seen] = np.linalg.solve(Q, Qy[..., None])[..., 0]
+        return residuals
+
+    def _hidden_part(self, posed: Array, asked: Index, hidden: Mask) -> tuple[Array, Array]:
+        """Conditional mean (h, d) and root mean squared distance from it (h,)."""
+        given = self._given(posed, asked)
+        v, dials, d = self.variance, self.dials, posed.shape[1]
+        mean, B = given.mean, given.B
+        G = v * dials.smooth * _kernel(mean[hidden], mean[asked], given.width)
+        AG = cho_solve(given.factor, G.T)
+        # what B moves at the hidden landmarks beyond what the smooth field makes of it already
+        beyond = B[:, hidden] - np.einsum("ps,qpd->qsd", AG, B[:, asked], optimize=True)
+        found = mean[hidden] + G @ given.Ay + np.einsum("q,qsd->sd", given.coefficients, beyond)
+        flat = beyond.reshape(len(B), -1)
+        spread = (flat * np.linalg.solve(given.M, flat)).sum(axis=0).reshape(-1, d).sum(axis=1)
+        field = v * dials.smooth - np.einsum("sp,ps->s", G, AG)
+        return found, np.sqrt(spread + d * (np.maximum(field, 0.0) + v * dials.noise))
+
+    def _given(self, posed: Array, asked: Index) -> _Given:
+        """C_ss⁻¹ y by Woodbury's identity, C_ss = A ⊗ I + BᵀB."""
+        mean, X = self._sample(posed, asked)
+        v, dials = self.variance, self.dials
+        width = dials.reach * float(np.sqrt(((mean - mean.mean(axis=0)) ** 2).sum(axis=1).mean()))
+        A = v * dials.smooth * _kernel(mean[asked], mean[asked], width)
+        A[np.diag_indices(len(asked))] += v * dials.noise
+        B = np.concatenate([X, _FREE * np.sqrt(v) * _motions(mean)])
+        return _Given(mean, B, width, cho_factor(A, lower=True), asked, (posed - mean)[asked])
+
+    def _sample(self, posed: Array, asked: Index) -> tuple[Array, Array]:
+        """Weighted mean (m, d) and deviations (n, m, d), √w in them."""
+        n = len(self.specimens)
+        w = np.full(n, 1.0 / n)
+        if np.isfinite(self.dials.nearness):
+            squares = ((self.specimens[:, asked] - posed[asked]) ** 2).sum(axis=(1, 2))
+            width = self.dials.nearness * float(np.median(squares))
+            w = np.exp(-0.5 * (squares - squares.min()) / max(width, np.finfo(float).tiny))
+            w /= w.sum()
+        mean = np.tensordot(w, self.specimens, 1)
+        return mean, np.sqrt(w)[:, None, None] * (self.specimens - mean)
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """A = LLᵀ over the seen landmarks, the columns B (q, m, d), and y (p, d) solved with both."""
+
+    mean: Array
+    B: Array
+    width: float
+    factor: tuple[Array, bool]
+    asked: Index
+    y: Array
+
+    @cached_property
+    def Ay(self) -> Array:
+        """(p, d)."""
+        return np.asarray(cho_solve(self.factor, self.y))
+
+    @cached_property
+    def AB(self) -> Array:
+        """(p, q, d)."""
+        q, _, d = self.B.shape
+        columns = self.B[:, self.asked].transpose(1, 0, 2)
+        solved = cho_solve(self.factor, columns.reshape(len(self.asked), q * d))
+        return np.asarray(solved).reshape(-1, q, d)
+
+    @cached_property
+    def M(self) -> Array:
+        """(q, q): I + BᵀA⁻¹B."""
+        B = self.B[:, self.asked]
+        return np.asarray(np.eye(len(B)) + np.tensordot(B, self.AB, axes=([1, 2], [0, 2])))
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """(q,): M⁻¹ BᵀA⁻¹y."""
+        return np.linalg.solve(self.M, np.einsum("pqd,pd->q", self.AB, self.y))
+
+
+def left_out(specimens: Array, dials: Dials) -> tuple[Array, Array]:
+    """Every landmark of every specimen from all its others and all other specimens.
+
+    For complete ``specimens`` (n, m, d) in one pose and size: residuals (n, m, d) and expected
+    lengths of them (n, m). With Q = C⁻¹, the residual of landmark j is Q_jj⁻¹ (Qy)_j, its
+    covariance Q_jj⁻¹. All specimens share A, B and N = M⁻¹; the mean and covariance of the others
+    are had by taking n/(n − 1) of the square of specimen i from those of all, so from N
+    N_:i N_i: n / (n N_ii − 1). Nearness is not among what it knows.
+    """
+    n, m, d = specimens.shape
+    given = ShapeGaussian(specimens, dials)._given(specimens[0], np.arange(m))
+    y = (specimens - given.mean) * (n / (n - 1))  # from the mean of the others
+    N = np.linalg.inv(given.M)
+    AB_N = np.einsum("pqd,qr->prd", given.AB, N, optimize=True)
+    base = _inverse_diagonal(given.factor)[:, None, None] * np.eye(d)
+    base = base - np.einsum("pqd,pqe->pde", AB_N, given.AB, optimize=True)
+    own = AB_N[:, :n]  # (m, n, d)
+    taken = n / np.maximum(n * np.diag(N)[:n] - 1.0, np.finfo(np.float64).eps)
+    Q = base + np.einsum("pid,pie,i->ipde", own, own, taken, optimize=True)
+    BAy = np.einsum("pqd,ipd->iq", given.AB, y, optimize=True)
+    along = np.einsum("iq,qi->i", BAy, N[:, :n]) * taken
+    coefficients = BAy @ N - along[:, None] * N[:n]
+    Ay = cho_solve(given.factor, y.transpose(1, 0, 2).reshape(m, n * d)).reshape(m, n, d)
+    Qy = Ay.transpose(1, 0, 2) - np.einsum("pqd,iq->ipd", given.AB, coefficients, optimize=True)
+    covariance = np.linalg.inv(Q)
+    residuals = np.einsum("ipde,ipe->ipd", covariance, Qy)
+    return residuals, np.sqrt(np.einsum("ipdd->ip", covariance))
+
+
+def _inverse_diagonal(factor: tuple[Array, bool]) -> Array:
+    """(p,): the diagonal of A⁻¹ = L⁻ᵀL⁻¹."""
+    inverse = inverse_of_lower(np.tril(factor[0])[None])[0]
+    return np.asarray((inverse**2).sum(axis=0))
+
+
+def _motions(mean: Array) -> Array:
+    """(1 + d(d+1)/2, m, d): translations, growth and rotations of the mean, each of RMS 1."""
+    m, d = mean.shape
+    centred = mean - mean.mean(axis=0)
+    moves = [np.broadcast_to(axis, (m, d)) for axis in np.eye(d)] + [centred]
+    for a in range(d):
+        for b in range(a + 1, d):
+            turn = np.zeros((d, d))
+            turn[a, b], turn[b, a] = 1.0, -1.0
+            moves.append(centred @ turn)
+    return np.stack([move / np.sqrt((move**2).sum(axis=1).mean()) for move in moves])
+
+
+def _kernel(x: Array, y: Array, width: float) -> Array:
+    return np.asarray(np.exp(-0.5 * cdist(x, y, "sqeuclidean") / width**2))
+
+
+def _asked(mean: Array, seen: Mask) -> Index:
+    """The seen landmarks an estimate is made from: all, or the near ones and some all over."""
+    known = np.flatnonzero(seen)
+    if len(known) <= _MOST_SEEN or seen.all():
+        return known
+    distance = cdist(mean[known], mean[~seen]).min(axis=1)
+    near = known[np.argsort(distance, kind="stable")[: 2 * _MOST_SEEN // 3]]
+    rest = np.setdiff1d(known, near)
+    return np.union1d(near, rest[:: max(1, 3 * len(rest) // _MOST_SEEN)])

@@ -1,0 +1,115 @@
+"""The dials of a Gaussian of shapes, chosen by hiding what is known.
+
+A dial is turned while the others stand, again and again, to where the error is least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
+
+CHOICES: dict[str, tuple[float, ...]] = {
+    "reach": (0.3, 0.6, 1.2),
+    "smooth": (0.0, 0.3, 1.0, 3.0, 10.0),
+    "noise": (0.002, 0.01, 0.05, 0.2, 0.6, 2.0),
+}
+_NEARNESS = (0.3, 1.0, np.inf)
+_MOST_LANDMARKS = 300  # that are left out one by one
+_MOST_TURNS = 3  # of each dial
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A specimen of the set, and landmarks it shows that are hidden for once."""
+
+    specimen: int
+    hidden: Mask  # (m,)
+
+
+def without(specimens: Array, one: int) -> Array:
+    """(n − 1, m, d): all specimens but one."""
+    return np.delete(specimens, one, axis=0)
+
+
+def chosen_dials(specimens: Array, points: Array, trials: Sequence[Trial]) -> Dials:
+    """The dials that predict best.
+
+    Parameters
+    ----------
+    specimens : array (n, m, d)
+        Complete, in one pose and size.
+    points : array (n, m, d)
+        The same as measured, NaN where not seen.
+    trials : sequence of Trial
+        Holes like those that are to be filled.
+    """
+    by_blocks = _score_of(lambda dials: _errors_of(specimens, points, trials, dials))
+    if np.median([trial.hidden.sum() for trial in trials]) > 1:
+        found = _turned(Dials(), CHOICES, by_blocks)
+    else:
+        hidden = np.any([trial.hidden for trial in trials], axis=0)
+        found = _turned(Dials(), CHOICES, _score_of(_one_by_one(specimens, points, hidden)))
+    return _turned(found, {"nearness": _NEARNESS}, by_blocks)
+
+
+def _turned(start: Dials, choices: dict[str, tuple[float, ...]], score: _Score) -> Dials:
+    best = start
+    for _ in range(_MOST_TURNS):
+        before = best
+        for name, values in choices.items():
+            # on a tie the dial stays
+            rivals = [best, *(replace(best, **{name: value}) for value in values)]
+            best = min(rivals, key=score)
+        if best == before:
+            break
+    return best
+
+
+_Score = Callable[[Dials], float]
+
+
+def _score_of(errors: Callable[[Dials], float]) -> _Score:
+    return cache(errors)
+
+
+def _errors_of(specimens: Array, points: Array, trials: Sequence[Trial], dials: Dials) -> float:
+    """Σ of squared relative errors over holes."""
+    total = 0.0
+    for trial in trials:
+        own = np.where(trial.hidden[:, None], np.nan, points[trial.specimen])
+        found = ShapeGaussian(without(specimens, trial.specimen), dials).completed(own)
+        total += squared_errors(found.points, points[trial.specimen], trial.hidden).sum()
+    return total
+
+
+def squared_errors(found: Array, own: Array, hidden: Mask) -> Array:
+    """(h,): squared distance from the truth over the squared centroid size."""
+    seen = own[~np.isnan(own[:, 0])]
+    size = ((seen - seen.mean(axis=0)) ** 2).sum()
+    return np.asarray(((found - own)[hidden] ** 2).sum(axis=1) / size)
+
+
+def _one_by_one(specimens: Array, points: Array, hidden: Mask) -> _Score:
+    """The error of landmarks left out one by one; half of the weight is on those asked for."""
+    unseen = np.isnan(points[..., 0])
+    asked = _some(hidden)
+
+    def score(dials: Dials) -> float:
+        residuals, _ = left_out(specimens[:, asked], replace(dials, nearness=np.inf))
+        squares = np.where(unseen[:, asked], 0.0, (residuals**2).sum(axis=2))
+        by_landmark = squares.sum(axis=0) / np.maximum((~unseen[:, asked]).sum(axis=0), 1)
+        return float(by_landmark.mean() + by_landmark[hidden[asked]].mean())
+
+    return score
+
+
+def _some(hidden: Mask) -> Index:
+    """All landmarks, or of very many some, those asked for among them."""
+    step = -(-len(hidden) // _MOST_LANDMARKS)
+    return np.union1d(np.arange(0, len(hidden), step), np.flatnonzero(hidden)[:_MOST_LANDMARKS])

@@ -1,0 +1,220 @@
+"""The odd ones, ranked: specimens far from the mean, landmarks far from where others put them.
+
+A specimen is flagged, as in geomorph, where its distance ‖x_i − mean‖ in the tangent space is
+above Q3 + 1.5 (Q3 − Q1), within its group. A landmark of a specimen is compared with its
+prediction from all other landmarks of the specimen and all other specimens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa.alignment import Alignment
+from defgpa.errors import ShapeError
+from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
+from defgpa.statistics.gaps import without_gaps
+from defgpa.statistics.specimens import groups_of
+from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
+
+_FENCE = 1.5  # interquartile ranges above the third quartile
+_FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
+_SOUND = 0.75  # of the specimens, at least, say what is usual: those with the least odd landmark
+_FEWEST = 4  # specimens that predictions can be made from
+_MOST_TAKEN = 10  # landmarks away from one specimen
+_MOST_AT_ONCE = 400  # landmarks that predict each other
+
+
+@dataclass(frozen=True, eq=False)
+class Outliers:
+    """How odd every specimen and every landmark of it is.
+
+    Attributes
+    ----------
+    names, landmarks : tuple of str
+        Of the shapes.
+    groups : tuple
+        One a specimen; empty strings where none were given.
+    distances : array (n,)
+        Procrustes distance from the mean shape of the group, in its tangent space.
+    fences : array (n,)
+        Q3 + 1.5 IQR of the distances in the group of each.
+    flagged : array (n,) of bool
+        Beyond the fence.
+    landmark_distances : array (n, m)
+        Of a landmark from its leave-one-out prediction, over centroid size; NaN where not seen.
+    landmark_scores : array (n, m)
+        The same over what is usual for this landmark (its median over the specimens).
+    landmark_flagged : array (n, m) of bool
+        Beyond Q3 + 3 IQR of all scores.
+    """
+
+    names: tuple[str, ...]
+    landmarks: tuple[str, ...]
+    groups: tuple[Any, ...]
+    distances: Array
+    fences: Array
+    flagged: Mask
+    landmark_distances: Array
+    landmark_scores: Array
+    landmark_flagged: Mask
+
+    @property
+    def ranked(self) -> Index:
+        """(n,): specimens, the oddest first."""
+        return np.argsort(-self.distances, kind="stable")
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row a specimen, the oddest first, with its worst landmark.
+
+        ``name``, ``group``, ``distance``, ``fence``, ``outlier``, ``worst_landmark``,
+        ``worst_distance``.
+        """
+        scores = np.nan_to_num(self.landmark_scores)
+        worst = scores.argmax(axis=1)
+        return [
+            {
+                "name": self.names[i],
+                "group": self.groups[i],
+                "distance": float(self.distances[i]),
+                "fence": float(self.fences[i]),
+                "outlier": bool(self.flagged[i]),
+                "worst_landmark": self.landmarks[worst[i]],
+                "worst_distance": float(self.landmark_distances[i, worst[i]]),
+            }
+            for i in self.ranked
+        ]
+
+    def landmark_table(self, most: int = 20) -> list[dict[str, Any]]:
+        """The oddest landmarks of specimens: ``name``, ``landmark``, ``distance``, ``score``."""
+        scores = np.nan_to_num(self.landmark_scores)
+        order = np.argsort(-scores, axis=None, kind="stable")[:most]
+        pairs = zip(*np.unravel_index(order, scores.shape), strict=True)
+        return [
+            {
+                "name": self.names[i],
+                "landmark": self.landmarks[j],
+                "distance": float(self.landmark_distances[i, j]),
+                "score": float(scores[i, j]),
+                "outlier": bool(self.landmark_flagged[i, j]),
+            }
+            for i, j in pairs
+        ]
+
+
+def outliers(alignment: Alignment, groups: Sequence[Any] | None = None) -> Outliers:
+    """Rank specimens, and landmarks of specimens, by how odd they are.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        Any; gaps are filled by what the other specimens say.
+    groups : sequence of n, optional
+        Specimens are compared with the mean of their own group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> rng = np.random.default_rng(0)
+    >>> shapes = rng.normal(size=(12, 2)) + 0.02 * rng.normal(size=(20, 12, 2))
+    >>> shapes[7, [3, 4]] = shapes[7, [4, 3]]  # two landmarks exchanged
+    >>> found = defgpa.statistics.outliers(defgpa.EuclideanGPA().fit(shapes).alignment_)
+    >>> [found.names[i] for i in np.flatnonzero(found.flagged)]
+    ['shape_8']
+    """
+    shapes = alignment.shapes
+    own_groups = tuple([""] * len(shapes) if groups is None else groups_of(alignment, groups) or ())
+    whole = without_gaps(alignment.superimposed)
+    distances, fences = np.empty(len(whole)), np.empty(len(whole))
+    for group in dict.fromkeys(own_groups):
+        members = np.array([own == group for own in own_groups])
+        distances[members] = _from_the_mean(whole[members])
+        fences[members] = _fence(distances[members], _FENCE)
+    lengths = _from_predictions(whole, shapes.visible)
+    scores = lengths / _usual(lengths)
+    return Outliers(
+        shapes.names,
+        shapes.landmarks,
+        own_groups,
+        frozen(distances),
+        frozen(fences),
+        frozen(distances > fences),
+        frozen(lengths),
+        frozen(scores),
+        frozen(np.nan_to_num(scores) > _fence(scores[shapes.visible], _FAR_OUT)),
+    )
+
+
+def _from_the_mean(points: Array) -> Array:
+    """(n,): d_i = ‖x_i − mean‖."""
+    if len(points) < 2:
+        return np.zeros(len(points))
+    x = tangent_space(points)
+    return np.asarray(np.linalg.norm(x - x.mean(axis=0), axis=(1, 2)))
+
+
+def _fence(values: Array, ranges: float) -> float:
+    low, high = np.quantile(values, [0.25, 0.75])
+    return float(high + ranges * (high - low))
+
+
+def _from_predictions(whole: Array, visible: Mask) -> Array:
+    """(n, m): distance of every landmark from its leave-one-out prediction, at unit size."""
+    if len(whole) < _FEWEST:
+        raise ShapeError(
+            f"Landmarks are predicted from at least {_FEWEST} specimens; there are {len(whole)}."
+        )
+    specimens = rotated_onto_mean(unit_size(whole))
+    step = -(-specimens.shape[1] // _MOST_AT_ONCE)
+    lengths = np.empty(specimens.shape[:2])
+    for start in range(step):  # very many landmarks: each from those of its own share
+        part = slice(start, None, step)
+        lengths[:, part] = _of_some(specimens[:, part], visible[:, part])
+    return lengths
+
+
+def _of_some(specimens: Array, visible: Mask) -> Array:
+    """The same of landmarks that are few enough to predict each other.
+
+    One that is out of place spoils the predictions of its neighbours. So specimens with an odd
+    landmark are looked at again, the oddest landmark taken away until the rest agree.
+    """
+    lengths = np.linalg.norm(left_out(specimens, Dials())[0], axis=2)
+    lengths = np.where(visible, lengths, np.nan)
+    usual = _usual(lengths)
+    fence = _fence((lengths / usual)[visible], _FAR_OUT)
+    worst = np.nan_to_num(lengths / usual).max(axis=1)
+    sound = worst <= max(fence, float(np.quantile(worst, _SOUND)))
+    for i in np.flatnonzero(worst > 2.0 * fence):  # less spoils nothing
+        own = np.where(visible[i][:, None], specimens[i], np.nan)
+        others = ShapeGaussian(specimens[sound & (np.arange(len(specimens)) != i)], Dials())
+        lengths[i] = _trimmed(others, own, usual * fence)
+    return lengths
+
+
+def _trimmed(others: ShapeGaussian, own: Array, limits: Array) -> Array:
+    """(m,): distances from predictions by the landmarks of a shape (m, d) that agree."""
+    agreeing = own.copy()
+    residuals = np.linalg.norm(others.left_out(agreeing), axis=1)
+    for _ in range(min(_MOST_TAKEN, int((~np.isnan(own[:, 0])).sum()) // 2)):
+        worst = int(np.nan_to_num(residuals / limits).argmax())
+        if not residuals[worst] > limits[worst]:
+            break
+        agreeing[worst] = np.nan
+        residuals = np.linalg.norm(others.left_out(agreeing), axis=1)
+    taken = np.isnan(agreeing[:, 0]) & ~np.isnan(own[:, 0])
+    if taken.any():
+        found = others.completed(agreeing).points
+        size = np.linalg.norm(found - found.mean(axis=0))
+        residuals[taken] = np.linalg.norm((own - found)[taken], axis=1) / size
+    return residuals
+
+
+def _usual(lengths: Array) -> Array:
+    """(m,): the median of each landmark, and no less than a tenth of that of all."""
+    return np.maximum(np.nanmedian(lengths, axis=0), 0.1 * np.nanmedian(lengths))

@@ -1,0 +1,109 @@
+"""Outliers: geomorph's example with its numbers, and the landmarks that made them odd."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from defgpa import Affine, DefGPA, EuclideanGPA, ShapeError, Shapes
+from defgpa.statistics import outliers
+from support import shared_points, smooth_family
+
+
+def aligned(points, **known):
+    return EuclideanGPA(scaling=True).fit(Shapes(points, **known)).alignment_
+
+
+def spoiled_plethodon():
+    """geomorph's example: 1 and 8 of specimen 2 exchanged; 3, 11 of 26 are 11, 3 of 2."""
+    points = shared_points("plethodon2d")
+    spoiled = points.copy()
+    spoiled[1, [0, 7]] = points[1, [7, 0]]
+    spoiled[25, [2, 10]] = points[1, [10, 2]]
+    return spoiled
+
+
+def test_plethodon_has_no_outliers():
+    found = outliers(aligned(shared_points("plethodon2d")))
+    assert not found.flagged.any()
+    np.testing.assert_allclose(found.fences, 0.1115, atol=6e-5)
+
+
+@pytest.mark.parametrize("method", [EuclideanGPA(scaling=True), DefGPA(Affine())])
+def test_the_example_of_geomorph_has_its_two_outliers_and_numbers(method):
+    found = outliers(method.fit(spoiled_plethodon()).alignment_)
+    assert np.flatnonzero(found.flagged).tolist() == [1, 25]
+    np.testing.assert_allclose(found.distances[[1, 25]], [0.49987, 0.51433], atol=6e-6)
+    np.testing.assert_allclose(found.fences, 0.11017, atol=6e-6)
+    assert found.ranked[:2].tolist() == [25, 1]
+
+
+def test_the_landmarks_that_were_spoiled_are_the_ones_named():
+    found = outliers(aligned(spoiled_plethodon()))
+    named = {tuple(pair) for pair in np.argwhere(found.landmark_flagged).tolist()}
+    assert named == {(1, 0), (1, 7), (25, 2), (25, 10)}
+    first = found.landmark_table(4)
+    assert {(row["name"], row["landmark"]) for row in first} == {
+        ("shape_2", "1"),
+        ("shape_2", "8"),
+        ("shape_26", "3"),
+        ("shape_26", "11"),
+    }
+    assert all(row["outlier"] for row in first)
+    assert [row["score"] for row in first] == sorted((r["score"] for r in first), reverse=True)
+
+
+def test_the_table_ranks_specimens_with_their_worst_landmark():
+    table = outliers(aligned(spoiled_plethodon())).table()
+    assert [row["name"] for row in table[:2]] == ["shape_26", "shape_2"]
+    assert table[1]["worst_landmark"] in {"1", "8"}
+    assert [row["outlier"] for row in table] == [True, True] + [False] * 38
+    assert [row["distance"] for row in table] == sorted(
+        (r["distance"] for r in table), reverse=True
+    )
+
+
+def test_a_group_has_its_own_mean_and_fence():
+    small = smooth_family(seed=41, n=12, m=20, bend=0.02, noise=0.005)
+    large = smooth_family(seed=42, n=12, m=20, bend=0.02, noise=0.005)
+    points = np.concatenate([small, large])
+    groups = ["a"] * 12 + ["b"] * 12
+    own = outliers(aligned(points), groups)
+    np.testing.assert_allclose(own.distances[:12], outliers(aligned(small)).distances, atol=1e-9)
+    np.testing.assert_allclose(own.fences[12:], outliers(aligned(large)).fences, atol=1e-9)
+    assert own.groups == tuple(groups)
+    assert (outliers(aligned(points)).distances > own.distances).all()
+
+
+def test_a_stray_landmark_is_found_among_gaps():
+    points = smooth_family(seed=43, n=15, m=25, bend=0.05)
+    points[3, 7] += [0.8, -0.8]
+    points[3, 2] = points[5, 9] = np.nan
+    found = outliers(aligned(points))
+    assert np.isnan(found.landmark_distances[3, 2])
+    assert np.isfinite(found.landmark_distances[3, 7])
+    row = found.landmark_table(1)[0]
+    assert (row["name"], row["landmark"]) == ("shape_4", "8")
+    assert np.argwhere(found.landmark_flagged[3]).ravel().tolist() == [7]
+
+
+def test_distances_of_landmarks_are_over_centroid_size():
+    points = smooth_family(seed=44, n=15, m=25, bend=0.02, noise=0.002)
+    size = np.linalg.norm(points[3] - points[3].mean(axis=0))
+    points[3, 7] += [0.6, 0.0]
+    found = outliers(aligned(points)).landmark_distances[3, 7]
+    assert found == pytest.approx(0.6 / size, rel=0.1)
+
+
+def test_very_many_landmarks_are_predicted_in_shares():
+    points = smooth_family(seed=45, n=8, m=900, bend=0.05, noise=0.002)
+    points[2, 100] += 0.8
+    found = outliers(EuclideanGPA().fit(points).alignment_)
+    assert found.landmark_distances.shape == (8, 900)
+    row = found.landmark_table(1)[0]
+    assert (row["name"], row["landmark"]) == ("shape_3", "101")
+
+
+def test_too_few_specimens_are_told():
+    with pytest.raises(ShapeError, match=r"at least 4 specimens; there are 3"):
+        outliers(aligned(smooth_family(seed=46, n=3)))
