@@ -17,6 +17,7 @@ from defgpa.report._columns import group_columns, sentences
 from defgpa.report._drawn import MOST_PAIRS, Drawn, drawn_part
 from defgpa.report._packing import finite, script_json
 from defgpa.report._scene import Scene
+from defgpa.report._shape_space import NoShapeSpace, ShapeSpace, shape_space
 from defgpa.report._words import number, what_was_fitted, worries
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _numbers(
     comparison: Comparison | None,
 ) -> dict[str, Any]:
     """The parts of the page that are figures, tables and plots."""
-    rows = tables.figures(alignment, cv)
+    rows, space = tables.figures(alignment, cv), shape_space(alignment, drawn)
     return {
         "figures": rows,
         "with_cve": cv is not None,
@@ -151,23 +152,25 @@ def _numbers(
         "spectrum": len(alignment.diagnostics.spectrum) > 0,
         "gap": number(alignment.diagnostics.gap, 3),
         "dim": alignment.shapes.dim,
-        "space": None,
-        "odd": None,
+        "space": space if isinstance(space, ShapeSpace) else None,
         "thinned": [*drawn.sentences, *sentences(group_columns(alignment.shapes))],
-        "data": script_json(_data(alignment, drawn, path, cv)),
+        "data": script_json(_data(alignment, drawn, space, path, cv)),
     }
 
 
 def _data(
-    alignment: Alignment, drawn: Drawn, path: SmoothingPath | None, cv: CrossValidation | None
+    alignment: Alignment,
+    drawn: Drawn,
+    space: ShapeSpace | NoShapeSpace,
+    path: SmoothingPath | None,
+    cv: CrossValidation | None,
 ) -> dict[str, Any]:
     """What the page's script draws from."""
     return {
         **Scene(alignment, drawn, cv).as_data(),
         "smoothing": None if path is None else _path_columns(path),
         "spectrum": finite(alignment.diagnostics.spectrum),
-        "space": None,
-        "outliers": None,
+        **space.as_data(),
     }
 
 

@@ -36,7 +36,7 @@ const spacePlots = {
         showlegend: legend,
       });
     });
-    const ring = { size: 17, symbol: "circle-open", color: colour("unseen"), line: { width: 2 } };
+    const ring = { size: 17, symbol: "circle-open", color: colour("ink"), line: { width: 1.5 } };
     const odd = page.outliers ? everyShape.filter((i) => page.outliers.odd[i]) : [];
     const rings = odd.length ? [specimenDots(odd, ring, { name: "odd", hoverinfo: "skip" })] : [];
     const marked = state.marked < 0 ? [] : [specimenDots([state.marked], {
@@ -56,7 +56,7 @@ const spacePlots = {
           zeroline: true, zerolinecolor: colour("line"), nticks: 7, scaleanchor: "x",
         }),
         uirevision: `${across},${up}`,
-        annotations: named(odd, (i) => inSpace.scores[i][across], (i) => inSpace.scores[i][up]),
+        annotations: named(odd, (i) => inSpace.scores[i][across], (i) => inSpace.scores[i][up], above),
       }),
       buttons: ["zoom2d", "pan2d", "resetScale2d"],
     };
@@ -77,7 +77,7 @@ const spacePlots = {
   },
 
   ranking() {
-    const { distance, fence, odd } = page.outliers;
+    const { distance, fences, odd } = page.outliers;
     const order = [...everyShape].sort((a, b) => distance[b] - distance[a] || a - b);
     const rank = new Map(order.map((i, k) => [i, k + 1]));
     const trace = (own, marker, more) => ({
@@ -99,7 +99,7 @@ const spacePlots = {
     if (state.marked >= 0) {
       data.push(trace([state.marked], { size: 13, color: colour("mark") }, { meta: "marked" }));
     }
-    const lines = [...new Set(fence)].filter((x) => x !== null);
+    const names = named(order.filter((i) => odd[i]), (i) => rank.get(i), (i) => distance[i], aside);
     return {
       data,
       layout: layout({
@@ -107,22 +107,26 @@ const spacePlots = {
         xaxis: axis("rank", { tickformat: "d", rangemode: "tozero", nticks: 9 }),
         yaxis: axis("distance from the mean", { rangemode: "tozero" }),
         dragmode: false,
-        shapes: lines.map((y) => ({
-          type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y,
+        shapes: fences.map(({ at }) => ({
+          type: "line", xref: "paper", x0: 0, x1: 1, y0: at, y1: at,
           line: { color: colour("ink"), width: 1, dash: "dash" },
         })),
-        annotations: named(order.filter((i) => odd[i]), (i) => rank.get(i), (i) => distance[i]),
+        annotations: [...names, ...fences.slice(0, FEW).map(({ at, group }) => ({
+          xref: "paper", x: 1, y: at, xanchor: "right", yanchor: "bottom", showarrow: false,
+          text: plain(cut(group ? `fence of ${group}` : "fence", 30)), font: { size: 12 },
+        }))],
       }),
     };
   },
 };
 if (inSpace) Object.assign(plots, spacePlots);
 
-// the names of a few specimens, beside their dots
-const named = (own, x, y) => own.slice(0, FEW).map((i) => ({
+// the names of a few specimens, at their dots
+const above = { yanchor: "bottom", yshift: 8 };
+const aside = { xanchor: "left", xshift: 8 };
+const named = (own, x, y, where) => own.slice(0, FEW).map((i) => ({
   x: x(i), y: y(i), text: plain(cut(shapes.names[i], 20)),
-  showarrow: false, xanchor: "auto", yanchor: "bottom", yshift: 8,
-  font: { color: colour("ink"), size: 12 },
+  showarrow: false, font: { color: colour("ink"), size: 12 }, ...where,
 }));
 
 function specimenDots(own, marker, more) {
@@ -230,6 +234,11 @@ function onSpace() {
     const wanted = Number(select.value);
     mark(wanted < 0 ? state.marked : wanted);
   });
+  for (const name of document.querySelectorAll("[data-mark]")) {
+    const i = shapes.names.indexOf(name.dataset.mark);
+    name.disabled = i < 0; // not among the shapes that are drawn
+    name.addEventListener("click", () => mark(i));
+  }
   marking.push(() => {
     select.value = state.marked;
     if (state.marked >= 0) moveTo(along.shown.map((k) => inSpace.scores[state.marked][k]));
