@@ -17,6 +17,7 @@ import defgpa
 from defgpa.datasets import load_wings
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
 from defgpa.evaluate import Comparison, CrossValidation, MethodFigures, SmoothingPath
+from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.report import write_report
 from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part
 from defgpa.report._lattice import lattice_over
@@ -434,6 +435,76 @@ def test_landmarks_that_no_third_one_is_nearer_to_are_linked(rng):
     flat[3] = flat[4]
     assert len(near_links(flat))
     assert near_links(points[:4]) is None
+
+
+def floats(packed):
+    return distances(packed).astype(float)
+
+
+@pytest.mark.parametrize("family", [{"d": 2, "missing": 0.1}, {"d": 3, "m": 50}], ids=["2d", "3d"])
+def test_the_sliders_give_the_shapes_of_the_components(page, family):
+    """Mean + Σ score · component, in the pose and the unit of the reference."""
+    alignment = fitted(seed=3, n=8, **family)
+    drawn = page(alignment).drawn["space"]
+    pca = defgpa.ShapePCA().fit(alignment)
+    k = len(pca.components_)
+    np.testing.assert_allclose(drawn["shares"], pca.explained_variance_ratio_, **EXACT)
+    np.testing.assert_allclose(floats(drawn["scores"]), pca.scores_, rtol=1e-6, atol=1e-9)
+    mean, components = positions(drawn["mean"])[0], positions(drawn["components"])
+    pose = stacked(pca.mean_, alignment.reference, motions=SIMILARITY)
+    expected = pose(pca.inverse_transform(pca.scores_))
+    found = mean + np.tensordot(pca.scores_, components, 1)
+    size = np.linalg.norm(alignment.reference - alignment.reference.mean(axis=0))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * size)
+    assert np.linalg.norm(mean - alignment.reference) < 0.3 * size
+    assert k == 7
+
+
+def test_the_odd_specimen_and_its_landmarks_are_named(page):
+    points = smooth_family(seed=2, n=20, m=24, bend=0.05)
+    points[7, [3, 9]] = points[7, [9, 3]]
+    names = [f"specimen <{k}>" for k in range(20)]
+    shapes = defgpa.Shapes(points, names=names)
+    alignment = defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_
+    made = page(alignment)
+    assert "1 specimen lies beyond the fence" in made.prose
+    marks = [given["data-mark"] for tag, given in made.tags if "data-mark" in given]
+    assert marks[0] == names[7]
+    assert marks.count(names[7]) == 3  # in the list of specimens, and for both landmarks
+    told = made.drawn["outliers"]
+    found = defgpa.statistics.outliers(alignment)
+    np.testing.assert_allclose(told["distance"], found.distances, **EXACT)
+    assert told["fences"] == [{"group": "", "at": found.fences[0]}]
+    assert np.flatnonzero(told["odd"]).tolist() == [7]
+
+
+def test_groups_that_are_large_enough_have_fences_of_their_own(page):
+    small = ["a"] * 4 + ["b"] * 8
+    large = ["x"] * 5 + ["y"] * 7
+    alignment = fitted(n=12, metadata={"groups": small, "site": large})
+    told = page(alignment).drawn["outliers"]
+    found = defgpa.statistics.outliers(alignment, large)
+    np.testing.assert_allclose(told["distance"], found.distances, **EXACT)
+    assert [fence["group"] for fence in told["fences"]] == ["x", "y"]
+    assert told["fences"][1]["at"] == found.fences[-1]
+    assert "the mean shape of the group" in page(alignment).prose
+    alone = page(fitted(n=12, metadata={"groups": small})).drawn["outliers"]
+    assert [fence["group"] for fence in alone["fences"]] == [""]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_a_few_shapes_make_no_space(page, n):
+    made = page(fitted(n=n))
+    assert (made.drawn["space"] is None) == (n < 4)
+    assert ("shape-space" in made.ids) == (n >= 4)
+    assert ("plot-ranking" in made.ids) == (n >= 4)
+
+
+def test_shapes_that_do_not_differ_make_no_space(page, rng):
+    base = rng.normal(size=(12, 2))
+    made = page(defgpa.EuclideanGPA().fit(np.repeat(base[None], 5, axis=0)).alignment_)
+    assert made.drawn["space"] is None
+    assert "shape-space" not in made.ids
 
 
 MODELS = [

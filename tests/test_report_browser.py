@@ -19,6 +19,7 @@ import defgpa
 from defgpa.cli import main
 from defgpa.datasets import load_wings
 from defgpa.evaluate import compare, cross_validate, select_smoothing
+from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.report import write_report
 from support import ROOT, SHARED, smooth_family
 from test_report import NASTY
@@ -52,12 +53,15 @@ def wings_report(folder):
     )
 
 
-def solid_report(folder):
+def solid_shapes():
     """3-D, landmarks missing, lines between them."""
     wireframe = [(j, j + 1) for j in range(20)]
     points = smooth_family(seed=7, n=5, m=40, d=3, missing=0.1)
-    shapes = defgpa.Shapes(points, metadata={"wireframe": wireframe})
-    write_report(defgpa.DefGPA().fit(shapes).alignment_, folder / "solid.html")
+    return defgpa.Shapes(points, metadata={"wireframe": wireframe})
+
+
+def solid_report(folder):
+    write_report(defgpa.DefGPA().fit(solid_shapes()).alignment_, folder / "solid.html")
 
 
 def mesh_report(folder):
@@ -247,7 +251,7 @@ def written_at(browser, plot, axis):
 def test_every_plot_is_drawn_without_an_error_or_a_request(opened, name):
     browser = opened(name)
     plots = browser.find_elements(By.CLASS_NAME, "plot")
-    assert len(plots) == {"wings": 8, "solid": 7, "mesh": 7}[name]
+    assert len(plots) == {"wings": 11, "solid": 10, "mesh": 10}[name]
     for plot in plots:
         traces = drawn(browser, plot.get_attribute("id").removeprefix("plot-"))
         assert sum(count for *_, count in traces) > 0
@@ -477,6 +481,7 @@ def test_more_groups_than_colours_have_symbols_and_any_column_can_be_chosen(open
     after(browser, "after", lambda: everywhere(browser, "column", 1))
     for plot in ("reference", "before", "after"):
         assert set(looks(browser, plot)) == {"f", "m", "reference"}
+    assert {"f", "m"} <= set(looks(browser, "scatter"))
     values = [s.get_attribute("value") for s in columns_of(browser)]
     assert len(values) >= 2
     assert set(values) == {"1"}  # the same everywhere
@@ -555,6 +560,179 @@ def test_names_and_links_of_landmarks_are_shown_on_request(opened, name):
         lines = [kind for kind in drawn(browser, "reference") if kind[1] == "lines"]
         assert bool(lines) != given
         after(browser, "reference", lambda: everywhere(browser, "links", given))
+    assert errors(browser) == []
+
+
+def trace(browser, plot, meta):
+    """The places of the trace that means something: the marked one, the moved shape, the cross."""
+    return browser.execute_script(
+        "const t = document.getElementById('plot-' + arguments[0])._fullData"
+        ".find(t => t.meta === arguments[1]);"
+        "return t ? [t.x, t.y, t.z].filter(Boolean).map(axis => Array.from(axis)) : null",
+        plot,
+        meta,
+    )
+
+
+def slide(browser, slot, value):
+    """Move a slider as a hand would; where it then stands."""
+    return browser.execute_script(
+        "const slider = document.getElementById('slider-' + arguments[0]);"
+        "slider.value = arguments[1]; slider.dispatchEvent(new Event('input'));"
+        "return Number(slider.value)",
+        slot,
+        value,
+    )
+
+
+def slider_ends(browser, slot):
+    slider = browser.find_element(By.ID, f"slider-{slot}")
+    return [float(slider.get_attribute(end)) for end in ("min", "max")]
+
+
+def spread_out(pca, alignment, scores):
+    """The shape at scores along the first components, in the pose of the reference."""
+    own = np.zeros((1, len(pca.components_)))
+    own[0, : len(scores)] = scores
+    pose = stacked(pca.mean_, alignment.reference, motions=SIMILARITY)
+    return pose(pca.inverse_transform(own)[0])
+
+
+SPACES = {
+    "numbered": lambda: defgpa.DefGPA().fit(numbered_shapes()).alignment_,
+    "solid": lambda: defgpa.DefGPA().fit(solid_shapes()).alignment_,
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_sliders_move_the_shape_between_the_observed_scores(opened, name):
+    browser, alignment = opened(name), SPACES[name]()
+    pca = defgpa.ShapePCA().fit(alignment)
+    size = np.ptp(alignment.reference)
+    for slot in (0, 1):
+        ends = [pca.scores_[:, slot].min(), pca.scores_[:, slot].max()]
+        np.testing.assert_allclose(slider_ends(browser, slot), ends, rtol=1e-5)
+    mean = np.transpose(trace(browser, "shape", "moved"))
+    np.testing.assert_allclose(mean, spread_out(pca, alignment, [0, 0]), atol=1e-3 * size)
+    at = []
+    for slot, end in ((0, 1), (1, 0)):
+        wanted = slider_ends(browser, slot)[end]
+        after(browser, "shape", lambda s=slot, w=wanted: at.append(slide(browser, s, w)))
+    moved = np.transpose(trace(browser, "shape", "moved"))
+    np.testing.assert_allclose(moved, spread_out(pca, alignment, at), atol=1e-3 * size)
+    assert np.abs(moved - mean).max() > 1e-2 * size
+    np.testing.assert_allclose(np.ravel(trace(browser, "scatter", "shown")), at, rtol=1e-5)
+
+    after(browser, "shape", lambda: choose(browser, "times", "'3'"))
+    magnified = np.transpose(trace(browser, "shape", "moved"))
+    np.testing.assert_allclose(magnified - mean, 3 * (moved - mean), atol=2e-3 * size)
+    told = browser.find_element(By.ID, "shape-status").text
+    j = int(np.linalg.norm(magnified - mean, axis=1).argmax())
+    assert "magnified 3 times" in told
+    assert f"most at landmark {alignment.shapes.landmarks[j]}." in told
+    after(browser, "shape", lambda: choose(browser, "times", "'1'"))
+    after(browser, "shape", lambda: press(browser, "#to-the-mean"))
+    np.testing.assert_allclose(np.transpose(trace(browser, "shape", "moved")), mean)
+    assert errors(browser) == []
+
+
+def test_the_scatter_shows_the_scores_of_any_two_components(opened):
+    browser, alignment = opened("numbered"), SPACES["numbered"]()
+    pca, names = defgpa.ShapePCA().fit(alignment), alignment.shapes.names
+    for across, up in ((0, 1), (3, 1), (3, 3)):
+        for slot, component in enumerate((across, up)):
+            picker = Select(browser.find_element(By.ID, f"component-{slot}"))
+            if picker.first_selected_option.get_attribute("value") != str(component):
+                after(browser, "shape", lambda p=picker, c=component: p.select_by_value(str(c)))
+        told = browser.execute_script(
+            "return document.getElementById('plot-scatter')._fullData.filter(t => t.text?.map)"
+            ".flatMap(t => t.text.map((words, k) => [words, t.x[k], t.y[k]]))"
+        )
+        places = {re.match(r"<b>(\w+)</b>", words)[1]: (x, y) for words, x, y in told}
+        assert sorted(places) == sorted(names)
+        for i, name in enumerate(names):
+            np.testing.assert_allclose(places[name], pca.scores_[i, [across, up]], rtol=1e-5)
+        titles = browser.execute_script(
+            "const { xaxis, yaxis } = document.getElementById('plot-scatter')._fullLayout;"
+            "return [xaxis.title.text, yaxis.title.text]"
+        )
+        shares = 100 * pca.explained_variance_ratio_
+        for title, k in zip(titles, (across, up), strict=True):
+            assert re.fullmatch(rf"component {k + 1} \(([\d.]+) %\)", title)
+            assert float(re.search(r"([\d.]+) %", title)[1]) == pytest.approx(shares[k], rel=0.01)
+    for slot, component in enumerate((0, 1)):
+        picker = Select(browser.find_element(By.ID, f"component-{slot}"))
+        after(browser, "shape", lambda p=picker, c=component: p.select_by_value(str(c)))
+    assert errors(browser) == []
+
+
+def test_a_specimen_that_is_clicked_is_the_shape_that_is_drawn(opened):
+    browser, alignment = opened("numbered"), SPACES["numbered"]()
+    pca = defgpa.ShapePCA().fit(alignment)
+    plot = browser.find_element(By.ID, "plot-scatter")
+    i = int(pca.scores_[:, 0].argmax())
+    x, y = browser.execute_script(
+        "const [plot, x, y] = arguments; const { xaxis, yaxis } = plot._fullLayout;"
+        "plot.scrollIntoView({ block: 'center', behavior: 'instant' });"
+        "const { width, height } = plot.getBoundingClientRect();"
+        "return [xaxis._offset + xaxis.d2p(x) - width / 2,"
+        " yaxis._offset + yaxis.d2p(y) - height / 2].map(Math.round)",
+        plot,
+        *pca.scores_[i, :2].tolist(),
+    )
+
+    def click():
+        for step in (3, 0):
+            ActionChains(browser).move_to_element_with_offset(plot, x + step, y).perform()
+        said = "return arguments[0].querySelector('.hoverlayer').textContent"
+        WebDriverWait(browser, PATIENCE, 0.05).until(lambda _: browser.execute_script(said, plot))
+        assert browser.execute_script(said, plot).startswith(alignment.shapes.names[i])
+        ActionChains(browser).click().perform()
+
+    after(browser, "shape", click)
+    marked = Select(browser.find_element(By.ID, "pick-marked")).first_selected_option.text
+    assert marked == alignment.shapes.names[i]
+    shown = np.ravel(trace(browser, "scatter", "shown"))
+    np.testing.assert_allclose(shown, pca.scores_[i, :2], rtol=1e-5)
+    moved = np.transpose(trace(browser, "shape", "moved"))
+    expected = spread_out(pca, alignment, pca.scores_[i, :2])
+    np.testing.assert_allclose(moved, expected, atol=1e-3 * np.ptp(alignment.reference))
+    for plot in ("reference", "before", "after"):
+        assert len(trace(browser, plot, "marked")[0]) == alignment.shapes.visible[i].sum()
+    # and the table of odd specimens marks as well
+    other = browser.find_elements(By.CSS_SELECTOR, "#odd [data-mark]")
+    name = next(b for b in other if b.get_attribute("data-mark") != marked)
+    after(browser, "ranking", lambda: browser.execute_script("arguments[0].click()", name))
+    picker = Select(browser.find_element(By.ID, "pick-marked"))
+    assert picker.first_selected_option.text == name.get_attribute("data-mark")
+    after(browser, "ranking", lambda: picker.select_by_value("-1"))
+    assert trace(browser, "scatter", "marked") is None
+    after(browser, "shape", lambda: press(browser, "#to-the-mean"))
+    assert errors(browser) == []
+
+
+def test_the_ranking_names_every_specimen_at_its_distance(opened):
+    browser, alignment = opened("numbered"), SPACES["numbered"]()
+    found = defgpa.statistics.outliers(alignment)
+    told = browser.execute_script(
+        "return document.getElementById('plot-ranking')._fullData.filter(t => t.text?.map)"
+        ".flatMap(t => t.text.map((words, k) => [words, t.x[k], t.y[k]]))"
+    )
+    assert len(told) == 9
+    for words, rank, distance in told:
+        i = alignment.shapes.names.index(re.match(r"<b>(\w+)</b>", words)[1])
+        assert distance == pytest.approx(found.distances[i])
+        assert rank == 1 + found.ranked.tolist().index(i)
+
+
+def test_a_mesh_follows_the_sliders(opened):
+    browser = opened("mesh")
+    before = trace(browser, "shape", "moved")
+    after(browser, "shape", lambda: slide(browser, 0, slider_ends(browser, 0)[1]))
+    [kind] = [t for t in drawn(browser, "shape") if t[0] == "mesh3d"][1:]
+    assert kind[2] == 45 * 45
+    assert trace(browser, "shape", "moved") != before
+    after(browser, "shape", lambda: press(browser, "#to-the-mean"))
     assert errors(browser) == []
 
 
