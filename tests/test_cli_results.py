@@ -232,8 +232,7 @@ def test_what_all_methods_say_is_said_once(run, tmp_path):
     points[2, :, 0] *= -1
     np.savez(tmp_path / "set.npz", points=points)
     _, _, err = run("compare", tmp_path / "set.npz", "--fold-size", 15)
-    assert err.count("Mirrored against the majority") == 1
-    assert "and 5 more: Mirrored against the majority of the shapes: 'set_3'" in err
+    assert err.count("Mirrored against the majority of the shapes: 'set_3'") == 1
 
 
 def test_what_files_say_alike_is_said_once_and_all_else_is_kept():

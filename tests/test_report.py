@@ -17,6 +17,7 @@ import defgpa
 from defgpa.datasets import load_wings
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
 from defgpa.evaluate import Comparison, CrossValidation, MethodFigures, SmoothingPath
+from defgpa.findings import Finding, Kind
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.report import write_report
 from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part
@@ -129,7 +130,7 @@ def test_the_figures_are_those_of_the_alignment_to_the_last_digit(page, wings, w
     assert found["rmse_datum"] == wings.rmse_datum
     assert found["cve"] == wings_cv.error
     assert found["spectral_gap"] == wings.diagnostics.gap
-    assert found["folds"] == wings.diagnostics.folds.sum()
+    assert found["folds"] == wings.foldovers.sum()
     assert found["visible"] == wings.n_counted
     assert (found["shapes"], found["landmarks"]) == (24, 43)
 
@@ -268,16 +269,16 @@ def test_worries_come_first_and_in_plain_words(page):
 
 
 def test_folds_and_hard_folds_are_worries_too(page, wings, wings_cv):
-    folds = np.zeros(24, dtype=int)
-    folds[5] = 3
-    folded = replace(wings.diagnostics)
-    vars(folded)["folds"] = folds  # as if computed already
-    alignment = replace(wings, diagnostics=folded)
-    hard = CrossValidation(wings_cv.predicted, wings, wings_cv.folds, 7, (("It wobbles.",), ()))
-    made = page(alignment, cross_validation=hard).prose
+    foldovers = np.zeros(24, dtype=int)
+    foldovers[5] = 3
+    alignment = replace(wings)
+    vars(alignment)["foldovers"] = foldovers  # as if computed already
+    wobbly = Finding(Kind.MIRRORED, ("bee",))
+    found = ((wobbly,), *[()] * (len(wings_cv.folds) - 1))
+    made = page(alignment, cross_validation=replace(wings_cv, findings=found)).prose
     assert f"The warp of '{wings.shapes.names[5]}' folds over itself at 3 landmarks" in made
-    assert "1 of 2 folds were harder than the full set" in made
-    assert "It wobbles." in made
+    assert f"1 of {len(wings_cv.folds)} folds" in made
+    assert "'bee'" in made
 
 
 def test_all_is_well_is_said_as_well(page, wings):
@@ -317,9 +318,9 @@ def test_the_smoothing_path_is_drawn_where_it_has_a_logarithm(page, wings):
 
 def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
     rows = (
-        MethodFigures("EUC_d", 22.375, 22.376, 23.0625, 0.02),
-        MethodFigures("mine", 1.5, 1.625, 2.125, 0.03),
-        MethodFigures("<other>", *[float("nan")] * 4, failure="<it> failed."),
+        MethodFigures("EUC_d", 22.375, 22.376, 23.0625, 100.0, 0.02),
+        MethodFigures("mine", 1.5, 1.625, 2.125, 100.0, 0.03),
+        MethodFigures("<other>", *[float("nan")] * 5, failure="<it> failed."),
     )
     made = page(wings, comparison=Comparison(rows, 1))
     assert made.compared[:4] == [
@@ -375,14 +376,16 @@ def pasted(made):
     return found
 
 
+@pytest.mark.parametrize("proportions", ["rigid", "prior", [50.0, 20.0]], ids=str)
 @pytest.mark.parametrize("saved", [False, True])
-def test_to_do_it_again_is_complete_enough_to_paste(page, tmp_path, saved):
+def test_to_do_it_again_is_complete_enough_to_paste(page, tmp_path, saved, proportions):
     points = smooth_family(seed=3)
     points[2, 5] = -9.0
     defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "it's.csv")
     # only a saved result knows how the file was read
     shapes = defgpa.read_shapes(tmp_path / "it's.csv", missing=-9.0 if saved else "marked")
-    alignment = defgpa.DefGPA(ThinPlateSpline(4, smoothing=0.1)).fit(shapes).alignment_
+    estimator = defgpa.DefGPA(ThinPlateSpline(4, smoothing=0.1), proportions=proportions)
+    alignment = estimator.fit(shapes).alignment_
     defgpa.save(alignment, tmp_path / "result.npz")
     result = {"result": str(tmp_path / "result.npz")} if saved else {}
     model = pasted(page(alignment, provenance=result))["model"]

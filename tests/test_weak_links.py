@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from defgpa.worries import worries
 
 from defgpa import Affine, DefGPA, Dense, Iterative, ShapeError, Shapes, ThinPlateSpline
-from defgpa.checks.connectivity import linked_groups
-from defgpa.worries import worries
+from defgpa.checks.shapes import linked_groups
 from support import (
     EXACT,
     FAMILIES,

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa import spaces
-from defgpa._arrays import Array, Mask, frozen
+from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa._threads import own_threads
-from defgpa.diagnostics import Diagnostics
+from defgpa.diagnostics import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
+from defgpa.findings import Finding, Kind
 from defgpa.procrustes import stacked
 from defgpa.shapes import Shapes
 from defgpa.solve.registration import Registration, RidgeRegistration
@@ -41,6 +42,8 @@ class Alignment:
         How further shapes are brought onto the reference.
     turn : array (d, d)
         Rotation from the principal axes of the reference to its pose.
+    findings : tuple of Finding
+        What a user should be told, as values; ``fit`` has warned of them.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Alignment:
     diagnostics: Diagnostics
     registration: Registration
     turn: Array
+    findings: tuple[Finding, ...] = ()
 
     @cached_property
     def aligned(self) -> Array:
@@ -133,8 +137,37 @@ class Alignment:
 
     @property
     def n_counted(self) -> int:
-        """κ."""
+        """The number of landmarks that the error figures count, κ."""
         return int(self.counted.sum())
+
+    @cached_property
+    def foldovers(self) -> Index:
+        """(n,): visible landmarks of each shape that lie where its warp folds over."""
+        both = zip(self.warps, self.shapes, self.shapes.visible, strict=True)
+        return frozen(np.array([int(warp.folds(own[seen]).sum()) for warp, own, seen in both]))
+
+    @property
+    def spectral(self) -> SpectralDiagnostics | None:
+        """The facts of the eigenproblem; None for a fit by descent."""
+        found = self.diagnostics
+        return found if isinstance(found, SpectralDiagnostics) else None
+
+    @property
+    def foldover_findings(self) -> tuple[Finding, ...]:
+        """One finding that names the shapes whose warps fold over; none if none does."""
+        names = tuple(self.shapes.names[i] for i in np.flatnonzero(self.foldovers))
+        figures = {"landmarks": float(self.foldovers.sum())}
+        return (Finding(Kind.FOLDOVERS, shapes=names, figures=figures),) if names else ()
+
+    @property
+    def mirrored(self) -> tuple[str, ...]:
+        """Names of the shapes that are mirrored against the majority."""
+        return tuple(self.shapes.names[i] for i in np.flatnonzero(self.diagnostics.votes < 0))
+
+    @property
+    def lone_landmarks(self) -> tuple[str, ...]:
+        """Landmarks seen in one shape only: left out of the solve, placed by that shape's warp."""
+        return tuple(self.shapes.landmarks[j] for j in np.flatnonzero(self.shapes.views == 1))
 
     @overload
     def register(self, points: Shapes) -> tuple[Warp, ...]: ...
@@ -198,7 +231,6 @@ class Alignment:
             reference=frozen(self.reference @ matrix + offset),
             warps=warps,
             eigenvalues=frozen(np.array(eigenvalues)),
-            diagnostics=replace(self.diagnostics, warps=warps),
             turn=turn,
         )
 

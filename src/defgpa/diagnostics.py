@@ -1,82 +1,136 @@
-"""What to look at before trusting an alignment."""
+"""Facts about a solve: what to look at before trusting an alignment."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.warps import Warp
 
 
 @dataclass(frozen=True, eq=False)
-class Diagnostics:
-    """Facts about a solve.
+class SpectralDiagnostics:
+    """Facts about a deformable solve; those of a stack of sets have one more axis in front.
+
+    What is a number here is an array (g,) for a stack of g sets.
 
     Attributes
     ----------
-    spectrum : array
-        The smallest eigenvalues of the cost (with the centring term), ascending: the first d
-        belong to the axes of the reference.
+    spectrum : array (k + 1,)
+        The smallest eigenvalues of the cost (with the centring term), ascending. The first k
+        belong to the axes that the reference is made of; usually k = d.
     gap : float
-        (σ_{d+1} − σ_d) / σ_{d+1}: near zero, another reference would do as well as this one.
+        (σ_{k+1} − σ_k) / σ_{k+1}: near zero, another reference would do as well as this one.
     cohesion : float
         What affine maps of the reference, shape by shape, leave of the cheapest direction beyond
         it: 1 in a sound set, near 0 where parts of it hang together as by a hinge.
     translation_cost : float
         ‖P1‖: zero for warps with free translations.
+    offset, extent : float
+        Distance of the reference from the origin, and its largest coordinate.
     votes : array (n,)
         +1: same side as the reference; −1: mirrored; 0: fits both sides about as well.
-    mirrored : tuple of str
-        Names of the shapes that are mirrored against the majority.
     condition : array (n,)
         Estimated condition of each shape's regression.
     free_directions : array (n,)
         Directions of each warp that neither data nor penalty determine.
-    views : array (m,)
-        How many shapes see each landmark.
-    lone_landmarks : tuple of str
-        Landmarks seen in one shape only: left out of the solve, placed by that shape's warp.
+    residuals : array (k,)
+        ‖Px − σx‖ of each axis.
+    converged : bool
+        Whether the residuals reached their tolerance.
+    proportions : str
+        Where Λ comes from: "rigid", "prior" or "given".
+    excess : float
+        Relative excess of the cost tr SᵀPS over the optimum for the same Λ.
+    similarity_residual : float
+        What the best similarities of the shapes onto the reference leave, relative to its size.
+    rounds : int
+        Of the descent for the proportions; 0 where there was none.
+    proportions_converged, proportions_determined : bool
+        Whether that descent ended, and whether the shapes tell all proportions.
+    dim : int
+        d; more axes than that were free where k > d, and rigidity chose among them.
     method, storage : str
         The eigen-solver and how the features were held.
-    residuals : array (d,)
-        ‖Px − σx‖ of each axis.
-    products : int
-        Products with P that an iterative solver took.
-    settled : bool
-        Whether the residuals reached their tolerance.
-    warnings : tuple of str
-        What the solve warned of.
+    n_products : int
+        Products with P that an iterative solver took; 0 for a dense one.
     """
 
     spectrum: Array
-    gap: float
-    translation_cost: float
+    gap: Any
+    cohesion: Any
+    translation_cost: Any
+    offset: Any
+    extent: Any
     votes: Index
-    mirrored: tuple[str, ...]
     condition: Array
     free_directions: Index
-    views: Index
-    lone_landmarks: tuple[str, ...]
+    residuals: Array
+    converged: Any
+    excess: Any
+    similarity_residual: Any
+    proportions_converged: Any
+    proportions_determined: Any
+    proportions: str
+    dim: int
+    rounds: int
     method: str
     storage: str
-    residuals: Array
-    products: int
-    settled: bool
-    warnings: tuple[str, ...]
-    warps: Sequence[Warp] = field(repr=False)
-    points: Array = field(repr=False)
-    cohesion: float = 1.0
+    n_products: int
 
-    @cached_property
-    def folds(self) -> Index:
-        """(n,): visible landmarks of each shape that lie where its warp folds over."""
-        return np.array(
-            [
-                int(warp.folds(own[~np.isnan(own[:, 0])]).sum())
-                for warp, own in zip(self.warps, self.points, strict=True)
-            ]
+    @property
+    def n_axes(self) -> int:
+        """k, the number of axes that the reference is made of."""
+        return int(self.residuals.shape[-1])
+
+    def __getitem__(self, which: int) -> SpectralDiagnostics:
+        """Those of one set of a stack."""
+        return SpectralDiagnostics(
+            **{field.name: _one(getattr(self, field.name), which) for field in fields(self)}
         )
+
+
+@dataclass(frozen=True, eq=False)
+class DescentDiagnostics:
+    """Facts about a fit by descent: rigid, affine or elastic.
+
+    Attributes
+    ----------
+    votes : array (n,)
+        +1: same side as the reference; −1: mirrored; 0: fits both sides about as well.
+    condition : array (n,)
+        Condition of the linear part of each shape's map.
+    iterations : int
+        Steps of the descent; 0 where the closed form is the answer.
+    gradient : float
+        What is left of the gradient, relative to its terms.
+    converged : bool
+        Whether it ended on flat ground.
+    """
+
+    votes: Index
+    condition: Array
+    iterations: int
+    gradient: float
+    converged: bool
+
+
+Diagnostics = SpectralDiagnostics | DescentDiagnostics
+
+
+def relative_gap(values: Array, n_axes: int) -> Array:
+    """(…): (σ_{k+1} − σ_k) / σ_{k+1} of eigenvalues (…, k + 1); 0 where there is no next one."""
+    if values.shape[-1] <= n_axes:
+        return np.zeros(values.shape[:-1])
+    last, beyond = values[..., n_axes - 1], values[..., n_axes]
+    return np.asarray(np.where(beyond > 0.0, (beyond - last) / np.where(beyond > 0, beyond, 1), 0))
+
+
+def _one(value: Any, which: int) -> Any:
+    """The entry of a stack, as a plain number where it is one; facts of all sets as they are."""
+    if not isinstance(value, np.ndarray):
+        return value
+    own = value[which]
+    return own if isinstance(own, np.ndarray) else own.item()

@@ -11,6 +11,8 @@ DefgpaWarning                the result stands, but look at this
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class DefgpaError(Exception):
     """Anything this package refuses to do."""
@@ -33,7 +35,14 @@ class NotConvergedError(DefgpaError, RuntimeError):
 
 
 class DefgpaWarning(UserWarning):
-    """The result stands, but something about it deserves a look."""
+    """The result stands, but something about it deserves a look.
+
+    ``finding`` is what was found, as a value (`defgpa.findings.Finding`), where there is one.
+    """
+
+    def __init__(self, message: str, finding: Any = None) -> None:
+        super().__init__(message)
+        self.finding = finding
 
 
 def listed(names: object, most: int = 6) -> str:

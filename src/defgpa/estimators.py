@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,21 +14,24 @@ from sklearn.exceptions import NotFittedError
 from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
-from defgpa.checks.connectivity import require_linked, shared_landmarks
-from defgpa.diagnostics import Diagnostics
-from defgpa.errors import DefgpaWarning, ShapeError
+from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
+from defgpa.checks.solves import descent_findings
+from defgpa.diagnostics import DescentDiagnostics
+from defgpa.errors import ShapeError
+from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.procrustes import Motions
+from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.affine import affine_gpa, balanced
 from defgpa.solve.datum.fit import DatumSpaceFit
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.centering import Centering, SoftCentering
-from defgpa.solve.deformable.cost import DEFAULT_BUDGET
-from defgpa.solve.deformable.pipeline import Solution, require_extended, solve
+from defgpa.solve.deformable.cost import DEFAULT_BUDGET, eliminated_cost
+from defgpa.solve.deformable.local import LocalSets
+from defgpa.solve.deformable.pipeline import Method, Solution, solve_one
+from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.eigen.solvers import EigenSolver
-from defgpa.solve.handedness import sides
-from defgpa.solve.prior.covariance import covariance_prior
 from defgpa.solve.registration import (
     AffineRegistration,
     MotionRegistration,
@@ -37,13 +40,13 @@ from defgpa.solve.registration import (
     affine_warps,
 )
 from defgpa.spaces import in_space
+from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
-from defgpa.worries import with_lone_landmarks, with_worries
 
 ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 
 
-class _AlignmentEstimator(BaseEstimator):
+class AlignmentEstimator(BaseEstimator):
     """What all estimators have in common; each says only how shapes are aligned."""
 
     alignment_: Alignment
@@ -51,20 +54,20 @@ class _AlignmentEstimator(BaseEstimator):
 
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
-        given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
-        with threads_for(given.visible.size * self._features(given.dim)):
-            alignment = self._alignment_of(given)
-        for message in alignment.diagnostics.warnings:
-            warnings.warn(message, DefgpaWarning, stacklevel=2)
-        self.alignment_ = alignment
+        self.alignment_ = self.align(shapes)
+        warn_of(self.alignment_.findings)
         return self
 
-    def _alignment_of(self, given: Shapes) -> Alignment:
+    def align(self, shapes: ShapesLike) -> Alignment:
+        """The alignment of the shapes; what was found is in it, and nothing is warned of."""
+        given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
         shared = shared_landmarks(given)
-        core = given if len(shared) == given.n_landmarks else _core(given, shared)
-        frames = require_extended(core)
-        require_linked(core)
-        return with_worries(with_lone_landmarks(self._aligned(core, frames), given, shared))
+        with threads_for(given.visible.size * self._features(given.dim)):
+            core = given if len(shared) == given.n_landmarks else _core(given, shared)
+            frames = Frames.of(core.points, core.visible)
+            require_extended(frames, core.names)
+            require_linked(core)
+            return with_lone_landmarks(self._aligned(core, frames), given, shared)
 
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
         """The same as ``fit(shapes).transform(shapes)``."""
@@ -134,7 +137,7 @@ class _AlignmentEstimator(BaseEstimator):
         return self.alignment_
 
 
-class DefGPA(_AlignmentEstimator):
+class DefGPA(AlignmentEstimator):
     """Deformable generalised Procrustes analysis, in closed form.
 
     One unknown reference shape and one warp per shape are estimated together; the solution is the
@@ -145,9 +148,11 @@ class DefGPA(_AlignmentEstimator):
     warp : WarpModel, optional
         The family of warps; by default ``ThinPlateSpline()``, 5 control points per axis and
         relative smoothing 1e-3.
-    scale : sequence of d float, optional
-        Λ, the eigenvalues of the reference covariance. By default they are estimated from the
-        shapes (Algorithm 1 of the paper).
+    proportions : {"rigid", "prior"} or sequence of d float
+        What closes the choice inside the solved eigenspace. ``"rigid"``: the reference nearest to
+        the shapes themselves under similarities. ``"prior"``: the paper's way, Λ by its
+        Algorithm 1 and the largest λ on the cheapest axis. Numbers: Λ itself, the eigenvalues of
+        the reference covariance, paired as in the paper.
     centering : Centering, optional
         ``SoftCentering()`` with ν = n/m by default, or ``ExactCentering()``.
     solver : EigenSolver, optional
@@ -157,6 +162,8 @@ class DefGPA(_AlignmentEstimator):
     output : {"aligned", "superimposed", "carried"}
         What ``transform`` hands on in a pipeline; components of ``"aligned"`` are those of the
         residuals, not of the shapes.
+    tuning : Tuning, optional
+        Thresholds and sizes, for experts.
 
     Attributes
     ----------
@@ -186,52 +193,54 @@ class DefGPA(_AlignmentEstimator):
         self,
         warp: WarpModel | None = None,
         *,
-        scale: Sequence[float] | None = None,
+        proportions: str | Sequence[float] = "rigid",
         centering: Centering | None = None,
         solver: EigenSolver | None = None,
         memory_budget: int = DEFAULT_BUDGET,
         output: str = "aligned",
+        tuning: Tuning | None = None,
+        **gone: Any,
     ) -> None:
+        _refuse(gone)
         self.warp = warp
-        self.scale = scale
+        self.proportions = proportions
         self.centering = centering
         self.solver = solver
         self.memory_budget = memory_budget
         self.output = output
+        self.tuning = tuning
 
     @property
     def model(self) -> WarpModel:
         """The warp model in use: the one given, or the default."""
         return _checked_model(self.warp)
 
-    @property
-    def chosen_centering(self) -> Centering:
-        """The centring in use: the one given, or the default."""
-        return SoftCentering() if self.centering is None else self.centering
+    def method(self, dim: int) -> Method:
+        """How shapes in ``dim`` dimensions are fitted, apart from the warp; checked."""
+        self._check_parameters()
+        return Method(
+            _checked_proportions(self.proportions, dim),
+            SoftCentering() if self.centering is None else self.centering,
+            self.solver,
+            DEFAULT if self.tuning is None else self.tuning,
+        )
 
     def _features(self, dim: int) -> int:
         return dim + 1 if isinstance(self.warp, Affine) else USUAL_FEATURES
 
-    def given_eigenvalues(self, dim: int) -> Array | None:
-        """Λ if it was stated, None if it is to be estimated."""
-        return None if self.scale is None else checked_eigenvalues(self.scale, dim)
-
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
-        self._check_parameters()
-        model = self.model
-        eigenvalues = self.given_eigenvalues(shapes.dim)
-        if eigenvalues is None:
-            eigenvalues = covariance_prior(frames, shapes.names)
-        solution = solve(
-            shapes,
-            frames,
-            model,
-            eigenvalues,
-            self.chosen_centering,
-            self.solver,
-            self.memory_budget,
-        )
-        return assembled(shapes, solution, eigenvalues, model)
+        method, model = self.method(shapes.dim), self.model
+        cost = eliminated_cost(frames, model, self.memory_budget, method.tuning)
+        sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
+        solution = solve_one(sets, cost, method)
+        bases = [factor.batch.bases for factor in cost.factors]
+        both = zip(bases, solution.weights, strict=True)
+        solved = [(stack[i], own) for stack, weights in both for i, own in enumerate(weights)]
+        warps = [
+            Warp(basis, weights, landmarks=points)
+            for (basis, weights), points in zip(solved, shapes.points, strict=True)
+        ]
+        return assembled(shapes, solution, warps, model)
 
     def _check_parameters(self) -> None:
         _require_part(self.centering, "applied", "centering", "SoftCentering() or ExactCentering()")
@@ -244,7 +253,7 @@ class DefGPA(_AlignmentEstimator):
             )
 
 
-class EuclideanGPA(_AlignmentEstimator):
+class EuclideanGPA(AlignmentEstimator):
     """Rigid generalised Procrustes analysis on the datum-space cost, *EUC_d in the paper.
 
     The benchmark that treats deformation as noise. Missing landmarks are respected, the start is
@@ -285,7 +294,7 @@ class EuclideanGPA(_AlignmentEstimator):
         return _datum_space_alignment(shapes, frames, fit, condition, MotionRegistration(motions))
 
 
-class AffineGPA(_AlignmentEstimator):
+class AffineGPA(AlignmentEstimator):
     """Affine generalised Procrustes analysis on the datum-space cost, *AFF_d in the paper.
 
     Full shapes: one singular value decomposition. With missing landmarks: variable projection
@@ -327,19 +336,18 @@ class AffineGPA(_AlignmentEstimator):
 
 
 def assembled(
-    shapes: Shapes, solution: Solution, eigenvalues: Array, model: WarpModel
+    shapes: Shapes, solution: Solution, warps: Sequence[Warp], model: WarpModel
 ) -> Alignment:
-    """A solution as an alignment."""
-    solved = zip(solution.bases, solution.weights, shapes.points, strict=True)
-    warps = tuple(Warp(basis, weights, landmarks=own) for basis, weights, own in solved)
+    """The solution of a stack of one set as an alignment."""
     return Alignment(
         shapes,
-        frozen(solution.reference),
-        warps,
-        frozen(eigenvalues),
-        _diagnosed(solution, shapes, warps),
+        frozen(solution.reference[0]),
+        tuple(warps),
+        frozen(solution.eigenvalues[0]),
+        solution.diagnostics[0],
         RidgeRegistration(model),
         np.eye(shapes.dim),
+        solution.findings[0],
     )
 
 
@@ -351,73 +359,65 @@ def _datum_space_alignment(
     registration: Registration,
 ) -> Alignment:
     """The affine maps of a datum-space method as warps; ``condition`` (n,) is that of each."""
-    warps = affine_warps(fit.matrices, fit.offsets)
-    found = sides(frames.centred, shapes.visible, fit.reference)
-    votes = found.votes * found.majority
+    found = sides(moments(fit.reference, frames.centred, frames.visible), np.eye(shapes.dim))
+    facts = DescentDiagnostics(
+        votes=found.votes * found.majority,
+        condition=condition,
+        iterations=fit.iterations,
+        gradient=fit.gradient_norm,
+        converged=fit.converged,
+    )
     centred = fit.reference - fit.reference.mean(axis=0)
     eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]
-    diagnostics = Diagnostics(
-        spectrum=np.empty(0),
-        gap=float("nan"),
-        translation_cost=0.0,
-        votes=votes,
-        mirrored=_mirrored(shapes, votes),
-        condition=condition,
-        free_directions=np.zeros(shapes.n_shapes, dtype=np.intp),
-        views=shapes.views,
-        lone_landmarks=(),
-        method=f"second-order, {fit.iterations} steps",
-        storage="",
-        residuals=np.array([fit.gradient_norm]),
-        products=0,
-        settled=fit.settled,
-        warnings=(),
-        warps=warps,
-        points=shapes.points,
-    )
     return Alignment(
         shapes,
         frozen(fit.reference),
-        warps,
+        affine_warps(fit.matrices, fit.offsets),
         frozen(np.maximum(eigenvalues, 0.0)),
-        diagnostics,
+        facts,
         registration,
         np.eye(shapes.dim),
+        descent_findings(facts, shapes.names),
     )
 
 
-def _diagnosed(solution: Solution, shapes: Shapes, warps: tuple[Warp, ...]) -> Diagnostics:
-    spectrum = solution.spectrum
-    return Diagnostics(
-        spectrum=spectrum.values,
-        gap=_relative_gap(spectrum.values, int(solution.reference.any(axis=0).sum())),
-        translation_cost=solution.translation_cost,
-        votes=solution.votes,
-        mirrored=_mirrored(shapes, solution.votes),
-        condition=solution.condition,
-        free_directions=solution.free_directions,
-        views=shapes.views,
-        lone_landmarks=(),
-        method=spectrum.method,
-        storage=solution.storage,
-        residuals=spectrum.residuals,
-        products=spectrum.products,
-        settled=spectrum.settled,
-        warnings=(),
-        warps=warps,
-        points=shapes.points,
-        cohesion=solution.cohesion,
-    )
+def with_lone_landmarks(core: Alignment, shapes: Shapes, shared: Index) -> Alignment:
+    """The alignment of all landmarks: one seen once stands where its shape's warp puts it."""
+    if len(shared) == shapes.n_landmarks:
+        return core
+    lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared)
+    reference = np.empty((shapes.n_landmarks, shapes.dim))
+    reference[shared] = core.reference
+    for j in lone:
+        seer = int(np.argmax(shapes.visible[:, j]))
+        reference[j] = core.warps[seer](shapes.points[seer, j][None])[0]
+    labels = tuple(shapes.landmarks[j] for j in lone)
+    told = Finding(Kind.LONE_LANDMARKS, landmarks=labels)
+    findings = (told, *core.findings)
+    return replace(core, shapes=shapes, reference=frozen(reference), findings=findings)
 
 
-def _mirrored(shapes: Shapes, votes: Index) -> tuple[str, ...]:
-    return tuple(shapes.names[i] for i in np.flatnonzero(votes < 0))
+def _refuse(gone: dict[str, Any]) -> None:
+    """A TypeError that says what has taken the place of a parameter that is no more."""
+    if "scale" in gone:
+        raise TypeError(
+            "DefGPA has no 'scale': write DefGPA(warp, proportions=[λ1, …, λd]) to state the "
+            "eigenvalues of the reference covariance, or proportions='prior' to estimate them as "
+            "in the paper."
+        )
+    if gone:
+        raise TypeError(f"DefGPA got an unexpected keyword argument {next(iter(gone))!r}.")
 
 
-def _relative_gap(values: Array, dim: int) -> float:
-    if len(values) <= dim or not values[dim] > 0:
-        return 0.0
-    return float((values[dim] - values[dim - 1]) / values[dim])
+def _checked_proportions(proportions: Any, dim: int) -> Array | str:
+    if isinstance(proportions, str):
+        if proportions in ("rigid", "prior"):
+            return proportions
+        raise ValueError(
+            "The 'proportions' parameter of DefGPA must be 'rigid', 'prior', or the "
+            f"{dim} eigenvalues of the reference covariance. Got {proportions!r} instead."
+        )
+    return checked_eigenvalues(proportions, dim)
 
 
 def _new_shapes(shapes: Any) -> Shapes:

@@ -14,6 +14,7 @@ import numpy as np
 from defgpa._arrays import Array, Mask, transposed
 
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
+_VOLUMINOUS = 1e-10  # product of the eigenvalues of a scatter matrix over that of their mean
 _WIDE = 1.0 - 6e-6  # ‖·‖² / tr² of a scatter matrix, below which λ₂ > 1e-6 λ₁: not on a line
 
 
@@ -106,6 +107,17 @@ class Frames:
         if "_principal" not in self.__dict__ and self._clearly_wide:
             return np.zeros(len(self.points), dtype=bool)
         return ~(self._principal[0][:, 1] > 0.0)
+
+    @property
+    def rank(self) -> int:
+        """The dimension of the widest shape: less than d where all of them are flat."""
+        d = self.points.shape[-1]
+        # det / (tr/d)^d, the product of the eigenvalues over that of their mean
+        mean = np.einsum("ndd->n", self.scatter) / d
+        volume = np.linalg.det(self.scatter / np.where(mean > 0.0, mean, 1.0)[:, None, None])
+        if (volume > _VOLUMINOUS).any():
+            return d
+        return int((self._principal[0] > 0.0).sum(axis=-1).max())
 
     @property
     def _clearly_wide(self) -> bool:

@@ -50,17 +50,36 @@ def nearest_orthogonal(stack: Array) -> Polar:
     return Polar(rotation.reshape(stack.shape), total.reshape(lead), breadth.reshape(lead))
 
 
+def nearest_on_side(stack: Array, side: Array) -> tuple[Array, Array]:
+    """The R nearest to every M (…, d, d) with det R = side (…), and ⟨R, M⟩ (…)."""
+    if stack.shape[-1] == 2:
+        (a, b), (c, e) = stack[..., 0, :].T, stack[..., 1, :].T
+        along, across = (a + side.T * e).T, (b - side.T * c).T
+        total = np.hypot(along, across)
+        length = np.where(total > 0.0, total, 1.0)
+        cosine, sine = np.where(total > 0.0, along / length, 1.0), across / length
+        rows = np.stack([cosine, sine, -side * sine, side * cosine], axis=-1)
+        return rows.reshape(stack.shape), total
+    turn = nearest_orthogonal(stack).rotation
+    wrong = np.linalg.det(turn) * side < 0.0
+    if wrong.any():
+        left, _, right = np.linalg.svd(stack[wrong])
+        left[..., -1] *= (np.linalg.det(left @ right) * side[wrong])[..., None]
+        turn[wrong] = left @ right
+    return turn, np.asarray(np.einsum("...ij,...ij->...", turn, stack))
+
+
 def on_both_sides(stack: Array) -> tuple[Array, Array]:
-    """(n,) the largest ⟨R, M⟩ over the rotations R, and over the reflections, of M (n, d, d).
+    """(…) the largest ⟨R, M⟩ over the rotations R, and over the reflections, of M (…, d, d).
 
     The larger of them is s₁ + … + s_d, the other s₁ + … − s_d; rotations have it where det M > 0.
     """
     if stack.shape[-1] == 2:
-        a, b, c, e = stack.reshape(-1, 4).T
+        (a, b), (c, e) = np.moveaxis(stack, (-2, -1), (0, 1))
         return np.hypot(a + e, b - c), np.hypot(a - e, b + c)
     values = np.linalg.svd(stack, compute_uv=False)
-    total = values.sum(axis=1)
-    both = total, total - 2.0 * values[:, -1]
+    total = values.sum(axis=-1)
+    both = total, total - 2.0 * values[..., -1]
     upright = np.linalg.det(stack) > 0.0
     return np.where(upright, *both), np.where(upright, *both[::-1])
 

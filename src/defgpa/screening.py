@@ -14,13 +14,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Mask
-from defgpa.checks.connectivity import require_linked, shared_landmarks
+from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
-from defgpa.solve.deformable.pipeline import require_extended
-from defgpa.solve.handedness import sides
+from defgpa.solve.deformable.proportions import moments, sides
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
 _OTHER_SIZE = 5.0  # times larger or smaller than the median
@@ -88,8 +87,8 @@ def screen(shapes: Shapes) -> Screening:
     lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared_landmarks(shapes))
     core = shapes.without(lone) if len(lone) else shapes
     require_linked(core)
-    require_extended(core)
     frames = Frames.of(core.points, core.visible)
+    require_extended(frames, core.names)
     # equally large: or one in micrometres would be the mean of those in metres
     points = core.points / frames.size[:, None, None]
     fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY)
@@ -97,7 +96,7 @@ def screen(shapes: Shapes) -> Screening:
     reference = fit.reference / _size(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
     sizes = _against_median(frames.size / _scales(fit.matrices))
-    side = sides(frames.centred, core.visible, reference)
+    side = sides(moments(reference, frames.centred, frames.visible), np.eye(core.dim))
     exchanged = _exchanged(core, reference, aligned)
     involved = {(shape, label) for shape, *pair in exchanged for label in pair}
     return Screening(

@@ -19,6 +19,10 @@ from defgpa.cli._output import output_file
 @click.option(
     "--output", "-o", type=click.Path(), help="Also write the table: .md, .csv, .tex or .txt."
 )
+@click.option(
+    "--published", is_flag=True, help="The paper's six methods, with the paper's proportions."
+)
+@click.option("--theta", type=float, help="With --published: the paper's absolute smoothing.")
 @reading
 @speaking
 def command(
@@ -26,6 +30,8 @@ def command(
     fold_size: int | None,
     jobs: int | None,
     output: str | None,
+    published: bool,
+    theta: float | None,
     format_: str | None,
     missing: str,
     layout: str,
@@ -38,7 +44,7 @@ def command(
     The paper's table on your own files: RMSE_d, RMSE_r and the cross-validation error of rigid,
     affine and thin-plate spline alignment.
     """
-    from defgpa.evaluate import compare
+    from defgpa.evaluate import compare, published_methods
 
     writers = {".md": "to_markdown", ".csv": "to_csv", ".tex": "to_latex", ".txt": "__str__"}
     suffix = None if output is None else output[output.rfind(".") :].lower()
@@ -52,15 +58,34 @@ def command(
         note_mistakes(console, shapes)
         size = fold_size_for(shapes, fold_size)
         with console.progress("Comparing") as tick:
-            table = compare(shapes, fold_size=size, n_jobs=jobs, progress=tick)
+            methods = published_methods(theta) if published else None
+            table = compare(shapes, methods, fold_size=size, n_jobs=jobs, progress=tick)
     if output is not None and suffix is not None:
         from defgpa.io.atomic import write_text
 
         write_text(output, str(getattr(table, writers[suffix])()))
     console.say(str(table))
-    console.say(f"CVE: {size} of {shapes.n_landmarks} landmarks left out at a time.")
+    console.say(
+        f"CVE: {size} of {shapes.n_landmarks} landmarks left out at a time; in % of the size of "
+        "the method's own reference."
+    )
+    if table.verdict is not None:
+        console.say(table.verdict.sentence(_next_step(table.verdict.best)))
     if output is not None:
         console.say(f"Written: {output}")
     console.result(
-        {"rows": [asdict(row) for row in table], "fold_size": size, "notes": console.notes}
+        {
+            "rows": [asdict(row) | {"relative_cve": row.relative_cve} for row in table],
+            "verdict": None if table.verdict is None else asdict(table.verdict),
+            "fold_size": size,
+            "notes": console.notes,
+            "findings": [finding.to_dict() for finding in console.findings],
+        }
     )
+
+
+def _next_step(best: str) -> str:
+    """The command that goes on from the verdict."""
+    if best.startswith("TPS_r"):
+        return f"defgpa fit --points-per-axis {best[6:-1]} --smoothing auto --report"
+    return "defgpa fit --warp affine --report" if best.startswith("AFF") else "defgpa tune"

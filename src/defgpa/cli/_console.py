@@ -15,6 +15,8 @@ from typing import Any
 import click
 
 from defgpa.errors import DefgpaWarning
+from defgpa.findings import Finding
+from defgpa.sentences import in_shell
 
 _LONGEST_NAME = 40  # characters of a name in a table
 _PLAIN = str.maketrans(
@@ -36,6 +38,7 @@ class Console:
     quiet: bool = False
     as_json: bool = False
     notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
@@ -43,9 +46,18 @@ class Console:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        own = [str(w.message) for w in caught if issubclass(w.category, DefgpaWarning)]
-        for text in said_once(own):
+        own = [w.message for w in caught if isinstance(w.message, DefgpaWarning)]
+        for message in own:
+            if message.finding is not None:
+                self.tell(message.finding)
+        for text in said_once([str(message) for message in own if message.finding is None]):
             self.note(text)
+
+    def tell(self, finding: Finding) -> None:
+        """A finding, in the words of the command line; its fields are kept for machines."""
+        if finding not in self.findings:
+            self.findings.append(finding)
+            self.note(in_shell(finding))
 
     def note(self, text: str) -> None:
         """A sentence worth reading, on standard error."""

@@ -39,6 +39,7 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
     are put beside them as wings.tps, to try the other commands on.
     """
     from defgpa.datasets import load_wings
+    from defgpa.estimators import DefGPA
     from defgpa.evaluate import compare
     from defgpa.warps import ThinPlateSpline
 
@@ -53,7 +54,7 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
         )
         with console.progress("Comparing methods") as tick:
             table = compare(shapes, fold_size=1, progress=tick)
-        done = fitted(console, shapes, ThinPlateSpline(), True, 1, None)
+        done = fitted(console, shapes, DefGPA(ThinPlateSpline()), True, 1, None)
         alignment = done.alignment.posed_like(shapes[0])
     numbers = figures(alignment, done.cve, done.chosen_smoothing)
     summary: dict[str, Any] = {
@@ -67,7 +68,7 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
             _sample(partial)
             write_alignment(alignment, partial)
             _reported(console, done, alignment, table, partial)
-        summary = write_summary(partial, {**summary, "notes": console.notes})
+        summary = write_summary(console, partial, summary)
     console.say(f"\n{table}\n")
     show_figures(console, numbers)
     list_files(console, folder, summary["files"])

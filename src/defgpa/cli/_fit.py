@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from defgpa.cli._console import Console
 from defgpa.cli._doubts import fitting_input, note_mistakes
-from defgpa.cli._input import fold_size_for, read_input, smoothing_value, warp_model
-from defgpa.cli._options import folding, input_argument, reading, smoothing, speaking, warping
+from defgpa.cli._input import (
+    fold_size_for,
+    proportions_value,
+    read_input,
+    smoothing_value,
+    warp_model,
+)
+from defgpa.cli._options import (
+    folding,
+    input_argument,
+    proportioning,
+    reading,
+    smoothing,
+    speaking,
+    warping,
+)
 from defgpa.cli._output import (
     RESULTS,
     command_line,
     figures,
     list_files,
-    note_folds,
     output_folder,
     refuse_inputs,
     require_report,
@@ -27,9 +41,11 @@ from defgpa.cli._output import (
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
+    from defgpa.findings import Finding
     from defgpa.shapes import Shapes
 
 _POSES = ("principal", "first")
+_QUICK = 200_000  # landmarks of all shapes: some more fits are then no matter
 
 
 @click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
@@ -39,6 +55,7 @@ _POSES = ("principal", "first")
 )
 @warping
 @smoothing
+@proportioning
 @folding
 @click.option(
     "--pose",
@@ -57,6 +74,7 @@ def command(
     points_per_axis: str | None,
     smoothing: str | None,
     theta: float | None,
+    proportions: str,
     fold_size: int | None,
     jobs: int | None,
     pose: str,
@@ -76,6 +94,8 @@ def command(
     What an earlier run left in the folder is replaced. The cross-validation error is computed
     with --fold-size or --smoothing auto.
     """
+    from defgpa.estimators import DefGPA
+
     console = Console(quiet, as_json)
     if smoothing == "auto" and theta is not None:
         raise click.UsageError("--smoothing auto chooses the smoothing: drop --theta.")
@@ -90,15 +110,18 @@ def command(
         refuse_inputs(shapes.metadata.get("sources", ()), folder, *RESULTS)
         if pose not in _POSES:
             shapes.index(pose)  # a name that nobody has is told before the work
-        done = fitted(console, shapes, model, smoothing == "auto", fold_size, jobs)
+        estimator = DefGPA(model, proportions=proportions_value(proportions))
+        done = fitted(console, shapes, estimator, smoothing == "auto", fold_size, jobs)
         alignment = _posed(done.alignment, pose)
-        note_mistakes(console, shapes, told=alignment.diagnostics.mirrored)
-        note_folds(console, alignment)
+        note_mistakes(console, shapes, told=alignment.mirrored)
+        for finding in alignment.foldover_findings:
+            console.tell(_with_remedy(finding, done, shapes))
     numbers = figures(alignment, done.cve, done.chosen_smoothing)
     summary: dict[str, Any] = {
         "figures": numbers,
         "parameters": {
             "warp": repr(done.model),
+            "proportions": proportions,
             "fold_size": done.fold_size,
             "pose": pose,
         },
@@ -118,7 +141,7 @@ def command(
                     cross_validation=done.cv,
                     provenance={"command": command_line(), "result": "result.npz"},
                 )
-        summary = write_summary(partial, {**summary, "notes": console.notes})
+        summary = write_summary(console, partial, summary)
     show_figures(console, numbers)
     list_files(console, folder, summary["files"])
     console.result(summary)
@@ -127,8 +150,9 @@ def command(
 class Fitted:
     """A fit with what was learnt on the way to it."""
 
-    def __init__(self, model: Any, alignment: Alignment, fold_size: int | None) -> None:
-        self.model = model
+    def __init__(self, estimator: Any, alignment: Alignment, fold_size: int | None) -> None:
+        self.estimator = estimator
+        self.model = estimator.model
         self.alignment = alignment
         self.fold_size = fold_size
         self.path: Any = None
@@ -161,28 +185,53 @@ class Fitted:
 def fitted(
     console: Console,
     shapes: Shapes,
-    model: Any,
+    estimator: Any,
     choose_smoothing: bool,
     fold_size: int | None,
     jobs: int | None,
 ) -> Fitted:
-    """Choose the smoothing if asked to, fit, and cross-validate if asked to."""
-    from defgpa.estimators import DefGPA
+    """Choose the smoothing if asked to, fit, and cross-validate if asked to; nothing twice."""
     from defgpa.evaluate import cross_validate, select_smoothing
 
-    estimator, path = DefGPA(model), None
     size = fold_size_for(shapes, fold_size)
     if choose_smoothing:
         with console.progress("Choosing the smoothing") as tick:
             path = select_smoothing(estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick)
-        estimator = path.best
-    judged = choose_smoothing or fold_size is not None
-    done = Fitted(estimator.warp, estimator.fit(shapes).alignment_, size if judged else None)
-    done.path = path
-    if judged:
-        with console.progress("Cross-validating") as tick:
-            done.cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick)
+        done = Fitted(path.best, path.alignment, size)
+        done.path, done.cv = path, path.cross_validation
+        return done
+    if fold_size is None:
+        return Fitted(estimator, estimator.fit(shapes).alignment_, None)
+    with console.progress("Cross-validating") as tick:
+        cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick)
+    done = Fitted(estimator, cv.alignment, size)
+    done.cv = cv
     return done
+
+
+def _with_remedy(finding: Finding, done: Fitted, shapes: Shapes) -> Finding:
+    """The finding of warps that fold over, with a smoothing at which none does, if one is found."""
+    value = _unfolded_smoothing(done, shapes)
+    figures = {} if value is None else {"smoothing": value}
+    return replace(finding, figures={**finding.figures, **figures})
+
+
+def _unfolded_smoothing(done: Fitted, shapes: Shapes) -> float | None:
+    """The least smoothing tried at which no warp folds over: along the path, or by decades."""
+    from sklearn.base import clone
+
+    warp = done.model
+    if done.path is not None:
+        sound = done.path.values[(done.path.foldovers == 0) & (done.path.values > 0)]
+        return float(sound[0]) if len(sound) else None
+    used = getattr(warp, "smoothing", None)
+    if not used or getattr(warp, "theta", None) is not None or shapes.visible.size > _QUICK:
+        return None
+    for value in (10.0 * used, 100.0 * used, 1000.0 * used):
+        other = clone(done.estimator).set_params(warp=replace(warp, smoothing=value))
+        if not other.align(shapes).foldovers.any():
+            return float(value)
+    return None
 
 
 def _posed(alignment: Alignment, pose: str) -> Alignment:

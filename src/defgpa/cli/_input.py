@@ -108,6 +108,19 @@ def warp_model(
     return families[family](**given)
 
 
+def proportions_value(text: str) -> Any:
+    """``rigid``, ``prior`` or eigenvalues with commas, as DefGPA takes them."""
+    if text in ("rigid", "prior"):
+        return text
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"must be rigid, prior or eigenvalues such as 900,400; got {text!r}.",
+            param_hint="--proportions",
+        ) from None
+
+
 def smoothing_value(word: str | None) -> float | None:
     """A number, or None where none is given or ``auto`` is."""
     if word is None or word == "auto":

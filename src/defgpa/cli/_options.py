@@ -114,3 +114,13 @@ folding = _combined(
         help="Worker processes for cross-validation; -1 takes all cores.",
     ),
 )
+
+
+proportioning = click.option(
+    "--proportions",
+    default="rigid",
+    show_default=True,
+    metavar="rigid|prior|L1,L2[,L3]",
+    help="Proportions of the reference: nearest to the shapes under similarities, the paper's "
+    "prior, or stated eigenvalues of its covariance.",
+)

@@ -213,7 +213,7 @@ def in_reference_space(shapes: Shapes, points: Array) -> Shapes:
 
 def figures(alignment: Alignment, cve: float | None, smoothing: float | None) -> dict[str, Any]:
     """The numbers of a fit, by name; the smoothing where it was chosen by the way."""
-    found = alignment.diagnostics
+    found = alignment.spectral
     return {
         "shapes": alignment.shapes.n_shapes,
         "landmarks": alignment.shapes.n_landmarks,
@@ -224,10 +224,12 @@ def figures(alignment: Alignment, cve: float | None, smoothing: float | None) ->
         "cve": cve,
         "chosen_smoothing": smoothing,
         "eigenvalues": alignment.eigenvalues,
-        "spectral_gap": found.gap,
-        "folds": int(found.folds.sum()),
-        "mirrored": list(found.mirrored),
-        "lone_landmarks": list(found.lone_landmarks),
+        "spectral_gap": None if found is None else found.gap,
+        "excess_cost": None if found is None else found.excess,
+        "similarity_residual": None if found is None else found.similarity_residual,
+        "foldovers": int(alignment.foldovers.sum()),
+        "mirrored": list(alignment.mirrored),
+        "lone_landmarks": list(alignment.lone_landmarks),
     }
 
 
@@ -237,35 +239,27 @@ def show_figures(console: Console, numbers: dict[str, Any]) -> None:
         ["RMSE_r", numbers["rmse_reference"], "left between warped shapes and reference"],
         ["RMSE_d", numbers["rmse_datum"], "the same, carried back to each shape"],
         ["CVE", numbers["cve"], "error on landmarks the fit had not seen"],
-        ["smoothing", numbers["chosen_smoothing"], "chosen: the least CVE"],
+        ["smoothing", numbers["chosen_smoothing"], "chosen by cross-validation"],
         ["spectral gap", numbers["spectral_gap"], "near 0: the reference is ambiguous"],
-        ["folds", numbers["folds"], "landmarks where a warp folds over (want 0)"],
+        ["foldovers", numbers["foldovers"], "landmarks where a warp folds over (want 0)"],
     ]
     console.table(
         "Figures", ["figure", "value", "what it says"], [r for r in rows if r[1] is not None]
     )
 
 
-def note_folds(console: Console, alignment: Alignment) -> None:
-    """Say so where warps fold: points there change places."""
-    from defgpa.errors import listed
-
-    folds = alignment.diagnostics.folds
-    if folds.any():
-        names = alignment.shapes.names
-        folding = listed(names[i] for i in folds.nonzero()[0])
-        console.note(
-            f"Warps fold over at {int(folds.sum())} landmarks, of {folding}. "
-            "More smoothing keeps them apart."
-        )
-
-
-def write_summary(folder: Path, summary: dict[str, Any]) -> dict[str, Any]:
-    """``summary.json``, with the command and the files of the run in it; the summary."""
+def write_summary(console: Console, folder: Path, summary: dict[str, Any]) -> dict[str, Any]:
+    """``summary.json``, with what was typed, said and written; the whole of it."""
     from defgpa.io.atomic import SUMMARY, files_in, write_text
 
-    files = [*files_in(folder), SUMMARY]
-    complete = {**summary, "command": command_line(), "versions": versions(), "files": files}
+    complete = {
+        **summary,
+        "notes": console.notes,
+        "findings": [finding.to_dict() for finding in console.findings],
+        "command": command_line(),
+        "versions": versions(),
+        "files": [*files_in(folder), SUMMARY],
+    }
     text = json.dumps(plain(complete), indent=2, ensure_ascii=False, allow_nan=False)
     write_text(folder / SUMMARY, text + "\n")
     return complete

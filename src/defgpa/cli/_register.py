@@ -82,7 +82,7 @@ def command(
         with console.noting():
             write_shapes_twice(shapes.with_points(found.aligned), partial, "registered")
             save(found, partial / "registered.npz")
-        summary = write_summary(partial, {**summary, "notes": console.notes})
+        summary = write_summary(console, partial, summary)
     _show(console, shapes.names, errors, usual)
     list_files(console, folder, summary["files"])
     console.result(summary)
@@ -92,24 +92,28 @@ def registered(alignment: Alignment, shapes: Shapes) -> Alignment:
     """New shapes with their warps onto the reference of an alignment, as an alignment."""
     import numpy as np
 
-    from defgpa.frames import Frames
-    from defgpa.solve.handedness import sides
-
     warps = alignment.register(shapes)
-    centred = Frames.of(shapes.points, shapes.visible).centred
-    votes = sides(centred, shapes.visible, alignment.reference).votes
-    diagnostics = replace(
-        alignment.diagnostics,
-        warps=warps,
-        points=shapes.points,
-        votes=votes,
-        mirrored=tuple(shapes.names[i] for i in np.flatnonzero(votes < 0)),
-        condition=np.full(shapes.n_shapes, np.nan),
-        free_directions=np.zeros(shapes.n_shapes, dtype=np.intp),
-        views=shapes.views,
-        warnings=(),
+    own: dict[str, Any] = {
+        "votes": _votes(shapes.points, alignment.reference),
+        "condition": np.full(shapes.n_shapes, np.nan),
+    }
+    if alignment.spectral is not None:
+        own["free_directions"] = np.zeros(shapes.n_shapes, dtype=np.intp)
+    diagnostics = replace(alignment.diagnostics, **own)
+    return replace(alignment, shapes=shapes, warps=warps, diagnostics=diagnostics, findings=())
+
+
+def _votes(points: Array, reference: Array) -> Array:
+    """(n,): −1 for shapes of which a mirrored similarity leaves half as much, 1 for all others."""
+    import numpy as np
+
+    from defgpa.procrustes import ORTHOGONAL_SIMILARITY, SIMILARITY, stacked
+
+    proper, either = (
+        np.nansum((stacked(points, reference, motions=kind)(points) - reference) ** 2, axis=(1, 2))
+        for kind in (SIMILARITY, ORTHOGONAL_SIMILARITY)
     )
-    return replace(alignment, shapes=shapes, warps=warps, diagnostics=diagnostics)
+    return np.where(4 * either < proper, -1, 1)
 
 
 def _errors(alignment: Alignment) -> list[float]:
@@ -134,8 +138,8 @@ def note_strange(console: Console, found: Alignment, alignment: Alignment) -> No
             f"Left far from the reference, at more than {_FAR} times the RMSE_r of any shape of "
             f"the fit ({worst:.3g}): {listed(names[far])}. Are their landmarks in the same order?"
         )
-    if found.diagnostics.mirrored:
-        console.note(f"Mirrored against the reference: {listed(found.diagnostics.mirrored)}.")
+    if found.mirrored:
+        console.note(f"Mirrored against the reference: {listed(found.mirrored)}.")
     size = _scales(found) / np.median(_scales(alignment))
     odd = (size > _LARGER) | (size < 1 / _LARGER)
     if odd.any():

@@ -8,14 +8,22 @@ import click
 
 from defgpa.cli._console import Console
 from defgpa.cli._doubts import fitting_input, note_mistakes
-from defgpa.cli._input import fold_size_for, read_input, warp_model
-from defgpa.cli._options import folding, input_argument, reading, speaking, warping
+from defgpa.cli._input import fold_size_for, proportions_value, read_input, warp_model
+from defgpa.cli._options import (
+    folding,
+    input_argument,
+    proportioning,
+    reading,
+    speaking,
+    warping,
+)
 from defgpa.cli._output import output_file
 
 
 @click.command("tune", epilog="Example: defgpa tune wings.tps --plot path.png")
 @input_argument
 @warping
+@proportioning
 @folding
 @click.option("--plot", type=click.Path(), help="Also draw the path into this picture.")
 @reading
@@ -24,6 +32,7 @@ def command(
     source: tuple[str, ...],
     warp: str,
     points_per_axis: str | None,
+    proportions: str,
     fold_size: int | None,
     jobs: int | None,
     plot: str | None,
@@ -53,14 +62,19 @@ def command(
         size = fold_size_for(shapes, fold_size)
         with console.progress("Choosing the smoothing") as tick:
             path = select_smoothing(
-                DefGPA(model), shapes, fold_size=size, n_jobs=jobs, progress=tick
+                DefGPA(model, proportions=proportions_value(proportions)),
+                shapes,
+                fold_size=size,
+                n_jobs=jobs,
+                progress=tick,
             )
-    columns = (path.values, path.rmse_reference, path.rmse_datum, path.cve)
+    columns = (path.values, path.rmse_reference, path.rmse_datum, path.cve, path.foldovers)
+    marks = {path.least_value: "least CVE", path.best_value: "← best"}
     rows = [
-        [f"{tau:.3g}", float(r), float(d), float(c), "← best" if tau == path.best_value else ""]
-        for tau, r, d, c in zip(*columns, strict=True)
+        [f"{tau:.3g}", float(r), float(d), float(c), int(over), marks.get(tau, "")]
+        for tau, r, d, c, over in zip(*columns, strict=True)
     ]
-    console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", ""], rows)
+    console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", "foldovers", ""], rows)
     console.say(f"Best: --smoothing {path.best_value:.6g}")
     if plot is not None:
         _drawn(path, plot)
@@ -73,7 +87,9 @@ def command(
             "cve": path.cve,
             "best": path.best_value,
             "fold_size": size,
+            "foldovers": path.foldovers,
             "notes": console.notes,
+            "findings": [finding.to_dict() for finding in console.findings],
         }
     )
 

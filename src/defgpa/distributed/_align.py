@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,25 +13,19 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa._threads import blocks
 from defgpa.alignment import Alignment
-from defgpa.checks.cohesion import cohesion
+from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
-from defgpa.distributed._cost import DistributedCost, distributed_cost
+from defgpa.distributed._cost import distributed_cost
 from defgpa.distributed._pattern import Pattern
-from defgpa.distributed._prior import completed_extents
-from defgpa.errors import DefgpaError, DefgpaWarning, DegenerateShapeError, listed
-from defgpa.estimators import DefGPA, assembled
+from defgpa.distributed._sets import ClusterSet
+from defgpa.errors import DefgpaError
+from defgpa.estimators import DefGPA, assembled, with_lone_landmarks
+from defgpa.findings import Finding, Kind
+from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
-from defgpa.solve.deformable.cost import DENSE_LANDMARKS
-from defgpa.solve.deformable.factors import streamed_factor
-from defgpa.solve.deformable.pipeline import Solution
-from defgpa.solve.eigen.preconditioner import LowRankInverse, inverse_from_one
-from defgpa.solve.eigen.signs import TIE, turned_ties, with_settled_signs
-from defgpa.solve.eigen.solvers import Dense, Iterative, Spectrum
-from defgpa.solve.handedness import Sides
-from defgpa.solve.prior.covariance import common_eigenvalues
+from defgpa.solve.deformable.pipeline import Solution, solve_one
 from defgpa.warps import Warp, WarpModel
-from defgpa.worries import with_lone_landmarks, with_worries
 
 LANDMARKS_PER_BLOCK = 100_000
 
@@ -52,7 +45,7 @@ class DistributedAlignment:
     names, landmarks : tuple of str
         Of the shapes and of the landmarks.
     solution : Solution
-        Spectrum, votes, conditioning: the facts of the solve.
+        The solution as the pipeline gave it.
     """
 
     reference: Array
@@ -66,6 +59,19 @@ class DistributedAlignment:
     cluster: Cluster
     parts: tuple[Any, ...]  # futures of (b, m, d)
     sizes: tuple[int, ...]  # shapes of each part
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What a user should be told, as values; ``align`` has warned of them."""
+        lone = np.setdiff1d(np.arange(len(self.landmarks)), self.shared)
+        labels = tuple(self.landmarks[j] for j in lone)
+        told = (Finding(Kind.LONE_LANDMARKS, landmarks=labels),) if labels else ()
+        return (*told, *self.solution.findings[0])
+
+    @property
+    def diagnostics(self) -> SpectralDiagnostics:
+        """Facts about the solve."""
+        return self.solution.diagnostics[0]
 
     @cached_property
     def rmse_reference(self) -> float:
@@ -96,8 +102,13 @@ class DistributedAlignment:
         points = np.concatenate(self.cluster.results(self.parts))
         shapes = Shapes.specimens(points, names=self.names, landmarks=self.landmarks)
         lone = np.setdiff1d(np.arange(shapes.n_landmarks), self.shared)
-        core = assembled(shapes.without(lone), self.solution, self.eigenvalues, self.model)
-        return with_worries(with_lone_landmarks(core, shapes, self.shared))
+        core = shapes.without(lone) if len(lone) else shapes
+        warps = [
+            Warp(warp.basis, warp.weights, landmarks=own)
+            for warp, own in zip(self.warps, core.points, strict=True)
+        ]
+        found = assembled(core, self.solution, warps, self.model)
+        return with_lone_landmarks(found, shapes, self.shared)
 
     def _split(self, items: tuple[Warp, ...]) -> list[tuple[Warp, ...]]:
         stops = np.cumsum(self.sizes)
@@ -141,28 +152,52 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     parts = parts_of(cluster, source)
     pattern = Pattern.of(cluster.results([cluster.submit(work.facts_of, p) for p in parts]))
     pattern.require_alignable()
-    kept = None if len(pattern.shared) == pattern.n_landmarks else pattern.shared
-    core = [cluster.submit(work.kept_landmarks, part, kept) for part in parts]
-    extents = _checked_extents(cluster, core, pattern)
-    rows = blocks(len(pattern.shared), LANDMARKS_PER_BLOCK)
-    eigenvalues = _eigenvalues(cluster, core, pattern, rows, chosen, extents)
-    solution = _solution(cluster, core, pattern, rows, chosen, eigenvalues)
-    for message in _worries(pattern, solution):
-        warnings.warn(message, DefgpaWarning, stacklevel=2)
-    warps = tuple(map(Warp, solution.bases, solution.weights))
-    return DistributedAlignment(
-        _with_lone(cluster, parts, pattern, solution.reference, warps),
+    sets = _set_of(cluster, parts, pattern)
+    method, model = chosen.method(pattern.dim), chosen.model
+    assert sets.rank  # told before anything is solved: a shape that is a line
+    lead = _most_complete_shape(sets, pattern)
+    views, n = sets.visible[0].sum(axis=0).astype(np.float64), pattern.n_shapes
+    cost = distributed_cost(
+        cluster, list(sets.parts), views, n, model, list(sets.rows), lead, chosen.memory_budget
+    )
+    solution = solve_one(sets, cost, method)
+    warps = solution.weights
+    result = DistributedAlignment(
+        _with_lone(cluster, parts, pattern, solution.reference[0], warps),
         warps,
-        eigenvalues,
+        solution.eigenvalues[0],
         pattern.names,
         pattern.landmarks,
         solution,
         pattern.shared,
-        chosen.model,
+        model,
         cluster,
         tuple(cluster.submit(work.kept_landmarks, part, None) for part in parts),
         pattern.sizes,
     )
+    warn_of(result.findings)
+    return result
+
+
+def _set_of(cluster: Cluster, parts: Sequence[Any], pattern: Pattern) -> ClusterSet:
+    """The shapes on the landmarks that at least two of them see."""
+    kept = None if len(pattern.shared) == pattern.n_landmarks else pattern.shared
+    return ClusterSet(
+        cluster,
+        [cluster.submit(work.kept_landmarks, part, kept) for part in parts],
+        pattern.names,
+        np.array([pattern.landmarks])[:, pattern.shared],
+        pattern.visible[None][..., pattern.shared],
+        pattern.dim,
+        blocks(len(pattern.shared), LANDMARKS_PER_BLOCK),
+    )
+
+
+def _most_complete_shape(sets: ClusterSet, pattern: Pattern) -> Array:
+    """(m, d): brought to the driver, where it stands for all in the preconditioner."""
+    part, number = pattern.place_of(int(sets.visible[0].sum(axis=1).argmax()))
+    task = sets.cluster.submit(work.one_shape, sets.parts[part], number)
+    return np.asarray(sets.cluster.results([task])[0])
 
 
 def parts_of(cluster: Cluster, source: Any) -> list[Any]:
@@ -200,125 +235,6 @@ def _same(part: Any) -> Any:
     return part
 
 
-def _checked_extents(cluster: Cluster, core: list[Any], pattern: Pattern) -> Array:
-    """(n, d): singular values of what each shape shows; an error where that is a line."""
-    found = cluster.results([cluster.submit(work.extents_of, part) for part in core])
-    thin = np.concatenate([line for _, line, _ in found])
-    if thin.any():
-        culprits = [pattern.names[i] for i in np.flatnonzero(thin)]
-        raise DegenerateShapeError(
-            f"The visible landmarks of shape {listed(culprits)} are all collinear or coincident. "
-            "Check the coordinates, or drop such shapes."
-        )
-    return np.concatenate([extents for extents, _, _ in found])
-
-
-def _eigenvalues(
-    cluster: Cluster,
-    core: list[Any],
-    pattern: Pattern,
-    rows: list[slice],
-    estimator: DefGPA,
-    extents: Array,
-) -> Array:
-    given = estimator.given_eigenvalues(extents.shape[1])
-    if given is not None:
-        return given
-    if not pattern.visible[:, pattern.shared].all():
-        extents = completed_extents(cluster, core, list(pattern.sizes), rows)
-        if np.isnan(extents).any():
-            raise DegenerateShapeError(
-                "Some missing landmarks cannot be estimated: their shapes share only collinear "
-                "landmarks with the others. State the proportions: DefGPA(warp, scale=[...])."
-            )
-    return common_eigenvalues(extents)
-
-
-def _solution(
-    cluster: Cluster,
-    core: list[Any],
-    pattern: Pattern,
-    rows: list[slice],
-    estimator: DefGPA,
-    eigenvalues: Array,
-) -> Solution:
-    visible = pattern.visible[:, pattern.shared]
-    views = visible.sum(axis=0).astype(np.float64)
-    n, model = pattern.n_shapes, estimator.model
-    lead = _most_complete_shape(cluster, core, pattern)
-    keep = _columns_fit(lead, n, model, estimator.memory_budget, cluster)
-    cost = distributed_cost(cluster, core, views, n, model, rows, keep)
-    spectrum = _spectrum(cost, lead, estimator)
-    axes = with_settled_signs(_untied(cluster, core, spectrum, n))
-    sides = _sides(cluster, core, axes * np.sqrt(eigenvalues))
-    axes[:, 0] *= sides.majority
-    reference = axes * np.sqrt(eigenvalues)
-    warps = cluster.steadily(lambda: _warps(cluster, cost, reference))
-    return Solution(
-        axes,
-        reference,
-        tuple(warp.basis for warp in warps),
-        tuple(warp.weights for warp in warps),
-        sides.votes * sides.majority,
-        spectrum,
-        float(np.linalg.norm(cost.multiply(np.ones((len(views), 1))))),
-        cost.condition,
-        cost.dropped,
-        "distributed",
-        cohesion(axes, spectrum.beyond, visible),
-    )
-
-
-def _most_complete_shape(cluster: Cluster, core: list[Any], pattern: Pattern) -> Array:
-    """(m, d): the shape that stands for all in the preconditioner, brought to the driver."""
-    part, number = pattern.place_of(int(pattern.visible[:, pattern.shared].sum(axis=1).argmax()))
-    return np.asarray(cluster.results([cluster.submit(work.one_shape, core[part], number)])[0])
-
-
-def _columns_fit(lead: Array, n: int, model: WarpModel, budget: int, cluster: Cluster) -> bool:
-    """Whether the columns of all shapes fit into the budget of every worker together."""
-    size = work.batches_of(lead[None], model)[0].bases.penalty().shape[-1]
-    workers = max(1, len(cluster.client.scheduler_info(n_workers=-1)["workers"]))
-    return 8 * n * len(lead) * size <= budget * workers
-
-
-def _spectrum(cost: DistributedCost, lead: Array, estimator: DefGPA) -> Spectrum:
-    solver = estimator.solver
-    if solver is None:
-        solver = Dense() if cost.n_landmarks <= DENSE_LANDMARKS else Iterative()
-
-    def idea() -> LowRankInverse:
-        batch = work.batches_of(lead[None], estimator.model)[0]
-        return inverse_from_one(streamed_factor(batch), cost.views, cost.n_shapes)
-
-    return solver.axes(estimator.chosen_centering.applied(cost), idea, lead.shape[1])
-
-
-def _untied(cluster: Cluster, core: list[Any], spectrum: Spectrum, n: int) -> Array:
-    values = spectrum.values[: spectrum.axes.shape[1]]
-    if np.diff(values).min(initial=np.inf) > TIE * n:
-        return spectrum.axes
-    tasks = [cluster.submit(work.in_axes_of, part, spectrum.axes) for part in core]
-    return turned_ties(spectrum.axes, values, np.concatenate(cluster.results(tasks)))
-
-
-def _sides(cluster: Cluster, core: list[Any], reference: Array) -> Sides:
-    found = cluster.results([cluster.submit(work.sides_of, part, reference) for part in core])
-    return Sides(
-        np.concatenate([own.preferred for own in found]),
-        np.concatenate([own.clear for own in found]),
-    )
-
-
-def _warps(cluster: Cluster, cost: DistributedCost, reference: Array) -> tuple[Warp, ...]:
-    mixed = cost.coefficients(reference)
-    tasks = [
-        cluster.submit(work.warps_of, own, weights)
-        for own, weights in zip(cost.batches, mixed, strict=True)
-    ]
-    return tuple(warp for own in cluster.results(tasks) for warp in own)
-
-
 def _with_lone(
     cluster: Cluster,
     parts: list[Any],
@@ -340,20 +256,3 @@ def _with_lone(
         chosen = lone[seers == seer]
         reference[chosen] = warps[seer](own[chosen])
     return reference
-
-
-def _worries(pattern: Pattern, solution: Solution) -> list[str]:
-    said = []
-    if len(pattern.shared) < pattern.n_landmarks:
-        lone = np.setdiff1d(np.arange(pattern.n_landmarks), pattern.shared)
-        names = listed(pattern.landmarks[j] for j in lone)
-        said.append(f"Seen in one shape only: landmark {names}. It was left out of the solve.")
-    mirrored = [pattern.names[i] for i in np.flatnonzero(solution.votes < 0)]
-    if mirrored:
-        said.append(f"Mirrored against the majority of the shapes: {listed(mirrored)}.")
-    if not solution.spectrum.settled:
-        said.append(
-            f"The iterative solver stopped after {solution.spectrum.products} products with a "
-            f"residual of {solution.spectrum.residuals.max():.3g}: the reference may be inaccurate."
-        )
-    return said

@@ -10,8 +10,11 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
+from defgpa.solve.deformable.cost import EliminatedCost, Explained
+from defgpa.solve.deformable.factors import streamed_factor
+from defgpa.solve.deformable.preconditioner import LowRankInverse, inverse_from_one
 from defgpa.solve.deformable.ridge import POOR_CONDITION
-from defgpa.warps import WarpModel
+from defgpa.warps import Warp, WarpModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,10 @@ class DistributedCost:
     combine: list[Any]  # futures, per part
     condition: Array  # (n,)
     dropped: Index  # (n,)
+    lead: Array  # (m, d): the most complete shape, which stands for all in the preconditioner
+    model: WarpModel
+
+    storage = "distributed"
 
     @property
     def n_landmarks(self) -> int:
@@ -41,6 +48,21 @@ class DistributedCost:
     def dense(self) -> Array:
         """P itself, from its product with the identity."""
         return self.multiply(np.eye(self.n_landmarks))
+
+    def preconditioner(self) -> LowRankInverse:
+        """An approximation of P⁻¹ made from one shape, on the driver."""
+        factor = streamed_factor(work.batches_of(self.lead[None], self.model)[0])
+        return inverse_from_one(EliminatedCost(self.views, (factor,), self.n_shapes))
+
+    def explained(self, reference: Array) -> Explained:
+        """The warps of all shapes, and P1."""
+        warps = self.cluster.steadily(lambda: self._warps(reference.reshape(len(self.views), -1)))
+        return Explained(warps, self.multiply(np.ones((len(self.views), 1)))[:, 0])
+
+    def _warps(self, reference: Array) -> tuple[Warp, ...]:
+        both = zip(self.batches, self.coefficients(reference), strict=True)
+        tasks = [self.cluster.submit(work.warps_of, own, weights) for own, weights in both]
+        return tuple(warp for own in self.cluster.results(tasks) for warp in own)
 
     def coefficients(self, block: Array) -> list[Any]:
         """Futures, per part: the coefficients of the columns that best explain X."""
@@ -72,9 +94,11 @@ def distributed_cost(
     n_shapes: int,
     model: WarpModel,
     landmarks: list[slice],
-    keep_columns: bool,
+    lead: Array,
+    budget: int,
 ) -> DistributedCost:
     """The cost of shapes that live on the workers."""
+    keep_columns = _columns_fit(cluster, lead, n_shapes, model, budget)
     batches = [cluster.submit(work.batches_of, part, model) for part in parts]
     blocks = [
         [cluster.submit(work.block_of, own, rows, keep_columns) for rows in landmarks]
@@ -100,4 +124,13 @@ def distributed_cost(
         [cluster.submit(work.combine_of, b, r) for b, r in zip(batches, ridges, strict=True)],
         np.concatenate([condition for condition, _ in quality]),
         np.concatenate([dropped for _, dropped in quality]),
+        lead,
+        model,
     )
+
+
+def _columns_fit(cluster: Cluster, lead: Array, n: int, model: WarpModel, budget: int) -> bool:
+    """Whether the columns of all shapes fit into the budget of every worker together."""
+    size = work.batches_of(lead[None], model)[0].bases.penalty().shape[-1]
+    workers = max(1, len(cluster.client.scheduler_info(n_workers=-1)["workers"]))
+    return bool(8 * n * len(lead) * size <= budget * workers)

@@ -17,14 +17,13 @@ from defgpa._arrays import Array, Index, Mask, transposed
 from defgpa.frames import Frames
 from defgpa.io import read_shapes
 from defgpa.solve.deformable.batches import Batch, make_batches
+from defgpa.solve.deformable.proportions import Moments, moments
 from defgpa.solve.deformable.ridge import (
     Ridge,
     ridge_from_features,
     ridge_from_gram,
     with_penalty_rows,
 )
-from defgpa.solve.eigen.signs import in_axes
-from defgpa.solve.handedness import Sides, sides
 from defgpa.warps import Warp, WarpModel
 
 
@@ -83,10 +82,15 @@ def frames_of_part(points: Array) -> Frames:
     return Frames.of(points, ~np.isnan(points[..., 0]))
 
 
-def extents_of(points: Array) -> tuple[Array, Mask, Array]:
-    """(b, d) singular values, (b,) whether a shape is a line, (b, d) centroids."""
+def extents_of(points: Array) -> tuple[Array, Mask, Mask, int]:
+    """(b,) visible landmarks, (b,) whether they are on a line, or in one place; the rank."""
     frames = frames_of_part(points)
-    return frames.extents, frames.on_a_line, frames.centre
+    return frames.count, frames.on_a_line, ~(frames.size > 0.0), frames.rank
+
+
+def landmark_block(landmarks: slice, *parts: Array) -> Array:
+    """(n, p, d): some landmarks of all shapes."""
+    return np.concatenate([part[:, landmarks] for part in parts])
 
 
 def one_shape(points: Array, number: int) -> Array:
@@ -178,16 +182,12 @@ def sum_of(*terms: Array) -> Array:
     return reduce(np.add, terms)
 
 
-def sides_of(points: Array, reference: Array) -> Sides:
-    """Which side the shapes of a part are on."""
+def moments_of(points: Array, axes: Array) -> Moments:
+    """What the shapes of a part say about axes (m, k)."""
     frames = frames_of_part(points)
-    return sides(frames.centred, frames.visible, reference)
-
-
-def in_axes_of(points: Array, axes: Array) -> Array:
-    """(b, d, d): the regression of each shape, of unit size, on the axes."""
-    frames = frames_of_part(points)
-    return in_axes(axes, frames.centred / frames.size[:, None, None], frames.visible)
+    found = moments(axes, frames.centred, frames.visible)
+    whole = np.broadcast_to(found.axes, (len(points), *found.axes.shape[-2:]))
+    return Moments(whole, found.cross, found.square)
 
 
 def warps_of(batches: list[Batch], mixed: list[Array]) -> list[Warp]:

@@ -1,6 +1,12 @@
 """Honest figures: cross-validation, the choice of smoothing, methods compared."""
 
-from defgpa.evaluate._comparison import Comparison, MethodFigures, compare
+from defgpa.evaluate._comparison import (
+    Comparison,
+    MethodFigures,
+    Verdict,
+    compare,
+    published_methods,
+)
 from defgpa.evaluate._cross_validation import CrossValidation, cross_validate
 from defgpa.evaluate._smoothing import SmoothingPath, select_smoothing
 
@@ -9,7 +15,9 @@ __all__ = [
     "CrossValidation",
     "MethodFigures",
     "SmoothingPath",
+    "Verdict",
     "compare",
     "cross_validate",
+    "published_methods",
     "select_smoothing",
 ]

@@ -6,22 +6,27 @@ import csv
 import html
 import io
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy.stats import wilcoxon
 
-from defgpa.errors import DefgpaError, DefgpaWarning
+from defgpa._arrays import Array
+from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA, ShapesLike
-from defgpa.evaluate._cross_validation import cross_validated
+from defgpa.evaluate._cross_validation import CrossValidation, cross_validated
 from defgpa.evaluate._folds import Progress, consecutive_folds
-from defgpa.evaluate._refit import quietly_fitted
+from defgpa.evaluate._refit import fitted
+from defgpa.findings import Finding, Kind
+from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
 
-_TITLES = ("RMSE_d", "RMSE_r", "CVE", "time [s]")
+_TITLES = ("RMSE_d", "RMSE_r", "CVE", "CVE [%]", "time [s]")
+SIMILAR = "EUC_d(scaling)"
+_CHANCE = 0.05  # probability below which a difference is more than chance
 _LATEX = str.maketrans(
     {character: f"\\{character}" for character in "_%&#${}"}
     | {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\\": r"\textbackslash{}"}
@@ -32,24 +37,76 @@ _LATEX = str.maketrans(
 class MethodFigures:
     """One row: the figures of a method, NaN where it has none, and why.
 
+    ``size`` is that of its own reference, the RMS distance of the landmarks from their centroid:
+    errors of references of different size compare only relative to it.
+
     Examples
     --------
-    >>> MethodFigures("AFF_r", 6.7266, 6.5411, 6.9113, 0.0021).cells
-    ('AFF_r', '6.727', '6.541', '6.911', '0.0021')
+    >>> row = MethodFigures("AFF_r", 6.7266, 6.5411, 6.9113, 52.0, 0.0021)
+    >>> row.cells
+    ('AFF_r', '6.727', '6.541', '6.911', '13.29', '0.0021')
     """
 
     name: str
     rmse_datum: float
     rmse_reference: float
     cve: float
+    size: float
     seconds: float
     failure: str = ""
 
     @property
+    def relative_cve(self) -> float:
+        """The cross-validation error relative to the size of the reference."""
+        return self.cve / self.size
+
+    @property
     def cells(self) -> tuple[str, ...]:
-        """The row as text: a name and four figures."""
-        errors = (self.rmse_datum, self.rmse_reference, self.cve)
+        """The row as text: a name and five figures."""
+        errors = (self.rmse_datum, self.rmse_reference, self.cve, 100.0 * self.relative_cve)
         return (self.name, *(_text(x, 4) for x in errors), _text(self.seconds, 2))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which method predicts best, and whether that is more than chance.
+
+    Attributes
+    ----------
+    best, rigid : str
+        The method of the least relative CVE, and the rigid one it is held against.
+    gain : float
+        How much less the relative CVE of the best is, relative to that of the rigid one.
+    probability : float
+        Of such a difference by chance, paired over landmarks (Wilcoxon); NaN for too few.
+    """
+
+    best: str
+    rigid: str
+    gain: float
+    probability: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the difference is more than chance."""
+        return self.probability < _CHANCE
+
+    def sentence(self, next_step: str) -> str:
+        """What to conclude, and what to run next."""
+        if self.best == self.rigid:
+            return (
+                f"{self.rigid} predicts best: these shapes do not need to be deformed. "
+                f"Next: {next_step}"
+            )
+        chance = (
+            f"more than chance, p = {self.probability:.2g} over landmarks"
+            if self.clear
+            else "which may be chance"
+        )
+        return (
+            f"{self.best} predicts best, with an error {self.gain:.0%} below that of {self.rigid} "
+            f"({chance}). Next: {next_step}"
+        )
 
 
 @dataclass(frozen=True)
@@ -59,10 +116,15 @@ class Comparison:
     Attributes
     ----------
     rows : tuple of MethodFigures
-        One per method: ``name``, ``rmse_datum``, ``rmse_reference``, ``cve``, ``seconds`` of one
-        fit, and ``failure``, empty unless the method failed.
+        One per method: ``name``, ``rmse_datum``, ``rmse_reference``, ``cve``, ``size`` of its
+        reference, ``relative_cve``, ``seconds`` of one fit, and ``failure``, empty unless the
+        method failed.
     fold_size : int
         Landmarks left out at a time for the CVE.
+    verdict : Verdict or None
+        Which method predicts best; None unless a rigid one is among them.
+    findings : tuple of Finding
+        What the fits and their folds found, each once, with the methods it holds for.
 
     See Also
     --------
@@ -70,18 +132,26 @@ class Comparison:
 
     Examples
     --------
-    >>> rows = MethodFigures("AFF_r", 6.727, 6.541, 6.911, 0.002), MethodFigures(
-    ...     "TPS_r(5)", 3.602, 3.885, 4.525, 0.003
+    >>> rows = MethodFigures("AFF_r", 6.727, 6.541, 6.911, 52.0, 0.002), MethodFigures(
+    ...     "TPS_r(5)", 3.602, 3.885, 4.525, 51.0, 0.003
     ... )
     >>> print(Comparison(rows, fold_size=1))
-    method    RMSE_d  RMSE_r    CVE  time [s]
-    ─────────────────────────────────────────
-    AFF_r      6.727   6.541  6.911    0.0020
-    TPS_r(5)   3.602   3.885  4.525    0.0030
+      method    RMSE_d  RMSE_r    CVE  CVE [%]  time [s]
+    ────────────────────────────────────────────────────
+      AFF_r      6.727   6.541  6.911    13.29    0.0020
+    ▸ TPS_r(5)   3.602   3.885  4.525    8.873    0.0030
     """
 
     rows: tuple[MethodFigures, ...]
     fold_size: int
+    verdict: Verdict | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def best(self) -> MethodFigures | None:
+        """The row of the least relative CVE; None if no method has one."""
+        judged = [row for row in self.rows if row.relative_cve == row.relative_cve]
+        return min(judged, key=lambda row: row.relative_cve, default=None)
 
     def __getitem__(self, name: str) -> MethodFigures:
         """The row of a method."""
@@ -97,11 +167,16 @@ class Comparison:
         return len(self.rows)
 
     def __str__(self) -> str:
-        table = [("method", *_TITLES), *(row.cells for row in self.rows)]
+        table = [("  method", *_TITLES), *(self._marked(row) for row in self.rows)]
         widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
         lines = [_aligned(line, widths) for line in table]
         lines.insert(1, "─" * len(lines[0]))
         return "\n".join([*lines, *self._notes()])
+
+    def _marked(self, row: MethodFigures) -> tuple[str, ...]:
+        """The cells of a row, the best one pointed at."""
+        name, *figures = row.cells
+        return ("▸ " if row is self.best else "  ") + name, *figures
 
     def to_markdown(self) -> str:
         """A Markdown table."""
@@ -115,7 +190,7 @@ class Comparison:
         """A LaTeX tabular that needs no package."""
         lines = [("method", *_TITLES), *(row.cells for row in self.rows)]
         rows = [" & ".join(cell.translate(_LATEX) for cell in c) + r" \\" for c in lines]
-        body = [r"\begin{tabular}{lrrrr}", r"\hline", rows[0], r"\hline", *rows[1:], r"\hline"]
+        body = [r"\begin{tabular}{lrrrrr}", r"\hline", rows[0], r"\hline", *rows[1:], r"\hline"]
         notes = [f"% {note}" for note in self._notes()]
         return "\n".join([*body, r"\end{tabular}", *notes]).replace("–", "--") + "\n"
 
@@ -165,8 +240,9 @@ def compare(
     shapes : Shapes, array (n, m, d) with NaN, or list of arrays (m, d)
         What to align.
     estimators : mapping of str to estimator, or sequence of estimators, optional
-        What to compare. By default the rigid and affine benchmarks EUC_d and AFF_d (starred in the
-        paper), then AFF_r and TPS_r with 3, 5 and 7 control points per axis.
+        What to compare. By default the rigid and affine benchmarks EUC_d, EUC_d with scaling and
+        AFF_d (starred in the paper), then AFF_r and TPS_r with 3, 5 and 7 control points per axis.
+        ``published_methods()`` are the paper's six with the paper's proportions.
     fold_size, n_jobs, progress
         As in ``cross_validate``; ``progress`` counts the folds of all methods.
 
@@ -192,52 +268,122 @@ def compare(
     shapes = as_shapes(shapes)
     chosen = default_methods() if estimators is None else _named(estimators)
     folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
-    rows = []
+    trials = []
     for done, (name, estimator) in enumerate(chosen.items()):
         told = _part_of(progress, done * folds, len(chosen) * folds)
-        row, remarks = _figures(name, estimator, shapes, fold_size, n_jobs, told)
-        rows.append(row)
-        if row.failure and told is not None:
+        trials.append(_tried(name, estimator, shapes, fold_size, n_jobs, told))
+        if trials[-1].row.failure and told is not None:
             told(folds, folds)
-        for remark in remarks:
-            warnings.warn(f"{name}: {remark}", DefgpaWarning, stacklevel=2)
-    return Comparison(tuple(rows), fold_size)
+    rows = tuple(trial.row for trial in trials)
+    if all(row.failure for row in rows):
+        raise DefgpaError(f"No method can align these shapes. {rows[0].failure}")
+    table = Comparison(rows, fold_size, _verdict(trials), tuple(_once(trials)))
+    warn_of(table.findings)
+    return table
 
 
 def default_methods() -> dict[str, Any]:
-    """The methods of the paper's Table 2."""
+    """The methods of the paper's Table 2, and similarities."""
     splines = {f"TPS_r({k})": DefGPA(ThinPlateSpline(points_per_axis=k)) for k in (3, 5, 7)}
     return {
         "EUC_d": EuclideanGPA(),
+        SIMILAR: EuclideanGPA(scaling=True),
         "AFF_d": AffineGPA(),
         "AFF_r": DefGPA(Affine()),
         **splines,
     }
 
 
-def _figures(
+def published_methods(theta: float | None = None) -> dict[str, Any]:
+    """The six methods of the paper's Table 2 with its proportions, and its θ where one is given."""
+    warps: dict[str, Any] = {
+        "AFF_r": Affine(),
+        **{f"TPS_r({k})": ThinPlateSpline(points_per_axis=k, theta=theta) for k in (3, 5, 7)},
+    }
+    deformable = {name: DefGPA(warp, proportions="prior") for name, warp in warps.items()}
+    return {"EUC_d": EuclideanGPA(), "AFF_d": AffineGPA(), **deformable}
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """One method tried: its row, how well it predicts each landmark, and what it found."""
+
+    row: MethodFigures
+    per_landmark: Array | None = None  # (m,): relative to the size of its reference
+    findings: tuple[Finding, ...] = field(default=())
+
+
+def _tried(
     name: str,
     estimator: Any,
     shapes: Shapes,
     fold_size: int,
     n_jobs: int | None,
     progress: Progress | None,
-) -> tuple[MethodFigures, list[str]]:
-    """The row of one method, where what goes wrong is told, and what else is to be said."""
-    datum = reference = cve = seconds = np.nan
-    failure, remarks = "", list[str]()
+) -> _Trial:
+    """One method; what goes wrong is told in its row, and the others go on."""
+    row = MethodFigures(name, np.nan, np.nan, np.nan, np.nan, np.nan)
+    found: tuple[Finding, ...] = ()
     try:
         start = time.perf_counter()
-        full = quietly_fitted(estimator, shapes)
+        full = fitted(estimator, shapes)
         seconds = time.perf_counter() - start
-        remarks += full.diagnostics.warnings
-        datum, reference = full.rmse_datum, full.rmse_reference
+        found, size = full.findings, _size(full.reference[shapes.views >= 2])
+        row = replace(row, seconds=seconds, size=size, rmse_reference=full.rmse_reference)
+        row = replace(row, rmse_datum=full.rmse_datum)
         validated = cross_validated(estimator, full, fold_size, n_jobs, progress)
-        remarks += [] if validated.news is None else [validated.news]
-        cve = validated.error
-    except Exception as error:  # a method of one's own may raise anything: the others go on
-        failure = str(error) or type(error).__name__
-    return MethodFigures(name, datum, reference, cve, seconds, failure), remarks
+    except Exception as error:  # a method of one's own may raise anything
+        return _Trial(replace(row, failure=str(error) or type(error).__name__), None, found)
+    found += _news(validated)
+    return _Trial(replace(row, cve=validated.error), validated.per_landmark / size, found)
+
+
+def _news(validated: CrossValidation) -> tuple[Finding, ...]:
+    return () if validated.news is None else (validated.news,)
+
+
+def _size(reference: Array) -> float:
+    """The RMS distance of the landmarks from their centroid."""
+    return float(np.sqrt(((reference - reference.mean(axis=0)) ** 2).sum(axis=1).mean()))
+
+
+def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
+    """What was found, each once, with the methods it holds for."""
+    first: dict[str, Finding] = {}
+    methods: dict[str, list[str]] = {}
+    for trial in trials:
+        for finding in trial.findings:
+            key = repr((finding.kind, finding.shapes, finding.landmarks))
+            first.setdefault(key, finding)
+            methods.setdefault(key, []).append(trial.row.name)
+    for key, finding in first.items():
+        if len(methods[key]) == len(trials):
+            yield finding
+        else:
+            names = tuple(dict.fromkeys(methods[key]))
+            yield Finding(Kind.IN_METHODS, methods=names, parts=(finding,))
+
+
+def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
+    """The best against the better of the rigid methods."""
+    judged = [trial for trial in trials if trial.per_landmark is not None]
+    rigid = [trial for trial in judged if trial.row.name in ("EUC_d", SIMILAR)]
+    if not rigid:
+        return None
+    best, plain = (min(own, key=lambda t: t.row.relative_cve) for own in (judged, rigid))
+    gain = 1.0 - best.row.relative_cve / plain.row.relative_cve
+    return Verdict(best.row.name, plain.row.name, gain, _probability(best, plain))
+
+
+def _probability(best: _Trial, plain: _Trial) -> float:
+    """Of errors as different as these by chance, paired over landmarks."""
+    assert best.per_landmark is not None
+    assert plain.per_landmark is not None
+    differences = best.per_landmark - plain.per_landmark
+    differences = differences[np.isfinite(differences) & (differences != 0.0)]
+    if len(differences) < 6:  # even if all agreed, chance could not be ruled out
+        return float("nan")
+    return float(wilcoxon(differences).pvalue)
 
 
 def _named(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ more closely lowers the residuals always, this error only while it is signal tha
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,19 +16,20 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.alignment import Alignment
-from defgpa.errors import DefgpaWarning
 from defgpa.estimators import ShapesLike
+from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.evaluate._folds import (
+    LeftOut,
     Progress,
     Steps,
     consecutive_folds,
-    in_one_sentence,
+    news_of_folds,
     require_all_fitted,
-    unheard,
 )
-from defgpa.evaluate._prediction import predicted_by_refits, predicted_by_stacks
-from defgpa.evaluate._refit import Trial, gathered, quietly_fitted
-from defgpa.evaluate._stacked_folds import stacked_folds
+from defgpa.evaluate._parallel import in_parallel
+from defgpa.evaluate._refit import fitted, gathered, refitted
+from defgpa.findings import Finding, news
+from defgpa.sentences import warn_of
 from defgpa.shapes import as_shapes
 
 
@@ -47,8 +48,8 @@ class CrossValidation:
         The landmarks (0-based) of each fold.
     fold_size : int
         Landmarks in a fold (the last may have fewer).
-    warnings : tuple of tuples of str
-        For each fold, what its fit warned of and the full fit did not.
+    findings : tuple of tuples of Finding
+        For each fold, what its fit found and the full fit did not.
 
     See Also
     --------
@@ -71,7 +72,7 @@ class CrossValidation:
     alignment: Alignment
     folds: tuple[Index, ...]
     fold_size: int
-    warnings: tuple[tuple[str, ...], ...]
+    findings: tuple[tuple[Finding, ...], ...]
 
     @property
     def reference(self) -> Array:
@@ -104,9 +105,17 @@ class CrossValidation:
         return self._root_mean_square(axis=0)
 
     @property
-    def news(self) -> str | None:
-        """What folds warned of and the full fit did not, in one sentence; None if nothing."""
-        return in_one_sentence(self.warnings, self.folds, self.alignment.shapes)
+    def news(self) -> Finding | None:
+        """What folds found and the full fit did not, in one finding; None if nothing."""
+        return news_of_folds(self.findings, self.folds, self.alignment.shapes)
+
+    @cached_property
+    def standard_error(self) -> float:
+        """Of the CVE: its spread over the landmarks, as if they were a sample of many."""
+        squares = self.per_landmark[~np.isnan(self.per_landmark)] ** 2
+        # d√x = dx / 2√x
+        spread = np.std(squares, ddof=1) / np.sqrt(len(squares)) if len(squares) > 1 else 0.0
+        return float(spread / (2.0 * self.error)) if self.error > 0.0 else 0.0
 
     def _root_mean_square(self, axis: int) -> Array:
         squares = np.where(self.counted, self.distances, 0.0) ** 2
@@ -180,12 +189,11 @@ def cross_validate(
     >>> bending.predicted.shape
     (6, 30, 2)
     """
-    full = quietly_fitted(estimator, as_shapes(shapes))
-    for message in full.diagnostics.warnings:
-        warnings.warn(message, DefgpaWarning, stacklevel=2)
+    full = fitted(estimator, as_shapes(shapes))
+    warn_of(full.findings)
     result = cross_validated(estimator, full, fold_size, n_jobs, progress)
     if (news := result.news) is not None:
-        warnings.warn(news, DefgpaWarning, stacklevel=2)
+        warn_of([news])
     return result
 
 
@@ -197,17 +205,52 @@ def cross_validated(
     progress: Progress | None,
 ) -> CrossValidation:
     """The cross-validation of an estimator that has made ``full`` of all landmarks."""
-    shapes = full.shapes
-    folds = consecutive_folds(shapes.n_landmarks, fold_size)
-    trial = Trial(estimator, full.reference)
+    folds = consecutive_folds(full.shapes.n_landmarks, fold_size)
     steps = Steps(len(folds), progress)
-    common = stacked_folds(estimator, shapes, full)
-    if common is None:
-        (left_out,) = predicted_by_refits([trial], shapes, folds, n_jobs, steps)
+    sets = FoldSets.of(estimator, full.shapes)
+    if sets is None:
+        left_out = left_out_by_refits(estimator, full, folds, n_jobs, steps)
     else:
-        once = np.ones(1)
-        (left_out,) = predicted_by_stacks(common, once, [trial], shapes, folds, n_jobs, steps)
-    require_all_fitted(left_out, folds, shapes)
-    found = unheard(left_out, full.diagnostics.warnings)
-    predicted = gathered(left_out, folds, shapes.visible)
-    return CrossValidation(predicted, full, folds, fold_size, tuple(found))
+        (left_out,) = left_out_by_stacks(sets, np.ones(1), [full], folds, n_jobs, steps)
+    return gathered_folds(full, folds, fold_size, left_out)
+
+
+def left_out_by_stacks(
+    sets: FoldSets,
+    factors: Array,
+    full: Sequence[Alignment],
+    folds: Sequence[Index],
+    n_jobs: int | None,
+    steps: Steps,
+) -> list[list[LeftOut]]:
+    """[factor][fold]: every fold left out once, several at a time, for factors on the penalty."""
+    references = np.stack([own.reference for own in full])
+    groups = sets.groups(folds)
+    tasks = [(sets, [folds[i] for i in group], factors, references) for group in groups]
+    done = in_parallel(
+        FoldSets.predicted, tasks, n_jobs, lambda own: steps.advance(sum(map(len, own)))
+    )
+    outcomes: list[list[LeftOut]] = [[LeftOut(np.empty(0))] * len(folds) for _ in factors]
+    for group, made in zip(groups, done, strict=True):
+        for outcome, own in zip(outcomes, made, strict=True):
+            for number, left_out in zip(group, own, strict=True):
+                outcome[number] = left_out
+    return outcomes
+
+
+def left_out_by_refits(
+    estimator: Any, full: Alignment, folds: Sequence[Index], n_jobs: int | None, steps: Steps
+) -> list[LeftOut]:
+    """Every fold left out once, by a fit of its own."""
+    tasks = [(estimator, full, fold) for fold in folds]
+    return in_parallel(refitted, tasks, n_jobs, lambda _: steps.advance())
+
+
+def gathered_folds(
+    full: Alignment, folds: tuple[Index, ...], fold_size: int, left_out: Sequence[LeftOut]
+) -> CrossValidation:
+    """The cross-validation made of folds that were left out; an error if one could not be."""
+    require_all_fitted(left_out, folds, full.shapes)
+    found = tuple(tuple(news(own.findings, full.findings)) for own in left_out)
+    predicted = gathered(left_out, folds, full.shapes.visible)
+    return CrossValidation(predicted, full, folds, fold_size, found)

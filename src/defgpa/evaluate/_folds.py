@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError, listed
+from defgpa.findings import Finding, Kind
 from defgpa.shapes import Shapes
 
 Progress = Callable[[int, int], None]  # called with (done, total)
-
-_NAMES_AND_NUMBERS = re.compile(r"'[^']*'|and \d+ more|[^A-Za-z ]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +20,7 @@ class LeftOut:
     """A fold that was left out, and where the rest put its landmarks; or why it could not."""
 
     predicted: Array  # (n, N, d), in the frame of the full reference
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     error: Exception | None = None
 
 
@@ -55,11 +53,6 @@ def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:
     return tuple(np.split(np.arange(n_landmarks), cuts))
 
 
-def kind_of(message: str) -> str:
-    """A warning without its names and numbers: what it is about."""
-    return " ".join(_NAMES_AND_NUMBERS.sub(" ", message).split())
-
-
 def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes) -> None:
     """A DefgpaError that names the landmarks of every fold that could not be fitted."""
     failed = [(f, out.error) for f, out in zip(folds, left_out, strict=True) if out.error]
@@ -74,29 +67,22 @@ def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shap
     ) from failed[0][1]
 
 
-def unheard(left_out: Sequence[LeftOut], known: Sequence[str]) -> list[tuple[str, ...]]:
-    """The warnings of each fold that are of a kind the full fit did not warn of."""
-    heard = {kind_of(message) for message in known}
-    return [tuple(m for m in out.warnings if kind_of(m) not in heard) for out in left_out]
-
-
-def in_one_sentence(
-    found: Sequence[tuple[str, ...]], folds: Sequence[Index], shapes: Shapes
-) -> str | None:
-    """How many folds warned of something new, and the first of each kind."""
-    first: dict[str, str] = {}
-    count: dict[str, int] = {}
-    for fold, messages in zip(folds, found, strict=True):
-        for message in messages:
-            kind = kind_of(message)
-            first.setdefault(kind, f"without landmark {_landmarks(fold, shapes)}: {message}")
-            count[kind] = count.get(kind, 0) + 1
+def news_of_folds(
+    found: Sequence[Sequence[Finding]], folds: Sequence[Index], shapes: Shapes
+) -> Finding | None:
+    """What folds found and the full fit did not: how often, and the first of each kind."""
+    first: dict[Kind, Finding] = {}
+    count: dict[Kind, int] = {}
+    for fold, findings in zip(folds, found, strict=True):
+        for finding in findings:
+            count[finding.kind] = count.get(finding.kind, 0) + 1
+            labels = tuple(shapes.landmarks[j] for j in fold)
+            first.setdefault(finding.kind, Finding(Kind.IN_FOLDS, (), labels, {}, (finding,)))
     if not first:
         return None
-    described = " ".join(f"({count[kind]} ×) {text}" for kind, text in first.items())
-    return (
-        f"{sum(map(bool, found))} of {len(folds)} folds of the cross-validation warned of what "
-        f"the full fit did not: {described}"
+    parts = tuple(replace(f, figures={"folds": count[kind]}) for kind, f in first.items())
+    return Finding(
+        Kind.IN_FOLDS, figures={"folds": sum(map(bool, found)), "of": len(folds)}, parts=parts
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,48 +12,40 @@ from sklearn.base import clone
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, DefgpaWarning, listed
+from defgpa.estimators import AlignmentEstimator
 from defgpa.evaluate._folds import LeftOut
 from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.shapes import Shapes
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """An estimator and what it made of all landmarks; folds are compared with that."""
-
-    estimator: Any
-    reference: Array  # (m, d)
-
-
 def fitted(estimator: Any, shapes: Shapes) -> Alignment:
-    """The alignment a copy of the estimator makes; the estimator itself stays as it is."""
-    alignment = clone(estimator, safe=False).fit(shapes).alignment_
+    """The alignment a copy of the estimator makes; what it found is in it, nothing is warned of."""
+    copy = clone(estimator, safe=False)
+    if isinstance(copy, AlignmentEstimator):
+        return copy.align(shapes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DefgpaWarning)
+        alignment = copy.fit(shapes).alignment_
     assert isinstance(alignment, Alignment)
     return alignment
 
 
-def quietly_fitted(estimator: Any, shapes: Shapes) -> Alignment:
-    """The same; what it warns of is in the diagnostics, for the caller to tell."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DefgpaWarning)
-        return fitted(estimator, shapes)
-
-
-def refitted(trial: Trial, shapes: Shapes, fold: Index) -> LeftOut:
+def refitted(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
     """The landmarks of a fold as predicted by a fit without them."""
+    shapes = full.shapes
     nothing = np.full((shapes.n_shapes, len(fold), shapes.dim), np.nan)
     try:
-        alignment = fitted(trial.estimator, shapes.without(fold))
+        alignment = fitted(estimator, shapes.without(fold))
         images = np.stack([w(own[fold]) for w, own in zip(alignment.warps, shapes, strict=True)])
     except Exception as error:  # a warp or an estimator of one's own may raise anything
         return LeftOut(nothing, error=error)
     lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)
     if lost.any():
         return LeftOut(nothing, error=_not_finite(lost, shapes))
-    full = np.delete(trial.reference, fold, axis=0)
+    whole = np.delete(full.reference, fold, axis=0)
     judged = alignment.shapes.views >= 2
-    moved = in_frame_of(full, alignment.reference, judged, images)
-    return LeftOut(moved, tuple(alignment.diagnostics.warnings))
+    moved = in_frame_of(whole[judged], alignment.reference[judged], images)
+    return LeftOut(moved, alignment.findings)
 
 
 def _not_finite(lost: Mask, shapes: Shapes) -> DefgpaError:
@@ -62,13 +53,13 @@ def _not_finite(lost: Mask, shapes: Shapes) -> DefgpaError:
     return DefgpaError(f"the warp of shape {names} gives no finite prediction")
 
 
-def in_frame_of(full: Array, reference: Array, training: Mask, images: Array) -> Array:
+def in_frame_of(full: Array, reference: Array, images: Array) -> Array:
     """Predictions moved with a fold's reference onto the full one.
 
-    By R ∈ O(d) and a translation, no scale, on the training landmarks. ``reference`` is
-    (…, m, d), ``training`` (…, m) and ``images`` (…, n, N, d): one fold, or a stack of them.
+    By R ∈ O(d) and a translation, no scale, on the landmarks of the fold: both references are
+    (…, m, d), ``images`` are (…, n, N, d): one fold, or a stack of them.
     """
-    gauge = stacked(reference, full, training, ORTHOGONAL)
+    gauge = stacked(reference, full, motions=ORTHOGONAL)
     return np.asarray(
         images @ gauge.rotation[..., None, :, :] + gauge.translation[..., None, None, :]
     )

@@ -7,20 +7,20 @@ following the one in the space of the reference (RMSE_d rises while RMSE_r falls
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, frozen
-from defgpa.errors import DefgpaWarning
+from defgpa._arrays import Array, Index, frozen
 from defgpa.estimators import ShapesLike
-from defgpa.evaluate._folds import Progress, Steps, consecutive_folds, kind_of
+from defgpa.evaluate._folds import Progress, Steps, consecutive_folds
 from defgpa.evaluate._sweep import Point, Sweep, smooth_warp
+from defgpa.findings import Finding, Kind
+from defgpa.sentences import warn_of
 from defgpa.shapes import as_shapes
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
@@ -41,7 +41,15 @@ class SmoothingPath:
         The cross-validation error, RMSE_r and RMSE_d at each (RMSE_d is NaN where some warp has
         no inverse).
     best : estimator
-        A fresh, unfitted copy of the estimator with the smoothing that has the smallest CVE.
+        A fresh, unfitted copy of the estimator with the smoothing that was chosen.
+    standard_error : array (k,)
+        Of each CVE, over the landmarks.
+    foldovers : array (k,)
+        Landmarks of all shapes that lie where their warp folds over.
+    alignment, cross_validation : Alignment, CrossValidation
+        Those of the smoothing that was chosen: nothing needs to be fitted again.
+    findings : tuple of Finding
+        What was found along the way.
 
     See Also
     --------
@@ -62,16 +70,35 @@ class SmoothingPath:
     rmse_reference: Array
     rmse_datum: Array
     best: Any
+    standard_error: Any = None
+    foldovers: Any = None
+    alignment: Any = None
+    cross_validation: Any = None
+    findings: tuple[Finding, ...] = ()
 
     @property
     def best_value(self) -> float:
+        """The smoothing that was chosen.
+
+        Of the values whose CVE is within one standard error of the smallest, the stiffest at
+        which no warp folds over; the one of the smallest CVE where all of them fold.
+        """
+        return float(self.values[self.best_index])
+
+    @property
+    def best_index(self) -> int:
+        """The place of the chosen smoothing among the values."""
+        return chosen_index(self.cve, self.standard_error, self.foldovers)
+
+    @property
+    def least_value(self) -> float:
         """The smoothing of the smallest CVE; of several, the stiffest."""
-        return float(self.values[self._best])
+        return float(self.values[_least(self.cve)])
 
     @property
     def at_edge(self) -> bool:
         """Whether the smallest CVE is at either end of the values: the best may lie beyond."""
-        return self._best in (0, len(self.values) - 1)
+        return _least(self.cve) in (0, len(self.values) - 1)
 
     @property
     def parting(self) -> float | None:
@@ -88,14 +115,10 @@ class SmoothingPath:
             return None
         return float(self.values[::-1][np.nanargmin(towards_soft[: climbed[0]])])
 
-    @property
-    def _best(self) -> int:
-        return _best_index(self.cve)
-
     def __repr__(self) -> str:
         low, high = self.values[0], self.values[-1]
         return (
-            f"SmoothingPath(best_value={self.best_value:.3g}, cve={self.cve[self._best]:.6g}, "
+            f"SmoothingPath(best_value={self.best_value:.3g}, cve={self.cve[self.best_index]:.6g}, "
             f"{len(self.values)} values from {low:.3g} to {high:.3g})"
         )
 
@@ -151,33 +174,52 @@ def select_smoothing(
     (40, 2)
     """
     shapes = as_shapes(shapes)
-    folds = consecutive_folds(shapes.n_landmarks, fold_size)
+    n_folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
     values = DEFAULT_GRID if grid is None else _checked_grid(grid)
     more = 0 if grid is not None else 2 * REFINED
-    steps = Steps((len(values) + more) * (len(folds) + 1), progress)
-    sweep = Sweep(estimator, smooth_warp(estimator), shapes, folds, n_jobs, steps)
+    steps = Steps((len(values) + more) * (n_folds + 1), progress)
+    sweep = Sweep(estimator, smooth_warp(estimator), shapes, fold_size, n_jobs, steps)
     points = sweep.at(values)
     if grid is None:
-        points += sweep.at(_finer(values, _best_index(np.array([p.cve for p in points])), steps))
+        least = _least(np.array([point.cross_validation.error for point in points]))
+        points += sweep.at(_finer(values, least, steps))
     points.sort(key=lambda point: point.value)
-    _tell_worries(points)
-    return _told_at_edge(_path(sweep, points))
+    path = _path(sweep, points)
+    warn_of(path.findings)
+    return path
 
 
 def _path(sweep: Sweep, points: Sequence[Point]) -> SmoothingPath:
-    cve = np.array([point.cve for point in points])
-    return SmoothingPath(
+    cve = np.array([point.cross_validation.error for point in points])
+    spread = np.array([point.cross_validation.standard_error for point in points])
+    foldovers = np.array([int(point.alignment.foldovers.sum()) for point in points])
+    chosen = points[chosen_index(cve, spread, foldovers)]
+    path = SmoothingPath(
         frozen(np.array([point.value for point in points])),
         frozen(cve),
-        frozen(np.array([point.rmse_reference for point in points])),
+        frozen(np.array([point.alignment.rmse_reference for point in points])),
         frozen(np.array([point.rmse_datum for point in points])),
-        sweep.smoothed(points[_best_index(cve)].value),
+        sweep.smoothed(chosen.value),
+        frozen(spread),
+        frozen(foldovers),
+        chosen.alignment,
+        chosen.cross_validation,
     )
+    return replace(path, findings=(*_along(points), *_at_edge(path), *_stiffer(path)))
 
 
-def _best_index(cve: Array) -> int:
+def chosen_index(cve: Array, spread: Array | None, foldovers: Index | None) -> int:
+    """The stiffest without foldovers within one standard error of the least error."""
+    least = _least(cve)
+    if spread is None or foldovers is None:
+        return least
+    as_good = (cve <= cve[least] + spread[least]) & (foldovers == 0)
+    return int(np.flatnonzero(as_good)[-1]) if as_good.any() else least
+
+
+def _least(cve: Array) -> int:
     """The last, stiffest, of the smallest errors."""
-    return int(np.flatnonzero(cve <= _TIED * cve.min())[-1])
+    return int(np.flatnonzero(cve <= _TIED * np.nanmin(cve))[-1])
 
 
 def _finer(values: Array, best: int, steps: Steps) -> Array:
@@ -198,31 +240,30 @@ def _checked_grid(grid: ArrayLike) -> Array:
     return values
 
 
-def _tell_worries(points: Sequence[Point]) -> None:
-    """What the full fits warned of, once for all values."""
-    first = {kind_of(m): m for point in reversed(points) for m in point.warnings}
-    count = Counter(kind for p in points for kind in {kind_of(m) for m in p.warnings})
-    for kind, message in first.items():
-        told = f"At {count[kind]} of {len(points)} amounts of smoothing: {message}"
-        warnings.warn(told, DefgpaWarning, stacklevel=3)
+def _along(points: Sequence[Point]) -> Iterator[Finding]:
+    """What the full fits found, once for all values."""
+    first: dict[Kind, Finding] = {}
+    count: Counter[Kind] = Counter()
+    for point in reversed(points):
+        count.update({finding.kind for finding in point.alignment.findings})
+        first |= {finding.kind: finding for finding in point.alignment.findings}
+    for kind, finding in first.items():
+        figures = {"count": count[kind], "of": len(points)}
+        yield Finding(Kind.AT_SMOOTHING, figures=figures, parts=(finding,))
 
 
-def _told_at_edge(path: SmoothingPath) -> SmoothingPath:
-    """The path; with a warning if its minimum is at an end."""
-    if not path.at_edge or len(path.values) == 1:
-        return path
-    soft = path.best_value == path.values[0]
-    what = "smallest" if soft else "largest"
-    remedy = (
-        "Less may be better still: extend the grid downwards."
-        if soft
-        else "The shapes may not need to bend at all: extend the grid upwards, or compare with "
-        "Affine()."
+def _at_edge(path: SmoothingPath) -> Iterator[Finding]:
+    if path.at_edge and len(path.values) > 1:
+        soft = float(path.least_value == path.values[0])
+        yield Finding(Kind.BEST_AT_EDGE, figures={"soft": soft, "smoothing": path.least_value})
+
+
+def _stiffer(path: SmoothingPath) -> Iterator[Finding]:
+    """Said where the value chosen is not that of the least error."""
+    if path.best_value == path.least_value:
+        return
+    least = path.foldovers[path.values == path.least_value]
+    figures = {"smoothing": path.best_value, "least": path.least_value}
+    yield Finding(
+        Kind.STIFFER_PREFERRED, figures=figures | {"foldovers_avoided": float(least.sum())}
     )
-    warnings.warn(
-        f"The smallest cross-validation error is at the {what} smoothing tried, "
-        f"{path.best_value:.3g}. {remedy}",
-        DefgpaWarning,
-        stacklevel=3,
-    )
-    return path

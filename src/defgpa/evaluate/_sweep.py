@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,25 +12,40 @@ from sklearn.base import clone
 from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
 from defgpa.errors import DegenerateShapeError
-from defgpa.evaluate._folds import LeftOut, Steps, require_all_fitted
-from defgpa.evaluate._prediction import predicted_by_refits, predicted_by_stacks
-from defgpa.evaluate._refit import Trial, gathered, quietly_fitted
-from defgpa.evaluate._stacked_folds import StackedFolds, stacked_folds
+from defgpa.evaluate._cross_validation import (
+    CrossValidation,
+    gathered_folds,
+    left_out_by_refits,
+    left_out_by_stacks,
+)
+from defgpa.evaluate._fold_sets import FoldSets
+from defgpa.evaluate._folds import LeftOut, Steps, consecutive_folds
+from defgpa.evaluate._refit import fitted
 from defgpa.shapes import Shapes
 from defgpa.warps import ThinPlateSpline
 
 _REACH = 1e5  # one decomposition serves smoothing up to this factor away without losing digits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Point:
-    """The figures at one amount of smoothing."""
+    """What one amount of smoothing gave: the alignment of all landmarks, and every fold."""
 
     value: float
-    cve: float
-    rmse_reference: float
-    rmse_datum: float
-    warnings: tuple[str, ...]
+    cross_validation: CrossValidation
+
+    @property
+    def alignment(self) -> Alignment:
+        """The alignment of all landmarks."""
+        return self.cross_validation.alignment
+
+    @cached_property
+    def rmse_datum(self) -> float:
+        """RMSE_d, or NaN where some warp has no inverse."""
+        try:
+            return self.alignment.rmse_datum
+        except DegenerateShapeError:
+            return float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,63 +55,56 @@ class Sweep:
     estimator: Any
     warp: Any
     shapes: Shapes
-    folds: tuple[Index, ...]
+    fold_size: int
     n_jobs: int | None
     steps: Steps
+
+    @cached_property
+    def folds(self) -> tuple[Index, ...]:
+        """The landmarks of each fold."""
+        return consecutive_folds(self.shapes.n_landmarks, self.fold_size)
 
     def smoothed(self, value: float) -> Any:
         """A fresh estimator with this smoothing."""
         return clone(self.estimator).set_params(warp=_smoothed(self.warp, value))
 
     def at(self, values: Array) -> list[Point]:
-        """The figures at these amounts of smoothing, ascending."""
-        trials, points = [], []
+        """What these amounts of smoothing give, ascending."""
+        full = []
         for value in values:
-            full = quietly_fitted(self.smoothed(value), self.shapes)
-            trials.append(Trial(self.smoothed(value), full.reference))
-            points.append(_figures(value, full))
+            full.append(fitted(self.smoothed(value), self.shapes))
             self.steps.advance()
-        outcomes = self._left_out(values, trials)
-        for outcome in outcomes:
-            require_all_fitted(outcome, self.folds, self.shapes)
+        left_out = self._left_out(values, full)
         return [
-            replace(point, cve=self._error(trial, outcome))
-            for point, trial, outcome in zip(points, trials, outcomes, strict=True)
+            Point(float(value), gathered_folds(whole, self.folds, self.fold_size, own))
+            for value, whole, own in zip(values, full, left_out, strict=True)
         ]
 
-    def _error(self, trial: Trial, outcome: Sequence[LeftOut]) -> float:
-        """CVE."""
-        counted = self.shapes.visible & (self.shapes.views >= 2)
-        predicted = gathered(outcome, self.folds, self.shapes.visible)
-        squares = ((predicted - trial.reference)[counted] ** 2).sum(axis=1)
-        return float(np.sqrt(squares.mean()))
-
-    def _left_out(self, values: Array, trials: list[Trial]) -> list[list[LeftOut]]:
+    def _left_out(self, values: Array, full: list[Alignment]) -> list[list[LeftOut]]:
         """Every fold of every value: by stacks where one decomposition reaches, else by fits."""
-        common, anchor = self._common(values)
+        sets, anchor = self._common(values)
         near = np.zeros(len(values), dtype=bool)
         outcomes: dict[int, list[LeftOut]] = {}
-        if common is not None:
+        if sets is not None:
             near = (values >= anchor / _REACH) & (values <= anchor * _REACH)
             chosen = np.flatnonzero(near)
-            made = predicted_by_stacks(
-                common,
+            made = left_out_by_stacks(
+                sets,
                 values[chosen] / anchor,
-                [trials[t] for t in chosen],
-                self.shapes,
+                [full[t] for t in chosen],
                 self.folds,
                 self.n_jobs,
                 self.steps,
             )
             outcomes.update(zip(chosen.tolist(), made, strict=True))
-        others = np.flatnonzero(~near)
-        made = predicted_by_refits(
-            [trials[t] for t in others], self.shapes, self.folds, self.n_jobs, self.steps
-        )
-        outcomes.update(zip(others.tolist(), made, strict=True))
+        for t in np.flatnonzero(~near).tolist():
+            estimator = self.smoothed(float(values[t]))
+            outcomes[t] = left_out_by_refits(
+                estimator, full[t], self.folds, self.n_jobs, self.steps
+            )
         return [outcomes[t] for t in range(len(values))]
 
-    def _common(self, values: Array) -> tuple[StackedFolds | None, float]:
+    def _common(self, values: Array) -> tuple[FoldSets | None, float]:
         """What the folds share, with the smoothing in the middle of the values."""
         positive = values[values > 0.0]
         if not len(positive):
@@ -104,16 +112,7 @@ class Sweep:
         anchor = float(np.sqrt(positive[0] * positive[-1]))
         if not _scales_with_smoothing(_smoothed(self.warp, anchor), self.shapes):
             return None, anchor
-        return stacked_folds(self.smoothed(anchor), self.shapes), anchor
-
-
-def _figures(value: float, full: Alignment) -> Point:
-    """All figures but the CVE; RMSE_d is NaN where some warp has no inverse."""
-    try:
-        datum = full.rmse_datum
-    except DegenerateShapeError:
-        datum = np.nan
-    return Point(float(value), np.nan, full.rmse_reference, datum, full.diagnostics.warnings)
+        return FoldSets.of(self.smoothed(anchor), self.shapes), anchor
 
 
 def smooth_warp(estimator: Any) -> Any:

@@ -53,12 +53,13 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
     >>> len(spectrum(a, Figure().subplots()).axes.get_xdata())
     2
     """
-    values, d = np.asarray(alignment.diagnostics.spectrum), alignment.shapes.dim
-    if len(values) <= d:
+    found = alignment.spectral
+    if found is None or len(found.spectrum) <= found.n_axes:
         raise ShapeError(
             "This alignment has no spectrum to show: only DefGPA solves an eigenproblem, and it "
-            f"needs more than {d} landmarks."
+            f"needs more than {alignment.shapes.dim} landmarks."
         )
+    values, d = found.spectrum, found.n_axes
     axes = style.axes_for(ax, 2)
     numbers = np.arange(1, len(values) + 1)
     look = {"linestyle": "none", "markersize": 8, "clip_on": False, "zorder": 3}
@@ -74,7 +75,7 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
     ends = values[[d - 1, d]]
     middle = float(np.sqrt(ends.prod()) if log else ends.mean())
     label = axes.annotate(
-        f"relative gap {alignment.diagnostics.gap:.2g}",
+        f"relative gap {found.gap:.2g}",
         (0.02, middle),
         xycoords=("axes fraction", "data"),
         va="center",

@@ -123,7 +123,7 @@ def _text(
     return {
         "title": title or tables.default_title(alignment),
         "lead": what_was_fitted(alignment),
-        "worries": worries(alignment, () if cv is None else cv.warnings),
+        "worries": worries(alignment, cv),
         "parameters": tables.parameters(alignment),
         "code": tables.code(alignment, known.get("result")),
         "command": known.get("command"),
@@ -149,8 +149,8 @@ def _numbers(
         "shapes": tables.shape_rows(alignment, cv, drawn),
         "missing": _missing_counts(alignment),
         "path": None if path is None else _path_in_words(path),
-        "spectrum": len(alignment.diagnostics.spectrum) > 0,
-        "gap": number(alignment.diagnostics.gap, 3),
+        "spectrum": alignment.spectral is not None,
+        "gap": "" if alignment.spectral is None else number(alignment.spectral.gap, 3),
         "dim": alignment.shapes.dim,
         "space": space if isinstance(space, ShapeSpace) else None,
         "thinned": [*drawn.sentences, *sentences(group_columns(alignment.shapes))],
@@ -169,7 +169,7 @@ def _data(
     return {
         **Scene(alignment, drawn, cv).as_data(),
         "smoothing": None if path is None else _path_columns(path),
-        "spectrum": finite(alignment.diagnostics.spectrum),
+        "spectrum": [] if alignment.spectral is None else finite(alignment.spectral.spectrum),
         **space.as_data(),
     }
 

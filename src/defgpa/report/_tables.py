@@ -14,6 +14,7 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.procrustes import Motions
 from defgpa.report._drawn import Drawn
 from defgpa.report._words import as_code, number, percent, shortened
@@ -91,24 +92,24 @@ def _errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[Figure
 
 def _soundness(alignment: Alignment) -> Iterator[Figure]:
     found = alignment.diagnostics
-    if np.isfinite(found.gap):
+    if isinstance(found, SpectralDiagnostics):
         yield Figure(
             "spectral_gap",
             "Spectral gap",
-            found.gap,
+            float(found.gap),
             "How clearly this reference beats any other, from 0 to 1. Near 0, another one would "
             "do as well and this one is not to be relied on.",
         )
     yield Figure(
         "folds",
         "Folds",
-        int(found.folds.sum()),
+        int(alignment.foldovers.sum()),
         "Landmarks at which a warp folds over itself and stops being one-to-one. It should be 0.",
     )
     yield Figure(
         "mirrored_shapes",
         "Mirrored shapes",
-        len(found.mirrored),
+        len(alignment.mirrored),
         "Shapes that are mirror images of the others; they are named above if there are any.",
     )
 
@@ -185,7 +186,7 @@ def shape_rows(
             "datum": number(datum[i]),
             "cve": "–" if cv is None else number(cv.per_shape[i]),
             "unseen": f"{shapes.n_landmarks - int(shapes.visible[i].sum()):,}",
-            "folds": f"{found.folds[i]:,}",
+            "folds": f"{alignment.foldovers[i]:,}",
             "side": "mirrored" if found.votes[i] < 0 else "",
         }
         for i in order
@@ -200,16 +201,24 @@ def _per_shape(residuals: Array, alignment: Alignment) -> Array:
 
 def parameters(alignment: Alignment) -> list[tuple[str, str]]:
     """What determines the result."""
-    found, kind = alignment.diagnostics, alignment.registration
+    kind = alignment.registration
     model = kind.model if isinstance(kind, RidgeRegistration) else kind
     rows = [
         ("Warp", as_code(model)),
         ("Covariance eigenvalues Λ", ", ".join(f"{x:.10g}" for x in alignment.eigenvalues)),
-        ("Solver", ", ".join(part for part in (found.method, found.storage) if part)),
+        ("Solver", _solver(alignment)),
         ("SHA-256 of the points", _digest(alignment)),
     ]
     space = alignment.shapes.metadata.get("space")
     return [*rows, ("Coordinate system", str(space))] if space else rows
+
+
+def _solver(alignment: Alignment) -> str:
+    """How the reference was found."""
+    found = alignment.diagnostics
+    if isinstance(found, SpectralDiagnostics):
+        return f"{found.method}, {found.storage}; proportions: {found.proportions}"
+    return f"descent, {found.iterations} steps"
 
 
 def code(alignment: Alignment, result: str | None) -> str:
@@ -218,7 +227,10 @@ def code(alignment: Alignment, result: str | None) -> str:
         case RidgeRegistration(model) if type(model).__module__.startswith("defgpa.warps"):
             warp = as_code(model)
             names = ", ".join(sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", warp))))
-            call, imports = f"defgpa.DefGPA({warp})", f"from defgpa.warps import {names}\n"
+            call, imports = (
+                f"defgpa.DefGPA({warp}{_proportions(alignment)})",
+                f"from defgpa.warps import {names}\n",
+            )
         case MotionRegistration(motions):
             call, imports = f"defgpa.EuclideanGPA({_changed(motions)})", ""
         case AffineRegistration():
@@ -230,6 +242,14 @@ def code(alignment: Alignment, result: str | None) -> str:
     return (
         f"import defgpa\n{imports}\n{_shapes_again(alignment, result)}model = {call}.fit(shapes)\n"
     )
+
+
+def _proportions(alignment: Alignment) -> str:
+    """How Λ was found, where that was asked for."""
+    kind = "rigid" if alignment.spectral is None else alignment.spectral.proportions
+    if kind == "rigid":
+        return ""
+    return f", proportions={alignment.eigenvalues.tolist() if kind == 'given' else kind!r}"
 
 
 def _shapes_again(alignment: Alignment, result: str | None) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from defgpa.alignment import Alignment
-from defgpa.errors import listed
+from defgpa.sentences import in_shell
 from defgpa.solve.registration import (
     AffineRegistration,
     MotionRegistration,
@@ -18,6 +17,9 @@ from defgpa.solve.registration import (
 )
 from defgpa.warps import Affine, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
 from defgpa.warps._thin_plate import DEFAULT_SMOOTHING
+
+if TYPE_CHECKING:
+    from defgpa.evaluate import CrossValidation
 
 _LONGEST = 300  # characters of a parameter that are shown
 
@@ -150,24 +152,12 @@ def _per_axis(counts: Any, what: str) -> str:
     return f"{' × '.join(str(count) for count in counts)} {what}"
 
 
-def worries(alignment: Alignment, fold_warnings: Iterable[Iterable[str]] = ()) -> list[str]:
+def worries(alignment: Alignment, cv: CrossValidation | None = None) -> list[str]:
     """Everything that deserves a look before the result is believed, one sentence each."""
-    found = list(alignment.diagnostics.warnings)
-    folds = alignment.diagnostics.folds
-    if folds.any():
-        names = listed(alignment.shapes.names[i] for i in np.flatnonzero(folds))
-        found.append(
-            f"The warp of {names} folds over itself at {folds.sum():,} landmarks: there it is no "
-            "one-to-one map. More smoothing would straighten it."
-        )
-    told = [set(messages) for messages in fold_warnings]
-    if any(told):
-        first = sorted(set.union(*told))[0]
-        found.append(
-            f"In cross-validation, {sum(map(bool, told))} of {len(told)} folds were harder than "
-            f"the full set, so the CVE may be pessimistic. For example: {first}"
-        )
-    return found
+    found = [*alignment.findings, *alignment.foldover_findings]
+    if cv is not None and cv.news is not None:
+        found.append(cv.news)
+    return [in_shell(finding) for finding in found]
 
 
 def as_code(value: Any) -> str:

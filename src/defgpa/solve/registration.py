@@ -38,7 +38,7 @@ class RidgeRegistration:
                 f"determines no warp in {points.shape[1]}-D. Check the coordinates."
             )
         cost = eliminated_cost(frames, self.model)
-        weights = cost.weights(reference)[0][0]
+        weights = cost.explained(reference).weights[0][0]
         return Warp(cost.factors[0].batch.bases[0], weights, landmarks=points)
 
 

@@ -55,7 +55,7 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
         "stretch": [
             _stretch(own, image) for own, image in zip(shapes, alignment.aligned, strict=True)
         ],
-        "mirrored": [name in set(alignment.diagnostics.mirrored) for name in shapes.names],
+        "mirrored": [name in set(alignment.mirrored) for name in shapes.names],
         "procrustes_distance": np.linalg.norm(x - x.mean(axis=0), axis=(1, 2)).tolist(),
     }
 

@@ -12,7 +12,6 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
-from defgpa.diagnostics import Diagnostics
 from defgpa.errors import DefgpaError, FormatError
+from defgpa.findings import Finding
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_head
 from defgpa.io.saved import types as _saved_types  # noqa: F401  (registers how the built-in types are saved)
@@ -29,12 +28,11 @@ from defgpa.io.saved.codec import decoded, decoded_stack, encoded, encoded_stack
 from defgpa.shapes import Shapes
 from defgpa.warps import Warp
 
-FORMAT, VERSION = "defgpa-alignment", 1
+FORMAT, VERSION = "defgpa-alignment", 2
 _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
-_LAZY = {"warps", "points"}  # of the diagnostics: taken from the alignment itself
 
 
 def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
@@ -102,11 +100,6 @@ def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
     shapes = alignment.shapes
     warps = [_plain(warp) for warp in alignment.warps]
-    diagnostics = {
-        field.name: encoded(getattr(alignment.diagnostics, field.name), arrays)
-        for field in fields(Diagnostics)
-        if field.name not in _LAZY
-    }
     return {
         "points": encoded(shapes.points, arrays),
         "names": list(shapes.names),
@@ -120,7 +113,8 @@ def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
         "bases": encoded_stack([warp.basis for warp in warps], arrays),
         "weights": _stacked([warp.weights for warp in warps], arrays),
         "offsets": encoded(_offsets(warps), arrays),
-        "diagnostics": diagnostics,
+        "diagnostics": encoded(alignment.diagnostics, arrays),
+        "findings": [finding.to_dict() for finding in alignment.findings],
     }
 
 
@@ -139,15 +133,15 @@ def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Align
     if len(warps) != shapes.n_shapes:
         raise FormatError(f"{len(warps)} warps for {shapes.n_shapes} shapes")
     _require_sizes(content, arrays, shapes)
-    facts = {key: decoded(node, arrays) for key, node in content["diagnostics"].items()}
     return Alignment(
         shapes,
         decoded(content["reference"], arrays),
         warps,
         decoded(content["eigenvalues"], arrays),
-        Diagnostics(**facts, warps=warps, points=shapes.points),
+        decoded(content["diagnostics"], arrays),
         decoded(content["registration"], arrays),
         decoded(content["turn"], arrays),
+        tuple(Finding.from_dict(fields) for fields in content["findings"]),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from defgpa.diagnostics import DescentDiagnostics, SpectralDiagnostics
 from defgpa.io.saved.codec import register_saved
 from defgpa.procrustes import Motions
 from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
@@ -41,6 +42,7 @@ _BASES = (AffineBasis, FreeFormBasis, PolynomialBasis, RadialFunctions)
 _KERNELS = (Gaussian, InverseMultiquadric, Multiquadric, Polyharmonic, WendlandC2, WendlandC4)
 _PARTS = (BendingEnergy, DistanceQuantile, Laplacian, Membrane, NativeNorm, WeightRidge)
 
+_FACTS = (DescentDiagnostics, SpectralDiagnostics)
 _REGISTRATIONS = (AffineRegistration, MotionRegistration, Motions, RidgeRegistration)
 
 _SPLINE = ("controls", "centre", "scale", "mixing", "stiffness")
@@ -61,5 +63,5 @@ def _spline(values: Mapping[str, Any]) -> ThinPlateBasis:
 
 
 register_saved(ThinPlateBasis, name="ThinPlateBasis", to_fields=_spline_fields, from_fields=_spline)
-for _kind in (*_WARPS, *_BASES, *_KERNELS, *_PARTS, *_REGISTRATIONS):
+for _kind in (*_WARPS, *_BASES, *_KERNELS, *_PARTS, *_REGISTRATIONS, *_FACTS):
     register_saved(_kind, name=_kind.__name__)

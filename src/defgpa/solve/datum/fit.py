@@ -47,7 +47,7 @@ class DatumSpaceFit:
     gradient_norm: float
 
     @property
-    def settled(self) -> bool:
+    def converged(self) -> bool:
         """Whether the descent ended on flat ground, as far as rounding lets one see."""
         return self.gradient_norm <= FLAT_GROUND
 

@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.solve.deformable.cost import Cost
+from defgpa.solve.eigen.solvers import Cost
 
 
 class Centering(Protocol):
@@ -119,6 +119,6 @@ class _Projected:
 
     def dense(self) -> Array:
         matrix = self.cost.dense()
-        matrix = matrix - matrix.mean(axis=0)
-        matrix = matrix - matrix.mean(axis=1)[:, None]
+        matrix = matrix - matrix.mean(axis=-2, keepdims=True)
+        matrix = matrix - matrix.mean(axis=-1, keepdims=True)
         return matrix + self.lift / self.n_landmarks

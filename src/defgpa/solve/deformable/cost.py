@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,41 +16,27 @@ from defgpa._arrays import Array, Index, summed, symmetrised
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.deformable.batches import Batch, make_batches
 from defgpa.solve.deformable.factors import Factor, column_factor, stored_factor, streamed_factor
+from defgpa.solve.deformable.preconditioner import preconditioner
 from defgpa.solve.deformable.sparse_factor import (
     sparse_factor,
     stored_bytes,
     streamed_sparse_factor,
 )
+from defgpa.solve.eigen.solvers import Preconditioner
+from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Frames, SparseBasis, WarpModel
 
-DENSE_LANDMARKS = 500  # up to here P is formed and U stored; beyond, neither
-MODERATE_LANDMARKS = 4000  # up to here P is formed where iterations are slow
-FEW_FEATURES = 16  # U itself is then as small as its columns
 _MANY_BLOCKS = 16  # of landmarks: enough for every thread
 _FEW_LANDMARKS = 2048  # of which an image for every batch costs nothing
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
 
 
-class Cost(Protocol):
-    """P of m landmarks: what an eigen-solver needs to know of it."""
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """The best warps for a reference, and what they leave of the constant vector."""
 
-    @property
-    def n_landmarks(self) -> int:
-        """m."""
-        ...
-
-    @property
-    def n_shapes(self) -> int:
-        """n, which bounds the spectrum."""
-        ...
-
-    def multiply(self, block: Array) -> Array:
-        """(m, k): P X."""
-        ...
-
-    def dense(self) -> Array:
-        """(m, m): P itself."""
-        ...
+    weights: Any  # of every shape, in whatever form the cost holds them
+    translation: Array  # (…, m): P1
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,41 +127,45 @@ class EliminatedCost:
         """(n,): directions of each warp that nothing determines."""
         return np.concatenate([factor.ridge.dropped for factor in self.factors])
 
-    def weights(self, axes: Array) -> list[Array]:
-        """W = Y Uᵀ S of every batch, (b, l, d)."""
-        both = zip(self.factors, self.projections(axes), strict=True)
-        return [factor.ridge.inverse @ seen for factor, seen in both]
+    def preconditioner(self) -> Preconditioner:
+        """A cheap approximation of P⁻¹."""
+        return preconditioner(self)
 
-    def weights_and_translation(self, axes: Array) -> tuple[list[Array], Array]:
-        """The weights, and P1 (m, 1), which needs the same pass over the shapes."""
-        block = np.hstack([axes, np.ones((self.n_landmarks, 1))])
+    def of_one(self, factor: Factor) -> EliminatedCost:
+        """The cost of one shape alone, with the views of all."""
+        return EliminatedCost(self.views, (factor,), self.n_shapes)
 
-        seen = self.projections(block)
-        ones = self.image([own[..., -1:] for own in seen])
+    def explained(self, reference: Array) -> Explained:
+        """W = Y Uᵀ S of every batch, (b, l, d), and P1, which needs the same pass."""
+        ones = np.ones((self.n_landmarks, 1))
+        seen = self.projections(np.hstack([reference.reshape(self.n_landmarks, -1), ones]))
+        left = self.image([own[..., -1:] for own in seen])
         both = zip(self.factors, seen, strict=True)
         weights = [factor.ridge.inverse @ own[..., :-1] for factor, own in both]
-        return weights, self.views[:, None] - ones
+        return Explained(weights, self.views - left[:, 0])
 
 
 def eliminated_cost(
-    frames: Frames, model: WarpModel, budget: int = DEFAULT_BUDGET
+    frames: Frames, model: WarpModel, budget: int = DEFAULT_BUDGET, tuning: Tuning = DEFAULT
 ) -> EliminatedCost:
     """P of shapes; U held in the way that fits its size.
 
-    Stored up to ``DENSE_LANDMARKS`` landmarks (or for ``FEW_FEATURES``), and as columns beyond;
-    columns that are mostly zero in compressed rows. Where the features would take more than
-    ``budget`` bytes they are streamed.
+    Stored up to ``tuning.dense_landmarks`` landmarks (or for ``tuning.few_features``), and as
+    columns beyond; columns that are mostly zero in compressed rows. Where the features would take
+    more than ``budget`` bytes they are streamed.
     """
     n, m, _ = frames.points.shape
     batches = make_batches(frames, model)
-    factors = in_blocks(_way_to_hold(batches[0], n, m, budget), batches)
+    factors = in_blocks(_way_to_hold(batches[0], n, m, budget, tuning), batches)
     return EliminatedCost(frames.visible.sum(axis=0).astype(np.float64), tuple(factors), n)
 
 
-def _way_to_hold(first: Batch, n: int, m: int, budget: int) -> Callable[[Batch], Factor]:
+def _way_to_hold(
+    first: Batch, n: int, m: int, budget: int, tuning: Tuning
+) -> Callable[[Batch], Factor]:
     features = first.bases.penalty().shape[-1]
     fits = 8 * n * m * features <= budget
-    if fits and (m <= DENSE_LANDMARKS or features <= FEW_FEATURES):
+    if fits and (m <= tuning.dense_landmarks or features <= tuning.few_features):
         return stored_factor
     if isinstance(first.bases, SparseBasis):
         return sparse_factor if n * stored_bytes(first) <= budget else streamed_sparse_factor

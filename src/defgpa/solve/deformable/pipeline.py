@@ -1,160 +1,287 @@
-"""The whole solve: shapes, a warp model and proportions in, a reference and weights out.
+"""The deformable fit, told once.
 
-bases → eliminated cost → centred → cheapest axes → side of the majority → weights
+cost of the warps → cheapest axes → proportions → side of the majority → weights → findings
+
+A set of shapes is whatever can be mapped over and summed: arrays on this machine, the folds of a
+cross-validation (many sets of the same shapes, in one stack), a cluster. The story below cannot
+tell which. Its arrays have an axis of sets in front; a single fit is a stack of one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
-from defgpa.checks.cohesion import cohesion
-from defgpa.errors import DegenerateShapeError, listed
-from defgpa.frames import Frames
-from defgpa.shapes import Shapes
+from defgpa._arrays import Array, Index, Mask
+from defgpa.checks.hinges import cohesion
+from defgpa.checks.solves import spectral_findings
+from defgpa.diagnostics import SpectralDiagnostics, relative_gap
+from defgpa.findings import Finding
+from defgpa.solve.deformable.axes import cheapest_axes
 from defgpa.solve.deformable.centering import Centering
-from defgpa.solve.deformable.cost import (
-    DENSE_LANDMARKS,
-    MODERATE_LANDMARKS,
-    Cost,
-    EliminatedCost,
-    eliminated_cost,
+from defgpa.solve.deformable.cost import Explained
+from defgpa.solve.deformable.proportions import (
+    Moments,
+    Proportions,
+    judged,
+    rigid_proportions,
+    sides,
 )
-from defgpa.solve.eigen.dual import feature_space
-from defgpa.solve.eigen.preconditioner import preconditioner, whole_inverse
-from defgpa.solve.eigen.signs import TIE, settled_ties, with_settled_signs
-from defgpa.solve.eigen.solvers import Dense, EigenSolver, Iterative, Spectrum
-from defgpa.solve.handedness import sides
-from defgpa.warps import Basis, WarpModel
+from defgpa.solve.eigen.solvers import EigenSolver, Preconditioned, Spectrum, settled_signs
+from defgpa.tuning import Tuning
+
+_FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
+
+
+class SetsCost(Preconditioned, Protocol):
+    """P of a stack of sets, and the warps once the reference is known."""
+
+    @property
+    def condition(self) -> Array:
+        """(g, n) or (n,): of each shape's regression."""
+        ...
+
+    @property
+    def dropped(self) -> Index:
+        """(g, n) or (n,): directions of each warp that nothing determines."""
+        ...
+
+    @property
+    def storage(self) -> str:
+        """How the features are held."""
+        ...
+
+    def explained(self, reference: Array) -> Explained:
+        """The warps that best reach a reference (…, m, d), and P1."""
+        ...
+
+
+class Sets(Protocol):
+    """A stack of g sets of the same n shapes, each on m landmarks of its own."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the n shapes."""
+        ...
+
+    @property
+    def landmarks(self) -> Array:
+        """(g, m): labels."""
+        ...
+
+    @property
+    def visible(self) -> Mask:
+        """(g, n, m)."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """The dimension of space, d."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """The dimension d, or less where all shapes are flat."""
+        ...
+
+    def moments(self, axes: Array) -> Moments:
+        """What the shapes say about axes (g, m, k)."""
+        ...
+
+    def prior(self) -> Array:
+        """(g, d): Λ by Algorithm 1 of the paper, largest first."""
+        ...
+
+    def __getitem__(self, part: Any) -> Any:
+        """Some of the sets."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """How to fit, apart from the warp: what the estimator was told."""
+
+    proportions: Array | str  # "rigid", "prior", or Λ (d,), largest first
+    centering: Centering
+    solver: EigenSolver | None
+    tuning: Tuning
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The reference and the weights of every shape's warp onto it."""
+    """The references of a stack of sets, their warps, and what was found on the way."""
 
-    axes: Array  # (m, d): orthonormal, cheapest first, on the side of the majority
-    reference: Array  # (m, d): the axes, each stretched by √λ
-    bases: tuple[Basis, ...]  # one per shape
-    weights: tuple[Array, ...]  # (l, d) per shape
-    votes: Index  # (n,): +1, −1 or 0, the side of each shape
-    spectrum: Spectrum
-    translation_cost: float  # ‖P1‖
-    condition: Array  # (n,)
-    free_directions: Index  # (n,)
-    storage: str
-    cohesion: float = 1.0  # near 0: parts of the set hang together as by a hinge
+    reference: Array  # (g, m, d): in its principal axes, on the side of the majority
+    eigenvalues: Array  # (g, d): Λ, largest first
+    weights: Any  # of the warps, in whatever form the cost holds them
+    diagnostics: SpectralDiagnostics
+    findings: list[tuple[Finding, ...]]
 
 
-def solve(
-    shapes: Shapes,
-    frames: Frames,
-    model: WarpModel,
-    eigenvalues: Array,
-    centering: Centering,
-    solver: EigenSolver | None,
-    budget: int,
-) -> Solution:
-    """The reference of shapes whose landmarks are each seen at least twice.
+def solve(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Solution]]:
+    """The solutions of all sets, in groups of those whose references have equally many axes."""
+    for part, spectrum in _cheapest(sets, cost, method):
+        if len(part) == len(sets.visible):
+            yield part, _solved(sets, cost, spectrum, method)
+        else:
+            yield part, _solved(sets[part], cost[part], spectrum, method)
 
-    ``frames`` are those of the shapes; ``eigenvalues`` are Λ, largest first. They do not enter
-    the eigenproblem.
-    """
-    cost = eliminated_cost(frames, model, budget)
-    spectrum = _cheapest(cost, centering, solver, shapes.dim)
-    axes = with_settled_signs(_untied(spectrum, frames))
-    found = sides(frames.centred, shapes.visible, axes * np.sqrt(eigenvalues))
-    axes[:, 0] *= found.majority
-    reference = axes * np.sqrt(eigenvalues)  # the largest extent on the cheapest axis
-    stacks, translation = cost.weights_and_translation(reference)
-    bases, weights = _per_shape(cost, stacks)
-    return Solution(
-        axes,
-        reference,
-        bases,
-        weights,
-        found.votes * found.majority,
-        spectrum,
-        float(np.linalg.norm(translation)),
-        cost.condition,
-        cost.dropped,
-        cost.storage,
-        cohesion(axes, spectrum.beyond, shapes.visible),
+
+def solve_one(sets: Sets, cost: SetsCost, method: Method) -> Solution:
+    """The solution of a stack of one set."""
+    ((_, solution),) = solve(sets, cost, method)
+    return solution
+
+
+def _solved(sets: Sets, cost: SetsCost, spectrum: Spectrum, method: Method) -> Solution:
+    seen = sets.moments(spectrum.axes)
+    chosen = _proportions(sets, spectrum, seen, method)
+    matrix = chosen.matrix
+    reference = spectrum.axes @ matrix
+    signs = settled_signs(reference)
+    found = sides(seen, matrix * signs[:, None, :])
+    signs[:, 0] *= found.majority  # the first column is negated where most shapes are mirrored
+    reference *= signs[:, None, :]
+    explained = cost.explained(reference)
+    offset = np.linalg.norm(reference.mean(axis=1), axis=1)
+    facts = SpectralDiagnostics(
+        spectrum=spectrum.values,
+        gap=relative_gap(spectrum.values, spectrum.n_axes),
+        cohesion=cohesion(spectrum.axes, spectrum.next_vector, sets.visible),
+        translation_cost=np.linalg.norm(np.atleast_2d(explained.translation), axis=1),
+        offset=offset,
+        extent=np.abs(reference).max(axis=(1, 2)),
+        votes=found.votes * found.majority[:, None],
+        condition=np.atleast_2d(cost.condition),
+        free_directions=np.atleast_2d(cost.dropped),
+        residuals=spectrum.residuals,
+        converged=spectrum.converged,
+        excess=_excess(spectrum, matrix),
+        similarity_residual=chosen.residual,
+        proportions_converged=chosen.converged,
+        proportions_determined=chosen.determined,
+        proportions=method.proportions if isinstance(method.proportions, str) else "given",
+        dim=sets.dim,
+        rounds=chosen.rounds,
+        method=spectrum.method,
+        storage=cost.storage,
+        n_products=spectrum.n_products,
+    )
+    told = spectral_findings(facts, spectrum.axes, sets.names, sets.landmarks, method.tuning)
+    eigenvalues = np.einsum("gkd,gkd->gd", matrix, matrix)
+    return Solution(reference, eigenvalues, explained.weights, facts, told)
+
+
+def _cheapest(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Spectrum]]:
+    """The cheapest axes of all sets: as many as there are dimensions, or as directions are free."""
+    n, tuning = cost.n_shapes, method.tuning
+    spectrum = _axes(cost, method, sets.rank)
+    everything = np.arange(len(sets.visible))
+    if not _by_rigidity(method):
+        yield everything, spectrum
+        return
+    free = _next_value(spectrum) < tuning.free_value * n
+    if free.any() and not sets.visible.all():
+        free &= cohesion(spectrum.axes, spectrum.next_vector, sets.visible) < tuning.hinged
+    else:
+        free[:] = False
+    if not free.all():
+        yield everything[~free], spectrum if not free.any() else spectrum[~free]
+    for number in np.flatnonzero(free):
+        one = everything[[number]]
+        own = cost if len(everything) == 1 else cost[one]
+        yield one, _all_free(sets.visible[one], own, method, sets.rank)
+
+
+def _next_value(spectrum: Spectrum) -> Array:
+    """(g,): the eigenvalue after those of the axes; infinite where there is none."""
+    beyond = spectrum.values[:, spectrum.n_axes :]
+    return beyond[:, 0] if beyond.shape[1] else np.full(len(beyond), np.inf)
+
+
+def _axes(cost: SetsCost, method: Method, count: int) -> Spectrum:
+    return cheapest_axes(cost, method.centering, method.solver, count, method.tuning).stacked
+
+
+def _all_free(visible: Mask, cost: SetsCost, method: Method, rank: int) -> Spectrum:
+    """All axes that cost nothing but noise and move parts against each other."""
+    most = min(method.tuning.most_axes, cost.n_landmarks - 2)
+    count = rank
+    while True:
+        asked = min(2 * count + 1, most)
+        spectrum = _axes(cost, method, asked)
+        count = _n_free(spectrum, visible, cost.n_shapes, rank, method.tuning)
+        if count < asked or asked == most:
+            return _first(spectrum, count)
+
+
+def _n_free(spectrum: Spectrum, visible: Mask, n: int, rank: int, tuning: Tuning) -> int:
+    """How many of the axes of one set are free, beyond the ``rank`` that always are."""
+    count = rank
+    while count < spectrum.n_axes and spectrum.values[0, count] < tuning.free_value * n:
+        axes, direction = spectrum.axes[..., :count], spectrum.axes[..., count]
+        if not cohesion(axes, direction, visible)[0] < tuning.hinged:
+            break
+        count += 1
+    return count
+
+
+def _first(spectrum: Spectrum, count: int) -> Spectrum:
+    """The first axes of a spectrum, with the next one to judge them by."""
+    if count == spectrum.n_axes:
+        return spectrum
+    return Spectrum(
+        spectrum.axes[..., :count],
+        spectrum.values[..., : count + 1],
+        spectrum.residuals[..., :count],
+        spectrum.axes[..., count],
+        spectrum.converged,
+        spectrum.method,
+        spectrum.n_products,
     )
 
 
-def require_extended(shapes: Shapes) -> Frames:
-    """The frames of the shapes, or a DegenerateShapeError.
-
-    It names the shapes whose points are too few or on a line.
-    """
-    frames = Frames.of(shapes.points, shapes.visible)
-    needed = shapes.dim + 1
-    few = frames.count < needed
-    if few.any():
-        i = int(np.flatnonzero(few)[0])
-        raise DegenerateShapeError(
-            f"Shape {shapes.names[i]!r} has {int(frames.count[i])} visible landmarks that another "
-            f"shape sees too; a warp in {shapes.dim}-D needs at least {needed}. Drop it "
-            f"({int(few.sum())} of {shapes.n_shapes} shapes have too few)."
-        )
-    thin = frames.on_a_line
-    if thin.any():
-        culprits = [shapes.names[i] for i in np.flatnonzero(thin)]
-        own = shapes.points[thin]
-        what = (
-            "collinear" if (np.nanmax(own, axis=1) > np.nanmin(own, axis=1)).any() else "coincident"
-        )
-        raise DegenerateShapeError(
-            f"The visible landmarks of shape {listed(culprits)} are all {what}, which "
-            f"determines no warp in {shapes.dim}-D. Check the coordinates, or drop such shapes."
-        )
-    return frames
+def _proportions(sets: Sets, spectrum: Spectrum, seen: Moments, method: Method) -> Proportions:
+    """S = X A: by rigidity, or √Λ on the axes as they come, the largest on the cheapest."""
+    if not _by_rigidity(method):
+        stated = method.proportions
+        eigenvalues = sets.prior() if isinstance(stated, str) else stated
+        return judged(seen, _paired(sets, eigenvalues, spectrum))
+    rigid = rigid_proportions(seen, method.tuning.most_rounds)
+    if rigid.determined.all():
+        return replace(rigid, matrix=_principal(rigid.matrix))
+    told = rigid.determined[:, None, None]
+    matrix = np.where(told, _principal(rigid.matrix), _paired(sets, sets.prior(), spectrum))
+    return replace(rigid, matrix=matrix)
 
 
-def _cheapest(
-    cost: EliminatedCost, centering: Centering, solver: EigenSolver | None, dim: int
-) -> Spectrum:
-    """By the solver asked for; else by size, and LAPACK where the iterations are slow."""
-    centred, moderate = centering.applied(cost), cost.n_landmarks <= MODERATE_LANDMARKS
-    if solver is None and cost.n_landmarks > DENSE_LANDMARKS:
-        return _iterated(cost, centred, Iterative(), dim, Dense() if moderate else None)
-    if isinstance(solver, Iterative):
-        return _iterated(cost, centred, solver, dim, None)
-    return (solver or Dense()).axes(centred, lambda: preconditioner(cost), dim)
+def _by_rigidity(method: Method) -> bool:
+    return isinstance(method.proportions, str) and method.proportions == "rigid"
 
 
-def _iterated(
-    cost: EliminatedCost, centred: Cost, solver: Iterative, dim: int, sure: Dense | None
-) -> Spectrum:
-    """The cheapest way that gets there: on the features, with a cheap inverse, with a whole one."""
-    smaller = feature_space(cost, centred)
-    found = smaller and smaller.axes(solver, dim)
-    if found:
-        return found
-    cheap, whole = lambda: preconditioner(cost), whole_inverse(cost)
-    if sure is None and whole is None:
-        return solver.axes(centred, cheap, dim)
-    found = solver.hasty.axes(centred, cheap, dim)
-    return found if found.settled else (sure or solver).axes(centred, whole or cheap, dim)
+def _paired(sets: Sets, eigenvalues: Array, spectrum: Spectrum) -> Array:
+    """(g, k, d): the paper's pairing, √λ of the largest extent on the cheapest axis."""
+    stretch = np.sqrt(np.broadcast_to(eigenvalues, (len(spectrum.axes), sets.dim)))
+    return np.asarray((stretch[:, :, None] * np.eye(sets.dim))[:, : spectrum.n_axes])
 
 
-def _untied(spectrum: Spectrum, frames: Frames) -> Array:
-    values = spectrum.values[: spectrum.axes.shape[1]]
-    if np.diff(values).min(initial=np.inf) > TIE * len(frames.points):
-        return spectrum.axes
-    unit = frames.centred / frames.size[:, None, None]
-    return settled_ties(spectrum.axes, values, unit, frames.visible)
+def _principal(matrix: Array) -> Array:
+    """(g, k, d): V √Λ of A = V √Λ Wᵀ: the same reference in its principal axes."""
+    left, extents, _ = np.linalg.svd(matrix, full_matrices=False)
+    extents = np.where(extents > _FLAT * extents[:, :1], extents, 0.0)
+    turned = np.zeros_like(matrix)
+    turned[..., : extents.shape[-1]] = left * extents[:, None, :]
+    return turned
 
 
-def _per_shape(
-    cost: EliminatedCost, stacks: list[Array]
-) -> tuple[tuple[Basis, ...], tuple[Array, ...]]:
-    """The bases and weights of the batches, shape by shape."""
-    bases: list[Basis] = []
-    weights: list[Array] = []
-    for factor, stack in zip(cost.factors, stacks, strict=True):
-        bases.extend(factor.batch.bases[i] for i in range(len(stack)))
-        weights.extend(stack)
-    return tuple(bases), tuple(weights)
+def _excess(spectrum: Spectrum, matrix: Array) -> Array:
+    """(g,): tr SᵀPS = Σ σ_k ‖A_k‖² over its least for the same Λ, Σ λ_k σ_k, less one."""
+    values = np.maximum(spectrum.values[:, : spectrum.n_axes], 0.0)
+    cost = np.einsum("gk,gkd,gkd->g", values, matrix, matrix)
+    extents = -np.sort(-np.einsum("gkd,gkd->gd", matrix, matrix), axis=-1)
+    count = min(extents.shape[-1], values.shape[-1])
+    least = np.einsum("gk,gk->g", values[:, :count], extents[:, :count])
+    return np.asarray(np.where(least > 0.0, cost / np.where(least > 0.0, least, 1.0) - 1.0, 0.0))

@@ -2,7 +2,7 @@
 
 Keep an orthonormal V and AV; the eigenpairs (θ, y) of VᵀAV give Ritz vectors Vy with residuals
 r = A V y − θ V y; the corrections M r, M ≈ A⁻¹, are added to V. One product with A per new
-column, none wasted; the space is folded back to its best vectors when it grows wide.
+column, none wasted; the space is restarted from its best vectors when it grows wide.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Eigenpairs:
     values: Array
     vectors: Array
     residuals: Array
-    products: int
-    settled: bool
+    n_products: int
+    converged: bool
 
 
 def bottom_eigenpairs(
@@ -43,7 +43,7 @@ def bottom_eigenpairs(
 ) -> Eigenpairs:
     """The ``count`` smallest eigenpairs (and two guards) of a symmetric A with ‖A‖ ≤ ``norm``.
 
-    A wanted vector is settled when its residual is below ``accuracy`` times its distance to the
+    A wanted vector has converged when its residual is below ``accuracy`` times its distance to the
     eigenvalues outside the wanted ones, or drowns in rounding.
     """
     floor = 8 * np.sqrt(len(start)) * _EPS * norm
@@ -51,7 +51,7 @@ def bottom_eigenpairs(
     fresh = _orthonormal(start)
     space.add(fresh)
     images.add(multiply(fresh))
-    products, wanted = fresh.shape[1], min(count + 2, len(start))
+    n_products, wanted = fresh.shape[1], min(count + 2, len(start))
     while True:
         found = _ritz(space.held, images.held, wanted)
         values, vectors, errors = found.values, found.vectors, found.errors
@@ -61,19 +61,19 @@ def bottom_eigenpairs(
         goal = np.full(wanted, max(accuracy * gap, floor))
         goal[count:] = max(0.1 * gap, floor)  # guards need only be good enough to show the gap
         open_ = residuals > goal
-        if not open_.any() or products >= most_products:
-            return Eigenpairs(values, vectors, residuals, products, not open_[:count].any())
+        if not open_.any() or n_products >= most_products:
+            return Eigenpairs(values, vectors, residuals, n_products, not open_[:count].any())
         if space.width + wanted > min(_WIDEST, len(start)):
             for columns, best in zip(
-                (space, images), _folded(space.held, images.held, 2 * wanted), strict=True
+                (space, images), _restarted(space.held, images.held, 2 * wanted), strict=True
             ):
                 columns.replace(best)
         fresh = _orthonormal(correct(errors[:, open_]), against=space.held)
         if fresh.shape[1] == 0:
-            return Eigenpairs(values, vectors, residuals, products, not open_[:count].any())
+            return Eigenpairs(values, vectors, residuals, n_products, not open_[:count].any())
         space.add(fresh)
         images.add(multiply(fresh))
-        products += fresh.shape[1]
+        n_products += fresh.shape[1]
 
 
 class _Columns:
@@ -85,17 +85,17 @@ class _Columns:
 
     @property
     def held(self) -> Array:
-        """(m, k): those there are."""
+        """(m, k): the columns stored so far."""
         return self._room[:, : self.width]
 
     def add(self, columns: Array) -> None:
-        """More of them."""
+        """Append columns (m, j)."""
         end = self.width + columns.shape[1]
         self._room[:, self.width : end] = columns
         self.width = end
 
     def replace(self, columns: Array) -> None:
-        """Others in their place."""
+        """Put other columns in the place of those stored so far."""
         self.width = 0
         self.add(columns)
 
@@ -151,12 +151,12 @@ def _rounding(projected: Array, size: int) -> float:
     return float(np.sqrt(size * skew))
 
 
-def _folded(space: Array, images: Array, width: int) -> tuple[Array, Array]:
+def _restarted(space: Array, images: Array, width: int) -> tuple[Array, Array]:
     """The best ``width`` directions of the space, and their images."""
     _, mixing = eigh(symmetrised(space.T @ images))
     mixing = mixing[:, :width]
-    folded, triangle = np.linalg.qr(space @ mixing)
-    return folded, images @ mixing @ np.linalg.inv(triangle)
+    restarted, triangle = np.linalg.qr(space @ mixing)
+    return restarted, images @ mixing @ np.linalg.inv(triangle)
 
 
 def _orthonormal(block: Array, against: Array | None = None) -> Array:

@@ -1,44 +1,91 @@
 """The reference axes are the bottom eigenvectors of the cost.
 
 Two solvers for any cost: LAPACK on the matrix itself, or block Davidson iterations on products
-with it. Both return d axes, cheapest first, with the next eigenvalues to judge the gap by, and
-the residuals ‖Px − σx‖ they reached.
+with it. Both return the cheapest axes, the next eigenvalue to judge the gap by, and the residuals
+‖Px − σx‖ they reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
-from defgpa._arrays import Array
-from defgpa.solve.deformable.cost import Cost
+from defgpa._arrays import Array, Index, Mask
 from defgpa.solve.eigen.davidson import Eigenpairs, bottom_eigenpairs
 
-_PATIENCE = 150  # products, of which some dozens are usual
+_SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
+
+
+class Cost(Protocol):
+    """P of m landmarks: what an eigen-solver needs to know of it."""
+
+    @property
+    def n_landmarks(self) -> int:
+        """m."""
+        ...
+
+    @property
+    def n_shapes(self) -> int:
+        """n, which bounds the spectrum."""
+        ...
+
+    def multiply(self, block: Array) -> Array:
+        """(m, k): P X."""
+        ...
+
+    def dense(self) -> Array:
+        """(m, m): P itself."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The cheapest axes of a cost."""
+    """The k cheapest axes of a cost, or of a stack of costs (one more axis in front)."""
 
-    axes: Array  # (m, d): orthonormal columns, cheapest first
-    values: Array  # (≥ d + 1,): the smallest eigenvalues, ascending
-    residuals: Array  # (d,): ‖Px − σx‖
+    axes: Array  # (…, m, k): orthonormal columns, cheapest first
+    values: Array  # (…, ≥ k + 1): the smallest eigenvalues, ascending
+    residuals: Array  # (…, k): ‖Px − σx‖
+    next_vector: Array  # (…, m): the cheapest direction that is not among the axes
+    converged: Mask  # (…): whether the residuals reached their tolerance
     method: str
-    products: int  # with P; 0 for the dense solver
-    settled: bool  # whether the residuals reached their tolerance
-    beyond: Array | None = None  # (m,): the cheapest direction that is not among the axes
+    n_products: int  # with P; 0 for the dense solver
+
+    @property
+    def n_axes(self) -> int:
+        """The number of axes, k."""
+        return int(self.axes.shape[-1])
+
+    @property
+    def stacked(self) -> Spectrum:
+        """The same as a stack of one."""
+        return self if self.axes.ndim == 3 else self._each(lambda array: array[None])
+
+    def __getitem__(self, part: Mask | Index | slice) -> Spectrum:
+        """Some of a stack."""
+        return self._each(lambda array: array[part])
+
+    def _each(self, change: Callable[[Any], Any]) -> Spectrum:
+        return replace(
+            self,
+            axes=change(self.axes),
+            values=change(self.values),
+            residuals=change(self.residuals),
+            next_vector=change(self.next_vector),
+            converged=change(self.converged),
+        )
 
 
 class EigenSolver(Protocol):
     """Anything that finds the cheapest axes of a cost."""
 
-    def axes(self, cost: Cost, idea: Callable[[], Preconditioned], dim: int) -> Spectrum:
-        """The ``dim`` cheapest axes."""
+    def axes(
+        self, cost: Cost, make_preconditioner: Callable[[], Preconditioner], count: int
+    ) -> Spectrum:
+        """The ``count`` cheapest axes."""
         ...
 
 
@@ -47,7 +94,7 @@ class Multiplying(Protocol):
 
     @property
     def n_shapes(self) -> int:
-        """n."""
+        """The number of shapes, n."""
         ...
 
     def multiply(self, block: Array) -> Array:
@@ -55,8 +102,8 @@ class Multiplying(Protocol):
         ...
 
 
-class Preconditioned(Protocol):
-    """A cheap idea of the cost: where to start, and how to correct."""
+class Preconditioner(Protocol):
+    """A cheap approximation of the inverse of a cost: where to start, and how to correct."""
 
     def start(self, width: int) -> Array:
         """(m, ≥ width): columns that nearly span the cheapest axes."""
@@ -67,18 +114,32 @@ class Preconditioned(Protocol):
         ...
 
 
+class Preconditioned(Cost, Protocol):
+    """A cost that has a cheap approximation of its inverse."""
+
+    def preconditioner(self) -> Preconditioner:
+        """Roughly P⁻¹."""
+        ...
+
+
 @dataclass(frozen=True)
 class Dense:
     """LAPACK on the m × m matrix: exact, and the fastest up to some five hundred landmarks."""
 
-    def axes(self, cost: Cost, idea: Callable[[], Preconditioned], dim: int) -> Spectrum:
-        """All digits at once."""
-        matrix = cost.dense()
-        last = min(dim, len(matrix) - 1)
-        values, vectors = eigh(matrix, subset_by_index=(0, last))
-        axes = vectors[:, :dim]
-        residuals = np.linalg.norm(matrix @ axes - axes * values[:dim], axis=0)
-        return Spectrum(axes, values, residuals, "dense", 0, True, vectors[:, last])
+    def axes(
+        self, cost: Cost, make_preconditioner: Callable[[], Preconditioner], count: int
+    ) -> Spectrum:
+        """The ``count`` cheapest axes, to all digits."""
+        return lowest_axes(cost.dense(), count)
+
+
+def lowest_axes(matrix: Array, count: int) -> Spectrum:
+    """The ``count`` lowest eigenvectors of a symmetric matrix, by LAPACK."""
+    last = min(count, len(matrix) - 1)
+    values, vectors = eigh(matrix, subset_by_index=(0, last), check_finite=False)
+    axes = vectors[:, :count]
+    residuals = np.linalg.norm(matrix @ axes - axes * values[:count], axis=0)
+    return Spectrum(axes, values, residuals, vectors[:, last], np.array(True), "dense", 0)
 
 
 @dataclass(frozen=True)
@@ -90,41 +151,58 @@ class Iterative:
     accuracy : float
         Wanted accuracy of the axes: residuals are brought below this times the spectral gap.
     most_products : int
-        Products with P after which to give up; the result then says it is not settled.
+        Products with P after which to give up; the result then says that it has not converged.
     """
 
     accuracy: float = 1e-10
     most_products: int = 1000
 
-    def axes(self, cost: Cost, idea: Callable[[], Preconditioned], dim: int) -> Spectrum:
-        """As many products as the accuracy takes."""
-        found = self.eigenpairs(cost, idea(), dim)
+    def axes(
+        self, cost: Cost, make_preconditioner: Callable[[], Preconditioner], count: int
+    ) -> Spectrum:
+        """The ``count`` cheapest axes, by as many products as the accuracy takes."""
+        found = self.eigenpairs(cost, make_preconditioner(), count)
         return Spectrum(
-            found.vectors[:, :dim],
+            found.vectors[:, :count],
             found.values,
-            found.residuals[:dim],
+            found.residuals[:count],
+            found.vectors[:, min(count, found.vectors.shape[1] - 1)],
+            np.array(found.converged),
             "iterative",
-            found.products,
-            found.settled,
-            found.vectors[:, min(dim, found.vectors.shape[1] - 1)],
+            found.n_products,
         )
 
-    @property
-    def hasty(self) -> Iterative:
-        """The same with less patience, where there is another way to go on."""
-        return replace(self, most_products=min(_PATIENCE, self.most_products))
+    def with_budget(self, most_products: int) -> Iterative:
+        """The same with fewer products at most, where there is another way to go on."""
+        return replace(self, most_products=min(most_products, self.most_products))
 
-    def eigenpairs(self, cost: Multiplying, cheap: Preconditioned, count: int) -> Eigenpairs:
-        """The ``count`` smallest of whatever multiplies."""
-        likely = cheap.start(count + 2)
+    def eigenpairs(
+        self, cost: Multiplying, preconditioner: Preconditioner, count: int
+    ) -> Eigenpairs:
+        """The ``count`` smallest eigenpairs of whatever multiplies."""
+        likely = preconditioner.start(count + 2)
         # and one column of chance, so that nothing is missed by symmetry
         chance = np.random.default_rng(0).normal(size=(len(likely), 1))
         return bottom_eigenpairs(
             cost.multiply,
-            cheap.correct,
+            preconditioner.correct,
             np.hstack([likely, chance]),
             count=count,
             norm=float(cost.n_shapes),
             accuracy=self.accuracy,
             most_products=self.most_products,
         )
+
+
+def settled_signs(axes: Array) -> Array:
+    """(…, k): the sign that puts the heavier tail of each axis (…, m, k) on the positive side.
+
+    A symmetric axis has none: then the first of its largest entries is positive.
+    """
+    cubes = axes * axes * axes  # ** 3 goes through a logarithm
+    skew, size = cubes.sum(axis=-2), np.abs(cubes).sum(axis=-2)
+    among_largest = np.abs(axes) >= (1.0 - _SYMMETRIC) * np.abs(axes).max(axis=-2, keepdims=True)
+    first = among_largest.argmax(axis=-2)[..., None, :]
+    largest = np.take_along_axis(axes, first, axis=-2)[..., 0, :]
+    sign = np.where(np.abs(skew) > _SYMMETRIC * size, np.sign(skew), np.sign(largest))
+    return np.asarray(np.where(sign == 0, 1.0, sign))

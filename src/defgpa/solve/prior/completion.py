@@ -10,22 +10,56 @@ A pair with too few common landmarks, or collinear ones, says nothing; a landmar
 estimate is reached through shapes completed before. Beyond ``PAIRS_UP_TO`` shapes the n² pairs are
 replaced by 2n: all shapes are averaged once in the frame of one of them, and that average is
 carried to the others.
+
+The shapes come in parts (b, p, d), with NaN for what is not known: blocks of landmarks of all
+shapes, over which the moments of pairs add up, or groups of whole shapes. The parts may be here or
+on a cluster.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, transposed
-from defgpa._threads import blocks, in_blocks
-from defgpa.frames import Frames
+from defgpa._arrays import Array, Index, Mask, transposed
+from defgpa._threads import in_blocks
 from defgpa.polar import nearest_orthogonal
 
 PAIRS_UP_TO = 128  # shapes: 16,384 pairs
 SHAPES_AT_A_TIME = 512  # so that what they become stays in the cache
 _COLLINEAR = 1e-7  # about the second singular value of a cross-covariance over the first
+
+
+class Parts(Protocol):
+    """Parts of shapes that can be mapped over, here or elsewhere."""
+
+    def map(self, function: Callable[..., Array], *shared: Any) -> Self:
+        """A function of each part, as parts again."""
+        ...
+
+    def results(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        """What a function makes of each part."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LocalParts:
+    """Parts in the memory of this machine."""
+
+    parts: Sequence[Array]
+
+    def map(self, function: Callable[..., Array], *shared: Any) -> LocalParts:
+        """A function of each part, as parts again."""
+        return LocalParts(self.results(function, *shared))
+
+    def results(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        """What a function makes of each part."""
+        return in_blocks(lambda part: function(part, *shared), self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,57 +91,119 @@ class Similarities:
     trusted: Mask  # (i, k)
 
 
-def completed(frames: Frames) -> Array:
-    """(n, m, d): the shapes about the centroids of what they see, every hidden landmark estimated.
-
-    NaN where none can be.
-    """
-    guess, known = frames.centred, frames.visible
-    while not known.all():
-        estimate = (_all_pairs if len(guess) <= PAIRS_UP_TO else _through_one_shape)(guess, known)
-        reached = known | ~np.isnan(estimate[..., 0])
-        guess = _with_holes_from(estimate, guess, known, reached)
-        if np.array_equal(reached, known):
-            return np.where(known[..., None], guess, np.nan)
-        known = reached
-    return guess
+def completed_by_pairs(blocks: Parts) -> Parts:
+    """Blocks of landmarks of all shapes with every hidden one estimated; NaN where none can be."""
+    holes = sum(blocks.results(n_holes))
+    while holes:
+        maps = similarities(reduce(add, blocks.results(_own_pair_moments, centroids(blocks))))
+        blocks = blocks.map(_filled_by_pairs, centroids(blocks), maps)
+        before, holes = holes, sum(blocks.results(n_holes))
+        if holes == before:
+            break
+    return blocks
 
 
-def _with_holes_from(estimate: Array, guess: Array, known: Mask, reached: Mask) -> Array:
-    """The guess with new estimates where nothing was known, and zero where nothing is still."""
-    np.copyto(estimate, guess, where=known[..., None])
-    if not reached.all():
-        estimate[~reached] = 0.0
-    return estimate
+def completed_through_one(groups: Parts) -> Parts:
+    """The same of groups of whole shapes: averaged in the frame of the most complete of them."""
+    holes = sum(groups.results(n_holes))
+    while holes:
+        complete = groups.results(_most_complete)
+        seed = max(complete, key=lambda one: one[0])[1]
+        totals, counts = zip(*groups.results(_share_of_average, seed), strict=True)
+        count = np.sum(counts, axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            average = np.where(count > 0.0, np.sum(totals, axis=0) / count, np.nan).T
+        groups = groups.map(_filled_from, average)
+        before, holes = holes, sum(groups.results(n_holes))
+        if holes == before:
+            break
+    return groups
 
 
-def _all_pairs(shapes: Array, known: Mask) -> Array:
-    """Every shape estimated from every other."""
-    return averages(similarities(pair_moments(shapes, known, shapes, known)), shapes, known)
+def extents_of_blocks(blocks: Parts) -> Array:
+    """(n, d): singular values of shapes in blocks of landmarks; NaN where one has holes."""
+    return _extents(sum(blocks.results(_scatter, centroids(blocks))))
 
 
-def _through_one_shape(shapes: Array, known: Mask) -> Array:
-    """The average in the frame of the most complete shape, carried to every other."""
-    first = int(np.argmax(known.sum(axis=1)))
-    seed, seed_known = shapes[first][None], known[first][None]
-    parts = blocks(len(shapes), SHAPES_AT_A_TIME)
+def extents_of_groups(groups: Parts) -> Array:
+    """(n, d): the same of shapes that come in groups."""
+    scatter = groups.results(_scatter_of_group)
+    return _extents(np.concatenate(scatter))
 
-    def share(part: slice) -> tuple[Array, Array]:
-        own = similarities(pair_moments(seed, seed_known, shapes[part], known[part]))
-        return sums(own, shapes[part], known[part])
 
-    totals, counts = zip(*in_blocks(share, parts), strict=True)
-    average = _mean(np.sum(totals, axis=0), np.sum(counts, axis=0))
-    reached = ~np.isnan(average[..., 0])
-    template = np.where(reached[..., None], average, 0.0)
-    carried = np.empty_like(shapes)
+def _extents(scatter: Array) -> Array:
+    lost = np.asarray(np.isnan(scatter).any(axis=(1, 2)))
+    values = np.linalg.eigvalsh(np.where(lost[:, None, None], 0.0, scatter))[:, ::-1]
+    values[values <= 1e-14 * values[:, :1]] = 0.0  # a scatter matrix knows no more digits
+    values[lost] = np.nan
+    return np.sqrt(values)
 
-    def carry(part: slice) -> None:
-        back = similarities(pair_moments(shapes[part], known[part], template, reached))
-        carried[part] = averages(back, template, reached)
 
-    in_blocks(carry, parts)
-    return carried
+def n_holes(part: Array) -> int:
+    """How many landmarks of a part are not known."""
+    return int(np.isnan(part[..., 0]).sum())
+
+
+def centroids(blocks: Parts) -> Array:
+    """(n, d): of what is known of each shape."""
+    totals, counts = zip(*blocks.results(_sums), strict=True)
+    return np.asarray(sum(totals) / np.maximum(sum(counts), 1)[:, None])
+
+
+def _sums(block: Array) -> tuple[Array, Index]:
+    return np.nansum(block, axis=1), (~np.isnan(block[..., 0])).sum(axis=1)
+
+
+def _about(points: Array, centre: Array) -> tuple[Array, Mask]:
+    """The points about a centre, zero where not known, and where they are."""
+    known = ~np.isnan(points[..., 0])
+    return np.where(known[..., None], points - centre[:, None, :], 0.0), known
+
+
+def _own_pair_moments(block: Array, centre: Array) -> PairMoments:
+    shapes, known = _about(block, centre)
+    return pair_moments(shapes, known, shapes, known)
+
+
+def _filled_by_pairs(block: Array, centre: Array, maps: Similarities) -> Array:
+    shapes, known = _about(block, centre)
+    guess = averages(maps, shapes, known) + centre[:, None, :]
+    return np.where(known[..., None], block, guess)
+
+
+def _scatter(block: Array, centre: Array) -> Array:
+    centred = block - centre[:, None, :]
+    return transposed(centred) @ centred
+
+
+def _most_complete(group: Array) -> tuple[int, Array]:
+    """How many landmarks the most complete shape of a group has, and the shape."""
+    seen = (~np.isnan(group[..., 0])).sum(axis=1)
+    return int(seen.max()), group[int(seen.argmax())]
+
+
+def _share_of_average(group: Array, seed: Array) -> tuple[Array, Array]:
+    """(d, m) sum and (m,) count of where the shapes of a group put each landmark of the seed."""
+    shapes, known = _about(group, np.nanmean(group, axis=1))
+    target, seen = _about(seed[None], np.nanmean(seed, axis=0)[None])
+    (total,), (count,) = sums(
+        similarities(pair_moments(target, seen, shapes, known)), shapes, known
+    )
+    return total, count
+
+
+def _filled_from(group: Array, template: Array) -> Array:
+    """The holes of a group filled from a template (m, d), brought to each of its shapes."""
+    centre = np.nanmean(group, axis=1)
+    shapes, known = _about(group, centre)
+    source, reached = _about(template[None], np.zeros((1, template.shape[1])))
+    back = similarities(pair_moments(shapes, known, source, reached))
+    guess = averages(back, source, reached) + centre[:, None, :]
+    return np.where(known[..., None], group, guess)
+
+
+def _scatter_of_group(group: Array) -> Array:
+    return _scatter(group, group.mean(axis=1))
 
 
 def pair_moments(targets: Array, seen: Mask, sources: Array, known: Mask) -> PairMoments:

@@ -7,34 +7,53 @@ direction, the leading left singular vector of the d × n matrix of them; times 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from defgpa._arrays import Array, transposed
-from defgpa._threads import blocks, in_blocks
+from defgpa._threads import blocks
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.frames import Frames
-from defgpa.solve.prior.completion import SHAPES_AT_A_TIME, completed
+from defgpa.solve.prior.completion import (
+    PAIRS_UP_TO,
+    SHAPES_AT_A_TIME,
+    LocalParts,
+    Parts,
+    completed_by_pairs,
+    completed_through_one,
+    extents_of_blocks,
+    extents_of_groups,
+)
 
 
 def covariance_prior(frames: Frames, names: Sequence[str]) -> Array:
     """(d,): Λ, the eigenvalues of the reference covariance, largest first."""
     if frames.whole:
         return common_eigenvalues(frames.extents)
-    whole = completed(frames)
-    stuck = np.isnan(whole[..., 0]).any(axis=1)
-    if stuck.any():
-        culprits = [names[int(i)] for i in np.flatnonzero(stuck)]
+    points = np.where(frames.visible[..., None], frames.points, np.nan)
+    parts = blocks(len(points), SHAPES_AT_A_TIME)
+    return prior_of_parts(
+        lambda: LocalParts([points]), lambda: LocalParts([points[part] for part in parts]), names
+    )
+
+
+def prior_of_parts(
+    landmark_blocks: Callable[[], Parts], groups: Callable[[], Parts], names: Sequence[str]
+) -> Array:
+    """(d,): the same of shapes that come in blocks of landmarks, or in groups of whole shapes."""
+    if len(names) <= PAIRS_UP_TO:
+        extents = extents_of_blocks(completed_by_pairs(landmark_blocks()))
+    else:
+        extents = extents_of_groups(completed_through_one(groups()))
+    stuck = np.flatnonzero(np.isnan(extents).any(axis=1))
+    if len(stuck):
         raise DegenerateShapeError(
-            f"Shape {listed(culprits)} shares only collinear or coincident landmarks with the "
-            "others, so its missing landmarks cannot be estimated. Drop it, or state the "
-            "proportions of the reference yourself: DefGPA(warp, scale=[...])."
+            f"Shape {listed(names[int(i)] for i in stuck)} shares only collinear or coincident "
+            "landmarks with the others, so its missing landmarks cannot be estimated. Drop it, or "
+            "state the proportions of the reference yourself: DefGPA(warp, proportions=[...])."
         )
-    everything = np.ones(whole.shape[:2], dtype=bool)
-    parts = blocks(len(whole), SHAPES_AT_A_TIME)
-    extents = in_blocks(lambda part: Frames(whole[part], everything[part]).extents, parts)
-    return common_eigenvalues(np.concatenate(extents))
+    return common_eigenvalues(extents)
 
 
 def common_eigenvalues(extents: Array) -> Array:

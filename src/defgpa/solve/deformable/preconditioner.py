@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from defgpa._arrays import Array, symmetrised
-from defgpa.solve.deformable.cost import EliminatedCost
 from defgpa.solve.deformable.factors import Factor
-from defgpa.solve.eigen.sampled_inverse import (
+from defgpa.solve.deformable.sampled_inverse import (
     SHIFT,
     SampledInverse,
     inverse_of,
@@ -34,11 +34,42 @@ _FEW = 200  # features of all shapes together, up to which the exact inverse is 
 _ROUNDING = 1e-10  # keeps K positive definite
 
 
+class Factored(Protocol):
+    """P = diag(views) − U Uᵀ, with products with U of all shapes."""
+
+    @property
+    def views(self) -> Array:
+        """(m,): shapes that see each landmark."""
+        ...
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """U, by batches of shapes."""
+        ...
+
+    @property
+    def n_shapes(self) -> int:
+        """The number of shapes, n."""
+        ...
+
+    def stacked_projections(self, block: Array) -> Array:
+        """(nl, k): Uᵀ X."""
+        ...
+
+    def stacked_image(self, coefficients: Array) -> Array:
+        """(m, k): U C."""
+        ...
+
+    def of_one(self, factor: Factor) -> Factored:
+        """The cost of one shape alone, with the views of all."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class LowRankInverse:
     """D^(−1/2) (I + Ũ (I − ŨᵀŨ)⁻¹ Ũᵀ) D^(−1/2), by products with Ũ = diag(inner) U."""
 
-    cost: EliminatedCost  # whose U it is: that of all shapes, or of one
+    cost: Factored  # whose U it is: that of all shapes, or of one
     outer: Array  # (m,): D^(−1/2)
     inner: Array  # (m,)
     modes: Array  # eigenvectors of ŨᵀŨ, ascending
@@ -62,7 +93,7 @@ class LowRankInverse:
 class WholeInverse:
     """D⁻¹ (I + U K⁻¹ UᵀD⁻¹) with all shapes, K ≈ I − UᵀD⁻¹U."""
 
-    cost: EliminatedCost
+    cost: Factored
     inverse_views: Array  # (m, 1): D⁻¹
     small: SampledInverse  # K⁻¹
 
@@ -77,7 +108,7 @@ class WholeInverse:
         return scaled + self.inverse_views * self.cost.stacked_image(self.small.correct(seen))
 
 
-def whole_inverse(cost: EliminatedCost) -> Callable[[], WholeInverse] | None:
+def whole_inverse(cost: Factored) -> Callable[[], WholeInverse] | None:
     """How to make it, where it can be had and there is no exact one."""
     factors = sampleable(cost.factors)
     if n_features(factors) <= _FEW:
@@ -92,7 +123,7 @@ def whole_inverse(cost: EliminatedCost) -> Callable[[], WholeInverse] | None:
     return made
 
 
-def preconditioner(cost: EliminatedCost) -> LowRankInverse:
+def preconditioner(cost: Factored) -> LowRankInverse:
     """The exact inverse where it is cheap, that of one shape standing for all elsewhere."""
     shapes_and_features = [factor.ridge.inverse.shape for factor in cost.factors]
     if sum(b * l for b, _, l in shapes_and_features) <= _FEW:
@@ -100,24 +131,24 @@ def preconditioner(cost: EliminatedCost) -> LowRankInverse:
     return _representative_inverse(cost)
 
 
-def _exact_inverse(cost: EliminatedCost) -> LowRankInverse:
+def _exact_inverse(cost: Factored) -> LowRankInverse:
     outer = 1.0 / np.sqrt(cost.views + SHIFT * cost.n_shapes)
     rows = np.vstack([factor.transposed_rows() for factor in cost.factors]) * outer
     strengths, modes = np.linalg.eigh(symmetrised(rows @ rows.T))
     return LowRankInverse(cost, outer, outer, modes, strengths)
 
 
-def _representative_inverse(cost: EliminatedCost) -> LowRankInverse:
+def _representative_inverse(cost: Factored) -> LowRankInverse:
     """With the shape that sees the most landmarks."""
     seen = [int(factor.batch.visible.sum(axis=1).max()) for factor in cost.factors]
     holder = cost.factors[int(np.argmax(seen))]
     factor = holder.only(int(np.argmax(holder.batch.visible.sum(axis=1))))
-    return inverse_from_one(factor, cost.views, cost.n_shapes)
+    return inverse_from_one(cost.of_one(factor))
 
 
-def inverse_from_one(factor: Factor, views: Array, n: int) -> LowRankInverse:
-    """One shape stands for all n."""
+def inverse_from_one(alone: Factored) -> LowRankInverse:
+    """One shape, the only factor, stands for all n."""
+    (factor,), n = alone.factors, alone.n_shapes
     strengths, modes = np.linalg.eigh(factor.ridge.gram(factor.batch.bases.penalty())[0])
-    outer = 1.0 / np.sqrt(views + SHIFT * n)
-    alone = EliminatedCost(views, (factor,), n)
+    outer = 1.0 / np.sqrt(alone.views + SHIFT * n)
     return LowRankInverse(alone, outer, np.ones_like(outer), modes, strengths / (1.0 + SHIFT))

@@ -1,4 +1,4 @@
-r"""Every warp as independent modes, which more or less smoothing only damps.
+r"""Every warp as independent modes (Demmler and Reinsch), which smoothing only damps.
 
 With U = F Y, Yᵀ(FᵀF + R)Y = I, the matrix UᵀU = Q diag(λ) Qᵀ tells the share λ of the data in each
 direction; the share of the penalty is 1 − λ. In the modes V = U Q a penalty c R gives
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, symmetrised, transposed
+from defgpa._arrays import Array, Index, Mask, symmetrised, transposed
 from defgpa._threads import blocks
 from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.factors import stored_factor
@@ -30,7 +30,14 @@ class Modes:
     rows: Array  # (b, l, m): Vᵀ, zero where a landmark is hidden
     elsewhere: Array  # (b, N, l): the same modes at the further points
     share: Array | None  # (b, l): λ; None: not decomposed, only c = 1 can be asked for
+    condition: Array  # (b,): of each shape's regression
     dropped: Index  # (b,): directions that neither data nor penalty determine
+
+    def __getitem__(self, shapes: Mask) -> Modes:
+        """The modes of some of the shapes."""
+        share = None if self.share is None else self.share[shapes]
+        own = self.rows[shapes], self.elsewhere[shapes], share
+        return Modes(*own, self.condition[shapes], self.dropped[shapes])
 
     def grams(self, factor: float, sets: int) -> Array:
         """(sets, m, m): Σ V diag(g) Vᵀ over each of so many equal parts of the stack."""
@@ -40,11 +47,12 @@ class Modes:
         roots = np.sqrt(self._gains(factor)).reshape(sets, -1, 1)
         return np.stack([_damped_gram(*own) for own in zip(rows, roots, strict=True)])
 
-    def images(self, factor: float, projected: Array) -> Array:
-        """(b, N, d): the warps at the further points, from Vᵀ S (b, l, d)."""
-        if self.share is not None:
-            projected = self._gains(factor) * projected
-        return self.elsewhere @ projected
+    def coefficients(self, factor: float, targets: Array) -> Array:
+        """(b, l, k): diag(g) Vᵀ X, the weights of the warps in their modes, X (sets, m, k)."""
+        sets, m, _ = targets.shape
+        projected = self.rows.reshape(sets, -1, m) @ targets
+        projected = projected.reshape(*self.rows.shape[:2], -1)
+        return projected if self.share is None else self._gains(factor) * projected
 
     def _gains(self, factor: float) -> Array:
         """(b, l, 1): g."""
@@ -71,16 +79,18 @@ def modes_of(batches: Sequence[Batch], elsewhere: Array, factors: Array) -> Mode
         np.concatenate([part.rows for part in parts]),
         np.concatenate([part.elsewhere for part in parts]),
         np.concatenate([part.share for part in parts if part.share is not None]) if split else None,
+        np.concatenate([part.condition for part in parts]),
         np.concatenate([part.dropped for part in parts]),
     )
 
 
 def _modes(batch: Batch, points: Array, split: bool) -> Modes:
     factor = stored_factor(batch)
+    facts = factor.ridge.condition, factor.ridge.dropped
     elsewhere = batch.bases.features(points) @ factor.ridge.inverse
     if not split:
-        return Modes(factor.rows, elsewhere, None, factor.ridge.dropped)
+        return Modes(factor.rows, elsewhere, None, *facts)
     share, turn = np.linalg.eigh(symmetrised(factor.rows @ transposed(factor.rows)))
     # rounding may leave [0, 1], and a share above 1 would reward bending
     share = np.clip(share, 0.0, 1.0)
-    return Modes(transposed(turn) @ factor.rows, elsewhere @ turn, share, factor.ridge.dropped)
+    return Modes(transposed(turn) @ factor.rows, elsewhere @ turn, share, *facts)

@@ -22,11 +22,12 @@ from scipy.linalg import solve_triangular
 from defgpa._arrays import Array, small_product, summed
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.deformable.centering import LiftedCost
-from defgpa.solve.deformable.cost import Cost, EliminatedCost
+from defgpa.solve.deformable.cost import EliminatedCost
 from defgpa.solve.deformable.factors import CombinedColumns
-from defgpa.solve.eigen.sampled_inverse import n_features, sampleable, sampled_inverse
-from defgpa.solve.eigen.solvers import Iterative, Spectrum
+from defgpa.solve.deformable.sampled_inverse import n_features, sampleable, sampled_inverse
+from defgpa.solve.eigen.solvers import Cost, Iterative, Spectrum
 
+_PATIENCE = 150  # products, of which some dozens are usual
 _TALL = 16  # landmarks for each feature of all shapes, from which this may be faster
 _SAMPLE = 16  # times m, from which features squared, the size of the matrix, cost more to sample
 _FREE = 1e-12  # 1ᵀP1 / 1ᵀ1 n: below, it is rounding, and translations are free
@@ -36,7 +37,7 @@ _BLOCKS_AT_ONCE = 4  # enough for a thread to be worth its start
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureSpace:
+class DualCost:
     """nI − UᵀU, with the constant vector lifted."""
 
     cost: EliminatedCost
@@ -57,22 +58,24 @@ class FeatureSpace:
     def axes(self, solver: Iterative, dim: int) -> Spectrum | None:
         """The ``dim`` cheapest axes of P; None where they are not found here."""
         inverse = sampled_inverse(self.factors, self.n_shapes, self.constant, self.lift)
-        found = solver.hasty.eigenpairs(self, inverse, dim)
+        found = solver.with_budget(_PATIENCE).eigenpairs(self, inverse, dim)
         lengths = np.sqrt(np.maximum(self.n_shapes - found.values[:dim], 0.0))
         gap = found.values[dim] - found.values[dim - 1]
-        if not found.settled or found.residuals[:dim].max() > _BLUR * solver.accuracy * gap:
+        if not found.converged or found.residuals[:dim].max() > _BLUR * solver.accuracy * gap:
             return None  # P itself loses fewer digits to rounding
         if lengths.min() <= 1e-3 * np.sqrt(self.n_shapes):
             return None
-        image = self.cost.stacked_image(found.vectors[:, :dim] / lengths)
+        image = self.cost.stacked_image(found.vectors[:, : dim + 1])
+        image, image_of_next = image[:, :dim] / lengths, image[:, dim]
         return Spectrum(
             _orthonormal(image),
             found.values,
             # ‖P x − σ x‖ = ‖U r‖ / √(n − σ), and ‖U‖ ≤ √n
             found.residuals[:dim] * np.sqrt(self.n_shapes) / lengths,
+            image_of_next,
+            np.array(found.converged),
             "iterative",
-            found.products,
-            found.settled,
+            found.n_products,
         )
 
     def _gathered(self, block: Array) -> Array:
@@ -113,7 +116,7 @@ def _orthonormal(axes: Array) -> Array:
     return axes
 
 
-def feature_space(cost: EliminatedCost, centred: Cost) -> FeatureSpace | None:
+def dual_cost(cost: EliminatedCost, centred: Cost) -> DualCost | None:
     """That of a cost, where it is much smaller than the landmarks and knows the constant vector."""
     factors, n, m = sampleable(cost.factors), cost.n_shapes, cost.n_landmarks
     if not factors or not isinstance(centred, LiftedCost) or not (cost.views == n).all():
@@ -124,4 +127,4 @@ def feature_space(cost: EliminatedCost, centred: Cost) -> FeatureSpace | None:
     length = float(np.linalg.norm(constant))
     if abs(1.0 - length**2 / (n * m)) > _FREE:  # 1ᵀP1 = nm − ‖c₁‖²
         return None
-    return FeatureSpace(cost, factors, constant / length, centred.lift)
+    return DualCost(cost, factors, constant / length, centred.lift)

@@ -1,0 +1,165 @@
+"""What a spectral solve tells about itself: facts in, findings out.
+
+Every check takes the facts of a stack of sets and yields (set, finding): the same for a fit on
+this machine, for the folds of a cross-validation and on a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa.diagnostics import DescentDiagnostics, SpectralDiagnostics
+from defgpa.findings import Finding, Kind
+from defgpa.tuning import Tuning
+
+Found = Iterator[tuple[int, Finding]]
+
+
+def spectral_findings(
+    facts: SpectralDiagnostics,
+    axes: Array,
+    names: Sequence[str],
+    landmarks: Array,
+    tuning: Tuning,
+) -> list[tuple[Finding, ...]]:
+    """For each set of a stack, what its solve should be told of.
+
+    ``axes`` (g, m, k) are those of the spectrum; ``landmarks`` (g, m) the labels of each set.
+    """
+    n_shapes, n_landmarks = facts.votes.shape[-1], axes.shape[-2]
+    found: list[list[Finding]] = [[] for _ in axes]
+    for check in (
+        _mirrored(facts.votes, names),
+        _undetermined(facts, names),
+        _off_centre(facts, n_shapes, n_landmarks, tuning),
+        _narrow_gap(facts, n_shapes, tuning),
+        _free_directions(facts, tuning),
+        _hinged(facts, tuning),
+        _carried_by_few(axes, landmarks, tuning),
+        _rounding(facts, names, tuning),
+        _not_converged(facts),
+        _proportions(facts),
+    ):
+        for number, finding in check:
+            found[number].append(finding)
+    return [tuple(own) for own in found]
+
+
+def descent_findings(facts: DescentDiagnostics, names: Sequence[str]) -> tuple[Finding, ...]:
+    """What a fit by descent should be told of."""
+    found = [finding for _, finding in _mirrored(facts.votes[None], names)]
+    if not facts.converged:
+        figures = {"iterations": facts.iterations, "gradient": facts.gradient}
+        found.append(Finding(Kind.DESCENT_NOT_CONVERGED, figures=figures))
+    return tuple(found)
+
+
+def _named(names: Sequence[str], chosen: Mask) -> tuple[str, ...]:
+    return tuple(names[int(i)] for i in np.flatnonzero(chosen))
+
+
+def _mirrored(votes: Index, names: Sequence[str]) -> Found:
+    for s in np.flatnonzero((votes < 0).any(axis=1)):
+        yield int(s), Finding(Kind.MIRRORED, shapes=_named(names, votes[s] < 0))
+
+
+def _undetermined(facts: SpectralDiagnostics, names: Sequence[str]) -> Found:
+    free = facts.free_directions > 0
+    for s in np.flatnonzero(free.any(axis=1)):
+        yield int(s), Finding(Kind.UNDETERMINED_WARP, shapes=_named(names, free[s]))
+
+
+def _off_centre(facts: SpectralDiagnostics, n: int, m: int, tuning: Tuning) -> Found:
+    """The soft constraint centres exactly only what translates for nothing, and if it is strong."""
+    off = facts.offset > tuning.off_centre * facts.extent
+    charged = facts.translation_cost > tuning.charged * n * np.sqrt(m)
+    weak = facts.converged & (facts.offset > tuning.not_centred * facts.extent)
+    for s in np.flatnonzero(off & (charged | weak)):
+        figures = {"offset": float(facts.offset[s])}
+        if charged[s]:
+            yield int(s), Finding(Kind.CHARGED_TRANSLATIONS, figures=figures)
+        else:
+            yield int(s), Finding(Kind.WEAK_CENTERING, figures=figures | {"enough": n / m})
+
+
+def _narrow_gap(facts: SpectralDiagnostics, n: int, tuning: Tuning) -> Found:
+    values, k = facts.spectrum, facts.n_axes
+    if values.shape[-1] <= k:
+        return
+    rounding = 1e3 * np.finfo(np.float64).eps * n
+    clear = (facts.gap > tuning.narrow_gap) & (values[:, k] - values[:, k - 1] > rounding)
+    for s in np.flatnonzero(~clear):
+        figures = {"value": float(values[s, k - 1]), "next_value": float(values[s, k])}
+        yield int(s), Finding(Kind.NARROW_GAP, figures=figures)
+
+
+def _free_directions(facts: SpectralDiagnostics, tuning: Tuning) -> Found:
+    """More axes than dimensions: parts that could move were held by rigidity."""
+    if facts.n_axes <= facts.dim:
+        return
+    figures = {"directions": facts.n_axes, "dim": facts.dim}
+    for s in np.flatnonzero(_settled(facts, tuning)):
+        residual = {"residual": float(facts.similarity_residual[s])}
+        yield int(s), Finding(Kind.FREE_DIRECTIONS, figures=figures | residual)
+
+
+def _hinged(facts: SpectralDiagnostics, tuning: Tuning) -> Found:
+    """The gap may be wide in numbers and still be that of two noises."""
+    loose = (facts.cohesion < tuning.hinged) & (facts.gap < tuning.firm_gap)
+    loose &= facts.gap > tuning.narrow_gap
+    if facts.n_axes > facts.dim:
+        loose |= ~_settled(facts, tuning)
+    for s in np.flatnonzero(loose):
+        yield int(s), Finding(Kind.HINGE, figures={"cohesion": float(facts.cohesion[s])})
+
+
+def _settled(facts: SpectralDiagnostics, tuning: Tuning) -> Mask:
+    """(g,): whether similarities of the shapes agree well enough to hold the parts together."""
+    agreed = facts.similarity_residual < tuning.settled_residual
+    return np.asarray(agreed & facts.proportions_converged & facts.proportions_determined)
+
+
+def _carried_by_few(axes: Array, landmarks: Array, tuning: Tuning) -> Found:
+    """An axis that lives on a few landmarks is an artefact of how they are seen."""
+    few = axes.shape[-1] + 1
+    if axes.shape[-2] < 4 * few:
+        return
+    squares = axes * axes
+    shares = np.partition(squares, -few, axis=-2)[..., -few:, :].sum(axis=-2)
+    for s in np.flatnonzero((shares > tuning.handful).any(axis=-1)):
+        axis = int(np.argmax(shares[s]))
+        carriers = np.argsort(-squares[s, :, axis], kind="stable")[:few]
+        labels = tuple(str(landmarks[s, j]) for j in carriers)
+        yield int(s), Finding(Kind.CARRIED_BY_FEW, landmarks=labels, figures={"axis": axis + 1})
+
+
+def _rounding(facts: SpectralDiagnostics, names: Sequence[str], tuning: Tuning) -> Found:
+    """What rounding makes of nearly dependent features, against the gap it must not fill."""
+    values, k = facts.spectrum, facts.n_axes
+    if values.shape[-1] <= k:
+        return
+    gap, worst = values[:, k] - values[:, k - 1], facts.condition.max(axis=1)
+    blur = np.finfo(np.float64).eps * np.sqrt(worst)
+    blurred = (blur > tuning.blurred * gap) & (facts.gap > tuning.narrow_gap)
+    for s in np.flatnonzero(blurred & ~facts.free_directions.any(axis=1)):
+        culprit = names[int(np.argmax(facts.condition[s]))]
+        figures = {"condition": float(worst[s]), "gap": float(gap[s])}
+        yield int(s), Finding(Kind.ROUNDING, shapes=(culprit,), figures=figures)
+
+
+def _not_converged(facts: SpectralDiagnostics) -> Found:
+    for s in np.flatnonzero(~facts.converged):
+        residual = float(facts.residuals[s].max())
+        figures = {"products": facts.n_products, "residual": residual}
+        yield int(s), Finding(Kind.NOT_CONVERGED, figures=figures)
+
+
+def _proportions(facts: SpectralDiagnostics) -> Found:
+    for s in np.flatnonzero(~facts.proportions_determined):
+        yield int(s), Finding(Kind.PROPORTIONS_UNDETERMINED)
+    for s in np.flatnonzero(facts.proportions_determined & ~facts.proportions_converged):
+        figures = {"rounds": facts.rounds}
+        yield int(s), Finding(Kind.PROPORTIONS_NOT_CONVERGED, figures=figures)

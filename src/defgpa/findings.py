@@ -1,0 +1,108 @@
+"""What a user should be told about shapes or an alignment: facts first, words last.
+
+A check yields findings; it never warns, prints or formats. ``defgpa.sentences`` puts them into
+words, once for each listener.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What a finding is about. The names are stable: scripts read them in summary.json."""
+
+    # of the input
+    LONE_LANDMARKS = "lone-landmarks"
+    SPARSE_LANDMARKS = "sparse-landmarks"
+    EXCHANGED_LANDMARKS = "exchanged-landmarks"
+    MISPLACED_LANDMARK = "misplaced-landmark"
+    OTHER_SIZE = "other-size"
+    FAR_FROM_ORIGIN = "far-from-origin"
+    FEW_LANDMARKS = "few-landmarks"
+    # of a solve
+    MIRRORED = "mirrored"
+    UNDETERMINED_WARP = "undetermined-warp"
+    CHARGED_TRANSLATIONS = "charged-translations"
+    WEAK_CENTERING = "weak-centering"
+    NARROW_GAP = "narrow-gap"
+    FREE_DIRECTIONS = "free-directions"
+    HINGE = "hinge"
+    CARRIED_BY_FEW = "carried-by-few"
+    ROUNDING = "rounding"
+    NOT_CONVERGED = "not-converged"
+    DESCENT_NOT_CONVERGED = "descent-not-converged"
+    PROPORTIONS_UNDETERMINED = "proportions-undetermined"
+    PROPORTIONS_NOT_CONVERGED = "proportions-not-converged"
+    LARGE_DEFORMATION = "large-deformation"
+    FOLDOVERS = "foldovers"
+    # of what is made of several solves
+    IN_FOLDS = "in-folds"
+    AT_SMOOTHING = "at-smoothing"
+    IN_METHODS = "in-methods"
+    BEST_AT_EDGE = "best-at-edge"
+    STIFFER_PREFERRED = "stiffer-preferred"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing worth telling.
+
+    Attributes
+    ----------
+    kind : Kind
+        What it is about; a stable name.
+    shapes, landmarks : tuple of str
+        Whom it is about.
+    figures : mapping of str to number
+        How much.
+    parts : tuple of Finding
+        What it is made of, where it sums up others.
+    methods : tuple of str
+        The methods it was found with, where several were compared.
+
+    Examples
+    --------
+    >>> Finding(Kind.MIRRORED, shapes=("wing 3",)).to_dict()
+    {'kind': 'mirrored', 'shapes': ['wing 3']}
+    """
+
+    kind: Kind
+    shapes: tuple[str, ...] = ()
+    landmarks: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    parts: tuple[Finding, ...] = ()
+    methods: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that say something, as JSON holds them."""
+        fields: dict[str, Any] = {"kind": str(self.kind)}
+        for name in ("shapes", "landmarks", "methods"):
+            if getattr(self, name):
+                fields[name] = list(getattr(self, name))
+        if self.figures:
+            fields["figures"] = dict(self.figures)
+        if self.parts:
+            fields["parts"] = [part.to_dict() for part in self.parts]
+        return fields
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Finding:
+        """The finding that ``to_dict`` told."""
+        return cls(
+            Kind(fields["kind"]),
+            tuple(fields.get("shapes", ())),
+            tuple(fields.get("landmarks", ())),
+            dict(fields.get("figures", {})),
+            tuple(cls.from_dict(part) for part in fields.get("parts", ())),
+            tuple(fields.get("methods", ())),
+        )
+
+
+def news(found: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings of a kind that is not among those known."""
+    kinds = {finding.kind for finding in known}
+    return (finding for finding in found if finding.kind not in kinds)

@@ -1,0 +1,337 @@
+"""Findings in words: one sentence for each kind, in the words of the one who listens.
+
+Python names for the library, options for the command line. Where both would say the same, it
+stands once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+
+from defgpa.errors import DefgpaWarning, listed
+from defgpa.findings import Finding, Kind
+
+Words = Mapping[Kind, Callable[[Finding], str]]
+
+
+def in_python(finding: Finding) -> str:
+    """The sentence for someone who calls the library.
+
+    Examples
+    --------
+    >>> print(in_python(Finding(Kind.LONE_LANDMARKS, landmarks=("7",))))
+    Seen in one shape only: landmark '7'. That tells nothing about the reference; it was left out
+    of the solve and placed by its shape's warp.
+    """
+    return _PYTHON[finding.kind](finding)
+
+
+def in_shell(finding: Finding) -> str:
+    """The sentence for someone at the command line."""
+    return _SHELL[finding.kind](finding)
+
+
+def warn_of(findings: Iterable[Finding], stacklevel: int = 2) -> None:
+    """A DefgpaWarning for each finding, which it carries; as from the caller's caller."""
+    for finding in findings:
+        told = DefgpaWarning(in_python(finding), finding)
+        warnings.warn(told, stacklevel=stacklevel + 1)
+
+
+def _lone_landmarks(found: Finding) -> str:
+    return (
+        f"Seen in one shape only: landmark {listed(found.landmarks)}. That tells nothing about "
+        "the reference; it was left out of the solve and placed by its shape's warp."
+    )
+
+
+def _sparse_landmarks(found: Finding) -> str:
+    seen, shapes = int(found.figures["views"]), int(found.figures["shapes"])
+    return (
+        f"{int(found.figures['landmarks'])} of {int(found.figures['of'])} landmarks are seen in "
+        f"at most {seen} of {shapes} shapes. Are their labels the same in all files? Landmarks "
+        "that mean the same must have the same name, or the same place in the order."
+    )
+
+
+def _exchanged_landmarks(found: Finding) -> str:
+    a, b = found.landmarks
+    return (
+        f"Landmarks {a!r} and {b!r} of shape {found.shapes[0]!r} look exchanged"
+        f"{_if_without(found)}. Check them, and exchange their coordinates if so."
+    )
+
+
+def _misplaced_landmark(found: Finding) -> str:
+    return (
+        f"Landmark {found.landmarks[0]!r} of shape {found.shapes[0]!r} is far from where the "
+        f"others have it{_if_without(found)}. Check it; make it missing if it is a mistake."
+    )
+
+
+def _if_without(found: Finding) -> str:
+    change = found.figures.get("change")
+    return "" if change is None else f"; without it the reference would change by {change:.1%}"
+
+
+def _other_size(found: Finding) -> str:
+    return (
+        f"More than {found.figures['times']:g} times larger or smaller than most "
+        f"({len(found.shapes)} of {int(found.figures['of'])} shapes): {listed(found.shapes)}. "
+        "Other units? Errors of large shapes outweigh those of small."
+    )
+
+
+def _far_from_origin(found: Finding) -> str:
+    return (
+        f"The coordinates of {listed(found.shapes)} are so far from the origin "
+        f"({found.figures['ratio']:.0e} times their extent) that they have lost digits. Subtract "
+        "the offset before rounding."
+    )
+
+
+def _few_landmarks(found: Finding) -> str:
+    return (
+        f"There are {int(found.figures['landmarks'])} landmarks in {int(found.figures['shapes'])} "
+        "shapes: so few that a deformable reference is hardly determined. Compare with a rigid "
+        "alignment."
+    )
+
+
+def _mirrored(found: Finding) -> str:
+    return (
+        f"Mirrored against the majority of the shapes: {listed(found.shapes)}. If that is not "
+        "meant, negate one coordinate there, or check for swapped left and right landmarks."
+    )
+
+
+def _mirrored_shell(found: Finding) -> str:
+    return (
+        f"Mirrored against the majority of the shapes: {listed(found.shapes)}. If that is not "
+        "meant, use --mirror NAME, or check for swapped left and right landmarks."
+    )
+
+
+def _undetermined_warp(found: Finding) -> str:
+    return (
+        f"Warps with directions that neither landmarks nor penalty determine: "
+        f"{listed(found.shapes)} (flat or coincident points, or no smoothing). The smallest "
+        "solution was taken; more smoothing or fewer control points would settle it."
+    )
+
+
+def _charged_translations(found: Finding) -> str:
+    return (
+        "This warp has no free translations: the reference is centred by the soft constraint, "
+        f"which leaves it off centre by {found.figures['offset']:.3g}. ExactCentering() centres "
+        "it exactly."
+    )
+
+
+def _weak_centering(found: Finding) -> str:
+    return (
+        f"The reference is off centre by {found.figures['offset']:.3g}, because the weight of "
+        f"SoftCentering is too small. Leave it out: n/m, here {found.figures['enough']:.3g}, "
+        "suffices."
+    )
+
+
+def _gap(found: Finding, remedy: str) -> str:
+    return (
+        f"The spectral gap is nearly zero ({found.figures['value']:.3g} against "
+        f"{found.figures['next_value']:.3g}): another reference would do as well. {remedy}"
+    )
+
+
+def _free_directions(found: Finding) -> str:
+    return (
+        f"{int(found.figures['directions'])} directions are free where {int(found.figures['dim'])}"
+        " are usual: parts of the reference could be sheared or turned against each other, as the "
+        "landmarks that link them lie nearly on a line or in a plane, or are too few. The "
+        "reference was settled by rigidity."
+    )
+
+
+def _hinge(found: Finding) -> str:
+    return (
+        "Parts of the reference hang together as by a hinge and may be sheared or turned "
+        "against each other: the landmarks that link them lie nearly on a line or in a plane, "
+        "or are too few. Add landmarks that link them, or align the parts on their own."
+    )
+
+
+def _carried_by_few(found: Finding) -> str:
+    return (
+        f"Axis {int(found.figures['axis'])} of the reference is carried by landmarks "
+        f"{listed(found.landmarks)} alone: they are weakly tied to the others. Check them, or "
+        "leave them out."
+    )
+
+
+def _rounding(found: Finding) -> str:
+    return (
+        f"Rounding blurs the reference: the features of shape {found.shapes[0]!r} are nearly "
+        f"dependent (condition {found.figures['condition']:.0e}), and the spectral gap of "
+        f"{found.figures['gap']:.0e} is narrow. Use more smoothing or fewer features, and measure "
+        "them from the centre of the shape."
+    )
+
+
+def _not_converged(found: Finding) -> str:
+    return (
+        f"The iterative solver stopped after {int(found.figures['products'])} products with a "
+        f"residual of {found.figures['residual']:.3g}: the reference may be inaccurate. Use "
+        "Iterative(most_products=...) or Dense()."
+    )
+
+
+def _not_converged_shell(found: Finding) -> str:
+    return (
+        f"The iterative solver stopped after {int(found.figures['products'])} products with a "
+        f"residual of {found.figures['residual']:.3g}: the reference may be inaccurate. A larger "
+        "--smoothing or fewer --points-per-axis help."
+    )
+
+
+def _descent_not_converged(found: Finding) -> str:
+    return (
+        f"The descent ended after {int(found.figures['iterations'])} steps with a relative "
+        f"gradient of {found.figures['gradient']:.1e}, not zero: the shapes hardly determine the "
+        "answer. Look for shapes or landmarks that few others share."
+    )
+
+
+def _proportions_undetermined(found: Finding) -> str:
+    return (
+        "The shapes see too little to tell the proportions of the reference by rigidity; those of "
+        "the covariance prior were taken. Add landmarks, or state them: "
+        "DefGPA(warp, proportions=[...])."
+    )
+
+
+def _proportions_undetermined_shell(found: Finding) -> str:
+    return (
+        "The shapes see too little to tell the proportions of the reference by rigidity; those of "
+        "the covariance prior were taken. Add landmarks, or state them: --proportions L1,L2[,L3]."
+    )
+
+
+def _proportions_not_converged(found: Finding) -> str:
+    return (
+        f"The proportions of the reference still changed after {int(found.figures['rounds'])} "
+        "rounds: the shapes hardly agree on them. Look for outliers and mirrored shapes."
+    )
+
+
+def _large_deformation(found: Finding) -> str:
+    return (
+        f"After the best similarities the shapes still differ by {found.figures['residual']:.0%} "
+        "of their size: the proportions of the reference are an average of very different ones."
+    )
+
+
+def _foldovers(found: Finding, remedy: str) -> str:
+    count, tried = int(found.figures["landmarks"]), found.figures.get("smoothing")
+    better = "" if tried is None else f" At {tried:.3g} it does not."
+    return (
+        f"The warp of {listed(found.shapes)} folds over itself at {count:,} landmarks: there it is "
+        f"no one-to-one map. {remedy}{better}"
+    )
+
+
+def _in_folds(found: Finding, words: Callable[[Finding], str]) -> str:
+    told = " ".join(
+        f"({int(part.figures['folds'])} ×) without landmark {listed(part.landmarks)}: "
+        f"{words(part.parts[0])}"
+        for part in found.parts
+    )
+    return (
+        f"{int(found.figures['folds'])} of {int(found.figures['of'])} folds of the "
+        f"cross-validation warned of what the full fit did not: {told}"
+    )
+
+
+def _at_smoothing(found: Finding, words: Callable[[Finding], str]) -> str:
+    return (
+        f"At {int(found.figures['count'])} of {int(found.figures['of'])} amounts of smoothing: "
+        f"{words(found.parts[0])}"
+    )
+
+
+def _in_methods(found: Finding, words: Callable[[Finding], str]) -> str:
+    return f"{', '.join(found.methods)}: {words(found.parts[0])}"
+
+
+def _best_at_edge(found: Finding) -> str:
+    remedy = (
+        "Less may be better still: extend the grid downwards."
+        if found.figures["soft"]
+        else "The shapes may not need to bend at all: extend the grid upwards, or compare with "
+        "an affine or rigid alignment."
+    )
+    what = "smallest" if found.figures["soft"] else "largest"
+    return (
+        f"The smallest cross-validation error is at the {what} smoothing tried, "
+        f"{found.figures['smoothing']:.3g}. {remedy}"
+    )
+
+
+def _stiffer_preferred(found: Finding) -> str:
+    why = (
+        " and does not fold over"
+        if found.figures.get("foldovers_avoided")
+        else ", and is the stiffest that does"
+    )
+    return (
+        f"Smoothing {found.figures['smoothing']:.3g} was preferred to "
+        f"{found.figures['least']:.3g}, the least cross-validation error: it predicts as well, "
+        f"within one standard error{why}."
+    )
+
+
+_COMMON: Words = {
+    Kind.LONE_LANDMARKS: _lone_landmarks,
+    Kind.SPARSE_LANDMARKS: _sparse_landmarks,
+    Kind.EXCHANGED_LANDMARKS: _exchanged_landmarks,
+    Kind.MISPLACED_LANDMARK: _misplaced_landmark,
+    Kind.OTHER_SIZE: _other_size,
+    Kind.FAR_FROM_ORIGIN: _far_from_origin,
+    Kind.FEW_LANDMARKS: _few_landmarks,
+    Kind.MIRRORED: _mirrored,
+    Kind.UNDETERMINED_WARP: _undetermined_warp,
+    Kind.CHARGED_TRANSLATIONS: _charged_translations,
+    Kind.WEAK_CENTERING: _weak_centering,
+    Kind.NARROW_GAP: lambda f: _gap(f, "Use a stiffer warp, or check how the shapes are linked."),
+    Kind.FREE_DIRECTIONS: _free_directions,
+    Kind.HINGE: _hinge,
+    Kind.CARRIED_BY_FEW: _carried_by_few,
+    Kind.ROUNDING: _rounding,
+    Kind.NOT_CONVERGED: _not_converged,
+    Kind.DESCENT_NOT_CONVERGED: _descent_not_converged,
+    Kind.PROPORTIONS_UNDETERMINED: _proportions_undetermined,
+    Kind.PROPORTIONS_NOT_CONVERGED: _proportions_not_converged,
+    Kind.LARGE_DEFORMATION: _large_deformation,
+    Kind.FOLDOVERS: lambda f: _foldovers(f, "More smoothing would straighten it."),
+    Kind.BEST_AT_EDGE: _best_at_edge,
+    Kind.STIFFER_PREFERRED: _stiffer_preferred,
+}
+_PYTHON: Words = {
+    **_COMMON,
+    Kind.IN_FOLDS: lambda f: _in_folds(f, in_python),
+    Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_python),
+    Kind.IN_METHODS: lambda f: _in_methods(f, in_python),
+}
+_SHELL: Words = {
+    **_COMMON,
+    Kind.MIRRORED: _mirrored_shell,
+    Kind.NARROW_GAP: lambda f: _gap(
+        f, "Try a larger --smoothing, or check how the shapes are linked."
+    ),
+    Kind.NOT_CONVERGED: _not_converged_shell,
+    Kind.PROPORTIONS_UNDETERMINED: _proportions_undetermined_shell,
+    Kind.FOLDOVERS: lambda f: _foldovers(f, "A larger --smoothing would straighten it."),
+    Kind.IN_FOLDS: lambda f: _in_folds(f, in_shell),
+    Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_shell),
+    Kind.IN_METHODS: lambda f: _in_methods(f, in_shell),
+}

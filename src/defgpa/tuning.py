@@ -1,0 +1,69 @@
+"""The numbers that tune: thresholds and sizes that no result should depend on, in one value.
+
+Every one of them was chosen by measuring; a test that needs another passes another value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What decides between ways that lead to the same result, and when a figure is worth a word.
+
+    Attributes
+    ----------
+    dense_landmarks : int
+        Up to so many landmarks P is formed and U stored; beyond, neither.
+    moderate_landmarks : int
+        Up to so many landmarks P is formed where iterations are slow.
+    few_features : int
+        With so few features U itself is as small as its columns, and stored.
+    patience : int
+        Products after which iterations give way to another way that is sure.
+    free_value : float
+        σ/n below which a direction costs nothing but noise; ordinary sets have 0.035 to 1.
+    hinged : float
+        Cohesion below which a cheap direction is a movement of parts, not a deformation.
+    most_axes : int
+        Axes that the reference may be made of where more than d directions are free.
+    most_rounds : int
+        Of the descent for the proportions; hinged sets take some hundred, others two to ten.
+    narrow_gap : float
+        Relative spectral gap below which another reference would do as well.
+    charged : float
+        ‖P1‖ / (n √m) above which a translation is not free.
+    off_centre : float
+        Of the extent of the reference: an offset above is no rounding.
+    not_centred : float
+        Of the extent of the reference: an axis has the constant vector in it.
+    firm_gap : float
+        Relative gap above which a movement of parts costs enough to be held.
+    blurred : float
+        Of the gap: rounding above shows in the sixth digit of the reference, or sooner.
+    handful : float
+        Share of an axis that d + 1 landmarks must not carry.
+    settled_residual : float
+        Relative residual of the similarity fit below which rigidity settles a hinge.
+    """
+
+    dense_landmarks: int = 500
+    moderate_landmarks: int = 4000
+    few_features: int = 16
+    patience: int = 150
+    free_value: float = 0.01
+    hinged: float = 0.1
+    most_axes: int = 32
+    most_rounds: int = 1000
+    narrow_gap: float = 1e-3
+    charged: float = 1e-7
+    off_centre: float = 1e-6
+    not_centred: float = 1e-3
+    firm_gap: float = 0.75
+    blurred: float = 1e-3
+    handful: float = 0.9
+    settled_residual: float = 0.25
+
+
+DEFAULT = Tuning()
