@@ -32,6 +32,37 @@ def tps7_dense() -> dict:
     return found | {"authors (cited)": CITED["authors' TPS(7)"]}
 
 
+def _tps7_smoothed(smoothing: float) -> dict:
+    data = np.array(liver_like(10, 4004).shapes.points)
+    estimator = DefGPA(ThinPlateSpline(points_per_axis=7, smoothing=smoothing))
+    found = race(ours=fit(estimator, data), floor=solve_floor(10, 4004, 343))
+    return found | {"products": estimator.alignment_.diagnostics.products}
+
+
+def tps7_smoothing_1e0() -> dict:
+    return _tps7_smoothed(1.0)
+
+
+def tps7_smoothing_1e1() -> dict:
+    return _tps7_smoothed(1e-1)
+
+
+def tps7_smoothing_1e2() -> dict:
+    return _tps7_smoothed(1e-2)
+
+
+def tps7_smoothing_1e4() -> dict:
+    return _tps7_smoothed(1e-4)
+
+
+def tps7_smoothing_1e5() -> dict:
+    return _tps7_smoothed(1e-5)
+
+
+def tps7_smoothing_1e6() -> dict:
+    return _tps7_smoothed(1e-6)
+
+
 def affine_dense() -> dict:
     data = np.array(liver_like(10, 4004).shapes.points)
     found = race(

@@ -124,6 +124,15 @@ ROWS = (
         (AtMost(3.0, "floor", "≤ 3 × floor"), AtLeast(60.0, "authors (cited)", "≥ 60 × authors'")),
         threads=1,
     ),
+    *(
+        Row(
+            f"tps7_smoothing_1e{digits}",
+            f"TPS(7), 10 × 4004 × 3, smoothing {10.0**-digits:g}",
+            (AtMost(3.0, "floor", "≤ 3 × floor"),),
+            threads=1,
+        )
+        for digits in (0, 1, 2, 4, 5, 6)
+    ),
     Row("affine_dense", "AFF_r, 10 × 4004 × 3", (AtMost(3.0, "VTK", "≤ 3 × VTK's rigid filter"),)),
     Row("tps5_face", "TPS(5), 10 × 68 × 2", (RIGID,)),
     Row("tps3_thousand", "TPS(3), 1000 × 100 × 3", (RIGID,)),

@@ -60,8 +60,8 @@ def test_distances_to_a_grid_are_sums_over_its_axes(counts, rng):
 
 @GRIDS
 def test_all_grids_share_what_is_orthogonal_to_affine_functions(counts, rng):
-    complement = bending._grid_complement(counts)
-    k, d = len(complement), len(counts)
+    k, d = int(np.prod(counts)), len(counts)
+    complement = bending._grid_complement(counts).applied(np.eye(k - d - 1))
     assert complement.shape == (k, k - d - 1)
     np.testing.assert_allclose(complement.T @ complement, np.eye(k - d - 1), **EXACT)
     for controls in grids(counts, rng).points:

@@ -607,6 +607,7 @@ def test_completion_offers_files_formats_and_warps():
     complete = ShellComplete(app, {}, "defgpa", "_DEFGPA_COMPLETE")
     assert [item.value for item in complete.get_completions([], "co")] == [
         "compare",
+        "complete",
         "convert",
         "completion",
     ]

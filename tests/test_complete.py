@@ -87,8 +87,7 @@ def test_estimates_move_with_the_specimens(partial, method):
     # the mean of geomorph's spline is of specimens at their own size: they must grow together
     factors = np.full(12, 2.0) if method == "spline" else rng.uniform(0.5, 3.0, size=12)
     other = moved(holes, seed=5) * factors[:, None, None]
-    first = defgpa.complete(fitted(holes, Affine()), method)
-    second = defgpa.complete(fitted(other, Affine()), method)
+    first, second = (defgpa.complete(fitted(own, Affine()), method) for own in (holes, other))
     for i, j in ((2, 3), (7, 11)):
         a, b = first.shapes[i], second.shapes[i]
         ratio = size(b) / size(a)
@@ -127,6 +126,23 @@ def test_two_shapes_are_completed_without_statistics():
     assert set(defgpa.complete(a).errors) == {"warp", "spline"}
     with pytest.raises(DefgpaError, match="at least 4 shapes; there are 3"):
         defgpa.complete(a, "statistics")
+
+
+def test_four_landmarks_in_the_plane_are_enough():
+    points = smooth_family(seed=31, n=9, m=4, bend=0.02)
+    a = fitted(with_holes(points, [(2, 1)]), Affine())
+    with warned_of("far outside", "'shape_3'"):
+        found = defgpa.complete(a)
+    assert np.linalg.norm(found.shapes[2][1] - points[2, 1]) < 0.1 * size(points[2])
+
+
+def test_trials_that_leave_a_line_are_not_made():
+    """Four landmarks on a line, the fifth beside it: it cannot be hidden, the others can."""
+    line = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [1.0, 2.0]])
+    rng = np.random.default_rng(0)
+    points = np.stack([line * [1.0, s] for s in rng.uniform(0.9, 1.1, size=6)])
+    found = defgpa.complete(fitted(with_holes(points, [(0, 3)]), Affine()))
+    np.testing.assert_allclose(found.shapes[0][3], [3.0, 0.0], atol=0.2)
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
@@ -185,11 +201,11 @@ def test_a_few_hidden_landmarks_of_plethodon_end_where_they_were():
 
 
 def test_broken_halves_are_completed_with_the_ways_compared_on_such_holes():
-    points = shared_points("turtles3d_partial")[:, ::10]
+    points = shared_points("turtles3d_partial")[:, ::20]
     with warned_of("far outside"):
         found = defgpa.complete(fitted(points, Affine()))
     assert np.isfinite(found.shapes.points).all()
-    assert found.errors[found.method] < 0.03
+    assert found.errors[found.method] < 0.05  # some six landmarks are left of a fossil here
     assert found.errors[found.method] <= found.errors["spline"]
 
 
@@ -271,4 +287,5 @@ def test_broken_halves_are_tried_as_halves():
     visible[:4, 6:] = False
     trials = hidden_for_once(visible, 2)
     assert {trial.specimen for trial in trials} == {4, 5, 6, 7, 8, 9}
+    assert len(trials) == 16
     assert all(trial.hidden.tolist() == [False] * 6 + [True] * 6 for trial in trials)

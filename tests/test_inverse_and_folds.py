@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, DegenerateShapeError, ShapeError, ThinPlateSpline, Warp
+from defgpa.warps import NewtonInverse
 from defgpa.warps._kernels import squared_distances, thin_plate, thin_plate_slope
 from defgpa.warps._thin_plate import interpolating_spline
 from support import EXACT, LIMIT, ChargedTranslations, every_warp, smooth_family
@@ -68,7 +69,7 @@ def test_the_slope_is_the_derivative_of_the_kernel(d, rng):
 
 
 @DIMS
-@pytest.mark.parametrize("p", [5, 400])
+@pytest.mark.parametrize("p", [5, 400, 3000])
 def test_distances_of_stacks_are_those_of_their_members(d, p, rng):
     points, centres = rng.normal(size=(3, p, d)), rng.normal(size=(3, 7, d))
     expected = np.sum((points[:, :, None] - centres[:, None]) ** 2, axis=-1)
@@ -165,7 +166,7 @@ def test_a_warp_that_folds_is_caught_where_it_folds():
     controls = np.array([[x, y] for x in (-1.0, -0.2, 0.2, 1.0) for y in (-1.0, 0.0, 1.0)])
     images = controls.copy()
     images[4], images[7] = controls[7], controls[4]
-    folded = interpolating_spline(controls, images).folds(points)
+    folded = interpolating_spline(controls, images).foldovers(points)
     middle = np.abs(points).max(axis=1) < 0.15
     edge = np.abs(points).max(axis=1) > 0.9
     assert folded[middle].mean() > 0.8
@@ -178,7 +179,7 @@ def test_a_warp_that_folds_is_caught_where_it_folds():
 def test_a_mirrored_warp_folds_nowhere(d, rng):
     points = rng.normal(size=(40, d))
     mirror = points * np.array([-1.0, 1.0, 1.0])[:d]
-    assert not interpolating_spline(points, mirror).folds(points).any()
+    assert not interpolating_spline(points, mirror).foldovers(points).any()
 
 
 @DIMS
@@ -186,7 +187,7 @@ def test_a_collapsed_warp_folds_everywhere(d, rng):
     points = rng.normal(size=(40, d))
     weights = np.zeros((d + 1, d))
     weights[0, 0] = 1.0
-    assert Warp(Affine().basis(points), weights).folds(points).all()
+    assert Warp(Affine().basis(points), weights).foldovers(points).all()
 
 
 def test_the_diagnostics_count_the_landmarks_that_fold(rng):
@@ -218,6 +219,36 @@ def test_nor_has_one_that_is_flat_to_rounding(rng):
     weights = np.vstack([rows, 0.3 * rows[0] - 1.7 * rows[1], np.zeros(3)])
     with pytest.raises(DegenerateShapeError, match="flattens space and has no inverse"):
         Warp(Affine().basis(points), weights).inverse()
+
+
+class Valley:
+    """(x, y) ↦ ((x³ − 3x) / 5, y), and a rough inverse that knows the outer branches."""
+
+    def __call__(self, points):
+        x, y = np.asarray(points).T
+        return np.column_stack([(x**3 - 3 * x) / 5, y])
+
+    def jacobian(self, points):
+        result = np.tile(np.eye(2), (len(points), 1, 1))
+        result[:, 0, 0] = (3 * points[:, 0] ** 2 - 3) / 5
+        return result
+
+    def inverse(self):
+        return lambda targets: np.column_stack(
+            [np.sign(targets[:, 0]) * 2.5, np.asarray(targets)[:, 1]]
+        )
+
+
+def test_only_the_points_that_were_lost_are_sought_again():
+    """One point is found where it is looked for first, the other is at the turn of the valley."""
+    targets = np.array([[-3.0, 0.5], [1.0, 0.2], [np.nan, 1.0]])
+    inverse = NewtonInverse(Valley())
+    stuck = inverse.near(targets, targets)
+    np.testing.assert_array_equal(np.isnan(stuck[:, 0]), [False, True, True])
+    found = inverse(targets)
+    np.testing.assert_allclose(Valley()(found[:2]), targets[:2], **EXACT)
+    np.testing.assert_array_equal(found[0], stuck[0])
+    assert np.isnan(found[2]).all()
 
 
 def test_a_point_without_a_preimage_is_not_invented():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
-from defgpa.io import read_shapes, write_shapes
+from defgpa.io import not_held, read_shapes, write_shapes
+from defgpa.io.text.dimension import plausible_dimension
 from defgpa.shapes import Shapes
 from io_support import awkward_shapes
 
@@ -166,7 +167,8 @@ def test_a_missing_code_on_demand(table):
         ("id,x1,y1\na,1,2\nb,1,oops\n", "line 3: expected a number; found 'oops'"),
         ("1,oops\n3,4\n", "line 1: expected a number; found 'oops'"),
         ("a,1,2,3,oops\nb,1,2,3,4\n", "line 1: expected a number; found 'oops'"),
-        ("id;x1;y1\na;1,5;2,5\n", "line 2: expected a number with a decimal point; found '1,5'"),
+        ("id;x1;y1\na;1,5;2.5\n", "line 2: expected decimal commas everywhere, or nowhere"),
+        ("id;x1;y1\na;1.234,5;2,5\n", "line 2: expected a number; found '1.234,5'"),
         ('id,x1,y1\na,"1,5","2,5"\n', "line 2: expected a number with a decimal point"),
         ("1,5 2,5\n3,5 4,5\n", "line 1: expected a number with a decimal point; found '1,5'"),
         ("1,5\t2,5\n3,5\t4,5\n", "line 1: expected a number with a decimal point; found '1,5'"),
@@ -295,3 +297,328 @@ def test_numbers_of_landmarks_are_no_coordinates(table):
 )
 def test_a_table_remembers_its_layout_to_be_written_in(table, text, layout):
     assert table(text).metadata["format"] == layout
+
+
+# Tables that R writes, and tables that lie across
+
+WINGS = np.random.default_rng(3).normal(size=(1, 6, 2)) + np.random.default_rng(4).normal(
+    size=(5, 1, 2)
+)
+WINGS = (WINGS + 0.01 * np.random.default_rng(6).normal(size=(5, 6, 2))).round(6)
+SKULLS = np.random.default_rng(7).normal(size=(1, 4, 3)) + np.random.default_rng(8).normal(
+    size=(5, 1, 3)
+)
+SKULLS = (SKULLS + 0.01 * np.random.default_rng(9).normal(size=(5, 4, 3))).round(6)
+
+
+def rows_of(points, names=None, mark=",", quote='"'):
+    """A row a shape, as R's write.csv and write.table have them."""
+    names = names or [str(k + 1) for k in range(len(points))]
+    flat = points.reshape(len(points), -1)
+    return [
+        mark.join([f"{quote}{name}{quote}", *map(repr, row)])
+        for name, row in zip(names, flat.tolist(), strict=True)
+    ]
+
+
+def heads(count, prefix="V", mark=",", quote='"'):
+    return mark.join(f"{quote}{prefix}{k}{quote}" for k in range(1, count + 1))
+
+
+@pytest.mark.parametrize(
+    ("head", "names"),
+    [
+        (["X1.{}", "X2.{}"], ["1", "2", "3", "4", "5"]),
+        (["X1.{}", "X2.{}"], ["DRA.1", "DRA.2", "x", "y y", "9"]),
+        (["V1.{}", "V2.{}"], ["a", "b", "c", "d", "e"]),
+    ],
+)
+@pytest.mark.parametrize("labels", [None, list("ghijkl")])
+def test_an_array_of_r_has_its_shapes_side_by_side(table, head, names, labels):
+    columns = [axis.format(name) for name in names for axis in head]
+    lines = [",".join(['""', *(f'"{column}"' for column in columns)])]
+    for j, row in enumerate(WINGS.transpose(1, 0, 2).reshape(6, -1).tolist()):
+        lines.append(",".join([f'"{labels[j] if labels else j + 1}"', *map(repr, row)]))
+    shapes = table("\n".join(lines))
+    assert shapes.names == tuple(names)
+    assert shapes.landmarks == tuple(labels or "123456")
+    np.testing.assert_array_equal(shapes.points, WINGS)
+
+
+def test_an_array_of_r_in_three_dimensions(table):
+    columns = [f"X{axis}.{name}" for name in "abcde" for axis in (1, 2, 3)]
+    body = SKULLS.transpose(1, 0, 2).reshape(4, -1).tolist()
+    lines = [
+        ",".join(["", *columns]),
+        *(f"{j + 1},{','.join(map(repr, r))}" for j, r in enumerate(body)),
+    ]
+    np.testing.assert_array_equal(table("\n".join(lines)).points, SKULLS)
+
+
+def test_a_table_that_can_be_read_in_two_ways_says_which_was_taken(table):
+    """X.a, Y.a, X.b are the coordinates of landmarks a and b, or of shapes a and b."""
+    body = [
+        f"{j + 1},{','.join(map(repr, row))}" for j, row in enumerate(WINGS.reshape(5, -1).tolist())
+    ]
+    numbered = "\n".join([",".join(["", *(f"{a}.{k}" for k in range(1, 7) for a in "XY")]), *body])
+    with pytest.warns(DefgpaWarning, match=r"taken as 5 shapes of 6 landmarks.*layout='mdn'"):
+        np.testing.assert_array_equal(table(numbered).points, WINGS)
+    across = table(numbered, layout="mdn")
+    np.testing.assert_array_equal(across.points, WINGS.transpose(1, 0, 2))
+    np.testing.assert_array_equal(table(numbered, layout="nmd").points, WINGS)
+    named = numbered
+    for k, name in enumerate(("fly", "bee", "ant", "bug", "tick", "moth"), start=1):
+        named = named.replace(f"X.{k}", f"X.{name}").replace(f"Y.{k}", f"Y.{name}")
+    with pytest.warns(DefgpaWarning, match=r"taken as 6 shapes of 5 landmarks.*layout='nmd'"):
+        assert table(named).names == ("fly", "bee", "ant", "bug", "tick", "moth")
+    assert table(named, layout="nmd").landmarks == ("fly", "bee", "ant", "bug", "tick", "moth")
+
+
+@pytest.mark.parametrize("corner", ["", "landmark", "coordinate"])
+@pytest.mark.parametrize("form", ["{axis} {label}", "{label}_{axis}", "{axis}{label}"])
+@pytest.mark.parametrize("names", [list("abcde"), ["101", "102", "103", "104", "105"]])
+def test_rows_that_name_coordinates_have_a_column_a_specimen(table, corner, form, names):
+    labels = ["nasion", "tip", "left eye", "7"]
+    lines = [",".join([corner, *names])]
+    for j, label in enumerate(labels):
+        for k, axis in enumerate("XYZ"):
+            values = map(repr, SKULLS[:, j, k].tolist())
+            lines.append(",".join([form.format(axis=axis, label=label), *values]))
+    shapes = table("\n".join(lines))
+    assert shapes.names == tuple(names)
+    assert shapes.landmarks == tuple(labels)
+    np.testing.assert_array_equal(shapes.points, SKULLS)
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+def test_rows_may_name_landmark_and_axis_apart_and_say_more_about_specimens(table, repeat):
+    lines = ["Landmark,Axis,a,b,c,d,e"]
+    for j, label in enumerate(["nasion", "tip", "left eye", "7"]):
+        for k, axis in enumerate("xyz"):
+            values = map(repr, SKULLS[:, j, k].tolist())
+            lines.append(",".join([label if repeat or k == 0 else "", axis, *values]))
+    shapes = table("\n".join(lines))
+    assert shapes.names == tuple("abcde")
+    assert shapes.landmarks == ("nasion", "tip", "left eye", "7")
+    np.testing.assert_array_equal(shapes.points, SKULLS)
+    lines = [",a,b,c,d,e", "Sex,f,m,f,m,"]
+    for j in range(4):
+        rows = (map(repr, SKULLS[:, j, k].tolist()) for k in range(3))
+        lines += [",".join([f"{axis}{j + 1}", *row]) for axis, row in zip("XYZ", rows, strict=True)]
+    shapes = table("\n".join(lines))
+    assert shapes.metadata["groups"] == ("f", "m", "f", "m", None)
+    np.testing.assert_array_equal(shapes.points, SKULLS)
+    bare = table("\n".join(lines[2:]))
+    assert bare.names == tuple(f"set_{k}" for k in range(1, 6))
+    np.testing.assert_array_equal(bare.points, SKULLS)
+
+
+@pytest.mark.parametrize("last", ["Freq", "value"])
+def test_a_row_for_each_coordinate_is_gathered(table, last):
+    lines = [f'"Var1","Var2","Var3","{last}"']
+    for i, name in enumerate("vwxyz"):
+        for k, axis in enumerate("AB"):
+            lines += [
+                f'"{s}","{axis}","{name}",{float(WINGS[i, j, k])!r}' for j, s in enumerate("ghijkl")
+            ]
+    shapes = table("\n".join([lines[0], *lines[:0:-1]]))
+    assert set(shapes.names) == set("vwxyz")
+    assert set(shapes.landmarks) == set("ghijkl")
+    order = [shapes.landmarks.index(s) for s in "ghijkl"]
+    np.testing.assert_array_equal(shapes["w"][order], WINGS[1])
+
+
+@pytest.mark.parametrize("mark", [" ", "\t"])
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_the_header_of_write_table_is_one_field_short(table, mark, quote):
+    lines = [heads(10, mark=mark, quote=quote), *rows_of(WINGS[:, :5], None, mark, quote)]
+    shapes = table("\n".join(lines), ".txt")
+    assert shapes.names == ("1", "2", "3", "4", "5")
+    np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
+
+
+def test_names_with_blanks_are_quoted_between_blanks(table):
+    names = ["a b", "c  d", "e", 'f"g', "h"]
+    quoted = [name.replace('"', '""') for name in names]
+    shapes = table("\n".join([heads(10, mark=" "), *rows_of(WINGS[:, :5], quoted, " ")]), ".txt")
+    assert shapes.names == tuple(names)
+
+
+@pytest.mark.parametrize("header", ['"V1" "V2"', "V1 V2", '"x" "y"'])
+def test_one_shape_of_write_table(table, header):
+    body = [f'"{j + 1}" {x!r} {y!r}' for j, (x, y) in enumerate(WINGS[0].tolist())]
+    shapes = table("\n".join([header, *body]), ".txt")
+    assert shapes.names == ("set",)
+    np.testing.assert_array_equal(shapes.points, WINGS[:1])
+
+
+def test_prose_is_no_table_with_a_short_header(tmp_path):
+    (tmp_path / "notes.txt").write_text("Wings measured\nMay 12 2020\nby hand, twice\n")
+    with pytest.raises(FormatError, match="not a landmark file"):
+        read_shapes(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_decimal_commas_between_semicolons(table, quote):
+    """write.csv2, and Excel where the comma is the decimal sign."""
+    body = [row.replace(".", ",") for row in rows_of(WINGS[:, :5], None, ";", quote)]
+    shapes = table("\n".join([f"{quote}{quote};" + heads(10, mark=";", quote=quote), *body]))
+    np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
+    assert table("id;x1;y1\na;1,5E-03;-2,\nb;NA;NA\n").points[0].tolist() == [[0.0015, -2.0]]
+
+
+def test_words_about_a_specimen_stand_before_numbered_coordinates(table):
+    lines = ['"specimen.id","species","sex",' + heads(10, "")]
+    about = ['"001","b","f"', '"002","a","m"', '"003","b","m"', '"004","a","f"', '"005","a",""']
+    flat = WINGS[:, :5].reshape(5, -1).tolist()
+    lines += [",".join([words, *map(repr, row)]) for words, row in zip(about, flat, strict=True)]
+    shapes = table("\n".join(lines))
+    assert shapes.names == ("001", "002", "003", "004", "005")
+    assert shapes.metadata["groups"] == ("b", "a", "b", "a", "a")
+    assert shapes.metadata["variables"][1] == {"species": "a", "sex": "m"}
+    np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
+    assert table("\n".join(lines), group="Sex").metadata["groups"] == ("f", "m", "m", "f", None)
+    with pytest.raises(
+        FormatError, match="no column 'age' to group by; there are: 'species', 'sex'"
+    ):
+        table("\n".join(lines), group="age")
+
+
+def test_words_about_a_specimen_may_stand_without_a_header(table):
+    flat = WINGS[:, :5].reshape(5, -1).tolist()
+    lines = [",".join([f"s{k}", "Aedes", *map(repr, row)]) for k, row in enumerate(flat)]
+    shapes = table("\n".join(lines))
+    assert shapes.names[0] == "s0"
+    assert shapes.metadata["variables"][0] == {"column 2": "Aedes"}
+    np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
+
+
+def test_numbers_about_a_specimen_are_no_coordinates_where_these_are_counted(table):
+    flat = WINGS[:, :5].reshape(5, -1).tolist()
+    lines = [f"id,age,{heads(10, quote='')}"]
+    lines += [",".join([f"s{k}", "7.5", *map(repr, row)]) for k, row in enumerate(flat)]
+    shapes = table("\n".join(lines))
+    np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
+    assert shapes.metadata["variables"][0] == {"age": "7.5"}
+
+
+# 2-D or 3-D
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize(("points", "dim"), [(WINGS, 2), (SKULLS, 3)])
+def test_the_dimension_is_that_in_which_shapes_look_alike(table, points, dim, header):
+    lines = [f",{heads(12)}"] * header + rows_of(points, list("abcde"))
+    other = 5 - dim
+    with pytest.warns(DefgpaWarning, match=f"; {dim}-D is taken.*dimension={other}"):
+        shapes = table("\n".join(lines))
+    np.testing.assert_array_equal(shapes.points, points)
+    np.testing.assert_array_equal(table("\n".join(lines), dimension=dim).points, points)
+    assert table("\n".join(lines), dimension=other).dim == other
+
+
+def test_a_dimension_that_the_columns_do_not_allow_is_refused(table):
+    with pytest.raises(FormatError, match="coordinates in threes after the identifier; found 4"):
+        table("a,1,2,3,4\n", dimension=3)
+    with pytest.raises(FormatError, match=r"is 2-D and says so. Leave out dimension=3"):
+        table("id,x1,y1\na,1,2\n", dimension=3)
+
+
+def test_gaps_tell_the_dimension_before_anything_else():
+    for points, dim in ((WINGS, 2), (SKULLS, 3)):
+        rows = points.reshape(5, 12).copy()
+        assert plausible_dimension(rows) == dim
+        rows[1, 3:6] = np.nan
+        assert plausible_dimension(rows) == 3
+        rows[1, 3:6] = 1.0
+        rows[1, 2:4] = np.nan
+        assert plausible_dimension(rows) == 2
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_shapes_that_were_aligned_and_moved_together_have_near_neighbours(dim):
+    turn = np.linspace(0, 6, 24)
+    curve = np.column_stack([np.cos(turn), np.sin(turn), turn])[:, :dim]
+    points = curve + 0.05 * np.random.default_rng(0).normal(size=(6, 24, dim)) + 0.3
+    assert plausible_dimension(points.reshape(6, -1)) == dim
+
+
+def test_noise_leaves_the_dimension_open():
+    noise = np.random.default_rng(2).normal(size=(4, 600))
+    assert plausible_dimension(noise) is None
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_superimposed_shapes_are_centred_in_one_dimension_only(dim):
+    rng = np.random.default_rng(dim)
+    points = rng.normal(size=(60 // dim, dim)) + 0.2 * rng.normal(size=(7, 60 // dim, dim))
+    points -= points.mean(axis=1, keepdims=True)
+    assert plausible_dimension(points.reshape(7, -1).round(8)) == dim
+
+
+@pytest.mark.parametrize("rows", [np.zeros((3, 6)), np.full((2, 6), np.nan), np.ones((1, 6))])
+def test_numbers_that_tell_nothing_leave_the_dimension_open(rows):
+    assert plausible_dimension(rows) is None
+
+
+# From table to table
+
+
+@pytest.mark.parametrize("format_", ["csv", "csv-long"])
+def test_what_is_known_about_specimens_survives_from_table_to_table(tmp_path, format_):
+    metadata = {
+        "groups": ("b", None, "a"),
+        "images": ("p 1.jpg", None, "q.jpg"),
+        "comments": (None, "x, y", None),
+        "variables": ({"site": "N", "age": "3"}, {"site": "S"}, None),
+    }
+    shapes = Shapes.specimens(WINGS[:3], names=list("abc"), metadata=metadata)
+    write_shapes(shapes, tmp_path / "a.csv", format=format_)
+    again = read_shapes(tmp_path / "a.csv")
+    assert again == shapes
+    assert {key: again.metadata[key] for key in ("groups", "images", "comments")} == {
+        key: metadata[key] for key in ("groups", "images", "comments")
+    }
+    assert again.metadata["variables"][0] == {"site": "N", "age": "3", "group": "b"}
+    write_shapes(again, tmp_path / "b.csv", format=format_)
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+
+
+def test_what_has_no_place_in_a_format_is_named():
+    metadata = {
+        "variables": ({"site": "N"},),
+        "space": "LPS",
+        "groups": ("a",),
+        "wireframe": ((0, 1),),
+    }
+    shapes = Shapes.specimens(SKULLS[:1], faces=[[0, 1, 2]], metadata=metadata)
+    assert not_held(shapes, "a.csv") == ("the wireframe", "faces", "the anatomical space")
+    assert not_held(shapes, "a.fcsv") == ("groups", "the columns 'site'", "the wireframe", "faces")
+    assert not_held(shapes, "a", format="ply")[-1] == "the anatomical space"
+    assert not_held(shapes, "a.txt", format="morphologika")[0] == "the columns 'site'"
+
+
+def test_a_column_that_may_count_landmarks_can_be_said_to_be_x(table):
+    text = "1,2.5,3.5\n2,4.5,1.5\n3,1,1\n"
+    assert table(text, dimension=3).points.tolist() == [[[1, 2.5, 3.5], [2, 4.5, 1.5], [3, 1, 1]]]
+    assert table(text, dimension=2).points.tolist() == [[[2.5, 3.5], [4.5, 1.5], [1, 1]]]
+
+
+@pytest.mark.parametrize("rest", ["0 0 1", "255 128 0", "0 0 1 255 128 0", "0.5 0 0 1"])
+def test_points_of_a_scan_have_normals_or_colours_behind_them(table, rest):
+    text = "".join(f"{x} {y} {z} {rest}\n" for x, y, z in SKULLS[0].tolist())
+    np.testing.assert_array_equal(table(text, ".xyz").points, SKULLS[:1])
+
+
+def test_names_of_rows_beside_names_of_specimens_say_nothing(table):
+    text = '"id" "sex" "X1" "Y1" "X2" "Y2"\n"1" "a" "f" 1 2 3 4\n"2" "b" "m" 5 6 7 8.5\n'
+    shapes = table(text, ".txt")
+    assert shapes.points.tolist() == FLAT
+    assert shapes.metadata["variables"] == ({"sex": "f"}, {"sex": "m"})
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_columns_may_be_counted_from_zero(table, base):
+    head = ",".join(f"c{k + base}" for k in range(4))
+    shapes = table(f"id,age,{head}\na,7,1,2,3,4\nb,8,5,6,7,8.5\n")
+    assert shapes.points.tolist() == FLAT

@@ -3,9 +3,12 @@
 Valid files are damaged at random and read; what once went wrong is kept in ``corpus_binary``.
 """
 
+import gzip
+import io
 import json
 import struct
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +19,19 @@ from hypothesis import strategies as st
 from defgpa.errors import DefgpaError, DefgpaWarning
 from defgpa.io.arrays import matlab as _matlab
 from defgpa.io.arrays import numpy as _numpy
+from defgpa.io.arrays import r as _r
 from defgpa.io.format import Document, ReadOptions
 from defgpa.io.mesh import files as _mesh
+from defgpa.io.packed import packed_formats
+from defgpa.io.text import picked_points as _picked_points
 from defgpa.io.text import slicer as _slicer
+from defgpa.io.text import stereomorph as _stereomorph
+from defgpa.io.text import tps as _tps
 from defgpa.shapes import Shapes
 
-FORMATS = {f.name: f for m in (_slicer, _numpy, _matlab, _mesh) for f in m.FORMATS}
+MODULES = (_slicer, _numpy, _matlab, _mesh, _r, _stereomorph, _picked_points)
+FORMATS = {f.name: f for m in MODULES for f in m.FORMATS}
+FORMATS |= {f.name: f for f in packed_formats(_tps.FORMATS)}
 CORPUS = sorted((Path(__file__).parent / "corpus_binary").iterdir())
 
 PLY_TEXT = b"""ply
@@ -67,7 +77,34 @@ VTP_TEXT = b"""<VTKFile type="PolyData"><PolyData><Piece NumberOfPoints="3" Numb
 <Polys><DataArray type="Int32" Name="connectivity" format="ascii">0 1 2</DataArray>
 <DataArray type="Int32" Name="offsets" format="ascii">3</DataArray></Polys>
 </Piece></PolyData></VTKFile>"""
+STEREOMORPH = b"""<shapes type=list>
+\t<image.name type=vector names=FALSE length=1 as.numeric=FALSE >a.jpg</image.name>
+\t<landmarks.pixel type=matrix rownames=TRUE colnames=FALSE nrow=2 ncol=2 as.numeric=TRUE >
+\t\tLM1\t1094\t1307
+\t\tLM 2\t1855\tNA
+\t</landmarks.pixel>
+</shapes>
+"""
+R_TEXT = """A 2 262144 131840 526 6 1 2 3 4 5 6 1026 1 262153 3 dim 13 3 3 2 1
+1026 1 262153 8 dimnames
+19 3 16 3 262153 1 a 262153 1 b 262153 1 c 254 254 254"""
+R_TEXT = "\n".join(R_TEXT.split()).encode() + b"\n"
+TPS_TEXT = b"LM=3\n0.1 2\n3 NA\n5 6\nID=a\nLM=3\n1 2\n3 4\n5 6\nID=b\n"
+
+
+def zipped():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("sub/a.tps", TPS_TEXT)
+        archive.writestr("b.tps", TPS_TEXT)
+    return file.getvalue()
+
+
 BY_HAND = {
+    "stereomorph": [STEREOMORPH],
+    "r": [R_TEXT, gzip.compress(R_TEXT)],
+    "gz": [gzip.compress(TPS_TEXT), gzip.compress(TPS_TEXT, 0)],
+    "zip": [zipped()],
     "ply": [PLY_TEXT],
     "vtk": [VTK_TEXT],
     "vtp": [VTP_TEXT],
@@ -95,13 +132,19 @@ def valid(folder):
         path = folder / f"valid{kind.suffixes[0]}"
         if name == "npy":
             np.save(path, points)
-        else:
+        elif kind.write is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DefgpaWarning)
                 kind.write(path, one if kind.one_shape_per_file else many)
-        files[name].append(path.read_bytes())
+        if kind.write is not None or name == "npy":
+            files[name].append(path.read_bytes())
     files["mat"].append(matlab_7_3(folder / "valid.mat"))
     return files
+
+
+def needs(name):
+    if name == "r":
+        pytest.importorskip("rdata")
 
 
 def matlab_7_3(path):
@@ -175,6 +218,7 @@ FUZZING = settings(
 def test_damaged_files_give_shapes_or_a_sentence(folder, valid, name, which, edits, options):
     kind = FORMATS[name]
     path = folder / f"damaged{kind.suffixes[0]}"
+    needs(name)
     path.write_bytes(damaged(valid[name][which % len(valid[name])], edits))
     assert_shapes_or_a_sentence(kind, path, options)
 
@@ -183,6 +227,7 @@ def test_damaged_files_give_shapes_or_a_sentence(folder, valid, name, which, edi
 @FUZZING
 @given(data=st.binary(max_size=300))
 def test_arbitrary_bytes_give_a_sentence(folder, name, data):
+    needs(name)
     kind = FORMATS[name]
     path = folder / f"arbitrary{kind.suffixes[0]}"
     path.write_bytes(data)
@@ -197,6 +242,7 @@ def test_what_once_went_wrong_does_not_again(path):
 
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_valid_files_are_read(folder, valid, name):
+    needs(name)
     kind = FORMATS[name]
     path = folder / f"again{kind.suffixes[0]}"
     for data in valid[name]:
@@ -207,6 +253,7 @@ def test_valid_files_are_read(folder, valid, name):
 
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_every_truncation_gives_shapes_or_a_sentence(folder, valid, name):
+    needs(name)
     kind = FORMATS[name]
     path = folder / f"cut{kind.suffixes[0]}"
     for data in valid[name]:

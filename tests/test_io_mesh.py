@@ -2,6 +2,7 @@
 
 import base64
 import lzma
+import re
 import struct
 import warnings
 import zlib
@@ -617,13 +618,14 @@ def test_vtp_bytes_are_read_wherever_they_stand(read, where, order, word, compre
         ("</Points>", "", "is not a VTK PolyData file that can be read: mismatched tag"),
         ('type="PolyData"', 'type="ImageData"', "expected a VTKFile of type PolyData"),
         ("<Piece ", "<Place ", "mismatched tag"),
-        ('NumberOfPoints="4"', 'NumberOfPoints="0"', "expected one Piece of PolyData with points"),
+        ('NumberOfPoints="4"', 'NumberOfPoints="0"', "expected a Piece of PolyData with points"),
         ('"connectivity"', '"connection"', "expected an element DataArray[@Name='connectivity']"),
         ("4 7", "4 8", "offsets that rise to the number of corners"),
         ("4 7", "7 4", "offsets that rise to the number of corners"),
         ("0 1 2 3 0 1 3", "0 1 2 3 0 1 4", "faces that number 4 landmarks; found 4"),
         ("0.0 1.0 2.0 3.0", "0.0 1.0 2.0", "4 values of 'error', one a vertex; found 3"),
-        ("0.0 1.0 2.0 3.0", "0.0 1.0 2.0 x", "could not convert string to float: 'x'"),
+        ("0.0 1.0 2.0 3.0", "0.0 1.0 2.0 x", "expected numbers; found x"),
+        ("0.0 1.0 2.0 3.0", "0.0 1.0 2.0 1_000", "expected numbers; found 1_000"),
         ('type="Int64"', 'type="String"', "expected a type of numbers; found String"),
         ('format="ascii"', 'format="binary"', "is not a VTK PolyData file that can be read"),
     ],
@@ -639,9 +641,9 @@ def test_wrong_vtp_is_told_what_is_wrong(read, old, new, message):
 def test_a_compressor_we_do_not_have_is_named(read):
     header, data = packed(POINTS, "u4", "<", zlib.compress)
     text = (base64.b64encode(header) + base64.b64encode(data)).decode()
-    content = vtp(lambda n, v: element(n, v, "binary", text), 'compressor="vtkLZ4DataCompressor"')
+    content = vtp(lambda n, v: element(n, v, "binary", text), 'compressor="vtkOwnDataCompressor"')
     with pytest.raises(
-        FormatError, match=r"compressed with vtkLZ4DataCompressor\. Save it in ParaView"
+        FormatError, match=r"compressed with vtkOwnDataCompressor\. Save it in ParaView"
     ):
         read(content, "vtp")
 
@@ -720,3 +722,222 @@ def test_a_mesh_does_not_change():
     for array in (mesh.vertices, mesh.faces, mesh.colours, mesh.scalars["error"]):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+
+
+MESHLAB_PLY = """ply
+format ascii 1.0
+comment VCGLIB generated
+comment TextureFile skull.png
+element vertex 4
+property float x
+property float y
+property float z
+property uchar red
+property uchar green
+property uchar blue
+property uchar alpha
+element face 2
+property list uchar int vertex_indices
+property int flags
+property list uchar float texcoord
+property int texnumber
+property uchar red
+property uchar green
+property uchar blue
+property uchar alpha
+property list uchar float color
+end_header
+0 0 0 255 0 0 255
+1 0 0 255 0 0 255
+1 1 0 255 0 0 255
+0 1 0 255 0 0 255
+3 0 1 2 0 6 0.1 0.2 0.3 0.4 0.5 0.6 0 255 255 255 255
+3 0 2 3 0 6 0.1 0.2 0.3 0.4 0.5 0.6 0 255 255 255 255
+"""
+
+
+def test_ply_with_texture_and_colours_of_faces_as_meshlab_writes_it(read):
+    """It announces colours of the faces and of their corners, and writes the former only."""
+    mesh = read(MESHLAB_PLY, "ply")
+    assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3]]
+    assert mesh.colours.tolist() == [[255, 0, 0, 255]] * 4
+    colours = "255 255 255 255"
+    whole = MESHLAB_PLY.replace(colours, f"{colours} 9 1 1 1 1 1 1 1 1 1")
+    assert read(whole, "ply").faces.tolist() == [[0, 1, 2], [0, 2, 3]]
+    cut = MESHLAB_PLY[: MESHLAB_PLY.rindex(" 3 0 6")]
+    with pytest.raises(FormatError, match=r"line 29: expected 4 numbers; found 3 0 2"):
+        read(cut, "ply")
+
+
+OFF_SQUARE = "4 2 0 0 0 0 1 0 0 1 1 0 0 1 0 3 0 1 2 3 0 2 3"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"OFF {OFF_SQUARE}",
+        f"OFF\n{OFF_SQUARE}",
+        "OFF\n" + OFF_SQUARE.replace(" ", "\n"),
+        "OFF\n4\n2\n0\n0 0 0 1 0 0\n1 1 0 0 1 0\n3 0 1 2 3 0 2 3",
+        "OFF 4 2 0\n0 0\n0 1 0 0 1\n1 0 0 1 0 # half\n3 0\n1 2\n3 0 2 3",
+    ],
+)
+def test_off_may_break_its_lines_anywhere(read, text):
+    mesh = read(text, "off")
+    assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
+    assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3]]
+
+
+def test_off_of_one_line_may_have_colours(read):
+    numbers = "1 0 0 0 0 0 10 20 30 40"
+    assert read(f"COFF {numbers}", "off").colours.tolist() == [[10, 20, 30, 40]]
+
+
+@pytest.mark.parametrize("text", [f"OFF {OFF_SQUARE} 1", f"OFF {OFF_SQUARE[:-2]}", "OFF 1e9 1 0 3"])
+def test_off_whose_numbers_do_not_add_up_is_refused(read, text):
+    with pytest.raises(FormatError, match=r"a\.off"):
+        read(text, "off")
+
+
+class TestWhatVtkWrites:
+    """Every file that the ``vtk`` wheel writes is read as it is read there."""
+
+    vtk = None
+
+    @pytest.fixture(autouse=True)
+    def _with_vtk(self):
+        type(self).vtk = pytest.importorskip("vtk")
+
+    def surface(self, strips, seed=0):
+        """A sphere, with data of every kind at its points."""
+        vtk = self.vtk
+        source = vtk.vtkSphereSource()
+        source.SetOutputPointsPrecision(vtk.vtkAlgorithm.DOUBLE_PRECISION)
+        stripper = vtk.vtkStripper()
+        stripper.SetInputConnection(source.GetOutputPort())
+        last = stripper if strips else source
+        last.Update()
+        surface = last.GetOutput()
+        m, rng = surface.GetNumberOfPoints(), np.random.default_rng(seed)
+        data = surface.GetPointData()
+        data.SetScalars(self.array("rgb", rng.integers(0, 256, size=(m, 3)).astype("u1")))
+        data.SetTCoords(self.array("tc", rng.random((m, 2))))
+        for name, values in (
+            ("an error", rng.normal(size=m)),
+            ("count", rng.integers(0, 1000, size=m).astype("i4")),
+            ("small", rng.integers(-100, 100, size=m).astype("i1")),
+            ("vector", rng.normal(size=(m, 3))),
+            ("tensor", rng.normal(size=(m, 9))),
+        ):
+            data.AddArray(self.array(name, values))
+        surface.GetCellData().AddArray(self.array("cell", np.ones(surface.GetNumberOfCells())))
+        for length in (0, 3, 70, 20_000):  # their lengths take 1, 2 and 4 bytes
+            words = vtk.vtkStringArray()
+            words.SetName(f"words{length}")
+            words.InsertNextValue("a" * length)
+            surface.GetFieldData().AddArray(words)
+        bits = vtk.vtkBitArray()
+        bits.SetName("bits")
+        for k in range(m):
+            bits.InsertNextValue(k % 2)
+        data.AddArray(bits)
+        return surface
+
+    def array(self, name, values):
+        from vtk.util.numpy_support import numpy_to_vtk
+
+        array = numpy_to_vtk(values, deep=True)
+        array.SetName(name)
+        return array
+
+    def as_vtk_reads_it(self, reader, path):
+        from vtk.util.numpy_support import vtk_to_numpy
+
+        reader.SetFileName(str(path))
+        triangles = self.vtk.vtkTriangleFilter()
+        triangles.SetInputConnection(reader.GetOutputPort())
+        triangles.PassVertsOff()
+        triangles.PassLinesOff()
+        triangles.Update()
+        surface, data = triangles.GetOutput(), triangles.GetOutput().GetPointData()
+        faces = vtk_to_numpy(surface.GetPolys().GetConnectivityArray()).reshape(-1, 3)
+        names = ("rgb", "an error", "count", "small")
+        fields = {name: vtk_to_numpy(data.GetArray(name)) for name in names}
+        return vtk_to_numpy(surface.GetPoints().GetData()), faces, fields
+
+    def assert_the_same(self, path, reader):
+        vertices, faces, fields = self.as_vtk_reads_it(reader, path)
+        mesh = read_mesh(path)
+        np.testing.assert_array_equal(mesh.vertices, vertices)
+        assert sorted(map(turned, mesh.faces.tolist())) == sorted(map(turned, faces.tolist()))
+        np.testing.assert_array_equal(mesh.colours, fields.pop("rgb"))
+        for name, values in fields.items():
+            np.testing.assert_array_equal(mesh.scalars[name], values)
+
+    @pytest.mark.parametrize("strips", [False, True])
+    @pytest.mark.parametrize("version", [42, 51])
+    @pytest.mark.parametrize("binary", [False, True])
+    def test_legacy_files(self, tmp_path, strips, version, binary):
+        writer = self.vtk.vtkPolyDataWriter()
+        writer.SetInputData(self.surface(strips))
+        writer.SetFileVersion(version)
+        writer.SetFileType(2 if binary else 1)
+        writer.SetFileName(str(tmp_path / "a.vtk"))
+        writer.Write()
+        reader = self.vtk.vtkPolyDataReader()
+        reader.ReadAllScalarsOn()
+        self.assert_the_same(tmp_path / "a.vtk", reader)
+
+    @pytest.mark.parametrize("compressor", ["NONE", "ZLIB", "LZ4", "LZMA"])
+    @pytest.mark.parametrize("mode", ["Ascii", "Binary", "Appended raw", "Appended base64"])
+    @pytest.mark.parametrize("big", [False, True])
+    def test_xml_files(self, tmp_path, compressor, mode, big):
+        if compressor == "LZ4":
+            pytest.importorskip("lz4")
+        writer = self.vtk.vtkXMLPolyDataWriter()
+        writer.SetInputData(self.surface(strips=big))
+        getattr(writer, f"SetDataModeTo{mode.split()[0]}")()
+        writer.SetEncodeAppendedData(mode.endswith("base64"))
+        writer.SetCompressorType(getattr(writer, compressor))
+        writer.SetByteOrder(0 if big else 1)
+        writer.SetHeaderType(64 if big else 32)
+        writer.SetBlockSize(1024)  # so that there are several
+        writer.SetFileName(str(tmp_path / "a.vtp"))
+        writer.Write()
+        self.assert_the_same(tmp_path / "a.vtp", self.vtk.vtkXMLPolyDataReader())
+
+    def test_files_in_pieces(self, tmp_path):
+        writer = self.vtk.vtkXMLPolyDataWriter()
+        writer.SetInputData(self.surface(strips=False))
+        writer.SetNumberOfPieces(3)
+        writer.SetFileName(str(tmp_path / "a.vtp"))
+        writer.Write()
+        self.assert_the_same(tmp_path / "a.vtp", self.vtk.vtkXMLPolyDataReader())
+
+
+def turned(face):
+    """The corners of a triangle, the least first; a turned triangle is the same."""
+    at = face.index(min(face))
+    return (*face[at:], *face[:at])
+
+
+@pytest.mark.parametrize("attribute", ["NumberOfComponents", "offset"])
+def test_whole_numbers_of_python_are_none_in_vtp(read, attribute):
+    raw = np.array(POINTS, dtype="<f8").tobytes()
+    text = (
+        b'<VTKFile type="PolyData" byte_order="LittleEndian"><PolyData><Piece NumberOfPoints="4">'
+        b'<PointData><DataArray type="UInt8" Name="c" NumberOfComponents="3" format="ascii">'
+        b"0 0 0 0 0 0 0 0 0 0 0 0</DataArray></PointData><Points><DataArray "
+        b'type="Float64" NumberOfComponents="3" format="appended" offset="0"/></Points></Piece>'
+        b'</PolyData><AppendedData encoding="raw">_'
+    )
+    content = text + struct.pack("<I", len(raw)) + raw + b"</AppendedData></VTKFile>"
+    assert len(read(content, "vtp").vertices) == len(POINTS)
+    old = re.search(rf'{attribute}="(\d)"'.encode(), content)
+    with pytest.raises(FormatError, match="expected a whole number; found 0_"):
+        read(content.replace(old[0], attribute.encode() + b'="0_' + old[1] + b'"', 1), "vtp")
+
+
+def test_whole_numbers_of_python_are_none_in_obj(read):
+    with pytest.raises(FormatError, match="expected a vertex number; found '0_1'"):
+        read("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 0_1 2 3\n", "obj")

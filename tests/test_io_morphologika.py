@@ -172,3 +172,14 @@ def test_what_the_format_cannot_hold_is_said(tmp_path):
         "This format cannot hold the name '[a]' as it is",
     ]
     assert read_shapes(tmp_path / "set.txt").names == ("_a]", "b")
+
+
+def test_a_column_that_r_printed_whole_is_taken_apart(tmp_path):
+    """write.morphologika of a factor leaves one line c(1, 2, 1) where there should be three."""
+    (tmp_path / "set.txt").write_text(
+        "[individuals]\n3\n[landmarks]\n1\n[dimensions]\n2\n[labels]\nsex\n"
+        '[labelvalues]\nc("f", "m", "f")\n[rawpoints]\n\'#1\n1 2\n\'#2\n3 4\n\'#3\n5 6\n'
+    )
+    shapes = read_shapes(tmp_path / "set.txt")
+    assert shapes.metadata["groups"] == ("f", "m", "f")
+    assert shapes.metadata["variables"][1] == {"sex": "m"}

@@ -144,3 +144,13 @@ def test_a_name_that_would_be_a_comment_is_written_without_its_quote(tmp_path):
     with pytest.warns(DefgpaWarning, match="cannot hold the name"):
         write_shapes(shapes, tmp_path / "set.nts")
     assert read_shapes(tmp_path / "set.nts").names == ("_a", "_a_2")
+
+
+def test_a_dimension_may_be_said_where_the_header_does_not(nts):
+    text = "1 2L 6 0\na b\n1 2 3 4 5 6\n7 8 9 1 2 3\n"
+    with pytest.raises(
+        FormatError, match=r"DIM=2 or DIM=3 in the header; found neither\..*dimension=2"
+    ):
+        nts(text)
+    assert nts(text, dimension=3).points.shape == (2, 2, 3)
+    assert nts(text, dimension=2).points.shape == (2, 3, 2)

@@ -10,7 +10,10 @@ import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError, ShapeError
 from defgpa.io import FORMATS, Document, Specimen, read_shapes, write_shapes
-from defgpa.io.merge import gathered, merged, natural
+from defgpa.io.format import ReadOptions
+from defgpa.io.labels import merged
+from defgpa.io.merge import merged_shapes
+from defgpa.io.names import natural
 from defgpa.shapes import Shapes
 from io_support import awkward_shapes
 
@@ -84,6 +87,8 @@ def test_files_with_several_specimens_are_ordered_by_their_own_names(folder):
     (folder / "f10.tps").write_text(tps("a") + tps("b"))
     (folder / "f9.tps").write_text(tps("y") + tps("x"))
     assert read_shapes(folder).names == ("y", "x", "a", "b")
+    (folder / "f10.tps").write_text(tps("a"))
+    assert read_shapes(folder).names == ("y", "x", "a")
 
 
 @pytest.mark.parametrize(
@@ -181,6 +186,10 @@ def test_a_named_format_overrules_both(folder):
         ("layout", "xyz"),
         ("missing", float("nan")),
         ("space", "RSA"),
+        ("match", "name"),
+        ("dimension", 4),
+        ("names", "label"),
+        ("incomplete", "keep"),
     ],
 )
 def test_an_unknown_option_is_named(folder, option, value):
@@ -216,6 +225,71 @@ def test_tables_that_hold_no_landmarks_are_left_out_aloud(folder):
         assert read_shapes(folder).names == ("a",)
 
 
+def test_files_of_a_folder_that_were_not_read_are_named(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "README.txt").write_text("nothing here\n")
+    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0" + bytes(100))
+    (folder / ".hidden").write_text("")
+    assert read_shapes(folder).metadata["not_read"] == ("README.txt", "photo.jpg")
+    assert "not_read" not in read_shapes("a.tps").metadata
+
+
+def test_a_file_of_sizes_among_landmark_files_is_passed_over_aloud(folder):
+    (folder / "a.nts").write_text("1 2L 4 0 DIM=2\na b\n1 2 3 4\n5 6 7 9\n")
+    (folder / "sizes.nts").write_text('" Centroid size\n1 2L 1 0\na b\n1.5\n2.5\n')
+    with pytest.warns(DefgpaWarning, match=r"Passed over: .*sizes\.nts has one number a specimen"):
+        assert read_shapes(folder).names == ("a", "b")
+    with pytest.raises(FormatError, match="no landmarks"):
+        read_shapes("sizes.nts")
+
+
+def test_a_folder_of_folders_names_them(folder):
+    (folder / "set" / "skulls").mkdir(parents=True)
+    (folder / "set" / "wings").mkdir()
+    message = (
+        r"set has no file of a known format \(there is no file in it\), but folders: 'skulls', "
+    )
+    with pytest.raises(FormatError, match=message + r"'wings'.*'set/\*/\*\.tps'"):
+        read_shapes("set")
+    with pytest.raises(
+        FormatError, match=r"has no file of a known format \(there is no file in it"
+    ):
+        read_shapes("set/skulls")
+
+
+def test_a_pointer_of_git_lfs_is_called_so(folder):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+    for name in ("a.tps", "b.mat", "c.ply", "d.csv"):
+        (folder / name).write_text(pointer)
+        with pytest.raises(
+            FormatError, match=rf"{name} is not the file itself but a pointer of Git"
+        ):
+            read_shapes(name)
+
+
+def test_different_sets_in_one_folder_are_named_by_file(folder):
+    (folder / "fore.tps").write_text(tps("a") + tps("b"))
+    (folder / "hind.tps").write_text(tps("a", "1 2") + tps("b", "1 2"))
+    message = r"different sets: .*fore\.tps has 2 landmarks, .*hind\.tps has 1 landmarks"
+    with pytest.raises(FormatError, match=message):
+        read_shapes(folder)
+    with pytest.raises(FormatError, match=message):
+        read_shapes(folder, incomplete="drop")
+
+
+def test_what_is_to_be_said_of_many_files_is_said_once(folder):
+    for k in range(5):
+        points = {"p": [k, 0, 0], "": [0, k, 1]}
+        (folder / f"s{k}.mrk.json").write_text(markup(points))
+    with pytest.warns(DefgpaWarning) as caught:
+        read_shapes(folder)
+    (only,) = caught
+    assert "s0.mrk.json: 1 of 2 points have no label" in str(only.message)
+    assert str(only.message).endswith(
+        "Likewise: 's1.mrk.json', 's2.mrk.json', 's3.mrk.json' and 1 more."
+    )
+
+
 def test_the_most_frequent_format_of_a_folder_is_read_and_said(folder):
     for name in ("a.pts", "b.pts"):
         (folder / name).write_text("version: 1\nn_points: 1\n{\n1 2\n}\n")
@@ -228,7 +302,9 @@ def test_the_most_frequent_format_of_a_folder_is_read_and_said(folder):
 
 def test_a_folder_without_landmark_files_is_refused(folder):
     (folder / "README.txt").write_text("nothing here\n")
-    with pytest.raises(FormatError, match=r"has no file of a known format \(it has 1 files\)"):
+    with pytest.raises(
+        FormatError, match=r"has no file of a known format \(it has 1 file: 'README.txt'\)"
+    ):
         read_shapes(folder)
     with pytest.raises(FormatError, match="has no tps file"):
         read_shapes(folder, format="tps")
@@ -325,7 +401,7 @@ def test_faces_follow_their_landmarks_when_labels_reorder_them():
     points = np.arange(9.0).reshape(3, 3)
     plain = Document((Specimen("a", points, ("A", "B", "C")),))
     turned = Document((Specimen("b", points, ("C", "B", "A")),), faces=np.array([[0, 1, 2]]))
-    shapes = gathered([(Path("a"), plain), (Path("b"), turned)], None)
+    shapes = merged_shapes([(Path("a"), plain), (Path("b"), turned)], ReadOptions())
     assert shapes.landmarks == ("A", "B", "C")
     assert shapes.faces.tolist() == [[2, 1, 0]]
 
@@ -477,20 +553,28 @@ def test_labels_with_a_number_that_is_no_list_are_left_as_they_are(folder):
 
 
 def test_labels_that_match_nothing_are_pointed_out(folder):
-    for name, letters in (("a", "pqr"), ("b", "pqr"), ("c", "xyz")):
+    for name, letters in (("a", "pqr"), ("b", "pqr"), ("c", "xyzw")):
         (folder / f"{name}.mrk.json").write_text(markup({s: [1, 2, 3] for s in letters}))
-    with pytest.warns(
-        DefgpaWarning, match=r"labels of 'c' .* match none of the others: 'x', 'y', 'z'"
-    ):
+    with pytest.warns(DefgpaWarning) as caught:
         shapes = read_shapes(folder)
-    assert shapes.n_landmarks == 6
+    assert shapes.n_landmarks == 7
+    said = [str(warning.message) for warning in caught]
+    assert "labels of 'c' (" in said[0]
+    assert "match none of the others: 'x', 'y', 'z' and 1 more" in said[0]
+    assert "4 of 7 landmarks are seen in 1 of 3 shapes at most" in said[1]
+    assert len(said) == 2
 
 
-def test_labels_that_differ_in_capitals_alone_are_pointed_out(folder):
-    (folder / "a.mrk.json").write_text(markup({"Nasion": [1, 2, 3], "tip": [1, 2, 4]}))
-    (folder / "b.mrk.json").write_text(markup({"nasion ": [1, 2, 3], "tip": [1, 2, 4]}))
-    with pytest.warns(DefgpaWarning, match="'Nasion', 'nasion' are taken as different landmarks"):
-        assert read_shapes(folder).n_landmarks == 3
+def test_labels_that_differ_in_capitals_alone_are_one_note(folder):
+    """Of unequal counts only labels can tell which landmark is which."""
+    (folder / "a.mrk.json").write_text(markup({"Nasion": [1, 2, 3], "Tip": [1, 2, 4]}))
+    more = {"nasion ": [1, 2, 3], "tip": [1, 2, 4], "base": [0, 0, 1]}
+    (folder / "b.mrk.json").write_text(markup(more))
+    with pytest.warns(DefgpaWarning) as caught:
+        assert read_shapes(folder).n_landmarks == 5
+    said = [str(warning.message) for warning in caught]
+    assert said[-1].startswith("Labels 'Nasion', 'nasion', and 1 more such are taken as different")
+    assert len(said) == 2
 
 
 def test_a_file_named_twice_is_read_once(folder):

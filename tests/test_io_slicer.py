@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
+from defgpa.io import read_shapes
 from defgpa.io.format import ReadOptions
 from defgpa.io.text.slicer import FORMATS
 from defgpa.shapes import Shapes
@@ -327,3 +328,14 @@ def test_a_list_of_previews_alone_is_meant(read):
     assert specimen.points.tolist() == [p["position"] for p in THREE]
     template = [point(label, [0, 0, 0], positionStatus="preview") for label in "abc"]
     assert np.isnan(read({"markups": [markup(template)]})[0].points).all()
+
+
+def test_a_cr_inside_the_lines_of_an_fcsv_is_a_blank(tmp_path):
+    (tmp_path / "a.fcsv").write_bytes(
+        b"# Markups fiducial file version = 4.11\r\r\n# CoordinateSystem = 0\n"
+        b"# columns = id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID\n"
+        b"1,1.5,2,3,0,0,0,1,1,1,0,left\reye,,\r\n2,4,5,6,0,0,0,1,1,1,0,tip,,\n"
+    )
+    shapes = read_shapes(tmp_path / "a.fcsv")
+    assert shapes.landmarks == ("left eye", "tip")
+    assert shapes.points.tolist() == [[[1.5, 2, 3], [4, 5, 6]]]

@@ -264,3 +264,89 @@ def test_names_with_line_breaks_are_written_on_one_line(tmp_path):
     with pytest.warns(DefgpaWarning, match="cannot hold the name"):
         write_shapes(shapes, tmp_path / "set.tps")
     assert read_shapes(tmp_path / "set.tps").names == ("a_LM=3", "_b")
+
+
+def test_identifiers_that_only_count_give_way_to_images(tps):
+    one = "LM=1\n1 2\nIMAGE=C:\\pics\\{}.JPG\nID={}\n"
+    assert tps(one.format("a", 0) + one.format("b", 1)).names == ("a", "b")
+    assert tps(one.format("a", 1) + one.format("b", 2)).names == ("a", "b")
+    assert tps(one.format("a", 7) + one.format("b", 9)).names == ("7", "9")
+
+
+def test_identifiers_that_restart_give_way_to_images(tps):
+    """tpsUtil appends files: ID starts again in each of them while IMAGE is unique."""
+    text = "".join(f"LM=1\n1 2\nIMAGE=w{k}.jpg\nID={k % 3} \n" for k in range(9))
+    assert tps(text).names == tuple(f"w{k}" for k in range(9))
+
+
+def test_images_that_repeat_leave_identifiers_their_place(tps):
+    text = "".join(f"LM=1\n1 2\nIMAGE=w{k // 2}.jpg\nID={k}\n" for k in range(4))
+    assert tps(text).names == ("0", "1", "2", "3")
+
+
+def test_what_specimens_are_called_after_can_be_said(tps):
+    text = "LM=1\n1 2\nIMAGE=p.jpg\nID=0\nLM=1\n3 4\nIMAGE=q.jpg\nID=1\n"
+    assert tps(text).names == tps(text, names="image").names == ("p", "q")
+    assert tps(text, names="id").names == ("0", "1")
+    assert tps(text, names="file").names == ("wings_1", "wings_2")
+    with pytest.raises(FormatError, match=r"wings\.tps names no images"):
+        tps("LM=1\n1 2\nID=a\n", names="image")
+
+
+UNFINISHED = (
+    "LM=2\n1 2\n3 4\nID=a\nLM=1\n1 2\nID=b\nLM=2\n1 2\n3 5\nID=c\nLM=3\n1 2\n3 4\n5 6\nID=d\n"
+)
+
+
+def test_all_unfinished_specimens_are_named_in_one_message(tps):
+    message = r"'a' .* has 2 \(and so do 1 more\), 'b' .* has 1, 'd' .* has 3.*incomplete='drop'"
+    with pytest.raises(FormatError, match=message):
+        tps(UNFINISHED)
+
+
+def test_unfinished_specimens_are_left_out_on_request_with_a_note(tps):
+    with pytest.warns(DefgpaWarning, match=r"most have 2 landmarks\): 'b' \(1\), 'd' \(3\)\."):
+        shapes = tps(UNFINISHED, incomplete="drop")
+    assert shapes.names == ("a", "c")
+    assert shapes.metadata["incomplete"] == ("b", "d")
+
+
+def test_leniency_is_offered_only_where_it_helps(tps):
+    with pytest.raises(
+        FormatError, match=r"found 1\. \(on_mismatch='warn' takes what there is\.\)"
+    ):
+        tps("LM=2\n1 2\nID=a\nLM=1\n1 2\nID=b\n")
+    text = "LM=2\n1 2\n3 4\nID=a\nLM=2\n1 2\nID=b\nLM=2\n1 2\n3 5\nID=c\n"
+    with pytest.raises(FormatError, match=r"line 5: .*\(Finish it.*incomplete='drop'\.\)") as error:
+        tps(text)
+    assert "on_mismatch" not in str(error.value)
+    with pytest.warns(DefgpaWarning) as caught:
+        assert tps(text, incomplete="drop").names == ("a", "c")
+    assert len(caught) == 2
+
+
+def test_specimens_without_landmarks_are_not_unfinished(tps):
+    assert tps("LM=0\nID=a\nLM=1\n1 2\nID=b\n").n_shapes == 2
+
+
+def test_the_specimen_whose_curves_differ_is_named(tmp_path):
+    """The right file: the first one is like all the others."""
+    for name in "abcd":
+        text = CURVES.format(name) if name != "c" else "LM=1\n1 2\nCURVES=1\nPOINTS=1\n3 4\nID=c\n"
+        (tmp_path / f"{name}.tps").write_text(text)
+    with pytest.warns(DefgpaWarning, match=r"\(4 in most, 1 in 'c' \(.*c\.tps\)\)"):
+        read_shapes(tmp_path)
+
+
+def test_a_name_may_follow_the_count_after_a_tab(tps):
+    """Modan writes LM=2<TAB>name."""
+    shapes = tps("LM=2\tAcaste downingiae\n1 2\n3 4\nLM=2\tother\n5 6\n7 8\nID=own\n")
+    assert shapes.names == ("Acaste downingiae", "own")
+    with pytest.raises(FormatError, match="a whole number as LM=; found '2 x'"):
+        tps("LM=2 x\n1 2\n3 4\n")
+
+
+def test_without_a_majority_nobody_is_left_out(tps):
+    text = "".join(f"LM={k}\n" + "1 2\n" * k + f"ID={k}\n" for k in (1, 2, 3))
+    with pytest.raises(FormatError, match=r"'1' .* has 1, '2' .* has 2, '3' .* has 3"):
+        tps(text, incomplete="drop")

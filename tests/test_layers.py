@@ -29,12 +29,13 @@ LAYERS = [
     "spaces",
     "alignment",
     "io",
+    "screening",
     "estimators",
     "evaluate",
-    "screening",
     "datasets",
     "images",
     "meshes",
+    "semilandmarks",
     "statistics",
     "completion",
     "exports",
@@ -54,10 +55,13 @@ HEAVY = {
     "trimesh",
     "meshio",
     "h5py",
+    "rdata",
+    "xarray",
     "imageio",
     "PIL",
     "pooch",
     "jinja2",
+    "formulaic",
 }
 FAMILIES = {"Affine", "FreeForm", "Polynomial", "RadialBasis", "ThinPlateSpline"}
 

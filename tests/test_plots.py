@@ -146,7 +146,7 @@ def test_a_grid_is_square_before_the_warp_and_covers_the_landmarks(plane):
     assert (low < own.min(axis=0) + steps[0] / 2).all()
     assert (high > own.max(axis=0) - steps[0] / 2).all()
     assert max(len(across), len(along)) == 11
-    assert artists.folds is None
+    assert artists.foldovers is None
 
 
 def test_the_lines_and_landmarks_go_through_the_warp(plane):
@@ -163,12 +163,12 @@ def test_pieces_of_the_grid_where_the_warp_folds_are_marked():
         def __call__(self, points):
             return points * [1, 1] + np.column_stack([1.5 * np.sin(points[:, 0]), 0 * points[:, 0]])
 
-        def folds(self, points):
+        def foldovers(self, points):
             return 1 + 1.5 * np.cos(points[:, 0]) < 0
 
     corners = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 4.0], [6.0, 4.0]])
     ax = flat()
-    folds = plot.deformation_grid(Pleat(), corners, ax).folds
+    folds = plot.deformation_grid(Pleat(), corners, ax).foldovers
     x = np.array(folds.get_segments())[..., 0]
     turn = np.arccos(-2 / 3)
     assert (x <= turn + 1.5 * np.sin(turn) + 1e-9).all()

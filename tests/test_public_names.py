@@ -27,6 +27,7 @@ CONTRACT = [
     "read_shapes",
     "save",
     "select_smoothing",
+    "slide",
     "warp_image",
     "write_shapes",
 ]

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Polynomial, RadialBasis, Shapes, ThinPlateSpline, check_warp
+from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.warps import (
     DistanceQuantile,
+    Frames,
     Gaussian,
     InverseMultiquadric,
     Multiquadric,
@@ -19,7 +21,7 @@ from defgpa.warps import (
     WendlandC4,
 )
 from defgpa.warps._legendre import polynomials
-from support import EXACT, LIMIT, cost_of, moved, smooth_family
+from support import EXACT, LIMIT, PARITY, cost_of, moved, smooth_family
 
 KERNELS = [
     Gaussian(),
@@ -272,3 +274,19 @@ def test_centres_that_differ_in_number_are_told(rng):
     shapes = Shapes(smooth_family(missing=0.1))
     with pytest.raises(ValueError, match="must make equally many points for every shape"):
         DefGPA(model).fit(shapes)
+
+
+def test_many_landmarks_have_the_cost_of_their_features(rng):
+    """So many that distances are measured shape by shape."""
+    points = smooth_family(seed=5, n=2, m=1200)
+    model = RadialBasis(Gaussian(), 4, smoothing=1e-2)
+    cost = eliminated_cost(Frames.of(points, ~np.isnan(points[..., 0])), model)
+    block = rng.normal(size=(1200, 3))
+    left = np.zeros_like(block)
+    for own in points:
+        basis = model.basis(own)
+        features, penalty = basis.features(own), basis.penalty()
+        left += block - features @ np.linalg.solve(
+            features.T @ features + penalty, features.T @ block
+        )
+    np.testing.assert_allclose(cost.multiply(block), left, **PARITY)

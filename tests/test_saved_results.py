@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -177,3 +179,68 @@ def test_a_warp_of_ones_own_is_saved_once_it_is_told_how(tmp_path):
 def test_only_an_alignment_is_saved(tmp_path):
     with pytest.raises(defgpa.DefgpaError, match="alignment_"):
         defgpa.save(defgpa.DefGPA().fit(points()), tmp_path / "r.npz")
+
+
+@pytest.fixture
+def named_in_latin(tmp_path):
+    """A folder of files whose names are no UTF-8."""
+    rows = points(missing=0)[:4]
+    for k, own in enumerate(rows):
+        text = "\n".join(f"{x!r} {y!r}" for x, y in own.tolist())
+        name = os.fsdecode(b"caf\xe9%d.pts" % k)
+        (tmp_path / name).write_text(f"version: 1\nn_points: {len(own)}\n{{\n{text}\n}}\n")
+    return tmp_path
+
+
+def test_files_whose_names_are_not_utf8_read_and_save_in_every_format(named_in_latin, tmp_path):
+    shapes = defgpa.read_shapes(named_in_latin)
+    assert shapes.names == ("café0", "café1", "café2", "café3")
+    alignment = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    defgpa.save(alignment, tmp_path / "r.npz")
+    again = defgpa.load(tmp_path / "r.npz").shapes
+    assert again.names == shapes.names
+    assert again.metadata["sources"] == shapes.metadata["sources"]  # the true names
+    assert os.fsencode(again.metadata["sources"][0]).endswith(b"caf\xe90.pts")
+    for suffix in (".csv", ".npz", ".tps", ".mat"):
+        defgpa.write_shapes(shapes, tmp_path / f"all{suffix}")
+        assert defgpa.read_shapes(tmp_path / f"all{suffix}").names == shapes.names
+
+
+def test_a_fit_of_files_whose_names_are_not_utf8_writes_everything(named_in_latin, tmp_path):
+    from click.testing import CliRunner
+
+    from defgpa.cli._app import app
+
+    out = tmp_path / os.fsdecode(b"r\xe9sultat")
+    run = CliRunner().invoke(app, ["fit", str(named_in_latin), "-o", str(out), "--report"])
+    assert run.exit_code == 0, run.output
+    assert {p.name for p in out.iterdir()} >= {"result.npz", "report.html", "summary.json"}
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert summary["input"] == [str(named_in_latin)]
+    assert "café0" in (out / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", ["ENOSPC", "EROFS", "EACCES"])
+def test_a_disk_that_refuses_is_one_sentence_and_the_old_result_stays(tmp_path, monkeypatch, code):
+    alignment = defgpa.DefGPA(defgpa.Affine()).fit(points()).alignment_
+    defgpa.save(alignment, tmp_path / "r.npz")
+    before = (tmp_path / "r.npz").read_bytes()
+    number = getattr(errno, code)
+
+    def refused(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(np, "savez_compressed", refused)
+    with pytest.raises(
+        defgpa.FormatError, match=rf"r\.npz cannot be written: {os.strerror(number)}\.$"
+    ):
+        defgpa.save(alignment, tmp_path / "r.npz")
+    assert (tmp_path / "r.npz").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["r.npz"]
+
+
+def test_a_result_in_a_folder_that_is_a_file_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    alignment = defgpa.DefGPA(defgpa.Affine()).fit(points()).alignment_
+    with pytest.raises(defgpa.FormatError, match=r"r\.npz cannot be written: "):
+        defgpa.save(alignment, tmp_path / "file" / "r.npz")

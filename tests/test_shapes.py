@@ -188,7 +188,7 @@ class NotNumbers:
 BAD = {
     "nothing": (None, {}, ["array (shapes, landmarks, coordinates)", "0 dimensions"]),
     "an empty list": ([], {}, ["no shapes"]),
-    "no landmarks": (np.zeros((3, 0, 2)), {}, ["no points", "(3, 0, 2)"]),
+    "no landmarks": (np.zeros((3, 0, 2)), {}, ["There are no landmarks", "(3, 0, 2)"]),
     "one shape alone": (FULL[:1], {}, ["At least 2 shapes", "got 1"]),
     "two dimensions": (FULL[0], {}, ["2 dimensions", "(30, 2)"]),
     "four dimensions": (FULL[None], {}, ["4 dimensions", "(1, 4, 30, 2)"]),
@@ -305,3 +305,34 @@ def test_equality_is_of_points_names_and_labels():
     assert Shapes(FULL) != Shapes(FULL + 1)
     assert Shapes(FULL) != Shapes(FULL, names=list("abcd"))
     assert Shapes(FULL) != FULL.tolist()
+
+
+def test_a_slice_is_shapes_and_a_number_is_points():
+    shapes = Shapes(FULL, names=["a", "b", "c", "d"], metadata={"groups": list("pqrs")})
+    assert shapes[1:3].names == ("b", "c")
+    assert shapes[1:3].metadata["groups"] == ("q", "r")
+    assert shapes[::-1].names == ("d", "c", "b", "a")
+    np.testing.assert_array_equal(shapes[-1], FULL[3])
+    with pytest.raises(ShapeError, match="There are no shapes"):
+        shapes[4:]
+
+
+def test_shapes_are_dropped_and_mirrored_by_name():
+    shapes = Shapes(FULL, names=["a", "b", "c", "d"], metadata={"groups": list("pqrs")})
+    assert shapes.drop([]) == shapes
+    assert shapes.drop(["d", "b", "d"]).names == ("a", "c")
+    assert shapes.drop(["d", "b"]).metadata["groups"] == ("p", "r")
+    turned = shapes.mirror(["b", "b"])
+    np.testing.assert_array_equal(turned["b"], FULL[1] * [-1, 1])
+    np.testing.assert_array_equal(turned["a"], FULL[0])
+    for change in (shapes.drop, shapes.mirror):
+        with pytest.raises(ShapeError, match="no shape called 'z'"):
+            change(["z"])
+
+
+def test_more_is_known_of_the_same_shapes():
+    shapes = Shapes(FULL, metadata={"space": "LPS"})
+    more = shapes.with_metadata(groups=list("pqrs"))
+    assert more == shapes
+    assert dict(more.metadata) == {"space": "LPS", "groups": ("p", "q", "r", "s")}
+    assert dict(more.with_metadata(space=None).metadata) == {"groups": ("p", "q", "r", "s")}

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from defgpa.solve.eigen.preconditioner import preconditioner, whole_inverse
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa._threads import own_threads
 from defgpa.solve.deformable import cost as cost_module
 from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
-from defgpa.solve.eigen.preconditioner import preconditioner, whole_inverse
 from defgpa.warps import Frames
 from support import (
     EXACT,
@@ -80,7 +80,7 @@ def test_products_add_up_block_by_block_of_landmarks(
     expected = cost_of(many, warp)
     budget = held(storage)["memory_budget"]
     monkeypatch.setattr("defgpa.solve.deformable.factors._BLOCK_BYTES", 8 * 2_000)
-    monkeypatch.setattr("defgpa.solve.deformable.factors._STORED_BLOCK_BYTES", 8 * 3_000)
+    monkeypatch.setattr("defgpa.solve.deformable.factors._STORED_BLOCK_BYTES", 8 * 2_500)
     monkeypatch.setattr(cost_module, "_FEW_LANDMARKS", 0)
     monkeypatch.setattr(cost_module, "_MANY_BLOCKS", threads)
     found = eliminated_cost(Frames.of(many.points, many.visible), warp, budget)

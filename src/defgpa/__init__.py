@@ -23,10 +23,12 @@ _HOME = {
         "ShapeError",
     ],
     "estimators": ["AffineGPA", "DefGPA", "EuclideanGPA"],
+    "exports": ["export"],
     "evaluate": ["compare", "cross_validate", "select_smoothing"],
     "images": ["common_frame", "intensity_deviation", "warp_image"],
     "io": ["load", "read_shapes", "register_saved", "save", "write_shapes"],
     "meshes": ["warp_mesh", "warp_points"],
+    "semilandmarks": ["slide"],
     "shapes": ["Shapes"],
     "statistics": ["ShapePCA"],
     "solve": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
@@ -59,9 +61,11 @@ if TYPE_CHECKING:
     )
     from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA
     from defgpa.evaluate import compare, cross_validate, select_smoothing
+    from defgpa.exports import export
     from defgpa.images import common_frame, intensity_deviation, warp_image
     from defgpa.io import load, read_shapes, register_saved, save, write_shapes
     from defgpa.meshes import warp_mesh, warp_points
+    from defgpa.semilandmarks import slide
     from defgpa.shapes import Shapes
     from defgpa.solve import Dense, ExactCentering, Iterative, SoftCentering
     from defgpa.statistics import ShapePCA

@@ -144,7 +144,7 @@ class Alignment:
     def foldovers(self) -> Index:
         """(n,): visible landmarks of each shape that lie where its warp folds over."""
         both = zip(self.warps, self.shapes, self.shapes.visible, strict=True)
-        return frozen(np.array([int(warp.folds(own[seen]).sum()) for warp, own, seen in both]))
+        return frozen(np.array([int(warp.foldovers(own[seen]).sum()) for warp, own, seen in both]))
 
     @property
     def spectral(self) -> SpectralDiagnostics | None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -23,7 +23,7 @@ from scipy.spatial.distance import cdist
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa._threads import own_threads
 from defgpa.alignment import Alignment
-from defgpa.errors import DefgpaError, DefgpaWarning, listed
+from defgpa.errors import DefgpaError, DefgpaWarning, DegenerateShapeError, listed
 from defgpa.shapes import Shapes
 from defgpa.spaces import brought_back
 from defgpa.statistics.conditional import Dials, Estimate, ShapeGaussian
@@ -35,6 +35,7 @@ from defgpa.warps import interpolating_spline
 METHODS = ("statistics", "warp", "spline")
 
 _MOST_TRIALS = 40
+_MOST_BROKEN = 16  # trials where many landmarks are missing together: each tells much
 _ROUNDS = 2  # of estimates from specimens that are themselves estimated in part
 _FEWEST = 3  # specimens besides one that statistics can be made of
 
@@ -111,7 +112,7 @@ def _nothing_missing(shapes: Shapes) -> Completion:
 def _completed(alignment: Alignment, method: str | None) -> Completion:
     flip = _flips(alignment)
     points = alignment.shapes.points * flip
-    trials = hidden_for_once(alignment.shapes.visible, alignment.shapes.dim)
+    trials = _possible(alignment, points)
     ways = _ways(alignment, points, flip, trials)
     tried = {name: _tried(way, points, trials) for name, way in ways.items()}
     used = method or min(tried, key=lambda name: tried[name].error)
@@ -139,14 +140,12 @@ def _assembled(
             deviation[i] = estimate.deviation * tried[used].calibration
     far = _far(alignment)
     _warn_of_far(shapes, far)
-    labels = np.array(shapes.landmarks, dtype=object)
-    marked = {**shapes.metadata, "estimated": tuple(tuple(labels[~own]) for own in shapes.visible)}
     done = Shapes.specimens(
         whole,
         names=shapes.names,
         landmarks=shapes.landmarks,
         faces=shapes.faces,
-        metadata=marked,
+        metadata=_marked(shapes),
     )
     errors = {name: own.error for name, own in tried.items()}
     return Completion(
@@ -157,6 +156,17 @@ def _assembled(
         used,
         MappingProxyType(errors),
     )
+
+
+def _marked(shapes: Shapes) -> dict[str, Any]:
+    """What the shapes knew, and which landmarks were estimated: in the comments as well."""
+    labels = np.array(shapes.landmarks, dtype=object)
+    estimated = tuple(tuple(labels[~own]) for own in shapes.visible)
+    said = shapes.metadata.get("comments", [None] * len(shapes))
+    words = [f"estimated: {', '.join(own)}" if own else None for own in estimated]
+    pairs = zip(said, words, strict=True)
+    comments = tuple("; ".join(filter(None, pair)) or None for pair in pairs)
+    return {**shapes.metadata, "estimated": estimated, "comments": comments}
 
 
 # The ways
@@ -172,14 +182,15 @@ class Way(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ByStatistics:
-    """The conditional mean of the Gaussian of all other specimens."""
+    """The conditional mean of the Gaussian of all other specimens that show enough."""
 
-    specimens: Array  # (n, m, d), complete
+    specimens: Array  # (k, m, d), complete
+    numbers: Index  # (k,): which of the set they are
     dials: Dials
 
     def estimate(self, i: int, own: Array) -> Estimate:
         """The shape completed."""
-        return ShapeGaussian(without(self.specimens, i), self.dials).completed(own)
+        return ShapeGaussian(self.specimens[self.numbers != i], self.dials).completed(own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,21 +273,34 @@ def _ways(
         "spline": BySpline.of(whole, np.asarray(visible.all(axis=1))),
     }
     if len(points) > _FEWEST:
-        ways["statistics"] = _by_statistics(_in_one_pose(whole), points, trials)
+        ways["statistics"] = _by_statistics(whole, points, trials)
     return ways
 
 
-def _by_statistics(specimens: Array, points: Array, trials: Sequence[Trial]) -> ByStatistics:
-    """With the best dials; specimens that are themselves incomplete are estimated the same way."""
-    dials = chosen_dials(specimens, points, trials)
-    partial = np.flatnonzero(np.isnan(points[..., 0]).any(axis=1))
-    for _ in range(_ROUNDS):
-        way = ByStatistics(specimens, dials)
-        whole = np.array(points)
-        for i in partial:
-            whole[i] = way.estimate(int(i), points[i]).points
-        specimens = _in_one_pose(whole)
-    return ByStatistics(specimens, dials)
+def _by_statistics(whole: Array, points: Array, trials: Sequence[Trial]) -> ByStatistics:
+    """With the best dials; small gaps of the specimens it is made of are estimated the same way."""
+    numbers = _showing_enough(points)
+    place = {int(number): k for k, number in enumerate(numbers)}
+    own, specimens = points[numbers], _in_one_pose(whole[numbers])
+    mapped = [replace(t, specimen=place[t.specimen]) for t in trials if t.specimen in place]
+    dials = chosen_dials(specimens, own, mapped)
+    partial = np.flatnonzero(np.isnan(own[..., 0]).any(axis=1))
+    for _ in range(_ROUNDS if len(partial) else 0):
+        filled = np.array(own)
+        for k in partial:
+            filled[k] = ShapeGaussian(without(specimens, int(k)), dials).completed(own[k]).points
+        specimens = _in_one_pose(filled)
+    return ByStatistics(specimens, numbers, dials)
+
+
+def _showing_enough(points: Array) -> Index:
+    """Specimens with most of their landmarks; all of them where such are few.
+
+    What is filled into a broken one is made of the others: it tells nothing new, and would
+    whisper to a trial what was hidden from it.
+    """
+    shown = np.flatnonzero((~np.isnan(points[..., 0])).mean(axis=1) > 0.5)
+    return shown if len(shown) > max(_FEWEST, len(points) // 4) else np.arange(len(points))
 
 
 def _by_warp(alignment: Alignment, points: Array, trials: Sequence[Trial]) -> ByWarp:
@@ -338,7 +362,7 @@ def hidden_for_once(visible: Mask, dim: int) -> list[Trial]:
     """
     real = list(islice(_holes_of_others(visible, dim), _MOST_TRIALS))
     if real and np.median([trial.hidden.sum() for trial in real]) > 1:
-        return real
+        return real[:_MOST_BROKEN]
     single = list(islice(_single(visible, dim), _MOST_TRIALS))
     return (
         real[: max(_MOST_TRIALS // 2, _MOST_TRIALS - len(single))]
@@ -369,7 +393,24 @@ def _single(visible: Mask, dim: int) -> Iterator[Trial]:
 
 
 def _enough(seen: Mask, dim: int) -> bool:
-    return int(seen.sum()) > dim + 1
+    return int(seen.sum()) > dim
+
+
+def _possible(alignment: Alignment, points: Array) -> list[Trial]:
+    """The trials that leave enough of a specimen to bring it onto the reference."""
+    found = []
+    for trial in hidden_for_once(alignment.shapes.visible, alignment.shapes.dim):
+        try:
+            alignment.register(_hidden(points, trial))
+        except DegenerateShapeError:  # what is left lies on a line
+            continue
+        found.append(trial)
+    if not found:
+        raise DegenerateShapeError(
+            "The shapes show too few landmarks to hide one and find it again, so no estimate of a "
+            "missing one could be trusted. Drop the shapes with missing landmarks."
+        )
+    return found
 
 
 def _hidden(points: Array, trial: Trial) -> Array:
@@ -394,8 +435,8 @@ def _warn_of_far(shapes: Shapes, far: Mask) -> None:
     if far.any():
         names = [shapes.names[i] for i in np.flatnonzero(far.any(axis=1))]
         warnings.warn(
-            f"{int(far.sum())} estimated landmarks lie far outside what the specimen shows, "
-            f"in {listed(names)}: they are little more than a guess by the other specimens. "
+            f"Estimated landmarks far outside what the specimen shows: {int(far.sum())}, in "
+            f"{listed(names)}. They are little more than a guess by the other specimens. "
             "completion.far marks them, completion.uncertainty says how little is known.",
             DefgpaWarning,
             stacklevel=4,

@@ -17,10 +17,11 @@ from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_i
 from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
 from defgpa.checks.solves import descent_findings
 from defgpa.diagnostics import DescentDiagnostics
-from defgpa.errors import ShapeError
+from defgpa.errors import DefgpaError, ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
-from defgpa.procrustes import Motions
+from defgpa.procrustes import Motions, procrustes_distance
+from defgpa.screening import input_findings
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.affine import affine_gpa, balanced
@@ -43,6 +44,8 @@ from defgpa.spaces import in_space
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 
+_QUICKLY_REFITTED = 200_000  # landmarks of all shapes: one more fit is then no matter
+
 ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 
 
@@ -59,7 +62,38 @@ class AlignmentEstimator(BaseEstimator):
         return self
 
     def align(self, shapes: ShapesLike) -> Alignment:
-        """The alignment of the shapes; what was found is in it, and nothing is warned of."""
+        """The alignment of the shapes; what was found is in it, and nothing is warned of.
+
+        The shapes themselves are looked at too: exchanged and misplaced landmarks, other units,
+        and by how much the reference would change without them.
+        """
+        alignment = self.solve(shapes)
+        tuning = getattr(self, "tuning", None) or DEFAULT
+        found = [self._with_change(f, alignment) for f in input_findings(alignment, tuning)]
+        if not found:
+            return alignment
+        # where the input explains it, a large deformation is none
+        known = [f for f in alignment.findings if f.kind is not Kind.LARGE_DEFORMATION]
+        return replace(alignment, findings=(*known, *found))
+
+    def _with_change(self, finding: Finding, alignment: Alignment) -> Finding:
+        """A finding on landmarks of a shape, with the change of the reference without them."""
+        shapes = alignment.shapes
+        if not (finding.landmarks and finding.shapes and shapes.visible.size < _QUICKLY_REFITTED):
+            return finding
+        chosen = [shapes.landmarks.index(label) for label in finding.landmarks]
+        points = np.array(shapes.points)
+        points[shapes.index(finding.shapes[0]), chosen] = np.nan
+        try:
+            other = self.solve(shapes.with_points(points))
+        except DefgpaError:  # the rest does not hang together without it
+            return finding
+        both = (shapes.views >= 2) & (other.shapes.views >= 2)
+        change = procrustes_distance(other.reference[both], alignment.reference[both])
+        return replace(finding, figures={**finding.figures, "change": change})
+
+    def solve(self, shapes: ShapesLike) -> Alignment:
+        """The alignment of the shapes, without a look at what may be wrong with them."""
         given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
         shared = shared_landmarks(given)
         with threads_for(given.visible.size * self._features(given.dim)):
@@ -72,6 +106,22 @@ class AlignmentEstimator(BaseEstimator):
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
         """The same as ``fit(shapes).transform(shapes)``."""
         return self.fit(shapes).transform(shapes)
+
+    def set_params(self, **params: Any) -> Self:
+        """As in scikit-learn; a warp is a value, so that another one takes its place."""
+        nested: dict[str, dict[str, Any]] = {}
+        for name in [name for name in params if "__" in name]:
+            part, _, key = name.partition("__")
+            nested.setdefault(part, {})[key] = params.pop(name)
+        super().set_params(**params)
+        for part, wanted in nested.items():
+            if part not in self.get_params(deep=False):
+                super().set_params(**{part: wanted})  # which says what there is
+            held = getattr(self, part)
+            if held is None and part == "warp":
+                held = getattr(self, "model", None)
+            setattr(self, part, held.set_params(**wanted))
+        return self
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         """The alignment of shapes that are linked and each extended enough."""

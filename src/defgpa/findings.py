@@ -21,8 +21,12 @@ class Kind(StrEnum):
     EXCHANGED_LANDMARKS = "exchanged-landmarks"
     MISPLACED_LANDMARK = "misplaced-landmark"
     OTHER_SIZE = "other-size"
+    REPEATED_SHAPE = "repeated-shape"
     FAR_FROM_ORIGIN = "far-from-origin"
     FEW_LANDMARKS = "few-landmarks"
+    MIRRORED_IN_SIDE = "mirrored-in-side"
+    # of sliding
+    PASSED_NEIGHBOUR = "passed-neighbour"
     # of a solve
     MIRRORED = "mirrored"
     UNDETERMINED_WARP = "undetermined-warp"

@@ -200,6 +200,22 @@ def stacked(
     return _best_motion(_moments(source, target, visible), motions)
 
 
+def procrustes_distance(one: Array, other: Array) -> float:
+    """The distance of two shapes (m, d) after the best similarity, reflections allowed: 0 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shape = np.random.default_rng(0).normal(size=(9, 2))
+    >>> round(procrustes_distance(shape, 3 * shape[:, ::-1] + 1), 6)
+    0.0
+    """
+    a, b = one - one.mean(axis=0), other - other.mean(axis=0)
+    total = np.linalg.svd(a.T @ b, compute_uv=False).sum()
+    cosine = total / (np.linalg.norm(a) * np.linalg.norm(b))
+    return float(np.sqrt(max(0.0, 1.0 - cosine**2)))
+
+
 def pairwise(sources: Array, targets: Array, motions: Motions = RIGID) -> Motion:
     """The best motion of every source onto every target, on the landmarks both see.
 

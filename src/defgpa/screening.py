@@ -8,18 +8,24 @@ that is there twice are named.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Mask
+from defgpa.alignment import Alignment
 from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
+from defgpa.errors import ShapeError
+from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
+from defgpa.io.space import missing_places
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.proportions import moments, sides
+from defgpa.tuning import Tuning
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
 _OTHER_SIZE = 5.0  # times larger or smaller than the median
@@ -27,8 +33,12 @@ _DOUBTFUL = 3.0  # times the median deviation of the landmarks of a shape
 _ELSEWHERE = 8.0  # times the usual deviation, of the landmark and of the shape
 _LEAST_ELSEWHERE = 0.2  # of the size of the shapes
 _EXCHANGE_LANDMARKS_UP_TO = 2000
+_COMPARED_LANDMARKS = 100_000  # of all shapes: beyond, bytes take longer than a fit should
+_EACH_LEFT_OUT_UP_TO = 400  # landmarks of a shape: m² of them are moved
 _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
-_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 9999.0, 99999.0)  # seen in the wild
+_LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
+# seen in the wild
+_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +95,11 @@ def screen(shapes: Shapes) -> Screening:
     """
     shapes.require_alignable()
     lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared_landmarks(shapes))
+    if len(lone) == shapes.n_landmarks:
+        raise ShapeError(
+            "No landmark is seen in more than one shape. If landmarks are called differently from "
+            "file to file, match='position' goes by their order."
+        )
     core = shapes.without(lone) if len(lone) else shapes
     require_linked(core)
     frames = Frames.of(core.points, core.visible)
@@ -110,6 +125,73 @@ def screen(shapes: Shapes) -> Screening:
         coincident=tuple(_coincident(core)),
         repeated=tuple(_repeated(shapes)),
     )
+
+
+def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
+    """What seems wrong with the shapes of an alignment, as `screen` would name it.
+
+    The sizes are looked at always, the rest only where a landmark is far from its place after the
+    best similarities: a fit of sound shapes pays next to nothing for it. Beyond
+    ``tuning.screened_landmarks`` landmarks in all shapes together nothing is looked at.
+    """
+    shapes = alignment.shapes
+    if shapes.visible.size > tuning.screened_landmarks:
+        return ()
+    sizes = (*_size_findings(shapes), *_repetitions(shapes))
+    if not _doubtful(alignment, tuning):
+        return sizes
+    try:
+        return (*sizes, *_screening_findings(screen(shapes), alignment))
+    except ShapeError:  # what cannot be brought together by similarities may still be warped
+        return sizes
+
+
+def _size_findings(shapes: Shapes) -> Iterator[Finding]:
+    frames = Frames.of(shapes.points, shapes.visible)
+    odd = _named(shapes, _of_other_size(_against_median(frames.size)))
+    if odd:
+        figures = {"times": _OTHER_SIZE, "of": shapes.n_shapes}
+        yield Finding(Kind.OTHER_SIZE, shapes=odd, figures=figures)
+    away = np.linalg.norm(frames.centre, axis=1) / frames.size
+    if (away > _LOST_DIGITS).any():
+        figures = {"ratio": float(away.max())}
+        yield Finding(
+            Kind.FAR_FROM_ORIGIN, shapes=_named(shapes, away > _LOST_DIGITS), figures=figures
+        )
+
+
+def _repetitions(shapes: Shapes) -> Iterator[Finding]:
+    if shapes.visible.size <= _COMPARED_LANDMARKS:
+        for pair in _repeated(shapes)[:_MOST_EXCHANGES]:
+            yield Finding(Kind.REPEATED_SHAPE, shapes=pair)
+
+
+def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
+    """Whether some landmark is far off: absolutely, or against its shape and its likes."""
+    seen = alignment.shapes.visible
+    away = np.linalg.norm(alignment.superimposed - alignment.reference, axis=2)
+    off = np.where(seen, away / _size(alignment.reference), -1.0)
+    if not tuning.near < off.max() <= tuning.far_off:
+        return bool(off.max() > tuning.far_off)
+    level = np.maximum(_medians(off, seen), _medians(off.T, seen.T).T)
+    return bool((off > tuning.stray * level).any())
+
+
+def _medians(off: Array, seen: Mask) -> Array:
+    """(n, 1): the median of what is seen in each row; what is not seen is below zero."""
+    hidden = off.shape[1] - seen.sum(axis=1)
+    middle = hidden + (seen.sum(axis=1) - 1) // 2
+    return np.take_along_axis(np.sort(off, axis=1), middle[:, None], axis=1)
+
+
+def _screening_findings(found: Screening, alignment: Alignment) -> Iterator[Finding]:
+    unknown = tuple(name for name in found.mirrored if name not in alignment.mirrored)
+    if unknown:
+        yield Finding(Kind.MIRRORED, shapes=unknown)
+    for name, *pair in found.exchanged[:_MOST_EXCHANGES]:
+        yield Finding(Kind.EXCHANGED_LANDMARKS, shapes=(name,), landmarks=tuple(pair))
+    for name, label in found.misplaced[:_MOST_EXCHANGES]:
+        yield Finding(Kind.MISPLACED_LANDMARK, shapes=(name,), landmarks=(label,))
 
 
 def of_other_size(shapes: Shapes) -> tuple[str, ...]:
@@ -143,16 +225,42 @@ def missing_code(shapes: Shapes) -> float | None:
     >>> missing_code(Shapes(points))
     -1.0
     """
-    scales = [1.0 if s is None else s for s in shapes.metadata.get("scales") or [1.0]]
-    points = (shapes.points / np.asarray(scales)[:, None, None])[shapes.visible]
-    # the scale was multiplied in and is divided out: the last digit may differ
-    alike = np.isclose(points, points[:, :1], rtol=1e-12, atol=0.0).all(axis=1)
+    points = _as_stored(shapes)
     for code in _CODES:
-        coded = alike & np.isclose(points[:, 0], code, rtol=1e-12, atol=0.0)
-        others = points[~coded]
+        coded = landmarks_at(shapes, code)
+        others = points[shapes.visible & ~coded]
         if coded.any() and len(others) and not others.min() <= code <= others.max():
             return code
     return None
+
+
+def landmarks_at(shapes: Shapes, code: float) -> Mask:
+    """(n, m): which landmarks lie where a file puts those whose coordinates all are ``code``.
+
+    In the coordinates of the file, before its scale; in the other anatomical system, x and y
+    have the other sign.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa import Shapes
+    >>> shapes = Shapes.specimens([[[0.0, 3.0], [-1.0, -1.0]]])
+    >>> landmarks_at(shapes, -1).tolist()
+    [[False, True]]
+    """
+    points = _as_stored(shapes)
+    # the scale was multiplied in and is divided out: the last digit may differ
+    found = np.isclose(np.abs(points[..., 0]), abs(code), rtol=1e-12, atol=0.0)
+    places = missing_places(code, shapes.dim, shapes.metadata.get("space"))
+    near = np.isclose(points[found][:, None], places, rtol=1e-12, atol=0.0)
+    found[found] = np.any(np.all(near, axis=2), axis=1)
+    return np.asarray(found)
+
+
+def _as_stored(shapes: Shapes) -> Array:
+    """(n, m, d): the coordinates as the files have them, without their scales."""
+    scales = [1.0 if s is None else s for s in shapes.metadata.get("scales") or [1.0]]
+    return np.asarray(shapes.points / np.asarray(scales)[:, None, None])
 
 
 def guessed_units(shapes: Shapes) -> str:
@@ -161,7 +269,10 @@ def guessed_units(shapes: Shapes) -> str:
     extent = float(np.nanmax(np.ptp(points, axis=0)))
     if shapes.metadata.get("space"):
         return "millimetres (anatomical coordinates)"
-    if shapes.metadata.get("scales"):
+    scales = shapes.metadata.get("scales") or ()
+    if None in scales:
+        return "mixed: some specimens state a scale, others do not"
+    if scales:
         return "real units (the file states a scale)"
     if shapes.dim == 2 and points.min() >= 0 and extent > 50:
         return "probably pixels"
@@ -266,7 +377,7 @@ def _strays(points: Array, middle: Array, usual: Array) -> list[int]:
     kept = np.ones(len(points), dtype=bool)
     found: list[int] = []
     while len(found) < _MOST_EXCHANGES and kept.sum() > 2 * points.shape[1] + 2:
-        worst = int(np.argmax(np.where(kept, _off(points, middle, kept), 0.0)))
+        worst = _most_disturbing(points, middle, kept)
         kept[worst] = False
         off = _off(points, middle, kept)
         normal = max(float(np.median(off[kept])), float(usual[worst]))
@@ -274,6 +385,18 @@ def _strays(points: Array, middle: Array, usual: Array) -> list[int]:
             break
         found.append(worst)
     return found
+
+
+def _most_disturbing(points: Array, middle: Array, kept: Mask) -> int:
+    """The landmark without which the others fit best: one far away pulls the whole shape to it."""
+    chosen = np.flatnonzero(kept)
+    if len(chosen) > _EACH_LEFT_OUT_UP_TO:
+        return int(np.argmax(np.where(kept, _off(points, middle, kept), 0.0)))
+    own, target = points[chosen], middle[chosen]
+    others = ~np.eye(len(chosen), dtype=bool)
+    motions = stacked(own[None], target[None], others, ORTHOGONAL_SIMILARITY)
+    left = ((motions(own[None]) - target) ** 2).sum(axis=2)
+    return int(chosen[np.where(others, left, 0.0).sum(axis=1).argmin()])
 
 
 def _off(points: Array, middle: Array, kept: Mask) -> Array:

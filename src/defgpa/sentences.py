@@ -83,6 +83,11 @@ def _other_size(found: Finding) -> str:
     )
 
 
+def _repeated_shape(found: Finding) -> str:
+    one, first = found.shapes
+    return f"Shape {one!r} has the very coordinates of {first!r}. Drop one of them if it is a copy."
+
+
 def _far_from_origin(found: Finding) -> str:
     return (
         f"The coordinates of {listed(found.shapes)} are so far from the origin "
@@ -96,6 +101,18 @@ def _few_landmarks(found: Finding) -> str:
         f"There are {int(found.figures['landmarks'])} landmarks in {int(found.figures['shapes'])} "
         "shapes: so few that a deformable reference is hardly determined. Compare with a rigid "
         "alignment."
+    )
+
+
+def _mirrored_in_side(found: Finding) -> str:
+    return f"Mirrored against the others of their side: {listed(found.shapes)}. Check them."
+
+
+def _passed_neighbour(found: Finding) -> str:
+    pairs = [f"{p.shapes[0]}: {p.landmarks[0]} past {p.landmarks[1]}" for p in found.parts]
+    return (
+        f"Semilandmarks that slid past a neighbour: {listed(pairs)}. Are the points of these "
+        "curves in order, and dense enough?"
     )
 
 
@@ -296,8 +313,11 @@ _COMMON: Words = {
     Kind.EXCHANGED_LANDMARKS: _exchanged_landmarks,
     Kind.MISPLACED_LANDMARK: _misplaced_landmark,
     Kind.OTHER_SIZE: _other_size,
+    Kind.REPEATED_SHAPE: _repeated_shape,
     Kind.FAR_FROM_ORIGIN: _far_from_origin,
     Kind.FEW_LANDMARKS: _few_landmarks,
+    Kind.MIRRORED_IN_SIDE: _mirrored_in_side,
+    Kind.PASSED_NEIGHBOUR: _passed_neighbour,
     Kind.MIRRORED: _mirrored,
     Kind.UNDETERMINED_WARP: _undetermined_warp,
     Kind.CHARGED_TRANSLATIONS: _charged_translations,

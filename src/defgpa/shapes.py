@@ -18,7 +18,7 @@ from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import ShapeError, listed
 from defgpa.tables import frame_of, is_frame, labelled, read_frame
 
-PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources"})
+PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources", "variables"})
 
 _FEW = 1000  # numbered labels that are made once and for all
 
@@ -40,9 +40,9 @@ class Shapes:
     faces : array (k, 3) of int, optional
         Triangles over the landmarks (0-based), kept for meshes.
     metadata : mapping, optional
-        What a file knew besides. ``images``, ``groups``, ``scales``, ``comments`` and
-        ``sources`` hold one value per shape; anything else is about the whole set
-        (``space`` is the anatomical coordinate system, ``"LPS"`` or ``"RAS"``).
+        What a file knew besides. ``images``, ``groups``, ``scales``, ``comments``, ``sources``
+        and ``variables`` (columns of a table by name) hold one value per shape; anything else is
+        about the whole set (``space`` is the anatomical system, ``"LPS"`` or ``"RAS"``).
 
     Raises
     ------
@@ -253,6 +253,42 @@ class Shapes:
         """An xarray.DataArray with dimensions specimen, landmark and space."""
         return labelled(self.points, self.names, self.landmarks)
 
+    def with_metadata(self, **metadata: Any) -> Shapes:
+        """The same shapes, more being known about them; what is None is forgotten."""
+        known = {**self.metadata, **metadata}
+        return Shapes.specimens(
+            self.points,
+            names=self.names,
+            landmarks=self.landmarks,
+            faces=self.faces,
+            metadata={key: value for key, value in known.items() if value is not None},
+        )
+
+    def drop(self, names: Sequence[str]) -> Shapes:
+        """All shapes but these, by name.
+
+        Examples
+        --------
+        >>> points = np.random.default_rng(0).normal(size=(3, 5, 2))
+        >>> Shapes(points, names=["a", "b", "c"]).drop(["b"]).names
+        ('a', 'c')
+        """
+        dropped = {self.index(name) for name in names}
+        return self.take([i for i in range(self.n_shapes) if i not in dropped])
+
+    def mirror(self, names: Sequence[str]) -> Shapes:
+        """The same shapes, these ones (by name) mirrored: their first coordinate negated.
+
+        Examples
+        --------
+        >>> shapes = Shapes.specimens([[[1.0, 2.0]], [[3.0, 4.0]]], names=["a", "b"])
+        >>> shapes.mirror(["b"])["b"].tolist()
+        [[-3.0, 4.0]]
+        """
+        points = np.array(self.points)
+        points[[self.index(name) for name in dict.fromkeys(names)], :, 0] *= -1.0
+        return self.with_points(points)
+
     def require_alignable(self) -> Shapes:
         """Self, if these shapes make a set that can be aligned; otherwise a ShapeError."""
         if self.n_shapes < 2:
@@ -331,7 +367,11 @@ def _stacked(points: Any) -> Array:
             f"(array of size {data.shape}: shapes, landmarks, coordinates)."
         )
     if data.shape[0] == 0 or data.shape[1] == 0:
-        raise ShapeError(f"There are no points: got an array of size {data.shape}.")
+        what = "landmarks" if data.shape[0] else "shapes"
+        raise ShapeError(
+            f"There are no {what}: got an array of size {data.shape} "
+            "(shapes, landmarks, coordinates)."
+        )
     data[np.isnan(data)] = np.nan  # one NaN, so that equal shapes are equal byte for byte
     return data
 

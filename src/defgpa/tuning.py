@@ -46,6 +46,15 @@ class Tuning:
         Share of an axis that d + 1 landmarks must not carry.
     settled_residual : float
         Relative residual of the similarity fit below which rigidity settles a hinge.
+    large_deformation : float
+        Relative residual of the similarity fit above which the proportions are an average of very
+        different ones; real sets have 0.03 to 0.2.
+    screened_landmarks : int
+        Landmarks of all shapes up to which a fit looks at its input.
+    near, far_off, stray : float
+        Distance of a landmark from its place after the best similarity: up to ``near`` sizes of
+        the reference no matter, beyond ``far_off`` looked at closely, as beyond ``stray`` times
+        what is usual for its shape and for that landmark.
     """
 
     dense_landmarks: int = 500
@@ -64,6 +73,11 @@ class Tuning:
     blurred: float = 1e-3
     handful: float = 0.9
     settled_residual: float = 0.25
+    large_deformation: float = 0.21
+    screened_landmarks: int = 5_000_000
+    near: float = 0.1
+    far_off: float = 0.5
+    stray: float = 5.0
 
 
 DEFAULT = Tuning()

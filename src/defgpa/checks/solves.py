@@ -41,7 +41,7 @@ def spectral_findings(
         _carried_by_few(axes, landmarks, tuning),
         _rounding(facts, names, tuning),
         _not_converged(facts),
-        _proportions(facts),
+        _proportions(facts, tuning),
     ):
         for number, finding in check:
             found[number].append(finding)
@@ -157,7 +157,11 @@ def _not_converged(facts: SpectralDiagnostics) -> Found:
         yield int(s), Finding(Kind.NOT_CONVERGED, figures=figures)
 
 
-def _proportions(facts: SpectralDiagnostics) -> Found:
+def _proportions(facts: SpectralDiagnostics, tuning: Tuning) -> Found:
+    by_rigidity = facts.proportions == "rigid"
+    for s in np.flatnonzero(by_rigidity & (facts.similarity_residual > tuning.large_deformation)):
+        figures = {"residual": float(facts.similarity_residual[s])}
+        yield int(s), Finding(Kind.LARGE_DEFORMATION, figures=figures)
     for s in np.flatnonzero(~facts.proportions_determined):
         yield int(s), Finding(Kind.PROPORTIONS_UNDETERMINED)
     for s in np.flatnonzero(facts.proportions_determined & ~facts.proportions_converged):

@@ -131,6 +131,7 @@ class Sent:
 
         from defgpa.io.mesh.files import read_mesh, write_mesh
         from defgpa.io.mesh.space import has_texture, state_space, stated_space
+        from defgpa.io.space import in_space
 
         mesh = read_mesh(source)
         if has_texture(source):
@@ -138,27 +139,22 @@ class Sent:
         unknown = np.asarray(np.isnan(mesh.vertices).any(axis=1))
         if unknown.any():
             self.console.note(f"{unknown.sum()} vertices of {source} are NaN, and stay so.")
-        points = np.where(unknown[:, None], np.nan, mesh.vertices) * self._flip(source)
+        wanted, stated = self.alignment.shapes.metadata.get("space"), stated_space(source)
+        self._note_if_unstated(source, stated, wanted)
+        points = in_space(np.where(unknown[:, None], np.nan, mesh.vertices), stated, wanted)
         self.note_if_far(points)
         vertices: Array = self.warp(points)
-        space = self.alignment.shapes.metadata.get("space") or stated_space(source)
         write_mesh(target, replace(mesh, vertices=vertices))
-        if space:
+        if space := wanted or stated:
             state_space(target, space)
         return int((~unknown).sum()), int((np.isnan(vertices[:, 0]) & ~unknown).sum())
 
-    def _flip(self, mesh: Path) -> list[float]:
-        """Signs that bring a mesh to the anatomical space of the fit, where both are known."""
-        from defgpa.io.mesh.space import stated_space
-
-        wanted, stated = self.alignment.shapes.metadata.get("space"), stated_space(mesh)
+    def _note_if_unstated(self, mesh: Path, stated: str | None, wanted: str | None) -> None:
         if wanted is not None and stated is None:
             self.console.note(
                 f"{mesh} does not say whether it is LPS or RAS; it is taken as {wanted}, like "
                 "the fit."
             )
-        differ = None not in (wanted, stated) and wanted != stated
-        return [-1.0, -1.0, 1.0] if differ else [1.0, 1.0, 1.0]
 
     def note_if_far(self, points: Array) -> None:
         """Say so where points lie elsewhere than the landmarks, or are of another size."""

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input, note_mistakes
+from defgpa.cli._doubts import fitting_input
 from defgpa.cli._input import fold_size_for, read_input
 from defgpa.cli._options import folding, input_argument, reading, speaking
 from defgpa.cli._output import output_file
@@ -55,7 +55,6 @@ def command(
     console = Console(quiet, as_json)
     with console.noting():
         shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
-        note_mistakes(console, shapes)
         size = fold_size_for(shapes, fold_size)
         with console.progress("Comparing") as tick:
             methods = published_methods(theta) if published else None

@@ -26,7 +26,9 @@ _SHELL_WORDS = (  # what the library calls its options, and what the command lin
     (re.compile(r"on_mismatch='warn'"), "--lenient"),
     (re.compile(r"format='…'"), "--format NAME"),
     (re.compile(r"layout='(\w+)' or '(\w+)'"), r"--layout \1 or \2"),
-    (re.compile(r"(layout|space)='(\w+)'"), r"--\1 \2"),
+    (re.compile(r"(layout|space|match|names)='(\w+)'"), r"--\1 \2"),
+    (re.compile(r"dimension=([23])"), r"--dimension \1"),
+    (re.compile(r"incomplete='drop'"), "--drop-incomplete"),
     (re.compile(r" \(shapes\.without\([^)]*\)\)"), ""),
 )
 
@@ -115,19 +117,15 @@ class Console:
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table(
-            title=escape(printable(title)),
-            title_justify="left",
-            title_style="bold",
-            box=_box(),
-            **style,
-        )
+        table = Table(box=_box(), **style)
         for k, name in enumerate(header):
             figures = all(isinstance(row[k], (int, float)) for row in rows if row[k] is not None)
             table.add_column(escape(name), justify="right" if figures else "left")
         for row in rows:
             table.add_row(*[escape(printable(text_of(cell))) for cell in row])
-        RichConsole().print(table)
+        console = RichConsole()
+        console.print(escape(printable(title)), style="bold", highlight=False)  # wider than a table
+        console.print(table)
 
     def say(self, text: str) -> None:
         """A line on standard output."""

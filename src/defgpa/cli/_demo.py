@@ -15,7 +15,7 @@ from defgpa.cli._output import (
     can_report,
     command_line,
     figures,
-    list_files,
+    list_run,
     output_folder,
     results,
     show_figures,
@@ -71,7 +71,7 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
         summary = write_summary(console, partial, summary)
     console.say(f"\n{table}\n")
     show_figures(console, numbers)
-    list_files(console, folder, summary["files"])
+    list_run(console, folder, summary["files"])
     if can_report():
         console.say(f"\nOpen the report in a browser: {folder / 'report.html'}")
     console.result(summary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -13,16 +13,11 @@ if TYPE_CHECKING:
     from defgpa.screening import Screening
     from defgpa.shapes import Shapes
 
-_SCREENED_UP_TO = 5_000_000  # landmarks in all: beyond, a look would take as long as a fit
-_MOST_SENTENCES = 3
-
 
 def fitting_input(console: Console, shapes: Shapes) -> Shapes:
     """The shapes that a fit can use, with notes on what it will not use and what looks odd."""
     note_likely_code(console, shapes)
-    shapes = without_empty(console, shapes)
-    note_other_sizes(console, shapes)
-    return shapes
+    return without_empty(console, shapes)
 
 
 def note_likely_code(console: Console, shapes: Shapes) -> None:
@@ -38,55 +33,21 @@ def note_likely_code(console: Console, shapes: Shapes) -> None:
         )
 
 
-def note_other_sizes(console: Console, shapes: Shapes) -> None:
-    """Say so where shapes are in other units than most, it seems."""
-    from defgpa.errors import listed
-    from defgpa.screening import of_other_size
-
-    odd = of_other_size(shapes)
-    if odd:
-        console.note(
-            f"More than 5 times larger or smaller than most ({len(odd)} of {shapes.n_shapes} "
-            f"shapes): {listed(odd)}. Other units? Errors of large shapes outweigh those of small."
-        )
-
-
-def note_mistakes(console: Console, shapes: Shapes, told: Collection[str] = ()) -> None:
-    """Say so where a mistake would spoil a fit: one exchanged pair can turn a reference.
-
-    ``told`` are the mirrored shapes that the fit has spoken of.
-    """
-    from defgpa.errors import ShapeError
-    from defgpa.screening import screen
-
-    if shapes.visible.size > _SCREENED_UP_TO:
-        return
-    try:
-        found = screen(shapes)
-    except ShapeError:  # the fit says what is wrong, or can do without
-        return
-    odd = [f"{name!r}: {what}" for name, what in _mistakes(found, told)]
-    if odd:
-        more = f"; and {len(odd) - _MOST_SENTENCES} more" if len(odd) > _MOST_SENTENCES else ""
-        console.note(f"Worth a look, with defgpa info: {'; '.join(odd[:_MOST_SENTENCES])}{more}.")
-
-
 def sentences(found: Screening, shapes: Shapes) -> Iterator[tuple[str, str]]:
     """Shape and what is odd about it, one sentence each."""
     for name in found.outliers:
         yield name, "is far from all the others"
     for name in found.other_size:
         yield name, f"{_times(found.sizes[shapes.index(name)])} the usual size: other units?"
-    yield from _mistakes(found, ())
+    yield from _mistakes(found)
     for name, pairs in groupby(found.coincident, key=lambda entry: entry[0]):
         yield name, _same_place([(a, b) for _, a, b in pairs])
 
 
-def _mistakes(found: Screening, told: Collection[str]) -> Iterator[tuple[str, str]]:
+def _mistakes(found: Screening) -> Iterator[tuple[str, str]]:
     """What can hardly be meant."""
     for name in found.mirrored:
-        if name not in told:
-            yield name, "fits clearly better mirrored"
+        yield name, "fits clearly better mirrored"
     for name, a, b in found.exchanged:
         yield name, f"landmarks {a} and {b} look exchanged"
     for name, label in found.misplaced:

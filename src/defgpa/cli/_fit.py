@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input, note_mistakes
+from defgpa.cli._doubts import fitting_input
 from defgpa.cli._input import (
     fold_size_for,
     proportions_value,
@@ -29,7 +29,7 @@ from defgpa.cli._output import (
     RESULTS,
     command_line,
     figures,
-    list_files,
+    list_run,
     output_folder,
     refuse_inputs,
     require_report,
@@ -113,7 +113,6 @@ def command(
         estimator = DefGPA(model, proportions=proportions_value(proportions))
         done = fitted(console, shapes, estimator, smoothing == "auto", fold_size, jobs)
         alignment = _posed(done.alignment, pose)
-        note_mistakes(console, shapes, told=alignment.mirrored)
         for finding in alignment.foldover_findings:
             console.tell(_with_remedy(finding, done, shapes))
     numbers = figures(alignment, done.cve, done.chosen_smoothing)
@@ -143,7 +142,7 @@ def command(
                 )
         summary = write_summary(console, partial, summary)
     show_figures(console, numbers)
-    list_files(console, folder, summary["files"])
+    list_run(console, folder, summary["files"])
     console.result(summary)
 
 

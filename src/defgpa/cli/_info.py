@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 40
 _MOST_BLOCKS = 60  # characters of a bar of landmarks
+_MOST_WORDS = 12  # groups, columns or landmarks in a line
 
 
 @click.command("info", epilog="Example: defgpa info wings.tps")
@@ -36,12 +39,13 @@ def command(
     """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
     console = Console(quiet, as_json)
     with console.noting():
-        shapes = read_input(source, format_, missing, layout, lenient)
+        shapes = read_input(source, format_, missing, layout, lenient, incomplete="drop")
     summary = _summary(shapes)
     _show_summary(console, shapes, summary)
     _show_missing(console, shapes)
     with console.noting():
         note_likely_code(console, shapes)
+        summary |= _shown_codes(console, shapes)
         summary |= _screened(console, without_empty(console, shapes))
     summary["notes"] = console.notes
     console.result(summary)
@@ -58,6 +62,14 @@ def _summary(shapes: Shapes) -> dict[str, Any]:
         "missing": int((~shapes.visible).sum()),
         "units": guessed_units(shapes) if shapes.visible.any() else "unknown",
         **known,
+        "incomplete": list(shapes.metadata.get("incomplete", ())),
+        "groups": dict(Counter(str(g) for g in shapes.metadata.get("groups", ()) if g is not None)),
+        "columns": list(
+            dict.fromkeys(
+                head for own in shapes.metadata.get("variables", ()) for head in own or ()
+            )
+        ),
+        "not_read": list(shapes.metadata.get("not_read", ())),
     }
 
 
@@ -70,7 +82,49 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
         ["missing landmarks", f"{summary['missing']} of {total}"],
         *[[key, str(summary[key])] for key in ("units", "format", "space") if key in summary],
     ]
+    if summary["groups"]:
+        rows.append(["groups", _counted(summary["groups"])])
+    if summary["columns"]:
+        rows.append(["columns", f"{_some(summary['columns'])} (one of them: --group)"])
+    if summary["incomplete"]:
+        n = len(summary["incomplete"])
+        rows.append(["unfinished", f"{n}, left out here; a fit needs --drop-incomplete"])
     console.facts("What is in it", rows)
+
+
+def _shapes(count: int) -> str:
+    return "1 shape" if count == 1 else f"{count} shapes"
+
+
+def _counted(groups: dict[str, int]) -> str:
+    """How large the groups are, or how many there are."""
+    return _some([f"{group} {count}" for group, count in groups.items()])
+
+
+def _some(words: Sequence[str]) -> str:
+    shown = ", ".join(words[:_MOST_WORDS])
+    return shown if len(words) <= _MOST_WORDS else f"{shown} and {len(words) - _MOST_WORDS} more"
+
+
+def _shown_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
+    """Which landmarks lie where a number seems to stand for missing."""
+    from defgpa.screening import landmarks_at, missing_code
+
+    code = missing_code(shapes)
+    if code is None:
+        return {}
+    coded = landmarks_at(shapes, code)
+    found = {
+        shapes.names[i]: [shapes.landmarks[j] for j in row.nonzero()[0]]
+        for i, row in enumerate(coded)
+        if row.any()
+    }
+    names = briefly(list(found)[:_MOST_ROWS])
+    rows = [[name, _some(labels)] for name, labels in zip(names, found.values(), strict=False)]
+    console.table(f"All coordinates {code:g}: missing?", ["shape", "landmarks"], rows)
+    if len(found) > _MOST_ROWS:
+        console.say(f"  … and {len(found) - _MOST_ROWS} more shapes")
+    return {"likely_missing": {"code": code, "landmarks": found}}
 
 
 def _show_missing(console: Console, shapes: Shapes) -> None:
@@ -85,7 +139,7 @@ def _show_missing(console: Console, shapes: Shapes) -> None:
         [name, int((~shapes.visible[i]).sum()), _bar(shapes.visible[i], width)]
         for name, i in zip(names, gaps, strict=False)
     ]
-    title = f"Missing landmarks ({len(gaps)} shapes; █ seen, · not, ▒ some)"
+    title = f"Missing landmarks ({_shapes(len(gaps))}; █ seen, · not, ▒ some)"
     console.table(title, ["shape", "missing", "landmarks"], rows)
     if len(gaps) > _MOST_ROWS:
         console.say(f"  … and {len(gaps) - _MOST_ROWS} more shapes with missing landmarks")
@@ -109,6 +163,10 @@ def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
         console.note(f"These shapes cannot be aligned as they are. {error}")
         return {"alignable": False, "reason": str(error)}
     _show_suspicions(console, list(sentences(found, shapes)))
+    if found.mirrored:
+        options = " ".join(f"--mirror {shlex.quote(name)}" for name in found.mirrored[:_MOST_WORDS])
+        more = " …" if len(found.mirrored) > _MOST_WORDS else ""
+        console.say(f"If they were digitised on the other side: {options}{more}")
     return {"alignable": True, "suspicious": _suspicions(found, shapes)}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console
+from defgpa.cli._options import READING
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
@@ -22,34 +23,61 @@ def read_input(
     layout: str,
     lenient: bool,
     space: str | None = None,
+    incomplete: str = "error",
 ) -> Shapes:
-    """The shapes of the files named on the command line."""
+    """The shapes of the files named on the command line, as its options want them."""
     from defgpa.io import read_shapes
 
-    return read_shapes(
+    wishes = _wishes()
+    dimension = wishes.get("dimension")
+    shapes = read_shapes(
         source[0] if len(source) == 1 else list(source),
         format=format_,
         missing=missing_code(missing),
         layout=layout,
         on_mismatch="warn" if lenient else "error",
         space=space,
+        match=wishes.get("match", "auto"),
+        dimension=None if dimension is None else int(dimension),
+        names=wishes.get("names", "auto"),
+        group=wishes.get("group"),
+        incomplete="drop" if wishes.get("drop_incomplete") else incomplete,
     )
+    _note_not_read(shapes)
+    return shapes.mirror(wishes.get("mirror", ())).drop(wishes.get("drop", ()))
+
+
+def matches_by_position() -> bool:
+    """Whether the command was told to go by the order of landmarks alone."""
+    return bool(_wishes().get("match") == "position")
+
+
+def _wishes() -> dict[str, Any]:
+    """The options of the command that only reading needs."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else context.meta.get(READING, {})
+
+
+def _note_not_read(shapes: Shapes) -> None:
+    """Say which files of a folder hold no landmarks: they may have been meant."""
+    from defgpa.errors import listed
+    from defgpa.io.text.lines import warn
+
+    names = shapes.metadata.get("not_read", ())
+    if names:
+        count = "1 file was" if len(names) == 1 else f"{len(names)} files were"
+        warn(f"{count} passed over, without landmarks: {listed(names)}.")
 
 
 def in_space_of(shapes: Shapes, model: Shapes) -> Shapes:
     """The shapes in the anatomical space of others, where both state one."""
+    from defgpa.io.space import in_space
+
     own, wanted = shapes.metadata.get("space"), model.metadata.get("space")
     if own is None or wanted is None or own == wanted or shapes.dim != 3:
         return shapes
-    from defgpa.shapes import Shapes as _Shapes
-
-    return _Shapes.specimens(
-        shapes.points * [-1.0, -1.0, 1.0],
-        names=shapes.names,
-        landmarks=shapes.landmarks,
-        faces=shapes.faces,
-        metadata={**shapes.metadata, "space": wanted},
-    )
+    moved = shapes.with_points(in_space(shapes.points, own, wanted))
+    return moved.with_metadata(space=wanted)
 
 
 def without_empty(console: Console, shapes: Shapes) -> Shapes:
@@ -86,7 +114,14 @@ def warp_model(
     family: str, points_per_axis: str | None, smoothing: float | None, theta: float | None
 ) -> Any:
     """The warp model the options describe."""
-    from defgpa.warps import Affine, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
+    from defgpa.warps import (
+        Affine,
+        FreeForm,
+        Polynomial,
+        RadialBasis,
+        ThinPlateSpline,
+        landmark_kernel,
+    )
 
     if smoothing is not None and theta is not None:
         raise click.UsageError("--smoothing and --theta say the same thing in two units: give one.")
@@ -94,12 +129,17 @@ def warp_model(
         raise click.UsageError("--theta is the spline's (--warp tps); use --smoothing.")
     counts = _counts(points_per_axis)
     given: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
-    if family in ("affine", "polynomial"):
+    if family in ("affine", "polynomial", "kernel"):
         if counts is not None:
-            raise click.UsageError(f"--warp {family} has no control points: drop --points-per-axis")
+            raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
         if family == "affine" and given:
             raise click.UsageError("--warp affine does not bend: drop --smoothing.")
-        return Affine() if family == "affine" else Polynomial(**given)
+        makers: dict[str, Any] = {
+            "affine": Affine,
+            "polynomial": Polynomial,
+            "kernel": landmark_kernel,
+        }
+        return makers[family](**given)
     if counts is not None:
         given["points_per_axis"] = counts
     if theta is not None:

@@ -9,11 +9,14 @@ import click
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-WARPS = ("affine", "tps", "rbf", "ffd", "polynomial")
+READING = "defgpa.reading"  # where a command keeps the options that only reading needs
+
+WARPS = ("affine", "tps", "rbf", "kernel", "ffd", "polynomial")
 # named here again, because loading the formats would make --help slow
 FORMATS = (
-    *("tps", "nts", "morphologika", "pts", "mrk.json", "fcsv", "npz", "npy", "mat"),
-    *("csv", "csv-long", "csv-points", "ply", "vtk", "vtp", "off", "obj", "stl"),
+    *("tps", "nts", "morphologika", "pts", "mrk.json", "fcsv", "stereomorph", "pp", "npz", "npy"),
+    *("mat", "r", "csv", "csv-long", "csv-points", "ply", "vtk", "vtp", "off", "obj", "stl"),
+    *("gz", "zip"),
 )
 
 
@@ -30,6 +33,16 @@ def _workers(ctx: click.Context, parameter: click.Parameter, value: int | None) 
     if value == 0:
         raise click.BadParameter("must be a number of processes, or -1 for all cores; got 0.")
     return value
+
+
+def _keep_for_reading(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Where `read_input` finds it; no command has to hand it on."""
+    ctx.meta.setdefault(READING, {})[parameter.name] = value
+    return value
+
+
+def _reading_option(*names: str, **settings: Any) -> Callable[[Any], Any]:
+    return click.option(*names, expose_value=False, callback=_keep_for_reading, **settings)
 
 
 input_argument = click.argument(
@@ -61,6 +74,39 @@ reading = _combined(
     click.option(
         "--lenient", is_flag=True, help="Warn instead of stopping where a file contradicts itself."
     ),
+    _reading_option(
+        "--match",
+        type=click.Choice(["auto", "label", "position"]),
+        default="auto",
+        help="What makes landmarks of several files the same one; auto: their label, and their "
+        "position where a file has labels of its own.",
+    ),
+    _reading_option(
+        "--dimension",
+        type=click.Choice(["2", "3"]),
+        help="Coordinates a landmark has, where a table does not say it.",
+    ),
+    _reading_option(
+        "--names",
+        type=click.Choice(["auto", "id", "image", "file"]),
+        default="auto",
+        help="What specimens are called after; auto: the image where IDs only count.",
+    ),
+    _reading_option("--group", metavar="COLUMN", help="Column of a table that has the groups."),
+    _reading_option(
+        "--drop-incomplete",
+        is_flag=True,
+        help="Leave out specimens with another number of landmarks than most.",
+    ),
+    _reading_option(
+        "--drop", multiple=True, metavar="NAME", help="Leave out this specimen; may be repeated."
+    ),
+    _reading_option(
+        "--mirror",
+        multiple=True,
+        metavar="NAME",
+        help="Negate x of this specimen, digitised on the other side; may be repeated.",
+    ),
 )
 
 writing = click.option(
@@ -82,7 +128,8 @@ warping = _combined(
         type=click.Choice(WARPS),
         default="tps",
         show_default=True,
-        help="Family: affine, thin-plate spline, radial basis, free-form, polynomial.",
+        help="Family: affine, thin-plate spline, radial basis, a kernel at every landmark, "
+        "free-form, polynomial.",
     ),
     click.option(
         "--points-per-axis",

@@ -261,7 +261,7 @@ def write_summary(console: Console, folder: Path, summary: dict[str, Any]) -> di
         "files": [*files_in(folder), SUMMARY],
     }
     text = json.dumps(plain(complete), indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(folder / SUMMARY, text + "\n")
+    write_text(folder / SUMMARY, text + "\n", errors="backslashreplace")
     return complete
 
 
@@ -289,8 +289,15 @@ def versions() -> dict[str, str]:
     }
 
 
-def list_files(console: Console, folder: Path, files: Sequence[str]) -> None:
-    """Where everything is, a folder of shapes in one line."""
+def list_files(console: Console, files: Sequence[str]) -> None:
+    """Where everything is."""
+    console.say("Written:")
+    for file in files:
+        console.say(f"  {file}")
+
+
+def list_run(console: Console, folder: Path, files: Sequence[str]) -> None:
+    """Where the files of a run are, a folder of shapes in one line."""
     console.say("Written:")
     for name, count in Counter(Path(file).parts[0] for file in files).items():
         inside = count > 1 or name not in files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,10 @@ import click
 
 from defgpa.cli._console import Console, briefly
 from defgpa.cli._doubts import note_likely_code
-from defgpa.cli._input import in_space_of, read_input
+from defgpa.cli._input import in_space_of, matches_by_position, read_input
 from defgpa.cli._options import reading, speaking
 from defgpa.cli._output import (
-    list_files,
+    list_run,
     output_folder,
     refuse_inputs,
     results,
@@ -25,7 +24,6 @@ from defgpa.cli._output import (
 _SHOWN = 10  # shapes in the table: those that fit worst
 _FAR = 3  # times the largest error of the fit: a note is due
 _LARGER = 5  # times the usual size: likewise
-_NUMBERED = re.compile(r"(?:(.+)[-_ ])?([0-9]{1,9})", re.DOTALL)  # F-12, or 12 alone
 
 if TYPE_CHECKING:
     from defgpa._arrays import Array
@@ -84,7 +82,7 @@ def command(
             save(found, partial / "registered.npz")
         summary = write_summary(console, partial, summary)
     _show(console, shapes.names, errors, usual)
-    list_files(console, folder, summary["files"])
+    list_run(console, folder, summary["files"])
     console.result(summary)
 
 
@@ -189,9 +187,12 @@ def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
     labels = _labels_in(console, shapes.landmarks, wanted)
     strange = [label for label in labels if label not in set(wanted)]
     if strange:
+        same = len(labels) == len(wanted)
         raise ShapeError(
             f"The reference has no landmark {listed(strange)}; it has {len(wanted)} landmarks: "
             f"{listed(wanted)}."
+            + " If they are the same in the same order: --match position"
+            * same
         )
     absent = [label for label in wanted if label not in set(labels)]
     if absent:
@@ -211,13 +212,16 @@ def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
 def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
     """The landmarks of the reference that the labels of new shapes mean, one each."""
     from defgpa.errors import ShapeError
+    from defgpa.io.labels import numbers_behind
 
+    if matches_by_position() and len(own) == len(wanted):
+        return wanted
     if set(own) <= set(wanted):
         return own
-    numbers, known = _numbers_in(own), _numbers_in(wanted)
-    if numbers and known and set(numbers) <= set(known):
-        place = dict(zip(known, wanted, strict=True))
-        return tuple(place[k] for k in numbers)
+    new, known = numbers_behind(own), numbers_behind(wanted)
+    if new and known and set(new[1]) <= set(known[1]):
+        place = dict(zip(known[1], wanted, strict=True))
+        return tuple(place[k] for k in new[1])
     sides = {"the new shapes": own, "the reference": wanted}
     whose = [side for side, labels in sides.items() if _are_counted(labels)]
     if not whose:
@@ -234,12 +238,3 @@ def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) 
 def _are_counted(labels: tuple[str, ...]) -> bool:
     """Whether labels are what landmarks without labels are called."""
     return labels == tuple(str(k) for k in range(1, len(labels) + 1))
-
-
-def _numbers_in(labels: tuple[str, ...]) -> tuple[int, ...]:
-    """The numbers of labels that are nothing but a number in a list of one name, else ()."""
-    found = [match for label in labels if (match := _NUMBERED.fullmatch(label))]
-    numbers = tuple(int(match[2]) for match in found)
-    lists = {match[1] for match in found}
-    whole = len(found) == len(labels) == len(set(numbers)) and len(lists) == 1
-    return numbers if whole else ()

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input, note_mistakes
+from defgpa.cli._doubts import fitting_input
 from defgpa.cli._input import fold_size_for, proportions_value, read_input, warp_model
 from defgpa.cli._options import (
     folding,
@@ -58,7 +58,6 @@ def command(
         _require_picture(plot)
     with console.noting():
         shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
-        note_mistakes(console, shapes)
         size = fold_size_for(shapes, fold_size)
         with console.progress("Choosing the smoothing") as tick:
             path = select_smoothing(

@@ -3,14 +3,9 @@
 from defgpa.datasets._deformations import Deformation
 from defgpa.datasets._lookalikes import (
     face_like,
-    handbag_like,
-    lits_like,
     liver_like,
-    pillow_like,
-    topacs_like,
-    toy_rug_like,
 )
-from defgpa.datasets._missing import AtRandom, Blocks, Missing, Slabs
+from defgpa.datasets._missing import AtRandom, Blocks, Missing
 from defgpa.datasets._published import (
     fetch,
     load_face,
@@ -32,13 +27,10 @@ __all__ = [
     "Blocks",
     "Deformation",
     "Missing",
-    "Slabs",
     "Synthetic",
     "face_like",
     "fetch",
     "flat_family",
-    "handbag_like",
-    "lits_like",
     "liver_like",
     "load_face",
     "load_handbag",
@@ -49,9 +41,6 @@ __all__ = [
     "load_topacs",
     "load_wings",
     "make_wings",
-    "pillow_like",
     "smooth_family",
-    "topacs_like",
-    "toy_rug_like",
     "wing_image",
 ]

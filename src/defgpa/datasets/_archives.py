@@ -19,7 +19,7 @@ from typing import IO
 
 from defgpa.errors import FormatError
 from defgpa.io.files import named, refusing
-from defgpa.io.merge import natural
+from defgpa.io.names import natural
 
 _MOST_BYTES = 8 * 2**30  # unpacked; the largest published set has less than a tenth
 _DATA = frozenset({".mat", ".txt", ".csv", ".fcsv"})  # pictures stay where they are

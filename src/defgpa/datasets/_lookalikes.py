@@ -6,14 +6,12 @@ about as far from rigid, affine and spline-like. The coordinates are ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.spatial import ConvexHull
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth, shear
-from defgpa.datasets._missing import Missing, Slabs, far_side
+from defgpa.datasets._missing import far_side
 from defgpa.datasets._synthetic import (
     Synthetic,
     amounts,
@@ -22,8 +20,6 @@ from defgpa.datasets._synthetic import (
     observed,
     random_turns,
     require_size,
-    rolls,
-    stretches,
     waves,
 )
 
@@ -69,36 +65,6 @@ def face_like(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
     )
 
 
-def handbag_like(n: int = 8, *, noise: float = 5.0, seed: int = 0) -> Synthetic:
-    """Like HandBag: a soft bag seen from several sides, 155 landmarks in pixels, all seen.
-
-    Parameters as for :func:`face_like`.
-
-    Examples
-    --------
-    >>> handbag_like().shapes
-    Shapes(8 shapes, 155 landmarks, 2-D, all seen)
-    """
-    arch = np.linspace(0.05 * np.pi, 0.95 * np.pi, 25)
-    handle = np.column_stack([230.0 * np.cos(arch), 300.0 + 260.0 * np.sin(arch)])
-    body = _spread(130, (480.0, 300.0), lambda x, y: np.abs(x) < 420.0 - 0.2 * y)
-    return _soft_object(np.vstack([body, handle]), n, noise, seed, "bag")
-
-
-def pillow_like(n: int = 10, *, noise: float = 4.0, seed: int = 0) -> Synthetic:
-    """Like PillowCover: a soft square, 69 landmarks in pixels, all seen.
-
-    Parameters as for :func:`face_like`.
-
-    Examples
-    --------
-    >>> pillow_like().shapes
-    Shapes(10 shapes, 69 landmarks, 2-D, all seen)
-    """
-    cover = _spread(69, (400.0, 330.0), lambda x, y: (x / 400.0) ** 4 + (y / 330.0) ** 4 < 1.0)
-    return _soft_object(cover, n, noise, seed, "pillow")
-
-
 def liver_like(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0) -> Synthetic:
     """Like Liver: simulated deformations of one closed surface, 4004 vertices in millimetres.
 
@@ -134,104 +100,6 @@ def liver_like(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0)
         names=_numbered("liver", n),
         faces=_outward_triangles(sphere),
     )
-
-
-def toy_rug_like(n: int = 200, *, noise: float = 0.2, seed: int = 0) -> Synthetic:
-    """Like StereoToyRug: a nearly flat rug bending up and down, 30 landmarks in centimetres.
-
-    Parameters as for :func:`face_like`; the frames are named as the paper's, 1, 4, …, 598.
-
-    Examples
-    --------
-    >>> toy_rug_like().shapes
-    Shapes(200 shapes, 30 landmarks, 3-D, all seen)
-    """
-    rng = np.random.default_rng(seed)
-    grid = np.stack(np.meshgrid(np.linspace(-12, 12, 6), np.linspace(-9, 9, 5)), -1).reshape(-1, 2)
-    uneven = rng.uniform(-1.0, 1.0, size=(len(grid), 3)) * (1.0, 1.0, 0.5)
-    truth = centred(np.column_stack([grid, np.zeros(len(grid))]) + uneven)
-    deformations = joined(rolls(rng, n, truth, 0.12), _in_scanner(rng, n, at=(0.0, 0.0, 80.0)))
-    return observed(
-        truth,
-        deformations,
-        rng,
-        noise=noise,
-        names=[f"frame_{1 + 3 * i:03d}" for i in range(n)],
-    )
-
-
-def lits_like(n: int = 8, *, noise: float = 9.0, seed: int = 0) -> Synthetic:
-    """Like LiTS: the organs of different people, 54 landmarks in millimetres, all seen.
-
-    The organs differ in proportions as well, and the same place is hard to find again in
-    another person: the set on which deformation gains least.
-
-    Parameters as for :func:`face_like`, noise in millimetres.
-
-    Examples
-    --------
-    >>> lits_like().shapes
-    Shapes(8 shapes, 54 landmarks, 3-D, all seen)
-    """
-    rng = np.random.default_rng(seed)
-    ball = np.vstack([_even_sphere(36), 0.55 * _even_sphere(18)])
-    truth = centred(_organ(ball))
-    deformations = joined(
-        stretches(rng, n, 3, 0.1), waves(rng, n, truth, count=5, height=0.16), _in_scanner(rng, n)
-    )
-    names = _numbered("patient", n)
-    return observed(truth, deformations, rng, noise=noise, names=names, metadata={"space": "LPS"})
-
-
-def topacs_like(
-    n: int = 6,
-    m: int = 360,
-    *,
-    noise: float = 0.5,
-    missing: float | Missing = Slabs(0.5),  # noqa: B008 (a frozen value)
-    seed: int = 0,
-) -> Synthetic:
-    """Like TOPACS: six clouds of points of one bending organ, each of which shows only a slab.
-
-    Parameters
-    ----------
-    n, m : int
-        Clouds, and points in all of them together.
-    noise : float
-        Standard deviation in millimetres.
-    missing
-        As for :func:`smooth_family`.
-    seed : int
-        The same seed, the same family.
-
-    Examples
-    --------
-    >>> topacs_like().shapes
-    Shapes(6 shapes, 360 landmarks, 3-D, 1080 of 2160 not seen)
-    """
-    require_size(m, 3)
-    rng = np.random.default_rng(seed)
-    truth = centred(_even_sphere(m) * (90.0, 25.0, 25.0))
-    deformations = joined(
-        _bends(rng, n, truth, 0.2),
-        waves(rng, n, truth, count=4, height=0.05),
-        _in_scanner(rng, n),
-    )
-    names = [f"points{i}" for i in range(n)]
-    return observed(truth, deformations, rng, noise=noise, missing=missing, names=names)
-
-
-def _soft_object(outline: Array, n: int, noise: float, seed: int, word: str) -> Synthetic:
-    """A soft object in the plane: bent, waved, seen from another side, anywhere in the image."""
-    rng = np.random.default_rng(seed)
-    truth = centred(outline)
-    deformations = joined(
-        _bends(rng, n, truth, 0.04),
-        waves(rng, n, truth, count=4, height=0.03),
-        stretches(rng, n, 2, 0.05),
-        _in_image(rng, n, at=(960.0, 600.0)),
-    )
-    return observed(truth, deformations, rng, noise=noise, names=_numbered(word, n))
 
 
 def _expression(turn: float, mouth: float, smile: float) -> Deformation:
@@ -312,14 +180,6 @@ def _in_scanner(
     turns = random_turns(rng, n, 3, most=0.6)
     shifts = np.array(at) + rng.normal(scale=20.0, size=(n, 3))
     return [affine(R, t) for R, t in zip(turns, shifts, strict=True)]
-
-
-def _spread(count: int, half: tuple[float, float], inside: Callable[[Array, Array], Mask]) -> Array:
-    """Evenly strewn points of a region in a box: the golden section, one dimension up."""
-    plastic = 1.3247179572447460  # the root of g³ = g + 1
-    steps = np.arange(1, 4 * count)[:, None] / np.array([plastic, plastic**2])
-    points = (2.0 * (steps % 1.0) - 1.0) * half
-    return np.asarray(points[inside(points[:, 0], points[:, 1])][:count])
 
 
 def _even_sphere(m: int) -> Array:

@@ -103,38 +103,6 @@ class Blocks:
         return _linked(seen, self, enough_to_place(truth))
 
 
-@dataclass(frozen=True)
-class Slabs:
-    """Of each shape only a slab across its longest axis, from one end to the other in turn.
-
-    Parameters
-    ----------
-    share : float
-        Of the landmarks of each shape, those outside its slab.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> seen = Slabs(0.5).visible(rng.normal(size=(60, 3)), 6, rng)
-    >>> seen.sum(axis=1).tolist(), int(seen.sum(axis=0).min())
-    ([30, 30, 30, 30, 30, 30], 2)
-    """
-
-    share: float
-
-    def visible(self, truth: Array, n: int, rng: np.random.Generator) -> Mask:
-        """Only a slab of each shape; neighbouring slabs overlap."""
-        m = len(truth)
-        width = m - _count(self.share, m)
-        # both ends twice: what only one slab shows tells nothing about the others
-        steps = np.clip(np.arange(n) - 1, 0, max(n - 3, 1)) / max(n - 3, 1)
-        starts = (steps * (m - width)).round().astype(np.intp)[:, None]
-        rank = np.empty(m, dtype=np.intp)
-        rank[np.argsort(truth @ _longest_axis(truth))] = np.arange(m)
-        return _linked((starts <= rank) & (rank < starts + width), self, enough_to_place(truth))
-
-
 def enough_to_place(truth: Array) -> int:
     """Twice what an affine map needs: 2 (d + 1) landmarks."""
     return 2 * (int(truth.shape[1]) + 1)
@@ -173,9 +141,3 @@ def _linked(seen: Mask, pattern: Missing, per_shape: int) -> Mask:
             "Hide a smaller share, or make more shapes or landmarks."
         )
     return seen
-
-
-def _longest_axis(truth: Array) -> Array:
-    centred = truth - truth.mean(axis=0)
-    axis: Array = np.linalg.eigh(centred.T @ centred)[1][:, -1]
-    return axis

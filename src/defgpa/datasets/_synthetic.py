@@ -105,7 +105,7 @@ def smooth_family(
         How far the deformations move a landmark, root mean square.
     noise : float
         Standard deviation added to every coordinate.
-    missing : float, or a pattern such as ``AtRandom(0.1)``, ``Blocks(0.3)``, ``Slabs(0.5)``
+    missing : float, or a pattern such as ``AtRandom(0.1)``, ``Blocks(0.3)``
         The landmarks not seen; a number is a share at random.
     mirrored : int
         How many shapes are mirror images, fewer than half.
@@ -286,12 +286,6 @@ def random_turns(rng: _Generator, n: int, d: int, *, most: float) -> Array:
     axes = axes / np.linalg.norm(axes, axis=-1, keepdims=True)
     turns = Rotation.from_rotvec(rng.uniform(-most, most, size=(n, 1)) * axes).as_matrix()
     return np.array(turns[:, :d, :d])
-
-
-def stretches(rng: _Generator, n: int, d: int, strength: float) -> list[Deformation]:
-    """Linear maps near the identity, with mean the identity: other proportions, other views."""
-    parts = amounts(rng, n, d * d).reshape(n, d, d) * strength
-    return [affine(np.eye(d) + part, np.zeros(d)) for part in parts]
 
 
 def centred(points: Array) -> Array:

@@ -137,7 +137,10 @@ def ridges_of(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
 def sure_ridges_of(batches: list[Batch], *triangles: list[Array]) -> list[Ridge]:
     """The same from the triangles of all blocks, where the Gram matrices lose too many digits."""
     return [
-        ridge_from_features(with_penalty_rows(np.concatenate(own, axis=-2), batch.bases.penalty()))
+        ridge_from_features(
+            with_penalty_rows(np.concatenate(own, axis=-2), batch.bases.penalty()),
+            batch.visible.sum(axis=1),
+        )
         for batch, own in zip(batches, zip(*triangles, strict=True), strict=True)
     ]
 

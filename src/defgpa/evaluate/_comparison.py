@@ -18,7 +18,7 @@ from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA, ShapesLike
 from defgpa.evaluate._cross_validation import CrossValidation, cross_validated
 from defgpa.evaluate._folds import Progress, consecutive_folds
-from defgpa.evaluate._refit import fitted
+from defgpa.evaluate._refit import looked_at
 from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, as_shapes
@@ -326,7 +326,7 @@ def _tried(
     found: tuple[Finding, ...] = ()
     try:
         start = time.perf_counter()
-        full = fitted(estimator, shapes)
+        full = looked_at(estimator, shapes)
         seconds = time.perf_counter() - start
         found, size = full.findings, _size(full.reference[shapes.views >= 2])
         row = replace(row, seconds=seconds, size=size, rmse_reference=full.rmse_reference)

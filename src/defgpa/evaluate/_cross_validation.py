@@ -27,7 +27,7 @@ from defgpa.evaluate._folds import (
     require_all_fitted,
 )
 from defgpa.evaluate._parallel import in_parallel
-from defgpa.evaluate._refit import fitted, gathered, refitted
+from defgpa.evaluate._refit import gathered, looked_at, refitted
 from defgpa.findings import Finding, news
 from defgpa.sentences import warn_of
 from defgpa.shapes import as_shapes
@@ -189,7 +189,7 @@ def cross_validate(
     >>> bending.predicted.shape
     (6, 30, 2)
     """
-    full = fitted(estimator, as_shapes(shapes))
+    full = looked_at(estimator, as_shapes(shapes))
     warn_of(full.findings)
     result = cross_validated(estimator, full, fold_size, n_jobs, progress)
     if (news := result.news) is not None:

@@ -18,11 +18,19 @@ from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.shapes import Shapes
 
 
-def fitted(estimator: Any, shapes: Shapes) -> Alignment:
+def looked_at(estimator: Any, shapes: Shapes) -> Alignment:
     """The alignment a copy of the estimator makes; what it found is in it, nothing is warned of."""
     copy = clone(estimator, safe=False)
-    if isinstance(copy, AlignmentEstimator):
-        return copy.align(shapes)
+    return copy.align(shapes) if isinstance(copy, AlignmentEstimator) else _fitted(copy, shapes)
+
+
+def fitted(estimator: Any, shapes: Shapes) -> Alignment:
+    """The same without a look at the shapes themselves, which the full fit has had."""
+    copy = clone(estimator, safe=False)
+    return copy.solve(shapes) if isinstance(copy, AlignmentEstimator) else _fitted(copy, shapes)
+
+
+def _fitted(copy: Any, shapes: Shapes) -> Alignment:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DefgpaWarning)
         alignment = copy.fit(shapes).alignment_

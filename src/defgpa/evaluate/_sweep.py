@@ -20,7 +20,7 @@ from defgpa.evaluate._cross_validation import (
 )
 from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.evaluate._folds import LeftOut, Steps, consecutive_folds
-from defgpa.evaluate._refit import fitted
+from defgpa.evaluate._refit import looked_at
 from defgpa.shapes import Shapes
 from defgpa.warps import ThinPlateSpline
 
@@ -72,7 +72,7 @@ class Sweep:
         """What these amounts of smoothing give, ascending."""
         full = []
         for value in values:
-            full.append(fitted(self.smoothed(value), self.shapes))
+            full.append(looked_at(self.smoothed(value), self.shapes))
             self.steps.advance()
         left_out = self._left_out(values, full)
         return [

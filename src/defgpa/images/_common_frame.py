@@ -13,7 +13,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.images._frame import Frame, Image, Placement, rows_down
-from defgpa.warps._inverse import Invertible
+from defgpa.warps import Invertible
 
 FLAT = "This warp flattens its image: there is nothing to show."
 _SAMPLES = 33  # along each side of an image

@@ -19,7 +19,7 @@ from defgpa.images._frame import Frame, Image, Placement, rows_down
 from defgpa.images._inverse_map import TILE, InverseMap
 from defgpa.images._pixel_warp import PixelWarp
 from defgpa.images._sampling import Sampler, Sampling, linear, require_image
-from defgpa.warps._inverse import Invertible
+from defgpa.warps import Invertible
 
 TOLERANCE = 0.01  # pixels of the picture
 _BAND_PIXELS = 1 << 20  # of a picture that are worked on at a time

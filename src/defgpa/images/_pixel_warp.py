@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 from defgpa.images._frame import Frame
-from defgpa.warps._inverse import Invertible
+from defgpa.warps import Invertible
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,10 +56,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """The text in UTF-8 with plain newlines, all of it or none of it."""
+def write_text(path: str | os.PathLike[str], text: str, errors: str = "strict") -> None:
+    """The text in UTF-8 with plain newlines, all of it or none of it.
+
+    Names of files may hold bytes that are no character: ``errors="backslashreplace"`` writes
+    them as JSON does.
+    """
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.write_text(text, encoding="utf-8", newline="\n", errors=errors)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
+from defgpa.io.files import whole
 from defgpa.io.format import Format
 from defgpa.io.registry import FORMATS, format_named, formats_with_suffix, known_suffixes
 from defgpa.io.text import csv as _csv
@@ -36,7 +37,15 @@ class Find:
     format: Format
 
 
-def find_files(source: Source | Iterable[Source], format_name: str | None) -> list[Find]:
+@dataclass(frozen=True)
+class Found:
+    """The files to read, and the names of those that lie beside them and hold no landmarks."""
+
+    files: tuple[Find, ...]
+    not_read: tuple[str, ...] = ()
+
+
+def find_files(source: Source | Iterable[Source], format_name: str | None) -> Found:
     """The files that ``source`` names, each with its format."""
     wanted = None if format_name is None else format_named(format_name)
     if isinstance(source, (str, os.PathLike)):
@@ -45,14 +54,16 @@ def find_files(source: Source | Iterable[Source], format_name: str | None) -> li
         raise FormatError(
             f"Expected a path, a folder, a pattern or a list of paths; got {type(source).__name__}."
         )
-    found = [find for one in source for find in _found(_checked(one), wanted)]
-    if not found:
+    parts = [_found(_checked(one), wanted) for one in source]
+    if not parts:
         raise FormatError("There is nothing to read: got an empty list of paths.")
-    return _once_each(found)
+    files = [find for part in parts for find in part.files]
+    not_read = dict.fromkeys(name for part in parts for name in part.not_read)
+    return Found(tuple(_once_each(files)), tuple(not_read))
 
 
 def _once_each(found: Sequence[Find]) -> list[Find]:
-    """The finds without those of a file that was named before."""
+    """The files without those that were named before."""
     once: dict[Path, Find] = {}
     again = [str(f.path) for f in found if once.setdefault(f.path.absolute(), f) is not f]
     if again:
@@ -66,7 +77,7 @@ def _checked(one: object) -> Source:
     raise FormatError(f"Expected paths in the list; got {type(one).__name__}: {one!r:.60}.")
 
 
-def _found(source: Source, wanted: Format | None) -> list[Find]:
+def _found(source: Source, wanted: Format | None) -> Found:
     name = os.fspath(source)
     if not isinstance(name, str):
         raise FormatError(f"Expected a path as a string; got {type(name).__name__}.")
@@ -80,11 +91,12 @@ def _found(source: Source, wanted: Format | None) -> list[Find]:
         raise FormatError(f"{culprit[:200]!r} cannot be read: {reason}.") from None
 
 
-def _looked_up(name: str, path: Path, wanted: Format | None) -> list[Find]:
+def _looked_up(name: str, path: Path, wanted: Format | None) -> Found:
     if not name:
         raise FormatError("There is no file or folder ''.")  # to pathlib it is the current one
     if path.is_file():
-        return [Find(path, wanted or _format_of(path))]
+        _head(path)  # a pointer to a file is none, whatever format is wanted
+        return Found((Find(path, wanted or _format_of(path)),))
     if path.is_dir():
         return _chosen(sorted(path.iterdir()), f"The folder {path}", wanted)
     if path.exists():
@@ -106,12 +118,13 @@ def _format_of(path: Path) -> Format:
     if not head:
         raise FormatError(f"{path} is empty.")
     by_suffix = formats_with_suffix(path)
+    is_spreadsheet = path.name.lower().endswith(_SPREADSHEETS)
     format_ = _recognised(head, by_suffix)
-    if format_:
+    if format_ and not (is_spreadsheet and format_.name == "zip"):
         return format_
     if by_suffix and not path.name.lower().endswith(".txt"):
         return by_suffix[0]
-    if path.name.lower().endswith(_SPREADSHEETS):
+    if is_spreadsheet:
         raise FormatError(f"{path} is a spreadsheet, which is not read. Save it as .csv.")
     raise FormatError(
         f"{path} is not a landmark file of a known format. Known suffixes are {known_suffixes()}. "
@@ -130,10 +143,10 @@ def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
 
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(HEAD)
+        return whole(path, file.read(HEAD))
 
 
-def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> list[Find]:
+def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
     """The files of the one format that most of them have."""
     files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
     named = [path for path in files if _has_known_suffix(path)]
@@ -141,19 +154,47 @@ def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> list[Fi
     if not finds:  # perhaps under suffixes of their own; but a README that shows a file is none
         finds = [find for path in files if (find := _recognised_here(path, wanted))]
     if not finds:
-        kind = "file of a known format" if wanted is None else f"{wanted.name} file"
-        raise FormatError(f"{where} has no {kind} (it has {len(files)} files).")
+        raise _nothing_in(paths, files, where, wanted)
     counts = Counter(find.format.name for find in finds)
     order = [format_.name for format_ in FORMATS]
     best = max(counts, key=lambda name: (counts[name], -order.index(name)))
     if len(counts) > 1:
         others = ", ".join(f"{k} {name}" for name, k in counts.items() if name != best)
+        one = counts[best] == 1
+        taken = f"the {best} file is" if one else f"the {counts[best]} {best} files are"
         warn(
-            f"{where} has files of several formats; the {counts[best]} {best} files are read, "
-            f"others are not ({others}). Name the format to choose (format='…')."
+            f"{where} has files of several formats; {taken} read, others are not ({others}): "
+            f"{listed([find.path.name for find in finds if find.format.name != best])}. "
+            "Name the format to choose (format='…')."
         )
-    _warn_of_strangers(files, finds, best, where)
-    return [find for find in finds if find.format.name == best]
+    rest = _warn_of_tables(_without(files, finds), best, where)
+    read = tuple(find for find in finds if find.format.name == best)
+    return Found(read, tuple(path.name for path in rest))
+
+
+def _without(files: Sequence[Path], finds: Sequence[Find]) -> list[Path]:
+    known = {find.path for find in finds}
+    return [path for path in files if path not in known]
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def _nothing_in(
+    paths: Sequence[Path], files: Sequence[Path], where: str, wanted: Format | None
+) -> FormatError:
+    """What there is instead of landmark files: other files, or more folders."""
+    kind = "file of a known format" if wanted is None else f"{wanted.name} file"
+    folders = [path.name for path in paths if path.is_dir() and not path.name.startswith(".")]
+    names = listed([path.name for path in files], 3)
+    there = f"it has {_files(len(files))}: {names}" if files else "there is no file in it"
+    if not folders:
+        return FormatError(f"{where} has no {kind} ({there}).")
+    return FormatError(
+        f"{where} has no {kind} ({there}), but folders: {listed(folders)}. Name one of them, or "
+        f"files in several by a pattern such as '{paths[0].parent / '*' / '*.tps'}'."
+    )
 
 
 def _has_known_suffix(path: Path) -> bool:
@@ -173,10 +214,11 @@ def _recognised_here(path: Path, wanted: Format | None) -> Find | None:
     return None if format_ is None else Find(path, format_)
 
 
-def _warn_of_strangers(files: Sequence[Path], finds: Sequence[Find], best: str, where: str) -> None:
-    """Tables that hold no landmarks are left out, but not in silence if tables are read."""
-    known = {find.path for find in finds}
-    suffixes = (".csv", ".tsv")
-    strangers = [p.name for p in files if p not in known and p.name.lower().endswith(suffixes)]
-    if best in _TABLES and strangers:
-        warn(f"{where} also has tables without coordinates, left out: {listed(strangers)}.")
+def _warn_of_tables(rest: Sequence[Path], best: str, where: str) -> list[Path]:
+    """The files not read; tables without coordinates are named where tables are read."""
+    strangers = [path for path in rest if path.name.lower().endswith((".csv", ".tsv"))]
+    if best not in _TABLES or not strangers:
+        return list(rest)
+    names = [path.name for path in strangers]
+    warn(f"{where} also has tables without coordinates, left out: {listed(names)}.")
+    return [path for path in rest if path not in strangers]

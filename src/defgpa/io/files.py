@@ -1,9 +1,10 @@
-"""What every reader of a non-text format does with a file: open it, name it, complain about it."""
+"""What every reader does with a file: open it, name it, hide what is missing, complain about it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,12 +13,15 @@ import numpy as np
 
 from defgpa._arrays import Array, Mask
 from defgpa.errors import DefgpaError, FormatError, listed
+from defgpa.io.space import missing_places
+
+_STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as Python keeps them in names of files
 
 
 def file_bytes(path: str | os.PathLike[str]) -> bytes:
     """All of a file, or a FormatError with the system's own reason."""
     try:
-        return Path(path).read_bytes()
+        return whole(path, Path(path).read_bytes())
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
 
@@ -26,9 +30,19 @@ def file_head(path: str | os.PathLike[str]) -> bytes:
     """The first 4 KiB of a file: enough to tell what it is."""
     try:
         with Path(path).open("rb") as file:
-            return file.read(4096)
+            return whole(path, file.read(4096))
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def whole(path: str | os.PathLike[str], data: bytes) -> bytes:
+    """The bytes, if they are those of the file and not what Git LFS puts in its place."""
+    if data.startswith(b"version https://git-lfs"):
+        raise FormatError(
+            f"{path} is not the file itself but a pointer of Git LFS to it. "
+            "Fetch the file with 'git lfs pull'."
+        )
+    return data
 
 
 def decoded(data: bytes) -> str:
@@ -41,12 +55,21 @@ def decoded(data: bytes) -> str:
         return data.decode("latin-1")
 
 
+def readable(name: str) -> str:
+    """A name from the name of a file, of which bytes that are not UTF-8 are taken for Latin-1.
+
+    >>> readable("caf\\udce9")
+    'café'
+    """
+    return _STRAY_BYTE.sub(lambda byte: chr(ord(byte[0]) - 0xDC00), name)
+
+
 def wrong(
     path: str | os.PathLike[str], expected: str, found: object, line: int | None = None
 ) -> FormatError:
     """The complaint about a place in a file: where, what was expected, what is there."""
     where = f"{path}" if line is None else f"{path}, line {line}"
-    return FormatError(f"{where}: expected {expected}; found {shown(found)}.")
+    return FormatError(f"{where}: expected {expected}; found {shown(found).rstrip('.')}.")
 
 
 def shown(value: object, most: int = 60) -> str:
@@ -80,18 +103,20 @@ def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise FormatError(f"{path} is not a {what} that can be read: {reason}.") from error
 
 
-def hidden(points: Array, missing: str | float) -> Array:
+def hidden(points: Array, missing: str | float, space: str | None = None) -> Array:
     """NaN where the reader was told that coordinates mean "missing".
 
     ``missing`` is that of ``ReadOptions``: nothing more than the format marks, any negative
-    coordinate, or a number that stands in all the coordinates of a missing landmark.
+    coordinate, or a number that stands in all the coordinates of a missing landmark, in the
+    anatomical ``space`` of the file or in the one that its program showed.
     """
     if missing == "marked":
         return points
-    return np.where(_coded(points, missing)[..., None], np.nan, points)
+    return np.where(_coded(points, missing, space)[..., None], np.nan, points)
 
 
-def _coded(points: Array, missing: str | float) -> Mask:
+def _coded(points: Array, missing: str | float, space: str | None) -> Mask:
     if missing == "negative":
         return np.asarray((points < 0).any(axis=-1))
-    return np.asarray((points == float(missing)).all(axis=-1))
+    places = missing_places(float(missing), points.shape[-1], space)
+    return np.asarray((points[..., None, :] == places).all(axis=-1).any(axis=-1))

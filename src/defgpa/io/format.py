@@ -1,7 +1,7 @@
 """What a file format is: it recognises its files, reads them into specimens, writes shapes.
 
 A reader knows one file and nothing about the others; matching landmarks by label, ordering
-and naming across files happen once, in ``_read.py``. A writer gets the whole set.
+and naming across files happen once, in ``merge.py``. A writer gets the whole set.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from defgpa._arrays import Array, Index
+from defgpa.errors import FormatError
+from defgpa.io.files import shown
 from defgpa.shapes import Shapes
+
+
+class NoLandmarksError(FormatError):
+    """A file of a known format, in which there are other things than landmarks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +29,20 @@ class Specimen:
     points: Array  # (m, d), NaN where missing
     labels: tuple[str, ...] | None = None  # landmark labels, if the file carries them
     metadata: Mapping[str, Any] = field(default_factory=dict)  # keys of PER_SHAPE_METADATA
-    curves: tuple[
-        str, ...
-    ] = ()  # names of the last points, where they are a curve's, not landmarks
+    # names of the last points, where these are points of curves, not landmarks
+    curves: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Sourced:
+    """A specimen, the file it is from, and the triangles of the file if it is its first."""
+
+    path: Path
+    specimen: Specimen
+    faces: Index | None = None
+
+    def __str__(self) -> str:
+        return f"{shown(repr(self.specimen.name))} ({self.path})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +66,31 @@ class ReadOptions:
         ``"marked"``: only what the format marks. ``"negative"``: also any landmark with a
         negative coordinate (tpsDig). A number: also that code.
     layout : {"auto", "nmd", "mdn", "dmn"}
-        The order of the axes in bare arrays: shapes n, landmarks m, coordinates d.
+        The order of the axes in bare arrays, and in tables that leave it open: shapes n,
+        landmarks m, coordinates d.
     space : {"LPS", "RAS"} or None
         The anatomical system to bring Slicer files to; by default that of the first file.
+    dimension : {2, 3} or None
+        How many coordinates a landmark has, where a table does not say it.
+    names : {"auto", "id", "image", "file"}
+        What specimens are called after.
+    match : {"auto", "label", "position"}
+        What makes landmarks of several specimens the same one.
+    group : str or None
+        The column of a table that says to which group a specimen belongs.
+    incomplete : {"error", "drop"}
+        What to do with specimens that have another number of landmarks than most.
     """
 
     on_mismatch: str = "error"
     missing: str | float = "marked"
     layout: str = "auto"
     space: str | None = None
+    dimension: int | None = None
+    names: str = "auto"
+    match: str = "auto"
+    group: str | None = None
+    incomplete: str = "error"
 
 
 @dataclass(frozen=True)
@@ -70,3 +103,5 @@ class Format:
     read: Callable[[Path, ReadOptions], Document]
     write: Callable[[Path, Shapes], None] | None  # of a set, or of one shape (below)
     one_shape_per_file: bool = False  # then write is called once a shape, with a set of one
+    # keys of Shapes.metadata (and "faces") that its files keep; None: nothing is said about losses
+    holds: frozenset[str] | None = None

@@ -6,108 +6,55 @@ shapes come in natural order, in one anatomical space, under unique names.
 
 from __future__ import annotations
 
-import heapq
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError, listed
-from defgpa.io.files import shown
-from defgpa.io.format import Document, Specimen
-from defgpa.io.text.lines import made_unique, numbered, warn
+from defgpa.io.files import readable, shown
+from defgpa.io.format import ReadOptions, Sourced, Specimen
+from defgpa.io.labels import landmark_names, matched
+from defgpa.io.limits import Budget
+from defgpa.io.names import Read, in_natural_order, named_after, unique_names
+from defgpa.io.space import in_space
+from defgpa.io.text.lines import warn
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
-_FLIP = np.array([-1.0, -1.0, 1.0])  # LPS to RAS and back
-_NUMBERED = re.compile(r"(.+)([-_ ])([0-9]{1,9})", re.DOTALL)  # a list and a number in it
+_MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
+_MOST_NAMED = 20  # specimens in a sentence about those that are unfinished
+_FEW_VIEWS = 0.2  # of the shapes: a landmark that fewer see hardly belongs to the set
 
 
-@dataclass(frozen=True, eq=False)
-class Sourced:
-    """A specimen and the file it is from."""
-
-    path: Path
-    specimen: Specimen
-
-    def __str__(self) -> str:
-        return f"{shown(repr(self.specimen.name))} ({self.path})"
-
-
-def gathered(read: Sequence[tuple[Path, Document]], space: str | None) -> Shapes:
+def merged_shapes(read: Read, options: ReadOptions) -> Shapes:
     """All specimens of all documents as one set of shapes."""
-    read = _in_natural_order(read)
-    system = _common_space(read, space)
-    found = [
-        Sourced(path, specimen)
-        for path, document in read
-        for specimen in _specimens_in(document, system)
-    ]
-    found = _without_list_names(_with_equal_curves(found))
-    landmarks = _landmarks(found)
-    points = _stacked(found, landmarks)
+    read = in_natural_order(named_after(options.names, read))
+    system = _common_space(read, options.space)
+    found = _with_equal_curves(_sourced(read, system))
+    found, left_out = _finished(read, found, options)
+    found = matched(found, options.match)
+    landmarks = landmark_names(found)
+    points = _stacked(found, landmarks, options.dimension)
     _require_whole_landmarks(found, landmarks, points)
+    _warn_of_rare_landmarks(points)
+    found = _grouped(found, options.group)
+    _warn_of_partial_scales(found)
     return Shapes.specimens(
         points,
-        names=_names(found),
+        names=unique_names(found),
         landmarks=landmarks,
-        faces=_faces(read, landmarks),
-        metadata={**_set_metadata(read, system), **_shape_metadata(found)},
+        faces=_faces(found, landmarks),
+        metadata={**_set_metadata(read, system), **_shape_metadata(found), **left_out},
     )
-
-
-# Order and names
-
-
-def _in_natural_order(read: Sequence[tuple[Path, Document]]) -> list[tuple[Path, Document]]:
-    """Files by the name of their specimen if each has one, else by their own; a2 before a10."""
-    single = all(len(document.specimens) == 1 for _, document in read)
-
-    def key(one: tuple[Path, Document]) -> tuple[object, ...]:
-        path, document = one
-        return natural(document.specimens[0].name if single else str(path)), natural(str(path))
-
-    return sorted(read, key=key)
-
-
-def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts numbers in names by their value, whatever their length."""
-    parts = re.split(r"([0-9]+)", text.casefold())
-    return tuple(
-        (0, len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (1, 0, part)
-        for part in parts
-        if part
-    )
-
-
-def _names(found: Sequence[Sourced]) -> list[str]:
-    """Unique names: after the files where each holds one specimen, else with a number."""
-    names = [one.specimen.name for one in found]
-    repeated = {name for name, times in Counter(names).items() if times > 1}
-    if not repeated:
-        return names
-    stems = [one.path.stem for one in found]
-    which = listed(dict.fromkeys(name for name in names if name in repeated))
-    if len(set(stems)) == len(stems):
-        warn(f"Names that occur in several files: {which}. Shapes are named after the files.")
-        return stems
-    files = dict.fromkeys(str(one.path) for one in found if one.specimen.name in repeated)
-    warn(
-        f"Names that occur more than once (in {listed(files, 2)}): {which}. "
-        "A number is added to all but the first."
-    )
-    return made_unique(names)
 
 
 # Anatomical space
 
 
-def _common_space(read: Sequence[tuple[Path, Document]], wanted: str | None) -> str | None:
+def _common_space(read: Read, wanted: str | None) -> str | None:
     """The space asked for, else that of the first file that states one."""
     stated = [(path, document.metadata.get("space")) for path, document in read]
     if wanted is not None:
@@ -121,34 +68,39 @@ def _common_space(read: Sequence[tuple[Path, Document]], wanted: str | None) -> 
     return next((space for _, space in stated if space is not None), None)
 
 
-def _specimens_in(document: Document, system: str | None) -> Iterable[Specimen]:
-    """The specimens in another space: LPS and RAS differ in the sign of x and y."""
-    own = document.metadata.get("space")
-    if own is None or own == system:
-        return document.specimens
-    return [
-        replace(s, points=s.points * _FLIP) if s.points.shape[1] == 3 else s
-        for s in document.specimens
-    ]
+def _sourced(read: Read, system: str | None) -> list[Sourced]:
+    """All specimens in one space, with their files."""
+    found = []
+    for path, document in read:
+        own, faces = document.metadata.get("space"), document.faces
+        for k, specimen in enumerate(document.specimens):
+            points, name = in_space(specimen.points, own, system), readable(specimen.name)
+            moved = replace(specimen, points=points, name=name)
+            found.append(Sourced(path, moved, faces if k == 0 else None))
+    return found
 
 
-# Landmarks
+# Which points take part
 
 
-def _with_equal_curves(found: Sequence[Sourced]) -> list[Sourced]:
+def _with_equal_curves(found: list[Sourced]) -> list[Sourced]:
     """Points of curves stay where all specimens have the same; else they are left out."""
-    kinds = {one.specimen.curves for one in found if len(one.specimen.points)}
+    some = [one for one in found if len(one.specimen.points)]
+    kinds = Counter(one.specimen.curves for one in some)
     if len(kinds) <= 1:
-        return list(found)
+        return found
+    usual = kinds.most_common(1)[0][0]
+    odd = next(one for one in some if one.specimen.curves != usual)
     bare = [replace(one, specimen=_without_curves(one.specimen)) for one in found]
     if not any(len(one.specimen.points) for one in bare):
         raise FormatError(
-            f"{found[0].path}: expected curves with the same number of points in every specimen, "
+            f"{odd}: expected curves with the same number of points in every specimen, "
             "as there are no landmarks besides; found different ones. Resample the curves."
         )
     warn(
-        f"{found[0].path}: the curves do not have the same number of points in every specimen, "
-        "so they are left out; only landmarks are read."
+        "The curves do not have the same number of points in every specimen "
+        f"({len(usual)} in most, {len(odd.specimen.curves)} in {odd}), so they are left out; "
+        "only landmarks are read."
     )
     return bare
 
@@ -158,128 +110,74 @@ def _without_curves(specimen: Specimen) -> Specimen:
     return replace(specimen, points=specimen.points[:kept], curves=())
 
 
-def _without_list_names(found: Sequence[Sourced]) -> list[Sourced]:
-    """Labels such as ``skull_07-1``, where the part before the number is each file's own.
+def _finished(
+    read: Read, found: list[Sourced], options: ReadOptions
+) -> tuple[list[Sourced], dict[str, Any]]:
+    """The specimens with as many landmarks as most, and a note on the others.
 
-    3D Slicer calls points after their list: lists with different names would share no landmark.
+    Only labels allow for fewer. The others are refused, or dropped where that is asked for.
     """
-    if len({one.specimen.labels for one in found}) < 2:
-        return list(found)
-    lists = [_list_name(one.specimen) for one in found]
-    if None in lists or len(set(lists)) < 2:
-        return list(found)
-    return [replace(one, specimen=_with_bare_labels(one.specimen)) for one in found]
-
-
-def _list_name(specimen: Specimen) -> str | None:
-    """What all labels have before their number: Slicer's dash, or the specimen's own name."""
-    found = [match for s in specimen.labels or () if (match := _NUMBERED.fullmatch(s))]
-    names, marks = {match[1] for match in found}, {match[2] for match in found}
-    whole = len(names) == 1 and len(found) == len(specimen.labels or ())
-    return names.pop() if whole and (marks == {"-"} or names == {specimen.name}) else None
-
-
-def _with_bare_labels(specimen: Specimen) -> Specimen:
-    labels = [_NUMBERED.sub(r"\3", label) for label in specimen.labels or ()]
-    return replace(specimen, labels=tuple(labels))
-
-
-def _landmarks(found: Sequence[Sourced]) -> tuple[str, ...]:
-    """What the landmarks are called."""
     some = [one for one in found if len(one.specimen.points)]
-    if not some:
-        raise FormatError(f"There are no landmarks in {listed({str(one.path) for one in found})}.")
-    holders: dict[tuple[str, ...], Sourced] = {}
+    if options.match != "position" and all(one.specimen.labels for one in some):
+        return found, {}
+    counts = Counter(len(one.specimen.points) for one in some)
+    if len(counts) <= 1:
+        return found, {}
+    _require_one_set(some)
+    m = counts.most_common(1)[0][0]
+    odd = [one for one in some if len(one.specimen.points) != m]
+    if options.incomplete == "error" or counts[m] < max(2, len(odd)):  # no majority to go on with
+        raise _unfinished(read, next(one for one in some if one not in odd), odd, counts[m])
+    counted = [f"{_brief(one)} ({len(one.specimen.points)})" for one in odd]
+    warn(f"Left out as unfinished (most have {m} landmarks): {_and_more(counted)}.")
+    kept = [one for one in found if not len(one.specimen.points) or one not in odd]
+    return kept, {"incomplete": tuple(one.specimen.name for one in odd)}
+
+
+def _require_one_set(some: Sequence[Sourced]) -> None:
+    """Files whose specimens have as many landmarks each, but others than other files."""
+    sizes: dict[str, list[int]] = {}
     for one in some:
-        if one.specimen.labels:
-            holders.setdefault(one.specimen.labels, one)
-    for one in holders.values():
-        _require_labels_once(one)
-    sequences = list(holders)
-    if sequences and all(one.specimen.labels for one in some):
-        _warn_of_doubtful_labels(some, sequences)
-        return merged(sequences)
-    _require_equal_counts(some)
-    if len(sequences) > 1:
-        bare = next(one for one in some if not one.specimen.labels)
+        sizes.setdefault(str(one.path), []).append(len(one.specimen.points))
+    uniform = all(len(set(counts)) == 1 for counts in sizes.values())
+    if len(sizes) > 1 and uniform and max(map(len, sizes.values())) > 1:
+        files = [f"{path} has {counts[0]} landmarks" for path, counts in sizes.items()]
         raise FormatError(
-            f"{bare} has no landmark labels, and others have them in different orders. "
-            "Give all of them labels, or none."
+            f"These files are different sets: {_and_more(files, 4)}. Read them one by one."
         )
-    if sequences:
-        return sequences[0]
-    curves = some[0].specimen.curves
-    return (*numbered("", len(some[0].specimen.points) - len(curves)), *curves)
 
 
-def _require_labels_once(one: Sourced) -> None:
-    labels = one.specimen.labels
-    if labels is not None and len(set(labels)) < len(labels):
-        twice = next(label for label, times in Counter(labels).items() if times > 1)
-        raise FormatError(f"{one} has two landmarks with the label {twice!r}. Rename one of them.")
+def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) -> FormatError:
+    """All the specimens that have another number of landmarks than most, in one message."""
+    others = "" if usual == 1 else f" (and so do {usual - 1} more)"
+    several = len(odd) > 2 and all(one.path == first.path for one in odd)
+    names = [_brief(one) if several else str(one) for one in odd]
+    counts = [f"{k} has {len(one.specimen.points)}" for k, one in zip(names, odd, strict=True)]
+    meshes = any(document.metadata.get("format") in _MESHES for _, document in read)
+    remedy = "Put NA where a landmark was not seen"
+    if meshes:
+        remedy = "The vertices of meshes must correspond one by one"
+    elif usual >= max(2, len(odd)):
+        remedy += ", or leave unfinished specimens out (incomplete='drop')"
+    return FormatError(
+        f"All shapes must have the same landmarks: {first} has {len(first.specimen.points)}"
+        f"{others}, {_and_more(counts)}. {remedy}."
+    )
 
 
-def _warn_of_doubtful_labels(some: Sequence[Sourced], sequences: Sequence[Sequence[str]]) -> None:
-    """Say so where labels match nothing, or would but for capitals and blanks."""
-    if len(sequences) == 1:
-        return
-    lists = Counter(label for labels in sequences for label in labels)
-    alone = [labels for labels in sequences if all(lists[label] == 1 for label in labels)]
-    if alone:
-        holders = Counter(one.specimen.labels for one in some)
-        rarest = min(alone, key=lambda labels: holders[tuple(labels)])
-        one = next(one for one in some if one.specimen.labels == rarest)
-        warn(
-            f"The landmark labels of {one} match none of the others: {listed(rarest, 3)}. "
-            "Check how they are written."
-        )
-    spellings: dict[str, list[str]] = {}
-    for label in lists:
-        spellings.setdefault("".join(label.casefold().split()), []).append(label)
-    for alike in spellings.values():
-        if len(alike) > 1 and not any(set(alike) <= set(labels) for labels in sequences):
-            warn(f"The labels {listed(alike)} are taken as different landmarks. Rename one if not.")
+def _brief(one: Sourced) -> str:
+    return shown(repr(one.specimen.name), most=40)
 
 
-def _require_equal_counts(some: Sequence[Sourced]) -> None:
-    first, m = some[0], len(some[0].specimen.points)
-    for one in some:
-        if len(one.specimen.points) != m:
-            raise FormatError(
-                f"All shapes must have the same landmarks: {first} has {m}, {one} has "
-                f"{len(one.specimen.points)}. Put NA where a landmark was not seen; the vertices "
-                "of meshes must correspond one by one."
-            )
+def _and_more(words: Sequence[str], most: int = _MOST_NAMED) -> str:
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
-def merged(sequences: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """All labels in an order that agrees with every sequence; else in that of first sight.
-
-    A specimen that lacks landmarks lists fewer labels, so the order of the whole set is in
-    none of them alone: it is a topological order of "stands before", the labels seen first
-    going first where that leaves a choice.
-    """
-    if len(sequences) == 1:
-        return tuple(sequences[0])
-    seen = {label: k for k, label in enumerate(dict.fromkeys(l for s in sequences for l in s))}
-    followers: dict[str, set[str]] = {label: set() for label in seen}
-    for sequence in sequences:
-        for before, after in pairwise(sequence):
-            followers[before].add(after)
-    waiting = Counter(after for after_all in followers.values() for after in after_all)
-    ready = [(k, label) for label, k in seen.items() if not waiting[label]]
-    order: list[str] = []
-    while ready:
-        _, label = heapq.heappop(ready)
-        order.append(label)
-        for after in followers[label]:
-            waiting[after] -= 1
-            if not waiting[after]:
-                heapq.heappush(ready, (seen[after], after))
-    return tuple(order if len(order) == len(seen) else seen)
+# Points
 
 
-def _stacked(found: Sequence[Sourced], landmarks: Sequence[str]) -> Array:
+def _stacked(found: Sequence[Sourced], landmarks: Sequence[str], dimension: int | None) -> Array:
     """(n, m, d) points; a landmark whose label a specimen does not have is NaN."""
     some = [one for one in found if len(one.specimen.points)]
     d = some[0].specimen.points.shape[1]
@@ -289,7 +187,12 @@ def _stacked(found: Sequence[Sourced], landmarks: Sequence[str]) -> Array:
                 f"All shapes must have the same dimension: {some[0]} is {d}-D, {one} is "
                 f"{one.specimen.points.shape[1]}-D."
             )
-    points = np.full((len(found), len(landmarks), d), np.nan)
+    if dimension not in (None, d):
+        raise FormatError(f"{some[0]} is {d}-D and says so. Leave out dimension={dimension}.")
+    n, m = len(found), len(landmarks)
+    room = Budget(some[0].path, sum(one.specimen.points.nbytes for one in some))
+    room.spend(8 * n * m * d, f"a set of {n} shapes with {m} landmarks, few of them in each,")
+    points = np.full((n, m, d), np.nan)
     by_label = all(one.specimen.labels for one in some)
     place = {label: k for k, label in enumerate(landmarks)}
     order = tuple(landmarks)
@@ -321,16 +224,61 @@ def _require_whole_landmarks(
             )
 
 
+def _warn_of_rare_landmarks(points: Array) -> None:
+    """Say so where few shapes see most landmarks: labels that differ make such sets."""
+    n, m, _ = points.shape
+    views = np.isfinite(points[..., 0]).sum(axis=0)
+    rare = views <= max(1.0, _FEW_VIEWS * n)
+    if n < 3 or 2 * rare.sum() <= m:
+        return
+    share = 1 - views.sum() / (n * m)
+    warn(
+        f"{rare.sum()} of {m} landmarks are seen in {int(views[rare].max())} of {n} shapes at most "
+        f"({share:.0%} of all is missing). If landmarks are called differently from file to file, "
+        "match='position' goes by their order."
+    )
+
+
 # What the files know besides
 
 
-def _faces(read: Sequence[tuple[Path, Document]], landmarks: Sequence[str]) -> Index | None:
-    """The triangles of the first file that has some; other ones in other files are reported."""
-    stated = [
-        (path, _renumbered(document, landmarks))
-        for path, document in read
-        if document.faces is not None
+def _grouped(found: list[Sourced], column: str | None) -> list[Sourced]:
+    """The specimens with the group that a column of their table says."""
+    if column is None:
+        return found
+    known = dict.fromkeys(
+        head for one in found for head in one.specimen.metadata.get("variables") or ()
+    )
+    fitting = [head for head in known if head.casefold() == column.strip().casefold()]
+    if not fitting:
+        there = f"there are: {listed(known, 20)}" if known else "the files have no such columns"
+        raise FormatError(f"There is no column {column!r} to group by; {there}.")
+    head = column.strip() if column.strip() in fitting else fitting[0]
+    return [
+        replace(one, specimen=replace(one.specimen, metadata=_with_group(one.specimen, head)))
+        for one in found
     ]
+
+
+def _with_group(specimen: Specimen, head: str) -> dict[str, Any]:
+    return {**specimen.metadata, "groups": specimen.metadata.get("variables", {}).get(head)}
+
+
+def _warn_of_partial_scales(found: Sequence[Sourced]) -> None:
+    bare = [one.specimen.name for one in found if "scales" not in one.specimen.metadata]
+    if 0 < len(bare) < len(found):
+        files = {str(one.path) for one in found}
+        where = f"{files.pop()}: " if len(files) == 1 else ""
+        warn(
+            f"{where}{len(bare)} of {len(found)} specimens have no SCALE "
+            f"({listed(bare, 3)}); their coordinates are taken as they are, so sizes may not be "
+            "comparable."
+        )
+
+
+def _faces(found: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
+    """The triangles of the first file that has some; other ones in other files are reported."""
+    stated = [(one.path, _renumbered(one, landmarks)) for one in found if one.faces is not None]
     if not stated:
         return None
     first_path, first = stated[0]
@@ -341,17 +289,16 @@ def _faces(read: Sequence[tuple[Path, Document]], landmarks: Sequence[str]) -> I
     return first
 
 
-def _renumbered(document: Document, landmarks: Sequence[str]) -> Index:
+def _renumbered(one: Sourced, landmarks: Sequence[str]) -> Index:
     """Faces that number the landmarks of the set, not the points of one file."""
-    faces = np.asarray(document.faces, dtype=np.intp)
-    labels = document.specimens[0].labels
-    if labels is None or tuple(labels) == tuple(landmarks):
+    faces, labels = np.asarray(one.faces, dtype=np.intp), one.specimen.labels
+    if labels is None or labels == tuple(landmarks):
         return faces
     place = {label: k for k, label in enumerate(landmarks)}
     return np.array([place[label] for label in labels], dtype=np.intp)[faces]
 
 
-def _set_metadata(read: Sequence[tuple[Path, Document]], system: str | None) -> dict[str, Any]:
+def _set_metadata(read: Read, system: str | None) -> dict[str, Any]:
     """What files say about the whole set, where those that say it agree."""
     stated: dict[str, list[Any]] = {}
     for _, document in read:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from defgpa.errors import FormatError
+from defgpa.errors import FormatError, listed
 from defgpa.io.discover import Find, find_files
-from defgpa.io.format import Document, ReadOptions
-from defgpa.io.merge import gathered
+from defgpa.io.format import Document, NoLandmarksError, ReadOptions
+from defgpa.io.merge import merged_shapes
+from defgpa.io.text.lines import collected_warnings, warn
 from defgpa.shapes import Shapes
 
 _CHOICES = {
     "on_mismatch": ("error", "warn"),
     "layout": ("auto", "nmd", "mdn", "dmn"),
     "space": (None, "LPS", "RAS"),
+    "dimension": (None, 2, 3),
+    "names": ("auto", "id", "image", "file"),
+    "match": ("auto", "label", "position"),
+    "incomplete": ("error", "drop"),
 }
+_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|[-+0-9.,]+")  # what differs from file to file
 
 
 def read_shapes(
@@ -28,6 +36,11 @@ def read_shapes(
     missing: str | float = "marked",
     layout: str = "auto",
     space: str | None = None,
+    match: str = "auto",
+    dimension: int | None = None,
+    names: str = "auto",
+    group: str | None = None,
+    incomplete: str = "error",
 ) -> Shapes:
     """Shapes from landmark files of any known format.
 
@@ -44,12 +57,29 @@ def read_shapes(
         take what there is with a warning.
     missing : {"marked", "negative"} or float
         Which landmarks are missing: those the format marks; also those with a negative
-        coordinate, as tpsDig writes them; or also those with this number in all coordinates.
+        coordinate, as tpsDig writes them; or also those with this number in all coordinates,
+        in the system of the file.
     layout : {"auto", "nmd", "mdn", "dmn"}
-        The order of the axes in bare arrays (``.npy``, ``.mat``): shapes n, landmarks m,
-        coordinates d.
+        The order of the axes in bare arrays (``.npy``, ``.mat``) and in tables that leave it
+        open: shapes n, landmarks m, coordinates d.
     space : {"LPS", "RAS"}, optional
         The anatomical system to bring all files to; by default that of the first file.
+    match : {"auto", "label", "position"}
+        What makes landmarks of several files the same: their label; their position; or their
+        label, and the position in files that have as many landmarks in the same order and call
+        them otherwise.
+    dimension : {2, 3}, optional
+        How many coordinates a landmark has, in tables that do not say it; by default what makes
+        the shapes look alike.
+    names : {"auto", "id", "image", "file"}
+        What specimens are called after: their identifier, their image or their file; by default
+        the identifier, unless identifiers only count or repeat and the images do not.
+    group : str, optional
+        The column of a table that says to which group a specimen belongs; by default one called
+        group, class, population, species or sex. ``metadata["variables"]`` has all columns.
+    incomplete : {"error", "drop"}
+        What to do with specimens that have another number of landmarks than most: refuse to
+        read, or leave them out with a warning.
 
     Returns
     -------
@@ -77,11 +107,33 @@ def read_shapes(
     >>> shapes.names
     ('left', 'right')
     """
-    options = ReadOptions(on_mismatch, missing, layout, space)
+    options = ReadOptions(
+        on_mismatch, missing, layout, space, dimension, names, match, group, incomplete
+    )
     _require_choices(options)
-    finds = find_files(source, format)
-    read = [(find.path, _read_one(find, options)) for find in finds]
-    return gathered(read, space)
+    found = find_files(source, format)
+    shapes = merged_shapes(read_all(found.files, options), options)
+    return shapes.with_metadata(not_read=found.not_read) if found.not_read else shapes
+
+
+def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Document]]:
+    """What the files hold; what is to be said about many of them is said once."""
+    read: list[tuple[Path, Document]] = []
+    said: dict[str, list[tuple[str, str]]] = {}
+    for find in finds:
+        with collected_warnings() as messages:
+            try:
+                read.append((find.path, _read_one(find, options)))
+            except NoLandmarksError as error:
+                if find is finds[-1] and not read:
+                    raise
+                messages.append(f"Passed over: {error}")
+        for message in messages:
+            kind = _PARTICULARS.sub("", message.replace(str(find.path), ""))
+            said.setdefault(kind, []).append((message, find.path.name))
+    for (first, _), *others in said.values():
+        warn(f"{first} Likewise: {listed([name for _, name in others], 3)}." if others else first)
+    return read
 
 
 def _read_one(find: Find, options: ReadOptions) -> Document:

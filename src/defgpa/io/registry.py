@@ -7,26 +7,34 @@ from pathlib import Path
 from defgpa.errors import FormatError, listed
 from defgpa.io.arrays import matlab as _matlab
 from defgpa.io.arrays import numpy as _numpy
+from defgpa.io.arrays import r as _r
 from defgpa.io.format import Format
 from defgpa.io.mesh import files as _mesh
+from defgpa.io.packed import packed_formats
 from defgpa.io.text import csv as _csv
 from defgpa.io.text import morphologika as _morphologika
 from defgpa.io.text import nts as _nts
+from defgpa.io.text import picked_points as _picked_points
 from defgpa.io.text import pts as _pts
 from defgpa.io.text import slicer as _slicer
+from defgpa.io.text import stereomorph as _stereomorph
 from defgpa.io.text import tps as _tps
 
-FORMATS: tuple[Format, ...] = (
+_PLAIN: tuple[Format, ...] = (
     *_tps.FORMATS,
     *_nts.FORMATS,
     *_morphologika.FORMATS,
     *_pts.FORMATS,
     *_slicer.FORMATS,
+    *_stereomorph.FORMATS,
+    *_picked_points.FORMATS,
     *_numpy.FORMATS,
     *_matlab.FORMATS,
+    *_r.FORMATS,
     *_csv.FORMATS,
     *_mesh.FORMATS,
 )
+FORMATS: tuple[Format, ...] = (*_PLAIN, *packed_formats(_PLAIN))
 
 
 def format_named(name: str) -> Format:
@@ -51,7 +59,8 @@ def formats_with_suffix(path: Path) -> list[Format]:
 
 def known_suffixes() -> str:
     """All suffixes once, for a sentence."""
-    return ", ".join(dict.fromkeys(suffix for f in FORMATS for suffix in f.suffixes))
+    plain = dict.fromkeys(suffix for f in _PLAIN for suffix in f.suffixes)
+    return f"{', '.join(plain)}, all of them also packed (.gz, .zip)"
 
 
 def _names() -> list[str]:

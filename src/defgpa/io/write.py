@@ -15,6 +15,16 @@ from defgpa.shapes import Shapes
 
 _UNSAFE = re.compile(r"[^\w .()+,=@-]|^\.+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+_WORDS = {  # metadata that users miss, as a sentence calls them
+    "groups": "groups",
+    "variables": "columns",
+    "images": "names of images",
+    "comments": "comments",
+    "wireframe": "the wireframe",
+    "polygons": "polygons",
+    "faces": "faces",
+    "space": "the anatomical space",
+}
 _LONGEST = 120  # characters, of 255 bytes that file systems give to a name and its suffix
 
 
@@ -26,8 +36,8 @@ def write_shapes(
     Parameters
     ----------
     shapes : Shapes
-        What to write. What a format cannot hold (landmark labels in ``.tps``) is left out with
-        a warning; coordinates keep every digit.
+        What to write. Landmark labels that a format cannot hold (``.tps``) are left out with a
+        warning; `not_held` names what else has no place. Coordinates keep every digit.
     path : path
         The file. For a format with one shape a file (``.pts``, ``.mrk.json``, meshes, …) the
         folder to put the files in, named after the shapes; for a single shape a file as well.
@@ -71,6 +81,33 @@ def write_shapes(
             f"{target} cannot be written: a name or label holds {error.object[error.start]!r}, "
             "which is no character. Rename it."
         ) from None
+
+
+def not_held(
+    shapes: Shapes, path: str | os.PathLike[str], *, format: str | None = None
+) -> tuple[str, ...]:
+    """What else is known about the shapes and `write_shapes` would leave out, in words.
+
+    Parameters are those of `write_shapes`. Landmark labels and names that a format cannot hold
+    are pointed out while they are written.
+
+    Examples
+    --------
+    >>> shapes = Shapes.specimens([[[0.0, 1.0]]], metadata={"groups": ["a"]})
+    >>> not_held(shapes, "set.tps"), not_held(shapes, "set.csv")
+    (('groups',), ())
+    """
+    chosen = _format_for(Path(path), format)
+    if chosen.holds is None:
+        return ()
+    known = {key for key, value in shapes.metadata.items() if value is not None}
+    if shapes.faces is not None:
+        known.add("faces")
+    lost = {key: words for key, words in _WORDS.items() if key in known - chosen.holds}
+    if "variables" in lost:
+        heads = dict.fromkeys(h for own in shapes.metadata["variables"] for h in own or ())
+        lost["variables"] = f"the columns {listed(heads, 4)}"
+    return tuple(lost.values())
 
 
 def _format_for(target: Path, name: str | None) -> Format:

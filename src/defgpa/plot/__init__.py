@@ -12,37 +12,76 @@ try:
 except ImportError as error:
     raise DefgpaError("Plots are drawn with matplotlib: pip install 'defgpa[plot]'.") from error
 
+from defgpa.plot._allometry import AllometryArtists, allometry
 from defgpa.plot._before_after import BeforeAfterArtists, before_and_after
+from defgpa.plot._components import ComponentArtists, ScreeArtists, components, scree
 from defgpa.plot._displacements import DisplacementArtists, displacements
+from defgpa.plot._effects import EffectArtists, PairwiseArtists, effects, pairwise
 from defgpa.plot._generated import GeneratedArtists, generated
 from defgpa.plot._grid import GridArtists, deformation_grid
 from defgpa.plot._maps import MapArtists, missing_map, residual_map
+from defgpa.plot._mean_shapes import (
+    MeanShapeArtists,
+    landmark_differences,
+    repeatability,
+    symmetry,
+)
+from defgpa.plot._outliers import RankedArtists, ranked_distances
 from defgpa.plot._overlay import OverlayArtists, aligned, cross_validated
 from defgpa.plot._pictures import PictureArtists, deviation, picture, picture_with_landmarks
+from defgpa.plot._sliding import SlidingArtists, sliding
 from defgpa.plot._smoothing import SmoothingArtists, smoothing_path
 from defgpa.plot._spectrum import SpectrumArtists, spectrum
+from defgpa.plot._variation import (
+    EllipseArtists,
+    HeatArtists,
+    displacement_heat,
+    landmark_ellipses,
+)
 
 __all__ = [
+    "AllometryArtists",
     "BeforeAfterArtists",
+    "ComponentArtists",
     "DisplacementArtists",
+    "EffectArtists",
+    "EllipseArtists",
     "GeneratedArtists",
     "GridArtists",
+    "HeatArtists",
     "MapArtists",
+    "MeanShapeArtists",
     "OverlayArtists",
+    "PairwiseArtists",
     "PictureArtists",
+    "RankedArtists",
+    "ScreeArtists",
+    "SlidingArtists",
     "SmoothingArtists",
     "SpectrumArtists",
     "aligned",
+    "allometry",
     "before_and_after",
+    "components",
     "cross_validated",
     "deformation_grid",
     "deviation",
+    "displacement_heat",
     "displacements",
+    "effects",
     "generated",
+    "landmark_differences",
+    "landmark_ellipses",
     "missing_map",
+    "pairwise",
     "picture",
     "picture_with_landmarks",
+    "ranked_distances",
+    "repeatability",
     "residual_map",
+    "scree",
+    "sliding",
     "smoothing_path",
     "spectrum",
+    "symmetry",
 ]

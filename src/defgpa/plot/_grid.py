@@ -27,7 +27,7 @@ class GridArtists:
 
     lines: Any
     landmarks: Any
-    folds: Any
+    foldovers: Any
 
 
 def deformation_grid(
@@ -154,8 +154,8 @@ def _directions(centred: Array, normal: ArrayLike | None) -> Array:
 
 
 def _folded(warp: Any, points: Array) -> Mask:
-    """(p,): where a warp that knows its folds is turned over against its bulk."""
-    folds = getattr(warp, "folds", None)
+    """(p,): where a warp that knows its foldovers is turned over against its bulk."""
+    folds = getattr(warp, "foldovers", None)
     return np.zeros(len(points), dtype=bool) if folds is None else np.asarray(folds(points))
 
 

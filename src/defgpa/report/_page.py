@@ -113,6 +113,7 @@ def write_report(
                 "provenance": tables.provenance_rows(provenance),
             }
         ),
+        errors="backslashreplace",
     )
 
 

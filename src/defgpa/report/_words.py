@@ -15,8 +15,14 @@ from defgpa.solve.registration import (
     MotionRegistration,
     RidgeRegistration,
 )
-from defgpa.warps import Affine, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
-from defgpa.warps._thin_plate import DEFAULT_SMOOTHING
+from defgpa.warps import (
+    DEFAULT_SMOOTHING,
+    Affine,
+    FreeForm,
+    Polynomial,
+    RadialBasis,
+    ThinPlateSpline,
+)
 
 if TYPE_CHECKING:
     from defgpa.evaluate import CrossValidation
@@ -141,6 +147,8 @@ def _(model: Polynomial) -> str:
 
 
 def _controls(model: Any, what: str) -> str:
+    if isinstance(model.control_points, str):
+        return "every landmark"
     if model.control_points is not None:
         return f"{what} of its own choice"
     return _per_axis(model.points_per_axis, what)

@@ -184,17 +184,23 @@ def _of_some(specimens: Array, visible: Mask) -> Array:
     One that is out of place spoils the predictions of its neighbours. So specimens with an odd
     landmark are looked at again, the oddest landmark taken away until the rest agree.
     """
-    lengths = np.linalg.norm(left_out(specimens, Dials())[0], axis=2)
-    lengths = np.where(visible, lengths, np.nan)
-    usual = _usual(lengths)
-    fence = _fence((lengths / usual)[visible], _FAR_OUT)
-    worst = np.nan_to_num(lengths / usual).max(axis=1)
+    lengths = _left_out(specimens, visible)
+    worst = np.nan_to_num(lengths / _usual(lengths)).max(axis=1)
+    fence = _fence((lengths / _usual(lengths))[visible], _FAR_OUT)
     sound = worst <= max(fence, float(np.quantile(worst, _SOUND)))
-    for i in np.flatnonzero(worst > 2.0 * fence):  # less spoils nothing
+    if sound.sum() < _FEWEST:
+        return lengths
+    lengths[sound] = _left_out(specimens[sound], visible[sound])
+    usual = _usual(lengths[sound])
+    for i in np.flatnonzero(~sound):
         own = np.where(visible[i][:, None], specimens[i], np.nan)
-        others = ShapeGaussian(specimens[sound & (np.arange(len(specimens)) != i)], Dials())
-        lengths[i] = _trimmed(others, own, usual * fence)
+        lengths[i] = _trimmed(ShapeGaussian(specimens[sound], Dials()), own, usual * fence)
     return lengths
+
+
+def _left_out(specimens: Array, visible: Mask) -> Array:
+    lengths = np.linalg.norm(left_out(specimens, Dials())[0], axis=2)
+    return np.where(visible, lengths, np.nan)
 
 
 def _trimmed(others: ShapeGaussian, own: Array, limits: Array) -> Array:
@@ -202,9 +208,10 @@ def _trimmed(others: ShapeGaussian, own: Array, limits: Array) -> Array:
     agreeing = own.copy()
     residuals = np.linalg.norm(others.left_out(agreeing), axis=1)
     for _ in range(min(_MOST_TAKEN, int((~np.isnan(own[:, 0])).sum()) // 2)):
-        worst = int(np.nan_to_num(residuals / limits).argmax())
-        if not residuals[worst] > limits[worst]:
+        odd = np.where(residuals > limits, residuals, 0.0)
+        if not odd.any():
             break
+        worst = int(odd.argmax())
         agreeing[worst] = np.nan
         residuals = np.linalg.norm(others.left_out(agreeing), axis=1)
     taken = np.isnan(agreeing[:, 0]) & ~np.isnan(own[:, 0])

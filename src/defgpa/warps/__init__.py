@@ -5,7 +5,7 @@ from defgpa.warps._affine import Affine, AffineBasis
 from defgpa.warps._check import WarpCheck, check_warp
 from defgpa.warps._free_form import FreeForm, FreeFormBasis
 from defgpa.warps._grid import Grid
-from defgpa.warps._inverse import NewtonInverse
+from defgpa.warps._inverse import Invertible, NewtonInverse
 from defgpa.warps._lattice_energies import BendingEnergy, Laplacian, LatticeEnergy, Membrane
 from defgpa.warps._polynomial import Polynomial, PolynomialBasis
 from defgpa.warps._protocol import (
@@ -22,6 +22,7 @@ from defgpa.warps._radial import (
     RadialBasis,
     RadialFunctions,
     WeightRidge,
+    landmark_kernel,
 )
 from defgpa.warps._radial_kernels import (
     DistanceQuantile,
@@ -33,10 +34,16 @@ from defgpa.warps._radial_kernels import (
     WendlandC2,
     WendlandC4,
 )
-from defgpa.warps._thin_plate import ThinPlateBasis, ThinPlateSpline, interpolating_spline
+from defgpa.warps._thin_plate import (
+    DEFAULT_SMOOTHING,
+    ThinPlateBasis,
+    ThinPlateSpline,
+    interpolating_spline,
+)
 from defgpa.warps._warp import Warp
 
 __all__ = [
+    "DEFAULT_SMOOTHING",
     "Affine",
     "AffineBasis",
     "Basis",
@@ -50,6 +57,7 @@ __all__ = [
     "Gaussian",
     "Grid",
     "InverseMultiquadric",
+    "Invertible",
     "Kernel",
     "KernelPenalty",
     "Laplacian",
@@ -75,4 +83,5 @@ __all__ = [
     "WendlandC4",
     "check_warp",
     "interpolating_spline",
+    "landmark_kernel",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
 from defgpa.frames import Frames, frames_of
+from defgpa.warps._parameters import Parameters
 from defgpa.warps._warp import Warp
 
 
@@ -75,8 +76,8 @@ class AffineBasis:
         return AffineBasis(self.centre[shape], self.scale[shape])
 
 
-@dataclass(frozen=True)
-class Affine:
+@dataclass(frozen=True, repr=False)
+class Affine(Parameters):
     """Affine warps: the stiffest deformable model, AFF_r in the paper.
 
     Examples

@@ -25,6 +25,6 @@ def swapped(warp: Warp, box: Box) -> Warp:
 
 
 def swapped_around(warp: Warp, landmarks: Array) -> Warp:
-    """The same with a grid in the principal box of the landmarks (m, d), NaN where not seen."""
+    """The inverse by a grid in the principal box of the landmarks (m, d), NaN where not seen."""
     seen = landmarks[~np.isnan(landmarks).any(axis=1)]
     return swapped(warp, principal_box(frames_of(seen), padding=0.0)[0])

@@ -12,6 +12,7 @@ per axis share. And K, k × k, has k different entries: φ of the offsets from o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -35,7 +36,7 @@ def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
 
 
 def spline_mixing_on_grid(grid: Grid, ridge: float = 0.0) -> Array:
-    """The same for control points on grids."""
+    """The ``spline_mixing`` of control points on grids, which share most of the work."""
     if np.prod(grid.counts) > _MANY_CONTROLS:
         return spline_mixing(grid.points, ridge)
     return _mixing(_grid_kernel(grid), _grid_complement(grid.counts), ridge)
@@ -48,21 +49,61 @@ def _signed(squared: Array, dim: int) -> Array:
     return kernel
 
 
-def affine_complement(points: Array) -> Array:
-    """(…, k, k − d − 1): N, orthonormal, orthogonal to every affine function of the points."""
-    complete = np.linalg.qr(affine_columns(points), mode="complete")[0]
-    return complete[..., points.shape[-1] + 1 :]
+@dataclass(frozen=True, eq=False)
+class Complement:
+    """N, the last columns of the reflection H = I − Y T Yᵀ: products with it cost a few columns.
+
+    H takes the first q unit vectors to an orthonormal basis of some functions of the points, the
+    affine ones for a spline, and so the others to one of what is orthogonal to them.
+    """
+
+    mirror: Array  # (…, k, q): Y
+    inner: Array  # (…, q, q): T
+
+    @property
+    def _rest(self) -> Array:
+        """(…, k − q, q): the rows of Y below the first q."""
+        return self.mirror[..., self.inner.shape[-1] :, :]
+
+    def applied(self, rows: Array) -> Array:
+        """(…, k, j): N X for X (…, k − q, j)."""
+        reflected = -self.mirror @ (self.inner @ (transposed(self._rest) @ rows))
+        reflected[..., self.inner.shape[-1] :, :] += rows
+        return reflected
+
+    def restricted(self, kernel: Array) -> Array:
+        """(…, k − q, k − q): NᵀKN of a symmetric K (…, k, k)."""
+        q = self.inner.shape[-1]
+        half = kernel[..., q:] - (kernel @ self.mirror) @ (self.inner @ transposed(self._rest))
+        half[..., q:, :] -= self._rest @ (self.inner @ (transposed(self.mirror) @ half))
+        return symmetrised(half[..., q:, :])
 
 
-def _mixing(kernel: Array, complement: Array, ridge: float) -> Array:
+def complement_of(functions: Array) -> Complement:
+    """N, orthonormal, (…, k, k − q): orthogonal to q functions of k points, given as (…, k, q)."""
+    basis = np.linalg.qr(functions)[0]
+    q = basis.shape[-1]
+    left, values, right = np.linalg.svd(basis[..., :q, :])
+    # turned so that its first rows are symmetric and negative: I − A is then far from singular
+    mirror = basis @ (transposed(right) @ transposed(left))
+    mirror[..., :q, :] += np.eye(q)
+    inner = (left / (1.0 + values)[..., None, :]) @ transposed(left)
+    return Complement(mirror, inner)
+
+
+def affine_complement(points: Array) -> Complement:
+    """The complement of every affine function of the points (…, k, d)."""
+    return complement_of(affine_columns(points))
+
+
+def _mixing(kernel: Array, complement: Complement, ridge: float) -> Array:
     """N L⁻ᵀ on the kernel columns, identity on the affine ones."""
     *lead, k, _ = kernel.shape
-    bending = complement.shape[-1]
+    q = complement.inner.shape[-1]
     kernel[..., np.arange(k), np.arange(k)] = ridge
-    energy = symmetrised(transposed(complement) @ kernel @ complement)
-    mixing = np.zeros((*lead, k + k - bending, k))
-    np.matmul(complement, _inverse_root(energy), out=mixing[..., :k, :bending])
-    mixing[..., k:, bending:] = np.eye(k - bending)
+    mixing = np.zeros((*lead, k + q, k))
+    mixing[..., :k, :-q] = complement.applied(_inverse_root(complement.restricted(kernel)))
+    mixing[..., k:, -q:] = np.eye(q)
     return mixing
 
 
@@ -76,7 +117,7 @@ def _inverse_root(energy: Array) -> Array:
 
 
 def _eigen_inverse_root(energy: Array) -> Array:
-    """The same on the directions that bend at all.
+    """X with Xᵀ E X = I on the directions that bend at all, by eigenvectors.
 
     Coincident control points leave directions without bending and without effect:
     their columns become zero, and the penalty keeps their weights at zero.
@@ -89,9 +130,9 @@ def _eigen_inverse_root(energy: Array) -> Array:
 
 
 @lru_cache(maxsize=8)
-def _grid_complement(counts: tuple[int, ...]) -> Array:
-    """(k, k − d − 1): N of every grid of so many points per axis."""
-    return frozen(affine_complement(places(counts).astype(np.float64)))
+def _grid_complement(counts: tuple[int, ...]) -> Complement:
+    """N of every grid of so many points per axis."""
+    return affine_complement(places(counts).astype(np.float64))
 
 
 def _grid_kernel(grid: Grid) -> Array:

@@ -29,7 +29,7 @@ from defgpa.warps._box import Box, principal_box
 from defgpa.warps._control_points import PointsPerAxis, per_axis_counts
 from defgpa.warps._cubic_splines import cells_of, lattice_points, local_splines, spread
 from defgpa.warps._lattice_energies import BendingEnergy, Cells, LatticeEnergy, energy_matrix
-from defgpa.warps._parameters import require_not_negative
+from defgpa.warps._parameters import Parameters, require_not_negative
 from defgpa.warps._warp import Warp
 
 
@@ -160,8 +160,8 @@ class FreeFormBasis:
         )
 
 
-@dataclass(frozen=True)
-class FreeForm:
+@dataclass(frozen=True, repr=False)
+class FreeForm(Parameters):
     """Free-form deformations: cubic B-splines on a lattice over the shape.
 
     Parameters

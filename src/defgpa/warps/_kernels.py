@@ -13,8 +13,8 @@ from defgpa._arrays import Array, transposed
 from defgpa._threads import blocks
 
 _MANY_PAIRS = 16384  # from here on one compiled pass per shape beats broadcasting over shapes
-_BLOCK_BYTES = 512 << 10  # of distances: what is read again is still in cache
-_TINY = np.finfo(np.float64).tiny
+BLOCK_BYTES = 512 << 10  # of distances or columns: what is read again is still in the cache
+TINY = float(np.finfo(np.float64).tiny)  # 0 · log(TINY) is exactly 0
 
 
 def squared_distances(points: Array, centres: Array) -> Array:
@@ -30,13 +30,13 @@ def squared_distances(points: Array, centres: Array) -> Array:
 
 
 def _squared_side_by_side(points: Array, centres: Array) -> Array:
-    """The same for many small shapes (n, p, d), several of them in one pass.
+    """Squared distances (n, p, k) of many small shapes (n, p, d), several of them in one pass.
 
     In memory the points of a shape lie side by side, (n, k, p): runs as long as they can be.
     """
     x, c = _by_coordinate(points)[:, :, None, :], _by_coordinate(centres)[..., None]
     total = np.empty((len(points), centres.shape[-2], points.shape[-2]))
-    size = max(1, _BLOCK_BYTES // total[:1].nbytes)
+    size = max(1, BLOCK_BYTES // total[:1].nbytes)
     step = np.empty((min(size, len(total)), *total.shape[1:]))
     for part in blocks(len(total), size):
         own, along = total[part], step[: len(total[part])]
@@ -67,7 +67,7 @@ def thin_plate(squared: Array, dim: int, out: Array | None = None) -> Array:
     """φ of r²: r² log r² in 2-D, r in 3-D, both continuous at 0. Overwrites ``squared``."""
     target = squared if out is None else out
     if dim == 2:
-        logarithm = np.log(np.maximum(squared, _TINY))  # 0 · log(tiny) is exactly 0
+        logarithm = np.log(np.maximum(squared, TINY))
         return np.multiply(squared, logarithm, out=target)
     return np.sqrt(squared, out=target)
 
@@ -76,7 +76,7 @@ def thin_plate_slope(squared: Array, dim: int) -> Array:
     """ψ with ∇φ = ψ · (x − c): 2 (1 + log r²) in 2-D, 1/r in 3-D, 0 at r = 0."""
     if dim == 2:
         # at r = 0 the gradient itself is 0: any finite slope will do
-        return 2.0 * (1.0 + np.log(np.maximum(squared, _TINY)))
+        return 2.0 * (1.0 + np.log(np.maximum(squared, TINY)))
     with np.errstate(divide="ignore"):
         slope = 1.0 / np.sqrt(squared)
     slope[squared == 0.0] = 0.0  # the cone's tip: the mean of the one-sided slopes

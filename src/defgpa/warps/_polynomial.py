@@ -25,7 +25,7 @@ from defgpa.frames import Frames, frames_of
 from defgpa.warps._approximate_inverse import swapped
 from defgpa.warps._box import Box, principal_box
 from defgpa.warps._legendre import exponents, gauss_nodes, polynomial_derivatives, polynomials
-from defgpa.warps._parameters import require_degree, require_not_negative
+from defgpa.warps._parameters import Parameters, require_degree, require_not_negative
 from defgpa.warps._warp import Warp
 
 
@@ -90,8 +90,8 @@ class PolynomialBasis:
         )
 
 
-@dataclass(frozen=True)
-class Polynomial:
+@dataclass(frozen=True, repr=False)
+class Polynomial(Parameters):
     """Polynomial warps of total degree 1 to 4.
 
     Parameters

@@ -81,7 +81,7 @@ class SparseBasis(Protocol):
         ...
 
     def sparse_column_gradients(self, points: Array) -> Sequence[Any]:
-        """Their derivatives by each of the d coordinates, each (p, r) in compressed rows."""
+        """The columns' derivatives by each of the d coordinates, each (p, r) in compressed rows."""
         ...
 
 

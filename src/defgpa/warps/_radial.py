@@ -10,6 +10,11 @@ times τ p for p visible points:
                    weights are w = N V Σ^(−1/2) v and the norm is ‖v‖², as for the thin-plate spline
     WeightRidge    ‖w‖², no condition
 
+The centres lie on a grid, where one puts them, or at the landmarks themselves. Then, with
+Gaussians, Π the projection off the affine functions and μ = τ p, a shape costs
+P = μ Π (KΠ + μI)⁻¹, which is kernel GPA. A landmark that a shape does not see is no centre of
+its warp: its kernel is not used.
+
 The polynomials are free. Without them (``polynomial_degree=None``) so is nothing, not even a
 translation: the reference is then centred by the soft constraint, or by ``ExactCentering``.
 """
@@ -18,25 +23,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dpstrf, dtrtri
 
-from defgpa._arrays import Array, symmetrised, transposed
+from defgpa._arrays import Array, Mask
 from defgpa.frames import Frames, frames_of
 from defgpa.warps._approximate_inverse import swapped
+from defgpa.warps._bending import complement_of
 from defgpa.warps._box import principal_box
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
-from defgpa.warps._kernels import squared_distances
+from defgpa.warps._kernels import TINY, squared_distances
 from defgpa.warps._legendre import exponents, polynomial_derivatives, polynomials
-from defgpa.warps._parameters import given_points, require_degree, require_not_negative
-from defgpa.warps._radial_kernels import Gaussian, Kernel
+from defgpa.warps._parameters import Parameters, given_points, require_degree, require_not_negative
+from defgpa.warps._radial_kernels import DistanceQuantile, Gaussian, Kernel
 from defgpa.warps._warp import Warp
 
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K: smaller ones are rounding of flat kernels
+_MANY_CENTRES = 150  # beyond, far fewer functions than centres make up a smooth kernel
+_UNHEARD = 1e-13  # of φ(0): what the centres chosen so far leave of the kernel of another
 _BEYOND_CENTRES = 0.25  # the box around a grid of 5 × 5 centres, in sides of that grid
-_TINY = np.finfo(np.float64).tiny
 
 
 class KernelPenalty(Protocol):
@@ -66,11 +74,15 @@ class NativeNorm:
     def mixing(self, kernel: Array, border: Array) -> Array:
         """N V Σ^(−1/2) on the kernels, the identity on the polynomials."""
         k, q = border.shape[-2:]
-        charged = _null_space(border)
-        root = charged @ _inverse_root(symmetrised(transposed(charged) @ kernel @ charged))
-        mixing = np.zeros((*kernel.shape[:-2], k + q, k))
-        mixing[..., :k, : k - q] = root
-        mixing[..., k:, k - q :] = np.eye(q)
+        complement = complement_of(border)
+        energy = complement.restricted(kernel)
+        root = complement.applied(
+            _inverse_root(energy) if k <= _MANY_CENTRES else _low_rank(energy)
+        )
+        size = root.shape[-1]
+        mixing = np.zeros((*kernel.shape[:-2], k + q, size + q))
+        mixing[..., :k, :size] = root
+        mixing[..., k:, size:] = np.eye(q)
         return mixing
 
     def require_valid(self, kernel: Kernel, degree: int | None) -> None:
@@ -144,7 +156,8 @@ class RadialFunctions:
         k, d = self.controls.shape[-2:]
         q = _n_polynomials(d, self.degree)
         if self.mixing is not None:
-            return self.stiffness[..., None, None] * np.diag(np.arange(k) < k - q)
+            size = self.mixing.shape[-1]
+            return self.stiffness[..., None, None] * np.diag(np.arange(size) < size - q)
         charged = np.zeros((*self.scale.shape, k + q, k + q))
         charged[..., :k, :k] = self.charge.matrix(self.kernel.values(self._squared(self.controls)))
         return self.stiffness[..., None, None] * charged
@@ -155,7 +168,7 @@ class RadialFunctions:
         return swapped(warp, principal_box(frame, padding=_BEYOND_CENTRES)[0])
 
     def unmixed(self) -> RadialFunctions:
-        """The same functions by the coefficients of their columns [Φ, q_e]."""
+        """These functions by the coefficients of their columns [Φ, q_e]."""
         return replace(self, mixing=None)
 
     def _normalised(self, points: Array) -> Array:
@@ -179,8 +192,8 @@ class RadialFunctions:
         )
 
 
-@dataclass(frozen=True)
-class RadialBasis:
+@dataclass(frozen=True, repr=False)
+class RadialBasis(Parameters):
     """Radial basis warps: Gaussians, multiquadrics, Wendland functions, polyharmonic splines.
 
     Parameters
@@ -190,9 +203,9 @@ class RadialBasis:
         ``WendlandC4()``, ``Polyharmonic(exponent)``; the width belongs to the kernel.
     points_per_axis : int or sequence of d int
         Centres along each principal axis of the shape, the longest axis first.
-    control_points : array (k, d) or callable, optional
-        Explicit centres instead of the grid, in the coordinates of the shapes; or a function
-        that makes them from the visible points (p, d) of a shape.
+    control_points : array (k, d), callable or "landmarks", optional
+        Explicit centres instead of the grid, in the coordinates of the shapes; a function
+        that makes them from the visible points (p, d) of a shape; or these points themselves.
     polynomial_degree : int or None
         Degree of the polynomials that are free: 1 for all affine maps, 0 for translations only,
         None for no polynomials at all.
@@ -212,7 +225,7 @@ class RadialBasis:
 
     kernel: Kernel = field(default_factory=Gaussian)
     points_per_axis: PointsPerAxis = 5
-    control_points: ArrayLike | Callable[[Array], ArrayLike] | None = None
+    control_points: ArrayLike | Callable[[Array], ArrayLike] | Literal["landmarks"] | None = None
     polynomial_degree: int | None = 1
     penalty: KernelPenalty = field(default_factory=NativeNorm)
     smoothing: float = 1e-3
@@ -226,9 +239,11 @@ class RadialBasis:
         self._check()
         controls = self._controls(frames)
         local = (controls - frames.centre[:, None, :]) / frames.size[:, None, None]
-        width = self.kernel.widths(local)
+        seen = frames.visible if self._at_landmarks else np.ones(local.shape[:-1], dtype=bool)
+        width = _widths(self.kernel, local, seen)
         squared = squared_distances(local, local) / (width**2)[:, None, None]
-        border = free_columns(local, self.polynomial_degree)
+        kernel, border = self.kernel.values(squared), free_columns(local, self.polynomial_degree)
+        mixing = self._mixing(kernel, border, seen)
         return RadialFunctions(
             kernel=self.kernel,
             degree=self.polynomial_degree,
@@ -236,28 +251,52 @@ class RadialBasis:
             width=width,
             centre=frames.centre,
             scale=frames.size,
-            mixing=self.penalty.mixing(self.kernel.values(squared), border),
+            mixing=mixing,
             stiffness=self.smoothing * frames.count,
             charge=self.penalty,
         )
 
+    @property
+    def _at_landmarks(self) -> bool:
+        return isinstance(self.control_points, str)
+
+    def _mixing(self, kernel: Array, border: Array, seen: Mask) -> Array | None:
+        """The mixing of the penalty, nothing of it on a centre that is not seen."""
+        if seen.all():
+            return self.penalty.mixing(kernel, border)
+        present, q = seen.astype(np.float64), border.shape[-1]
+        pairs = present[:, :, None] * present[:, None, :]
+        mixing = self.penalty.mixing(kernel * pairs, border * present[..., None])
+        whole = np.concatenate([present, np.ones((len(present), q))], axis=-1)[..., None]
+        return whole * (np.eye(whole.shape[-2]) if mixing is None else mixing)
+
     def _controls(self, frames: Frames) -> Array:
+        """(n, k, d): the centres; a landmark that is not seen keeps its place."""
         d = frames.points.shape[-1]
-        if self.control_points is None:
+        if self._at_landmarks:
+            controls, least = frames.points, int(frames.count.min(initial=np.inf))
+        elif self.control_points is None:
             counts = per_axis_counts(self.points_per_axis, d, "RadialBasis")
             controls = control_grid(frames, counts)
+            least = controls.shape[-2]
         else:
             controls = given_points(self.control_points, frames, "control_points", "RadialBasis")
+            least = controls.shape[-2]
         needed = _n_polynomials(d, self.polynomial_degree)
-        if controls.shape[-2] < needed:
+        if least < needed:
             raise ValueError(
                 f"RadialBasis with polynomials of degree {self.polynomial_degree} in {d}-D needs "
-                f"at least {needed} centres. Got {controls.shape[-2]} instead."
+                f"at least {needed} centres. Got {least} instead."
             )
         return controls
 
     def _check(self) -> None:
         require_not_negative(self.smoothing, "smoothing", "RadialBasis")
+        if self._at_landmarks and self.control_points != "landmarks":
+            raise ValueError(
+                "The 'control_points' parameter of RadialBasis must be points (k, d), a function "
+                f"that makes them, or 'landmarks'. Got {self.control_points!r} instead."
+            )
         if self.polynomial_degree is not None:
             require_degree(self.polynomial_degree, "polynomial_degree", "RadialBasis", 0, 4)
         if isinstance(self.kernel, (str, type)) or not hasattr(self.kernel, "slopes"):
@@ -266,6 +305,27 @@ class RadialBasis:
                 f"Polyharmonic(3). Got {self.kernel!r} instead."
             )
         self.penalty.require_valid(self.kernel, self.polynomial_degree)
+
+
+def landmark_kernel(quantile: float = 0.2, smoothing: float = 1e-3) -> RadialBasis:
+    """The warps of kernel GPA: affine maps, and a Gaussian around every landmark a shape sees.
+
+    Parameters
+    ----------
+    quantile : float
+        The width σ of exp(−r²/2σ²) is this quantile of the distances between the landmarks.
+    smoothing : float
+        τ, relative and dimensionless; the μ of kernel GPA is τ times the visible landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.random.default_rng(0).normal(size=(40, 2))
+    >>> landmark_kernel().basis(points).features(points).shape
+    (40, 40)
+    """
+    width = DistanceQuantile(quantile, times=float(np.sqrt(2.0)))
+    return RadialBasis(Gaussian(width), control_points="landmarks", smoothing=smoothing)
 
 
 def free_columns(x: Array, degree: int | None) -> Array:
@@ -287,12 +347,17 @@ def _n_polynomials(dim: int, degree: int | None) -> int:
     return 0 if degree is None else len(exponents(dim, degree))
 
 
-def _null_space(border: Array) -> Array:
-    """(…, k, k − q): N, orthonormal, with Qᵀ N = 0."""
-    k, q = border.shape[-2:]
-    if q == 0:
-        return np.broadcast_to(np.eye(k), (*border.shape[:-2], k, k))
-    return np.linalg.qr(border, mode="complete")[0][..., q:]
+def _widths(kernel: Kernel, centres: Array, seen: Mask) -> Array:
+    """(n,): the widths for the centres (n, k, d) that are seen, of which there may be fewer."""
+    if seen.all():
+        return kernel.widths(centres)
+    counts = seen.sum(axis=1)
+    widths = np.empty(len(centres))
+    for count in np.unique(counts):
+        alike = counts == count
+        own = centres[alike][seen[alike]].reshape(-1, count, centres.shape[-1])
+        widths[alike] = kernel.widths(own)
+    return widths
 
 
 def _inverse_root(energy: Array) -> Array:
@@ -303,4 +368,27 @@ def _inverse_root(energy: Array) -> Array:
     """
     values, vectors = np.linalg.eigh(energy)
     kept = values > _NEGLIGIBLE * values[..., -1:]
-    return vectors * np.where(kept, np.maximum(values, _TINY) ** -0.5, 0.0)[..., None, :]
+    return vectors * np.where(kept, np.maximum(values, TINY) ** -0.5, 0.0)[..., None, :]
+
+
+def _low_rank(energy: Array) -> Array:
+    """X with Xᵀ E X = I on the directions that pivoted Cholesky finds, zero columns elsewhere.
+
+    The kernels of many centres are nearly combinations of a few: after r of them, chosen
+    greedily, nothing is left of the others, and r functions are enough.
+    """
+    roots = [_pivoted_root(own) for own in energy.reshape(-1, *energy.shape[-2:])]
+    rank = max(own.shape[-1] for own in roots)
+    stacked = np.zeros((len(roots), energy.shape[-1], rank))
+    for own, root in zip(roots, stacked, strict=True):
+        root[:, : own.shape[-1]] = own
+    return stacked.reshape(*energy.shape[:-1], rank)
+
+
+def _pivoted_root(energy: Array) -> Array:
+    """(k, r): L⁻ᵀ of the r pivots, in their places."""
+    largest = float(np.diagonal(energy).max())
+    factor, pivots, rank, _ = dpstrf(energy, tol=_UNHEARD * largest, lower=1)
+    root = np.zeros((len(energy), rank))
+    root[pivots[:rank] - 1] = dtrtri(np.tril(factor[:rank, :rank]), lower=1)[0].T
+    return root

@@ -20,15 +20,20 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.warps._kernels import squared_distances
-from defgpa.warps._parameters import require_degree, require_number
-
-_TINY = np.finfo(np.float64).tiny
+from defgpa.warps._kernels import TINY, squared_distances
+from defgpa.warps._parameters import require_degree, require_number, require_positive
 
 
 @dataclass(frozen=True)
 class DistanceQuantile:
     """A width taken from the centres: this quantile of their pairwise distances.
+
+    Parameters
+    ----------
+    fraction : float
+        Which quantile, above 0 and at most 1.
+    times : float
+        What it is multiplied with: √2 where the quantile is meant for the σ of exp(−r²/2σ²).
 
     Examples
     --------
@@ -38,6 +43,7 @@ class DistanceQuantile:
     """
 
     fraction: float = 0.5
+    times: float = 1.0
 
     def of(self, centres: Array) -> Array:
         """(…,): the quantile of the distances within each set of centres (…, k, d)."""
@@ -48,11 +54,12 @@ class DistanceQuantile:
             "a number above 0 and at most 1",
             lambda number: 0.0 < number <= 1.0,
         )
+        require_positive(self.times, "times", "DistanceQuantile")
         rows, columns = np.triu_indices(centres.shape[-2], 1)
         if not len(rows):
             return np.ones(centres.shape[:-2])  # a single centre: the shape's own unit
-        distances = np.sqrt(squared_distances(centres, centres)[..., rows, columns])
-        return np.asarray(np.quantile(distances, self.fraction, axis=-1))
+        squared = squared_distances(centres, centres)[..., rows, columns]
+        return np.asarray(self.times * np.quantile(np.sqrt(squared), self.fraction, axis=-1))
 
 
 Width = float | DistanceQuantile
@@ -285,17 +292,17 @@ class Polyharmonic:
         power = self._sign * s ** (self.exponent / 2)
         if not self._is_logarithmic:
             return np.asarray(power)
-        return np.asarray(power * 0.5 * np.log(np.maximum(s, _TINY)))  # 0 · log(tiny) is exactly 0
+        return np.asarray(power * 0.5 * np.log(np.maximum(s, TINY)))
 
     def slopes(self, s: Array) -> Array:
         """± (k/2) s^(k/2 − 1); for even k ± ½ s^(k/2 − 1) ((k/2) log s + 1)."""
         half = self.exponent / 2
         if self.exponent == 1:
             # the cone's tip: zero, the mean of the one-sided slopes
-            power = np.where(s > 0.0, np.maximum(s, _TINY) ** -0.5, 0.0)
+            power = np.where(s > 0.0, np.maximum(s, TINY) ** -0.5, 0.0)
         else:
             power = s ** (half - 1.0)
         if not self._is_logarithmic:
             return np.asarray(self._sign * half * power)
-        logarithm = np.log(np.maximum(s, _TINY))
+        logarithm = np.log(np.maximum(s, TINY))
         return np.asarray(self._sign * 0.5 * power * (half * logarithm + 1.0))

@@ -38,17 +38,17 @@ from defgpa.warps._control_points import PointsPerAxis, per_axis_counts
 from defgpa.warps._grid import Grid, principal_grid
 from defgpa.warps._kernels import (
     BENDING_SIGN,
+    BLOCK_BYTES,
     squared_distances,
     thin_plate,
     thin_plate_slope,
     wider_like,
 )
-from defgpa.warps._parameters import given_points, require_not_negative
+from defgpa.warps._parameters import Parameters, given_points, require_not_negative
 from defgpa.warps._warp import Warp
 
 BENDING = 8.0 * np.pi
 DEFAULT_SMOOTHING = 1e-3
-_BLOCK_BYTES = 512 << 10  # of kernel columns: what is read again is still in cache
 _FLAT_CONTROLS = 1e-9  # thickness over length: below, control points lie on a line or in a plane
 
 
@@ -87,7 +87,7 @@ class ThinPlateBasis:
         return columns
 
     def _columns_on_grid(self, grid: Grid, points: Array) -> Array:
-        """The same, the points of a shape side by side in memory; a few shapes at a time."""
+        """[Φ x̂ 1], the points of a shape side by side in memory; a few shapes at a time."""
         *lead, p, d = points.shape
         k = self.controls.shape[-2]
         columns = np.empty((*lead, k + d + 1, p))
@@ -95,7 +95,7 @@ class ThinPlateBasis:
         np.subtract(transposed(points), self.centre[..., None], out=local)
         local /= self.scale[..., None, None]
         columns[..., -1, :] = 1.0
-        for part in blocks(lead[0], max(1, _BLOCK_BYTES // (8 * k * p))) if lead else [...]:
+        for part in blocks(lead[0], max(1, BLOCK_BYTES // (8 * k * p))) if lead else [...]:
             kernel = columns[part][..., :k, :]
             grid[part].fill_squared_distances(local[part], out=kernel)
             thin_plate(kernel, d)
@@ -126,7 +126,7 @@ class ThinPlateBasis:
         return self.stiffness[..., None, None] * charged
 
     def unmixed(self) -> ThinPlateBasis:
-        """The same splines by the coefficients of their columns [Φ x̂ 1]."""
+        """These splines by the coefficients of their columns [Φ x̂ 1]."""
         return replace(self, mixing=None)
 
     def inverted(self, warp: Warp) -> Warp:
@@ -144,8 +144,8 @@ class ThinPlateBasis:
         )
 
 
-@dataclass(frozen=True)
-class ThinPlateSpline:
+@dataclass(frozen=True, repr=False)
+class ThinPlateSpline(Parameters):
     r"""Thin-plate spline warps on a grid of control points, TPS_r in the paper.
 
     Parameters
@@ -189,7 +189,7 @@ class ThinPlateSpline:
         return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
 
     def smoothed(self, smoothing: float) -> ThinPlateSpline:
-        """The same splines with another relative smoothing."""
+        """These splines with another relative smoothing."""
         return replace(self, smoothing=smoothing, theta=None)
 
     def bases(self, frames: Frames) -> ThinPlateBasis:

@@ -17,14 +17,14 @@ from defgpa._arrays import Array, Mask
 from defgpa._threads import blocks, in_blocks
 from defgpa.errors import ShapeError
 from defgpa.warps._inverse import NewtonInverse
+from defgpa.warps._kernels import BLOCK_BYTES
 from defgpa.warps._protocol import Basis, DifferentiableBasis, FactoredBasis, SparseBasis
 
-_BLOCK_BYTES = 1 << 20  # columns of one block stay in cache
 _SPARSE_BLOCK = 4096  # points: their few entries stay in cache however many columns there are
 _STEP = float(np.cbrt(np.finfo(np.float64).eps))  # truncation and rounding in balance
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Warp:
     """A warp of the plane or of space, callable on any points (p, d).
 
@@ -59,6 +59,10 @@ class Warp:
     offset: Array | float = 0.0
     landmarks: Array | None = None
 
+    def __repr__(self) -> str:
+        size, dim = self.weights.shape
+        return f"Warp({dim}-D, {size} functions of {type(self.basis).__name__})"
+
     @cached_property
     def coefficients(self) -> Array:
         """(r, d): what the columns of a factored basis are multiplied with."""
@@ -92,11 +96,11 @@ class Warp:
         in_blocks(fill, blocks(len(array), size))
         return result
 
-    def folds(self, points: ArrayLike) -> Mask:
-        """(p,): where the warp is locally mirrored against its bulk, or collapses.
+    def foldovers(self, points: ArrayLike) -> Mask:
+        """(p,): where the warp folds over: it is locally mirrored against its bulk, or collapses.
 
         The Jacobian determinant is compared with its own prevailing sign over these points: a
-        warp of a mirrored specimen is reversed everywhere and folds nowhere.
+        warp of a mirrored specimen is reversed everywhere and folds over nowhere.
         """
         determinant = np.linalg.det(self.jacobian(points))
         known = determinant[~np.isnan(determinant)]
@@ -163,7 +167,7 @@ class Warp:
     def _block_size(self) -> int:
         if isinstance(self.basis, SparseBasis):
             return _SPARSE_BLOCK
-        return max(64, _BLOCK_BYTES // (8 * max(1, len(self.coefficients))))
+        return max(64, BLOCK_BYTES // (8 * max(1, len(self.coefficients))))
 
     def _checked(self, points: Any) -> Array:
         array = np.asarray(points, dtype=np.float64)

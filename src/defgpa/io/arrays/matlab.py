@@ -20,21 +20,24 @@ from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Mask
 from defgpa.errors import DefgpaError, FormatError
-from defgpa.io.anatomical import as_matrix, as_stack, real_numbers, triangles
-from defgpa.io.arrays.mat5 import Sparse, is_mat5, mat5_variables
+from defgpa.io.arrays.axes import as_matrix, as_stack, real_numbers, triangles
+from defgpa.io.arrays.mat_bytes import (
+    DEEPEST,
+    OVERHEAD,
+    Sparse,
+    Value,
+    is_mat5,
+    mat4_variables,
+    mat5_variables,
+)
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_bytes, file_head, hidden, named, refusing, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.limits import Budget
 from defgpa.io.text.lines import default_name
 from defgpa.shapes import Shapes
 
-# A MATLAB value without its wrapping: numbers (an array in MATLAB's own size), text (str), a
-# cell (list), a struct (dict), a sparse matrix, or None for what has no meaning here.
-Value = Any
-
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_DEFLATE = 1032  # bytes that one compressed byte can hold at most
-_DEEPEST = 16  # cells in cells in cells: a loop of references, not data
 
 
 def read_mat(path: Path, options: ReadOptions) -> Document:
@@ -70,15 +73,13 @@ def mat_variables(path: Path) -> dict[str, Value]:
     head = file_head(path)
     if head.startswith(b"# Created by Octave"):
         raise FormatError(f"{path} is in Octave's text format. Save it with -v7 instead.")
-    if is_mat5(head):
-        data = file_bytes(path)
-        with refusing(path, "MATLAB file"):
-            return mat5_variables(data, _DEEPEST)
     if is_hdf5(head):
         return _hdf_variables(path)
-    if 0 in head[:4]:
-        return _mat4_variables(path)
-    raise wrong(path, "a MATLAB file", head[:20])
+    if not is_mat5(head) and 0 not in head[:4]:
+        raise wrong(path, "a MATLAB file", head[:20])
+    data = file_bytes(path)
+    with refusing(path, "MATLAB file"):
+        return mat5_variables(data, Budget(path)) if is_mat5(head) else mat4_variables(data)
 
 
 # What the variables mean
@@ -178,7 +179,7 @@ def _visibility(path: Path, value: Value, counts: Sequence[int]) -> list[Mask]:
 def _seen(path: Path, entry: Value, m: int) -> Mask:
     """A visibility vector, also where it stands on the diagonal of a matrix."""
     if isinstance(entry, Sparse) and max(entry.size) == m:
-        entry = entry.vector() if min(entry.size) == 1 else entry.diagonal()
+        entry = entry.diagonal()
     elif isinstance(entry, np.ndarray) and entry.shape == (m, m) and m > 1:
         off_diagonal = entry[~np.eye(m, dtype=bool)]
         entry = np.diagonal(entry) if not off_diagonal.any() else entry
@@ -216,21 +217,6 @@ def _cell(values: Sequence[Any]) -> NDArray[Any]:
     return cell
 
 
-# Version 4
-
-
-def _mat4_variables(path: Path) -> dict[str, Value]:
-    from scipy.io import loadmat
-
-    with refusing(path, "MATLAB file"), path.open("rb") as file:
-        content = loadmat(file)
-        return {
-            name: value
-            for name, value in content.items()
-            if isinstance(value, np.ndarray) and value.dtype.kind in "fiubc"
-        }
-
-
 # Version 7.3
 
 
@@ -243,8 +229,8 @@ def _hdf_variables(path: Path) -> dict[str, Value]:
             "Or save it in MATLAB with -v7."
         ) from None
     with refusing(path, "MATLAB 7.3 file"), h5py.File(path, "r") as file:
-        reader = _HdfReader(file, allowance=_DEFLATE * path.stat().st_size)
-        return {name: reader.value(file[name], _DEEPEST) for name in _own_members(file)}
+        reader = _HdfReader(file, Budget(path))
+        return {name: reader.value(file[name], DEEPEST) for name in _own_members(file)}
 
 
 def _own_members(group: Any) -> list[str]:
@@ -259,10 +245,10 @@ def _own_members(group: Any) -> list[str]:
 
 
 class _HdfReader:
-    """Reads MATLAB values from HDF5, but never more bytes than the file can have packed."""
+    """Reads MATLAB values from HDF5, within a budget."""
 
-    def __init__(self, file: Any, allowance: int) -> None:
-        self._file, self._allowance = file, allowance
+    def __init__(self, file: Any, budget: Budget) -> None:
+        self._file, self._budget = file, budget
 
     def value(self, item: Any, levels: int) -> Value:
         if levels == 0:
@@ -282,11 +268,9 @@ class _HdfReader:
         return self._numbers(item).T if item.dtype.kind in "fiub" else None
 
     def _numbers(self, item: Any) -> NDArray[Any]:
-        self._allowance -= item.size * item.dtype.itemsize
-        if self._allowance < 0 or item.is_virtual or item.external:
-            raise FormatError(
-                f"{self._file.filename}: {item.name!r} claims more data than the file holds."
-            )
+        if item.is_virtual or item.external:
+            raise FormatError(f"{self._file.filename}: {item.name!r} is in other files.")
+        self._budget.spend(item.size * max(item.dtype.itemsize, 8) + OVERHEAD, f"{item.name!r}")
         return np.asarray(item[()])
 
     def _struct(self, group: Any, levels: int) -> dict[str, Value]:
@@ -297,12 +281,13 @@ class _HdfReader:
         rows = [row.tobytes().decode("utf-16-le", errors="replace") for row in codes]
         return rows[0] if len(rows) == 1 else [row.rstrip() for row in rows]
 
-    def _sparse(self, group: Any) -> Sparse:
+    def _sparse(self, group: Any) -> Value:
         starts = self._numbers(group["jc"])
         size = (int(group.attrs["MATLAB_sparse"]), len(starts) - 1)
-        if "data" not in group:
-            return Sparse.of(size, np.empty(0), starts, np.empty(0))
-        return Sparse.of(size, self._numbers(group["ir"]), starts, self._numbers(group["data"]))
+        rows, values = (
+            self._numbers(group[key]) if key in group else np.empty(0) for key in ("ir", "data")
+        )
+        return Sparse.of(size, rows, starts, values)
 
 
 def is_hdf5(head: bytes) -> bool:
@@ -321,5 +306,6 @@ FORMATS = (
         looks_like=_looks_like_mat,
         read=read_mat,
         write=write_mat,
+        holds=frozenset({"faces"}),
     ),
 )

@@ -19,10 +19,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from defgpa.errors import FormatError
-from defgpa.io.anatomical import as_stack, triangles
+from defgpa.io.arrays.axes import as_stack, triangles
 from defgpa.io.atomic import replacing
 from defgpa.io.files import hidden, named, refusing
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.limits import Budget
 from defgpa.io.text.lines import default_name
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
@@ -52,7 +53,9 @@ def read_npz(path: Path, options: ReadOptions) -> Document:
 def read_npy(path: Path, options: ReadOptions) -> Document:
     """The shapes of a bare array."""
     with refusing(path, "NumPy array"):
-        array = _array(path, "the array", lambda: path.open("rb"), path.stat().st_size)
+        array = _array(
+            path, "the array", lambda: path.open("rb"), path.stat().st_size, Budget(path)
+        )
     stack = hidden(as_stack(path, array, options.layout, preferred="nmd"), options.missing)
     names = _default_names(path, len(stack))
     return Document(tuple(map(Specimen, names, stack)))
@@ -84,7 +87,7 @@ def _is_real(value: object) -> bool:
 def _members(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an archive that this format knows; others may be anything."""
     with refusing(path, "NumPy archive"), zipfile.ZipFile(path) as archive:
-        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        members = archive_members(archive)
         if "points" not in members and "header" in members:
             raise FormatError(
                 f"{path} is not a landmark file but a result; defgpa.load reads it, and the "
@@ -95,14 +98,28 @@ def _members(path: Path) -> dict[str, NDArray[Any]]:
                 f"{path} has no array 'points'; it holds {named(sorted(members)) or 'nothing'}. "
                 "Save it with numpy.savez(path, points=...)."
             )
-        return {
-            key: _array(path, repr(key), partial(archive.open, info), info.file_size)
-            for key, info in members.items()
-            if key in _KNOWN
-        }
+        known = {key: member for key, member in members.items() if key in _KNOWN}
+        return archive_arrays(path, archive, known, Budget(path))
 
 
-def _array(path: Path, what: str, opened: Callable[[], IO[bytes]], n_bytes: int) -> NDArray[Any]:
+def archive_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The members of an archive by the names of their arrays."""
+    return {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+
+
+def archive_arrays(
+    path: Path, archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], budget: Budget
+) -> dict[str, NDArray[Any]]:
+    """The arrays of these members, within a budget."""
+    return {
+        key: _array(path, repr(key), partial(archive.open, info), info.file_size, budget)
+        for key, info in members.items()
+    }
+
+
+def _array(
+    path: Path, what: str, opened: Callable[[], IO[bytes]], n_bytes: int, budget: Budget
+) -> NDArray[Any]:
     """One array, checked before it is read: a header can promise more than memory holds."""
     with opened() as file:
         size, _, dtype = _header(file)
@@ -114,6 +131,7 @@ def _array(path: Path, what: str, opened: Callable[[], IO[bytes]], n_bytes: int)
         )
     if promised > n_bytes:
         raise FormatError(f"{path}: {what} should have size {size}, but the file is too short.")
+    budget.spend(math.prod(size) * max(dtype.itemsize, 8), what)  # numbers become doubles
     with opened() as file:
         return np.asarray(npy.read_array(file, allow_pickle=False))
 
@@ -168,6 +186,7 @@ FORMATS = (
         looks_like=lambda head: head.startswith(b"PK\x03\x04") and b".npy" in head,
         read=read_npz,
         write=write_npz,
+        holds=frozenset({"groups", "images", "comments", "space", "faces"}),
     ),
     Format(
         name="npy",

@@ -74,6 +74,7 @@ class MeshFormat:
             read=self.read_document,
             write=self.write_shape,
             one_shape_per_file=True,
+            holds=frozenset({"faces"}),
         )
 
 

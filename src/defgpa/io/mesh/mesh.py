@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Index, frozen
 from defgpa.errors import FormatError, ShapeError
-from defgpa.io.anatomical import triangles
+from defgpa.io.arrays.axes import triangles
 from defgpa.io.files import file_bytes, wrong
 from defgpa.io.text.lines import numbers
 

@@ -173,7 +173,7 @@ def _property(cursor: Cursor, words: Sequence[str]) -> Property:
 
 def _text_rows(cursor: Cursor, element: Element) -> Columns:
     """One row a line."""
-    properties = element.properties
+    properties = _reliable(element)
     columns: list[list[Any]] = [[] for _ in properties]
     for line, text in cursor.lines(element.count if properties else 0, f"rows of {element.name!r}"):
         row = numbers(cursor.path, line, text.split())
@@ -185,9 +185,20 @@ def _text_rows(cursor: Cursor, element: Element) -> Columns:
                 at += 1
             column.append(row[at : at + length])
             at += length
-        if at != len(row):
+        if at > len(row) or (at < len(row) and properties == element.properties):
             raise wrong(cursor.path, f"{at} numbers", text, line)
     return {p.name: _column(p, column) for p, column in zip(properties, columns, strict=True)}
+
+
+def _reliable(element: Element) -> tuple[Property, ...]:
+    """All properties; those up to the corners where lists of colours or texture follow.
+
+    MeshLab announces two kinds of colour of a face, and writes one of them.
+    """
+    names = [p.name for p in element.properties]
+    after = next((k for k, name in enumerate(names, start=1) if name in _CORNERS), 0)
+    lists_follow = after and any(p.length_kind for p in element.properties[after:])
+    return element.properties[:after] if lists_follow else element.properties
 
 
 def _binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:

@@ -21,7 +21,7 @@ from defgpa.io.atomic import write_text
 from defgpa.io.files import file_bytes, wrong
 from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, mesh_from
 from defgpa.io.text.lines import count as whole_number
-from defgpa.io.text.lines import numbers, text_of, warn
+from defgpa.io.text.lines import numbers, quick_numbers, text_of, warn
 
 _OFF_HEADER = re.compile(r"(ST)?(C)?(N)?OFF\b")
 _STL_TRIANGLES = np.dtype([("normal", "<f4", (3,)), ("corners", "<f4", (3, 3)), ("bytes", "<u2")])
@@ -64,7 +64,7 @@ def write_obj(path: Path, mesh: Mesh) -> None:
 def _corner(path: Path, line: int, corner: str, known: int) -> int:
     """The vertex in ``7``, ``7/1``, ``7//3`` or ``7/1/3``; negative ones count from the end."""
     try:
-        number = int(corner.partition("/")[0])
+        number = int(corner.partition("/")[0].replace("_", "x"))  # Python's 1_000 is no number
     except ValueError:
         raise wrong(path, "a vertex number", repr(corner), line) from None
     if number == 0 or not -known <= number < 2**31:
@@ -89,12 +89,46 @@ def _fractions_or_bytes(channels: Array) -> Colours:
 
 
 def read_off(path: Path) -> Mesh:
-    """The vertices and faces of an OFF file, with colours if it is a COFF file."""
+    """The vertices and faces of an OFF file, with colours if it is a COFF file.
+
+    Colours may follow on each line, so lines count; unless the file only makes sense without.
+    """
     lines = list(_words(text_of(path), comment="#")) or [(1, ["nothing but comments"])]
     number, first = lines[0]
     header = _OFF_HEADER.fullmatch(first[0].upper())
     if header is None:
         raise wrong(path, "'OFF'", " ".join(first), number)
+    try:
+        return _off_by_lines(path, lines, header)
+    except FormatError:
+        words = [word for _, line in lines for word in line][1:]
+        found = _off_by_words(path, quick_numbers(words), header)
+        if found is None:
+            raise
+        return found
+
+
+def _off_by_words(path: Path, values: Sequence[float], header: re.Match[str]) -> Mesh | None:
+    """The mesh if counts, vertices and faces, one after another, take up all of the numbers."""
+    if len(values) < 3 or min(values[:2]) < 0:
+        return None
+    width = 3 + 3 * bool(header[3]) + 4 * bool(header[2])
+    n_vertices, at, faces = values[0], 3 + values[0] * width, list[Sequence[float]]()
+    while at < len(values) and at == int(at):
+        start, length = int(at) + 1, values[int(at)]
+        at = start + length
+        if not 0 <= length <= len(values) - start or length != int(length):
+            return None
+        faces.append(values[start : int(at)])
+    if at != len(values) or len(faces) != values[1]:
+        return None
+    rows = np.array(values[3 : 3 + int(n_vertices) * width]).reshape(-1, width)
+    colours = _off_colours(rows.tolist(), width - 4) if header[2] else None
+    return mesh_from(path, rows[:, :3], Polygons.of(faces).fans(), colours)
+
+
+def _off_by_lines(path: Path, lines: Sequence[Line], header: re.Match[str]) -> Mesh:
+    first = lines[0][1]
     counts, body = (lines[0][0], first[1:]), lines[1:]
     if not counts[1] and body:
         counts, body = body[0], body[1:]

@@ -29,6 +29,7 @@ _KINDS = {
     "bit": "u1",
     "unsigned_char": "u1",
     "char": "i1",
+    "signed_char": "i1",
     "unsigned_short": "u2",
     "short": "i2",
     "unsigned_int": "u4",
@@ -178,6 +179,9 @@ class _Sections:
 
     def _keep(self, surface: _Surface, name: str, kind: str, size: tuple[int, int]) -> None:
         """Point data that survive a warp: one number a point, or bytes that are colours."""
+        if kind.lower() == "string":
+            self._skip_strings(size[0] * size[1])
+            return
         values = self._values(size[0] * size[1], kind).reshape(size)
         if surface.about != "POINT_DATA" or surface.points is None:
             return
@@ -238,6 +242,23 @@ class _Sections:
             packed = self._cursor.records((count + 7) // 8, np.dtype("u1"), "bytes")
             return np.unpackbits(packed)[:count].astype(np.float64)
         return self._cursor.records(count, np.dtype(f">{code}"), "numbers").astype(np.float64)
+
+    def _skip_strings(self, count: int) -> None:
+        """As text a line each; as bytes each behind its length, which takes 1, 2, 4 or 8."""
+        if count > self._cursor.left:
+            raise self._wrong(f"{count} strings", f"{self._cursor.left} bytes")
+        for _ in range(count):
+            if not self._binary:
+                end = self._cursor.data.find(b"\n", self._cursor.at)
+                self._cursor.at = end + 1 or len(self._cursor.data)
+                continue
+            width = 8 >> (self._byte_string(1)[0] >> 6)  # the first two bits say how many
+            self._cursor.at -= 1
+            stated = int.from_bytes(self._byte_string(width), "big")
+            self._byte_string(stated & ((1 << (8 * width - 2)) - 1))
+
+    def _byte_string(self, count: int) -> bytes:
+        return self._cursor.records(count, np.dtype("u1"), "bytes of a string").tobytes()
 
     def _skip_to_blank_line(self) -> None:
         end = re.compile(rb"\n[ \t\r]*\n").search(self._cursor.data, self._cursor.at)

@@ -1,12 +1,13 @@
 """VTP, VTK's polygons in XML: arrays as text, as base64, or as bytes appended after the XML.
 
-All encodings VTK writes are read (also compressed, with zlib or LZMA); written is inline
-base64 in double precision, which every version of ParaView reads.
+All encodings VTK writes are read, also compressed with zlib, LZMA or LZ4 (which needs lz4);
+written is inline base64 in double precision, which every version of ParaView reads.
 """
 
 from __future__ import annotations
 
 import base64
+import lzma
 import re
 import zlib
 from collections.abc import Callable, Sequence
@@ -19,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array
-from defgpa.errors import FormatError
+from defgpa.errors import DefgpaError, FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import file_bytes, refusing, wrong
+from defgpa.io.limits import LZMA_MEMORY, Budget
 from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, as_indices, mesh_from
+from defgpa.io.text.lines import quick_numbers
 
 _KINDS = {
     **{f"Int{8 * n}": f"i{n}" for n in (1, 2, 4, 8)},
@@ -39,9 +42,9 @@ def read_vtp(path: Path) -> Mesh:
         arrays = _Arrays(path)
         pieces = arrays.root.findall("./PolyData/Piece")
         filled = [piece for piece in pieces if piece.get("NumberOfPoints", "0") != "0"]
-        if len(filled) != 1:
-            raise wrong(path, "one Piece of PolyData with points", f"{len(filled)}")
-        return _mesh(path, arrays, filled[0])
+        if not filled:
+            raise wrong(path, "a Piece of PolyData with points", "none")
+        return _joined([_mesh(path, arrays, piece) for piece in filled])
 
 
 def write_vtp(path: Path, mesh: Mesh) -> None:
@@ -97,12 +100,27 @@ def _mesh(path: Path, arrays: _Arrays, piece: ElementTree.Element) -> Mesh:
     scalars: dict[str, Array] = {}
     colours: Colours | None = None
     for element in piece.findall("./PointData/DataArray"):
-        components = int(element.get("NumberOfComponents", "1"))
+        components = _whole(path, element.get("NumberOfComponents", "1"))
+        if element.get("type") not in _KINDS:  # bits
+            continue
         if components == 1:
             scalars[element.get("Name", "")] = arrays.values(element)
         elif components in (3, 4) and element.get("type") == "UInt8" and colours is None:
             colours = as_colours(arrays.values(element).reshape(-1, components) / 255)
     return mesh_from(path, points, np.concatenate(faces), colours, scalars)
+
+
+def _joined(pieces: Sequence[Mesh]) -> Mesh:
+    """The pieces one after another, with what all of them carry."""
+    before = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
+    coloured = [piece.colours for piece in pieces if piece.colours is not None]
+    shared = [n for n in pieces[0].scalars if all(n in piece.scalars for piece in pieces)]
+    return Mesh(
+        np.concatenate([piece.vertices for piece in pieces]),
+        np.concatenate([piece.faces + n for piece, n in zip(pieces, before, strict=False)]),
+        np.concatenate(coloured) if len(coloured) == len(pieces) else None,
+        {n: np.concatenate([piece.scalars[n] for piece in pieces]) for n in shared},
+    )
 
 
 def _cut(
@@ -120,6 +138,13 @@ def _cut(
     if (lengths < 0).any() or (len(ends) and ends[-1] > len(corners)):
         raise wrong(path, "offsets that rise to the number of corners", "others")
     return cut(Polygons(lengths, corners))
+
+
+def _whole(path: Path, word: str) -> int:
+    """A whole number as XML has it, and not as Python does."""
+    if not (word.isascii() and word.strip().isdigit() and len(word) < 20):
+        raise wrong(path, "a whole number", word)
+    return int(word)
 
 
 def _only(path: Path, parent: ElementTree.Element, query: str) -> ElementTree.Element:
@@ -144,6 +169,7 @@ class _Arrays:
         self._order = ">" if self.root.get("byte_order") == "BigEndian" else "<"
         wide = self.root.get("header_type") == "UInt64"
         self._word = np.dtype(self._order + ("u8" if wide else "u4"))
+        self._budget = Budget(path)
 
     def values(self, element: ElementTree.Element) -> Array:
         """The numbers of one DataArray."""
@@ -152,14 +178,20 @@ class _Arrays:
             raise wrong(self._path, "a type of numbers", kind)
         encoding = element.get("format", "ascii")
         if encoding == "ascii":
-            return np.array([float(word) for word in text.split()], dtype=np.float64)
+            return self._written(text.split())
         if encoding == "appended":
-            source = self._appended[int(element.get("offset", "0")) :]
+            source = self._appended[_whole(self._path, element.get("offset", "0")) :]
             encoding = self._appended_encoding
         else:
             source = text.strip().encode("ascii")
         data = self._bytes(_raw if encoding == "raw" else _base64, source)
         return np.frombuffer(data, dtype=self._order + _KINDS[kind]).astype(np.float64)
+
+    def _written(self, words: Sequence[str]) -> Array:
+        values = quick_numbers(words)
+        if len(values) < len(words):
+            raise wrong(self._path, "numbers", next(w for w in words if not quick_numbers([w])))
+        return np.array(values, dtype=np.float64)
 
     def _bytes(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
         """The data behind their header: the number of bytes, or the sizes of packed blocks."""
@@ -167,12 +199,15 @@ class _Arrays:
         if compressor is None:
             return self._plain(take, source)
         (n_blocks,) = self._words(take(source, self._word.itemsize)[0])
+        if n_blocks == 0:
+            return b""
         if n_blocks > len(source):
             raise wrong(self._path, f"{n_blocks} blocks", f"{len(source)} bytes")
         header, rest = take(source, (3 + n_blocks) * self._word.itemsize)
         _, full, last, *packed = self._words(header)
         blocks, _ = take(rest, sum(packed))
         sizes = [full] * (n_blocks - bool(last)) + [last] * bool(last)
+        self._budget.spend(8 * sum(sizes), "what it packs")  # bytes, too, become doubles
         return self._unpacked(compressor, blocks, packed, sizes)
 
     def _plain(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
@@ -234,12 +269,23 @@ def _decompressed(path: Path, compressor: str, block: bytes, size: int) -> bytes
     if compressor == "vtkZLibDataCompressor":
         return zlib.decompressobj().decompress(block, size + 1)
     if compressor == "vtkLZMADataCompressor":
-        import lzma
-
-        return lzma.LZMADecompressor().decompress(block, size + 1)
+        return lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(block, size + 1)
+    if compressor == "vtkLZ4DataCompressor":
+        return bytes(_lz4(path).decompress(block, uncompressed_size=size))
     raise FormatError(
         f"{path} is compressed with {compressor}. Save it in ParaView with ZLib, or without."
     )
+
+
+def _lz4(path: Path) -> Any:
+    try:
+        import lz4.block
+    except ImportError:
+        raise DefgpaError(
+            f"{path} is compressed with LZ4, which needs lz4: pip install 'defgpa[mesh]'. "
+            "Or save it in ParaView with ZLib."
+        ) from None
+    return lz4.block
 
 
 def looks_like_vtp(head: bytes) -> bool:

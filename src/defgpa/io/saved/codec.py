@@ -120,9 +120,12 @@ def encoded_stack(values: list[Any], arrays: dict[str, Array]) -> Any:
     return {"runs": [_encoded_run(run, arrays) for run in runs]}
 
 
-def decoded_stack(node: Any, arrays: Mapping[str, Array]) -> list[Any]:
-    """The values that ``encoded_stack`` was given."""
+def decoded_stack(node: Any, arrays: Mapping[str, Array], expected: int) -> list[Any]:
+    """The values that ``encoded_stack`` was given, as many as there must be."""
     values: list[Any] = []
+    counts = [run.get("count", 1) for run in node["runs"]]
+    if min(counts, default=0) < 1 or sum(counts) != expected:
+        raise FormatError(f"{sum(counts)} warps for {expected} shapes")
     for run in node["runs"]:
         if "count" not in run:
             values.append(decoded(run, arrays))

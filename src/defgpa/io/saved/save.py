@@ -21,8 +21,10 @@ from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.findings import Finding
+from defgpa.io.arrays.numpy import archive_arrays, archive_members
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_head
+from defgpa.io.limits import Budget
 from defgpa.io.saved import types as _saved_types  # noqa: F401  (registers how the built-in types are saved)
 from defgpa.io.saved.codec import decoded, decoded_stack, encoded, encoded_stack
 from defgpa.shapes import Shapes
@@ -33,6 +35,7 @@ _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
+_PER_CHARACTER = 25  # bytes that a character of JSON can become
 
 
 def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
@@ -70,7 +73,7 @@ def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
         "provenance": _provenance(alignment.shapes),
         "content": _content(alignment, arrays),
     }
-    text = np.frombuffer(json.dumps(header, ensure_ascii=False).encode(), dtype=np.uint8)
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     with replacing(path) as temporary, temporary.open("wb") as stream:
         np.savez_compressed(stream, header=text, **arrays)  # type: ignore[arg-type]
 
@@ -88,7 +91,7 @@ def load(path: str | os.PathLike[str]) -> Alignment:
         return _alignment(header["content"], arrays)
     except FormatError as error:
         raise FormatError(f"{path}: {error}.") from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise FormatError(f"{path}: the file is damaged ({error}). Make it again.") from None
 
 
@@ -126,12 +129,12 @@ def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Align
         faces=decoded(content["faces"], arrays),
         metadata=content["metadata"],
     )
-    bases = decoded_stack(content["bases"], arrays)
+    bases = decoded_stack(content["bases"], arrays, shapes.n_shapes)
     weights = [own for node in content["weights"] for own in _numbers(node, arrays)]
     offsets = decoded(content["offsets"], arrays)
     warps = tuple(map(Warp, bases, weights, offsets, shapes.points))
     if len(warps) != shapes.n_shapes:
-        raise FormatError(f"{len(warps)} warps for {shapes.n_shapes} shapes")
+        raise FormatError(f"the weights of {len(warps)} warps for {shapes.n_shapes} shapes")
     _require_sizes(content, arrays, shapes)
     return Alignment(
         shapes,
@@ -199,9 +202,14 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
     if not file_head(path).startswith(b"PK"):
         raise FormatError(f"{path}: not a result saved by defgpa (such as result.npz).")
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-        header = json.loads(arrays.pop("header").tobytes().decode())
+        with zipfile.ZipFile(path) as archive:
+            budget = Budget(path)
+            arrays = archive_arrays(path, archive, archive_members(archive), budget)
+        text = arrays.pop("header").tobytes()
+        budget.spend(_PER_CHARACTER * len(text), "its header")
+        header = json.loads(text)
+    except FormatError:
+        raise
     except KeyError:
         raise FormatError(f"{path}: not a result saved by defgpa (it has no header).") from None
     except _DAMAGE as error:

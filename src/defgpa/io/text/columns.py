@@ -1,4 +1,4 @@
-"""Which columns of a table are the coordinates of which landmark: ``x1``, ``apex_x``, ``1.X``."""
+"""What the heads of a table call its columns: ``x1``, ``apex_x``, ``1.X``, ``V1``, ``X1.a``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _FORMS = tuple(
     )
 )
 
-_SERIAL = re.compile(r"([a-z ]*coord)[ _.]?([0-9]{1,9})", re.IGNORECASE)  # ProcCoord1, RawCoord1
+_SERIAL = re.compile(r"(.*?)[ _.]?([0-9]{1,9})", re.DOTALL)  # ProcCoord1, RawCoord1, V1, 1
+_LEAST_SERIES = 4  # coordinates that a header counts: those of two landmarks
+# X1.a, X2.a, X1.b as R calls the columns of an array, or X.a, Y.a with names for its coordinates
+_SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTALL)
 _REPEATED = re.compile(r"([xyz])(\.[0-9]+)?", re.IGNORECASE)  # x, then x.1 as pandas writes it
 
 Axes = dict[str, list[int]]  # "x", "y", "z" to the columns that claim it
@@ -71,13 +74,49 @@ def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Coordinat
 
 
 def serial_columns(heads: Sequence[str]) -> list[int]:
-    """The columns that count all coordinates from 1, as MorphoJ does: the first such series."""
-    series: dict[str, list[int]] = {}
+    """The columns that count all coordinates from 0 or 1.
+
+    Of several such series the first that is called "coord", as MorphoJ does, else the longest.
+    """
+    series: dict[tuple[str, int], list[int]] = {}
     for column, head in enumerate(heads):
         match = _SERIAL.fullmatch(head.strip())
-        if match and int(match[2]) == len(series.setdefault(match[1].lower(), [])) + 1:
-            series[match[1].lower()].append(column)
-    return next((columns for columns in series.values() if len(columns) > 1), [])
+        if match is None:
+            continue
+        for base in (0, 1):
+            columns = series.setdefault((match[1].lower(), base), [])
+            if int(match[2]) == base + len(columns):
+                columns.append(column)
+    for (word, _), columns in series.items():
+        if word.endswith("coord") and len(columns) > 1:
+            return columns
+    longest = max(series.values(), key=len, default=[])
+    together = longest == list(range(longest[0], longest[-1] + 1)) if longest else False
+    return longest if together and len(longest) >= _LEAST_SERIES else []
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The columns of a table that is an R array: for each shape, one for each coordinate."""
+
+    names: tuple[str, ...]  # of the shapes
+    dim: int
+    certain: bool  # False where the columns could be landmarks, too
+
+
+def array_slices(heads: Sequence[str]) -> Slices | None:
+    """What the columns after the first are, where R made a table of an array p × k × n."""
+    found = [match for head in heads[1:] if (match := _SLICE.fullmatch(head.strip()))]
+    if not found or len(found) != len(heads) - 1:
+        return None
+    axes = [match["axis"] for match in found]
+    dim = len(dict.fromkeys(axes))
+    names = [match["name"] for match in found[::dim]]
+    in_turn = axes == axes[:dim] * len(names)
+    together = [match["name"] for match in found] == [name for name in names for _ in range(dim)]
+    if dim not in (2, 3) or not in_turn or not together or len(set(names)) < len(names):
+        return None
+    return Slices(tuple(names), dim, certain=axes[0][-1] == "1")
 
 
 def _bare(head: str) -> str:

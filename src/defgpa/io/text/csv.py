@@ -1,10 +1,10 @@
-"""Tables of landmarks in three layouts: a row a shape, a row a landmark, or a file a shape.
+"""Tables of landmarks: which layout a table has, and how tables are written.
 
 Wide: ``id, x1, y1[, z1], x2, …``, or ``ProcCoord1, ProcCoord2, …`` as MorphoJ exports. Long:
 columns shape, landmark, x, y[, z] in any order. One file a shape: rows of 2 or 3 numbers, with a
 label or without, or a table of 3D Slicer's (``label, l, p, s`` or ``r, a, s``). The header
-decides, or, where there is none, the number of columns. Comma, semicolon, tab, or blanks between
-bare numbers.
+decides, or, where there is none, the number of columns. Comma, semicolon, tab or blanks separate.
+Each layout is read in a file of its own: ``shape_rows``, ``landmark_rows``, ``across``.
 """
 
 from __future__ import annotations
@@ -12,89 +12,89 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions
+from defgpa.io.text.across import (
+    is_array,
+    is_melted,
+    named_rows,
+    read_array,
+    read_melted,
+    read_named_rows,
+)
 from defgpa.io.text.columns import (
-    CoordinateColumns,
     coordinate_columns,
     coordinate_names,
     plain_axes,
     serial_columns,
 )
-from defgpa.io.text.lines import default_name, is_number, storable, warn
-from defgpa.io.text.table import Table, count_up, first_rows, table_of
+from defgpa.io.text.landmark_rows import (
+    anatomical_axes,
+    is_cloud,
+    is_narrow,
+    names_shapes,
+    read_by_shape,
+    read_control_points,
+    read_one_shape,
+    roles_of,
+)
+from defgpa.io.text.lines import is_number, storable
+from defgpa.io.text.shape_rows import read_counted, read_under_heads, read_unnamed
+from defgpa.io.text.table import Table, first_rows, guarded, table_of
+from defgpa.io.text.variables import written_variables
 from defgpa.shapes import Shapes
 
-# What columns are called, the surer words first.
-_SHAPE_WORDS = ("shape", "specimen", "individual", "sample", "subject", "case", "image", "file")
-_LANDMARK_WORDS = ("landmark", "lm", "point", "marker", "vertex", "label", "index")
-_GROUP_WORDS = ("group", "class", "population", "species", "sex")
-_NAME_WORDS = ("id", "name")
-_FILLERS = ("id", "name", "no", "nr", "number", "label")
 _UNFIT = r"^\s|\s$|[\r\n\0]"
-_ANATOMICAL = {"LPS": ("l", "p", "s"), "RAS": ("r", "a", "s")}
-
-
-@dataclass(frozen=True)
-class _Roles:
-    """What the columns of a table with plain x and y columns are."""
-
-    axes: tuple[int, ...]
-    shape: int | None
-    landmark: int | None
-    group: int | None
+_HOLDS = frozenset({"groups", "variables", "images", "comments"})
 
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
     """A table in whatever layout it is."""
-    table = table_of(path)
-    return _hidden(_layout(table)(table), options)
+    return _hidden(_read(table_of(path), options), options)
 
 
 def read_long(path: Path, options: ReadOptions) -> Document:
     """A table with one row a landmark, which names its shape."""
     table = table_of(path)
-    if _roles(table) is None:
-        raise wrong(path, "columns shape, landmark, x and y", _shown_header(table), 1)
-    return _hidden(_long(table), options)
+    if roles_of(table) is None:
+        raise wrong(path, "columns shape, landmark, x and y", table.shown_header, 1)
+    return _hidden(read_by_shape(table), options)
 
 
 def read_points(path: Path, options: ReadOptions) -> Document:
     """A table that is one shape, with one row a landmark."""
-    return _hidden(_points(table_of(path)), options)
+    return _hidden(read_one_shape(table_of(path), options.dimension), options)
 
 
 def write_wide(path: Path, shapes: Shapes) -> None:
-    """One row a shape under ``id, x1, y1, …``."""
+    """One row a shape under ``id, x1, y1, …``; what else is known stands between."""
     n, _, d = shapes.points.shape
     labels = storable(shapes.landmarks, _UNFIT, "landmark label")
     names = storable(shapes.names, _UNFIT, "name")
-    rows = zip(names, shapes.points.reshape(n, -1).tolist(), strict=True)
-    _write(path, ["id", *coordinate_names(labels, d)], ([name, *row] for name, row in rows))
+    known = written_variables(shapes)
+    described = [[column[k] for column in known.values()] for k in range(n)]
+    rows = zip(names, described, shapes.points.reshape(n, -1).tolist(), strict=True)
+    header = ["id", *known, *coordinate_names(labels, d)]
+    _write(path, header, ([name, *words, *row] for name, words, row in rows))
 
 
 def write_long(path: Path, shapes: Shapes) -> None:
-    """One row a landmark under ``shape, landmark, x, y[, z]``."""
+    """One row a landmark under ``shape, landmark, x, y[, z]``; what else is known stands behind."""
     labels = storable(shapes.landmarks, _UNFIT, "landmark label")
     names = storable(shapes.names, _UNFIT, "name")
+    known = written_variables(shapes)
     rows = (
-        [name, label, *point]
-        for name, points in zip(names, shapes.points.tolist(), strict=True)
+        [name, label, *point, *(column[k] for column in known.values())]
+        for k, (name, points) in enumerate(zip(names, shapes.points.tolist(), strict=True))
         for label, point in zip(labels, points, strict=True)
     )
-    _write(path, ["shape", "landmark", *"xyz"[: shapes.dim]], rows)
+    _write(path, ["shape", "landmark", *"xyz"[: shapes.dim], *known], rows)
 
 
 def write_points(path: Path, shapes: Shapes) -> None:
@@ -104,272 +104,39 @@ def write_points(path: Path, shapes: Shapes) -> None:
     _write(path, ["landmark", *"xyz"[: shapes.dim]], ([label, *point] for label, point in pairs))
 
 
-# The layouts
-
-
-def _layout(table: Table) -> Callable[[Table], Document]:
-    """How this table is laid out, by its header or else by its columns."""
-    if _anatomical(table.header):
-        return _control_points
-    if plain_axes(table.header):
-        return _long if _is_long(table) else _points
-    if table.header and coordinate_columns(table.path, table.header_line, table.header):
-        return _wide
+def _read(table: Table, options: ReadOptions) -> Document:
+    """What a table holds: its header tells how it is laid out, or else its columns do."""
+    if anatomical_axes(table.header):
+        return read_control_points(table)
+    if plain_axes(table.header) and names_shapes(table):
+        return read_by_shape(table)
+    if plain_axes(table.header) or is_cloud(table):
+        return read_one_shape(table, options.dimension)
+    if is_array(table, options.layout):
+        return read_array(table)
+    if columns := coordinate_columns(table.path, table.header_line, table.header):
+        return read_under_heads(table, columns)
+    if rows := named_rows(table):
+        return read_named_rows(table, rows)
+    if is_melted(table):
+        return read_melted(table)
     if serial_columns(table.header):
-        return _serial
-    return _points if _narrow(table) else _unnamed_wide
-
-
-def _narrow(table: Table) -> bool:
-    """Whether rows are single points: 2 or 3 numbers, or a label before them."""
-    words = not all(map(is_number, table.column(0)))
-    return table.width - words in (2, 3) or (table.width == 4 and count_up(table.column(0)))
-
-
-def _roles(table: Table) -> _Roles | None:
-    axes = plain_axes(table.header)
-    if not axes:
-        return None
-    heads = {column: _head(head) for column, head in enumerate(table.header) if column not in axes}
-    landmark = _first(heads, _LANDMARK_WORDS)
-    shape = _first(heads, _SHAPE_WORDS)
-    name = _first(heads, _NAME_WORDS)
-    if shape is None and name is not None and (landmark is not None or _repeats(table, name)):
-        shape, name = name, None
-    if landmark is None:
-        landmark = name
-    return _Roles(axes, shape, landmark, _first(heads, _GROUP_WORDS))
-
-
-def _head(text: str) -> str:
-    """``Specimen ID`` as ``specimen``, ``id`` as it is."""
-    words = re.findall(r"[a-z]+", text.lower())
-    return " ".join(word for word in words if word not in _FILLERS) or " ".join(words)
-
-
-def _first(heads: dict[int, str], words: Sequence[str]) -> int | None:
-    """The column that has the first of these words, or its plural, as its head."""
-    columns = ((c for c, head in heads.items() if head in (word, f"{word}s")) for word in words)
-    return next(chain.from_iterable(columns), None)
-
-
-def _repeats(table: Table, column: int) -> bool:
-    words = table.column(column)
-    return len(set(words)) < len(words)
-
-
-def _is_long(table: Table) -> bool:
-    roles = _roles(table)
-    return roles is not None and roles.shape is not None
-
-
-def _long(table: Table) -> Document:
-    """Rows gathered by their shape; without a landmark column they are in the landmarks' order."""
-    roles = _roles(table)
-    if roles is None or roles.shape is None:
-        raise wrong(table.path, "a column 'shape'", _shown_header(table), table.header_line or 1)
-    points = table.numbers(roles.axes)
-    members: dict[str, list[int]] = {}
-    for row, name in enumerate(table.column(roles.shape)):
-        members.setdefault(name, []).append(row)
-    labels = None if roles.landmark is None else table.column(roles.landmark)
-    _require_labels_once(table, members, labels)
-    return Document(
-        tuple(
-            Specimen(
-                name or default_name(table.path, k, len(members)),
-                points[rows],
-                None if labels is None else tuple(labels[row] for row in rows),
-                _groups(table, roles.group, rows[0]),
-            )
-            for k, (name, rows) in enumerate(members.items())
-        ),
-        metadata={"format": "csv-long"},
-    )
-
-
-def _require_labels_once(
-    table: Table, members: dict[str, list[int]], labels: Sequence[str] | None
-) -> None:
-    if labels is None:
-        return
-    for name, rows in members.items():
-        seen: set[str] = set()
-        for row in rows:
-            if labels[row] in seen:
-                expected = f"each landmark of shape {name!r} once"
-                raise wrong(table.path, expected, f"{labels[row]!r} again", table.lines[row])
-            seen.add(labels[row])
-
-
-def _points(table: Table) -> Document:
-    """All rows are the points of one shape, called like the file."""
-    roles = _roles(table)
-    if roles is None:
-        axes, label = _unnamed_axes(table), None
-    else:
-        axes, label = roles.axes, roles.landmark
-    if label is None and 0 not in axes and not all(map(is_number, table.column(0))):
-        label = 0
-    labels = () if label is None else tuple(table.column(label))
-    own = labels if labels and all(labels) else None
-    return _one_shape(table, table.numbers(axes), own, {})
-
-
-def _one_shape(
-    table: Table, points: Array, labels: tuple[str, ...] | None, metadata: dict[str, Any]
-) -> Document:
-    specimen = Specimen(table.path.stem, points, labels)
-    return Document((specimen,), metadata={"format": "csv-points", **metadata})
-
-
-def _anatomical(header: Sequence[str]) -> tuple[str, tuple[int, ...]] | None:
-    """The space and the columns of its axes, where the header names them, each once."""
-    heads = [head.strip().lower() for head in header]
-    for space, axes in _ANATOMICAL.items():
-        if all(heads.count(axis) == 1 for axis in axes):
-            return space, tuple(map(heads.index, axes))
-    return None
-
-
-def _control_points(table: Table) -> Document:
-    """One shape as 3D Slicer exports it; ``defined`` is 0 for a point that was not placed."""
-    found = _anatomical(table.header)
-    assert found is not None  # _layout asked
-    space, axes = found
-    heads = {column: head.strip().lower() for column, head in enumerate(table.header)}
-    label, defined = _first(heads, ("label",)), _first(heads, ("defined",))
-    labels = () if label is None else tuple(table.column(label))
-    points = table.numbers(axes)
-    if defined is not None:
-        points[[word == "0" for word in table.column(defined)]] = np.nan
-    own = labels if labels and all(labels) else None
-    return _one_shape(table, points, own, {"space": space})
-
-
-def _unnamed_axes(table: Table) -> tuple[int, ...]:
-    """The last 2 or 3 columns, after a label or a number of the landmark if there is one."""
-    labelled = table.width == 4 or not all(map(is_number, table.column(0))) or _numbered(table)
-    axes = tuple(range(labelled, table.width))
-    if len(axes) not in (2, 3):
-        raise wrong(table.path, "2 or 3 columns of numbers", str(table.width), table.lines[0])
-    return axes
-
-
-def _numbered(table: Table) -> bool:
-    """Whether x and y stand behind 1, 2, 3, … as the number of the landmark."""
-    whole = all(_whole(cell) for row in table.rows for cell in row[1:])
-    if table.width != 3 or len(table.rows) < 3 or whole or not count_up(table.column(0)):
-        return False
-    warn(
-        f"{table.path}: the first column counts the landmarks, so the others are x and y. "
-        "A header x,y,z would say otherwise."
-    )
-    return True
-
-
-def _wide(table: Table) -> Document:
-    """Rows are shapes; the header names the coordinates."""
-    columns = coordinate_columns(table.path, table.header_line, table.header)
-    if columns is None:
-        raise wrong(table.path, "columns x1, y1, …", _shown_header(table), table.header_line)
-    return _rows_under_heads(table, columns)
-
-
-def _serial(table: Table) -> Document:
-    """Rows are shapes; the header counts their coordinates."""
-    columns = serial_columns(table.header)
-    dim = _assumed_dim(table, len(columns))
-    return _rows_under_heads(table, CoordinateColumns(None, np.array(columns).reshape(-1, dim)))
-
-
-def _rows_under_heads(table: Table, columns: CoordinateColumns) -> Document:
-    """Rows are shapes; their name and group stand in the columns without coordinates."""
-    taken = set(columns.where.ravel().tolist())
-    heads = {column: _head(head) for column, head in enumerate(table.header) if column not in taken}
-    group = _first(heads, _GROUP_WORDS)
-    name = _first(heads, (*_NAME_WORDS, *_SHAPE_WORDS))
-    if name is None:
-        name = next((column for column in heads if column != group), None)
-    return _rows_as_shapes(table, columns, name, group)
-
-
-def _unnamed_wide(table: Table) -> Document:
-    """Rows are shapes; an identifier first, if it looks like one, then coordinates in order."""
-    name = 0 if _has_identifiers(table) else None
-    start = 0 if name is None else 1
-    dim = _assumed_dim(table, table.width - start)
-    where = np.arange(start, table.width, dtype=np.intp).reshape(-1, dim)
-    return _rows_as_shapes(table, CoordinateColumns(None, where), name, None)
-
-
-def _has_identifiers(table: Table) -> bool:
-    """Words, or whole numbers that differ and leave coordinates that are not whole."""
-    first = table.column(0)
-    if not all(map(is_number, first)):
-        return True
-    if not all(map(_whole, first)) or _repeats(table, 0) or not _divides(table.width - 1):
-        return False
-    fractions = any(not all(map(_whole, row[1:])) for row in table.rows)
-    return fractions or count_up(first) or not _divides(table.width)
-
-
-def _whole(cell: str) -> bool:
-    return re.fullmatch(r"[0-9]+", cell.strip()) is not None
-
-
-def _divides(columns: int) -> bool:
-    return columns % 2 == 0 or columns % 3 == 0
-
-
-def _assumed_dim(table: Table, columns: int) -> int:
-    if not _divides(columns):
-        expected = "coordinates in twos or threes after the identifier"
-        raise wrong(table.path, expected, f"{columns} columns", table.lines[0])
-    if columns % 6 == 0:
-        warn(
-            f"{table.path}: {columns} columns are {columns // 2} landmarks in 2-D or "
-            f"{columns // 3} in 3-D; 2-D is assumed. A header x1,y1,z1,… would say it."
-        )
-    return 2 if columns % 2 == 0 else 3
-
-
-def _rows_as_shapes(
-    table: Table, columns: CoordinateColumns, name: int | None, group: int | None
-) -> Document:
-    m, d = columns.where.shape
-    points = table.numbers(columns.where.ravel().tolist()).reshape(-1, m, d)
-    names = [""] * len(points) if name is None else table.column(name)
-    return Document(
-        tuple(
-            Specimen(
-                names[k] or default_name(table.path, k, len(points)),
-                points[k],
-                columns.labels,
-                _groups(table, group, k),
-            )
-            for k in range(len(points))
-        )
-    )
-
-
-def _groups(table: Table, column: int | None, row: int) -> dict[str, Any]:
-    return {} if column is None else {"groups": table.rows[row][column].strip()}
+        return read_counted(table, options.dimension)
+    if is_narrow(table):
+        return read_one_shape(table, options.dimension)
+    return read_unnamed(table, options.dimension)
 
 
 def _hidden(document: Document, options: ReadOptions) -> Document:
     if options.missing == "marked":
         return document
+    space = document.metadata.get("space")
     return replace(
         document,
         specimens=tuple(
-            replace(s, points=hidden(s.points, options.missing)) for s in document.specimens
+            replace(s, points=hidden(s.points, options.missing, space)) for s in document.specimens
         ),
     )
-
-
-def _shown_header(table: Table) -> str:
-    return repr(", ".join(table.header)) if table.header else "no header"
 
 
 # Writing and recognising
@@ -380,12 +147,15 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str | floa
     text = io.StringIO()
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(
-        ["NA" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row]
-        for row in rows
-    )
+    writer.writerow(map(guarded, header))
+    writer.writerows(map(_stored, row) for row in rows)
     write_text(path, text.getvalue())
+
+
+def _stored(cell: str | float) -> str | float:
+    if isinstance(cell, str):
+        return guarded(cell)
+    return "NA" if math.isnan(cell) else cell
 
 
 def _looks_like_csv(head: bytes) -> bool:
@@ -396,25 +166,39 @@ def _looks_like_csv(head: bytes) -> bool:
 
 def _coordinate_header(heads: Sequence[str]) -> bool:
     try:
-        named = plain_axes(heads) or serial_columns(heads) or _anatomical(heads)
+        named = plain_axes(heads) or serial_columns(heads) or anatomical_axes(heads)
         return bool(named or coordinate_columns(Path(), 0, heads))
     except FormatError:
         return True
 
 
 def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
-    """Whether a row of numbers comes first, or second below a header; between blanks, first."""
-    candidates = rows[:2] if delimiter else rows[:1]
-    for row in candidates:
-        cells = row[1:] if delimiter and row and not is_number(row[0]) else row
-        if len(cells) >= 2 and all(map(is_number, cells)) and any(cell.strip() for cell in cells):
-            return True
-    return False
+    """Whether a row of numbers comes first, or second below a header.
+
+    Between blanks, where prose has its words too, the header must be R's and all rows numbers.
+    """
+    if any(_is_coordinates(row, delimiter) for row in rows[:1]):
+        return True
+    if delimiter or len(rows) < 3:
+        return bool(delimiter) and len(rows) > 1 and _is_coordinates(rows[1], ",")
+    short = len(rows[0]) > 1 and {len(row) - len(rows[0]) for row in rows[1:]} == {1}
+    return (short or not rows[0][0]) and all(_is_coordinates(row, ",") for row in rows[1:])
+
+
+def _is_coordinates(row: Sequence[str], delimiter: str) -> bool:
+    """Whether there are two numbers at least, after words about the specimen."""
+    start = 0
+    while delimiter and start < len(row) and not is_number(row[start]):
+        start += 1
+    cells = row[start:]
+    return len(cells) >= 2 and all(map(is_number, cells)) and any(cell.strip() for cell in cells)
 
 
 FORMATS = (
-    Format("csv", (".csv", ".tsv", ".txt"), _looks_like_csv, read_csv, write_wide),
-    Format("csv-long", (".csv", ".tsv", ".txt"), _looks_like_csv, read_long, write_long),
+    Format("csv", (".csv", ".tsv", ".txt"), _looks_like_csv, read_csv, write_wide, holds=_HOLDS),
+    Format(
+        "csv-long", (".csv", ".tsv", ".txt"), _looks_like_csv, read_long, write_long, holds=_HOLDS
+    ),
     Format(
         "csv-points",
         (".csv", ".tsv", ".txt", ".xyz"),
@@ -422,5 +206,6 @@ FORMATS = (
         read_points,
         write_points,
         one_shape_per_file=True,
+        holds=frozenset(),
     ),
 )

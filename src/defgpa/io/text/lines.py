@@ -11,6 +11,8 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -21,14 +23,16 @@ from defgpa._arrays import Array
 from defgpa.errors import DefgpaWarning, FormatError, listed
 from defgpa.io.files import decoded, file_bytes, wrong
 from defgpa.io.format import ReadOptions
+from defgpa.io.limits import VARIABLE, most_bytes
 
-MOST_BYTES = 2**30
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
 _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
 _COUNT = re.compile(r"[0-9]{1,9}")  # longer ones are damage, and int() itself has a limit
+
+_collecting: ContextVar[list[str] | None] = ContextVar("collecting", default=None)
 
 Disagree = Callable[[int, str, str], None]
 
@@ -61,10 +65,10 @@ def _require_size(path: Path) -> None:
         size = path.stat().st_size
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if size > MOST_BYTES:
+    if size > (most := most_bytes()):
         raise FormatError(
-            f"{path} has {size / 2**30:.1f} GiB; text is read up to {MOST_BYTES / 2**30:g} GiB. "
-            "Split it, or store it as .npz."
+            f"{path} has {size / 2**30:.1f} GiB; text is read up to {most / 2**30:g} GiB. "
+            f"Split it, store it as .npz, or set {VARIABLE} to more."
         )
 
 
@@ -73,10 +77,10 @@ def number(path: Path, line: int, token: str) -> float:
     word = token.strip().replace("−", "-")
     if word.lower() in MISSING_WORDS:
         return math.nan
-    if _DECIMAL_COMMA.fullmatch(word):
+    if has_decimal_comma(word):
         raise FormatError(
             f"{path}, line {line}: expected a number with a decimal point; found {word!r}. "
-            f"Write {word.replace(',', '.')} (decimal commas are not read)."
+            f"Write {word.replace(',', '.')} (decimal commas are not read here)."
         )
     if _FORTRAN_EXPONENT.fullmatch(word):
         word = word.lower().replace("d", "e")
@@ -88,10 +92,15 @@ def number(path: Path, line: int, token: str) -> float:
     raise wrong(path, "a number", repr(token), line)
 
 
+def has_decimal_comma(token: str) -> bool:
+    """Whether a token is a number as most of Europe writes it: 1,5."""
+    return _DECIMAL_COMMA.fullmatch(token.strip()) is not None
+
+
 def is_number(token: str) -> bool:
     """Whether a token stands for a number, a missing one or one with a decimal comma included."""
     word = token.strip()
-    if word.lower() in MISSING_WORDS or _DECIMAL_COMMA.fullmatch(word):
+    if word.lower() in MISSING_WORDS or has_decimal_comma(word):
         return True
     try:
         number(Path(), 0, word)
@@ -162,30 +171,64 @@ def _careful_rows(path: Path, lines: Sequence[str], first: int) -> Array:
     return np.array(points)
 
 
+@dataclass
+class Disagreements:
+    """The counts of a file that disagree with what follows them, and what would help."""
+
+    path: Path
+    strict: bool  # whether they are errors
+    remedy: str = "on_mismatch='warn' takes what there is."
+    found: list[FormatError] = field(default_factory=list)
+
+    def __call__(self, line: int, expected: str, actual: str) -> None:
+        """Report a count: the line that states it, what it promises, what there is."""
+        self.found.append(wrong(self.path, expected, actual, line))
+
+    @property
+    def sentence(self) -> str:
+        """The first of them, and how many more there are."""
+        more = len(self.found) - 1
+        return f"{self.found[0]}" + (f" So do {more} more counts." if more else "")
+
+
 @contextlib.contextmanager
-def disagreements(path: Path, options: ReadOptions) -> Iterator[Disagree]:
+def disagreements(path: Path, options: ReadOptions) -> Iterator[Disagreements]:
     """A function to report a count that disagrees with what follows it.
 
-    It raises at the first one, or, with ``on_mismatch="warn"``, all together give one warning
-    when the block ends.
+    When the block ends, all reports together give one error or, with ``on_mismatch="warn"``,
+    one warning.
     """
-    found: list[FormatError] = []
-
-    def disagree(line: int, expected: str, actual: str) -> None:
-        if options.on_mismatch == "error":
-            problem = wrong(path, expected, actual, line)
-            raise FormatError(f"{problem} (on_mismatch='warn' takes what there is.)")
-        found.append(wrong(path, expected, actual, line))
-
-    yield disagree
-    if found:
-        others = f" So do {len(found) - 1} more counts." if len(found) > 1 else ""
-        warn(f"A count disagrees with what follows it: {found[0]}{others}")
+    reports = Disagreements(path, strict=options.on_mismatch == "error")
+    try:
+        yield reports
+    except FormatError:
+        if reports.strict and reports.found:  # whatever went wrong afterwards follows from it
+            raise FormatError(reports.sentence) from None
+        raise
+    if reports.found and reports.strict:
+        raise FormatError(f"{reports.sentence} ({reports.remedy})")
+    if reports.found:
+        warn(f"A count disagrees with what follows it: {reports.sentence}")
 
 
 def warn(message: str) -> None:
     """Something about the files deserves a look."""
-    warnings.warn(message, DefgpaWarning, stacklevel=3)
+    collected = _collecting.get()
+    if collected is None:
+        warnings.warn(message, DefgpaWarning, stacklevel=3)
+    else:
+        collected.append(message)
+
+
+@contextlib.contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """What `warn` says in this block, as a list instead of warnings."""
+    messages: list[str] = []
+    token = _collecting.set(messages)
+    try:
+        yield messages
+    finally:
+        _collecting.reset(token)
 
 
 @lru_cache(maxsize=256)

@@ -40,6 +40,7 @@ _SECTION = re.compile(r"\s*\[([A-Za-z ]+)\](.*)")
 _SURE = re.compile(
     r"^[ \t]*\[ *(individuals|landmarks|dimensions|raw ?points) *\]", re.IGNORECASE | re.MULTILINE
 )
+_R_VECTOR = re.compile(r"c\((.*)\)")  # how R prints a column that it was given whole
 
 Line = tuple[int, str]  # its number in the file, and its text
 Sections = Mapping[str, Sequence[Line]]
@@ -202,34 +203,45 @@ def _names(
     return [named.get(k) or default_name(path, k, n) for k in range(n)]
 
 
-def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[str]]:
+def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]]:
     """What the file says about each specimen besides: its group, its variables, its image."""
-    variables = [word for _, text in sections.get("labels", ()) for word in text.split()]
+    heads = [word for _, text in sections.get("labels", ()) for word in text.split()]
     values = _one_each(sections, "labelvalues", n, disagree)
     groups = _groups(sections.get("groups", ()), n, disagree)
     images = _one_each(sections, "images", n, disagree)
-    comments = [_described(variables, value) for value in values]
-    if not groups and len(variables) <= 1:
-        groups, comments = values, []
-    found = {"groups": groups, "comments": comments, "images": images}
+    variables = [_by_head(heads, value) for value in values]
+    found: dict[str, list[Any]] = {"groups": groups, "images": images}
+    if all(variables):
+        found["variables"] = variables
+    if not groups and len(heads) <= 1:
+        found["groups"] = values
+    else:
+        found["comments"] = [
+            _described(own, value) for own, value in zip(variables, values, strict=True)
+        ]
     return {key: entries for key, entries in found.items() if entries}
 
 
 def _one_each(sections: Sections, key: str, n: int, disagree: Disagree) -> list[str]:
     """One line a specimen, or nothing."""
     lines = [text for _, text in sections.get(key, ())]
+    if len(lines) == 1 and (vector := _R_VECTOR.fullmatch(lines[0])):
+        lines = [word.strip().strip('"') for word in vector[1].split(",")]
     if lines and len(lines) != n:
         disagree(sections[key][0][0], f"{n} lines in [{key}]", str(len(lines)))
         return []
     return lines
 
 
-def _described(variables: Sequence[str], value: str) -> str:
-    """``Sex=F, Age=3``, where there is a word for each variable."""
-    words = value.split()
-    if len(words) != len(variables):
-        return value
-    return ", ".join(f"{name}={word}" for name, word in zip(variables, words, strict=True))
+def _by_head(heads: Sequence[str], value: str) -> dict[str, str]:
+    """The values of a line by what they are called, where there is one for each head."""
+    words = value.split() if len(heads) != 1 else [value]
+    return dict(zip(heads, words, strict=True)) if len(words) == len(heads) else {}
+
+
+def _described(variables: Mapping[str, str], value: str) -> str:
+    """``Sex=F, Age=3``, where the variables are known."""
+    return ", ".join(f"{head}={word}" for head, word in variables.items()) or value
 
 
 def _groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
@@ -320,5 +332,6 @@ FORMATS = (
         _looks_like_morphologika,
         read_morphologika,
         write_morphologika,
+        holds=frozenset({"groups", "wireframe", "polygons", "faces"}),
     ),
 )

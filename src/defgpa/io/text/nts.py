@@ -18,7 +18,7 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, Specimen
 from defgpa.io.text.columns import coordinate_columns, coordinate_names
 from defgpa.io.text.lines import (
     Disagree,
@@ -74,7 +74,7 @@ class _Matrix:
 def read_nts(path: Path, options: ReadOptions) -> Document:
     """All specimens of an NTS file."""
     lines = _meaningful_lines(path)
-    header = _header(path, *lines[0])
+    header = _header(path, *lines[0], options.dimension)
     with disagreements(path, options) as disagree:
         matrix = _matrix(path, header, lines[1:], disagree)
     points = _coordinates(header, matrix.values)
@@ -118,14 +118,18 @@ def _meaningful_lines(path: Path) -> list[Line]:
     return lines
 
 
-def _header(path: Path, line: int, text: str) -> _Header:
+def _header(path: Path, line: int, text: str, wanted: int | None) -> _Header:
+    """What the header says; without DIM= in it, what is wanted or else what the columns allow."""
     stated = _DIM.search(text)
     words = _DIM.sub(" ", text).split()
     if len(words) < 3 or words[0] != "1":
         raise wrong(path, f"a header {_HEADER!r}", repr(text.strip()), line)
     rows, row_labels = _size(path, line, words[1], "the number of rows", "LBE")
     columns, column_labels = _size(path, line, words[2], "the number of columns", "L")
-    dim = count(path, line, stated[1], "DIM=") if stated else _guessed_dim(path, line, columns)
+    if stated:
+        dim = count(path, line, stated[1], "DIM=")
+    else:
+        dim = wanted or _guessed_dim(path, line, columns)
     if dim not in (2, 3):
         raise wrong(path, "DIM=2 or DIM=3", f"DIM={dim}", line)
     if rows == 0 or columns == 0 or columns % dim:
@@ -147,8 +151,13 @@ def _size(path: Path, line: int, word: str, what: str, flags: str) -> tuple[int,
 def _guessed_dim(path: Path, line: int, columns: int) -> int:
     """2 or 3, where the columns allow only one of them."""
     fitting = [d for d in (2, 3) if columns == d] or [d for d in (2, 3) if columns % d == 0]
-    if len(fitting) != 1:
-        raise wrong(path, "DIM=2 or DIM=3 in the header", "neither", line)
+    if columns == 1:
+        raise NoLandmarksError(f"{path} has one number a specimen, such as a size: no landmarks.")
+    if not fitting:
+        raise wrong(path, "coordinates in twos or threes", f"{columns} in a row", line)
+    if len(fitting) > 1:
+        problem = wrong(path, "DIM=2 or DIM=3 in the header", "neither", line)
+        raise FormatError(f"{problem} Say it: dimension=2 or 3.")
     return fitting[0]
 
 
@@ -232,4 +241,6 @@ def _looks_like_nts(head: bytes) -> bool:
     return _SURE.match(first) is not None
 
 
-FORMATS = (Format("nts", (".nts", ".dta"), _looks_like_nts, read_nts, write_nts),)
+FORMATS = (
+    Format("nts", (".nts", ".dta"), _looks_like_nts, read_nts, write_nts, holds=frozenset()),
+)

@@ -124,4 +124,14 @@ def _looks_like_pts(head: bytes) -> bool:
     return _SURE.match(head_text(head)) is not None
 
 
-FORMATS = (Format("pts", (".pts",), _looks_like_pts, read_pts, write_pts, one_shape_per_file=True),)
+FORMATS = (
+    Format(
+        "pts",
+        (".pts",),
+        _looks_like_pts,
+        read_pts,
+        write_pts,
+        one_shape_per_file=True,
+        holds=frozenset(),
+    ),
+)

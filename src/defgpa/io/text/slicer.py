@@ -22,7 +22,7 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import decoded, file_bytes, hidden, named, shown, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
-from defgpa.io.text.lines import number, text_of, warn
+from defgpa.io.text.lines import number, plain, text_of, warn
 from defgpa.shapes import Shapes
 
 _SCHEMA = (
@@ -187,7 +187,7 @@ def _control_point(k: int, label: str, point: Array, space: str) -> dict[str, An
 
 def read_fcsv(path: Path, options: ReadOptions) -> Document:
     """The points of an ``.fcsv`` file, by the names of its columns."""
-    lines = text_of(path).split("\n")
+    lines = _fcsv_lines(path)
     space, columns = _fcsv_space(path, lines), _fcsv_columns(path, lines)
     points, labels = [], []
     for line, row in _fcsv_rows(path, lines, columns):
@@ -212,6 +212,15 @@ def write_fcsv(path: Path, shapes: Shapes) -> None:
             x, y, z = point.tolist()
             rows.append(f"{k},{x!r},{y!r},{z!r},0,0,0,1,1,1,0,{_quoted(label)},,")
     write_text(path, "\n".join(rows) + "\n")
+
+
+def _fcsv_lines(path: Path) -> list[str]:
+    """The lines of a file; where they end as on Linux or Windows, a CR inside them is a blank."""
+    text = text_of(path)
+    stored = decoded(file_bytes(path)).replace("\r\n", "\n").strip()
+    if "\n" in stored and "\r" in stored:
+        text = plain(stored.replace("\r", " "))
+    return text.split("\n")
 
 
 def _headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
@@ -286,7 +295,7 @@ def _document(
         if name.lower().endswith(suffix):
             name = name[: -len(suffix)]
             break
-    array = hidden(np.array(points, dtype=np.float64), options.missing)
+    array = hidden(np.array(points, dtype=np.float64), options.missing, space)
     specimen = Specimen(name=name, points=array, labels=_usable(path, labels))
     return Document(specimens=(specimen,), metadata={"space": space})
 
@@ -337,6 +346,7 @@ FORMATS = (
         read=read_markups,
         write=write_markups,
         one_shape_per_file=True,
+        holds=frozenset({"space"}),
     ),
     Format(
         name="fcsv",
@@ -345,5 +355,6 @@ FORMATS = (
         read=read_fcsv,
         write=write_fcsv,
         one_shape_per_file=True,
+        holds=frozenset({"space"}),
     ),
 )

@@ -14,10 +14,21 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.files import wrong
-from defgpa.io.text.lines import head_text, is_number, number, numbers, quick_numbers, text_of
+from defgpa.io.text.lines import (
+    has_decimal_comma,
+    head_text,
+    is_number,
+    number,
+    numbers,
+    quick_numbers,
+    text_of,
+)
 
 _DELIMITERS = (";", "\t", ",")
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')  # a cell between blanks
+_FORMULA = re.compile("'*[=+@-]")  # what a spreadsheet runs, guarded or not
 _EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
+_CALLS_ROWS = re.compile(r"\b(id|name|specimen|individual|shape|sample)s?\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,7 @@ class Table:
     header_line: int
     rows: Sequence[Sequence[str]]
     lines: Sequence[int]  # the number of each row's line
+    delimiter: str = ","  # "" is blanks
 
     @property
     def width(self) -> int:
@@ -39,34 +51,62 @@ class Table:
         """The words of one column."""
         return [row[number].strip() for row in self.rows]
 
+    def repeats(self, column: int) -> bool:
+        """Whether a word stands in a column more than once."""
+        words = self.column(column)
+        return len(set(words)) < len(words)
+
+    @property
+    def shown_header(self) -> str:
+        """The header for a sentence."""
+        return repr(", ".join(self.header)) if self.header else "no header"
+
     def numbers(self, columns: Sequence[int]) -> Array:
         """(rows, columns) the numbers of these columns, in this order."""
-        cells = [[row[k] for k in columns] for row in self.rows]
+        cells = self._with_points([[row[k] for k in columns] for row in self.rows])
         values = quick_numbers(list(chain.from_iterable(cells)))
         if values:
             return np.array(values).reshape(len(cells), -1)
         pairs = zip(self.lines, cells, strict=True)
         return np.array([numbers(self.path, at, row) for at, row in pairs])
 
+    def _with_points(self, cells: list[list[str]]) -> list[list[str]]:
+        """The cells with decimal points, where semicolons leave the comma to the decimals."""
+        if self.delimiter != ";" or not any(map(has_decimal_comma, chain.from_iterable(cells))):
+            return cells
+        for at, row in zip(self.lines, cells, strict=True):
+            for cell in row:
+                if "." in cell and is_number(cell):
+                    raise wrong(
+                        self.path, "decimal commas everywhere, or nowhere", repr(cell.strip()), at
+                    )
+        return [
+            [cell.replace(",", ".") if has_decimal_comma(cell) else cell for cell in row]
+            for row in cells
+        ]
+
 
 def table_of(path: Path) -> Table:
     """Rows of equal length, and the header if the first of them is one."""
-    lines, rows = _cells(path, text_of(path))
-    rows = _without_padding(rows)
+    lines, rows, delimiter = _cells(path, text_of(path))
+    rows = _with_corner(_without_padding(rows))
     for at, row in zip(lines, rows, strict=True):
         if len(row) != len(rows[0]):
             raise wrong(path, f"{len(rows[0])} columns, as above", str(len(row)), at)
     if len(rows[0]) < 2:
         raise wrong(path, "columns of numbers", repr(", ".join(rows[0])), lines[0])
     if not _is_header(rows[0]):
-        return Table(path, (), 0, rows, lines)
+        return Table(path, (), 0, rows, lines, delimiter)
     if len(rows) == 1:
         raise FormatError(f"{path} has no numbers: expected rows below the header; found none.")
-    return Table(path, tuple(rows[0]), lines[0], rows[1:], lines[1:])
+    return Table(path, tuple(rows[0]), lines[0], rows[1:], lines[1:], delimiter)
 
 
-def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]]]:
-    """The rows that are not blank, with their lines; comments may only stand on top."""
+def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]], str]:
+    """The rows that are not blank, with their lines, and what separates their cells.
+
+    Comments may only stand on top.
+    """
     lines = text.split("\n")
     start, hint = _start(lines)
     delimiter = hint or _delimiter(lines[start : start + 20])
@@ -81,7 +121,7 @@ def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]]]:
         raise FormatError(f"{path} is not a table that can be read: {error}.") from None
     if not rows:
         raise FormatError(f"{path} has no numbers: expected a table; found only comments.")
-    return at, rows
+    return at, rows, delimiter
 
 
 def _start(lines: Sequence[str]) -> tuple[int, str]:
@@ -112,14 +152,46 @@ def _refuse_decimal_commas(path: Path, lines: Sequence[str], start: int) -> None
 
 def _split(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     if not delimiter:
-        yield from ((at, line.split()) for at, line in enumerate(lines, start=1))
+        yield from ((at, _between_blanks(line)) for at, line in enumerate(lines, start=1))
         return
     ended = (f"{line}\n" for line in lines)  # so that a quoted cell may go over several
     reader = csv.reader(ended, delimiter=delimiter, skipinitialspace=True)
     before = 0
     for row in reader:
-        yield before + 1, row
+        yield before + 1, list(map(unguarded, row)) if any("'" in cell for cell in row) else row
         before = reader.line_num
+
+
+def guarded(cell: str) -> str:
+    """A word behind an apostrophe where a spreadsheet would run it as a formula.
+
+    >>> [guarded(word) for word in ("=1+1", "@apex", "-7", "wing")]
+    ["'=1+1", "'@apex", '-7', 'wing']
+    """
+    return f"'{cell}" if _FORMULA.match(cell) and not is_number(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """The word that was guarded."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def _between_blanks(line: str) -> list[str]:
+    """The cells of a line; one with blanks inside is quoted."""
+    if '"' not in line:
+        return line.split()
+    return [quoted.replace('""', '"') or bare for quoted, bare in _QUOTED.findall(line)]
+
+
+def _with_corner(rows: list[list[str]]) -> list[list[str]]:
+    """The rows under a header with a cell for every column.
+
+    R's ``write.table`` has none for the names of the rows.
+    """
+    if len(rows) < 2 or {len(row) - len(rows[0]) for row in rows[1:]} != {1}:
+        return rows
+    header = ["", *rows[0]]
+    return [header, *rows[1:]] if _is_header(header) else rows
 
 
 def _without_padding(rows: list[list[str]]) -> list[list[str]]:
@@ -140,13 +212,21 @@ def _used(row: Sequence[str]) -> int:
 def _is_header(row: Sequence[str]) -> bool:
     """Whether the entries after the first are words, mostly: one alone is a mistake.
 
-    Programs that number the columns write 0, 1, 2, … after an empty cell.
+    Programs that number the columns write 0, 1, 2, … after an empty cell, or 1, 2, 3, … after
+    the words for what else they know.
     """
     first, *rest = (cell.strip() for cell in row)
     if first and is_number(first):
         return False
     words = sum(not is_number(cell) for cell in rest)
-    return 2 * words >= len(rest) or (not first and count_up(rest))
+    if 2 * words >= len(rest) or (not first and count_up(rest)):
+        return True
+    return bool(words or _CALLS_ROWS.search(first)) and count_up(rest[words:])
+
+
+def is_whole(cell: str) -> bool:
+    """Whether a cell is a whole number without a sign."""
+    return re.fullmatch(r"[0-9]+", cell.strip()) is not None
 
 
 def count_up(words: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
@@ -34,7 +34,6 @@ from defgpa.io.text.lines import (
     numbered,
     storable,
     text_of,
-    warn,
     without_labels,
 )
 from defgpa.shapes import Shapes
@@ -72,7 +71,11 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
             _specimen(path, record, default_name(path, k, len(records)), options, disagree)
             for k, record in enumerate(records)
         )
-    _warn_of_partial_scales(path, specimens)
+        if (
+            len({len(specimen.points) for specimen in specimens} - {0}) > 1
+        ):  # then leniency is no help
+            disagree.strict &= options.incomplete == "error"
+            disagree.remedy = "Finish it, or leave it out: incomplete='drop'."
     return Document(specimens)
 
 
@@ -128,7 +131,8 @@ def _records(path: Path, entries: Sequence[_Entry]) -> list[list[_Entry]]:
 def _specimen(
     path: Path, record: Sequence[_Entry], name: str, options: ReadOptions, disagree: Disagree
 ) -> Specimen:
-    landmarks = _block(path, record[0], disagree)
+    opening, stated = _opening(record[0])
+    landmarks = _block(path, opening, disagree)
     curves = _curves(path, record, disagree)
     points = _joined(path, record[0], landmarks, curves)
     said = {entry.key: entry.value for entry in record if entry.value}
@@ -138,11 +142,17 @@ def _specimen(
         points = hidden(points, options.missing) * (1.0 if scale is None else scale)
     found = {"images": image or None, "scales": scale, "comments": said.get("COMMENT")}
     return Specimen(
-        name=said.get("ID") or PureWindowsPath(image).stem or name,
+        name=said.get("ID") or stated or PureWindowsPath(image).stem or name,
         points=points,
         metadata={key: value for key, value in found.items() if value is not None},
         curves=tuple(name for curve in curves for name in curve.names),
     )
+
+
+def _opening(entry: _Entry) -> tuple[_Entry, str]:
+    """``LM=21`` and the name that Modan writes behind it, after a tab."""
+    value, _, name = entry.value.partition("\t")
+    return replace(entry, value=value.strip()), name.strip()
 
 
 def _block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
@@ -191,15 +201,6 @@ def _scale(path: Path, record: Sequence[_Entry]) -> float | None:
             if not (math.isfinite(scale) and scale > 0):
                 raise wrong(path, "a positive SCALE", repr(entry.value), entry.line)
     return scale
-
-
-def _warn_of_partial_scales(path: Path, specimens: Sequence[Specimen]) -> None:
-    bare = [specimen.name for specimen in specimens if "scales" not in specimen.metadata]
-    if 0 < len(bare) < len(specimens):
-        warn(
-            f"{path}: {len(bare)} of {len(specimens)} specimens have no SCALE ({listed(bare, 3)}); "
-            "their coordinates are taken as they are, so sizes may not be comparable."
-        )
 
 
 def _sections(shapes: Shapes) -> list[tuple[str, int, int]]:
@@ -266,4 +267,13 @@ def _looks_like_tps(head: bytes) -> bool:
     return _OPENS.search(head_text(head)) is not None
 
 
-FORMATS = (Format("tps", (".tps",), _looks_like_tps, read_tps, write_tps),)
+FORMATS = (
+    Format(
+        "tps",
+        (".tps",),
+        _looks_like_tps,
+        read_tps,
+        write_tps,
+        holds=frozenset({"images", "comments"}),
+    ),
+)

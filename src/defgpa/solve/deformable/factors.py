@@ -7,7 +7,7 @@ whenever they are needed (huge shapes). The solver cannot tell which.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,14 +18,17 @@ from defgpa._threads import blocks, in_blocks
 from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.ridge import (
     POOR_CONDITION,
+    POOR_FEATURES,
     Ridge,
     ridge_from_features,
     ridge_from_gram,
     ridge_from_normal_matrix,
+    second_ridge,
     with_penalty_rows,
 )
 
 _BLOCK_BYTES = 4 << 20  # of columns: larger blocks leave the cache, smaller ones wait for Python
+_SAMPLE = 128  # landmarks, enough to foresee a poor condition
 _STORED_BLOCK_BYTES = 8 << 20  # of columns in memory: enough for a thread to be worth its start
 
 
@@ -39,7 +42,7 @@ class Factor(Protocol):
 
     @property
     def ridge(self) -> Ridge:
-        """Their regressions."""
+        """The regressions of the shapes."""
         ...
 
     def project(self, block: Array) -> Array:
@@ -48,7 +51,7 @@ class Factor(Protocol):
 
     @property
     def landmarks_at_a_time(self) -> int:
-        """Of so many landmarks what is made to expand them stays in the cache."""
+        """How many landmarks can be expanded with all that is made for it in the cache."""
         ...
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
@@ -83,7 +86,7 @@ class StoredFactor:
 
     @property
     def landmarks_at_a_time(self) -> int:
-        """Of so many U stays in the cache."""
+        """The landmarks whose rows of U stay in the cache."""
         b, l, _ = self.rows.shape
         return max(1, _BLOCK_BYTES // (8 * b * l))
 
@@ -120,7 +123,7 @@ class CombinedColumns:
 
     @property
     def landmarks_at_a_time(self) -> int:
-        """Of so many the columns stay in the cache."""
+        """The landmarks whose columns stay in the cache."""
         return _landmarks_in(self.batch, _BLOCK_BYTES)
 
     @property
@@ -137,7 +140,7 @@ class CombinedColumns:
 
         def sums(rows: slice) -> Array:
             # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
-            return np.stack([small_product(block[rows].T, own) for own in self.columns_of(rows)])
+            return np.stack([_product(block[rows].T, own) for own in self.columns_of(rows)])
 
         total = summed(in_blocks(sums, self._blocks))
         return transposed(self.combine) @ transposed(total)
@@ -169,13 +172,14 @@ class ColumnFactor(CombinedColumns):
 
     columns: Array
 
-    @property
-    def _blocks(self) -> list[slice]:
-        return _landmark_blocks(self.batch, _STORED_BLOCK_BYTES)
-
     def columns_of(self, landmarks: slice) -> Array:
-        """Those of one block."""
+        """The columns of one block of landmarks."""
         return self.columns[:, landmarks]
+
+    @property
+    def landmarks_at_a_time(self) -> int:
+        """The landmarks that are worth the start of a thread: nothing is made, only read."""
+        return _landmarks_in(self.batch, _STORED_BLOCK_BYTES)
 
     def only(self, shape: int) -> ColumnFactor:
         """One shape of the batch."""
@@ -194,7 +198,7 @@ class StreamedFactor(CombinedColumns):
     """The columns are made again whenever they are needed."""
 
     def columns_of(self, landmarks: slice) -> Array:
-        """Those of one block."""
+        """The columns of one block of landmarks."""
         return self.batch.columns(landmarks)
 
     def only(self, shape: int) -> StreamedFactor:
@@ -208,34 +212,32 @@ class StreamedFactor(CombinedColumns):
 def stored_factor(batch: Batch) -> StoredFactor:
     """Uᵀ = Yᵀ Fᵀ of a batch of small shapes."""
     features, penalty = batch.features(), batch.bases.penalty()
-    ridge = ridge_from_normal_matrix(transposed(features) @ features + penalty)
+    ridge = ridge_from_normal_matrix(transposed(features) @ features, penalty)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():
-        sure = ridge_from_features(with_penalty_rows(features[poor], penalty[poor]))
+        stacked = with_penalty_rows(features[poor], penalty[poor])
+        sure = ridge_from_features(stacked, batch.visible[poor].sum(axis=1))
         ridge = ridge.updated(poor, sure)
     return StoredFactor(batch, ridge, transposed(ridge.inverse) @ transposed(features))
 
 
 def column_factor(batch: Batch) -> ColumnFactor:
     """U of dense shapes through columnsᵀ columns and small algebra, never an m × l product."""
-    columns = np.empty((len(batch.shapes), batch.n_landmarks, _width(batch)))
-
-    def stored() -> Iterator[Array]:
-        for landmarks in _landmark_blocks(batch, _BLOCK_BYTES):
-            columns[:, landmarks] = batch.columns(landmarks)
-            yield columns[:, landmarks]
-
-    return ColumnFactor(batch, *_eliminated(batch, stored()), columns)
+    # the landmarks side by side: BLAS multiplies thin blocks with such columns faster
+    columns = transposed(np.empty((len(batch.shapes), _width(batch), batch.n_landmarks)))
+    for landmarks in _landmark_blocks(batch, _BLOCK_BYTES):
+        columns[:, landmarks] = batch.columns(landmarks)
+    return ColumnFactor(batch, *_eliminated(batch, lambda part: columns[:, part]), columns)
 
 
 def streamed_factor(batch: Batch) -> StreamedFactor:
-    """The same with the columns of a block of landmarks at a time."""
-    return StreamedFactor(batch, *_eliminated(batch, _made_columns(batch)))
+    """U of shapes too large to hold, from the columns of a block of landmarks at a time."""
+    return StreamedFactor(batch, *_eliminated(batch, batch.columns))
 
 
-def _made_columns(batch: Batch) -> Iterator[Array]:
-    for landmarks in _landmark_blocks(batch, _BLOCK_BYTES):
-        yield batch.columns(landmarks)
+def _product(wide: Array, tall: Array) -> Array:
+    """A B as ``small_product``, which would copy a part of some columns before it begins."""
+    return small_product(wide, tall) if tall.flags.forc else np.asarray(wide @ tall)
 
 
 def _landmark_blocks(batch: Batch, n_bytes: int) -> list[slice]:
@@ -253,33 +255,80 @@ def _width(batch: Batch) -> int:
     return int(batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2])
 
 
-def _eliminated(batch: Batch, column_blocks: Iterator[Array]) -> tuple[Ridge, Array, Array]:
-    """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; mixing @ Y; and Uᵀ1.
-
-    One pass over the blocks of landmarks sums up what all of them take.
-    """
+def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Ridge, Array, Array]:
+    """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; mixing @ Y; and Uᵀ1."""
     penalty, mixing = batch.bases.penalty(), batch.bases.mixing
-    gram: Array | float = 0.0
-    sums: Array | float = 0.0
-    for columns in column_blocks:
-        gram = gram + np.stack([own.T @ own for own in columns])
-        sums = sums + columns.sum(axis=-2)
-    assert isinstance(gram, np.ndarray)
-    assert isinstance(sums, np.ndarray)
-    ridge = ridge_from_gram(gram, mixing, penalty)
-    poor = ~(ridge.condition < POOR_CONDITION)
-    if poor.any():
-        ridge = ridge.updated(poor, sure_ridge(batch, penalty, poor))
+    parts = _landmark_blocks(batch, _BLOCK_BYTES)
+    ones = summed([columns_of(part).sum(axis=-2) for part in parts])
+    if mixing is None or not _surely_poor(batch, mixing, penalty):
+        ridge = ridge_from_gram(_gram(columns_of, parts), mixing, penalty)
+        poor = ~(ridge.condition < POOR_CONDITION)
+        if poor.any():
+            ridge = ridge.updated(poor, careful_ridge(batch, columns_of, poor))
+    else:
+        ridge = careful_ridge(batch, columns_of, slice(None))
     combine = ridge.inverse if mixing is None else mixing @ ridge.inverse
-    return ridge, combine, (sums[:, None, :] @ combine)[:, 0]
+    return ridge, combine, (ones[:, None, :] @ combine)[:, 0]
 
 
-def sure_ridge(batch: Batch, penalty: Array, chosen: Mask) -> Ridge:
-    """By QR of the features, block after block: the triangle of all rows so far stays small."""
-    triangle = with_penalty_rows(np.empty((len(penalty), 0, penalty.shape[-1])), penalty)[chosen]
-    mixing = batch.bases.mixing
-    for columns in _made_columns(batch):
-        features = columns[chosen] if mixing is None else columns[chosen] @ mixing[chosen]
-        stacked = np.concatenate([triangle, features], axis=-2)
-        triangle = np.asarray(np.linalg.qr(stacked, mode="r"))
-    return ridge_from_features(triangle)
+def _surely_poor(batch: Batch, mixing: Array, penalty: Array) -> bool:
+    """Whether the Gram matrix of the columns would lose too many digits, told from a sample.
+
+    ‖mixing Y‖² = Σ_jk (mixingᵀ mixing ∘ A⁻¹)_jk with A = FᵀF + R is about Σ_j ‖mixing_j‖² / A_jj.
+    """
+    step = max(1, batch.n_landmarks // _SAMPLE)
+    columns = batch.columns(slice(None, None, step))
+    normal = step * _squares(columns @ mixing) + np.einsum("bll->bl", penalty)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        amplified = np.nansum(_squares(mixing) / normal, axis=1)
+    size = 0.1 * step * _squares(columns).sum(axis=1) * amplified
+    return bool((size > POOR_CONDITION).all())
+
+
+def _squares(rows: Array) -> Array:
+    """(b, k): squared lengths of columns."""
+    return np.einsum("bpk,bpk->bk", rows, rows)
+
+
+def careful_ridge(
+    batch: Batch, columns_of: Callable[[slice], Array], chosen: Mask | slice
+) -> Ridge:
+    """From the Gram matrix of the features themselves; a second one of U where that is poor.
+
+    What loses digits is the Gram matrix of the columns *before* they are mixed: the features are
+    tame. Only where Cholesky fails on them too are they taken apart by QR.
+    """
+    penalty, parts = batch.bases.penalty()[chosen], _landmark_blocks(batch, _BLOCK_BYTES)
+    mixing = None if batch.bases.mixing is None else batch.bases.mixing[chosen]
+
+    def features_of(part: slice) -> Array:
+        own = columns_of(part)[chosen]
+        return own if mixing is None else own @ mixing
+
+    first = ridge_from_normal_matrix(_gram(features_of, parts), penalty)
+    poor = ~(first.condition < POOR_FEATURES)
+    if not poor.any():
+        return first
+    gram = _gram(lambda part: features_of(part) @ first.inverse, parts)
+    ridge = first.updated(poor, second_ridge(first, gram, penalty)[poor])
+    bad = np.isinf(ridge.condition)
+    if not bad.any():
+        return ridge
+    triangles = _triangles(lambda part: features_of(part)[bad], parts)
+    count = batch.visible[chosen].sum(axis=1)[bad]
+    sure = ridge_from_features(with_penalty_rows(triangles, penalty[bad]), count)
+    return ridge.updated(bad, sure)
+
+
+def _gram(rows_of: Callable[[slice], Array], parts: list[slice]) -> Array:
+    """(b, k, k): rowsᵀ rows, summed over blocks of landmarks."""
+    return summed([np.stack([own.T @ own for own in rows_of(part)]) for part in parts])
+
+
+def _triangles(features_of: Callable[[slice], Array], parts: list[slice]) -> Array:
+    """(b, l, l): R of the QR of the features, block after block, so that it stays small."""
+    triangles = features_of(parts[0])
+    for part in parts[1:]:
+        own = np.asarray(np.linalg.qr(triangles, mode="r"))
+        triangles = np.concatenate([own, features_of(part)], axis=-2)
+    return np.asarray(np.linalg.qr(triangles, mode="r"))

@@ -182,7 +182,9 @@ def judged(seen: Moments, matrix: Array) -> Proportions:
 
 def _closed_form(seen: Moments) -> Array:
     """A with AAᵀ = mean BBᵀ / tr BBᵀ, B = G⁺C: exact for similar images of XA, BBᵀ = AAᵀ / s²."""
-    maps = np.linalg.pinv(seen.axes, rcond=_SINGULAR, hermitian=True) @ seen.cross
+    # what a shape does not see of the axes it says nothing about: a trace of ridge makes that zero
+    ridge = _SINGULAR * np.einsum("...kk->...", seen.axes)[..., None, None]
+    maps = np.linalg.solve(seen.axes + ridge * np.eye(seen.axes.shape[-1]), seen.cross)
     squares = maps @ transposed(maps)
     mean = (squares / np.einsum("...kk->...", squares)[..., None, None]).mean(axis=-3)
     values, vectors = np.linalg.eigh(mean)

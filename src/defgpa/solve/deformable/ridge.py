@@ -6,10 +6,14 @@ for a reference S are
     W = (FᵀF + R)⁻¹ Fᵀ S = Y Uᵀ S,     TᵀT = FᵀF + R,  Y = T⁻¹,  U = F Y,
 
 and what they leave over is tr Sᵀ (E − U Uᵀ) S, E the diagonal of visibility. T is the Cholesky
-factor; where that would lose too many digits (it squares the condition number of F), Y comes
-from the singular values of [F; √R]; and where even those vanish the free directions are dropped
-and counted, never silently. Both work on columns of unit length, so that however heavy smoothing
-makes some of them, the others keep their digits.
+factor; where that would lose too many digits (it squares the condition number of F), a second
+one of UᵀU + YᵀRY, which is nearly the identity, gives them back; and where the first fails, Y
+comes from the singular values of [F; √R].
+
+Columns are brought to unit length first, so that however heavy smoothing makes some of them, the
+others keep their digits. Not so to judge the rank: features are measured in the size of the shape,
+and a direction whose effect is rounding beside 1 is dropped and counted, never silently. The z of
+a flat shape is not determined by being 1e-17 instead of 0.
 """
 
 from __future__ import annotations
@@ -21,6 +25,10 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask, inverse_of_lower, symmetrised, transposed
 
 POOR_CONDITION = 1e7  # of FᵀF + R: Cholesky then loses half the digits of P, QR does not
+POOR_FEATURES = 1e8  # of the same where nothing cancelled before: P then keeps twelve digits
+_HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in R charges it
+_LIGHT = 1e-10  # of the longest feature: a column that is shorter may be nothing but rounding
+_ROUNDING = 1e-12  # of the size of the shape: an effect that is smaller says nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +39,7 @@ class Ridge:
     condition: Array  # (b,): of FᵀF + R with columns of unit length, estimated
     dropped: Index  # (b,): how many directions the data and the penalty leave free
 
-    def __getitem__(self, part: slice) -> Ridge:
+    def __getitem__(self, part: slice | Mask) -> Ridge:
         return Ridge(self.inverse[part], self.condition[part], self.dropped[part])
 
     def gram(self, penalty: Array) -> Array:
@@ -40,7 +48,7 @@ class Ridge:
         charged = transposed(self.inverse) @ penalty @ self.inverse
         return symmetrised(kept[:, :, None] * np.eye(kept.shape[-1]) - charged)
 
-    def updated(self, chosen: Mask, other: Ridge) -> Ridge:
+    def updated(self, chosen: Mask | Index, other: Ridge) -> Ridge:
         """This with the entries ``chosen`` taken from ``other``."""
         inverse, condition = np.array(self.inverse), np.array(self.condition)
         dropped = np.array(self.dropped)
@@ -49,16 +57,20 @@ class Ridge:
         return Ridge(inverse, condition, dropped)
 
 
-def ridge_from_normal_matrix(normal: Array) -> Ridge:
-    """By Cholesky of A = FᵀF + R; ``condition`` is infinite where that fails."""
-    scale = _to_unit_length(np.einsum("bll->bl", normal))
+def ridge_from_normal_matrix(gram: Array, penalty: Array | float = 0.0) -> Ridge:
+    """By Cholesky of FᵀF + R; ``condition`` is infinite where that fails or rank is in doubt."""
+    normal = gram + penalty
+    squares = np.maximum(np.einsum("bll->bl", normal), 0.0)
+    scale = _reciprocal(np.sqrt(squares))
     even = normal * scale[:, :, None] * scale[:, None, :]
     try:
         lower: Array = np.linalg.cholesky(even)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
-        return _one_by_one(normal)
+        return _one_by_one(gram, penalty)
     inverse = inverse_of_lower(lower)
-    condition = _squared_norm(lower) * _squared_norm(inverse)
+    longest = np.einsum("bll->bl", gram).max(axis=1, initial=0.0)
+    light = squares.min(axis=1, initial=np.inf) < _LIGHT**2 * longest
+    condition = np.where(light, np.inf, _norm_bound(lower) * _norm_bound(inverse))
     return Ridge(
         scale[:, :, None] * transposed(inverse), condition, np.zeros(len(normal), dtype=int)
     )
@@ -71,24 +83,60 @@ def ridge_from_gram(gram: Array, mixing: Array | None, penalty: Array) -> Ridge:
     digits before: the condition counts that too (the norms overstate it by about ten).
     """
     if mixing is None:
-        return ridge_from_normal_matrix(gram + penalty)
-    ridge = ridge_from_normal_matrix(transposed(mixing) @ gram @ mixing + penalty)
+        return ridge_from_normal_matrix(gram, penalty)
+    ridge = ridge_from_normal_matrix(transposed(mixing) @ gram @ mixing, penalty)
     size = np.einsum("bii->b", gram) * _squared_norm(mixing @ ridge.inverse)
     return Ridge(ridge.inverse, np.maximum(ridge.condition, 0.1 * size), ridge.dropped)
 
 
-def ridge_from_features(stacked: Array) -> Ridge:
+def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
+    """The digits that Cholesky lost, from the Gram matrix UᵀU of the features U = F Y it gave.
+
+    UᵀU + YᵀRY = I + E, E what was lost; its own Cholesky factor corrects Y. ``condition`` stays
+    that of FᵀF + R, or is infinite where Y was too far off to be corrected.
+    """
+    charged = transposed(first.inverse) @ penalty @ first.inverse
+    normal = gram + symmetrised(charged)
+    second = ridge_from_normal_matrix(normal)
+    far_off = np.abs(np.einsum("bll->bl", normal) - 1.0).max(axis=1, initial=0.0) > 0.5
+    hopeless = ~(first.condition < _HOPELESS)
+    unsound = hopeless | far_off | ~(second.condition < POOR_CONDITION)
+    return Ridge(
+        first.inverse @ second.inverse,
+        np.where(unsound, np.inf, first.condition),
+        second.dropped,
+    )
+
+
+def ridge_from_features(stacked: Array, count: Array | float = 0.0) -> Ridge:
     """By the singular values of the stacked [F; √R] (b, p + l, l): slow, and sure.
 
-    Directions whose singular value drowns in rounding are dropped.
+    Directions whose effect drowns in rounding are dropped: beside that of a feature which is 1 at
+    all ``count`` (b,) landmarks a shape sees, however short the column that rounding fills is.
     """
-    scale = _to_unit_length(np.einsum("bpl,bpl->bl", stacked, stacked))
+    lengths = np.sqrt(_squares(stacked))
+    ridge = _by_singular_values(stacked, lengths)
+    # heavy columns shrink, light ones stay light
+    beside = np.maximum(lengths, np.sqrt(count * np.ones(len(stacked)))[:, None])
+    lightest = (lengths * _reciprocal(beside)).min(axis=1)
+    faint = np.sqrt(ridge.condition) * _rounding(stacked) >= lightest
+    doubtful = np.flatnonzero(faint | (ridge.dropped > 0))
+    if not len(doubtful):
+        return ridge
+    judged = _by_singular_values(stacked[doubtful], beside[doubtful])
+    lacking = judged.dropped > 0
+    return ridge.updated(doubtful[lacking], judged[lacking])
+
+
+def _by_singular_values(stacked: Array, lengths: Array) -> Ridge:
+    """Y of the columns divided by ``lengths``; directions with negligible values are dropped."""
+    scale = _reciprocal(lengths)
     _, values, right = np.linalg.svd(stacked * scale[:, None, :], full_matrices=False)
     largest = values[:, :1]
-    free = values <= 8 * max(stacked.shape[1:]) * np.finfo(np.float64).eps * largest
+    free = values <= _rounding(stacked) * largest
     with np.errstate(divide="ignore"):
         reciprocal = np.where(free, 0.0, 1.0 / values)
-    smallest = np.where(free, np.inf, values).min(axis=1)
+    smallest = values.min(axis=1, where=~free, initial=np.inf)
     return Ridge(
         scale[:, :, None] * transposed(right) * reciprocal[:, None, :],
         (largest[:, 0] / smallest) ** 2,
@@ -96,9 +144,19 @@ def ridge_from_features(stacked: Array) -> Ridge:
     )
 
 
-def _to_unit_length(squares: Array) -> Array:
-    """What makes columns with these squared lengths of unit length; a zero one is left alone."""
-    return 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
+def _rounding(stacked: Array) -> float:
+    """The share of the largest singular value below which another one says nothing."""
+    return max(_ROUNDING, 8 * max(stacked.shape[1:]) * float(np.finfo(np.float64).eps))
+
+
+def _squares(stacked: Array) -> Array:
+    """(b, l): squared lengths of columns."""
+    return np.einsum("bpl,bpl->bl", stacked, stacked)
+
+
+def _reciprocal(lengths: Array) -> Array:
+    """What makes columns of these lengths of unit length; a zero one is left alone."""
+    return 1.0 / np.where(lengths > 0.0, lengths, 1.0)
 
 
 def with_penalty_rows(features: Array, penalty: Array) -> Array:
@@ -114,12 +172,14 @@ def with_penalty_rows(features: Array, penalty: Array) -> Array:
     return np.concatenate([features, roots], axis=-2)
 
 
-def _one_by_one(normal: Array) -> Ridge:
+def _one_by_one(gram: Array, penalty: Array | float) -> Ridge:
     """When one matrix of a stack is singular, the others must not suffer."""
-    b, l, _ = normal.shape
+    b, l, _ = gram.shape
     if b == 1:
         return Ridge(np.zeros((1, l, l)), np.array([np.inf]), np.zeros(1, dtype=int))
-    parts = [ridge_from_normal_matrix(one[None]) for one in normal]
+    charges = np.broadcast_to(penalty, gram.shape)
+    both = zip(gram, charges, strict=True)
+    parts = [ridge_from_normal_matrix(own[None], charge[None]) for own, charge in both]
     return Ridge(
         np.concatenate([part.inverse for part in parts]),
         np.concatenate([part.condition for part in parts]),
@@ -129,3 +189,10 @@ def _one_by_one(normal: Array) -> Ridge:
 
 def _squared_norm(stack: Array) -> Array:
     return np.einsum("bij,bij->b", stack, stack)
+
+
+def _norm_bound(stack: Array) -> Array:
+    """(b,): ‖·‖² from above, by ‖·‖₁ ‖·‖∞ or by the sum of squares, whichever is less."""
+    sizes = np.abs(stack)
+    rows, columns = sizes.sum(axis=-1).max(axis=-1), sizes.sum(axis=-2).max(axis=-1)
+    return np.asarray(np.minimum(rows * columns, _squared_norm(stack)))

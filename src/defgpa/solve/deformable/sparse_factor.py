@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from defgpa._arrays import Array, transposed
 from defgpa._threads import blocks
 from defgpa.solve.deformable.batches import Batch
-from defgpa.solve.deformable.factors import sure_ridge
+from defgpa.solve.deformable.factors import careful_ridge
 from defgpa.solve.deformable.ridge import POOR_CONDITION, Ridge, ridge_from_normal_matrix
 
 _BLOCK_BYTES = 32 << 20  # of the entries of one block of landmarks
@@ -51,7 +51,7 @@ class _SparseFactor:
 
     @property
     def landmarks_at_a_time(self) -> int:
-        """Of so many the entries take one block."""
+        """The landmarks whose entries take one block."""
         return max(1, _BLOCK_BYTES // (_ENTRY_BYTES * _row_entries(self.batch, 0)))
 
     def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
@@ -116,7 +116,7 @@ def sparse_factor(batch: Batch) -> SparseFactor:
 
 
 def streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
-    """The same with the columns of a block of landmarks at a time."""
+    """U of shapes too large to hold, from the columns of a block of landmarks at a time."""
     grams = [
         sum(normal_matrix(columns) for _, columns in _made_columns(batch, shape))
         for shape in range(len(batch.shapes))
@@ -185,7 +185,7 @@ def _combine(batch: Batch, ridge: Ridge) -> Array:
 def _ridge(batch: Batch, grams: Array) -> Ridge:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; by QR where that is too poor."""
     penalty, mixing = batch.bases.penalty(), batch.bases.mixing
-    normal = grams if mixing is None else transposed(mixing) @ grams @ mixing
-    ridge = ridge_from_normal_matrix(normal + penalty)
+    features = grams if mixing is None else transposed(mixing) @ grams @ mixing
+    ridge = ridge_from_normal_matrix(features, penalty)
     poor = ~(ridge.condition < POOR_CONDITION)
-    return ridge.updated(poor, sure_ridge(batch, penalty, poor)) if poor.any() else ridge
+    return ridge.updated(poor, careful_ridge(batch, batch.columns, poor)) if poor.any() else ridge

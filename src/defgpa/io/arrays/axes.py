@@ -33,7 +33,7 @@ def as_stack(path: Path, array: NDArray[Any], layout: str, preferred: str | None
             f"{path}: expected an array with 3 axes (shapes, landmarks, coordinates); "
             f"found size {numbers.shape}."
         )
-    chosen = layout if layout != "auto" else _layout_of(path, numbers.shape, preferred)
+    chosen = layout if layout != "auto" else layout_of(path, numbers.shape, preferred)
     stack = np.transpose(numbers, _ORDERS[chosen])
     _require_points(path, stack.shape, chosen, numbers.shape)
     return np.ascontiguousarray(stack)
@@ -77,7 +77,8 @@ def triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
     return numbers.astype(np.intp)
 
 
-def _layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
+def layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
+    """The order of the axes of an array with three of them, by their lengths."""
     possible = [name for name, axis in _COORDINATE_AXIS.items() if size[axis] in (2, 3)]
     if preferred in possible:
         if preferred == "nmd" and "mdn" in possible and size[0] > 3:

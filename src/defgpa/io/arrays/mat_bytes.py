@@ -1,8 +1,7 @@
-"""MATLAB files of version 5 to 7: tagged elements in elements, each within the bytes of its own.
+"""MATLAB files of version 4 to 7 as bytes: matrices in a row, or elements in elements.
 
 Read here and not by SciPy, whose reader ends the whole interpreter on some damaged files.
-Every element is confined to the bytes of the one around it, so none can claim more than is
-there.
+Nothing can claim more than the bytes around it hold.
 """
 
 from __future__ import annotations
@@ -16,20 +15,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Value = Any  # see _matlab
+from defgpa.io.limits import Budget
 
+# A MATLAB value without its wrapping: numbers (an array in MATLAB's own size), text (str), a
+# cell (list), a struct (dict), a sparse matrix, or None for what has no meaning here.
+Value = Any
+
+DEEPEST = 16  # cells in cells in cells: a loop of references, not data
 _HEADER = 128
 _NUMBERS = {
     1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8",
 }  # fmt: skip
+_NUMBERS_4 = ("f8", "f4", "i4", "i2", "u2", "u1")
 _TEXTS = {16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _MATRIX, _COMPRESSED = 14, 15
-_CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE = 1, 2, 3, 4, 5
-_NUMERIC = {
-    6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8",
-}  # fmt: skip
+_CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE, _FIRST_NUMERIC, _LAST_NUMERIC = 1, 2, 3, 4, 5, 6, 15
 _COMPLEX = 0x0800
 _LONGEST_NAME = 63
+OVERHEAD = 256  # bytes that Python takes for an array, however few the file takes
 
 Element = tuple[int, memoryview]  # its type, and its bytes
 
@@ -38,7 +41,8 @@ Element = tuple[int, memoryview]  # its type, and its bytes
 class Sparse:
     """The entries of a sparse matrix that are stored.
 
-    SciPy's class believes the indices it is given, and writes where they point.
+    SciPy's class believes the indices it is given, even while it checks them, and reads and
+    writes where they point.
     """
 
     size: tuple[int, int]
@@ -67,19 +71,14 @@ class Sparse:
         return cls((size[0], size[1]), rows[:stored].astype(np.intp), columns, values[:stored])
 
     def diagonal(self) -> NDArray[Any] | None:
-        """The diagonal of a square matrix that has nothing beside it; None for others."""
-        on = self.rows == self.columns
-        if self.size[0] != self.size[1] or self.values[~on].any():
+        """The entries of a row, a column, or a diagonal with nothing beside it; else None."""
+        place = np.maximum(self.rows, self.columns)
+        beside = self.values[self.rows != self.columns].any() or len(set(self.size)) > 1
+        if beside and 1 not in self.size:
             return None
-        diagonal = np.zeros(self.size[0], dtype=self.values.dtype)
-        diagonal[self.rows[on]] = self.values[on]
+        diagonal = np.zeros(max(self.size), dtype=self.values.dtype)
+        diagonal[place] = self.values
         return diagonal
-
-    def vector(self) -> NDArray[Any]:
-        """The entries of a matrix of one row or column."""
-        vector = np.zeros(max(self.size), dtype=self.values.dtype)
-        vector[np.maximum(self.rows, self.columns)] = self.values
-        return vector
 
 
 def is_mat5(head: bytes) -> bool:
@@ -87,44 +86,71 @@ def is_mat5(head: bytes) -> bool:
     return len(head) >= _HEADER and head[124:128] in (b"\0\1IM", b"\1\0MI")
 
 
-def mat5_variables(data: bytes, deepest: int) -> dict[str, Value]:
+def mat5_variables(data: bytes, budget: Budget) -> dict[str, Value]:
     """The variables by name, unwrapped; a ValueError if the file is damaged."""
-    order = "<" if data[126:128] == b"IM" else ">"
-    reader = _Reader(order)
+    reader = _Reader("<" if data[126:128] == b"IM" else ">", budget)
     variables = {}
     for kind, content in reader.elements(memoryview(data)[_HEADER:]):
         if kind == _COMPRESSED:
-            unpacked = memoryview(zlib.decompress(content))
-            kind, content = next(reader.elements(unpacked), (0, content))
+            kind, content = reader.unpacked(content)
         if kind == _MATRIX and len(content):
-            name, value = reader.matrix(content, deepest)
+            name, value = reader.matrix(content, DEEPEST)
             variables[name] = value
+    return variables
+
+
+def mat4_variables(data: bytes) -> dict[str, Value]:
+    """The matrices of version 4: five numbers, a name, and the entries, again and again."""
+    variables, at = {}, 0
+    while at < len(data):
+        order = "<" if int.from_bytes(data[at : at + 4], "little") < 5000 else ">"
+        head = np.frombuffer(data, order + "i4", 5, at)
+        kind, rows, columns, is_complex, length = (int(number) for number in head)
+        precision, what = kind // 10 % 10, kind % 10
+        if kind not in range(5000) or precision > 5 or min(rows, columns, length) < 0:
+            raise ValueError("a matrix whose first numbers make no sense")
+        name = data[at + 20 : at + 20 + length].split(b"\0")[0].decode("latin-1")
+        entries = np.dtype(order + _NUMBERS_4[precision])
+        count = rows * columns
+        values = np.frombuffer(data, entries, count, at + 20 + length)
+        at += 20 + length + count * entries.itemsize * (2 if is_complex else 1)
+        if what == 0 and not is_complex:
+            variables[name] = values.reshape((rows, columns), order="F")
     return variables
 
 
 class _Reader:
     """Reads elements in the byte order of one file."""
 
-    def __init__(self, order: str) -> None:
-        self._order = order
+    def __init__(self, order: str, budget: Budget) -> None:
+        self._order, self._budget = order, budget
 
     def elements(self, data: memoryview) -> Iterator[Element]:
         """The elements that stand one after another in these bytes."""
         at = 0
         while len(data) - at >= 8:
             first, size = (int(word) for word in np.frombuffer(data, self._order + "u4", 2, at))
-            start, step = at + 8, 8
-            kind = first
+            kind, start, step = first, at + 8, 8
             if first >> 16:  # small ones pack type, size and up to 4 bytes in one tag
                 kind, size, start, step = first & 0xFFFF, first >> 16, at + 4, 4
             if start + size > len(data):
                 raise ValueError(f"an element of {size} bytes, where {len(data) - start} are left")
             yield kind, data[start : start + size]
-            padded = size if kind == _COMPRESSED else -(-size // step) * step
-            at = start + padded
+            at = start + (size if kind == _COMPRESSED else -(-size // step) * step)
+
+    def unpacked(self, packed: memoryview) -> Element:
+        """The element that was packed, if as much as it announces may be read."""
+        tag = zlib.decompressobj().decompress(packed, 8)
+        size = 8 + int(np.frombuffer(tag, self._order + "u4", 1, 4)[0])
+        self._budget.spend(size, "what it packs")
+        data = zlib.decompressobj().decompress(packed, size)
+        return next(self.elements(memoryview(data)), (0, packed))
 
     def matrix(self, data: memoryview, levels: int) -> tuple[str, Value]:
         """The name and value of one array of any class."""
+        self._budget.spend(OVERHEAD, "the arrays it holds")
+        if not len(data):
+            return "", np.empty((0, 0))
         parts = self.elements(data)
         flags = int(self._numbers(next(parts, None))[0])
         size = tuple(int(length) for length in self._numbers(next(parts, None)))
@@ -137,33 +163,24 @@ class _Reader:
         self, flags: int, size: tuple[int, ...], parts: Iterator[Element], levels: int
     ) -> Value:
         kind = flags & 0xFF
-        if kind in _NUMERIC:
+        if _FIRST_NUMERIC <= kind <= _LAST_NUMERIC:
             values = self._array(size, next(parts, None))
-            if flags & _COMPLEX:
-                return values + 1j * self._array(size, next(parts, None))
-            return values
+            return values + 1j * self._array(size, next(parts)) if flags & _COMPLEX else values
         if kind == _CHAR:
             return self._text(size, next(parts, None))
         if kind == _CELL:
             return self._matrices(math.prod(size), parts, levels)
         if kind == _SPARSE:
-            return self._sparse(size, parts)
-        if kind in (_STRUCT, _OBJECT):
-            if kind == _OBJECT:
-                next(parts, None)  # the name of its class
-            return self._struct(math.prod(size), parts, levels)
-        return None
+            return Sparse.of(size, *(self._numbers(next(parts, None)) for _ in range(3)))
+        if kind == _OBJECT:
+            next(parts, None)  # the name of its class
+        return self._struct(math.prod(size), parts, levels) if kind in (_STRUCT, _OBJECT) else None
 
     def _matrices(self, count: int, parts: Iterator[Element], levels: int) -> list[Value]:
-        values: list[Value] = []
-        for kind, content in parts:
-            if kind != _MATRIX or len(values) == count:
-                raise ValueError(f"expected a cell of {count} arrays; found something else in it")
-            empty = len(content) == 0
-            values.append(np.empty((0, 0)) if empty else self.matrix(content, levels - 1)[1])
-        if len(values) != count:
-            raise ValueError(f"expected a cell of {count} arrays; found {len(values)}")
-        return values
+        found = [self.matrix(content, levels - 1)[1] for kind, content in parts if kind == _MATRIX]
+        if len(found) != count:
+            raise ValueError(f"expected a cell of {count} arrays; found {len(found)}")
+        return found
 
     def _struct(self, count: int, parts: Iterator[Element], levels: int) -> Value:
         width = int(self._numbers(next(parts, None))[0])
@@ -192,14 +209,11 @@ class _Reader:
             return text
         return [text[row::rows].rstrip() for row in range(rows)]  # stored column by column
 
-    def _sparse(self, size: tuple[int, ...], parts: Iterator[Element]) -> Sparse:
-        rows, starts, values = (self._numbers(next(parts, None)) for _ in range(3))
-        return Sparse.of(size, rows, starts, values)
-
     def _array(self, size: tuple[int, ...], part: Element | None) -> NDArray[Any]:
         values = self._numbers(part)
         if len(values) != math.prod(size):
             raise ValueError(f"expected an array of size {size}; found {len(values)} numbers")
+        self._budget.spend(8 * len(values), "an array")  # of doubles, in the end
         return values.reshape(size, order="F")
 
     def _numbers(self, part: Element | None) -> NDArray[Any]:

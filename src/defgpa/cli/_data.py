@@ -1,0 +1,193 @@
+"""What is known about the shapes besides their landmarks, from a table; and results as files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from defgpa.cli._console import Console
+from defgpa.cli._input import read_input
+from defgpa.cli._options import _combined
+
+if TYPE_CHECKING:
+    from defgpa.alignment import Alignment
+    from defgpa.shapes import Shapes
+
+known_data = click.option(
+    "--data",
+    type=click.Path(),
+    help="Table (CSV) with one row per shape; a column with their names tells which is which.",
+)
+permuting = _combined(
+    click.option(
+        "--permutations",
+        type=click.IntRange(1),
+        default=999,
+        show_default=True,
+        help="Random orders that show what chance can do.",
+    ),
+    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of them."),
+)
+result_folder = click.option(
+    "--output", "-o", type=click.Path(), help="Folder for tables (CSV) and figures (PNG)."
+)
+
+
+def analysed(
+    source: Sequence[str], format_: str | None, missing: str, layout: str, lenient: bool
+) -> tuple[Alignment | Shapes, Shapes]:
+    """A saved result or landmark files; and the shapes in either."""
+    from defgpa.errors import FormatError
+    from defgpa.io import load, read_header
+
+    if len(source) == 1 and source[0].lower().endswith(".npz"):
+        try:
+            read_header(source[0])
+        except FormatError:
+            pass  # an archive of points, not a result
+        else:
+            alignment = load(source[0])
+            return alignment, alignment.shapes
+    shapes = read_input(source, format_, missing, layout, lenient)
+    return shapes, shapes
+
+
+def columns_for(console: Console, table: str | None, shapes: Shapes) -> dict[str, Any]:
+    """The columns of a table in the order of the shapes; the groups of the files without one."""
+    if table is None:
+        groups = shapes.metadata.get("groups")
+        return {} if groups is None else {"group": list(groups)}
+    header, rows = _rows(Path(table))
+    own = _names_column(header, rows, shapes.names)
+    if own is None:
+        if len(rows) != shapes.n_shapes:
+            raise click.BadParameter(
+                f"{table} has {len(rows)} rows for {shapes.n_shapes} shapes, and no column with "
+                f"the names of all of them (such as {shapes.names[0]!r}).",
+                param_hint="--data",
+            )
+        console.note(f"No column of {table} has the names of the shapes: rows are taken in order.")
+    else:
+        place = {row[own]: row for row in rows}
+        rows = [place[name] for name in shapes.names]
+    return {name: _values([row[k] for row in rows]) for k, name in enumerate(header)}
+
+
+def column(columns: dict[str, Any], name: str, option: str) -> Any:
+    """One column, or an error that names the option and what there is."""
+    if name not in columns:
+        there = ", ".join(columns) or "nothing (give --data)"
+        raise click.BadParameter(
+            f"there is no column {name!r}; there is {there}.", param_hint=option
+        )
+    return columns[name]
+
+
+def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
+    from defgpa.errors import FormatError
+    from defgpa.io.text.lines import text_of
+
+    lines = [line for line in text_of(path).split("\n") if line.strip()]
+    if len(lines) < 2:
+        raise FormatError(
+            f"{path}: expected a header and one row per shape; found {len(lines)} lines."
+        )
+    mark = max(",;\t", key=lines[0].count)
+    header, *rows = ([cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark))
+    if all(len(row) == len(header) + 1 for row in rows):  # R writes row names without a title
+        header = ["", *header]
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise FormatError(
+                f"{path}, line {number}: expected {len(header)} fields; found {len(row)}."
+            )
+    return [name or "id" for name in header], rows
+
+
+def _names_column(
+    header: Sequence[str], rows: Sequence[Sequence[str]], names: Sequence[str]
+) -> int | None:
+    for k in range(len(header)):
+        values = [row[k] for row in rows]
+        if len(set(values)) == len(values) and set(names) <= set(values):
+            return k
+    return None
+
+
+def _values(words: Sequence[str]) -> list[Any]:
+    """Numbers where all are numbers, whole ones as such; None where a cell is empty or NA."""
+    known = [None if word in ("", "NA", "NaN", "nan") else word for word in words]
+    for kind in (int, float):
+        try:
+            return [None if word is None else kind(word) for word in known]
+        except ValueError:
+            continue
+    return list(known)
+
+
+class Written:
+    """Tables and figures in a folder, if there is one; their names in order."""
+
+    def __init__(self, output: str | None) -> None:
+        from defgpa.cli._output import output_folder
+
+        self.folder = None if output is None else output_folder(output)
+        self.files: list[str] = []
+
+    def table(self, name: str, text: str) -> None:
+        """A CSV file."""
+        if self.folder is None:
+            return
+        from defgpa.io.atomic import write_text
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_text(self.folder / name, text)
+        self.files.append(str(self.folder / name))
+
+    def shapes(
+        self, name: str, points: Any, names: Sequence[str], landmarks: Sequence[str]
+    ) -> None:
+        """A CSV file of shapes."""
+        if self.folder is None:
+            return
+        from defgpa.io import write_shapes
+        from defgpa.shapes import Shapes
+
+        target = self.folder / f"{name}.csv"
+        shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
+        write_shapes(shapes, target, format="csv")
+        self.files.append(str(target))
+
+    def figure(self, name: str, draw: Callable[[Any], Any], dim: int = 2) -> None:
+        """A PNG file, where matplotlib is installed."""
+        if self.folder is None or find_spec("matplotlib") is None:
+            return
+        from matplotlib.figure import Figure
+
+        from defgpa.io.atomic import replacing
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        figure = Figure(figsize=(7, 5), layout="constrained")
+        draw(figure.add_subplot(projection="3d") if dim == 3 else figure.subplots())
+        with replacing(self.folder / name) as temporary:
+            figure.savefig(temporary, dpi=150, format="png")
+        self.files.append(str(self.folder / name))
+
+
+def told(console: Console, files: Sequence[str]) -> dict[str, Any]:
+    """What every command says to machines besides its figures."""
+    findings = [finding.to_dict() for finding in console.findings]
+    return {"files": list(files), "notes": console.notes, "findings": findings}
+
+
+def links_of(shapes: Shapes) -> list[tuple[int, int]]:
+    """The wireframe that the files came with, as pairs of landmarks."""
+    from itertools import pairwise
+
+    chains = shapes.metadata.get("wireframe", ())
+    return [(int(a), int(b)) for chain in chains for a, b in pairwise(chain)]

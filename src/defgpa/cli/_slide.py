@@ -1,0 +1,230 @@
+"""``defgpa slide``: semilandmarks along curves and on surfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from defgpa.cli._console import Console, briefly
+from defgpa.cli._data import Written, told
+from defgpa.cli._doubts import fitting_input
+from defgpa.cli._input import read_input, warp_model
+from defgpa.cli._options import WARPS, input_argument, reading, speaking, writing
+from defgpa.cli._output import list_files, output_file, refuse_input, written_as
+
+if TYPE_CHECKING:
+    from defgpa.semilandmarks import SlidShapes
+    from defgpa.shapes import Shapes
+
+_MOST_ROWS = 20
+
+
+@click.command(
+    "slide", epilog="Example: defgpa slide larvae.tps --sliders curveslide.csv -o slid.tps"
+)
+@input_argument
+@click.option("--output", "-o", required=True, type=click.Path(), help="File for the shapes.")
+@click.option(
+    "--sliders",
+    multiple=True,
+    type=click.Path(),
+    help="Slider table of geomorph (before, slide, after; from 1), or a curve of 3D Slicer "
+    "(.mrk.json); may be given again. By default the CURVES of a TPS file.",
+)
+@click.option(
+    "--curve",
+    "curves",
+    multiple=True,
+    metavar="A,B,C,…",
+    help="Labels of the landmarks along a curve, whose ends stay (2..9: 2 to 9); again for more.",
+)
+@click.option(
+    "--slicer-curves",
+    "folders",
+    multiple=True,
+    nargs=2,
+    type=(click.Path(), click.IntRange(3)),
+    metavar="FOLDER COUNT",
+    help="Curves of 3D Slicer (.mrk.json, named like the shapes), each resampled to COUNT points "
+    "and joined to its shape; again for more.",
+)
+@click.option("--surface", metavar="A,B,…", help="Labels of landmarks that slide on a surface.")
+@click.option(
+    "--by",
+    type=click.Choice(["bending", "procrustes"]),
+    default="bending",
+    show_default=True,
+    help="What is made least: bending energy, or distance from the reference.",
+)
+@click.option(
+    "--along",
+    type=click.Choice(["curve", "tangent"]),
+    default="curve",
+    show_default=True,
+    help="Points stay on the curve as digitised, or leave it along tangents, as in geomorph.",
+)
+@click.option("--meshes", type=click.Path(), help="Folder of meshes named like the shapes.")
+@click.option(
+    "--warp",
+    type=click.Choice(WARPS),
+    help="Align with such warps between rounds; by similarities by default.",
+)
+@click.option("--figures", type=click.Path(), help="Folder for how far points slid: CSV and PNG.")
+@reading
+@writing
+@speaking
+def command(
+    source: tuple[str, ...],
+    output: str,
+    sliders: tuple[str, ...],
+    curves: tuple[str, ...],
+    folders: tuple[tuple[str, int], ...],
+    surface: str | None,
+    by: str,
+    along: str,
+    meshes: str | None,
+    warp: str | None,
+    figures: str | None,
+    format_: str | None,
+    missing: str,
+    layout: str,
+    lenient: bool,
+    to_format: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Slide semilandmarks along curves and on surfaces.
+
+    They go where the shapes differ least, by bending energy or distance, and stay on their curves.
+    """
+    from defgpa.semilandmarks import curves_of, slide, with_slicer_curves
+
+    console, written = Console(quiet, as_json), Written(figures)
+    target = output_file(output)
+    refuse_input(target, *source)
+    with console.noting():
+        shapes = read_input(source, format_, missing, layout, lenient)
+        for folder, count in folders:
+            shapes = with_slicer_curves(shapes, folder, count)
+        shapes = fitting_input(console, shapes)
+        patch = [] if surface is None else _labels(surface, shapes, "--surface")
+        chosen = _curves(sliders, curves, shapes)
+        if not (chosen or patch or curves_of(shapes)):
+            raise click.UsageError("Nothing slides: give --sliders, --curve or --surface.")
+        slid = slide(
+            shapes,
+            chosen,
+            patch,
+            by,
+            along=along,
+            meshes=None if meshes is None else _meshes(console, Path(meshes), shapes),
+            estimator=None if warp is None else _estimator(warp),
+        )
+        written_as(slid, target, to_format)
+    _show(console, slid)
+    written.table("slid.csv", _distances(slid))
+    written.figure("slid.png", lambda ax: _drawn(shapes, slid, ax), slid.dim)
+    list_files(console, [output, *written.files])
+    console.result(_figures(slid) | told(console, [output, *written.files]))
+
+
+def _curves(
+    sliders: Sequence[str], curves: Sequence[str], shapes: Shapes
+) -> list[list[Any]] | None:
+    """What the options tell; None where they tell nothing."""
+    from defgpa.semilandmarks import read_sliders
+
+    found: list[list[Any]] = [curve for path in sliders for curve in read_sliders(path, shapes)]
+    found += [_labels(words, shapes, "--curve") for words in curves]
+    return found or None
+
+
+def _labels(words: str, shapes: Shapes, option: str) -> list[str]:
+    """``A,B,2..5`` as labels."""
+    found: list[str] = []
+    for word in (part.strip() for part in words.split(",")):
+        first, dots, last = word.partition("..")
+        if word not in shapes.landmarks and dots and first.isdecimal() and last.isdecimal():
+            found += map(str, range(int(first), int(last) + 1))
+        else:
+            found.append(word)
+    unknown = [label for label in found if label not in shapes.landmarks]
+    if unknown:
+        raise click.BadParameter(f"there is no landmark {unknown[0]!r}.", param_hint=option)
+    return found
+
+
+def _meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, Any]:
+    from defgpa.errors import listed
+    from defgpa.meshes import read_mesh
+
+    if not folder.is_dir():
+        raise click.BadParameter(f"{folder} is not a folder.", param_hint="--meshes")
+    files = {path.stem: path for path in sorted(folder.iterdir()) if path.is_file()}
+    found = {name: read_mesh(files[name]) for name in shapes.names if name in files}
+    lacking = [name for name in shapes.names if name not in files]
+    if not found:
+        raise click.BadParameter(
+            f"no file of {folder} is named like a shape, such as {shapes.names[0]}.ply.",
+            param_hint="--meshes",
+        )
+    if lacking:
+        console.note(f"No mesh is named like {listed(lacking)}.")
+    return found
+
+
+def _estimator(warp: str) -> Any:
+    from defgpa.estimators import DefGPA
+
+    return DefGPA(warp_model(warp, None, None, None))
+
+
+def _show(console: Console, slid: SlidShapes) -> None:
+    import numpy as np
+
+    moved = slid.distances[:, slid.sliders]
+    rows = [
+        [name, float(np.nanmean(own)), float(np.nanmax(own))]
+        for name, own in zip(briefly(slid.names[:_MOST_ROWS]), moved, strict=False)
+        if not np.isnan(own).all()
+    ]
+    console.say(f"{len(slid.sliders)} of {slid.n_landmarks} landmarks slide.")
+    console.table("How far", ["shape", "mean", "largest"], rows)
+    if slid.n_shapes > _MOST_ROWS:
+        console.say(f"  … and {slid.n_shapes - _MOST_ROWS} more shapes")
+    first, last = slid.criterion[0, 0].sum(), slid.criterion[-1, 1].sum()
+    console.say(f"Criterion {first:.4g} at first, {last:.4g} after {len(slid.criterion)} rounds.")
+
+
+def _distances(slid: SlidShapes) -> str:
+    from defgpa.statistics.table import csv_text
+
+    rows = [
+        (name, label, float(own[j]))
+        for name, own in zip(slid.names, slid.distances, strict=True)
+        for j, label in enumerate(slid.landmarks)
+        if j in set(slid.sliders.tolist())
+    ]
+    return csv_text(("shape", "landmark", "slid"), rows)
+
+
+def _drawn(shapes: Shapes, slid: SlidShapes, ax: Any) -> Any:
+    """The shape whose points went farthest."""
+    import numpy as np
+
+    from defgpa.plot import sliding
+
+    own = np.nanmax(np.where(np.isnan(slid.distances), 0.0, slid.distances), axis=1)
+    return sliding(shapes, slid, int(np.argmax(own)), ax)
+
+
+def _figures(slid: SlidShapes) -> dict[str, Any]:
+    return {
+        "sliding": [slid.landmarks[j] for j in slid.sliders],
+        "criterion": slid.criterion.sum(axis=2),
+        "settled": slid.settled,
+        "distances": slid.distances,
+    }

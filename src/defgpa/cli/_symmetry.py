@@ -1,0 +1,147 @@
+"""``defgpa symmetry``: what two sides share, and how they differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from defgpa.cli._console import Console
+from defgpa.cli._data import (
+    Written,
+    analysed,
+    column,
+    columns_for,
+    known_data,
+    links_of,
+    permuting,
+    result_folder,
+    told,
+)
+from defgpa.cli._options import input_argument, reading, speaking
+from defgpa.cli._output import list_files
+
+if TYPE_CHECKING:
+    from defgpa.shapes import Shapes
+    from defgpa.statistics import Symmetry
+
+
+@click.command(
+    "symmetry",
+    epilog="Example: defgpa symmetry skulls.tps --pairs 4-3,6-5,8-7 -o symmetry/",
+)
+@input_argument
+@known_data
+@click.option(
+    "--pairs",
+    metavar="A-B,C-D,…",
+    help="Landmarks that mirror each other, by label (numbers from 1 where they have none); found "
+    "from the mean shape's own mirror plane by default.",
+)
+@click.option("--individual", metavar="COLUMN", help="Who each shape is of.")
+@click.option("--side", metavar="COLUMN", help="Left or right, where every shape is one side.")
+@click.option("--replicate", metavar="COLUMN", help="Which measurement it is.")
+@permuting
+@result_folder
+@reading
+@speaking
+def command(
+    source: tuple[str, ...],
+    data: str | None,
+    pairs: str | None,
+    individual: str | None,
+    side: str | None,
+    replicate: str | None,
+    permutations: int,
+    seed: int,
+    output: str | None,
+    format_: str | None,
+    missing: str,
+    layout: str,
+    lenient: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """What two sides share, how they always differ, and how they differ by chance.
+
+    INPUT is a saved result or landmark files, with both sides in every shape (object symmetry) or,
+    with --side, one side in each (matching symmetry).
+    """
+    from defgpa.statistics import symmetry
+
+    console, written = Console(quiet, as_json), Written(output)
+    with console.noting():
+        x, shapes = analysed(source, format_, missing, layout, lenient)
+        columns = columns_for(console, data, shapes)
+        named = {"individual": individual, "side": side, "replicate": replicate}
+        factors = {k: column(columns, v, f"--{k}") for k, v in named.items() if v is not None}
+        with console.progress("Permuting") as tick:
+            found = symmetry(
+                x,
+                None if pairs is None else _pairs(pairs, shapes),
+                **factors,
+                n_permutations=permutations,
+                seed=seed,
+                progress=tick,
+            )
+    _say_pairs(console, found, shapes)
+    console.say(str(found))
+    _write(written, found, shapes)
+    if written.files:
+        list_files(console, written.files)
+    console.result(_figures(found, shapes) | told(console, written.files))
+
+
+def _pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:
+    """``4-3,6-5`` as pairs of labels; a label may have a dash in it."""
+    found = []
+    for word in filter(None, (part.strip() for part in words.split(","))):
+        cuts = [k for k, sign in enumerate(word) if sign == "-"]
+        both = [(word[:k].strip(), word[k + 1 :].strip()) for k in cuts]
+        known = [pair for pair in both if set(pair) <= set(shapes.landmarks)]
+        if len(known) != 1:
+            raise click.BadParameter(
+                f"{word!r} is not two landmarks joined by a dash, such as "
+                f"{shapes.landmarks[0]}-{shapes.landmarks[-1]}.",
+                param_hint="--pairs",
+            )
+        found += known
+    return found
+
+
+def _say_pairs(console: Console, found: Symmetry, shapes: Shapes) -> None:
+    if found.found is not None:
+        label = shapes.landmarks
+        words = ",".join(f"{label[a]}-{label[b]}" for a, b in found.pairs)
+        console.say(
+            f"Pairs, found from the mean shape (its mirror image is off by "
+            f"{found.found.error:.2%} of its radius): --pairs {words}"
+        )
+    if found.mirrored_side is not None:
+        console.say(f"Side {found.mirrored_side!r} was mirrored.")
+
+
+def _write(written: Written, found: Symmetry, shapes: Shapes) -> None:
+    written.table("symmetry.csv", found.table.to_csv())
+    written.table("asymmetry.csv", found.indices_to_csv())
+    for name in ("symmetric", "asymmetric"):
+        written.shapes(name, getattr(found, name), found.individuals, shapes.landmarks)
+    links = links_of(shapes)
+    written.figure("symmetry.png", lambda ax: _plot().symmetry(found, ax, links=links))
+
+
+def _figures(found: Symmetry, shapes: Shapes) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "table": [row.__dict__ for row in found.table],
+        "pairs": [[shapes.landmarks[a], shapes.landmarks[b]] for a, b in found.pairs],
+        "directional": found.directional_index,
+        "fluctuating": found.fluctuating_index,
+        "asymmetry": dict(zip(found.individuals, found.index.tolist(), strict=True)),
+    }
+
+
+def _plot() -> Any:
+    from defgpa import plot
+
+    return plot

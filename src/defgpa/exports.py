@@ -1,0 +1,330 @@
+"""An alignment in the files that other programs open next.
+
+3D Slicer's SlicerMorph reloads a folder of tables; R reads arrays p × k × n (``readRDS``) or tables
+for geomorph's ``arrayspecs``; MorphoJ reads tab-separated text; viewers read meshes. Landmarks
+that had to be estimated, because a program takes no gaps, are listed in ``estimated.csv``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.alignment import Alignment
+from defgpa.completion import Completion, complete
+from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.io.atomic import replacing, write_text
+from defgpa.io.text.columns import coordinate_names
+from defgpa.meshes import Mesh, warp_mesh, write_mesh
+from defgpa.procrustes import similarity
+from defgpa.shapes import Shapes
+from defgpa.statistics import ShapePCA, centroid_sizes, specimens
+from defgpa.statistics.specimens import groups_of
+from defgpa.warps import interpolating_spline
+
+TARGETS = ("slicermorph", "r", "morphoj")
+
+_MOST_KNOTS = 500  # landmarks that a mesh follows: a spline through more is no different
+
+
+def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
+    """Write what another program opens; the files, in order.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        Any; in 3-D for SlicerMorph.
+    folder : path
+        Where to; made if it is not there.
+    to : {"slicermorph", "r", "morphoj"}
+        ``"slicermorph"``: the results folder of its GPA module (unit centroid size; eigenvalues
+        over n, as it does). ``"r"``: ``shapes``, ``superimposed``, ``carried`` and ``aligned`` as
+        arrays with dimension names (``readRDS("superimposed.rds")``) and as tables
+        (``arrayspecs(as.matrix(read.csv("superimposed.csv", row.names = 1)), p, k)``), NaN where
+        not seen, and ``specimens.csv``. ``"morphoj"``: the shapes as measured, tab-separated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from tempfile import TemporaryDirectory
+    >>> shapes = np.random.default_rng(0).normal(size=(1, 9, 2)) + [[[0, 0]], [[1, 1]]]
+    >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in defgpa.export(a, folder, to="morphoj")]
+    ['morphoj.txt', 'classifiers.txt']
+    """
+    writers = {"slicermorph": _slicermorph, "r": _r, "morphoj": _morphoj}
+    if to not in writers:
+        raise ValueError(
+            f"The 'to' parameter of export must be one of {listed(TARGETS)}. Got {to!r} instead."
+        )
+    return writers[to](alignment, Path(folder))
+
+
+def component_meshes(
+    alignment: Alignment,
+    mesh: Mesh | None = None,
+    components: Iterable[int] = (1, 2),
+    deviations: Sequence[float] = (-2.0, 2.0),
+    space: str = "superimposed",
+) -> dict[str, Mesh]:
+    """Meshes so many standard deviations along principal components, by name.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        In 3-D.
+    mesh : Mesh, optional
+        In the space of the reference; it follows the landmarks by a thin-plate spline. By default
+        the landmarks themselves, with the faces of the shapes.
+    components : iterable of int
+        Counted from 1.
+    deviations : sequence of float
+        How far along each.
+    space : str
+        As in ``ShapePCA``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> rng = np.random.default_rng(0)
+    >>> shapes = rng.normal(size=(12, 3)) + 0.1 * rng.normal(size=(6, 12, 3))
+    >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
+    >>> list(component_meshes(a, components=[1]))
+    ['PC1_-2SD', 'PC1_+2SD']
+    """
+    _require_3d(alignment, "A mesh")
+    pca = ShapePCA(space=space).fit(alignment)
+    S = alignment.reference
+    # from the unit size and pose of the components to those of the reference
+    home = similarity(pca.mean_, S)
+    found = {}
+    for number in components:
+        for many in deviations:
+            ends = home(pca.shape_at({number: many}))
+            found[f"PC{number}_{many:+g}SD"] = _following(S, ends, mesh, alignment)
+    return found
+
+
+def write_component_meshes(
+    alignment: Alignment, folder: str | Path, suffix: str = ".ply", **how: Any
+) -> list[Path]:
+    """The meshes of ``component_meshes`` as files."""
+    files = []
+    for name, mesh in component_meshes(alignment, **how).items():
+        files.append(Path(folder) / f"{name}{suffix}")
+        files[-1].parent.mkdir(parents=True, exist_ok=True)
+        write_mesh(files[-1], mesh)
+    return files
+
+
+def _following(S: Array, ends: Array, mesh: Mesh | None, alignment: Alignment) -> Mesh:
+    if mesh is None:
+        faces = alignment.shapes.faces
+        return Mesh(ends) if faces is None else Mesh(ends, faces)
+    knots = slice(None, None, -(-len(S) // _MOST_KNOTS))
+    return warp_mesh(mesh, interpolating_spline(S[knots], ends[knots]))
+
+
+# SlicerMorph
+
+
+def _slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
+    _require_3d(alignment, "SlicerMorph's results folder")
+    done = complete(alignment)
+    pca = ShapePCA().fit(done.shapes)
+    x, names = pca.coordinates_, done.shapes.names
+    n, m, _ = x.shape
+    landmarks = [f"LM {j + 1}" for j in range(m)]
+    coordinates = [f"{landmark}_{axis}" for landmark in landmarks for axis in "XYZ"]
+    components = [f"PC {k + 1}" for k in range(len(pca.components_))]
+    distances = np.linalg.norm(x - pca.mean_, axis=(1, 2))
+    sizes = centroid_sizes(done.shapes)
+    flat = x.reshape(n, -1)
+    vectors = pca.components_.reshape(len(components), -1).T
+    values = pca.explained_variance_ * (n - 1) / n
+    tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
+        "outputData.csv": (
+            ["Sample_name", "proc_dist", "centroid", *coordinates],
+            _rows(names, distances, sizes, *flat.T),
+        ),
+        "meanShape.csv": (["", "X", "Y", "Z"], _rows(landmarks, *pca.mean_.T)),
+        "eigenvector.csv": (["", *components], _rows(coordinates, *vectors.T)),
+        "eigenvalues.csv": ([], _rows(components, values)),
+        "pcScores.csv": (["Sample_name", *components], _rows(names, *pca.scores_.T)),
+    }
+    files = [_table(folder / name, head, rows) for name, (head, rows) in tables.items()]
+    log = folder / "analysis.json"
+    write_text(log, json.dumps(_gpa_log(folder, names, m), indent=2, ensure_ascii=False) + "\n")
+    return [*files, log, *_listed_estimates(done, folder)]
+
+
+def _gpa_log(folder: Path, names: Sequence[str], m: int) -> dict[str, Any]:
+    now = datetime.now()
+    return {
+        "GPALog": [
+            {
+                "Date": f"{now:%Y-%m-%d}",
+                "Time": f"{now:%H:%M:%S}",
+                "InputPath": "",
+                "OutputPath": folder.as_posix(),
+                "Files": list(names),
+                "LMFormat": "",
+                "NumberLM": m,
+                "ExcludedLM": [],
+                "Boas": False,
+                "MeanShape": "meanShape.csv",
+                "Eigenvalues": "eigenvalues.csv",
+                "Eigenvectors": "eigenvector.csv",
+                "OutputData": "outputData.csv",
+                "PCScores": "pcScores.csv",
+                "SemiLandmarks": [],
+                "CovariatesFile": "",
+            }
+        ]
+    }
+
+
+# R
+
+
+def _r(alignment: Alignment, folder: Path) -> list[Path]:
+    spaces = {
+        "shapes": alignment.shapes.points,
+        "superimposed": alignment.superimposed,
+        "carried": alignment.carried,
+        "aligned": alignment.aligned,
+    }
+    files = []
+    for name, points in spaces.items():
+        shapes = alignment.shapes.with_points(points)
+        files += [_rds(folder / f"{name}.rds", shapes), _arrayspecs(folder / f"{name}.csv", shapes)]
+    columns = specimens(alignment)
+    return [*files, _table(folder / "specimens.csv", list(columns), _rows(*columns.values()))]
+
+
+def _rds(path: Path, shapes: Shapes) -> Path:
+    """An array p × k × n: landmarks, coordinates, specimens, with their names."""
+    try:
+        import rdata
+    except ImportError:
+        raise DefgpaError("Files of R are written by rdata: pip install 'defgpa[r]'.") from None
+    array = shapes.points.transpose(1, 2, 0)
+    heads = (shapes.landmarks, tuple("XYZ"[: shapes.dim]), shapes.names)
+
+    def with_names(_: _Named, converter: Any) -> Any:
+        built = converter.convert_to_r_object(np.ravel(array, order="F"))
+        names = [np.array(own, dtype=object) for own in heads]
+        size = np.array(array.shape, dtype=np.int32)
+        built.attributes = converter.convert_to_r_attributes({"dim": size, "dimnames": names})
+        built.info.attributes = True
+        return built
+
+    with replacing(path) as temporary:
+        rdata.write_rds(temporary, _Named(), constructor_dict={_Named: with_names})
+    return path
+
+
+class _Named:
+    """What stands for an array with dimension names, which rdata does not write by itself."""
+
+
+def _arrayspecs(path: Path, shapes: Shapes) -> Path:
+    """A row a specimen, x1, y1, x2, …: what ``arrayspecs`` makes an array of."""
+    heads = [f"{axis}{j + 1}" for j in range(shapes.n_landmarks) for axis in "xyz"[: shapes.dim]]
+    flat = shapes.points.reshape(len(shapes), -1)
+    return _table(path, ["id", *heads], _rows(shapes.names, *flat.T))
+
+
+# MorphoJ
+
+
+def _morphoj(alignment: Alignment, folder: Path) -> list[Path]:
+    done = complete(alignment)
+    shapes = done.shapes
+    heads = [f"{axis}{j + 1}" for j in range(shapes.n_landmarks) for axis in "xyz"[: shapes.dim]]
+    flat = shapes.points.reshape(len(shapes), -1)
+    groups = groups_of(alignment, None) or [""] * len(shapes)
+    rows = _rows(shapes.names, groups)
+    return [
+        _table(folder / "morphoj.txt", ["id", *heads], _rows(shapes.names, *flat.T), "\t"),
+        _table(folder / "classifiers.txt", ["id", "group"], rows, "\t"),
+        *_listed_estimates(done, folder),
+    ]
+
+
+# What they share
+
+
+def write_estimates(done: Completion, path: Path) -> Path:
+    """Every estimated landmark: shape, landmark, uncertainty, and whether it is a far guess."""
+    pairs = np.argwhere(done.estimated)
+    rows = (
+        [
+            done.shapes.names[i],
+            done.shapes.landmarks[j],
+            float(done.uncertainty[i, j]),
+            bool(done.far[i, j]),
+        ]
+        for i, j in pairs
+    )
+    return _table(path, ["shape", "landmark", "uncertainty", "far"], rows)
+
+
+def write_completed(done: Completion, path: Path) -> Path:
+    """A row a shape: ``id``, ``estimated`` (the landmarks that were, parted by ;), x1, y1, …"""
+    shapes = done.shapes
+    marks = [
+        "; ".join(np.array(shapes.landmarks, dtype=object)[own].tolist()) for own in done.estimated
+    ]
+    heads = coordinate_names(shapes.landmarks, shapes.dim)
+    flat = shapes.points.reshape(len(shapes), -1)
+    return _table(path, ["id", "estimated", *heads], _rows(shapes.names, marks, *flat.T))
+
+
+def _listed_estimates(done: Completion, folder: Path) -> list[Path]:
+    if not done.estimated.any():
+        return []
+    return [write_estimates(done, folder / "estimated.csv")]
+
+
+def _table(
+    path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]], between: str = ","
+) -> Path:
+    """A table in UTF-8; numbers keep every digit, an unknown one is ``NA``."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=between, lineterminator="\n")
+    if head:
+        writer.writerow(head)
+    writer.writerows([_cell(cell) for cell in row] for row in rows)
+    write_text(path, text.getvalue())
+    return path
+
+
+def _cell(value: Any) -> Any:
+    return "NA" if isinstance(value, float) and np.isnan(value) else value
+
+
+def _rows(*columns: Any) -> Iterable[Sequence[Any]]:
+    """Rows of a table from its columns."""
+    return zip(
+        *(own.tolist() if isinstance(own, np.ndarray) else own for own in columns), strict=True
+    )
+
+
+def _require_3d(alignment: Alignment, what: str) -> None:
+    if alignment.shapes.dim != 3:
+        raise ShapeError(
+            f"{what} is in 3-D, and these shapes are {alignment.shapes.dim}-D. "
+            "Export to='r' or to='morphoj' instead."
+        )

@@ -1,0 +1,174 @@
+"""R's own files (``.rds``, ``.rda``, ``.RData``): the p × k × n arrays of geomorph and Morpho.
+
+Recognised are an array of landmarks, coordinates and specimens, wherever in lists it stands, by
+the name of ``land`` or ``coords`` where there are several; a list of p × k matrices; or one such
+matrix. Names of the dimensions are those of landmarks and specimens. Needs ``rdata``, which
+runs no code that a file may hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa.errors import DefgpaError, FormatError
+from defgpa.io.arrays.axes import as_matrix, as_stack, layout_of
+from defgpa.io.files import file_bytes, hidden, named, refusing
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.limits import Budget, decompressed, peeked
+from defgpa.io.text.lines import default_name
+
+_USUAL = ("land", "coords", "landmarks", "points", "A")
+_STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
+_AXES = {"mdn": (2, 0), "dmn": (2, 1), "nmd": (0, 1)}  # which are of specimens and of landmarks
+_DEEPEST = 4
+_PER_ENTRY = 1000  # bytes that an entry of a sequence may become, which R stores as its ends
+
+Numbers = NDArray[Any]
+
+
+def read_r(path: Path, options: ReadOptions) -> Document:
+    """The shapes of an R file."""
+    variables = dict(_flattened(_content(path), path.stem, _DEEPEST))
+    value = _shapes_among(path, variables)
+    if isinstance(value, list):
+        return _list_of_matrices(path, value, options)
+    names, labels = None, None
+    array = _numbers(value)
+    if array.ndim == 3:
+        layout = options.layout
+        layout = layout if layout != "auto" else layout_of(path, array.shape, "mdn")
+        names, labels = (_dimension_names(value, axis) for axis in _AXES[layout])
+        stack = as_stack(path, array, layout, preferred=None)
+    else:
+        stack = as_matrix(path, array, options.layout)[None]
+        labels = _dimension_names(value, 0) if len(stack[0]) == len(array) else None
+    stack = hidden(stack, options.missing)
+    known = names or [default_name(path, k, len(stack)) for k in range(len(stack))]
+    return Document(tuple(Specimen(n, p, labels) for n, p in zip(known, stack, strict=True)))
+
+
+def _list_of_matrices(path: Path, matrices: list[Any], options: ReadOptions) -> Document:
+    specimens = []
+    for name, value in matrices:
+        points = hidden(as_matrix(path, _numbers(value), options.layout), options.missing)
+        labels = _dimension_names(value, 0)
+        own = labels if labels and len(labels) == len(points) else None
+        specimens.append(Specimen(name, points, own))
+    return Document(tuple(specimens))
+
+
+def _content(path: Path) -> Any:
+    """The values of a file as Python's, within a budget."""
+    try:
+        from rdata import conversion, parser
+    except ImportError:
+        raise DefgpaError(
+            f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
+            "Or write it in R with geomorph's writeland.tps."
+        ) from None
+    packed, budget = file_bytes(path), Budget(path)
+
+    def bounded(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def checked(state: Any) -> Any:
+            budget.spend(_PER_ENTRY * int(state.value[0]), "a sequence in it")
+            return build(state)
+
+        return checked
+
+    sequences = (b"compact_intseq", b"compact_realseq")
+    known = dict(parser.DEFAULT_ALTREP_MAP)
+    known |= {name: bounded(known[name]) for name in sequences}
+    with refusing(path, "R file"):
+        data = budget.unpacked(decompressed(packed), "what it packs")
+        return conversion.convert(parser.parse_data(data, altrep_constructor_dict=known))
+
+
+def _flattened(value: Any, name: str, levels: int) -> Iterator[tuple[str, Any]]:
+    """Arrays by name, out of the lists they stand in; a list of matrices is one of them."""
+    if _is_list_of_matrices(value):
+        yield name, [(str(key), entry) for key, entry in _entries(value, name)]
+    elif isinstance(value, (Mapping, list, tuple)) and levels:
+        for key, entry in _entries(value, name):
+            yield from _flattened(entry, key, levels - 1)
+    elif hasattr(value, "ndim") and hasattr(value, "dtype"):
+        yield name, value
+
+
+def _entries(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        return ((str(key), entry) for key, entry in value.items())
+    return ((f"{name}_{k}", entry) for k, entry in enumerate(value, start=1))
+
+
+def _is_list_of_matrices(value: Any) -> bool:
+    entries = list(value.values()) if isinstance(value, Mapping) else value
+    return (
+        isinstance(entries, (list, tuple))
+        and len(entries) > 1
+        and all(_is_matrix(entry) for entry in entries)
+        and len({entry.shape for entry in entries}) == 1
+    )
+
+
+def _is_matrix(value: Any) -> bool:
+    return _has_axes(value, 2) and value.shape[1] in (2, 3)
+
+
+def _has_axes(value: Any, count: int) -> bool:
+    numeric = getattr(getattr(value, "dtype", None), "kind", "") in "fiu"
+    return numeric and getattr(value, "ndim", 0) == count
+
+
+def _shapes_among(path: Path, variables: Mapping[str, Any]) -> Any:
+    """The best candidate: an array with three axes, a list of matrices, a matrix."""
+    kinds: tuple[Callable[[Any], bool], ...] = (
+        lambda value: _has_axes(value, 3) and bool({2, 3} & set(value.shape)),
+        lambda value: isinstance(value, list),
+        _is_matrix,
+    )
+    for fits in kinds:
+        able = [name for name, value in variables.items() if fits(value)]
+        chosen = able if len(able) == 1 else [name for name in _USUAL if name in able][:1]
+        if chosen:
+            return variables[chosen[0]]
+        if able:
+            raise FormatError(
+                f"{path}: {named(able)} can each be a set of shapes. Save one of them: "
+                "saveRDS(array, file)."
+            )
+    raise FormatError(
+        f"{path}: expected an array of landmarks, coordinates and specimens (p × k × n); "
+        f"found {named(variables) or 'none'}."
+    )
+
+
+def _numbers(value: Any) -> Numbers:
+    """The entries of an array with or without names; R's NA of whole numbers is masked."""
+    array = getattr(value, "values", value)
+    if isinstance(array, np.ma.MaskedArray):
+        return np.ma.filled(array.astype(np.float64), np.nan)
+    return np.asarray(array)
+
+
+def _dimension_names(value: Any, axis: int) -> tuple[str, ...] | None:
+    """The names along an axis, if it has any."""
+    axes: Sequence[Any] = getattr(value, "dims", ())
+    if axis >= len(axes) or axes[axis] not in getattr(value, "coords", {}):
+        return None
+    return tuple(str(name) for name in value.coords[axes[axis]].values)
+
+
+FORMATS = (
+    Format(
+        name="r",
+        suffixes=(".rds", ".rda", ".rdata"),
+        looks_like=lambda head: peeked(head).startswith(_STARTS),
+        read=read_r,
+        write=None,
+    ),
+)

@@ -1,0 +1,255 @@
+"""Which landmarks of several specimens are the same: by label, or by position where labels differ.
+
+Labels are written by hand and by programs: files of one set call the same landmark ``LM1``,
+``skull_07-1`` and ``Nasoin``. Where a file has as many landmarks as the others, in the same order,
+its labels give way to theirs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+from defgpa.errors import FormatError, listed
+from defgpa.io.format import Sourced, Specimen
+from defgpa.io.text.lines import numbered, warn
+
+_NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a number in it
+_ALIKE = 0.75  # of two words, as difflib measures it: a letter or two are different
+
+Labels = tuple[str, ...]
+
+
+def matched(found: Sequence[Sourced], match: str) -> list[Sourced]:
+    """The specimens with labels that are equal where landmarks are the same.
+
+    ``match`` is that of ``ReadOptions``. Two landmarks with one label in a specimen are refused.
+    """
+    found = list(found)
+    if match == "position":
+        return _by_position(found)
+    for one in _one_each(found).values():
+        _require_labels_once(one)
+    if match == "label":
+        return found
+    return _with_common_labels(_without_prefixes(found))
+
+
+def landmark_names(found: Sequence[Sourced]) -> Labels:
+    """What the landmarks of matched specimens are called, in the order of their files."""
+    some = [one for one in found if len(one.specimen.points)]
+    if not some:
+        raise FormatError(f"There are no landmarks in {listed({str(one.path) for one in found})}.")
+    sequences = list(_one_each(some))
+    if sequences and all(one.specimen.labels for one in some):
+        _warn_of_doubtful_labels(some, sequences)
+        return merged(sequences)
+    if len(sequences) > 1:
+        bare = next(one for one in some if not one.specimen.labels)
+        raise FormatError(
+            f"{bare} has no landmark labels, and others have them in different orders. "
+            "Give all of them labels, or none, or match='position'."
+        )
+    if sequences:
+        return sequences[0]
+    curves = some[0].specimen.curves
+    return (*numbered("", len(some[0].specimen.points) - len(curves)), *curves)
+
+
+def merged(sequences: Sequence[Sequence[str]]) -> Labels:
+    """All labels in an order that agrees with every sequence; else in that of first sight.
+
+    A specimen that lacks landmarks lists fewer labels, so the order of the whole set is in
+    none of them alone: it is a topological order of "stands before", the labels seen first
+    going first where that leaves a choice.
+    """
+    if len(sequences) == 1:
+        return tuple(sequences[0])
+    seen = {label: k for k, label in enumerate(dict.fromkeys(l for s in sequences for l in s))}
+    followers: dict[str, set[str]] = {label: set() for label in seen}
+    for sequence in sequences:
+        for before, after in pairwise(sequence):
+            followers[before].add(after)
+    waiting = Counter(after for after_all in followers.values() for after in after_all)
+    ready = [(k, label) for label, k in seen.items() if not waiting[label]]
+    order: list[str] = []
+    while ready:
+        _, label = heapq.heappop(ready)
+        order.append(label)
+        for after in followers[label]:
+            waiting[after] -= 1
+            if not waiting[after]:
+                heapq.heappush(ready, (seen[after], after))
+    return tuple(order if len(order) == len(seen) else seen)
+
+
+def _one_each(found: Sequence[Sourced]) -> dict[Labels, Sourced]:
+    """Every sequence of labels once, with the first specimen that has it."""
+    holders: dict[Labels, Sourced] = {}
+    for one in found:
+        if one.specimen.labels:
+            holders.setdefault(one.specimen.labels, one)
+    return holders
+
+
+def _relabelled(one: Sourced, labels: Labels | None) -> Sourced:
+    return replace(one, specimen=replace(one.specimen, labels=labels))
+
+
+def _by_position(found: Sequence[Sourced]) -> list[Sourced]:
+    """All specimens with the labels that most of them have, whatever their own are."""
+    times = Counter(one.specimen.labels for one in found if one.specimen.labels)
+    if not times:
+        return list(found)
+    usual = times.most_common(1)[0][0]
+    _require_labels_once(_one_each(found)[usual])
+    return [_relabelled(one, usual if len(one.specimen.points) else None) for one in found]
+
+
+def _require_labels_once(one: Sourced) -> None:
+    labels = one.specimen.labels or ()
+    if len(set(labels)) < len(labels):
+        twice = next(label for label, times in Counter(labels).items() if times > 1)
+        raise FormatError(f"{one} has two landmarks with the label {twice!r}. Rename one of them.")
+
+
+# Prefixes
+
+
+def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
+    """Labels such as ``skull_07-1``, where the part before the number is each file's own.
+
+    3D Slicer calls points after their list: lists with different names would share no landmark.
+    """
+    lists = {labels: own for labels in _one_each(found) if (own := numbers_behind(labels))}
+    prefixes = {prefix for prefix, _ in lists.values()}
+    if len(prefixes) < 2:
+        return found
+    if not all(_is_own_list(one.specimen) for one in found if one.specimen.labels in lists):
+        warn(
+            "Landmark labels differ in what stands before their number "
+            f"({listed(sorted(prefixes), 3)}): landmarks are matched by that number. "
+            "If they are different landmarks, give match='label'."
+        )
+    bare = {labels: numbers for labels, (_, numbers) in lists.items()}
+    return [
+        _relabelled(one, bare.get(one.specimen.labels or (), one.specimen.labels)) for one in found
+    ]
+
+
+def numbers_behind(labels: Sequence[str]) -> tuple[str, Labels] | None:
+    """What all labels have before their number, and their numbers; None if they have no such.
+
+    Examples
+    --------
+    >>> numbers_behind(["skull_07-1", "skull_07-02"])
+    ('skull_07-', ('1', '2'))
+    """
+    found = [part for label in labels if (part := _NUMBERED.fullmatch(label))]
+    starts = {part[1] + part[2] for part in found}
+    numbers = tuple(str(int(part[3])) for part in found)
+    whole = len(found) == len(labels) == len(set(numbers)) and len(starts) == 1
+    return (starts.pop(), numbers) if whole else None
+
+
+def _is_own_list(specimen: Specimen) -> bool:
+    """Whether the prefix is Slicer's, with a dash, or the name of the specimen."""
+    own = numbers_behind(specimen.labels or ())
+    return own is not None and (own[0].endswith("-") or own[0][:-1] == specimen.name)
+
+
+# Labels of one's own
+
+
+def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
+    """The labels that most specimens have, for those that call the same places otherwise."""
+    times = Counter(one.specimen.labels for one in found if one.specimen.labels)
+    if len(times) < 2:
+        return found
+    usual = times.most_common(1)[0][0]
+    renamed = {labels for labels in times if labels != usual and _same_places(labels, usual)}
+    others = [one for one in found if one.specimen.labels in renamed]
+    if not others:
+        return found
+    own = others[0].specimen.labels or ()
+    examples = [f"{a!r} for {b!r}" for a, b in zip(own, usual, strict=True) if a != b]
+    count = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
+    warn(
+        f"Landmark labels of {count} differ from those of most, as in {others[0]}: "
+        f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
+        "position. If they are different landmarks, give match='label'."
+    )
+    return [_relabelled(one, usual) if one.specimen.labels in renamed else one for one in found]
+
+
+def _same_places(own: Labels, usual: Labels) -> bool:
+    """Whether two sequences of labels can only be two spellings of the same landmarks.
+
+    They are equally long, no label stands at two places, and all labels are different, or
+    those that are different are spelled alike. A number is never another number, unless one
+    sequence counts all landmarks from 0 and the other from 1.
+    """
+    if len(own) != len(usual) or set(own) == set(usual):
+        return False
+    if {_counted_from(own), _counted_from(usual)} == {0, 1}:
+        return True
+    different = [(a, b) for a, b in zip(own, usual, strict=True) if a != b]
+    if {a for a, _ in different} & set(usual) or {b for _, b in different} & set(own):
+        return False
+    if any(a.isdecimal() and b.isdecimal() for a, b in different):
+        return False
+    return len(different) == len(own) or all(_alike(a, b) for a, b in different)
+
+
+def _counted_from(labels: Labels) -> int | None:
+    """0 or 1 where labels count all landmarks from there, after a common prefix."""
+    own = numbers_behind(labels)
+    numbers = [] if own is None else [int(number) for number in own[1]]
+    bases = (base for base in (0, 1) if numbers == list(range(base, base + len(labels))))
+    return next(bases, None)
+
+
+def _alike(a: str, b: str) -> bool:
+    """Whether words are the same but for capitals, blanks, dashes, and a letter or two."""
+    if re.findall(r"[0-9]+", a) != re.findall(r"[0-9]+", b):
+        return False
+    return SequenceMatcher(None, _letters(a), _letters(b)).ratio() >= _ALIKE
+
+
+def _letters(label: str) -> str:
+    return re.sub(r"[\W_]+", "", label.casefold())
+
+
+def _warn_of_doubtful_labels(some: Sequence[Sourced], sequences: Sequence[Labels]) -> None:
+    """Say so where labels match nothing, or would but for capitals and blanks."""
+    if len(sequences) == 1:
+        return
+    times = Counter(label for labels in sequences for label in labels)
+    alone = [labels for labels in sequences if all(times[label] == 1 for label in labels)]
+    if alone:
+        holders = Counter(one.specimen.labels for one in some)
+        rarest = min(alone, key=lambda labels: holders[labels])
+        one = next(one for one in some if one.specimen.labels == rarest)
+        warn(
+            f"The landmark labels of {one} match none of the others: {listed(rarest, 3)}. "
+            "Check how they are written."
+        )
+    alike = list(_spellings(sequences))
+    if alike:
+        more = f", and {len(alike) - 1} more such" if len(alike) > 1 else ""
+        warn(f"Labels {listed(alike[0])}{more} are taken as different landmarks. Rename if not.")
+
+
+def _spellings(sequences: Sequence[Labels]) -> Iterator[list[str]]:
+    """Labels that differ in capitals and blanks alone, and that no specimen has together."""
+    spelled: dict[str, list[str]] = {}
+    for label in dict.fromkeys(label for labels in sequences for label in labels):
+        spelled.setdefault("".join(label.casefold().split()), []).append(label)
+    several = (alike for alike in spelled.values() if len(alike) > 1)
+    sets = [set(labels) for labels in sequences]
+    yield from (alike for alike in several if not any(set(alike) <= one for one in sets))

@@ -1,0 +1,90 @@
+"""What a file unpacks to is bounded: a few bytes can claim, or pack, more than a machine has.
+
+A file may unpack to 20 times its size, or to ``DEFGPA_MAX_BYTES`` (an environment variable; 1 GiB
+unless it is set) if that is more. Landmarks pack to a third at best, their text to a tenth.
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+from defgpa.errors import FormatError
+
+VARIABLE = "DEFGPA_MAX_BYTES"
+_DEFAULT = 2**30
+_USUAL_PACKING = 20
+_GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
+_BLOCK = 2**16
+LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
+
+
+def most_bytes() -> int:
+    """The most that is unpacked from a small file, or allocated for what it announces."""
+    stated = os.environ.get(VARIABLE, "")
+    try:
+        return int(float(stated)) if stated else _DEFAULT
+    except (ValueError, OverflowError):
+        raise FormatError(
+            f"{VARIABLE} must be a number of bytes. Got {stated!r} instead."
+        ) from None
+
+
+class Budget:
+    """The bytes that one file may still unpack to."""
+
+    def __init__(self, path: Path, size: int | None = None) -> None:
+        self._path = path
+        packed = path.stat().st_size if size is None else size
+        self.left = self._most = max(most_bytes(), _USUAL_PACKING * packed)
+
+    def spend(self, n_bytes: int, what: str) -> None:
+        """Take so many bytes, or refuse the file."""
+        if not 0 <= n_bytes <= self.left:
+            raise FormatError(
+                f"{self._path}: {what} takes more than {self._most / 1e9:.3g} GB, the most that is "
+                f"read from such a file. If it is meant to, set {VARIABLE} to more."
+            )
+        self.left -= n_bytes
+
+    def unpack_to(self, path: Path, read: Callable[[int], bytes], what: str) -> None:
+        """Unpack into a file, some bytes at a time."""
+        with path.open("wb") as file:
+            while block := read(_BLOCK):
+                self.spend(len(block), what)
+                file.write(block)
+
+    def unpacked(self, unpack: Callable[[int], bytes], what: str) -> bytes:
+        """What ``unpack(most)`` gives, of which it never gives more than asked for."""
+        data = unpack(self.left + 1)
+        self.spend(len(data), what)
+        return data
+
+
+def decompressed(packed: bytes) -> Callable[[int], bytes]:
+    """How to unpack what gzip, bzip2 or xz packed, told by its first bytes; else as it is."""
+    if packed.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=io.BytesIO(packed)).read
+    if packed.startswith(_BZIP2):
+        return bz2.BZ2File(io.BytesIO(packed)).read
+    if packed.startswith(_XZ):
+        return lambda most: lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(packed, most)
+    return lambda most: packed[:most]
+
+
+def peeked(head: bytes) -> bytes:
+    """The first bytes of what is packed, as far as the first bytes of a file tell."""
+    with contextlib.suppress(zlib.error, OSError, EOFError, lzma.LZMAError):
+        if head.startswith(_GZIP):
+            return zlib.decompressobj(wbits=31).decompress(head, len(head))
+        if head.startswith(_BZIP2):
+            return bz2.BZ2Decompressor().decompress(head, len(head))
+        return decompressed(head)(len(head))
+    return b""

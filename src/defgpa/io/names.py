@@ -1,0 +1,97 @@
+"""What specimens of many files are called, and in which order they come."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path, PureWindowsPath
+
+from defgpa.errors import FormatError, listed
+from defgpa.io.files import readable
+from defgpa.io.format import Document, Sourced, Specimen
+from defgpa.io.text.lines import default_name, made_unique, warn
+from defgpa.io.text.table import count_up
+
+Read = Sequence[tuple[Path, Document]]  # files and what they hold
+
+
+def named_after(choice: str, read: Read) -> list[tuple[Path, Document]]:
+    """The documents with specimens called as ``ReadOptions.names`` says."""
+    if choice == "image" and not any(_images(document) for _, document in read):
+        raise FormatError(f"{read[0][0]} names no images to call specimens after.")
+    return [(path, _renamed(path, document, choice)) for path, document in read]
+
+
+def in_natural_order(read: Read) -> list[tuple[Path, Document]]:
+    """Files by the name of their specimen if each has one, else by their own; a2 before a10."""
+    single = all(len(document.specimens) == 1 for _, document in read)
+
+    def key(one: tuple[Path, Document]) -> tuple[object, ...]:
+        path, document = one
+        return natural(document.specimens[0].name if single else str(path)), natural(str(path))
+
+    return sorted(read, key=key)
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """A key that sorts numbers in names by their value, whatever their length."""
+    parts = re.split(r"([0-9]+)", text.casefold())
+    return tuple(
+        (0, len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (1, 0, part)
+        for part in parts
+        if part
+    )
+
+
+def unique_names(found: Sequence[Sourced]) -> list[str]:
+    """Unique names: after the files where each holds one specimen, else with a number."""
+    names = [one.specimen.name for one in found]
+    repeated = {name for name, times in Counter(names).items() if times > 1}
+    if not repeated:
+        return names
+    stems = [readable(one.path.stem) for one in found]
+    which = listed(dict.fromkeys(name for name in names if name in repeated))
+    if len(set(stems)) == len(stems):
+        warn(f"Names that occur in several files: {which}. Shapes are named after the files.")
+        return stems
+    files = dict.fromkeys(str(one.path) for one in found if one.specimen.name in repeated)
+    warn(
+        f"Names that occur more than once (in {listed(files, 2)}): {which}. "
+        "A number is added to all but the first."
+    )
+    return made_unique(names)
+
+
+def _renamed(path: Path, document: Document, choice: str) -> Document:
+    """One document, its specimens called after their identifiers, their images or the file."""
+    specimens, images = document.specimens, _images(document)
+    if choice == "file":
+        names = [default_name(path, k, len(specimens)) for k in range(len(specimens))]
+    elif choice == "image" or (choice == "auto" and _say_little(specimens, images)):
+        names = [images.get(k, specimen.name) for k, specimen in enumerate(specimens)]
+    else:
+        return document
+    pairs = zip(specimens, names, strict=True)
+    return replace(document, specimens=tuple(replace(s, name=name) for s, name in pairs))
+
+
+def _images(document: Document) -> dict[int, str]:
+    """The names of the images, without folder and suffix, of the specimens that have one."""
+    stems = (
+        (k, PureWindowsPath(str(specimen.metadata.get("images") or "")).stem)
+        for k, specimen in enumerate(document.specimens)
+    )
+    return {k: stem for k, stem in stems if stem}
+
+
+def _say_little(specimens: Sequence[Specimen], images: dict[int, str]) -> bool:
+    """Whether identifiers only count or repeat, and every specimen has an image of its own.
+
+    tpsDig counts from 0 in every file, and files are appended to each other.
+    """
+    if len(set(images.values())) < len(specimens):
+        return False
+    names = [specimen.name for specimen in specimens]
+    return len(set(names)) < len(names) or count_up(names)

@@ -1,0 +1,117 @@
+"""Files packed with gzip or zip: unpacked within a budget, then read as what they are.
+
+A ``.zip`` stands for a folder of its files; an archive in an archive is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from defgpa.errors import FormatError
+from defgpa.io.files import refusing
+from defgpa.io.format import Document, Format, ReadOptions
+from defgpa.io.limits import Budget, peeked
+from defgpa.io.names import natural
+from defgpa.io.space import in_space
+from defgpa.io.text.lines import collected_warnings, warn
+
+_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_NO_LANDMARKS = (b".npy", b"[Content_Types].xml", b"mimetype", b"META-INF")  # other uses of zip
+_PER_FILE = 4096  # bytes that a file takes, however short
+_PACKED = "what it packs"
+_SUFFIXES = (".gz", ".zip")
+
+
+def packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
+    """The formats of packed files of these formats."""
+
+    def holds_one(head: bytes) -> bool:
+        inside = peeked(head) if head.startswith(_GZIP) else b""
+        return bool(inside) and any(format_.looks_like(inside) for format_ in formats)
+
+    suffixes = dict.fromkeys(f"{suffix}.gz" for f in formats for suffix in f.suffixes)
+    return (
+        Format("gz", tuple(suffixes), holds_one, read_gz, write=None),
+        Format("zip", (".zip",), _looks_like_zip, read_zip, write=None),
+    )
+
+
+def read_gz(path: Path, options: ReadOptions) -> Document:
+    """The document of the one file that is packed."""
+    with TemporaryDirectory() as folder:
+        inner = Path(folder, path.stem if path.suffix.lower() == ".gz" else path.name)
+        with refusing(path, "gzip file"), gzip.open(path) as packed:
+            Budget(path).unpack_to(inner, packed.read, _PACKED)
+        with _speaking_of(path, inner):
+            return _read(inner, path, options)
+
+
+def read_zip(path: Path, options: ReadOptions) -> Document:
+    """All specimens of the files of an archive, in the natural order of their names."""
+    with TemporaryDirectory() as folder:
+        with refusing(path, "zip archive"), zipfile.ZipFile(path) as archive:
+            _unpack(path, archive, Path(folder))
+        with _speaking_of(path, Path(folder)):
+            return _read(Path(folder), path, options)
+
+
+def _unpack(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
+    """All files but hidden ones, under names of their own, wherever they say they belong."""
+    members = [info for info in archive.infolist() if not info.is_dir()]
+    budget = Budget(path)
+    budget.spend(_PER_FILE * len(members) + sum(info.file_size for info in members), _PACKED)
+    budget = Budget(path)  # what the directory says may not be so
+    for info in members:
+        parts = [p for p in info.filename.replace("\\", "/").split("/") if p.strip(".")]
+        if not parts or any(part.startswith((".", "__MACOSX")) for part in parts):
+            continue
+        target = folder / parts[-1]
+        if target.exists():
+            target = folder / "_".join(parts)
+        with archive.open(info) as packed:
+            budget.unpack_to(target, packed.read, _PACKED)
+
+
+def _read(place: Path, path: Path, options: ReadOptions) -> Document:
+    from defgpa.io.discover import find_files
+    from defgpa.io.read import read_all
+
+    inside = [place] if place.is_file() else list(place.iterdir())
+    if any(one.name.lower().endswith(_SUFFIXES) for one in inside):
+        raise FormatError(f"{path} holds another archive. Unpack it.")
+    finds = sorted(find_files(place, None).files, key=lambda find: natural(find.path.name))
+    return _joined([document for _, document in read_all(finds, options)])
+
+
+def _joined(documents: Sequence[Document]) -> Document:
+    """One document, with what the first says about all, in its anatomical space."""
+    first = documents[0]
+    space = first.metadata.get("space")
+    specimens = (
+        replace(own, points=in_space(own.points, document.metadata.get("space"), space))
+        for document in documents
+        for own in document.specimens
+    )
+    return replace(first, specimens=tuple(specimens))
+
+
+@contextlib.contextmanager
+def _speaking_of(path: Path, place: Path) -> Iterator[None]:
+    """Complaints and warnings that name the archive, not the place where it was unpacked."""
+    try:
+        with collected_warnings() as said:
+            yield
+    except FormatError as error:
+        raise type(error)(str(error).replace(str(place), str(path))) from None
+    for message in said:
+        warn(message.replace(str(place), str(path)))
+
+
+def _looks_like_zip(head: bytes) -> bool:
+    return head.startswith(_ZIP) and not any(mark in head for mark in _NO_LANDMARKS)

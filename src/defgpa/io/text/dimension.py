@@ -1,0 +1,109 @@
+"""2-D or 3-D: rows of numbers that may be both are what makes better shapes of them.
+
+Read in the wrong dimension, coordinates of different axes make up a landmark: what moves or turns
+a specimen then tears its landmarks apart, no rigid motion brings the shapes together again, and
+from one landmark to the next it is far.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.io.text.lines import warn
+from defgpa.procrustes import ORTHOGONAL
+
+_MUCH_LESS = 0.5  # of what the other reading leaves between the shapes
+_CENTRED = 1e-3  # offset of a centred shape against the largest coordinate, in few digits
+_PASSES = 4  # of fitting all shapes to their mean
+
+
+def chosen_dimension(path: object, rows: Array, wanted: int | None) -> int | None:
+    """2 or 3 for rows (n, c) of coordinates; None where c allows neither, or not what is wanted.
+
+    Where both are possible, it is said which was taken, and why.
+    """
+    columns = rows.shape[1]
+    possible = [d for d in (2, 3) if columns and columns % d == 0 and wanted in (None, d)]
+    if len(possible) < 2:
+        return possible[0] if possible else None
+    found = plausible_dimension(rows)
+    dim = found or 2
+    why = "is assumed" if found is None else "is taken, as it makes better shapes"
+    warn(
+        f"{path}: {columns} columns are {columns // 2} landmarks in 2-D or {columns // 3} in 3-D; "
+        f"{dim}-D {why}. If that is wrong, give dimension={5 - dim}."
+    )
+    return dim
+
+
+def plausible_dimension(rows: Array) -> int | None:
+    """2 or 3, whichever the rows (n, 6k) speak for; None where they speak for neither.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> shape = rng.normal(size=(8, 3))
+    >>> shapes = shape + rng.normal(size=(5, 1, 3)) + 0.01 * rng.normal(size=(5, 8, 3))
+    >>> plausible_dimension(shapes.reshape(5, 24))
+    3
+    """
+    whole = [d for d in (2, 3) if _gaps_are_landmarks(rows, d)]
+    if len(whole) == 1 and np.isnan(rows).any():
+        return whole[0]
+    filled = _comparable(rows)
+    if filled is None:
+        return None
+    for evidence in (_offsets, _left_over, _steps):
+        two, three = evidence(filled, 2), evidence(filled, 3)
+        if min(two, three) < _MUCH_LESS * max(two, three):
+            return 2 if two < three else 3
+    return None
+
+
+def _gaps_are_landmarks(rows: Array, dim: int) -> bool:
+    """Whether no landmark is half missing."""
+    gaps = np.isnan(rows).reshape(len(rows), -1, dim)
+    return bool((gaps.any(axis=2) == gaps.all(axis=2)).all())
+
+
+def _comparable(rows: Array) -> Array | None:
+    """The rows equally large, gaps filled with what the others have; None if there is too little.
+
+    The size is that about the means of every sixth column, which is the same in both readings.
+    """
+    if len(rows) < 2 or not np.isfinite(rows).any(axis=0).all() or np.isinf(rows).any():
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        filled = np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows)
+        sixths = filled.reshape(len(rows), -1, 6)
+        sizes = np.linalg.norm(sixths - sixths.mean(axis=1, keepdims=True), axis=(1, 2))
+    if not (np.isfinite(sizes).all() and (sizes > 0).all()):
+        return None
+    return np.asarray(filled / sizes[:, None])
+
+
+def _offsets(rows: Array, dim: int) -> float:
+    """How far the shapes are from being centred: superimposed ones are, in one reading only."""
+    points = rows.reshape(len(rows), -1, dim)
+    offset = float(np.abs(points.mean(axis=1)).max() / np.abs(rows).max())
+    return offset if offset < _CENTRED else 1.0
+
+
+def _left_over(rows: Array, dim: int) -> float:
+    """What rigid motions leave between the shapes and their mean."""
+    points = rows.reshape(len(rows), -1, dim)
+    points = points - points.mean(axis=1, keepdims=True)
+    mean = points[0]
+    moved = points
+    for _ in range(_PASSES):
+        turns, _margin = ORTHOGONAL.nearest(points.transpose(0, 2, 1) @ mean)
+        moved = points @ turns
+        mean = moved.mean(axis=0)
+    return float(((moved - mean) ** 2).sum())
+
+
+def _steps(rows: Array, dim: int) -> float:
+    """How far it is from landmark to landmark, mean squared: neighbours in the list are near."""
+    mean = rows.mean(axis=0)
+    return float(((mean[dim:] - mean[:-dim]) ** 2).mean())

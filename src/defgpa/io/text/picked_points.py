@@ -1,0 +1,72 @@
+"""MeshLab's picked points (``.pp``): named points on a mesh, as XML. One file is one shape.
+
+A point that is not active was named in a template and not picked: it is missing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from defgpa.errors import FormatError
+from defgpa.io.atomic import write_text
+from defgpa.io.files import file_bytes, hidden, refusing, wrong
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.lines import number
+from defgpa.shapes import Shapes
+
+
+def read_picked_points(path: Path, options: ReadOptions) -> Document:
+    """The points of a file, by their names."""
+    data = file_bytes(path)
+    if b"<!ENTITY" in data:
+        raise wrong(path, "picked points", "definitions of entities")
+    with refusing(path, "file of picked points"):
+        points = ElementTree.fromstring(data).findall("point")
+    if not points:
+        raise wrong(path, "picked points", "none")
+    array = np.array([_coordinates(path, point) for point in points])
+    labels = tuple(point.get("name", "") for point in points)
+    own = labels if all(labels) else None
+    return Document((Specimen(path.stem, hidden(array, options.missing), own),))
+
+
+def write_picked_points(path: Path, shapes: Shapes) -> None:
+    """One point a landmark, not active where it is missing."""
+    if shapes.dim != 3:
+        raise FormatError(
+            f"{path} cannot be written: picked points are 3-D, and these are {shapes.dim}-D. "
+            "Choose another format, such as .tps or .csv."
+        )
+    lines = ["<!DOCTYPE PickedPoints>", "<PickedPoints>"]
+    for label, point in zip(shapes.landmarks, shapes.points[0].tolist(), strict=True):
+        seen = not np.isnan(point).any()
+        x, y, z = point if seen else (0, 0, 0)
+        place = f'active="{int(seen)}" x="{x!r}" y="{y!r}" z="{z!r}"'
+        lines.append(f" <point {place} name={quoteattr(label)}/>")
+    write_text(path, "\n".join([*lines, "</PickedPoints>"]) + "\n")
+
+
+def _coordinates(path: Path, point: ElementTree.Element) -> list[float]:
+    if point.get("active", "1") == "0":
+        return [np.nan] * 3
+    missing = [axis for axis in "xyz" if axis not in point.attrib]
+    if missing:
+        raise wrong(path, "x, y and z of every point", f"no {missing[0]}")
+    return [number(path, 1, point.attrib[axis]) for axis in "xyz"]
+
+
+FORMATS = (
+    Format(
+        name="pp",
+        suffixes=(".pp",),
+        looks_like=lambda head: b"<PickedPoints" in head,
+        read=read_picked_points,
+        write=write_picked_points,
+        one_shape_per_file=True,
+        holds=frozenset(),
+    ),
+)

@@ -1,0 +1,61 @@
+"""StereoMorph's shape files: lists, vectors and matrices between tags that look like XML.
+
+One file is one specimen. Landmarks are rows of a name and coordinates between tabs, in pixels
+with y downwards and, where the image has a scale, also in its units with y upwards; the latter
+are taken. Points on curves (Bézier curves through control points) are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from defgpa.errors import FormatError
+from defgpa.io.files import hidden, wrong
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.lines import head_text, numbers, text_of
+
+_KINDS = ("landmarks.scaled", "landmarks.pixel")  # the first of them that is there
+
+
+def read_stereomorph(path: Path, options: ReadOptions) -> Document:
+    """The landmarks of a shape file."""
+    text = text_of(path)
+    block = next((found for kind in _KINDS if (found := _block(text, kind))), None)
+    if block is None:
+        raise wrong(path, "a matrix <landmarks.scaled> or <landmarks.pixel>", "none")
+    labels, points = [], []
+    for line, row in enumerate(block[1].split("\n"), start=text.count("\n", 0, block.start(1)) + 1):
+        if row.strip():
+            label, point = _row(path, line, row)
+            labels.append(label)
+            points.append(point)
+    if not points or len({len(point) for point in points}) > 1:
+        raise FormatError(f"{path}: expected landmarks with as many coordinates each.")
+    image = _block(text, "image.name")
+    known = {"images": image[1].strip()} if image and image[1].strip() else {}
+    stack = hidden(np.array(points), options.missing)
+    return Document((Specimen(path.stem, stack, tuple(labels), known),))
+
+
+def _block(text: str, kind: str) -> re.Match[str] | None:
+    """What stands between the tags of one kind."""
+    return re.search(rf"<{re.escape(kind)}\b[^>]*>(.*?)</{re.escape(kind)}>", text, re.DOTALL)
+
+
+def _row(path: Path, line: int, row: str) -> tuple[str, list[float]]:
+    """A name, which may hold blanks, and two or three numbers."""
+    label, *rest = row.strip().split("\t") if "\t" in row.strip() else row.split()
+    if len(rest) not in (2, 3):
+        raise wrong(path, "a landmark and its 2 or 3 coordinates", repr(row.strip()), line)
+    return label.strip(), numbers(path, line, rest)
+
+
+def _looks_like_stereomorph(head: bytes) -> bool:
+    text = head_text(head).lstrip()
+    return text.startswith("<shapes") or bool(re.match(r"<landmarks\.(pixel|scaled)\b", text))
+
+
+FORMATS = (Format("stereomorph", (".txt",), _looks_like_stereomorph, read_stereomorph, write=None),)

@@ -1,0 +1,115 @@
+"""What a table says about a specimen beside its coordinates: name, group, image, variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from defgpa.io.text.lines import MISSING_WORDS
+from defgpa.io.text.table import Table, count_up
+from defgpa.shapes import Shapes
+
+# What columns are called, the surer words first.
+SHAPE_WORDS = ("shape", "specimen", "individual", "sample", "subject", "case", "image", "file")
+LANDMARK_WORDS = ("landmark", "lm", "point", "marker", "vertex", "label", "index")
+NAME_WORDS = ("id", "name")
+_GROUP_WORDS = ("group", "class", "population", "species", "sex")
+_SINGLE = {"images": "image", "comments": "comment"}  # metadata with a column of its own
+_FILLERS = ("id", "name", "no", "nr", "number", "label")
+
+
+@dataclass(frozen=True)
+class Variables:
+    """The columns of a table that describe specimens, by what they are called."""
+
+    columns: Mapping[int, str]
+
+    def of(self, table: Table, rows: Sequence[int]) -> dict[str, Any]:
+        """What the rows of one specimen say about it, where they agree."""
+        cells = {
+            column: {table.rows[row][column].strip() for row in rows} for column in self.columns
+        }
+        said = {
+            column: next(iter(words))
+            for column, words in cells.items()
+            if len(words) == 1 and not words <= {"", "NA"}
+        }
+        return described({self.columns[column]: word for column, word in said.items()})
+
+
+def variables_of(table: Table, taken: Iterable[int]) -> Variables:
+    """All columns but those taken for something else; in a table without header, by number.
+
+    A column without a head that counts the rows says nothing.
+    """
+    used = set(taken)
+    heads = table.header or [""] * table.width
+    return Variables(
+        {
+            column: head.strip() or f"column {column + 1}"
+            for column, head in enumerate(heads)
+            if column not in used
+            and not (table.header and not head and count_up(table.column(column)))
+        }
+    )
+
+
+def other_heads(table: Table, taken: Iterable[int]) -> dict[int, str]:
+    """What the columns that are not taken are called, in one word each."""
+    used = set(taken)
+    return {c: head_word(head) for c, head in enumerate(table.header) if c not in used}
+
+
+def head_word(text: str) -> str:
+    """``Specimen ID`` as ``specimen``, ``id`` as it is."""
+    words = re.findall(r"[a-z]+", text.lower())
+    return " ".join(word for word in words if word not in _FILLERS) or " ".join(words)
+
+
+def first_column(heads: Mapping[int, str], words: Sequence[str]) -> int | None:
+    """The column that has the first of these words, or its plural, as its head."""
+    columns = ((c for c, head in heads.items() if head in (word, f"{word}s")) for word in words)
+    return next(chain.from_iterable(columns), None)
+
+
+def is_described(cells: Sequence[str]) -> bool:
+    """Whether a column describes: it has words, and no number in it."""
+    words = [cell for cell in cells if cell.lower() not in MISSING_WORDS]
+    return bool(words) and not any(re.fullmatch(r"[-+−]?[0-9].*", word) for word in words)
+
+
+def written_variables(shapes: Shapes) -> dict[str, list[str]]:
+    """Column by column what the metadata of shapes say, to be read again by `variables_of`."""
+    metadata, n = shapes.metadata, shapes.n_shapes
+    known = metadata.get("variables") or [None] * n
+    heads = dict.fromkeys(head for own in known for head in own or ())
+    columns = {head: [(own or {}).get(head, "") for own in known] for head in heads}
+    single = {word: _texts(metadata.get(key)) for key, word in _SINGLE.items()}
+    groups = _texts(metadata.get("groups"))
+    if groups not in columns.values():
+        single = {"group": groups, **single}
+    columns |= {word: words for word, words in single.items() if any(words)}
+    return {head: [" ".join(word.split()) for word in words] for head, words in columns.items()}
+
+
+def _texts(values: Iterable[Any] | None) -> list[str]:
+    return ["" if value is None else str(value) for value in values or ()]
+
+
+def described(said: Mapping[str, str]) -> dict[str, Any]:
+    """Metadata of a specimen from what its columns say."""
+    heads = {k: head_word(head) for k, head in enumerate(said)}
+    words = list(said.items())
+    found: dict[str, Any] = {}
+    for key, word in _SINGLE.items():
+        column = first_column(heads, (word,))
+        if column is not None:
+            found[key] = words[column][1]
+    group = first_column(heads, _GROUP_WORDS)
+    if group is not None:
+        found["groups"] = words[group][1]
+    others = {head: word for head, word in said.items() if head_word(head) not in _SINGLE.values()}
+    return {**found, "variables": others} if others else found

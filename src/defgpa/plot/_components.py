@@ -1,0 +1,234 @@
+"""Principal components of shape: where the specimens lie, and what the ends look like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.spatial import ConvexHull, QhullError
+
+from defgpa._arrays import Array
+from defgpa.errors import ShapeError
+from defgpa.plot import _style as style
+from defgpa.plot._grid import deformation_grid
+from defgpa.statistics import ShapePCA
+from defgpa.warps import interpolating_spline
+
+_COLOURS = (
+    *(style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE),
+    *(style.ORANGE, style.SKY, style.BLACK, style.GREY),
+)
+_MARKERS = "osD^vP*X"
+_INSETS = {  # left and right end of the first component below, those of the second on the right
+    (0, 0): (0.0, -0.62, 0.46, 0.4),
+    (0, 1): (0.54, -0.62, 0.46, 0.4),
+    (1, 0): (1.04, 0.0, 0.46, 0.4),
+    (1, 1): (1.04, 0.58, 0.46, 0.4),
+}
+_MOST_KNOTS = 300
+_ELLIPSE = float(np.sqrt(5.991))  # 95 % of a normal distribution in the plane
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentArtists:
+    """The dots and outline of each group, and the axes with the shapes at the ends."""
+
+    dots: tuple[Any, ...]
+    outlines: tuple[Any, ...]
+    ends: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ScreeArtists:
+    """The bars of the shares and the line of their sum."""
+
+    bars: Any
+    total: Any
+
+
+def components(
+    pca: ShapePCA,
+    ax: Axes | None = None,
+    *,
+    groups: Sequence[Any] | None = None,
+    which: tuple[int, int] = (1, 2),
+    outline: str = "hull",
+    links: Iterable[tuple[int, int]] = (),
+) -> ComponentArtists:
+    """Scores of two components, with the shapes at the ends of each.
+
+    The ends are the observed ones. In 2-D they are drawn as grids, warped from the mean to the
+    end; in 3-D as lollipops, the mean the head.
+
+    Parameters
+    ----------
+    pca : ShapePCA
+        Fitted.
+    ax : Axes, optional
+        Where to draw; a new figure by default. The ends stand below and to the right of it.
+    groups : sequence of n, optional
+        One value a shape: a colour and a marker each, and an outline.
+    which : pair of int
+        The components, counted from 1.
+    outline : {"hull", "ellipse"}
+        Around each group: its convex hull, or 95 % of a normal distribution.
+    links : iterable of (int, int)
+        Landmarks joined by a line, in the shapes at the ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
+    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
+    >>> artists = components(ShapePCA().fit(shapes), Figure().subplots(), groups="aaabbbccc")
+    >>> len(artists.dots), len(artists.ends)
+    (3, 4)
+    """
+    if outline not in ("hull", "ellipse"):
+        raise ValueError(f"The 'outline' must be 'hull' or 'ellipse'. Got {outline!r} instead.")
+    axes = _roomy() if ax is None else ax
+    scores = pca.scores_[:, [k - 1 for k in which]]
+    owners = _owners(groups, len(scores))
+    dots, outlines = [], []
+    for k, group in enumerate(dict.fromkeys(owners)):
+        own = scores[[owner == group for owner in owners]]
+        colour = _COLOURS[k % len(_COLOURS)]
+        look = {"marker": _MARKERS[k % len(_MARKERS)], "color": colour, "markeredgewidth": 0}
+        size = style.marker_size(len(scores)) * 0.9
+        dots.append(style.dots(axes, own, str(group), markersize=size, alpha=0.85, **look))
+        if groups is not None:
+            outlines.append(_outlined(axes, own, colour, outline))
+    _name_axes(axes, pca, which)
+    ends = tuple(
+        _end(axes, pca, which[side], scores[:, side], high, place, links)
+        for (side, high), place in _INSETS.items()
+    )
+    if groups is not None:
+        style.legend(axes, list(dots), ncols=min(4, len(dots)))
+    return ComponentArtists(tuple(dots), tuple(o for o in outlines if o is not None), ends)
+
+
+def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> ScreeArtists:
+    """Shares of the variance, component by component, and their sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
+    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
+    >>> len(scree(ShapePCA().fit(shapes), Figure().subplots(), most=5).bars)
+    5
+    """
+    axes = style.axes_for(ax, 2)
+    shares = 100 * pca.explained_variance_ratio_[:most]
+    numbers = np.arange(1, len(shares) + 1)
+    bars = axes.bar(numbers, shares, color=style.SKY, label="share")
+    total = axes.plot(
+        numbers, np.cumsum(shares), "o-", color=style.BLUE, markersize=4, label="sum so far"
+    )[0]
+    axes.set_xticks(numbers)
+    axes.set_ylim(0, 105)
+    axes.set_xlabel("principal component")
+    axes.set_ylabel("variance (%)")
+    style.legend(axes)
+    return ScreeArtists(bars, total)
+
+
+def _roomy() -> Any:
+    """New axes with room for the ends below and on the right."""
+    from matplotlib import pyplot
+
+    return pyplot.figure(figsize=(8.0, 7.0)).add_axes((0.13, 0.37, 0.56, 0.54))
+
+
+def _owners(groups: Sequence[Any] | None, n: int) -> list[Any]:
+    if groups is None:
+        return ["specimens"] * n
+    if len(groups) != n:
+        raise ShapeError(f"There must be one group a shape, {n} in all; got {len(groups)}.")
+    return list(groups)
+
+
+def _outlined(ax: Any, own: Array, colour: str, outline: str) -> Any:
+    """A closed line around the dots of a group; None where they are too few."""
+    if len(own) < 3:
+        return None
+    corners = _hull(own) if outline == "hull" else _ellipse(own)
+    return ax.fill(*corners.T, facecolor=colour, edgecolor=colour, alpha=0.12, linewidth=1)[0]
+
+
+def _hull(own: Array) -> Array:
+    try:
+        return np.asarray(own[ConvexHull(own).vertices])
+    except QhullError:  # all on a line
+        return own
+
+
+def _ellipse(own: Array) -> Array:
+    values, vectors = np.linalg.eigh(np.cov(own.T))
+    angle = np.linspace(0, 2 * np.pi, 100)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    root = np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(own.mean(axis=0) + _ELLIPSE * (circle * root) @ vectors.T)
+
+
+def _name_axes(ax: Any, pca: ShapePCA, which: tuple[int, int]) -> None:
+    names = pca.get_feature_names_out()
+    for axis, k in zip("xy", which, strict=True):
+        share = 100 * pca.explained_variance_ratio_[k - 1]
+        getattr(ax, f"set_{axis}label")(f"{names[k - 1]} ({share:.1f} %)")
+    ax.locator_params(nbins=5)
+    ax.axhline(0, color=style.UNSEEN, linewidth=0.8, zorder=0)
+    ax.axvline(0, color=style.UNSEEN, linewidth=0.8, zorder=0)
+
+
+def _end(
+    ax: Any,
+    pca: ShapePCA,
+    number: int,
+    scores: Array,
+    high: int,
+    place: tuple[float, float, float, float],
+    links: Iterable[tuple[int, int]],
+) -> Any:
+    """The shape at one end of a component, in a small frame of its own."""
+    score = float(scores.max() if high else scores.min())
+    shape = pca.mean_ + score * pca.components_[number - 1]
+    dim = shape.shape[1]
+    inset = ax.inset_axes(place, **({"projection": "3d"} if dim == 3 else {}))
+    pairs = list(links)
+    if dim == 2:
+        knots = style.thinned(len(shape), _MOST_KNOTS)
+        warp = interpolating_spline(pca.mean_[knots], shape[knots])
+        deformation_grid(warp, pca.mean_, inset, cells=10)
+        inset.set_axis_off()
+    else:
+        shape = _lollipops(inset, pca.mean_, shape)
+    style.wireframe(inset, shape, pairs, colors=style.OBSERVED, linewidths=1)
+    deviations = score / np.sqrt(pca.explained_variance_[number - 1])
+    inset.set_title(f"PC{number} {deviations:+.1f} SD", fontsize=8, pad=2)
+    return inset
+
+
+def _lollipops(ax: Any, mean: Array, shape: Array) -> Array:
+    """From the mean, a dot, to the end of a line, seen along the shortest axis of the mean.
+
+    The shape turned to the principal axes of the mean is given back.
+    """
+    axes = np.linalg.svd(mean - mean.mean(axis=0), full_matrices=False)[2].T
+    axes[:, 2] *= np.linalg.det(axes)  # turned, not mirrored
+    chosen = style.thinned(len(mean), style.MOST_ARROWS)
+    start, end = (mean @ axes)[chosen], (shape @ axes)[chosen]
+    size = 0.35 * style.marker_size(len(chosen))
+    style.dots(ax, start, "mean", marker="o", color=style.GREY, markersize=size, markeredgewidth=0)
+    style.segments(ax, start, end, colors=style.OBSERVED, linewidths=1.2)
+    lengths = np.ptp(np.concatenate([start, end]), axis=0)
+    ax.set_box_aspect(np.maximum(lengths, 0.05 * lengths.max()), zoom=1.7)
+    ax.view_init(elev=90, azim=-90)
+    ax.set_axis_off()
+    return np.asarray(shape @ axes)

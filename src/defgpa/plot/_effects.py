@@ -1,0 +1,129 @@
+"""What stands out of chance: observed effects beside permuted ones, and distances of groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from defgpa.errors import ShapeError
+from defgpa.plot import _style as style
+from defgpa.statistics import PairwiseDistances, ProcrustesAnova
+
+
+@dataclass(frozen=True, eq=False)
+class EffectArtists:
+    """The observed F of the terms, the span of the permuted ones, and the labels."""
+
+    observed: Any
+    chance: Any
+    labels: tuple[Any, ...]
+
+
+def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> EffectArtists:
+    """The F of every term against what permuted residuals give.
+
+    A grey bar holds 95 of 100 permutations, its tick half of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa.statistics import procrustes_anova
+    >>> from matplotlib.figure import Figure
+    >>> x = np.random.default_rng(0).normal(size=(8, 2)) + 0.1 * np.random.default_rng(1).normal(
+    ...     size=(10, 8, 2)
+    ... )
+    >>> model = procrustes_anova("shape ~ kind", x, {"kind": list("aaaaabbbbb")}, 99)
+    >>> len(effects(model, Figure().subplots()).labels)
+    1
+    """
+    rows = [(k, row) for k, row in enumerate(anova.table) if row.f == row.f]
+    if not rows:
+        raise ShapeError("This model has no term whose F could be shown.")
+    axes = style.axes_for(ax, 2)
+    permuted = anova.ratios.permuted[:, [k for k, _ in rows]]
+    low, middle, high = np.nanquantile(permuted, [0.0, 0.5, 0.95], axis=0)
+    places = np.arange(len(rows))
+    floor = max(float(low.min()), 1e-3 * float(middle.min()))
+    chance = axes.barh(
+        places,
+        high - floor,
+        left=floor,
+        height=0.36,
+        color=style.UNSEEN,
+        label="95 % of permutations",
+    )
+    axes.plot(middle, places, "|", color=style.GREY, markersize=14, label="median permutation")
+    observed = axes.plot(
+        [row.f for _, row in rows], places, "D", color=style.REFERENCE, label="observed"
+    )[0]
+    labels = tuple(
+        axes.annotate(
+            f"Z = {row.z:.2f}, P = {row.p:.3g}",
+            (row.f, place),
+            xytext=(0, 8),
+            textcoords="offset points",
+            ha="center",
+            fontsize="small",
+        )
+        for (_, row), place in zip(rows, places, strict=True)
+    )
+    axes.set_xscale("log")
+    axes.set_yticks(places, [style.shortened(row.term) for _, row in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.7)
+    axes.set_xlim(right=4.0 * max(float(high.max()), max(row.f for _, row in rows)))
+    axes.set_xlabel("F")
+    style.legend(axes, ncols=3)
+    return EffectArtists(observed, chance, labels)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseArtists:
+    """The picture of the distances and the figures in it."""
+
+    image: Any
+    labels: tuple[Any, ...]
+
+
+def pairwise(found: PairwiseDistances, ax: Axes | None = None) -> PairwiseArtists:
+    """Distances between the mean shapes of groups, with P; bold below 0.05.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> d, p = np.array([[0, 0.1], [0.1, 0]]), np.array([[np.nan, 0.01], [0.01, np.nan]])
+    >>> found = PairwiseDistances(("a", "b"), d, p, p)
+    >>> len(pairwise(found, Figure().subplots()).labels)
+    1
+    """
+    axes = style.axes_for(ax, 2)
+    g = len(found.names)
+    shown = np.where(np.tri(g, k=-1, dtype=bool), found.distances, np.nan)
+    image = axes.imshow(shown, cmap=style.ERRORS, vmin=0.0)
+    dark = 0.5 * float(np.nanmax(found.distances))
+    labels = tuple(
+        axes.text(
+            b,
+            a,
+            f"{found.distances[a, b]:.3g}\nP {found.p[a, b]:.3f}",
+            ha="center",
+            va="center",
+            fontsize="small",
+            fontweight="bold" if found.p[a, b] <= 0.05 else "normal",
+            color="white" if found.distances[a, b] > dark else "black",
+        )
+        for a in range(g)
+        for b in range(a)
+    )
+    short = [style.shortened(name, 16) for name in found.names]
+    axes.set_xticks(range(g - 1), short[:-1], rotation=30, ha="right")
+    axes.set_yticks(range(1, g), short[1:])
+    axes.set_xlim(-0.5, g - 1.5)
+    axes.set_ylim(g - 0.5, 0.5)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.figure.colorbar(image, ax=axes, label="Procrustes distance", shrink=0.8)
+    return PairwiseArtists(image, labels)

@@ -1,0 +1,124 @@
+"""Shapes drawn flat: 2-D ones as they are, 3-D ones seen along their shortest principal axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from defgpa._arrays import Array
+from defgpa.plot import _style as style
+
+_LONGEST = 0.15  # of the extent of a shape, for the longest arrow or circle
+
+Links = Iterable[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """From d dimensions to the two that are drawn."""
+
+    matrix: Array  # (d, 2)
+
+    @classmethod
+    def of(cls, mean: Array) -> View:
+        """A plane shape as it is; of others the plane of the two longest principal axes."""
+        if mean.shape[1] == 2:
+            return cls(np.eye(2))
+        return cls(
+            np.asarray(np.linalg.svd(mean - mean.mean(axis=0), full_matrices=False)[2][:2].T)
+        )
+
+    def __call__(self, points: Array) -> Array:
+        """Points or displacements (…, d) as drawn (…, 2)."""
+        return np.asarray(points @ self.matrix)
+
+
+def map_axes(ax: Axes | None) -> Any:
+    """Axes for a shape in units of centroid size: equal scales, no ticks."""
+    axes = style.axes_for(ax, 2)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return axes
+
+
+def magnifier(lengths: Array, mean: Array, given: float | None) -> float:
+    """As given, or 1, 2 or 5 times a power of ten, so that the longest can be seen but not more."""
+    if given is not None:
+        return given
+    longest = float(np.max(lengths, initial=0.0))
+    if not longest > 0:
+        return 1.0
+    wanted = _LONGEST * float(np.ptp(mean, axis=0).max()) / longest
+    power = 10.0 ** np.floor(np.log10(wanted))
+    return float(max(step * power for step in (1.0, 2.0, 5.0) if step * power <= wanted))
+
+
+def times(magnify: float) -> str:
+    """``, 10 × as long``, or nothing."""
+    return "" if magnify == 1.0 else f", {magnify:g} × as large"
+
+
+def skeleton(ax: Any, drawn: Array, links: Links, **look: Any) -> Any:
+    """Lines between landmarks, if there are any."""
+    return style.wireframe(ax, drawn, links, **{"color": style.UNSEEN, "zorder": 0, **look})
+
+
+def arrows(ax: Any, tails: Array, vectors: Array, color: str, label: str) -> Any:
+    """Arrows in the units of the axes, whose heads the view holds."""
+    drawn = ax.quiver(
+        *tails.T,
+        *vectors.T,
+        color=color,
+        label=label,
+        angles="xy",
+        scale_units="xy",
+        scale=1.0,
+        width=0.004,
+        headwidth=4,
+        zorder=3,
+    )
+    style.dots(ax, tails + vectors, "_heads", marker="None")
+    return drawn
+
+
+def circles(ax: Any, centres: Array, radii: Array, **look: Any) -> Any:
+    """Circles in the units of the axes, which the view holds."""
+    from matplotlib.collections import EllipseCollection
+
+    wide = 2.0 * radii
+    drawn = EllipseCollection(
+        wide,
+        wide,
+        np.zeros_like(wide),
+        units="xy",
+        offsets=centres,
+        transOffset=ax.transData,
+        **look,
+    )
+    ax.add_collection(drawn)
+    for sign in (-1.0, 1.0):
+        style.dots(ax, centres + sign * radii[:, None], "_rims", marker="None")
+    return drawn
+
+
+def names(ax: Any, drawn: Array, labels: Sequence[str]) -> list[Any]:
+    """Landmark labels beside their points."""
+    return [
+        ax.annotate(
+            style.shortened(label, 10),
+            point,
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize="small",
+            color="#444444",
+            zorder=4,
+        )
+        for label, point in zip(labels, drawn, strict=True)
+    ]

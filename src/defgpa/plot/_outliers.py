@@ -1,0 +1,83 @@
+"""Specimens ranked by their distance from the mean, with the fence beyond which they are odd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from defgpa.plot import _style as style
+from defgpa.statistics import Outliers
+
+_MOST_NAMES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class RankedArtists:
+    """The dots, those beyond the fence, the fence, and the names beside the odd ones."""
+
+    usual: Any
+    odd: Any
+    fence: Any
+    names: tuple[Any, ...]
+
+
+def ranked_distances(found: Outliers, ax: Axes | None = None) -> RankedArtists:
+    """Procrustes distances from the mean, the largest first.
+
+    Parameters
+    ----------
+    found : Outliers
+        Of ``defgpa.statistics.outliers``.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from matplotlib.figure import Figure
+    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
+    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
+    >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
+    >>> artists = ranked_distances(defgpa.statistics.outliers(a), Figure().subplots())
+    >>> len(artists.usual.get_xdata()) + len(artists.odd.get_xdata())
+    9
+    """
+    axes = style.axes_for(ax, 2)
+    order = found.ranked
+    places = np.arange(1, len(order) + 1)
+    distances, odd = found.distances[order], found.flagged[order]
+    look = {"linestyle": "none", "markersize": style.marker_size(len(order)), "clip_on": False}
+    usual = axes.plot(
+        places[~odd], distances[~odd], "o", color=style.OBSERVED, label="within the fence", **look
+    )[0]
+    beyond = axes.plot(
+        places[odd], distances[odd], "X", color=style.VERMILLION, label="beyond it", **look
+    )[0]
+    fence = axes.step(
+        places,
+        found.fences[order],
+        where="mid",
+        color=style.GREY,
+        linestyle="--",
+        label="fence of its group" if len(set(found.groups)) > 1 else "fence, Q3 + 1.5 IQR",
+    )[0]
+    names = tuple(
+        axes.annotate(
+            style.shortened(found.names[order[k]]),
+            (places[k], distances[k]),
+            xytext=(7, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
+        for k in np.flatnonzero(odd)[:_MOST_NAMES]
+    )
+    axes.set_ylim(0, None)
+    axes.set_xlabel("specimens, the farthest first")
+    axes.set_ylabel("Procrustes distance from the mean")
+    style.legend(axes, ncols=3)
+    return RankedArtists(usual, beyond, fence, names)

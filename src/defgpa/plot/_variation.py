@@ -1,0 +1,155 @@
+"""How much every landmark varies: an ellipse around its mean, or a colour on the mesh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from defgpa._arrays import Array
+from defgpa.alignment import Alignment
+from defgpa.errors import ShapeError
+from defgpa.meshes import Mesh
+from defgpa.plot import _style as style
+
+_ROUND = 60  # corners of an ellipse
+
+
+@dataclass(frozen=True, eq=False)
+class EllipseArtists:
+    """The ellipses (in 3-D three around each landmark), the specimens and the means."""
+
+    ellipses: Any
+    specimens: Any
+    means: Any
+
+
+@dataclass(frozen=True, eq=False)
+class HeatArtists:
+    """The coloured surface and its scale."""
+
+    surface: Any
+    scale: Any
+
+
+def landmark_ellipses(
+    alignment: Alignment,
+    ax: Axes | None = None,
+    *,
+    space: str = "superimposed",
+    deviations: float = 2.0,
+    unit: str | None = None,
+) -> EllipseArtists:
+    """Every landmark of every shape, and an ellipse of so many standard deviations around each.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        Any; landmarks not seen are left out.
+    ax : Axes, optional
+        Where to draw, 3-D axes for 3-D shapes; a new figure by default.
+    space : {"superimposed", "carried", "aligned"}
+        Deformation kept, its smooth part, or removed.
+    deviations : float
+        Half axes of the ellipses, in standard deviations.
+    unit : str, optional
+        Of the coordinates, for the labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from matplotlib.figure import Figure
+    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
+    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
+    >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
+    >>> len(landmark_ellipses(a, Figure().subplots()).ellipses.get_segments())
+    12
+    """
+    points = np.asarray(getattr(alignment, space))
+    dim = points.shape[2]
+    axes = style.axes_for(ax, dim)
+    means = np.nanmean(points, axis=0)
+    cloud = style.dots(
+        axes,
+        style.known(points),
+        "specimens",
+        marker="o",
+        color=style.OBSERVED,
+        markersize=2.5,
+        markeredgewidth=0,
+        alpha=max(0.3, style.opacity(len(points))),
+    )
+    lines = np.concatenate(
+        [_ellipses(points[:, j], deviations) for j in style.thinned(len(means), style.MOST_ARROWS)]
+    )
+    drawn = style.polylines(axes, lines, colors=style.REFERENCE, linewidths=1, zorder=3)
+    drawn.set_label(f"{deviations:g} standard deviations")
+    size = 0.5 * style.marker_size(len(means))
+    dots = style.dots(
+        axes, means, "mean", marker="o", color=style.BLACK, markersize=size, markeredgewidth=0
+    )
+    style.as_map(axes, dim, unit)
+    style.legend(axes, [cloud, drawn, dots], ncols=3)
+    return EllipseArtists(drawn, cloud, dots)
+
+
+def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: Any) -> HeatArtists:
+    """The end of a deformation as a surface, coloured by how far each vertex moved from the start.
+
+    Parameters
+    ----------
+    start, end : Mesh
+        The same vertices and faces, such as two of ``defgpa.exports.component_meshes``.
+    ax : Axes, optional
+        3-D axes; a new figure by default.
+    **look
+        ``label``: what the colours measure.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> corner = Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    >>> raised = Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 1]], [[0, 1, 2]])
+    >>> ax = Figure().add_subplot(projection="3d")
+    >>> displacement_heat(corner, raised, ax).surface.get_array().round(3).tolist()
+    [0.333]
+    """
+    if start.vertices.shape != end.vertices.shape or not len(end.faces):
+        raise ShapeError(
+            "A heat of displacement needs two meshes with the same vertices, and faces; got "
+            f"{start!r} and {end!r}."
+        )
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    axes = style.axes_for(ax, 3)
+    moved = np.linalg.norm(end.vertices - start.vertices, axis=1)
+    surface = Poly3DCollection(end.vertices[end.faces], cmap=style.ERRORS, linewidths=0)
+    surface.set_array(moved[end.faces].mean(axis=1))
+    surface.set_clim(0.0, float(moved.max()) or 1.0)
+    axes.add_collection3d(surface)
+    axes.auto_scale_xyz(*end.vertices.T)
+    style.as_map(axes, 3, None)
+    axes.set_axis_off()
+    scale = axes.figure.colorbar(
+        surface, ax=axes, shrink=0.6, label=look.get("label", "displacement")
+    )
+    return HeatArtists(surface, scale)
+
+
+def _ellipses(cloud: Array, deviations: float) -> Array:
+    """(d(d−1)/2, p, d): ellipses in every pair of principal axes of the points of a landmark."""
+    known = style.known(cloud)
+    d = known.shape[1]
+    covariance = np.cov(known.T) if len(known) > 1 else np.zeros((d, d))
+    values, vectors = np.linalg.eigh(covariance)
+    reach = deviations * np.sqrt(np.maximum(values, 0.0))
+    angle = np.linspace(0.0, 2.0 * np.pi, _ROUND)[:, None]
+    rings = [
+        np.cos(angle) * reach[a] * vectors[:, a] + np.sin(angle) * reach[b] * vectors[:, b]
+        for a in range(d)
+        for b in range(a + 1, d)
+    ]
+    return np.stack(rings) + known.mean(axis=0)

@@ -1,0 +1,103 @@
+"""The nearest point of a triangle mesh.
+
+No triangle whose centroid is farther than the nearest vertex plus the largest triangle's radius can
+have it, so only the others are looked at: the answer is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa.errors import ShapeError
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Triangles (k, 3) over vertices (p, 3)."""
+
+    vertices: Array
+    faces: Index
+
+    def __post_init__(self) -> None:
+        if not len(self.faces):
+            raise ShapeError("The mesh has no faces: points cannot return to a cloud of points.")
+
+    @cached_property
+    def _corners(self) -> Array:
+        return np.asarray(self.vertices[self.faces])
+
+    @cached_property
+    def _centroids(self) -> Array:
+        return np.asarray(self._corners.mean(axis=1))
+
+    @cached_property
+    def _trees(self) -> tuple[Any, Any, float]:
+        away = np.linalg.norm(self._corners - self._centroids[:, None], axis=2)
+        used = self.vertices[np.unique(self.faces)]
+        return cKDTree(used), cKDTree(self._centroids), float(away.max())
+
+    @cached_property
+    def normals(self) -> Array:
+        """(k, 3): unit normals of the triangles; zero where one has no area."""
+        a, b, c = np.moveaxis(self._corners, 1, 0)
+        normal = np.cross(b - a, c - a)
+        length = np.linalg.norm(normal, axis=1, keepdims=True)
+        return np.asarray(normal / np.where(length > 0, length, 1.0))
+
+    def nearest(self, points: Array) -> tuple[Array, Index]:
+        """(p, 3) nearest points of the mesh, and (p,) the triangles they lie in.
+
+        Examples
+        --------
+        >>> square = Surface(np.eye(3), np.array([[0, 1, 2]]))
+        >>> square.nearest(np.array([[1.0, 1.0, 1.0]]))[0].round(6)
+        array([[0.333333, 0.333333, 0.333333]])
+        """
+        vertices, centroids, reach = self._trees
+        bound = vertices.query(points)[0] + reach
+        candidates = centroids.query_ball_point(points, bound * (1 + 1e-9))
+        counts = np.array([len(own) for own in candidates])
+        faces = np.concatenate([np.asarray(own, dtype=np.intp) for own in candidates])
+        rows = np.repeat(np.arange(len(points)), counts)
+        there = _on_triangles(points[rows], self._corners[faces])
+        squared = ((there - points[rows]) ** 2).sum(axis=1)
+        order = np.lexsort((squared, rows))
+        best = order[np.concatenate([[0], np.cumsum(counts)[:-1]])]
+        return there[best], faces[best]
+
+
+def _on_triangles(points: Array, corners: Array) -> Array:
+    """(q, 3): of each triangle (q, 3, 3) the point nearest to each point (q, 3)."""
+    a, b, c = np.moveaxis(corners, 1, 0)
+    edges = [_on_segment(points, *ends) for ends in ((a, b), (b, c), (c, a))]
+    inside, within = _on_plane(points, a, b - a, c - a)
+    each = np.stack([*edges, inside])
+    squared = ((each - points) ** 2).sum(axis=2)
+    squared[3, ~within] = np.inf
+    return np.asarray(each[np.argmin(squared, axis=0), np.arange(len(points))])
+
+
+def _on_segment(points: Array, a: Array, b: Array) -> Array:
+    along = b - a
+    squared = (along**2).sum(axis=1)
+    share = ((points - a) * along).sum(axis=1) / np.where(squared > 0, squared, 1.0)
+    return np.asarray(a + np.clip(share, 0.0, 1.0)[:, None] * along)
+
+
+def _on_plane(points: Array, a: Array, u: Array, v: Array) -> tuple[Array, Mask]:
+    """The foot of each point in the plane a + su + tv, and whether it is in the triangle."""
+    w = points - a
+    uu, uv, vv = (u * u).sum(axis=1), (u * v).sum(axis=1), (v * v).sum(axis=1)
+    wu, wv = (w * u).sum(axis=1), (w * v).sum(axis=1)
+    area = uu * vv - uv**2
+    flat = area <= 1e-14 * uu * vv
+    area = np.where(flat, 1.0, area)
+    s, t = (vv * wu - uv * wv) / area, (uu * wv - uv * wu) / area
+    within = (s >= 0) & (t >= 0) & (s + t <= 1) & ~flat
+    return a + s[:, None] * u + t[:, None] * v, within

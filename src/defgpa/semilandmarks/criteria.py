@@ -1,0 +1,98 @@
+r"""What sliding makes small.
+
+With x the points of a shape, J the landmarks that slide along directions V, and steps s, the
+shape becomes x[J] + sV. Bending energy is :math:`\mathrm{tr}(x^\top L x)`, L the bending matrix of
+the interpolating spline on the reference: least where :math:`(U^\top L U)\,s = -U^\top L x`.
+The squared distance from the reference r in the pose of the shape is least for
+:math:`s = -U^\top (x - r)`, U the directions at length one.
+
+L does not see rotation or translation: a shape slides where it lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import solve
+from scipy.spatial.distance import cdist
+from scipy.special import xlogy
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa.procrustes import SIMILARITY, stacked
+
+_FLAT = 1e-11  # of the largest eigenvalue: coincident points leave directions without a spline
+_LEAST = 1e-10  # of the mean diagonal: steps that cost nothing are not taken
+
+
+class Criterion(Protocol):
+    """What one shape makes small, given the reference."""
+
+    def value(self, x: Array) -> float:
+        """Of the points (m, d), hidden ones whatever."""
+
+    def steps(self, x: Array, J: Index, V: Array) -> Array:
+        """(k,): the best steps of landmarks J (k,) along V (k, d), one landmark once or twice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bending:
+    """The bending energy of the spline from the reference to the shape."""
+
+    L: Array
+    seen: Mask
+
+    def value(self, x: Array) -> float:
+        """tr(xᵀLx), about the centroid: far from the origin digits would be lost."""
+        own = x[self.seen] - x[self.seen].mean(axis=0)
+        return float(np.sum(own * (self.L @ own)))
+
+    def steps(self, x: Array, J: Index, V: Array) -> Array:
+        """(UᵀLU)⁻¹ of −UᵀLx."""
+        rank = np.cumsum(self.seen) - 1
+        own, at = x[self.seen] - x[self.seen].mean(axis=0), rank[J]
+        system = self.L[np.ix_(at, at)] * (V @ V.T)
+        system[np.arange(len(J)), np.arange(len(J))] += _LEAST * np.trace(system) / len(J)
+        return np.asarray(solve(system, -np.sum(V * (self.L @ own)[at], axis=1), assume_a="pos"))
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """The squared distance from the reference brought to the shape by a similarity."""
+
+    target: Array
+    seen: Mask
+
+    def value(self, x: Array) -> float:
+        """‖x − r‖²."""
+        return float(np.sum((x - self.target)[self.seen] ** 2))
+
+    def steps(self, x: Array, J: Index, V: Array) -> Array:
+        """−V·(x − r) / V·V; directions of one point are at right angles to each other."""
+        squared = np.sum(V * V, axis=1)
+        return -np.sum(V * (x - self.target)[J], axis=1) / np.where(squared > 0, squared, 1.0)
+
+
+def distance_from(reference: Array, x: Array) -> Distance:
+    """The distance of a shape from the reference as it lies over it now."""
+    seen = ~np.isnan(x[:, 0]) & ~np.isnan(reference[:, 0])
+    motion = stacked(reference, x, motions=SIMILARITY)
+    return Distance(motion(reference), seen)
+
+
+def bending_matrix(reference: Array) -> Array:
+    """(m, m): L with yᵀLy the bending energy of the spline that takes the reference to y.
+
+    L = N (±NᵀKN)⁻¹ Nᵀ, N orthonormal and orthogonal to every affine function of the reference.
+    """
+    centred = reference - reference.mean(axis=0)
+    scaled = centred / np.sqrt((centred**2).sum(axis=1).mean())
+    r = cdist(scaled, scaled)
+    K = xlogy(r**2, r**2) if reference.shape[1] == 2 else -r
+    affine = np.column_stack([scaled, np.ones(len(scaled))])
+    N = np.linalg.qr(affine, mode="complete")[0][:, affine.shape[1] :]
+    values, vectors = np.linalg.eigh(N.T @ K @ N)
+    kept = values > _FLAT * values.max(initial=0.0)
+    root = N @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return np.asarray(root @ root.T)

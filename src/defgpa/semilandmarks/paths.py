@@ -1,0 +1,226 @@
+"""Where the sliding points of one shape may go.
+
+A path knows a place for each of its points (a parameter of the curve, or the point itself), the
+directions in which it may leave, and where it arrives. The curve of a shape is the cubic spline
+through its points as they were digitised, and points stay on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.spatial import cKDTree
+
+from defgpa._arrays import Array, Index
+from defgpa.semilandmarks.closest import Surface
+from defgpa.semilandmarks.sliders import Curve
+
+_NEIGHBOURS = 4  # that show the tangent plane of a surface point, besides itself
+
+Onto = Callable[[Array], Array]
+
+
+class Path(Protocol):
+    """Where some points of a shape may go; ``x`` (m, d) is where all of them are."""
+
+    @property
+    def sliders(self) -> Index:
+        """(k,): the landmarks."""
+
+    @property
+    def start(self) -> Array:
+        """(k, …): their places at the beginning."""
+
+    def directions(self, place: Array, x: Array) -> Array:
+        """(k, f, d): where each may go, at right angles to each other, of any length."""
+
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
+        """(k, …): the places after steps (k, f) along the directions."""
+
+    def points(self, place: Array) -> Array:
+        """(k, d): where the places are."""
+
+    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
+        """Landmarks that have come past a neighbour, and which."""
+
+
+@dataclass(frozen=True, eq=False)
+class SplinePath:
+    """Along the curve through the digitised points; a place is a parameter of the spline."""
+
+    sliders: Index
+    start: Array
+    spline: Any
+    length: float
+    curve: _SeenCurve
+    onto: Onto
+
+    def directions(self, place: Array, x: Array) -> Array:
+        """The tangents of the spline: a step of one is one of its parameter."""
+        return np.asarray(self.spline(self._at(place), 1)[:, None])
+
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
+        """As far along the curve as asked; an open one is not left at its ends."""
+        there = place + steps[:, 0]
+        return there if self.curve.closed else np.clip(there, 0.0, self.length)
+
+    def points(self, place: Array) -> Array:
+        """On the spline, or where that is nearest to a mesh."""
+        return self.onto(np.asarray(self.spline(self._at(place))))
+
+    def _at(self, place: Array) -> Array:
+        return np.mod(place, self.length) if self.curve.closed else place
+
+    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
+        """Where parameters are no longer in order."""
+        at = self.curve.knots.copy()
+        at[self.curve.sliding] = place
+        lost = (self._gaps(at) <= 0) & (self._gaps(self.curve.knots) > 0)
+        members, sliding = self.curve.members, self.curve.sliding
+        for k in np.flatnonzero(lost):
+            ends = int(k), int((k + 1) % len(members))
+            first, second = ends if sliding[ends[0]] else ends[::-1]
+            yield int(members[first]), int(members[second])
+
+    def _gaps(self, at: Array) -> Array:
+        """From each parameter to the next, all around a closed curve."""
+        return np.diff(at, append=at[0] + self.length) if self.curve.closed else np.diff(at)
+
+
+@dataclass(frozen=True, eq=False)
+class ChordPath:
+    """Along the tangent unit(x_{j+1} − x_{j−1}), as geomorph slides: the curve may be left."""
+
+    sliders: Index
+    start: Array
+    before: Index
+    after: Index
+
+    def directions(self, place: Array, x: Array) -> Array:
+        """From the neighbour before to the one after, where they are now."""
+        chord = x[self.after] - x[self.before]
+        length = np.linalg.norm(chord, axis=1, keepdims=True)
+        return np.asarray((chord / np.where(length > 0, length, 1.0))[:, None])
+
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
+        """x + step · tangent."""
+        return place + np.einsum("kf,kfd->kd", steps, ways)
+
+    def points(self, place: Array) -> Array:
+        """A place is a point."""
+        return place
+
+    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
+        """Where a neighbour no longer lies on its own side along the tangent."""
+        along = self.directions(place, x)[:, 0]
+        for j, a, b, u in zip(self.sliders, self.before, self.after, along, strict=True):
+            if (x[j] - x[a]) @ u < 0:
+                yield int(j), int(a)
+            if (x[b] - x[j]) @ u < 0:
+                yield int(j), int(b)
+
+
+@dataclass(frozen=True, eq=False)
+class PatchPath:
+    """In the plane of a point and its nearest neighbours: a surface that no mesh tells."""
+
+    sliders: Index
+    start: Array
+
+    def directions(self, place: Array, x: Array) -> Array:
+        """The first two principal components of each point and its 4 nearest neighbours."""
+        seen = x[~np.isnan(x[:, 0])]
+        near = cKDTree(seen).query(place, k=min(_NEIGHBOURS + 1, len(seen)))[1]
+        cloud = seen[near] - seen[near].mean(axis=1, keepdims=True)
+        return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :2])
+
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
+        """x + steps in its plane."""
+        return place + np.einsum("kf,kfd->kd", steps, ways)
+
+    def points(self, place: Array) -> Array:
+        """A place is a point."""
+        return place
+
+    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
+        """On a surface there is no order to lose."""
+        return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class MeshPath:
+    """In the tangent plane of a mesh, and back to it."""
+
+    sliders: Index
+    start: Array
+    surface: Surface
+
+    def directions(self, place: Array, x: Array) -> Array:
+        """Two directions at right angles to the normal of the nearest triangle."""
+        normals = self.surface.normals[self.surface.nearest(place)[1]]
+        return np.asarray(np.linalg.svd(normals[:, None])[2][:, 1:])
+
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
+        """The nearest point of the mesh."""
+        return self.surface.nearest(place + np.einsum("kf,kfd->kd", steps, ways))[0]
+
+    def points(self, place: Array) -> Array:
+        """A place is a point."""
+        return place
+
+    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
+        """On a surface there is no order to lose."""
+        return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class _SeenCurve:
+    """What a shape sees of a curve."""
+
+    members: Index
+    sliding: Index
+    closed: bool
+    knots: Array  # the chord length up to each member
+
+
+def spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
+    """The path along what a shape sees of a curve; None where nothing of it can slide."""
+    seen = ~np.isnan(x[curve.members, 0])
+    members, sliding = curve.members[seen], curve.sliding[seen]
+    if seen.sum() < 3 or not sliding.any():
+        return None
+    points = x[members]
+    loop = np.vstack([points, points[:1]]) if curve.closed else points
+    knots = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(loop, axis=0), axis=1))])
+    apart = np.concatenate([[True], np.diff(knots) > 1e-12 * knots[-1]])
+    if apart.sum() < 3:
+        return None
+    if curve.closed:
+        apart[-1] = True
+        loop[-1] = loop[0]
+    kind = "periodic" if curve.closed else "not-a-knot"
+    spline = CubicSpline(knots[apart], loop[apart], bc_type=kind)
+    own = _SeenCurve(members, sliding, curve.closed, knots[: len(members)])
+    place = own.knots[sliding]
+    return SplinePath(members[sliding], place, spline, float(knots[-1]), own, onto or _as_is)
+
+
+def chord_path(curve: Curve, x: Array) -> ChordPath | None:
+    """The same along tangents; neighbours that are not seen are passed over."""
+    seen = ~np.isnan(x[curve.members, 0])
+    members, sliding = curve.members[seen], curve.sliding[seen].copy()
+    if not curve.closed:
+        sliding[[0, -1]] = False
+    own = np.flatnonzero(sliding)
+    if len(members) < 3 or not len(own):
+        return None
+    after = members[(own + 1) % len(members)]
+    return ChordPath(members[own], x[members[own]], members[own - 1], after)
+
+
+def _as_is(points: Array) -> Array:
+    return points

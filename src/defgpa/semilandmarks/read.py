@@ -1,0 +1,127 @@
+"""Sliders from files: geomorph's tables, and the curve markups of 3D Slicer.
+
+A slider table has one row (before, sliding, after) a semilandmark, counted from 1, as geomorph's
+``define.sliders`` writes it. A curve of Slicer names its points; its ends stay, a closed one slides
+everywhere.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from defgpa.errors import FormatError
+from defgpa.shapes import Shapes
+
+_WORDS = ("before", "slide", "after")
+
+
+def read_sliders(path: str | os.PathLike[str], shapes: Shapes) -> list[list[int]]:
+    """The curves that a file tells, as numbers (from 0) of the landmarks of some shapes.
+
+    Parameters
+    ----------
+    path : path
+        A table of three columns (commas, semicolons, tabs or blanks; a header and row names are
+        passed over), or a ``.mrk.json`` file with curves whose points are called like landmarks.
+    shapes : Shapes
+        Whose landmarks are meant.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> shapes = Shapes.specimens([[[0.0, 0.0]] * 4])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "curveslide.csv"
+    ...     _ = file.write_text('"before","slide","after"\\n1,2,3\\n2,3,4\\n')
+    ...     read_sliders(file, shapes)
+    [[0, 1, 2], [1, 2, 3]]
+    """
+    place = Path(path)
+    try:
+        text = place.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise FormatError(f"{place} is not a text file: expected a table of sliders.") from None
+    if text.lstrip().startswith("{"):
+        return _markup_curves(place, text, shapes)
+    return _table(place, text, shapes)
+
+
+def _table(path: Path, text: str, shapes: Shapes) -> list[list[int]]:
+    rows: list[list[int]] = []
+    for line, fields in enumerate(map(_fields, text.splitlines()), start=1):
+        if not fields or _is_header(fields):
+            continue
+        numbers = [_whole(word) for word in fields[-3:]]
+        if len(fields) not in (3, 4) or None in numbers:
+            raise FormatError(
+                f"{path}, line {line}: expected three landmark numbers (before, sliding, after); "
+                f"found {' '.join(fields)!r}."
+            )
+        rows.append([_landmark(path, line, number, shapes) for number in numbers if number])
+    if not rows:
+        raise FormatError(f"{path} has no sliders: expected rows of three landmark numbers.")
+    return rows
+
+
+def _fields(line: str) -> list[str]:
+    mark = next((mark for mark in ",;\t" if mark in line), None)
+    parts = next(csv.reader([line], delimiter=mark)) if mark and line.strip() else line.split()
+    return [part.strip().strip('"') for part in parts]
+
+
+def _is_header(fields: Sequence[str]) -> bool:
+    return any(word.lower() in _WORDS or word.upper() in ("V1", "V2", "V3") for word in fields)
+
+
+def _whole(word: str) -> int | None:
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return int(number) if number == int(number) and number >= 1 else None
+
+
+def _landmark(path: Path, line: int, number: int, shapes: Shapes) -> int:
+    if number > shapes.n_landmarks:
+        raise FormatError(
+            f"{path}, line {line}: there is no landmark {number}; the shapes have "
+            f"{shapes.n_landmarks}, counted from 1."
+        )
+    return number - 1
+
+
+def _markup_curves(path: Path, text: str, shapes: Shapes) -> list[list[int]]:
+    try:
+        nodes = json.loads(text)["markups"]
+        curves = [node for node in nodes if node.get("type") in ("Curve", "ClosedCurve")]
+        found = [[str(p.get("label", "")) for p in node["controlPoints"]] for node in curves]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise FormatError(f"{path}: expected the markups of 3D Slicer; found other JSON.") from None
+    if not curves:
+        raise FormatError(f"{path} has no markup of the type Curve or ClosedCurve.")
+    return [
+        _closed(_numbers(path, labels, shapes), str(node["type"]))
+        for labels, node in zip(found, curves, strict=True)
+    ]
+
+
+def _closed(members: list[int], kind: str) -> list[int]:
+    return members + members[:2] if kind == "ClosedCurve" and len(members) > 2 else members
+
+
+def _numbers(path: Path, labels: Sequence[str], shapes: Shapes) -> list[int]:
+    place: dict[Any, int] = {label: k for k, label in enumerate(shapes.landmarks)}
+    for label in labels:
+        bare = label.rpartition("-")[2]
+        if label not in place and bare not in place:
+            raise FormatError(
+                f"{path}: the curve has a point {label!r}, and no landmark of the shapes is called "
+                "so."
+            )
+    return [place[label] if label in place else place[label.rpartition("-")[2]] for label in labels]

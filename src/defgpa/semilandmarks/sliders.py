@@ -1,0 +1,127 @@
+"""Which landmarks slide, and between which neighbours.
+
+A curve is a sequence of landmarks: those inside slide, its two ends stay. So a row (before,
+sliding, after) of a slider table is a curve of three, and rows that share neighbours join into one.
+A sequence that goes on past its own first landmark, 0 1 2 3 0 1, is closed and slides everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Index
+from defgpa.errors import ShapeError
+from defgpa.shapes import Shapes
+
+_CURVE_NAME = re.compile(r"((?:curve|outline)[0-9]+)_[0-9]+")
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Landmarks along a curve, and which of them slide.
+
+    Attributes
+    ----------
+    members : array (k,)
+        Landmark numbers in their order.
+    sliding : array (k,) of bool
+        False for the ends of an open curve.
+    closed : bool
+        Whether the first follows the last.
+    """
+
+    members: Index
+    sliding: Index
+    closed: bool
+
+
+def curves_of(shapes: Shapes) -> list[list[int]]:
+    """The curves that a TPS file has told by ``CURVES`` and ``OUTLINES``, as landmark numbers.
+
+    The ends of a curve stay; an outline is closed.
+
+    Examples
+    --------
+    >>> names = ["1", "curve1_1", "curve1_2", "curve1_3", "outline1_1", "outline1_2", "outline1_3"]
+    >>> curves_of(Shapes.specimens([[[0.0, 0.0]] * 7], landmarks=names))
+    [[1, 2, 3], [4, 5, 6, 4, 5]]
+    """
+    found = [_CURVE_NAME.fullmatch(label) for label in shapes.landmarks]
+    numbered = [(match[1], j) for j, match in enumerate(found) if match]
+    curves = []
+    for name, members in groupby(numbered, key=lambda one: one[0]):
+        own = [j for _, j in members]
+        curves.append(own + own[:2] if name.startswith("outline") and len(own) > 2 else own)
+    return curves
+
+
+def chains(curves: Iterable[Sequence[Any]], landmarks: Sequence[str]) -> list[Curve]:
+    """The curves with rows of slider tables joined, as numbers."""
+    between: dict[int, tuple[int, int]] = {}
+    for curve in curves:
+        members = numbers_of(curve, landmarks)
+        for before, own, after in zip(members, members[1:], members[2:], strict=False):
+            if between.setdefault(own, (before, after)) != (before, after):
+                raise ShapeError(
+                    f"Landmark {landmarks[own]!r} slides along two curves; it can be inside one "
+                    "only. End one of them there."
+                )
+            if own in (before, after):
+                raise ShapeError(f"Landmark {landmarks[own]!r} is its own neighbour on a curve.")
+    return _joined(between)
+
+
+def numbers_of(members: Sequence[Any], landmarks: Sequence[str]) -> list[int]:
+    """Landmarks given by number (from 0) or label as numbers."""
+    place = {label: k for k, label in enumerate(landmarks)}
+    numbers = []
+    for member in np.asarray(members, dtype=object).tolist():
+        if isinstance(member, str):
+            if member not in place:
+                raise ShapeError(f"There is no landmark called {member!r}.")
+            numbers.append(place[member])
+        elif member != int(member) or not 0 <= member < len(landmarks):
+            raise ShapeError(
+                f"There is no landmark number {member}; they are numbered 0 to "
+                f"{len(landmarks) - 1}. Slider tables of R count from 1: subtract 1."
+            )
+        else:
+            numbers.append(int(member))
+    return numbers
+
+
+def _joined(between: dict[int, tuple[int, int]]) -> list[Curve]:
+    """Sliders that are each other's neighbours, one curve each."""
+    follows = {own: after for own, (_, after) in between.items() if _linked(between, own, after)}
+    starts = [own for own in between if own not in follows.values()]
+    found, used = [], set[int]()
+    for start in starts:
+        run = _run(start, follows)
+        used.update(run)
+        ends = between[run[0]][0], between[run[-1]][1]
+        members = np.array([ends[0], *run, ends[1]], dtype=np.intp)
+        sliding = np.array([False, *[True] * len(run), False])
+        found.append(Curve(members, sliding, False))
+    for start in between:
+        if start not in used:  # what no start leads to runs in a circle
+            run = _run(start, follows)
+            used.update(run)
+            found.append(Curve(np.array(run, dtype=np.intp), np.ones(len(run), dtype=bool), True))
+    return found
+
+
+def _linked(between: dict[int, tuple[int, int]], own: int, after: int) -> bool:
+    return after in between and between[after][0] == own
+
+
+def _run(start: int, follows: dict[int, int]) -> list[int]:
+    run = [start]
+    while run[-1] in follows and follows[run[-1]] != start:
+        run.append(follows[run[-1]])
+    return run

@@ -1,0 +1,349 @@
+"""Align, slide, align again, as long as it helps.
+
+Given the reference every shape slides on its own: steps along its tangents that make bending energy
+or distance from the reference least, shortened until the criterion does not rise on the curve
+itself. Then the reference is estimated anew. That goes on until the shapes together gain nothing:
+beyond, all points could creep along their curves together, which tells nothing about shape.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from defgpa._arrays import Array, Index, frozen
+from defgpa._threads import in_blocks, one_blas_thread
+from defgpa.checks.shapes import require_linked, shared_landmarks
+from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
+from defgpa.findings import Finding, Kind
+from defgpa.frames import Frames
+from defgpa.meshes import Mesh
+from defgpa.procrustes import SIMILARITY
+from defgpa.semilandmarks.closest import Surface
+from defgpa.semilandmarks.criteria import Bending, Criterion, bending_matrix, distance_from
+from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
+from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
+from defgpa.sentences import warn_of
+from defgpa.shapes import Shapes
+from defgpa.solve.datum.rigid import rigid_gpa
+
+_HALVINGS = 12
+_STEPS_A_ROUND = 3  # a curve bends away from its tangent: the best place takes a few steps
+
+
+class SlidShapes(Shapes):
+    """Shapes whose semilandmarks have slid, and how.
+
+    Attributes
+    ----------
+    distances : array (n, m)
+        How far every landmark has moved, in the units of its shape; NaN where it was not seen.
+    sliders : array (k,)
+        The landmarks that may slide.
+    criterion : array (rounds, 2, n)
+        Bending energy or squared distance of every shape before and after each round, against the
+        reference of that round.
+    findings : tuple of Finding
+        What to look at: points that have come past a neighbour, one part for each.
+    settled : bool
+        Whether another round would have gained nothing worth it.
+    """
+
+    distances: Array
+    sliders: Index
+    criterion: Array
+    findings: tuple[Finding, ...]
+    settled: bool
+
+    @classmethod
+    def of(cls, shapes: Shapes, points: Array, **facts: Any) -> SlidShapes:
+        """The shapes with other points, and what is known about how they came there."""
+        self = cls.__new__(cls)
+        self._store(points, None, shapes.names, shapes.landmarks, shapes.faces, shapes.metadata)
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+        return self
+
+
+def slide(
+    shapes: Shapes | Any,
+    curves: Sequence[Sequence[int | str]] | Index | None = None,
+    surfaces: Sequence[Sequence[int | str]] | Sequence[int | str] = (),
+    by: str = "bending",
+    *,
+    along: str = "curve",
+    meshes: Mapping[str, Mesh] | None = None,
+    estimator: Any = None,
+    max_rounds: int = 30,
+    tolerance: float = 1e-3,
+) -> SlidShapes:
+    """Slide semilandmarks along curves and on surfaces.
+
+    Parameters
+    ----------
+    shapes : Shapes, array (n, m, d) with NaN, or list of arrays (m, d)
+        Landmarks and semilandmarks; any of them may be missing.
+    curves : sequence of sequences of landmarks, optional
+        By number (from 0) or label. Of each sequence those inside slide and both ends stay; rows
+        (before, sliding, after) of a slider table are such sequences. By default the curves of a
+        TPS file (`curves_of`), where no surfaces are given either.
+    surfaces : sequence of landmarks, or of patches of them
+        Landmarks that slide on a surface, in 3-D.
+    by : {"bending", "procrustes"}
+        What sliding makes least: the bending energy of the spline from the reference, or the
+        distance from it.
+    along : {"curve", "tangent"}
+        Whether points stay on the curve through the digitised points, or move along the tangent
+        between their neighbours, as in geomorph.
+    meshes : mapping of shape name to Mesh, optional
+        The surface of each shape that has one, in its space: there points return to it.
+    estimator : estimator, optional
+        How shapes are aligned between rounds, such as ``DefGPA()``; by similarities by default.
+    max_rounds : int
+        Of alignment and sliding.
+    tolerance : float
+        The end is when a round lowers the criterion of all shapes together by less than this share.
+
+    Returns
+    -------
+    SlidShapes
+        Shapes in their own spaces, with ``distances`` (how far each point slid),
+        ``criterion``, ``findings``, ``settled``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> ends, spots = np.array([[-1, 0], [1, 0.0]]), np.array([[0, -1], [0.5, -0.6]])
+    >>> def arc(turns):
+    ...     return np.column_stack([-np.cos(turns), np.sin(turns)])
+    >>> even = np.linspace(0, np.pi, 9)[1:-1]
+    >>> shapes = [
+    ...     np.vstack([ends, spots, arc(even + 0.1 * rng.uniform(-1, 1, 7))]) for _ in range(5)
+    ... ]
+    >>> slid = slide(shapes, curves=[[0, 4, 5, 6, 7, 8, 9, 10, 1]])
+    >>> bool(np.ptp(slid.points, axis=0).max() < 0.1 * np.ptp(shapes, axis=0).max())
+    True
+    """
+    given = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
+    given.require_alignable()
+    _require_choices(by, along, max_rounds, tolerance)
+    task = _task(given, curves, surfaces, along, meshes or {})
+    reference_of = _rigid_reference if estimator is None else _refitted(estimator)
+    state, settled = _State(given.points, task.starts, ()), False
+    with one_blas_thread:
+        while not settled and len(state.criterion) < max_rounds:
+            reference = reference_of(given.with_points(state.points))
+            slid = _one_round(state, task, reference, by)
+            settled = slid.total > (1.0 - tolerance) * state.total
+            state = slid if slid.total <= state.total else state
+    return _told(given, state, task, settled)
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The paths of every shape, and their places at the beginning."""
+
+    paths: tuple[tuple[Path, ...], ...]
+    sliders: Index
+
+    @property
+    def starts(self) -> tuple[tuple[Array, ...], ...]:
+        return tuple(tuple(path.start for path in own) for own in self.paths)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    points: Array
+    places: tuple[tuple[Array, ...], ...]
+    criterion: tuple[Array, ...]
+
+    @property
+    def total(self) -> float:
+        """The criterion of all shapes after the last round."""
+        return float(self.criterion[-1][1].sum()) if self.criterion else float("inf")
+
+
+def _task(
+    shapes: Shapes, curves: Any, surfaces: Any, along: str, meshes: Mapping[str, Mesh]
+) -> _Task:
+    patch = _patch(surfaces, shapes)
+    if curves is None:
+        curves = [] if len(patch) else curves_of(shapes)
+    chosen = chains(curves, shapes.landmarks)
+    inside = [c.members[c.sliding] for c in chosen]
+    sliders = np.unique(np.concatenate([patch, *inside])).astype(np.intp)
+    if not len(sliders):
+        raise ShapeError(
+            "Nothing slides: give curves=[[first, …, last], …] by number or label, or surfaces; "
+            "only points of TPS curves are known by their labels."
+        )
+    twice = np.intersect1d(patch, np.concatenate([np.empty(0, dtype=np.intp), *inside]))
+    if len(twice):
+        names = listed(shapes.landmarks[j] for j in twice)
+        raise ShapeError(f"Landmark {names} slides on a surface and along a curve. Choose one.")
+    unknown = [name for name in meshes if name not in shapes.names]
+    if unknown:
+        raise ShapeError(f"There is a mesh for {listed(unknown)}, but no such shape.")
+    surfaces_of = {name: Surface(mesh.vertices, mesh.faces) for name, mesh in meshes.items()}
+    paths = tuple(
+        tuple(_paths(own, chosen, patch, along, surfaces_of.get(name)))
+        for own, name in zip(shapes.points, shapes.names, strict=True)
+    )
+    return _Task(paths, sliders)
+
+
+def _patch(surfaces: Any, shapes: Shapes) -> Index:
+    """All landmarks of all patches."""
+    parts = list(surfaces)
+    flat = parts if all(np.ndim(p) == 0 for p in parts) else [j for p in parts for j in p]
+    numbers = np.unique(np.array(numbers_of(flat, shapes.landmarks), dtype=np.intp))
+    if len(numbers) and shapes.dim != 3:
+        raise ShapeError(f"Surfaces are in 3-D; these shapes are {shapes.dim}-D. Use curves.")
+    return numbers
+
+
+def _paths(
+    x: Array, curves: Sequence[Curve], patch: Index, along: str, surface: Surface | None
+) -> list[Path]:
+    """The paths of one shape, over what it sees."""
+    onto = None if surface is None else lambda points: surface.nearest(points)[0]
+    own = [spline_path(c, x, onto) if along == "curve" else chord_path(c, x) for c in curves]
+    found: list[Path] = [path for path in own if path is not None]
+    here = patch[~np.isnan(x[patch, 0])]
+    if len(here) and surface is not None:
+        found.append(MeshPath(here, surface.nearest(x[here])[0], surface))
+    elif len(here):
+        found.append(PatchPath(here, x[here]))
+    return found
+
+
+def _one_round(state: _State, task: _Task, reference: Array, by: str) -> _State:
+    """Every shape slid a few steps against one reference."""
+    criteria = _criteria(reference, state.points, by)
+
+    def work(i: int) -> tuple[Array, tuple[Array, ...], Array]:
+        x, places = state.points[i], state.places[i]
+        before = criteria[i].value(x)
+        for _ in range(_STEPS_A_ROUND):
+            x, places = _slid(x, places, task.paths[i], criteria[i])
+        return x, places, np.array([before, criteria[i].value(x)])
+
+    done = in_blocks(work, range(len(state.points)))
+    points = np.stack([x for x, _, _ in done])
+    values = np.stack([value for _, _, value in done], axis=1)
+    return _State(points, tuple(p for _, p, _ in done), (*state.criterion, values))
+
+
+def _criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
+    if by == "procrustes":
+        return [distance_from(reference, x) for x in points]
+    seen = ~np.isnan(points[..., 0]) & ~np.isnan(reference[:, 0])
+    matrices = {
+        pattern.tobytes(): bending_matrix(reference[pattern]) for pattern in np.unique(seen, axis=0)
+    }
+    return [Bending(matrices[pattern.tobytes()], pattern) for pattern in seen]
+
+
+def _slid(
+    x: Array, places: tuple[Array, ...], paths: Sequence[Path], criterion: Criterion
+) -> tuple[Array, tuple[Array, ...]]:
+    """One step of all sliders together, shortened until the criterion does not rise."""
+    if not paths:
+        return x, places
+    ways = [path.directions(p, x) for path, p in zip(paths, places, strict=True)]
+    J = np.concatenate([np.repeat(p.sliders, w.shape[1]) for p, w in zip(paths, ways, strict=True)])
+    V = np.concatenate([way.reshape(-1, x.shape[1]) for way in ways])
+    steps, best = criterion.steps(x, J, V), criterion.value(x)
+    parts = np.split(steps, np.cumsum([way.shape[0] * way.shape[1] for way in ways])[:-1])
+    for halving in range(_HALVINGS):
+        there = tuple(
+            path.moved(p, 0.5**halving * s.reshape(w.shape[:2]), w)
+            for path, p, s, w in zip(paths, places, parts, ways, strict=True)
+        )
+        moved = _placed(x, paths, there)
+        if criterion.value(moved) <= best:
+            return moved, there
+    return x, places
+
+
+def _placed(x: Array, paths: Sequence[Path], places: Sequence[Array]) -> Array:
+    moved = x.copy()
+    for path, place in zip(paths, places, strict=True):
+        moved[path.sliders] = path.points(place)
+    return moved
+
+
+def _rigid_reference(shapes: Shapes) -> Array:
+    """(m, d): the mean of the shapes by similarities; NaN for a landmark seen once."""
+    shared = shared_landmarks(shapes)
+    lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared)
+    core = shapes.without(lone)
+    require_linked(core)
+    sizes = Frames.of(core.points, core.visible).size
+    reference = np.full(shapes.points.shape[1:], np.nan)
+    reference[shared] = rigid_gpa(core.points / sizes[:, None, None], SIMILARITY).reference
+    return reference
+
+
+def _refitted(estimator: Any) -> Callable[[Shapes], Array]:
+    """The reference of an estimator fitted anew; what it has to say, the last fit says."""
+
+    def reference(shapes: Shapes) -> Array:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DefgpaWarning)
+            return np.asarray(clone(estimator).fit(shapes).alignment_.reference)
+
+    return reference
+
+
+def _told(shapes: Shapes, state: _State, task: _Task, settled: bool) -> SlidShapes:
+    findings = tuple(_findings(shapes, state, task))
+    warn_of(findings, stacklevel=3)
+    moved = np.linalg.norm(state.points - shapes.points, axis=2)
+    return SlidShapes.of(
+        shapes,
+        state.points,
+        distances=frozen(moved),
+        sliders=frozen(task.sliders),
+        criterion=frozen(np.stack(state.criterion)),
+        findings=findings,
+        settled=settled,
+    )
+
+
+def _findings(shapes: Shapes, state: _State, task: _Task) -> Iterator[Finding]:
+    """All that came past a neighbour, in one finding."""
+    parts = tuple(
+        Finding(Kind.PASSED_NEIGHBOUR, (name,), (shapes.landmarks[j], shapes.landmarks[k]))
+        for name, x, paths, places in zip(
+            shapes.names, state.points, task.paths, state.places, strict=True
+        )
+        for path, place in zip(paths, places, strict=True)
+        for j, k in path.passed(place, x)
+    )
+    if parts:
+        names = tuple(dict.fromkeys(part.shapes[0] for part in parts))
+        yield Finding(Kind.PASSED_NEIGHBOUR, shapes=names, parts=parts)
+
+
+def _require_choices(by: str, along: str, max_rounds: int, tolerance: float) -> None:
+    for name, value, choices in (
+        ("by", by, ("bending", "procrustes")),
+        ("along", along, ("curve", "tangent")),
+    ):
+        if value not in choices:
+            raise DefgpaError(
+                f"The {name!r} parameter of slide must be {choices[0]!r} or {choices[1]!r}. "
+                f"Got {value!r} instead."
+            )
+    if not max_rounds >= 1 or not tolerance >= 0:
+        raise DefgpaError(
+            "The 'max_rounds' parameter of slide must be at least 1 and 'tolerance' at least 0. "
+            f"Got {max_rounds!r} and {tolerance!r} instead."
+        )

@@ -1,0 +1,127 @@
+"""How shape changes with size.
+
+The regression of tangent coordinates on log centroid size has one vector b. The regression score of
+a shape is its position along it, (x − mean)·b / ‖b‖, and b predicts the shape of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from defgpa._arrays import Array
+from defgpa.errors import DefgpaError, ShapeError
+from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
+from defgpa.statistics.permutation import Progress
+from defgpa.statistics.sizes import centroid_sizes
+from defgpa.statistics.space import Analysed, complete_shapes
+from defgpa.statistics.table import csv_text, pandas_for_tables
+
+
+@dataclass(frozen=True, eq=False)
+class Allometry:
+    """Shape regressed on log size.
+
+    Attributes
+    ----------
+    anova : ProcrustesAnova
+        The model ``shape ~ log(size)`` with its table.
+    names : tuple of n str
+        The shapes.
+    sizes : array (n,)
+        The sizes it was made with.
+    scores : array (n,)
+        Regression score of every shape.
+    vector : array (m, d)
+        b, the change of shape per unit of log size.
+    """
+
+    anova: ProcrustesAnova
+    names: tuple[str, ...]
+    sizes: Array
+    scores: Array
+    vector: Array
+
+    def __str__(self) -> str:
+        return str(self.anova)
+
+    def predict(self, sizes: ArrayLike) -> Array:
+        """(k, m, d): the expected shapes of these sizes."""
+        chosen = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
+        _require_positive(chosen)
+        steps = np.log(chosen) - np.log(self.sizes).mean()
+        return self.anova.tangents.mean(axis=0) + steps[:, None, None] * self.vector
+
+    def predicted_scores(self, sizes: ArrayLike) -> Array:
+        """(k,): the regression scores of the expected shapes: the line through the scores."""
+        centred = self.predict(sizes) - self.anova.tangents.mean(axis=0)
+        return np.asarray(np.tensordot(centred, self.vector, axes=2) / np.linalg.norm(self.vector))
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame: name, size and score of every shape."""
+        rows = {"size": self.sizes, "score": self.scores}
+        return pandas_for_tables().DataFrame(rows, index=list(self.names))
+
+    def to_csv(self) -> str:
+        """The same as comma-separated text."""
+        columns = (self.names, self.sizes.tolist(), self.scores.tolist())
+        return csv_text(("name", "size", "score"), zip(*columns, strict=True))
+
+
+def allometry(
+    x: Analysed,
+    sizes: Sequence[float] | Array | None = None,
+    n_permutations: int = 999,
+    seed: int = 0,
+    *,
+    progress: Progress | None = None,
+) -> Allometry:
+    """The regression of shape on log size.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes or array (n, m, d)
+        As in `procrustes_anova`.
+    sizes : array (n,), optional
+        Positive; centroid sizes by default.
+    n_permutations, seed, progress
+        As in `procrustes_anova`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> size = np.linspace(1.0, 3.0, 9)
+    >>> square = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]])
+    >>> longer = 1 + 0.1 * np.log(size)[:, None, None] * [[1, 0]]
+    >>> found = allometry(size[:, None, None] * longer * square)
+    >>> bool(found.anova["log(size)"].r_squared > 0.999), found.predict([1.0, 5.0]).shape
+    (True, (2, 4, 2))
+    """
+    shapes = complete_shapes(x)
+    own = centroid_sizes(x) if sizes is None else np.asarray(sizes, dtype=np.float64)
+    if own.shape != (shapes.n_shapes,):
+        raise ShapeError(f"There must be one size per shape, {shapes.n_shapes}; got {own.shape}.")
+    _require_positive(own)
+    if np.ptp(own) <= 1e-12 * own.max():
+        raise ShapeError("All shapes have the same size: there is no allometry to see.")
+    anova = procrustes_anova(
+        "shape ~ log(size)", shapes, {"size": own}, n_permutations, seed, progress=progress
+    )
+    vector = anova.coefficients[1]
+    centred = anova.tangents - anova.tangents.mean(axis=0)
+    length = np.linalg.norm(vector)
+    if not length > 0:
+        raise ShapeError("All shapes are the same: there is no allometry to see.")
+    scores = np.tensordot(centred, vector, axes=2) / length
+    return Allometry(anova, shapes.names, own, np.asarray(scores), vector)
+
+
+def _require_positive(sizes: Array) -> None:
+    if not (np.isfinite(sizes).all() and (sizes > 0).all()):
+        raise DefgpaError(
+            f"Sizes must be positive numbers; got {sizes[~(sizes > 0)][:1].tolist()}."
+        )

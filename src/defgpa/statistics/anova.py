@@ -1,0 +1,235 @@
+"""What shape depends on: sums of squares of tangent coordinates, and chance by permutation.
+
+The terms of a formula enter one after the other; with RSS the residual sum of squares over all
+coordinates, a term has
+
+    SS = RSS_reduced − RSS_full,   R² = SS / SS_total,   F = MS / MS_residual,
+
+P is the share of permutations of the reduced model's residuals (the observed order among them)
+whose F is as large, and Z the standard score of F among them after a Box–Cox transformation: the
+definitions of procD.lm in geomorph and RRPP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa._threads import threads_for
+from defgpa.errors import ShapeError
+from defgpa.statistics.design import Design, design
+from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
+from defgpa.statistics.permutation import (
+    RESIDUAL,
+    Permutations,
+    Progress,
+    Ratios,
+    SequentialTerms,
+    Terms,
+    permuted_ratios,
+)
+from defgpa.statistics.sizes import centroid_sizes
+from defgpa.statistics.space import Analysed, complete_shapes, flat_tangents
+from defgpa.statistics.table import Effect, EffectTable
+
+
+@dataclass(frozen=True, eq=False)
+class ProcrustesAnova:
+    """A model of shape with its table of effects; prints like R's ``anova``.
+
+    Attributes
+    ----------
+    formula : str
+        What was asked.
+    table : EffectTable
+        Df, SS, MS, R², F, Z and P of every term, the residuals and the total.
+    tangents : array (n, m, d)
+        The shapes in the tangent space.
+    design : Design
+        The columns of the model.
+    ratios : Ratios
+        Observed and permuted F, one column a term.
+    permutations : Permutations
+        How many there were, and from which seed.
+    """
+
+    formula: str
+    table: EffectTable
+    tangents: Array
+    design: Design
+    ratios: Ratios
+    permutations: Permutations
+
+    def __str__(self) -> str:
+        count = self.permutations.count
+        head = f"Procrustes analysis of variance: {self.formula}"
+        how = f"{count} permutations of the residuals of reduced models, seed"
+        return f"{head}\n{how} {self.permutations.seed}\n\n{self.table}"
+
+    def __getitem__(self, term: str) -> Effect:
+        """The row of a term."""
+        return self.table[term]
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame, indexed by term."""
+        return self.table.to_pandas()
+
+    def to_csv(self) -> str:
+        """The table as comma-separated text."""
+        return self.table.to_csv()
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """(k, m, d): of the columns of the model; the smallest where columns are aliased."""
+        flat = self.tangents.reshape(len(self.tangents), -1)
+        weights = np.linalg.pinv(self.design.columns) @ flat
+        return weights.reshape(-1, *self.tangents.shape[1:])
+
+    @property
+    def fitted(self) -> Array:
+        """(n, m, d): the shapes that the model expects."""
+        return np.tensordot(self.design.columns, self.coefficients, axes=1)
+
+    @property
+    def residuals(self) -> Array:
+        """(n, m, d): what the model leaves."""
+        return self.tangents - self.fitted
+
+    def predict(self, data: Mapping[str, Any]) -> Array:
+        """(k, m, d): the shapes that the model expects for other data, one row each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> x = np.array([[0, 0], [4, 0], [4, 3], [0, 3.0]]) + 0.1 * rng.normal(size=(8, 4, 2))
+        >>> model = procrustes_anova("shape ~ dose", x, {"dose": np.arange(8.0)})
+        >>> model.predict({"dose": [2.5, 20.0]}).shape
+        (2, 4, 2)
+        """
+        return np.tensordot(self.design.rows(data), self.coefficients, axes=1)
+
+    def pairwise(self, groups: str | Sequence[Any], null: str | None = None) -> PairwiseDistances:
+        """The distances between the mean shapes of groups, with P and Z.
+
+        Means are those of the model, with numbers among the data held at their own means.
+
+        Parameters
+        ----------
+        groups : str or sequence
+            A factor of the data, several as in ``"species:site"``, or one label per shape.
+        null : str, optional
+            The formula of the reduced model whose residuals are permuted; by default the terms
+            that have none of the factors in them: "all these groups have one mean".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> x = np.array([[0, 0], [4, 0], [4, 3], [0, 3.0]]) + 0.1 * rng.normal(size=(9, 4, 2))
+        >>> model = procrustes_anova("shape ~ kind", x, {"kind": list("aaabbbccc")}, 99)
+        >>> model.pairwise("kind").names
+        ('a', 'b', 'c')
+        """
+        flat = self.tangents.reshape(len(self.tangents), -1)
+        return pairwise_distances(flat, self.design, groups, null, self.permutations)
+
+
+def procrustes_anova(
+    formula: str,
+    x: Analysed,
+    data: Mapping[str, Any] | None = None,
+    n_permutations: int = 999,
+    seed: int = 0,
+    *,
+    progress: Progress | None = None,
+) -> ProcrustesAnova:
+    """Which factors and covariates shape depends on, as geomorph's ``procD.lm``.
+
+    Parameters
+    ----------
+    formula : str
+        ``"shape ~ species * site"``, ``"shape ~ log(size) + sex"``: as in R, read by the package
+        formulaic. ``size`` is the centroid size unless the data have a column of that name;
+        ``C(x)`` makes a factor of numbers.
+    x : Alignment, Shapes or array (n, m, d)
+        An alignment is analysed by its reference carried into each shape, complete where
+        landmarks are missing; shapes by what was measured, which must be complete.
+    data : mapping of str to sequence, or DataFrame
+        One row per shape, in their order.
+    n_permutations : int
+        Random orders, besides the observed one.
+    seed : int
+        Of the random orders: the same seed, the same P.
+    progress : callable (done, total), optional
+        Told how many permutations are done.
+
+    Returns
+    -------
+    ProcrustesAnova
+        Prints as a table; ``to_pandas``, ``predict``, ``pairwise``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.array([[0, 0], [4, 0], [4, 3], [0, 3.0]]) + 0.1 * rng.normal(size=(12, 4, 2))
+    >>> x[6:, 2] += 1.0
+    >>> model = procrustes_anova("shape ~ kind", x, {"kind": list("aaaaaabbbbbb")})
+    >>> model["kind"].df, bool(model["kind"].p < 0.01), bool(model["kind"].r_squared > 0.5)
+    (1, True, True)
+    """
+    permutations = Permutations(n_permutations, seed, progress)
+    shapes = complete_shapes(x)
+    columns = {"size": centroid_sizes(x), **_columns(data)}
+    model = design(formula, columns, shapes.n_shapes)
+    tangents = flat_tangents(shapes)
+    _require_residual(model)
+    with threads_for(tangents.size * model.basis.shape[1] * n_permutations // 100):
+        terms = SequentialTerms(model.bases, shapes.n_shapes)
+        ratios = permuted_ratios(tangents, terms, [RESIDUAL] * len(model.bases), permutations)
+    table = effect_table(model.terms, terms, ratios)
+    return ProcrustesAnova(
+        formula, table, tangents.reshape(shapes.points.shape), model, ratios, permutations
+    )
+
+
+def effect_table(names: Sequence[str], terms: Terms, ratios: Ratios) -> EffectTable:
+    """The rows of the terms, of the residuals where there are any, and of the total."""
+    total = float(ratios.sums.sum()) + ratios.residual
+    rows = [
+        _row(name, df, float(ss), total, f=float(ratios.observed[k]), z=ratios.z(k), p=ratios.p(k))
+        for k, (name, df, ss) in enumerate(zip(names, terms.df, ratios.sums, strict=True))
+    ]
+    left = terms.n - 1 - sum(terms.df)
+    if left:
+        rows.append(_row("Residuals", left, ratios.residual, total))
+    return EffectTable((*rows, Effect("Total", terms.n - 1, total)))
+
+
+def _row(name: str, df: int, ss: float, total: float, **chance: float) -> Effect:
+    nothing = float("nan")
+    return Effect(
+        name, df, ss, ss / df if df else nothing, ss / total if total else nothing, **chance
+    )
+
+
+def _columns(data: Any) -> dict[str, Any]:
+    """The data by column, whatever holds them."""
+    if data is None:
+        return {}
+    return {str(key): np.asarray(data[key]) for key in data}
+
+
+def _require_residual(model: Design) -> None:
+    n, rank = len(model.columns), model.basis.shape[1]
+    if rank >= n:
+        raise ShapeError(
+            f"The model has {rank} parameters for {n} shapes, so nothing is left to compare its "
+            "terms with. Leave out terms, or factors with a level for every shape."
+        )

@@ -1,0 +1,150 @@
+"""Where two groups differ: one test a landmark, and a limit on false discoveries.
+
+The statistic of a landmark is the distance between its two group means; labels are permuted. With
+many landmarks some P are small by chance alone: q is the smallest share of false discoveries at
+which a landmark would be called different (Benjamini and Hochberg).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa.errors import DefgpaError
+from defgpa.statistics.design import grouped
+from defgpa.statistics.permutation import Permutations, Progress
+from defgpa.statistics.space import Analysed, complete_shapes, flat_tangents
+from defgpa.statistics.table import csv_text, figure, lined_up, pandas_for_tables, probabilities
+
+_TIES = 1e-10
+_COLUMNS = ("landmark", "distance", "p", "q")
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkDifferences:
+    """Two groups landmark by landmark.
+
+    Attributes
+    ----------
+    groups : (str, str)
+        Their names.
+    landmarks : tuple of m str
+        Labels.
+    mean : array (m, d)
+        The mean shape of all, at unit size.
+    difference : array (m, d)
+        Mean of the second group minus mean of the first.
+    p, q : array (m,)
+        P of every landmark, and the same adjusted for false discoveries.
+    """
+
+    groups: tuple[str, str]
+    landmarks: tuple[str, ...]
+    mean: Array
+    difference: Array
+    p: Array
+    q: Array
+
+    @property
+    def distances(self) -> Array:
+        """(m,): how far apart the two means of each landmark are, in units of centroid size."""
+        return np.asarray(np.linalg.norm(self.difference, axis=1))
+
+    def significant(self, level: float = 0.05) -> Mask:
+        """(m,): the landmarks that differ, at most this share of them falsely so."""
+        return np.asarray(self.q <= level)
+
+    def __str__(self) -> str:
+        chances = (probabilities(self.p.tolist()), probabilities(self.q.tolist()))
+        rows = list(
+            zip(self.landmarks, map(figure, self.distances.tolist()), *chances, strict=True)
+        )
+        title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"
+        return f"{title}\n{lined_up(_COLUMNS, rows)}"
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with one row a landmark."""
+        return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))
+
+    def to_csv(self) -> str:
+        """Comma-separated text with one line a landmark."""
+        return csv_text(_COLUMNS, self._rows())
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        figures = (self.distances.tolist(), self.p.tolist(), self.q.tolist())
+        return list(zip(self.landmarks, *figures, strict=True))
+
+
+def landmark_differences(
+    x: Analysed,
+    groups: Sequence[Any],
+    n_permutations: int = 999,
+    seed: int = 0,
+    *,
+    progress: Progress | None = None,
+) -> LandmarkDifferences:
+    """Which landmarks differ between two groups.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes or array (n, m, d)
+        As in `procrustes_anova`.
+    groups : sequence of n labels
+        Two different ones.
+    n_permutations, seed, progress
+        As in `procrustes_anova`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(12, 2)) + 0.01 * rng.normal(size=(20, 12, 2))
+    >>> x[10:, 3] += 0.2
+    >>> found = landmark_differences(x, ["a"] * 10 + ["b"] * 10)
+    >>> bool(found.q[3] < 0.05), int(np.argmax(found.distances))
+    (True, 3)
+    """
+    permutations = Permutations(n_permutations, seed, progress)
+    shapes = complete_shapes(x)
+    names, codes = grouped(groups, shapes.n_shapes, "groups")
+    if len(names) != 2:
+        raise DefgpaError(f"Landmarks are compared between 2 groups; got {len(names)}: {names}.")
+    Y = flat_tangents(shapes)
+    contrast = np.where(codes == 1, 1.0 / (codes == 1).sum(), -1.0 / (codes == 0).sum())
+    mean, centred = Y.mean(axis=0), Y - Y.mean(axis=0)
+    size = shapes.points.shape[1:]
+
+    def distances(orders: Index) -> Array:
+        return np.asarray(np.linalg.norm((contrast[orders] @ centred).reshape(-1, *size), axis=2))
+
+    difference = (contrast @ centred).reshape(size)
+    observed = np.linalg.norm(difference, axis=1)
+
+    def reached(orders: Index) -> Array:
+        return np.asarray((distances(orders) >= observed * (1 - _TIES)).sum(axis=0)[None])
+
+    counts = permutations.each(shapes.n_shapes, size[0] * size[1], reached).sum(axis=0)
+    p = (1.0 + counts) / (1.0 + n_permutations)
+    return LandmarkDifferences(
+        (names[0], names[1]), shapes.landmarks, mean.reshape(size), difference, p, discovery_rate(p)
+    )
+
+
+def discovery_rate(p: Array) -> Array:
+    """q of every P: the least over larger P of P · m / rank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> discovery_rate(np.array([0.01, 0.04, 0.03, 0.5])).round(4)
+    array([0.04  , 0.0533, 0.0533, 0.5   ])
+    """
+    order = np.argsort(p)
+    scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
+    q = np.empty_like(p)
+    q[order] = np.minimum.accumulate(scaled[::-1])[::-1]
+    return q

@@ -1,0 +1,203 @@
+"""The mirror plane of a shape, and the landmarks that it pairs.
+
+A shape is nearly symmetric if some reflection brings it nearly onto itself with its landmarks
+renumbered. Planes through the centroid are tried; each gives a one-to-one matching of landmarks
+with reflected ones, the matching a better plane, until both settle. Such a matching pairs landmarks
+only if it undoes itself: what is matched with itself lies on the midline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
+
+from defgpa._arrays import Array, Index
+from defgpa.errors import DefgpaError, ShapeError
+
+_DIRECTIONS = {2: 90, 3: 400}  # planes tried at first
+_REFINED = 12  # of them, the best ones, with a matching
+_APART = 0.985  # cosine: 10 degrees between those
+_MOST_ROUNDS = 20
+_SYMMETRIC = 0.12  # RMS distance from the mirror image, of the RMS radius: beyond, it is not one
+_EXACT = 1e-6  # of the radius: what counts as no error at all
+_CLEAR = 1.5  # times worse must the best other pairing be
+
+
+@dataclass(frozen=True, eq=False)
+class MirrorPairs:
+    """The pairs of a nearly symmetric shape.
+
+    Attributes
+    ----------
+    pairs : tuple of (int, int)
+        Landmarks (from 0) that change places in the mirror.
+    midline : tuple of int
+        Landmarks on the mirror plane.
+    normal : array (d,)
+        Of the plane, through the centroid.
+    error : float
+        RMS distance of the shape from its renumbered mirror image, relative to its RMS radius.
+    next_error : float
+        The same of the best other pairing that was met.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    midline: tuple[int, ...]
+    normal: Array
+    error: float
+    next_error: float
+
+
+def find_pairs(shape: Array) -> MirrorPairs:
+    """The pairs of landmarks of a nearly symmetric shape, such as a mean or a reference.
+
+    Parameters
+    ----------
+    shape : array (m, d)
+        All landmarks seen.
+
+    Raises
+    ------
+    DefgpaError
+        When no plane mirrors the shape onto itself, or two do it equally well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> moth = np.array([[0, 2], [0, -1], [-2, 1], [2.1, 1], [-1, -2], [1, -2.0]])
+    >>> found = find_pairs(moth)
+    >>> found.pairs, found.midline
+    (((2, 3), (4, 5)), (0, 1))
+    """
+    points = np.asarray(shape, dtype=np.float64)
+    centred = points - points.mean(axis=0)
+    radius = float(np.sqrt((centred**2).sum(axis=1).mean()))
+    if not (np.isfinite(radius) and radius > 0):
+        raise ShapeError("A mirror plane needs a shape without missing landmarks, with some size.")
+    settled = [_settled(centred / radius, normal) for normal in _best_starts(centred / radius)]
+    found = sorted((one for one in settled if one is not None), key=lambda one: one.error)
+    if not found or found[0].error > _SYMMETRIC:
+        much = f" (the best plane leaves {found[0].error:.0%} of its radius)" if found else ""
+        raise DefgpaError(f"No plane mirrors this shape onto itself{much}. Give the pairs.")
+    best = found[0]
+    others = [one.error for one in found if not np.array_equal(one.order, best.order)]
+    next_error = min(others, default=float("inf"))
+    if next_error < _CLEAR * max(best.error, _EXACT):
+        raise DefgpaError(
+            f"Two mirror planes pair the landmarks about equally well (errors {best.error:.3g} "
+            f"and {next_error:.3g} of the radius). Give the pairs."
+        )
+    return _described(best, next_error)
+
+
+def pairs_from(
+    pairs: Sequence[Sequence[int | str]], landmarks: Sequence[str]
+) -> tuple[tuple[int, int], ...]:
+    """Pairs of landmark numbers (from 0) or labels as numbers, each landmark at most once."""
+    place = {label: k for k, label in enumerate(landmarks)}
+    numbers: list[tuple[int, int]] = []
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise ShapeError(f"A pair is two landmarks; got {pair!r}.")
+        a, b = (_number(one, place, len(landmarks)) for one in pair)
+        numbers.append((a, b))
+    named = [one for pair in numbers for one in pair]
+    if len(set(named)) != len(named):
+        twice = next(one for one in named if named.count(one) > 1)
+        raise ShapeError(f"Landmark {landmarks[twice]!r} is in more than one pair.")
+    return tuple(numbers)
+
+
+def renumbering(pairs: Sequence[tuple[int, int]], m: int) -> Index:
+    """(m,): where each landmark of the mirrored shape comes from."""
+    order = np.arange(m)
+    for a, b in pairs:
+        order[a], order[b] = b, a
+    return order
+
+
+@dataclass(frozen=True, eq=False)
+class _Matching:
+    normal: Array
+    order: Index
+    error: float
+
+
+def _number(one: int | str, place: dict[str, int], m: int) -> int:
+    if isinstance(one, str):
+        if one not in place:
+            raise ShapeError(f"There is no landmark called {one!r}.")
+        return place[one]
+    if not 0 <= int(one) < m:
+        raise ShapeError(f"There is no landmark number {one}; they are numbered 0 to {m - 1}.")
+    return int(one)
+
+
+def _best_starts(points: Array) -> list[Array]:
+    """The directions whose reflection brings most points near to others."""
+    tree = cKDTree(points)
+    normals = np.vstack([_principal_axes(points), _directions(points.shape[1])])
+    costs = [np.minimum(tree.query(_reflected(points, v))[0] ** 2, 0.25).mean() for v in normals]
+    chosen: list[Array] = []
+    for k in np.argsort(costs, kind="stable"):
+        if all(abs(normals[k] @ other) < _APART for other in chosen):
+            chosen.append(normals[k])
+    return chosen[:_REFINED]
+
+
+def _principal_axes(points: Array) -> Array:
+    return np.asarray(np.linalg.svd(points, full_matrices=False)[2])
+
+
+def _directions(dim: int) -> Array:
+    """Directions spread evenly over half a circle or half a sphere."""
+    k = np.arange(_DIRECTIONS[dim]) + 0.5
+    if dim == 2:
+        angle = np.pi * k / _DIRECTIONS[2]
+        return np.column_stack([np.cos(angle), np.sin(angle)])
+    height, turn = k / _DIRECTIONS[3], np.pi * (1 + np.sqrt(5)) * k
+    ring = np.sqrt(1 - height**2)
+    return np.column_stack([ring * np.cos(turn), ring * np.sin(turn), height])
+
+
+def _reflected(points: Array, normal: Array) -> Array:
+    """x − 2 (x·n) n."""
+    return points - 2.0 * np.outer(points @ normal, normal)
+
+
+def _settled(points: Array, normal: Array) -> _Matching | None:
+    """Plane and matching in turn until neither changes; None if it pairs nothing."""
+    order: Index = np.empty(0, dtype=np.intp)
+    for _ in range(_MOST_ROUNDS):
+        mirrored = _reflected(points, normal)
+        matched = linear_sum_assignment(cdist(points, mirrored, "sqeuclidean"))[1]
+        if np.array_equal(matched, order):
+            break
+        order = matched
+        normal = _best_normal(points, order)
+    if not np.array_equal(order[order], np.arange(len(order))):
+        return None
+    if np.array_equal(order, np.arange(len(order))):
+        return None  # flat points lie in their own mirror plane: that pairs nothing
+    distance = points - _reflected(points, normal)[order]
+    return _Matching(normal, order, float(np.sqrt((distance**2).sum(axis=1).mean())))
+
+
+def _best_normal(points: Array, order: Index) -> Array:
+    """The plane for which the points come closest to the renumbered mirror image.
+
+    Σ ‖x_j − x_o(j) + 2 (x_o(j)·n) n‖² is least for the lowest eigenvector of Σ x_o(j) x_jᵀ + ….
+    """
+    cross = points.T @ points[order]
+    return np.asarray(np.linalg.eigh(cross + cross.T)[1][:, 0])
+
+
+def _described(best: _Matching, next_error: float) -> MirrorPairs:
+    pairs = tuple((j, int(k)) for j, k in enumerate(best.order) if j < k)
+    midline = tuple(j for j, k in enumerate(best.order) if j == k)
+    return MirrorPairs(pairs, midline, best.normal, best.error, next_error)

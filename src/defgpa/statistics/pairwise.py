@@ -1,0 +1,161 @@
+"""How far apart the mean shapes of groups are, and whether chance could have put them there.
+
+With X the columns of the model and rows L for the groups, the mean shapes are L X⁺ Y. Permuting the
+residuals of a model that does not know the groups permutes the columns of L X⁺.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index
+from defgpa.errors import DefgpaError
+from defgpa.statistics.design import Design, design, grouped
+from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
+from defgpa.statistics.table import csv_text, figure, lined_up, pandas_for_tables, probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseDistances:
+    """Distances between the mean shapes of groups.
+
+    Attributes
+    ----------
+    names : tuple of g str
+        The groups.
+    distances, z, p : array (g, g)
+        Procrustes distance, effect size and P of every pair; z and p are NaN on the diagonal.
+    """
+
+    names: tuple[str, ...]
+    distances: Array
+    z: Array
+    p: Array
+
+    def __str__(self) -> str:
+        pairs = self._pairs()
+        rows = [
+            (f"{a} – {b}", figure(d), figure(z), p)
+            for (a, b, d, z, _), p in zip(pairs, probabilities([r[-1] for r in pairs]), strict=True)
+        ]
+        return lined_up(("", "distance", "Z", "Pr(>d)"), rows)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with one row a pair."""
+        return pandas_for_tables().DataFrame(self._pairs(), columns=list(_COLUMNS))
+
+    def to_csv(self) -> str:
+        """Comma-separated text with one line a pair."""
+        return csv_text(_COLUMNS, self._pairs())
+
+    def _pairs(self) -> list[tuple[Any, ...]]:
+        return [
+            (
+                self.names[a],
+                self.names[b],
+                *(float(v[a, b]) for v in (self.distances, self.z, self.p)),
+            )
+            for a, b in combinations(range(len(self.names)), 2)
+        ]
+
+
+_COLUMNS = ("a", "b", "distance", "z", "p")
+
+
+def pairwise_distances(
+    Y: Array,
+    model: Design,
+    groups: str | Sequence[Any],
+    null: str | None,
+    permutations: Permutations,
+) -> PairwiseDistances:
+    """Distances of the group means of a fitted model, with residuals of ``null`` permuted."""
+    n = len(Y)
+    labels, factors = _labels(groups, model, n)
+    names, codes = grouped(labels, n, "groups")
+    if len(names) < 2:
+        raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
+    means = _group_rows(model, codes) @ np.linalg.pinv(model.columns)
+    Y = compressed(Y - Y.mean(axis=0))
+    reduced = _reduced_basis(model, factors, null)
+    expected = reduced @ (reduced.T @ Y)
+    left, known = Y - expected, means @ expected
+    first, second = np.triu_indices(len(names), 1)
+
+    def distances(orders: Index) -> Array:
+        shapes = means[:, orders].transpose(1, 0, 2) @ left + known
+        return np.asarray(np.linalg.norm(shapes[:, first] - shapes[:, second], axis=2))
+
+    observed = distances(np.arange(n)[None])[0]
+    chance = permutations.each(n, len(names), distances)
+    found = [
+        (d, effect_size(d, own), p_value(d, own)) for d, own in zip(observed, chance.T, strict=True)
+    ]
+    return PairwiseDistances(names, *_matrices(len(names), np.array(found)))
+
+
+def _labels(groups: str | Sequence[Any], model: Design, n: int) -> tuple[Any, tuple[str, ...]]:
+    """One label per shape, and the factors they are made of."""
+    if not isinstance(groups, str):
+        return groups, ()
+    factors = tuple(part.strip() for part in groups.split(":"))
+    for factor in factors:
+        if factor not in model.data.columns:
+            there = ", ".join(map(str, model.data.columns))
+            raise DefgpaError(f"There is no column {factor!r} to group by. There are: {there}.")
+    columns = [model.data[factor].astype(str) for factor in factors]
+    return [".".join(row) for row in zip(*columns, strict=True)], factors
+
+
+def _group_rows(model: Design, codes: Index) -> Array:
+    """(g, k): L, the mean row of each group with covariates at their means over all shapes."""
+    held = model.data.copy()
+    for name in held.columns:
+        if held[name].dtype.kind in "iuf":
+            held[name] = float(held[name].mean())
+    rows = model.rows(held)
+    return np.stack([rows[codes == g].mean(axis=0) for g in range(codes.max() + 1)])
+
+
+def _reduced_basis(model: Design, factors: Sequence[str], null: str | None) -> Array:
+    if null is not None:
+        formula = null if "~" in null else f"shape ~ {null}"
+        return design(formula, model.data, len(model.columns)).basis
+    if not factors:
+        return model.intercept
+    kept = [
+        basis
+        for term, basis in zip(model.terms, _own_bases(model), strict=True)
+        if not any(_names(part, factor) for part in term.split(":") for factor in factors)
+    ]
+    return _orthonormal(np.hstack([model.intercept, *kept]))
+
+
+def _own_bases(model: Design) -> list[Array]:
+    """The columns of every term as they are."""
+    spans = {str(term): span for term, span in model.spec.term_slices.items()}
+    return [model.columns[:, spans[term]] for term in model.terms]
+
+
+def _names(part: str, factor: str) -> bool:
+    return part == factor or part == f"C({factor})"
+
+
+def _orthonormal(columns: Array) -> Array:
+    U, lengths, _ = np.linalg.svd(columns, full_matrices=False)
+    return np.asarray(U[:, lengths > 1e-9 * lengths[0]])
+
+
+def _matrices(g: int, found: Array) -> tuple[Array, Array, Array]:
+    """From one row a pair to three symmetric matrices."""
+    first, second = np.triu_indices(g, 1)
+    matrices = np.full((3, g, g), np.nan)
+    matrices[:, first, second] = matrices[:, second, first] = found.T
+    matrices[0, np.arange(g), np.arange(g)] = 0.0
+    distances, z, p = matrices
+    return distances, z, p

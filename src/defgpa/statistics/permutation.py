@@ -1,0 +1,246 @@
+"""Chance, by permuting what the reduced model leaves.
+
+Y is what was measured, Q the basis of the model before a term, E = Y − QQᵀY what that leaves. Under
+the null hypothesis the rows of E are exchangeable, so with a permutation π the term could as well
+have met Y* = QQᵀY + E[π]. All sums of squares of Y* are squared lengths of projections of E[π] onto
+orthonormal columns, and permuting E is permuting those columns: one small product a permutation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+
+from defgpa._arrays import Array, Index
+from defgpa._threads import in_blocks
+from defgpa.errors import DefgpaError
+
+Progress = Callable[[int, int], None]
+
+RESIDUAL = -1  # the denominator of a ratio: what all terms together leave
+_BLOCK_NUMBERS = 1 << 20  # permuted numbers held at a time
+_NOTHING = 1e-13  # of the total sum of squares: what rounding leaves of zero
+_TIES = 1e-10  # relative: a permutation that gives the same groups gives the same ratio
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """Observed and permuted ratios of mean squares.
+
+    Attributes
+    ----------
+    sums : array (t,)
+        Sequential sums of squares of the terms.
+    residual : float
+        What they leave.
+    observed : array (t,)
+        F of every term, NaN where its denominator is nothing.
+    permuted : array (n_permutations, t)
+        The same under chance.
+    """
+
+    sums: Array
+    residual: float
+    observed: Array
+    permuted: Array
+
+    def p(self, term: int) -> float:
+        """The share of permutations, the observed order among them, that reach the observed F."""
+        return p_value(self.observed[term], self.permuted[:, term])
+
+    def z(self, term: int) -> float:
+        """How far the observed F stands out of the permuted ones, see `effect_size`."""
+        return effect_size(self.observed[term], self.permuted[:, term])
+
+
+class Terms(Protocol):
+    """The terms of a model in their order, as projections of n rows."""
+
+    @property
+    def df(self) -> tuple[int, ...]:
+        """Degrees of freedom of every term."""
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+
+    @property
+    def width(self) -> int:
+        """Numbers that a permutation takes, for every row."""
+
+    def left_by(self, before: int, Y: Array) -> Array:
+        """(n, p): what a constant and so many terms leave of Y."""
+
+    def sums(self, E: Array, orders: Index) -> Array:
+        """(b, t): sums of squares of the terms on E with its rows in each of the orders (b, n)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SequentialTerms:
+    """Terms given by orthonormal columns B_j, orthogonal to each other and to a constant."""
+
+    bases: tuple[Array, ...]
+    n: int
+
+    @property
+    def df(self) -> tuple[int, ...]:
+        """Columns of every B_j."""
+        return tuple(basis.shape[1] for basis in self.bases)
+
+    @property
+    def width(self) -> int:
+        """Columns of all."""
+        return sum(self.df)
+
+    @cached_property
+    def _columns(self) -> Array:
+        return np.hstack([np.empty((self.n, 0)), *self.bases])
+
+    def left_by(self, before: int, Y: Array) -> Array:
+        """Y − BBᵀY of the centred Y, with the columns of the first terms."""
+        B = self._columns[:, : sum(self.df[:before])]
+        centred = Y - Y.mean(axis=0)
+        return centred - B @ (B.T @ centred)
+
+    def sums(self, E: Array, orders: Index) -> Array:
+        """‖B_jᵀE‖², the rows of B instead of those of E permuted."""
+        projected = self._columns[orders].transpose(0, 2, 1) @ E
+        squares = np.einsum("bkp,bkp->bk", projected, projected)
+        ends = np.cumsum([0, *self.df])
+        parts = [squares[:, start:stop].sum(axis=1) for start, stop in pairwise(ends)]
+        return np.stack(parts, axis=1) if parts else np.empty((len(orders), 0))
+
+
+def permuted_ratios(
+    Y: Array, terms: Terms, against: Sequence[int], permutations: Permutations
+) -> Ratios:
+    """F = MS_j / MS_against of every term j, as observed and with permuted residuals.
+
+    Parameters
+    ----------
+    Y : array (n, p)
+        What was measured.
+    terms : Terms
+        The model.
+    against : sequence of int
+        For every term, the one whose mean square is the denominator, or RESIDUAL.
+    permutations : Permutations
+        How many, from which seed.
+    """
+    Y = compressed(Y - Y.mean(axis=0))
+    left = [terms.left_by(j, Y) for j in range(len(terms.df))]
+
+    def ratios(orders: Index) -> Array:
+        each = [
+            _ratio(terms, j, against[j], terms.sums(own, orders), own) for j, own in enumerate(left)
+        ]
+        return np.stack(each, axis=1) if each else np.empty((len(orders), 0))
+
+    straight = np.arange(terms.n)[None]
+    chance = permutations.each(terms.n, terms.width, ratios)
+    sums = terms.sums(Y, straight)[0]
+    residual = max(float(np.sum(Y**2)) - float(sums.sum()), 0.0)
+    return Ratios(sums, residual, ratios(straight)[0], chance)
+
+
+def _ratio(terms: Terms, j: int, against: int, sums: Array, E: Array) -> Array:
+    """(b,): MS_j / MS_against, NaN where either has no degrees of freedom or nothing to share."""
+    total = float(np.sum(E**2))
+    if against == RESIDUAL:
+        df, spent = terms.n - 1 - sum(terms.df), total - sums.sum(axis=1)
+    else:
+        df, spent = terms.df[against], sums[:, against]
+    known = (spent > _NOTHING * total) & (df > 0) & (terms.df[j] > 0)
+    own = sums[:, j] * max(df, 1)
+    over = spent * max(terms.df[j], 1)
+    return np.divide(own, over, out=np.full_like(own, np.nan), where=known)
+
+
+def compressed(Y: Array) -> Array:
+    """(n, at most n): other columns with the same products of rows, hence the same projections."""
+    if Y.shape[1] <= len(Y):
+        return Y
+    U, lengths, _ = np.linalg.svd(Y, full_matrices=False)
+    return np.asarray(U * lengths)
+
+
+@dataclass(frozen=True)
+class Permutations:
+    """So many random orders from a seed; the same ones however many threads there are."""
+
+    count: int = 999
+    seed: int = 0
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("n_permutations", self.count, 1), ("seed", self.seed, 0)):
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not whole or value < least:
+                raise DefgpaError(
+                    f"'{name}' must be a whole number of at least {least}. Got {value!r} instead."
+                )
+
+    def each(self, n: int, width: int, work: Callable[[Index], Array]) -> Array:
+        """``work`` on blocks (b, n) of random orders, its results (b, …) one after the other."""
+        parts = list(self._blocks(max(1, _BLOCK_NUMBERS // max(n * max(width, 1), 1))))
+        told, lock = [0], Lock()
+
+        def one(part: tuple[int, np.random.SeedSequence]) -> Array:
+            size, seed = part
+            orders = np.tile(np.arange(n), (size, 1))
+            result = work(np.random.default_rng(seed).permuted(orders, axis=1))
+            with lock:
+                told[0] += size
+                if self.progress is not None:
+                    self.progress(told[0], self.count)
+            return result
+
+        return np.concatenate(in_blocks(one, parts))
+
+    def signs(self, k: int) -> Array:
+        """(count, k): as many random rows of ±1, independent of the orders."""
+        rng = np.random.default_rng([self.seed, k])
+        return rng.choice([-1.0, 1.0], size=(self.count, k))
+
+    def _blocks(self, size: int) -> Iterator[tuple[int, np.random.SeedSequence]]:
+        counts = [min(size, self.count - start) for start in range(0, self.count, size)]
+        yield from zip(counts, np.random.SeedSequence(self.seed).spawn(len(counts)), strict=True)
+
+
+def p_value(observed: float, permuted: Array) -> float:
+    """(1 + how many permuted values reach the observed one) / (1 + how many there are).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p_value(3.0, np.array([1.0, 3.0, 0.5, 2.0]))
+    0.4
+    """
+    if np.isnan(observed):
+        return float("nan")
+    reached = permuted >= observed - _TIES * abs(observed)
+    return float((1 + reached.sum()) / (1 + len(permuted)))
+
+
+def effect_size(observed: float, permuted: Array) -> float:
+    """Z: the standard score of the observed value among the permuted ones after Box–Cox.
+
+    The transformation is the one under which all of them are most nearly normal.
+    """
+    values = np.append(permuted, observed)
+    values = values[~np.isnan(values)]
+    if np.isnan(observed) or len(values) < 3 or np.ptp(values) <= _TIES * np.abs(values).max():
+        return float("nan")
+    from scipy.stats import boxcox
+
+    scale = np.exp(np.log(values[values > 0]).mean())  # about 1: powers neither over- nor underflow
+    shifted = np.maximum(values / scale, 1e-9)
+    transformed = np.asarray(boxcox(shifted)[0])
+    spread = float(transformed[:-1].std(ddof=1))
+    return float((transformed[-1] - transformed[:-1].mean()) / spread) if spread else float("nan")

@@ -1,0 +1,152 @@
+"""How much of what is measured is the individual, and how much the measuring.
+
+With r replicates an individual, MS among individuals and MS within them, over the coordinates of a
+landmark or of all of them together:
+
+    s² = (MS_individual − MS_within) / r,    R = s² / (s² + MS_within).
+
+Where individuals have different numbers of replicates, r is (N − Σ n_i² / N) / (k − 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import ShapeError
+from defgpa.statistics.design import grouped
+from defgpa.statistics.space import Analysed, complete_shapes
+from defgpa.statistics.table import (
+    Effect,
+    EffectTable,
+    csv_text,
+    figure,
+    lined_up,
+    pandas_for_tables,
+)
+from defgpa.statistics.tangent import tangent_space
+
+_COLUMNS = ("landmark", "repeatability", "error")
+
+
+@dataclass(frozen=True, eq=False)
+class Repeatability:
+    """Repeatability over all landmarks and of each.
+
+    Attributes
+    ----------
+    overall : float
+        R over all coordinates.
+    per_landmark : array (m,)
+        R of every landmark; below 0 where replicates differ more than individuals do.
+    error : array (m,)
+        √MS_within of every landmark: how far a measurement lies from the individual's mean, in
+        units of centroid size.
+    table : EffectTable
+        Individuals and what is within them.
+    replicates : float
+        r.
+    mean, landmarks
+        The mean shape (m, d) at unit size and the labels of its landmarks.
+    deviations : array (n, m, d)
+        Every measurement from the mean of its individual.
+    """
+
+    overall: float
+    per_landmark: Array
+    error: Array
+    table: EffectTable
+    replicates: float
+    mean: Array
+    landmarks: tuple[str, ...]
+    deviations: Array
+
+    def __str__(self) -> str:
+        rows = [(name, *map(figure, values)) for name, *values in self._rows()]
+        head = (
+            f"Repeatability {self.overall:.4f} over all landmarks, {self.replicates:g} replicates"
+        )
+        return f"{head}\n\n{self.table}\n\n{lined_up(_COLUMNS, rows)}"
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with one row a landmark."""
+        return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))
+
+    def to_csv(self) -> str:
+        """Comma-separated text with one line a landmark."""
+        return csv_text(_COLUMNS, self._rows())
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        figures = (self.per_landmark.tolist(), self.error.tolist())
+        return list(zip(self.landmarks, *figures, strict=True))
+
+
+def repeatability(x: Analysed, individual: Sequence[Any]) -> Repeatability:
+    """The share of shape variation that is of the individuals, from replicates.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes or array (n, m, d)
+        As in `procrustes_anova`.
+    individual : sequence of n labels
+        Who each shape is of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> who = np.repeat(np.arange(8), 2)
+    >>> wings = rng.normal(size=(6, 2)) + 0.1 * rng.normal(size=(8, 6, 2))
+    >>> found = repeatability(wings[who] + 0.001 * rng.normal(size=(16, 6, 2)), who)
+    >>> bool(found.overall > 0.99), found.replicates
+    (True, 2.0)
+    """
+    shapes = complete_shapes(x)
+    names, codes = grouped(individual, shapes.n_shapes, "individual")
+    counts = np.bincount(codes)
+    n, k = len(codes), len(names)
+    if k < 2 or n == k:
+        raise ShapeError(
+            f"Repeatability needs at least 2 individuals and some measured more than once; got "
+            f"{n} shapes of {k}. Check that individuals are written alike in all their replicates."
+        )
+    r = float((n - (counts**2).sum() / n) / (k - 1))
+    tangents = tangent_space(shapes)
+    means = np.stack([tangents[codes == own].mean(axis=0) for own in range(k)])
+    mean = tangents.mean(axis=0)
+    among = np.einsum("k,kmd->m", counts.astype(np.float64), (means - mean) ** 2)
+    deviations = tangents - means[codes]
+    within = (deviations**2).sum(axis=(0, 2))
+    return Repeatability(
+        overall=float(_share(among.sum() / (k - 1), within.sum() / (n - k), r)),
+        per_landmark=np.asarray(_share(among / (k - 1), within / (n - k), r)),
+        error=np.sqrt(within / (n - k)),
+        table=_table(float(among.sum()), float(within.sum()), k, n),
+        replicates=r,
+        mean=mean,
+        landmarks=shapes.landmarks,
+        deviations=deviations,
+    )
+
+
+def _share(among: Any, within: Any, r: float) -> Any:
+    """R = s² / (s² + MS_within), 0 where nothing varies at all."""
+    variance = (among - within) / r
+    total = np.asarray(variance + within)
+    return np.divide(variance, total, out=np.zeros_like(total), where=total > 0)[()]
+
+
+def _table(among: float, within: float, k: int, n: int) -> EffectTable:
+    total = among + within
+    f = (among / (k - 1)) / (within / (n - k)) if within > 0 else float("nan")
+    return EffectTable(
+        (
+            Effect("individual", k - 1, among, among / (k - 1), among / total, f),
+            Effect("Residuals", n - k, within, within / (n - k), within / total),
+            Effect("Total", n - 1, total),
+        )
+    )

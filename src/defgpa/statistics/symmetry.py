@@ -1,0 +1,403 @@
+"""Symmetry: what two sides share, how they always differ, and how they differ by chance.
+
+Object symmetry: one configuration has both sides. It is mirrored, the landmarks of its pairs change
+places, and all configurations are aligned with all mirror images. Matching symmetry: the sides are
+configurations of their own, those of one side mirrored. Either way every individual has two sides
+a, b in one tangent space, and
+
+    Sym = (a + b) / 2,    Asym = (a − b) / 2.
+
+The mean of Asym is directional asymmetry, what is left of it fluctuating asymmetry. In the two-way
+table individuals and sides are measured against their interaction, that against the replicates.
+Without directional asymmetry Asym is as likely as −Asym: chance turns the sides of individuals
+around, which is exact, while for the other terms it permutes residuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from defgpa._arrays import Array, Index
+from defgpa._threads import threads_for
+from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.findings import Finding, Kind
+from defgpa.procrustes import ORTHOGONAL, stacked
+from defgpa.sentences import warn_of
+from defgpa.shapes import Shapes
+from defgpa.statistics.anova import effect_table
+from defgpa.statistics.design import grouped
+from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs, pairs_from, renumbering
+from defgpa.statistics.permutation import (
+    RESIDUAL,
+    Permutations,
+    Progress,
+    Ratios,
+    permuted_ratios,
+)
+from defgpa.statistics.sizes import require_complete
+from defgpa.statistics.space import Analysed, complete_shapes
+from defgpa.statistics.table import Effect, EffectTable, csv_text, pandas_for_tables
+from defgpa.statistics.tangent import tangent_space
+
+_COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")
+_TERMS = ("individual", "side", "individual:side")
+
+
+@dataclass(frozen=True, eq=False)
+class Symmetry:
+    """Symmetric and asymmetric parts of shape; prints its two-way table.
+
+    Attributes
+    ----------
+    kind : {"object", "matching"}
+        Whether a configuration has both sides, or is one.
+    table : EffectTable
+        Individual, side (directional asymmetry), individual × side (fluctuating asymmetry), and
+        replicates as residuals. For object symmetry a shape counts once, not with its image.
+    individuals : tuple of k str
+        Their names.
+    symmetric : array (k, m, d)
+        Sym of every individual.
+    asymmetric : array (k, m, d)
+        Asym of every individual: first side minus Sym.
+    pairs : tuple of (int, int)
+        Paired landmarks, for object symmetry.
+    found : MirrorPairs or None
+        How the pairs were found, where they were not given.
+    mirrored_side : str or None
+        The side that was mirrored, for matching symmetry.
+    """
+
+    kind: str
+    table: EffectTable
+    individuals: tuple[str, ...]
+    symmetric: Array
+    asymmetric: Array
+    pairs: tuple[tuple[int, int], ...]
+    found: MirrorPairs | None
+    mirrored_side: str | None
+
+    def __str__(self) -> str:
+        head = f"{self.kind.capitalize()} symmetry, {len(self.individuals)} individuals"
+        da, fa = self.directional_index, self.fluctuating_index
+        return f"{head}\n\n{self.table}\n\nDirectional {da:.5g}, fluctuating {fa:.5g} (RMS)"
+
+    @property
+    def mean(self) -> Array:
+        """(m, d): the mean symmetric shape."""
+        return np.asarray(self.symmetric.mean(axis=0))
+
+    @property
+    def directional(self) -> Array:
+        """(m, d): the mean of Asym, how the first side differs from the symmetric mean."""
+        return np.asarray(self.asymmetric.mean(axis=0))
+
+    @property
+    def fluctuating(self) -> Array:
+        """(k, m, d): Asym of every individual without the mean of Asym."""
+        return self.asymmetric - self.directional
+
+    @property
+    def directional_index(self) -> float:
+        """‖mean Asym‖."""
+        return float(np.linalg.norm(self.directional))
+
+    @property
+    def fluctuating_index(self) -> float:
+        """RMS over the individuals of ‖Asym − mean Asym‖."""
+        return float(np.sqrt((self.fluctuating**2).sum(axis=(1, 2)).mean()))
+
+    @property
+    def index(self) -> Array:
+        """(k,): ‖Asym‖, how asymmetric each individual is."""
+        return np.asarray(np.linalg.norm(self.asymmetric, axis=(1, 2)))
+
+    @property
+    def signed_index(self) -> Array:
+        """(k,): Asym along the mean of Asym; 0 for all where that is 0."""
+        length = max(self.directional_index, np.finfo(np.float64).tiny)
+        return np.asarray(np.tensordot(self.asymmetric, self.directional, axes=2) / length)
+
+    def __getitem__(self, term: str) -> Effect:
+        """The row of a term."""
+        return self.table[term]
+
+    def to_pandas(self) -> Any:
+        """The two-way table as a pandas DataFrame."""
+        return self.table.to_pandas()
+
+    def indices_to_pandas(self) -> Any:
+        """A pandas DataFrame with the asymmetry of every individual."""
+        return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))
+
+    def indices_to_csv(self) -> str:
+        """The same as comma-separated text."""
+        return csv_text(_COLUMNS, self._rows())
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        own = np.linalg.norm(self.fluctuating, axis=(1, 2))
+        columns = (self.index.tolist(), self.signed_index.tolist(), own.tolist())
+        return list(zip(self.individuals, *columns, strict=True))
+
+
+def symmetry(
+    shapes: Analysed,
+    pairs: Sequence[Sequence[int | str]] | None = None,
+    individual: Sequence[Any] | None = None,
+    side: Sequence[Any] | None = None,
+    replicate: Sequence[Any] | None = None,
+    n_permutations: int = 999,
+    seed: int = 0,
+    *,
+    progress: Progress | None = None,
+) -> Symmetry:
+    """The symmetric and asymmetric components of shape, as geomorph's ``bilat.symmetry``.
+
+    Parameters
+    ----------
+    shapes : Shapes, array (n, m, d) or Alignment
+        Complete; of an alignment, its reference carried into each shape.
+    pairs : sequence of pairs, optional
+        Landmarks that mirror each other, by number (from 0) or label; all others are on the
+        midline. Without pairs and sides, they are found from the mean shape's own mirror plane.
+    individual : sequence of n labels, optional
+        Who each shape is of; every shape someone else's by default.
+    side : sequence of n labels, optional
+        Left or right, where every shape is one side (matching symmetry).
+    replicate : sequence of n labels, optional
+        Which measurement it is; several shapes of one individual and side are replicates anyway.
+    n_permutations, seed, progress
+        As in `procrustes_anova`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> moth = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0]])
+    >>> found = symmetry(moth + 0.02 * rng.normal(size=(10, 6, 2)))
+    >>> found.pairs
+    ((2, 3), (4, 5))
+    >>> [row.term for row in found.table]
+    ['individual', 'side', 'individual:side', 'Total']
+    """
+    permutations = Permutations(n_permutations, seed, progress)
+    given = require_complete(complete_shapes(shapes), "Symmetry analyses")
+    if side is None:
+        return _object_symmetry(given, pairs, individual, replicate, permutations)
+    if pairs is not None:
+        raise DefgpaError(
+            "Give pairs (each shape has both sides) or sides (each is one), not both."
+        )
+    if individual is None:
+        raise DefgpaError("With sides, 'individual' must say which two sides belong together.")
+    return _matching_symmetry(given, individual, side, replicate, permutations)
+
+
+def _object_symmetry(
+    shapes: Shapes,
+    pairs: Sequence[Sequence[int | str]] | None,
+    individual: Sequence[Any] | None,
+    replicate: Sequence[Any] | None,
+    permutations: Permutations,
+) -> Symmetry:
+    n, m = shapes.n_shapes, shapes.n_landmarks
+    names, codes = grouped(shapes.names if individual is None else individual, n, "individual")
+    _require_once(names, codes, np.zeros(n, dtype=np.intp), ("",), replicate)
+    found = find_pairs(tangent_space(shapes).mean(axis=0)) if pairs is None else None
+    chosen = found.pairs if found else pairs_from(() if pairs is None else pairs, shapes.landmarks)
+    if not chosen:
+        raise ShapeError("There is no pair: without pairs a shape is its own mirror image.")
+    mirrored = (shapes.points * _flip(shapes.dim))[:, renumbering(chosen, m)]
+    x = tangent_space(np.concatenate([shapes.points, mirrored]))
+    sides = np.repeat([0, 1], n)
+    parts = _analysed(x, np.tile(codes, 2), sides, permutations, copies=2)
+    return Symmetry("object", parts.table, names, *parts.components, chosen, found, None)
+
+
+def _matching_symmetry(
+    shapes: Shapes,
+    individual: Sequence[Any],
+    side: Sequence[Any],
+    replicate: Sequence[Any] | None,
+    permutations: Permutations,
+) -> Symmetry:
+    n = shapes.n_shapes
+    names, codes = grouped(individual, n, "individual")
+    words, sides = grouped(side, n, "side")
+    if len(words) != 2:
+        raise ShapeError(f"There must be 2 sides; got {len(words)}: {listed(words)}.")
+    _require_once(names, codes, sides, words, replicate)
+    for word, here in zip(words, (0, 1), strict=True):
+        lacking = np.setdiff1d(codes, codes[sides == here])
+        if len(lacking):
+            who = listed(names[k] for k in lacking)
+            raise ShapeError(f"Individual {who} has no shape of side {word!r}. Leave it out.")
+    points, mirrored = _one_handed(shapes, sides)
+    parts = _analysed(tangent_space(points), codes, sides, permutations, copies=1)
+    flipped = words[1] if mirrored else None
+    return Symmetry("matching", parts.table, names, *parts.components, (), None, flipped)
+
+
+def _require_once(
+    names: Sequence[str],
+    codes: Index,
+    sides: Index,
+    words: Sequence[str],
+    replicate: Sequence[Any] | None,
+) -> None:
+    """An error where one measurement of an individual's side is there twice."""
+    if replicate is None:
+        return
+    _, times = grouped(replicate, len(codes), "replicate")
+    seen: set[tuple[int, int, int]] = set()
+    for key in zip(codes.tolist(), sides.tolist(), times.tolist(), strict=True):
+        if key in seen:
+            word = f" {words[key[1]]}" if words[key[1]] else ""
+            raise ShapeError(f"Individual {names[key[0]]!r}{word} has the same replicate twice.")
+        seen.add(key)
+
+
+def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
+    """The shapes with those of the second side mirrored, unless they have been already."""
+    points = shapes.points
+    turned = stacked(points, points[0], motions=ORTHOGONAL)
+    hand = np.where(turned.determined, np.sign(np.linalg.det(turned.rotation)), 0.0)
+    votes = [hand[sides == k].sum() for k in (0, 1)]
+    odd = hand * np.sign(np.array(votes))[sides] < 0
+    if odd.any():
+        names = tuple(shapes.names[i] for i in np.flatnonzero(odd))
+        warn_of([Finding(Kind.MIRRORED_IN_SIDE, shapes=names)], stacklevel=4)
+    mirror = votes[0] * votes[1] < 0
+    flip = np.where((sides == 1)[:, None] & mirror, _flip(shapes.dim), 1.0)
+    return points * flip[:, None, :], bool(mirror)
+
+
+def _flip(dim: int) -> Array:
+    signs = np.ones(dim)
+    signs[0] = -1.0
+    return signs
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    table: EffectTable
+    components: tuple[Array, Array]
+
+
+def _analysed(
+    x: Array, codes: Index, sides: Index, permutations: Permutations, copies: int
+) -> _Parts:
+    """The two-way table, and Sym and Asym of every individual; replicates are averaged.
+
+    Of configurations with their mirror images, ``copies`` is 2: sums of squares count them once.
+    """
+    flat = x.reshape(len(x), -1)
+    terms = TwoWay(codes, sides)
+    with threads_for(flat.size * permutations.count // 10):
+        ratios = permuted_ratios(flat, terms, (2, 2, RESIDUAL), permutations)
+    means = [_means(flat[sides == k], codes[sides == k]) for k in (0, 1)]
+    a, b = (own.reshape(-1, *x.shape[1:]) for own in means)
+    chance = ratios.permuted.copy()
+    chance[:, 1] = _turned_around((means[0] - means[1]) / 2, ratios.observed[1], permutations)
+    once = Ratios(ratios.sums / copies, ratios.residual / copies, ratios.observed, chance)
+    return _Parts(effect_table(_TERMS, terms, once), ((a + b) / 2, (a - b) / 2))
+
+
+def _turned_around(asymmetric: Array, observed: float, permutations: Permutations) -> Array:
+    """(count,): F of the side with Asym (k, p) of random individuals turned around.
+
+    F is k ‖mean Asym‖² over the mean square of what that leaves of Σ ‖Asym‖², in the units of the
+    observed one, which weighs individuals by their replicates.
+    """
+    k = len(asymmetric)
+    total = float(np.sum(asymmetric**2))
+    signs = np.vstack([np.ones((1, k)), permutations.signs(k)])
+    between = np.sum((signs @ asymmetric) ** 2, axis=1) / k
+    within = np.maximum(total - between, np.finfo(np.float64).tiny)
+    f = (k - 1) * between / within
+    return np.asarray(f[1:] * observed / f[0]) if f[0] > 0 else np.full(len(f) - 1, np.nan)
+
+
+def _means(values: Array, codes: Index) -> Array:
+    gather = _group_means(codes)
+    return np.asarray(gather @ values)
+
+
+def _group_means(codes: Index) -> Any:
+    """(g, n) sparse: the mean over every group."""
+    counts = np.bincount(codes)
+    n = len(codes)
+    return csr_array((1.0 / counts[codes], (codes, np.arange(n))), shape=(len(counts), n))
+
+
+@dataclass(frozen=True, eq=False)
+class TwoWay:
+    """Individuals, sides and their interaction as sums over groups, whatever the balance.
+
+    SS of individuals and of cells are those of group means; the side adds one column v, what
+    individuals leave of it; the interaction is what the cells have besides.
+    """
+
+    codes: Index
+    sides: Index
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return len(self.codes)
+
+    @property
+    def width(self) -> int:
+        """About as many numbers as a shape has."""
+        return 64
+
+    @property
+    def df(self) -> tuple[int, ...]:
+        """k − 1, 1 and k − 1 for k individuals with two sides each."""
+        k = int(self.codes.max())
+        return k, 1, k
+
+    @cached_property
+    def _cells(self) -> Any:
+        return _group_means(2 * self.codes + self.sides)
+
+    @cached_property
+    def _individuals(self) -> Any:
+        return _group_means(self.codes)
+
+    @cached_property
+    def _side(self) -> Array:
+        """v, of length 1."""
+        v = np.where(self.sides == 1, 1.0, -1.0)
+        v = v - (self._individuals @ v)[self.codes]
+        return np.asarray(v / np.linalg.norm(v))
+
+    def left_by(self, before: int, Y: Array) -> Array:
+        """What a constant, then individuals, then sides leave."""
+        left = Y - (Y.mean(axis=0) if before == 0 else (self._individuals @ Y)[self.codes])
+        return left - np.outer(self._side, self._side @ left) if before == 2 else left
+
+    def sums(self, E: Array, orders: Index) -> Array:
+        """(b, 3): sums of squares of group means, each group as often as it has rows."""
+        b, n = orders.shape
+        rows = np.ascontiguousarray(E[orders].transpose(1, 0, 2)).reshape(n, -1)
+        grand = n * _squared(rows.mean(axis=0)[None], b).sum(axis=0)
+        counts = np.bincount(self.codes)
+        individual = counts @ _squared(self._individuals @ rows, b)
+        cell_counts = np.bincount(2 * self.codes + self.sides)
+        cells = cell_counts @ _squared(self._cells @ rows, b)
+        side = _squared((self._side @ rows)[None], b)[0]
+        return np.stack(
+            [individual - grand, side, np.maximum(cells - individual - side, 0.0)], axis=1
+        )
+
+
+def _squared(means: Array, b: int) -> Array:
+    """(g, b): squared lengths of g means for b orders side by side."""
+    return np.asarray((means.reshape(len(means), b, -1) ** 2).sum(axis=2))

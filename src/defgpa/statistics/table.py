@@ -1,0 +1,168 @@
+"""A table of effects that prints as R prints it."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from typing import Any
+
+from defgpa.errors import DefgpaError
+
+_TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
+_STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
+_LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One row: a term, its degrees of freedom, sum of squares and what follows; NaN where none."""
+
+    term: str
+    df: int
+    ss: float
+    ms: float = float("nan")
+    r_squared: float = float("nan")
+    f: float = float("nan")
+    z: float = float("nan")
+    p: float = float("nan")
+
+
+@dataclass(frozen=True)
+class EffectTable:
+    """Effects in the order in which they entered the model; prints like R's.
+
+    Examples
+    --------
+    >>> table = EffectTable((
+    ...     Effect("species", 1, 0.029258, 0.029258, 0.14856, 14.544, 4.1, 0.001),
+    ...     Effect("Residuals", 38, 0.167682, 0.0044127, 0.85144),
+    ...     Effect("Total", 39, 0.19694),
+    ... ))
+    >>> print(table)
+              Df       SS        MS     Rsq      F      Z Pr(>F)
+    species    1 0.029258 0.0292580 0.14856 14.544 4.1000  0.001 ***
+    Residuals 38 0.167682 0.0044127 0.85144
+    Total     39 0.196940
+    Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1
+    >>> table["species"].f
+    14.544
+    """
+
+    rows: tuple[Effect, ...]
+
+    def __getitem__(self, term: str) -> Effect:
+        """The row of a term."""
+        for row in self.rows:
+            if row.term == term:
+                return row
+        raise KeyError(f"There is no term {term!r}. There are: {[row.term for row in self.rows]}")
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        lines = _lined_up(self._cells(), [_stars(row.p) for row in self.rows])
+        return "\n".join([*lines, _LEGEND] if any(row.p == row.p for row in self.rows) else lines)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, indexed by term."""
+        names = [field.name for field in fields(Effect)]
+        frame = pandas_for_tables().DataFrame([astuple(row) for row in self.rows], columns=names)
+        return frame.set_index("term")
+
+    def to_csv(self) -> str:
+        """Comma-separated text with all digits; nothing where there is no figure."""
+        return csv_text([field.name for field in fields(Effect)], map(astuple, self.rows))
+
+    def _repr_html_(self) -> str:
+        cells = self._cells()
+        body = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in cells]
+        return "<table>" + "".join(f"<tr>{line}</tr>" for line in body) + "</table>"
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """The table as text, its header first; columns without a figure are left out."""
+        columns = [
+            [str(row.df) for row in self.rows],
+            _decimals([row.ss for row in self.rows], 5),
+            _decimals([row.ms for row in self.rows], 5),
+            _fixed([row.r_squared for row in self.rows], 5),
+            _decimals([row.f for row in self.rows], 5),
+            _fixed([row.z for row in self.rows], 4),
+            probabilities([row.p for row in self.rows]),
+        ]
+        titled = [(title, *own) for title, own in zip(_TITLES[1:], columns, strict=True)]
+        names = ("", *(row.term for row in self.rows))
+        return list(zip(names, *(own for own in titled if any(own[1:])), strict=True))
+
+
+def csv_text(header: Sequence[str], rows: Any) -> str:
+    """Comma-separated text of rows, NaN as nothing."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([["" if value != value else value for value in row] for row in rows])
+    return text.getvalue()
+
+
+def pandas_for_tables() -> Any:
+    """The package pandas, or a sentence on how to get it."""
+    try:
+        import pandas
+    except ImportError:
+        raise DefgpaError("A DataFrame needs pandas: pip install 'defgpa[tables]'.") from None
+    return pandas
+
+
+def lined_up(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Text in columns: the first to the left, figures to the right."""
+    return "\n".join(_lined_up([header, *rows], [""] * len(rows)))
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """So many significant digits, nothing for NaN."""
+    return "" if value != value else f"{value:#.{digits}g}".removesuffix(".")
+
+
+def probabilities(values: Sequence[float]) -> list[str]:
+    """P to three decimals, or to four where that would make one of them zero."""
+    return _fixed(values, 4 if any(value < 0.0005 for value in values) else 3)
+
+
+def _lined_up(lines: Sequence[Sequence[str]], notes: Sequence[str]) -> list[str]:
+    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+    marks = ["", *notes]
+    return [
+        " ".join(
+            [
+                line[0].ljust(widths[0]),
+                *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)),
+                mark,
+            ]
+        ).rstrip()
+        for line, mark in zip(lines, marks, strict=True)
+    ]
+
+
+def _decimals(values: Sequence[float], digits: int) -> list[str]:
+    """One number of decimals for a column: enough for its smallest figure, as R does."""
+    from math import floor, log10
+
+    known = [abs(value) for value in values if value == value and value != 0]
+    least = floor(log10(min(known))) if known else 0
+    most = floor(log10(max(known))) if known else 0
+    places = max(0, min(digits - 1 - least, digits + 2 - most if most > least + 3 else 12))
+    return _fixed(values, places)
+
+
+def _fixed(values: Sequence[float], places: int) -> list[str]:
+    return ["" if value != value else f"{value:.{places}f}" for value in values]
+
+
+def _stars(p: float) -> str:
+    return next((mark for level, mark in _STARS if p <= level), "")

@@ -1,0 +1,247 @@
+"""What the command line lets a person say about files, on every command that reads them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa.cli import main
+from defgpa.datasets import smooth_family
+
+POINTS = smooth_family(n=6, m=14, d=2, seed=3).shapes.points
+NAMES = [f"wing {letter}" for letter in "abcdef"]
+
+
+def call(*words):
+    with pytest.raises(SystemExit) as stop:
+        main([str(word) for word in words])
+    return stop.value.code
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command: its code, what it printed and what it noted."""
+
+    def run_command(*words):
+        code = call(*words)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run_command
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Six wings with two columns about them."""
+    lines = ["id,species,site," + ",".join(f"x{j},y{j}" for j in range(1, 15))]
+    for k, (name, own) in enumerate(zip(NAMES, POINTS, strict=True)):
+        numbers = ",".join(map(repr, own.ravel().tolist()))
+        lines.append(f"{name},{'pq'[k % 2]},{'north' if k < 4 else 'south'},{numbers}")
+    path = tmp_path / "wings.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def read_result(folder):
+    return defgpa.load(folder / "result.npz").shapes
+
+
+def test_specimens_are_dropped_and_mirrored_by_name(run, table, tmp_path):
+    words = ("--drop", "wing b", "--drop", "wing c", "--mirror", "wing e")
+    code, *_ = run("fit", table, "-o", tmp_path / "out", "--warp", "affine", *words)
+    assert code == 0
+    shapes = read_result(tmp_path / "out")
+    assert shapes.names == ("wing a", "wing d", "wing e", "wing f")
+    np.testing.assert_array_equal(shapes["wing e"], POINTS[4] * [-1, 1])
+    np.testing.assert_array_equal(shapes["wing a"], POINTS[0])
+
+
+@pytest.mark.parametrize("option", ["--drop", "--mirror"])
+def test_a_name_that_nobody_has_is_told(run, table, option):
+    code, _, err = run("info", table, option, "wing z")
+    assert code == 2
+    assert "no shape called 'wing z'" in err
+
+
+def test_the_groups_are_those_of_a_column(run, table, tmp_path):
+    assert run("fit", table, "-o", tmp_path / "a", "--warp", "affine")[0] == 0
+    assert read_result(tmp_path / "a").metadata["groups"] == ("p", "q") * 3
+    assert run("fit", table, "-o", tmp_path / "b", "--warp", "affine", "--group", "site")[0] == 0
+    shapes = read_result(tmp_path / "b")
+    assert shapes.metadata["groups"] == ("north",) * 4 + ("south",) * 2
+    assert shapes.metadata["variables"][0] == {"species": "p", "site": "north"}
+    code, _, err = run("info", table, "--group", "age")
+    assert code == 2
+    assert "no column 'age' to group by; there are: 'species', 'site'" in err
+
+
+def test_info_tells_groups_and_columns(run, table):
+    code, out, err = run("info", table, "--json")
+    found = json.loads(out)
+    assert found["groups"] == {"p": 3, "q": 3}
+    assert found["columns"] == ["species", "site"]
+    assert (code, err, found["notes"]) == (0, "", [])
+    assert "species, site (one of them: --group)" in run("info", table)[1]
+
+
+@pytest.fixture
+def unfinished(tmp_path):
+    """A TPS file in which two specimens lack landmarks at the end."""
+    lines = []
+    for k, own in enumerate(POINTS):
+        kept = own[: {1: 13, 4: 11}.get(k, 14)]
+        lines += [f"LM={len(kept)}", *(f"{x!r} {y!r}" for x, y in kept.tolist()), f"ID={NAMES[k]}"]
+    path = tmp_path / "wings.tps"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_info_shows_unfinished_specimens_and_a_fit_names_all_of_them(run, unfinished, tmp_path):
+    code, out, err = run("info", unfinished)
+    assert code == 0
+    assert "most have 14 landmarks): 'wing b' (13), 'wing e' (11)" in err
+    assert "2, left out here; a fit needs --drop-incomplete" in out
+    assert json.loads(run("info", unfinished, "--json")[1])["incomplete"] == ["wing b", "wing e"]
+    for words in ((), ("--lenient",)):
+        code, _, err = run("fit", unfinished, "-o", tmp_path / "out", *words)
+        assert code == 2
+        assert "'wing b'" in err
+        assert "'wing e'" in err
+        assert "(--drop-incomplete)" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_fit_goes_on_without_unfinished_specimens_on_request(run, unfinished, tmp_path):
+    words = ("-o", tmp_path / "out", "--warp", "affine", "--drop-incomplete")
+    code, _, err = run("fit", unfinished, *words)
+    assert code == 0
+    assert "Left out as unfinished" in err
+    assert read_result(tmp_path / "out").n_shapes == 4
+
+
+def markups(folder, name, labels, points, space="LPS"):
+    nodes = [{"label": s, "position": p} for s, p in zip(labels, points.tolist(), strict=True)]
+    content = {"type": "Fiducial", "coordinateSystem": space, "controlPoints": nodes}
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.mrk.json").write_text(json.dumps({"markups": [content]}))
+
+
+def test_labels_of_their_own_are_one_note_and_can_be_decided(run, tmp_path):
+    points = smooth_family(n=5, m=14, d=3, seed=2).shapes.points
+    for k, own in enumerate(points):
+        labels = [f"point {letter}" for letter in "abcdefghijklmn"]
+        if k == 3:
+            labels = [f"LM_{letter}" for letter in "ABCDEFGHIJKLMN"]
+        markups(tmp_path / "set", f"s{k}", labels, own)
+    code, out, _ = run("info", tmp_path / "set", "--json")
+    found = json.loads(out)
+    assert (code, found["landmarks"], found["missing"]) == (0, 14, 0)
+    (note,) = found["notes"]
+    assert "matched by position" in note
+    assert "--match label" in note
+    apart = json.loads(run("info", tmp_path / "set", "--match", "label", "--json")[1])
+    assert apart["landmarks"] == 28
+    together = json.loads(run("info", tmp_path / "set", "--match", "position", "--json")[1])
+    assert (together["landmarks"], together["notes"]) == (14, [])
+
+
+def test_a_set_without_a_common_landmark_is_told_so_in_words(run, tmp_path):
+    points = smooth_family(n=4, m=9, d=3, seed=2).shapes.points
+    for k, own in enumerate(points):
+        letters = "abcdefghi"[: 9 - k]
+        markups(tmp_path / "set", f"s{k}", [f"{s}{'wxyz'[k]}" for s in letters], own[: 9 - k])
+    code, out, err = run("info", tmp_path / "set")
+    assert code == 0
+    assert "No landmark is seen in more than one shape." in err
+    assert "--match position" in err
+    assert "size (" not in out + err
+
+
+def test_landmarks_at_a_code_are_all_named(run, tmp_path):
+    points = smooth_family(n=5, m=9, d=3, seed=2).shapes.points.copy()
+    points[1, [3, 5]] = points[4, 8] = [1000, 1000, -1000]
+    for k, own in enumerate(points):
+        markups(tmp_path / "set", f"s{k}", list("abcdefghi"), own)
+    code, out, err = run("info", tmp_path / "set")
+    assert code == 0
+    assert "--missing -1000" in err
+    assert "All coordinates -1000: missing?" in out
+    found = json.loads(run("info", tmp_path / "set", "--json")[1])["likely_missing"]
+    assert found == {"code": -1000.0, "landmarks": {"s1": ["d", "f"], "s4": ["i"]}}
+    heeded = json.loads(run("info", tmp_path / "set", "--missing", "-1000", "--json")[1])
+    assert (heeded["missing"], heeded["notes"]) == (3, [])
+
+
+def test_the_dimension_can_be_said(run, tmp_path):
+    rng = np.random.default_rng(0)
+    flat = (
+        rng.normal(size=(1, 6, 2)) + rng.normal(size=(4, 1, 2)) + 0.01 * rng.normal(size=(4, 6, 2))
+    )
+    lines = [
+        ",".join([f"s{k}", *map(repr, row)]) for k, row in enumerate(flat.reshape(4, 12).tolist())
+    ]
+    (tmp_path / "set.csv").write_text("\n".join(lines))
+    found = json.loads(run("info", tmp_path / "set.csv", "--json")[1])
+    assert found["dimension"] == 2
+    assert "--dimension 3" in found["notes"][0]
+    said = json.loads(run("info", tmp_path / "set.csv", "--dimension", "2", "--json")[1])
+    assert (said["dimension"], said["notes"]) == (2, [])
+
+
+def test_names_can_be_chosen(run, tmp_path):
+    lines = []
+    for k, own in enumerate(POINTS):
+        rows = [f"{x!r} {y!r}" for x, y in own.tolist()]
+        lines += ["LM=14", *rows, f"IMAGE=p{k}.jpg", f"ID={k}"]
+    (tmp_path / "wings.tps").write_text("\n".join(lines))
+    for choice, first in (("auto", "p0"), ("id", "0"), ("image", "p0"), ("file", "wings_1")):
+        words = ("-o", tmp_path / choice, "--warp", "affine", "--names", choice)
+        assert run("fit", tmp_path / "wings.tps", *words)[0] == 0
+        assert read_result(tmp_path / choice).names[0] == first
+
+
+def test_files_of_a_folder_that_were_not_read_are_noted(run, tmp_path, unfinished):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "wings.tps").write_text(unfinished.read_text().split("LM=13")[0] * 2)
+    (folder / "README.md").write_text("Wings.")
+    (folder / "w.jpg").write_bytes(b"\xff\xd8")
+    found = json.loads(run("info", folder, "--names", "file", "--json")[1])
+    assert found["not_read"] == ["README.md", "w.jpg"]
+    assert "2 files were passed over, without landmarks: 'README.md', 'w.jpg'." in found["notes"]
+
+
+def test_convert_notes_what_is_left_out_and_keeps_what_it_can(run, table, tmp_path):
+    code, _, err = run("convert", table, tmp_path / "out.tps")
+    assert code == 0
+    assert "has no place for it: groups, the columns 'species', 'site'." in err
+    code, _, err = run("convert", table, tmp_path / "out.csv", "--group", "site")
+    assert (code, err) == (0, "")
+    again = defgpa.read_shapes(tmp_path / "out.csv", group="site")
+    assert again.metadata["groups"] == ("north",) * 4 + ("south",) * 2
+    assert again.metadata["variables"][1] == {"species": "q", "site": "north"}
+    np.testing.assert_array_equal(again.points, POINTS)
+
+
+@pytest.mark.parametrize("command", ["info", "fit", "compare", "tune", "register", "convert"])
+def test_every_command_that_reads_takes_the_same_options(run, command):
+    out = run(command, "--help")[1]
+    for option in ("match", "dimension", "names", "group", "drop-incomplete", "drop", "mirror"):
+        assert f"--{option} " in out
+
+
+def test_register_goes_by_position_on_request(run, tmp_path):
+    points = smooth_family(n=6, m=14, d=3, seed=2).shapes.points
+    for k, own in enumerate(points):
+        labels = [f"{'pq'[k > 4]} {letter}" for letter in "abcdefghijklmn"]
+        markups(tmp_path / ("new" if k > 4 else "set"), f"s{k}", labels, own)
+    assert run("fit", tmp_path / "set", "-o", tmp_path / "fit", "--warp", "affine")[0] == 0
+    words = ("register", tmp_path / "fit" / "result.npz", tmp_path / "new", "-o", tmp_path / "out")
+    code, _, err = run(*words)
+    assert code == 2
+    assert "in the same order: --match position" in err
+    code, _, err = run(*words, "--match", "position")
+    assert (code, err) == (0, "")
+    registered = defgpa.read_shapes(tmp_path / "out" / "registered.csv")
+    assert registered.landmarks == defgpa.load(tmp_path / "fit" / "result.npz").shapes.landmarks

@@ -1,0 +1,120 @@
+"""Landmarks as StereoMorph and MeshLab save them: one file is one shape, by its labels."""
+
+import numpy as np
+import pytest
+
+from defgpa.errors import FormatError
+from defgpa.io import read_shapes, write_shapes
+from defgpa.shapes import Shapes
+
+STEREOMORPH = """<shapes type=list>
+\t<image.name type=vector names=FALSE length=1 as.numeric=FALSE >fish1.jpg</image.name>
+\t<scaling type=vector names=FALSE length=1 as.numeric=TRUE >0.5</scaling>
+\t<landmarks.pixel type=matrix rownames=TRUE colnames=FALSE nrow=3 ncol=2 as.numeric=TRUE >
+\t\tLM1\t1094\t1307
+\t\tleft eye\t1855\t916
+\t\tLM3\tNA\tNA
+\t</landmarks.pixel>
+\t<landmarks.scaled type=matrix rownames=TRUE colnames=FALSE nrow=3 ncol=2 as.numeric=TRUE >
+\t\tLM1\t547\t-653.5
+\t\tleft eye\t927.5\t-458
+\t\tLM3\tNA\tNA
+\t</landmarks.scaled>
+\t<ruler.points type=matrix rownames=TRUE colnames=FALSE nrow=1 ncol=2 as.numeric=TRUE >
+\t\tRuler point 1\t406\t428
+\t</ruler.points>
+</shapes>
+
+"""
+
+
+class TestStereoMorph:
+    def test_scaled_landmarks_are_read_by_name(self, tmp_path):
+        (tmp_path / "fish1.txt").write_text(STEREOMORPH)
+        shapes = read_shapes(tmp_path / "fish1.txt")
+        expected = [[[547, -653.5], [927.5, -458], [np.nan, np.nan]]]
+        np.testing.assert_array_equal(shapes.points, expected)
+        assert shapes.landmarks == ("LM1", "left eye", "LM3")
+        assert shapes.names == ("fish1",)
+        assert shapes.metadata["images"] == ("fish1.jpg",)
+        assert shapes.metadata["format"] == "stereomorph"
+
+    def test_pixels_are_taken_where_there_is_no_scale(self, tmp_path):
+        (tmp_path / "a.txt").write_text(STEREOMORPH.replace("landmarks.scaled", "other"))
+        assert read_shapes(tmp_path / "a.txt").points[0, 0].tolist() == [1094, 1307]
+
+    def test_older_files_and_3d_ones_are_read(self, tmp_path):
+        text = "<landmarks.pixel type=matrix rownames=TRUE as.numeric=TRUE>\n\t\tA\t1\t2\t3\n"
+        (tmp_path / "a.txt").write_text(f"{text}\t\tB\t4\t5\t6\n\t</landmarks.pixel>\n")
+        assert read_shapes(tmp_path / "a.txt").points.tolist() == [[[1, 2, 3], [4, 5, 6]]]
+
+    def test_a_folder_of_them_is_a_set(self, tmp_path):
+        for k in range(3):
+            (tmp_path / f"fish{k}.txt").write_text(STEREOMORPH)
+        assert read_shapes(tmp_path).names == ("fish0", "fish1", "fish2")
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ("547\t", "5x7\t", r"line 10: expected a number; found '5x7'"),
+            ("547\t", "", r"line 10: expected a landmark and its 2 or 3 coordinates"),
+            ("LM1\t547\t", "LM1\t547\t0\t", r"landmarks with as many coordinates each"),
+            ("landmarks.", "points.", r"a matrix <landmarks.scaled> or <landmarks.pixel>"),
+        ],
+    )
+    def test_wrong_files_are_told_what_is_wrong(self, tmp_path, old, new, message):
+        (tmp_path / "a.txt").write_text(STEREOMORPH.replace(old, new))
+        with pytest.raises(FormatError, match=rf"a\.txt.*{message}"):
+            read_shapes(tmp_path / "a.txt")
+
+
+PICKED = """<!DOCTYPE PickedPoints>
+<PickedPoints>
+ <DocumentData>
+  <DateTime time="16:00:00" date="2014-12-31"/>
+  <User name="someone"/>
+  <DataFileName name="skull.ply"/>
+  <templateName name=""/>
+ </DocumentData>
+ <point x="0.044259" y="0.467733" z="-0.060032" active="1" name="nasion"/>
+ <point z="0.018390" name="left &amp; up" y="1.335375" x="0.017893"/>
+ <point x="0" y="0" z="0" active="0" name="bregma"/>
+</PickedPoints>
+"""
+
+
+class TestPickedPoints:
+    def test_points_are_read_by_name_and_those_not_picked_are_missing(self, tmp_path):
+        (tmp_path / "skull.pp").write_text(PICKED)
+        shapes = read_shapes(tmp_path / "skull.pp")
+        expected = [[0.044259, 0.467733, -0.060032], [0.017893, 1.335375, 0.01839], [np.nan] * 3]
+        np.testing.assert_array_equal(shapes.points[0], expected)
+        assert shapes.landmarks == ("nasion", "left & up", "bregma")
+
+    def test_what_is_written_is_read_back(self, tmp_path):
+        points = np.random.default_rng(0).normal(size=(1, 3, 3))
+        points[0, 1] = np.nan
+        shapes = Shapes.specimens(points, names=["a"], landmarks=['"x" <1>', "ü", "3"])
+        write_shapes(shapes, tmp_path / "a.pp")
+        again = read_shapes(tmp_path / "a.pp")
+        np.testing.assert_array_equal(again.points, points)
+        assert again.landmarks == shapes.landmarks
+
+    def test_two_dimensions_do_not_fit(self, tmp_path):
+        with pytest.raises(FormatError, match="picked points are 3-D, and these are 2-D"):
+            write_shapes(Shapes.specimens(np.ones((1, 3, 2))), tmp_path / "a.pp")
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ('x="0.044259"', 'x="1_000"', "expected a number; found '1_000'"),
+            ('x="0.044259"', "", "expected x, y and z of every point; found no x"),
+            ("</PickedPoints>", "", "is not a file of picked points that can be read"),
+            ("<point", "<spot", "expected picked points; found none"),
+            ("PickedPoints>", 'PickedPoints [<!ENTITY a "b">]>', "definitions of entities"),
+        ],
+    )
+    def test_wrong_files_are_told_what_is_wrong(self, tmp_path, old, new, message):
+        (tmp_path / "a.pp").write_text(PICKED.replace(old, new, -1 if old == "<point" else 1))
+        with pytest.raises(FormatError, match=rf"a\.pp.*{message}"):
+            read_shapes(tmp_path / "a.pp")

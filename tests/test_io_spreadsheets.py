@@ -1,0 +1,37 @@
+"""Names that a spreadsheet would run as formulas are written so that it does not."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from defgpa.io import read_shapes, write_shapes
+from defgpa.shapes import Shapes
+
+NAMES = ["=1+1", "+x", "-y", "@SUM(A1)", "'=quoted", "''-z", "-7", "plain", "a=b", "'s"]
+LABELS = ["=cmd|' /C calc'!A0", "-tip", "@", "'", "1"]
+
+
+@pytest.mark.parametrize("format_name", ["csv", "csv-long"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_formulas_in_names_are_guarded_and_come_back(tmp_path, format_name, suffix):
+    points = np.random.default_rng(0).normal(size=(len(NAMES), len(LABELS), 2))
+    shapes = Shapes.specimens(points, names=NAMES, landmarks=LABELS)
+    path = tmp_path / f"set{suffix}"
+    write_shapes(shapes, path, format=format_name)
+    with path.open(newline="") as file:
+        cells = [
+            c for row in csv.reader(file, delimiter="\t" if suffix == ".tsv" else ",") for c in row
+        ]
+    assert not [c for c in cells if c[:1] in ("=", "@")]
+    assert all(float(c) < 0 for c in cells if c[:1] in ("+", "-"))  # a number is no formula
+    again = read_shapes(path, format=format_name)
+    assert (again.names, again.landmarks) == (shapes.names, shapes.landmarks)
+    np.testing.assert_array_equal(again.points, points)
+
+
+def test_one_shape_a_file_is_guarded_too(tmp_path):
+    shapes = Shapes.specimens(np.ones((1, 2, 2)), landmarks=["=evil()", "b"])
+    write_shapes(shapes, tmp_path / "a.csv", format="csv-points")
+    assert "'=evil()" in (tmp_path / "a.csv").read_text()
+    assert read_shapes(tmp_path / "a.csv").landmarks == shapes.landmarks

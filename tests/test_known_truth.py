@@ -1,0 +1,108 @@
+"""No reference is far from the truth without a word, and sound shapes are not talked about."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from defgpa import Affine, DefGPA, DefgpaError, EuclideanGPA, ThinPlateSpline
+from defgpa.findings import Kind
+from truth import KINDS, images, known_set, off_by
+
+SEEDS = range(14)  # of each kind: some two hundred sets
+FAR = 0.15  # Procrustes distance
+SOUND = ("plain", "few", "affine", "coplanar", "holes", "bytes", "tiny")
+MODELS = (ThinPlateSpline(), Affine())
+
+
+@cache
+def fits(kind):
+    return list(_fits(kind))
+
+
+def _fits(kind):
+    for seed in SEEDS:
+        known = known_set(kind, seed)
+        alignment = DefGPA(MODELS[seed % 2]).align(known.points)
+        shared = alignment.shapes.views >= 2
+        yield seed, off_by(alignment.reference[shared], known.truth[shared]), alignment.findings
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_reference_is_far_off_without_a_finding(kind):
+    assert not [(seed, off) for seed, off, found in fits(kind) if off > FAR and not found]
+
+
+def test_findings_on_sound_shapes_are_rare():
+    told = [found for kind in SOUND for _, _, found in fits(kind)]
+    assert sum(map(bool, told)) <= 0.03 * len(told)
+
+
+def test_shapes_that_are_sound_are_aligned_well():
+    assert max(off for kind in SOUND for _, off, _ in fits(kind)) < FAR
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("outlier", Kind.MISPLACED_LANDMARK),
+        ("exchanged", Kind.EXCHANGED_LANDMARKS),
+        ("mirrored", Kind.MIRRORED),
+        ("other units", Kind.OTHER_SIZE),
+    ],
+)
+def test_what_was_done_to_the_shapes_is_mostly_named(kind, expected):
+    named = [any(finding.kind is expected for finding in found) for _, _, found in fits(kind)]
+    assert np.mean(named) >= 0.8
+
+
+def outlying(rng, n=8, m=30):
+    truth = rng.uniform(-1, 1, size=(m, 2)) * [1.8, 1.0]
+    points = images(rng, truth, n)
+    points[3, 7] += 9.0
+    return points
+
+
+def test_an_outlier_is_named_with_what_the_reference_would_be_without_it(rng):
+    points = outlying(rng)
+    alignment = DefGPA().align(points)
+    (found,) = [f for f in alignment.findings if f.kind is Kind.MISPLACED_LANDMARK]
+    assert (found.shapes, found.landmarks) == (("shape_4",), ("8",))
+    points[3, 7] = np.nan
+    other = DefGPA().solve(points).reference
+    assert found.figures["change"] == pytest.approx(off_by(alignment.reference, other), rel=1e-9)
+
+
+def test_a_large_set_is_not_looked_at(rng):
+    from defgpa.tuning import Tuning
+
+    points = outlying(rng)
+    alignment = DefGPA(tuning=Tuning(screened_landmarks=points.shape[0])).align(points)
+    assert not [f for f in alignment.findings if f.kind is Kind.MISPLACED_LANDMARK]
+
+
+@pytest.mark.parametrize("mirrored", [1, 2])
+@pytest.mark.parametrize("n", [5, 6])
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("method", [EuclideanGPA(), EuclideanGPA(scaling=True), DefGPA()])
+def test_mirrored_shapes_are_named_whatever_the_method(method, d, n, mirrored):
+    rng = np.random.default_rng([d, n, mirrored])
+    truth = rng.uniform(-1, 1, size=(30, d)) * np.linspace(1.8, 1.0, d)
+    points = images(rng, truth, n)
+    if not getattr(method, "scaling", True):
+        points /= np.linalg.norm(points - points.mean(axis=1, keepdims=True), axis=(1, 2))[
+            :, None, None
+        ]
+    points[:mirrored, :, 0] *= -1
+    named = {
+        name for f in method.align(points).findings if f.kind is Kind.MIRRORED for name in f.shapes
+    }
+    assert named == {f"shape_{k + 1}" for k in range(mirrored)}
+
+
+def test_coordinates_far_from_the_origin_have_lost_their_digits(rng):
+    points = outlying(rng) + 1e13
+    with pytest.raises(DefgpaError):
+        DefGPA().align(points + 1e40)
+    kinds = {finding.kind for finding in DefGPA(Affine()).align(points).findings}
+    assert Kind.FAR_FROM_ORIGIN in kinds

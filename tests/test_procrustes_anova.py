@@ -1,0 +1,445 @@
+"""What shape depends on: geomorph's numbers, the definition by brute force, and chance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+import defgpa
+from defgpa import DefgpaError, ShapeError, Shapes
+from defgpa.statistics import allometry, landmark_differences, procrustes_anova, tangent_space
+from defgpa.statistics.design import design, grouped, sequential_bases
+from defgpa.statistics.differences import discovery_rate
+from defgpa.statistics.permutation import (
+    RESIDUAL,
+    Permutations,
+    SequentialTerms,
+    effect_size,
+    p_value,
+    permuted_ratios,
+)
+from support import EXACT, PARITY, moved, shared_data
+
+FORMULA = "shape ~ species * site"
+
+
+@pytest.fixture(scope="module")
+def plethodon():
+    with np.load(shared_data("plethodon2d.npz"), allow_pickle=False) as archive:
+        data = {"species": archive["species"], "site": archive["site"]}
+        return archive["points"], data
+
+
+@pytest.fixture(scope="module")
+def salamanders(plethodon):
+    return procrustes_anova(FORMULA, *plethodon)
+
+
+def noisy(n=16, m=7, seed=0, noise=0.05):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(m, 2)) + noise * rng.normal(size=(n, m, 2))
+
+
+# Established numbers
+
+
+def test_plethodon_has_the_sums_of_squares_of_geomorph(salamanders):
+    rows = [salamanders[term] for term in ("species", "site", "species:site", "Residuals")]
+    # printed with 6 decimals
+    np.testing.assert_allclose(
+        [r.ss for r in rows], [0.029258, 0.064375, 0.030885, 0.072422], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        [r.r_squared for r in rows[:3]], [0.14856, 0.32688, 0.15682], atol=1e-5
+    )
+    np.testing.assert_allclose([r.f for r in rows[:3]], [14.544, 32.000, 15.352], atol=1e-3)
+    assert [r.df for r in rows] == [1, 1, 1, 36]
+    assert [r.p for r in rows[:3]] == [0.001] * 3
+    # RRPP's Z of these are 3.8 to 4.9, as its generator has it
+    assert all(3.5 < r.z < 5.5 for r in rows[:3])
+
+
+def test_the_mean_squares_and_the_total_follow(salamanders):
+    table = salamanders.table
+    assert table["Residuals"].ms == pytest.approx(table["Residuals"].ss / 36)
+    assert table["Total"].ss == pytest.approx(sum(row.ss for row in table.rows[:4]))
+    assert table["Total"].df == 39
+    assert table["site"].f == pytest.approx(table["site"].ms / table["Residuals"].ms)
+
+
+def test_the_four_groups_of_plethodon_differ_but_the_allopatric_ones_do_not(salamanders):
+    found = salamanders.pairwise("species:site")
+    x = salamanders.tangents
+    labels = [".".join(row) for row in zip(*_factors(salamanders), strict=True)]
+    a, b = (found.names.index(name) for name in ("Jord.Allo", "Teyah.Allo"))
+    means = [
+        x[[own == name for own in labels]].mean(axis=0) for name in ("Jord.Allo", "Teyah.Allo")
+    ]
+    np.testing.assert_allclose(found.distances[a, b], np.linalg.norm(means[0] - means[1]), **PARITY)
+    assert found.p[a, b] > 0.2
+    others = np.triu(np.ones((4, 4), dtype=bool), 1)
+    others[min(a, b), max(a, b)] = False
+    assert (found.p[others] == 0.001).all()
+    np.testing.assert_allclose(found.distances, found.distances.T)
+
+
+def _factors(model):
+    return [model.design.data[name] for name in ("species", "site")]
+
+
+# The definition
+
+
+def naive_rss(Y, columns):
+    X = np.column_stack([np.ones(len(Y)), *columns])
+    return np.sum((Y - X @ np.linalg.lstsq(X, Y)[0]) ** 2)
+
+
+def test_sequential_sums_are_differences_of_residual_sums():
+    rng = np.random.default_rng(1)
+    data = {"a": rng.choice(list("xyz"), 20), "b": rng.normal(size=20)}
+    model = procrustes_anova("shape ~ b + a + a:b", noisy(20), data, 9)
+    Y = model.tangents.reshape(20, -1)
+    A = [(data["a"] == level).astype(float) for level in "yz"]
+    steps = [[], [data["b"]], [data["b"], *A], [data["b"], *A, *(data["b"] * one for one in A)]]
+    rss = [naive_rss(Y, columns) for columns in steps]
+    found = [model[term].ss for term in ("b", "a", "b:a" if "b:a" in model.design.terms else "a:b")]
+    np.testing.assert_allclose(found, -np.diff(rss), **EXACT)
+    assert [row.df for row in model.table] == [1, 2, 2, 14, 19]
+
+
+def test_permuted_ratios_are_those_of_permuted_residuals_of_the_reduced_model():
+    rng = np.random.default_rng(2)
+    Y, a, b = rng.normal(size=(14, 5)), rng.normal(size=(14, 2)), rng.normal(size=(14, 1))
+    terms = SequentialTerms(tuple(sequential_bases([a, b])), 14)
+    order = rng.permutation(14)
+    X = np.column_stack([np.ones(14), a])
+    fitted = X @ np.linalg.lstsq(X, Y)[0]
+    star = fitted + (Y - fitted)[np.argsort(order)]
+    reduced, full = naive_rss(star, [a]), naive_rss(star, [a, b])
+    sums = terms.sums(terms.left_by(1, Y), order[None])
+    np.testing.assert_allclose(sums[0, 1], reduced - full, **EXACT)
+    left = np.sum(terms.left_by(1, Y) ** 2) - sums.sum()
+    np.testing.assert_allclose(left, full, **EXACT)
+
+
+def test_more_coordinates_than_shapes_change_nothing():
+    rng = np.random.default_rng(3)
+    Y, a = rng.normal(size=(9, 6)), rng.normal(size=(9, 1))
+    wide = Y @ np.linalg.qr(rng.normal(size=(40, 6)))[0].T  # the same rows, turned in 40 dimensions
+    terms = SequentialTerms(tuple(sequential_bases([a])), 9)
+    results = [permuted_ratios(own, terms, [RESIDUAL], Permutations(50)) for own in (Y, wide)]
+    np.testing.assert_allclose(results[0].permuted, results[1].permuted, **EXACT)
+    np.testing.assert_allclose(results[0].observed, results[1].observed, **EXACT)
+
+
+def test_a_term_that_others_explain_has_no_degrees_of_freedom():
+    kind = np.repeat(["a", "b"], 8)
+    model = procrustes_anova("shape ~ kind + again", noisy(), {"kind": kind, "again": kind}, 9)
+    assert model["again"].df == 0
+    assert np.isnan(model["again"].f)
+    assert np.isnan(model["again"].p)
+    assert str(model)
+
+
+def test_fitted_and_residual_shapes_add_up_and_predict_the_same(plethodon, salamanders):
+    np.testing.assert_allclose(salamanders.fitted + salamanders.residuals, salamanders.tangents)
+    np.testing.assert_allclose(
+        np.sum(salamanders.residuals**2), salamanders["Residuals"].ss, **EXACT
+    )
+    rows = {"species": ["Jord"], "site": ["Symp"], "size": [1.0]}
+    own = (plethodon[1]["species"] == "Jord") & (plethodon[1]["site"] == "Symp")
+    expected = salamanders.tangents[own].mean(axis=0)
+    np.testing.assert_allclose(salamanders.predict(rows)[0], expected, **EXACT)
+
+
+def test_means_of_groups_are_taken_at_the_same_covariate():
+    rng = np.random.default_rng(4)
+    dose = np.concatenate([rng.uniform(0, 1, 20), rng.uniform(2, 3, 20)])
+    kind = np.repeat(["a", "b"], 20)
+    x = noisy(40, noise=1e-3)
+    x[:, 2] += 0.05 * dose[:, None]  # all of the difference is the dose
+    model = procrustes_anova("shape ~ dose + kind", x, {"dose": dose, "kind": kind})
+    found = model.pairwise("kind")
+    raw = procrustes_anova("shape ~ kind", x, {"kind": kind}).pairwise("kind")
+    assert found.distances[0, 1] < 0.1 * raw.distances[0, 1]
+    assert raw.p[0, 1] == 0.001
+    assert found.p[0, 1] > 0.05
+
+
+def test_pairs_can_be_tested_against_a_null_model_of_ones_own(salamanders):
+    free = salamanders.pairwise("species:site")
+    held = salamanders.pairwise("species:site", null="species + site")
+    np.testing.assert_allclose(free.distances, held.distances)
+    # additive effects stay in the null, so single distances are no surprise any more
+    assert np.nanmean(held.p) > np.nanmean(free.p)
+    labels = [".".join(row) for row in zip(*_factors(salamanders), strict=True)]
+    np.testing.assert_allclose(salamanders.pairwise(labels).distances, free.distances)
+
+
+# Invariance and chance
+
+
+def test_order_pose_and_size_do_not_matter(plethodon):
+    points, data = plethodon
+    order = np.random.default_rng(5).permutation(40)
+    other = {key: values[order] for key, values in data.items()}
+    moved_points = moved(points[order], seed=6, scales=(0.2, 5.0))
+    found = procrustes_anova(FORMULA, moved_points, other)
+    expected = procrustes_anova(FORMULA, points, data)
+    for row, own in zip(expected.table, found.table, strict=True):
+        np.testing.assert_allclose([own.ss, own.f], [row.ss, row.f], rtol=1e-8)
+
+
+def test_the_same_seed_gives_the_same_p_and_another_another():
+    data = {"kind": np.repeat(["a", "b"], 8)}
+    one, same, other = (
+        procrustes_anova("shape ~ kind", noisy(), data, 199, seed).ratios.permuted
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_p_is_uniform_under_the_null_though_another_term_is_strong():
+    kind, site = np.repeat([0.0, 1.0], 8), np.tile([0.0, 1.0], 8)
+    terms = SequentialTerms(tuple(sequential_bases([kind[:, None], site[:, None]])), 16)
+    p = []
+    for seed in range(300):
+        Y = np.random.default_rng(seed).normal(size=(16, 6)) + 3.0 * kind[:, None]
+        found = permuted_ratios(Y, terms, [RESIDUAL] * 2, Permutations(99, seed))
+        assert found.p(0) <= 0.05
+        p.append(found.p(1))
+    assert kstest(np.array(p) - 0.005, "uniform").pvalue > 0.05
+    assert np.mean(np.array(p) <= 0.05) == pytest.approx(0.05, abs=0.03)
+
+
+def test_p_counts_the_observed_order_and_ties():
+    permuted = np.array([1.0, 2.0, 3.0, 2.0 * (1 - 1e-13)])
+    assert p_value(2.0, permuted) == pytest.approx(4 / 5)
+    assert p_value(4.0, permuted) == pytest.approx(1 / 5)
+    assert np.isnan(p_value(float("nan"), permuted))
+
+
+def test_z_of_normal_values_is_the_standard_score_however_they_are_skewed():
+    values = np.random.default_rng(7).normal(size=4000)
+    # exp(values) is made normal again by the logarithm, which Box–Cox finds
+    assert effect_size(float(np.exp(2.5)), np.exp(values)) == pytest.approx(2.5, abs=0.1)
+    assert effect_size(float(np.exp(0.0)), np.exp(values)) == pytest.approx(0.0, abs=0.1)
+    assert np.isnan(effect_size(1.0, np.ones(10)))
+
+
+def test_progress_counts_all_permutations():
+    heard = []
+    data = {"kind": np.repeat(["a", "b"], 8)}
+    procrustes_anova("shape ~ kind", noisy(), data, 120, progress=lambda *told: heard.append(told))
+    assert heard[-1] == (120, 120)
+
+
+def test_blocks_of_permutations_hold_each_order_once(monkeypatch):
+    monkeypatch.setattr("defgpa.statistics.permutation._BLOCK_NUMBERS", 100)
+    orders = Permutations(30, 1).each(10, 3, lambda block: block)
+    assert orders.shape == (30, 10)
+    assert (np.sort(orders, axis=1) == np.arange(10)).all()
+    assert len({tuple(order) for order in orders}) > 25
+
+
+# Size
+
+
+def test_allometry_scores_and_predictions_follow_the_regression(plethodon):
+    found = allometry(plethodon[0])
+    Y = found.anova.tangents.reshape(40, -1)
+    X = np.column_stack([np.ones(40), np.log(found.sizes)])
+    b = np.linalg.lstsq(X, Y)[0]
+    scores = (Y - Y.mean(axis=0)) @ b[1] / np.linalg.norm(b[1])
+    np.testing.assert_allclose(found.scores, scores, **PARITY)
+    expected = (np.array([[1.0, np.log(12.0)]]) @ b).reshape(12, 2)
+    np.testing.assert_allclose(found.predict([12.0])[0], expected, **EXACT)
+    line = np.polyfit(np.log(found.sizes), found.scores, 1)
+    np.testing.assert_allclose(
+        found.predicted_scores([12.0]), np.polyval(line, np.log(12.0)), **PARITY
+    )
+    assert found.to_csv().splitlines()[0] == "name,size,score"
+    np.testing.assert_allclose(found.to_pandas()["score"], found.scores)
+
+
+def test_size_in_a_formula_is_the_centroid_size_unless_the_data_say_otherwise(plethodon):
+    own = procrustes_anova("shape ~ log(size)", plethodon[0], n_permutations=9)
+    assert own["log(size)"].ss == pytest.approx(allometry(plethodon[0]).anova["log(size)"].ss)
+    other = procrustes_anova("shape ~ size", plethodon[0], {"size": np.arange(40.0)}, 9)
+    assert other["size"].ss != pytest.approx(own["log(size)"].ss)
+
+
+@pytest.mark.parametrize("sizes", [[1.0] * 16, [-1.0] * 16, [1.0] * 15, [np.nan] * 16])
+def test_sizes_that_tell_nothing_are_refused(sizes):
+    with pytest.raises(DefgpaError):
+        allometry(noisy(), sizes)
+
+
+# Landmarks
+
+
+def test_only_the_landmark_that_differs_is_named():
+    x = np.random.default_rng(8).normal(size=(30, 2)) * 3 + 0.01 * np.random.default_rng(9).normal(
+        size=(40, 30, 2)
+    )
+    x[20:, 4] += 0.03
+    found = landmark_differences(x, np.repeat(["a", "b"], 20))
+    assert np.flatnonzero(found.significant()).tolist() == [4]
+    assert found.p[4] == 0.001
+    turn = np.linalg.norm(found.difference[4]) / (0.03 * np.sqrt(2))
+    np.testing.assert_allclose(turn * np.linalg.norm(x[0] - x[0].mean(axis=0)), 1.0, rtol=0.1)
+    rows = found.to_csv().splitlines()
+    assert rows[0] == "landmark,distance,p,q"
+    assert len(rows) == 31
+
+
+def test_q_is_that_of_benjamini_and_hochberg():
+    p = np.array([0.001, 0.008, 0.039, 0.041, 0.042, 0.06, 0.074, 0.205])
+    expected = [0.008, 0.032, 0.0672, 0.0672, 0.0672, 0.08, 0.0845714286, 0.205]
+    np.testing.assert_allclose(discovery_rate(p), expected, **PARITY)
+    shuffled = np.random.default_rng(0).permutation(8)
+    np.testing.assert_allclose(discovery_rate(p[shuffled]), np.array(expected)[shuffled], **PARITY)
+
+
+def test_p_of_a_landmark_is_that_of_its_own_anova():
+    """The sum of squares of a landmark is fixed, so distance and F order permutations alike."""
+    x = noisy(12, 5)
+    groups = np.repeat(["a", "b"], 6)
+    found = landmark_differences(x, groups, 499)
+    Y = tangent_space(x)[:, 2]
+    terms = SequentialTerms(tuple(sequential_bases([(groups == "a").astype(float)[:, None]])), 12)
+    own = permuted_ratios(Y, terms, [RESIDUAL], Permutations(499)).p(0)
+    assert found.p[2] == pytest.approx(own, abs=0.08)  # other permutations of the same chance
+
+
+# Alignments, tables, hostile input
+
+
+def test_an_alignment_is_analysed_with_what_is_missing_filled_by_its_warps(plethodon):
+    points, data = plethodon
+    holes = points.copy()
+    holes[3, 2] = holes[17, 9] = np.nan
+    full, partial = (defgpa.DefGPA().fit(p).alignment_ for p in (points, holes))
+    found = procrustes_anova(FORMULA, partial, data, 99)
+    whole = procrustes_anova(FORMULA, full, data, 99)
+    classical = procrustes_anova(FORMULA, points, data, 99)
+    for term in ("species", "site", "species:site"):
+        assert found[term].r_squared == pytest.approx(whole[term].r_squared, abs=0.02)
+        assert found[term].p == 0.01
+    assert whole["Total"].ss < classical["Total"].ss  # the smooth part of it
+
+
+def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
+    text = str(salamanders)
+    lines = text.splitlines()
+    assert lines[3].split() == ["Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)"]
+    assert lines[4].split()[:6] == ["species", "1", "0.029258", "0.0292578", "0.14856", "14.544"]
+    assert lines[4].endswith("0.001 ***")
+    assert lines[8].split() == ["Total", "39", "0.196940"]
+    frame = salamanders.to_pandas()
+    assert frame.loc["site", "p"] == 0.001
+    assert list(frame.index) == [row.term for row in salamanders.table]
+    assert salamanders.to_csv().splitlines()[-1].startswith("Total,39,0.19693")
+    assert salamanders.to_csv().splitlines()[-1].endswith(",,,,,")
+    assert "<td>species</td>" in salamanders.table._repr_html_()
+    pairs = salamanders.pairwise("site")
+    assert pairs.to_pandas().shape == (1, 5)
+    line = str(pairs).splitlines()[1]
+    assert line.startswith("Symp – Allo")
+    assert line.split()[-1] == f"{pairs.p[0, 1]:.3f}"
+    assert line.split()[-2] == f"{pairs.z[0, 1]:#.4g}"
+
+
+def test_a_small_p_is_not_printed_as_zero():
+    data = {"kind": np.repeat(["a", "b"], 8)}
+    x = noisy()
+    x[8:, 1] += 1.0
+    found = procrustes_anova("shape ~ kind", x, data, 9999)
+    assert found["kind"].p < 0.001
+    assert f"{found['kind'].p:.4f} ***" in str(found)
+
+
+def test_numbers_are_slopes_and_c_makes_them_groups():
+    data = {"year": np.tile([1, 2, 3, 4], 4)}
+    assert procrustes_anova("shape ~ year", noisy(), data, 9)["year"].df == 1
+    assert procrustes_anova("shape ~ C(year)", noisy(), data, 9)["C(year)"].df == 3
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("species * site", "shape ~ species"),
+        ("shape ~ ", "shape ~ species"),
+        ("form ~ species", "shape ~ species"),
+        ("shape ~ nonsense", "nonsense"),
+        ("shape ~ species +* site", "Operator"),
+        ("shape ~ 0 + species", "intercept"),
+    ],
+)
+def test_a_formula_that_cannot_be_used_says_why(plethodon, formula, words):
+    with pytest.raises(DefgpaError, match=words.replace("+", r"\+").replace("*", r"\*")):
+        procrustes_anova(formula, *plethodon)
+
+
+def test_data_that_do_not_fit_say_so(plethodon):
+    points, data = plethodon
+    with pytest.raises(ShapeError, match=r"one row per shape, 40; got 3|different lengths"):
+        procrustes_anova("shape ~ a", points, {"a": [1.0, 2.0, 3.0]})
+    gaps = data["site"].astype(object)
+    gaps[3] = None
+    with pytest.raises(ShapeError, match=r"gaps|missing"):
+        procrustes_anova("shape ~ site", points, {"site": gaps})
+    with pytest.raises(ShapeError, match=r"not finite|gaps|missing"):
+        procrustes_anova("shape ~ log(a)", points, {"a": np.full(40, np.nan)})
+    with pytest.raises(ShapeError, match="parameters for 40 shapes"):
+        procrustes_anova("shape ~ who", points, {"who": [f"w{k}" for k in range(40)]})
+    holes = points.copy()
+    holes[0, 0] = np.nan
+    with pytest.raises(ShapeError, match="shape_1"):
+        procrustes_anova(FORMULA, holes, data)
+
+
+@pytest.mark.parametrize("words", [{"n_permutations": 0}, {"n_permutations": 2.5}, {"seed": -1}])
+def test_odd_numbers_of_permutations_are_refused(plethodon, words):
+    with pytest.raises(DefgpaError, match="whole number"):
+        procrustes_anova(FORMULA, *plethodon, **words)
+
+
+def test_groups_that_are_not_two_or_not_there_are_refused(salamanders):
+    with pytest.raises(DefgpaError, match="2 groups"):
+        landmark_differences(noisy(), np.repeat(list("abcd"), 4))
+    with pytest.raises(DefgpaError, match="no column 'colour'"):
+        salamanders.pairwise("colour")
+    with pytest.raises(DefgpaError, match="only 'x'"):
+        salamanders.pairwise(["x"] * 40)
+    with pytest.raises(ShapeError, match="one entry per shape, 16; got 3"):
+        landmark_differences(noisy(), list("aab"))
+    with pytest.raises(ShapeError, match="missing for shape number 1"):
+        grouped(["a", None, "b"], 3, "groups")
+
+
+def test_names_that_are_numbers_stay_names():
+    names, codes = grouped(np.array([2, 1, 2]), 3, "groups")
+    assert names == ("2", "1")
+    assert codes.tolist() == [0, 1, 0]
+    shapes = Shapes(noisy(4), names=["1", "2", "3", "4"])
+    assert allometry(shapes, [1.0, 2.0, 3.0, 5.0], 9).names == ("1", "2", "3", "4")
+
+
+def test_bases_are_orthonormal_even_for_columns_of_very_different_size():
+    rng = np.random.default_rng(10)
+    big = 1e8 + rng.normal(size=(30, 1))
+    bases = sequential_bases([big, 1e-6 * rng.normal(size=(30, 2)), np.ones((30, 1))])
+    B = np.hstack(bases)
+    assert [b.shape[1] for b in bases] == [1, 2, 0]
+    np.testing.assert_allclose(B.T @ B, np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(B.sum(axis=0), 0.0, atol=1e-9)
+
+
+def test_a_design_without_terms_is_the_mean():
+    model = procrustes_anova("shape ~ 1", noisy(), n_permutations=5)
+    assert [row.term for row in model.table] == ["Residuals", "Total"]
+    assert design("shape ~ 1", {"a": [1, 2, 3]}, 3).basis.shape == (3, 1)

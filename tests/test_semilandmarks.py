@@ -1,0 +1,582 @@
+"""Sliding semilandmarks: the formulas, what never rises, what stays, what comes out the same."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa import DefgpaError, FormatError, ShapeError, Shapes
+from defgpa.meshes import Mesh
+from defgpa.semilandmarks import curves_of, read_sliders, resampled, slide, with_slicer_curves
+from defgpa.semilandmarks.closest import Surface
+from defgpa.semilandmarks.criteria import Bending, Distance, bending_matrix
+from defgpa.semilandmarks.paths import spline_path
+from defgpa.semilandmarks.sliders import chains
+from defgpa.statistics import tangent_space
+from support import EXACT, PARITY, rotation, shared_data, warned_of
+
+BOTH = ["bending", "procrustes"]
+both_criteria = pytest.mark.parametrize("by", BOTH)
+both_ways = pytest.mark.parametrize("along", ["curve", "tangent"])
+SPOTS = np.array([[0, -1, 0.3], [0.7, -0.6, -0.2], [-0.9, -0.4, 0.1]])
+CURVE = [0, *range(5, 24), 1]
+
+
+def arch(t, dim=2):
+    """A smooth curve from (−2, 0) to (2, 0)."""
+    flat = [-2 * np.cos(t), np.sin(t) + 0.3 * np.sin(2 * t)]
+    return np.column_stack([*flat, 0.4 * np.sin(3 * t)][:dim])
+
+
+def jittered(n=8, count=19, jitter=0.3, dim=2, seed=0):
+    """The same shape n times, its curve sampled elsewhere each time, in other poses and sizes."""
+    rng = np.random.default_rng(seed)
+    step = np.pi / (count + 1)
+    spots = SPOTS[:, :dim]
+    ends = arch(np.array([0.0, np.pi]), dim)
+    points = []
+    for _ in range(n):
+        t = step * (np.arange(1, count + 1) + jitter * rng.uniform(-1, 1, count))
+        own = np.vstack([ends, spots, arch(t, dim)])
+        points.append(rng.uniform(1, 3) * own @ rotation(rng, dim) + 5 * rng.normal(size=dim))
+    return np.stack(points)
+
+
+def spread(points):
+    """RMS distance of the shapes from their mean, at unit size."""
+    x = tangent_space(points)
+    return float(np.sqrt(((x - x.mean(axis=0)) ** 2).sum(axis=(1, 2)).mean()))
+
+
+@pytest.fixture(scope="module")
+def larvae():
+    with np.load(shared_data("larvae2d.npz"), allow_pickle=False) as archive:
+        return archive["points"][:20], archive["sliders"]
+
+
+# The formulas
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_the_bending_matrix_is_the_block_of_the_inverted_spline_system(dim):
+    x = np.random.default_rng(dim).normal(size=(15, dim))
+    x -= x.mean(axis=0)
+    scaled = x / np.sqrt((x**2).sum(axis=1).mean())
+    r = np.linalg.norm(scaled[:, None] - scaled, axis=2)
+    K = r**2 * np.log(r**2 + (r == 0)) if dim == 2 else -r
+    P = np.column_stack([scaled, np.ones(15)])
+    system = np.block([[K, P], [P.T, np.zeros((dim + 1, dim + 1))]])
+    np.testing.assert_allclose(bending_matrix(x), np.linalg.inv(system)[:15, :15], **PARITY)
+
+
+def test_what_is_affine_does_not_bend():
+    x = np.random.default_rng(0).normal(size=(15, 2))
+    image = x @ [[2.0, 0.3], [-0.5, 1.0]] + [4.0, 5.0]
+    bending = Bending(bending_matrix(x), np.ones(15, dtype=bool))
+    assert bending.value(image) < 1e-12
+    assert bending.value(image**2) > 1e-3
+
+
+def sliders_for(seed, m=12, dim=3):
+    rng = np.random.default_rng(seed)
+    x, reference = rng.normal(size=(2, m, dim))
+    J = np.array([2, 3, 3, 7, 9])
+    V = np.linalg.qr(rng.normal(size=(5, dim, dim)))[0][:, 0]
+    U = np.zeros((dim, m, 5))  # coordinates first: L is the same for all of them
+    U[:, J, np.arange(5)] = V.T
+    return x, reference, J, V, U.reshape(dim * m, 5)
+
+
+def test_steps_of_least_bending_are_those_of_the_formula():
+    x, reference, J, V, U = sliders_for(1)
+    small = bending_matrix(reference)
+    L, y = np.kron(np.eye(3), small), x.T.ravel()
+    expected = -np.linalg.solve(U.T @ L @ U, U.T @ L @ y)
+    found = Bending(small, np.ones(12, dtype=bool)).steps(x, J, V)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_steps_of_least_distance_are_those_of_the_formula():
+    x, reference, J, V, U = sliders_for(2)
+    found = Distance(reference, np.ones(12, dtype=bool)).steps(x, J, V)
+    np.testing.assert_allclose(found, -U.T @ (x - reference).T.ravel(), **EXACT)
+
+
+def test_hidden_landmarks_have_no_say():
+    x, reference, _, V, _ = sliders_for(3)
+    seen = np.ones(12, dtype=bool)
+    seen[[0, 5]] = False
+    J = np.array([2, 3, 4, 7, 9])
+    small = bending_matrix(reference[seen])
+    found = Bending(small, seen).steps(x, J, V)
+    kept = Bending(small, np.ones(10, dtype=bool)).steps(x[seen], np.array([1, 2, 3, 5, 7]), V)
+    np.testing.assert_allclose(found, kept, **EXACT)
+
+
+# What never rises, and what stays
+
+
+@both_criteria
+@both_ways
+def test_the_criterion_never_rises_while_larvae_slide(larvae, by, along):
+    slid = slide(*larvae, by=by, along=along, max_rounds=4)
+    before, after = slid.criterion[:, 0], slid.criterion[:, 1]
+    assert (after <= before).all()
+    assert after[-1].sum() < 0.5 * before[0].sum()
+    assert np.diff(after.sum(axis=1)).max(initial=-1.0) <= 0
+
+
+def test_larvae_keep_their_landmarks_and_their_points_stay_on_the_curve(larvae):
+    points, sliders = larvae
+    slid = slide(points, sliders, by="procrustes")
+    fixed = np.setdiff1d(np.arange(64), sliders[:, 1])
+    assert slid.sliders.tolist() == sliders[:, 1].tolist()
+    np.testing.assert_array_equal(slid.points[:, fixed], points[:, fixed])
+    assert (slid.distances[:, fixed] == 0).all()
+    np.testing.assert_allclose(
+        slid.distances, np.linalg.norm(slid.points - points, axis=2), **EXACT
+    )
+    assert spread(slid.points) < 0.7 * spread(points)
+
+
+def test_procrustes_distance_after_sliding_is_less_by_procrustes_than_by_bending(larvae):
+    by_distance, by_bending = (slide(*larvae, by=by, max_rounds=8) for by in BOTH[::-1])
+    assert spread(by_distance.points) < spread(by_bending.points)
+    assert by_bending.settled
+    assert not by_distance.settled
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@both_criteria
+@both_ways
+def test_a_curve_sampled_elsewhere_in_each_shape_gives_the_same_shape(dim, by, along):
+    points = jittered(dim=dim)
+    slid = slide(points, [CURVE], by=by, along=along, max_rounds=60)
+    # off the curve by the sagitta of a step, on it by what a spline misses
+    assert spread(slid.points) < (0.05 if along == "curve" else 0.1) * spread(points)
+
+
+def test_the_denser_the_curve_the_more_nearly_the_same_the_shapes():
+    spreads = []
+    for count in (10, 20, 40):
+        points = jittered(n=4, count=count, seed=1)
+        curve = [0, *range(5, 5 + count), 1]
+        spreads.append(
+            spread(slide(points, [curve], by="procrustes", max_rounds=100, tolerance=1e-4).points)
+        )
+    assert spreads[1] < 0.3 * spreads[0]
+    assert spreads[2] < 0.3 * spreads[1]
+
+
+def test_points_stay_on_a_circle():
+    rng = np.random.default_rng(2)
+    turns = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    points = []
+    for _ in range(6):
+        t = turns + 0.08 * rng.uniform(-1, 1, 24)
+        t[0] = 0.0
+        points.append(
+            np.vstack([np.column_stack([np.cos(t), np.sin(t)]), [[0.3, 0.1], [-0.2, 0.4]]])
+        )
+    for curve in ([*range(24), 0], [*range(24), 0, 1]):  # held at its first point, or nowhere
+        slid = slide(points, [curve])
+        np.testing.assert_allclose(np.linalg.norm(slid.points[:, :24], axis=2), 1.0, atol=1e-3)
+        assert spread(slid.points) < 0.1 * spread(points)
+        assert len(slid.sliders) == 23 + (len(curve) == 26)
+        assert not slid.findings
+
+
+# Invariance
+
+
+@both_criteria
+def test_every_shape_slides_where_it_lies(by):
+    points = jittered()
+    rng = np.random.default_rng(4)
+    turns = [rotation(rng, 2) for _ in points]
+    other = np.stack([p @ turn + [30, -7] for p, turn in zip(points, turns, strict=True)])
+    slid, elsewhere = (slide(p, [CURVE], by=by, max_rounds=3) for p in (points, other))
+    back = [s @ turn + [30, -7] for s, turn in zip(slid.points, turns, strict=True)]
+    np.testing.assert_allclose(elsewhere.points, back, atol=1e-6)
+
+
+@both_criteria
+def test_the_order_of_shapes_and_landmarks_does_not_matter(by):
+    points = jittered()
+    rng = np.random.default_rng(5)
+    rows, columns = rng.permutation(8), rng.permutation(24)
+    place = np.argsort(columns)
+    curve = [int(place[j]) for j in CURVE]
+    slid = slide(points, [CURVE], by=by, max_rounds=3).points[rows][:, columns]
+    other = slide(points[rows][:, columns], [curve], by=by, max_rounds=3).points
+    np.testing.assert_allclose(other, slid, atol=1e-6)
+    back = slide(points, [CURVE[::-1]], by=by, max_rounds=3).points
+    np.testing.assert_allclose(back[rows][:, columns], slid, atol=1e-6)
+
+
+def test_units_do_not_matter():
+    points = jittered()
+    small, large = (slide(unit * points, [CURVE], max_rounds=3).points for unit in (1e-3, 1e4))
+    np.testing.assert_allclose(large / 1e4, small / 1e-3, atol=1e-6)
+
+
+# Missing, deformable, coincident
+
+
+@both_ways
+def test_missing_semilandmarks_stay_missing_and_the_others_slide(along):
+    points = jittered()
+    whole = slide(points, [CURVE], along=along).points
+    points[2, [8, 9]] = points[5, 23] = points[4, 0] = np.nan
+    slid = slide(points, [CURVE], along=along)
+    np.testing.assert_array_equal(slid.visible, ~np.isnan(points[..., 0]))
+    assert np.isnan(slid.distances[2, 8])
+    assert (slid.criterion[:, 1] <= slid.criterion[:, 0]).all()
+    seen = slid.visible[2]
+    x, y = slid.points[2][seen], whole[2][seen]
+    assert np.linalg.norm(x - y, axis=1).max() < 0.02 * np.ptp(y, axis=0).max()
+
+
+@pytest.mark.parametrize(
+    "estimator", [defgpa.DefGPA(defgpa.Affine()), defgpa.DefGPA(), defgpa.EuclideanGPA()]
+)
+def test_sliding_alternates_with_any_alignment(estimator):
+    points = jittered()
+    slid = slide(points, [CURVE], estimator=estimator)
+    assert (slid.criterion[:, 1] <= slid.criterion[:, 0]).all()
+    assert spread(slid.points) < 0.1 * spread(points)
+    assert not hasattr(estimator, "alignment_")
+
+
+def test_the_first_point_of_a_curve_may_coincide_with_a_landmark():
+    points = jittered()
+    double = np.concatenate([points, points[:, :2]], axis=1)  # 24 and 25 lie on 0 and 1
+    slid = slide(double, [[24, *CURVE[1:-1], 25]]).points
+    alone = slide(points, [CURVE]).points
+    assert spread(slid) < 0.1 * spread(double)
+    np.testing.assert_allclose(slid[:, :24], alone, atol=0.02)
+
+
+def test_a_landmark_seen_once_is_let_be():
+    points = np.concatenate([jittered(), np.full((8, 1, 2), np.nan)], axis=1)
+    points[3, 24] = points[3, 4] + 0.1
+    slid = slide(points, [CURVE])
+    np.testing.assert_array_equal(slid.points[3, 24], points[3, 24])
+
+
+# Surfaces
+
+
+def dome(n=4, seed=0, jitter=0.08):
+    """Points of a spherical cap, sampled elsewhere in each shape, and six landmarks around it."""
+    rng = np.random.default_rng(seed)
+    u, v = (g.ravel() for g in np.meshgrid(np.linspace(-0.6, 0.6, 5), np.linspace(-0.6, 0.6, 5)))
+    landmarks = np.array(
+        [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0.8, 0.6, 0], [-0.6, -0.8, -0.3]],
+        dtype=float,
+    )
+    points = []
+    for _ in range(n):
+        a, b = u + jitter * rng.uniform(-1, 1, 25), v + jitter * rng.uniform(-1, 1, 25)
+        points.append(np.vstack([landmarks, np.column_stack([a, b, np.sqrt(1.0 - (a**2 + b**2))])]))
+    return np.stack(points)
+
+
+def ball(rings=24):
+    """A fine mesh of the unit sphere."""
+    theta, phi = np.linspace(0, np.pi, rings), np.linspace(0, 2 * np.pi, 2 * rings, endpoint=False)
+    t, p = (g.ravel() for g in np.meshgrid(theta, phi, indexing="ij"))
+    vertices = np.column_stack([np.sin(t) * np.cos(p), np.sin(t) * np.sin(p), np.cos(t)])
+    k = np.arange(2 * rings)
+    rows = np.arange(rings - 1)[:, None] * 2 * rings
+    a, b = rows + k, rows + (k + 1) % (2 * rings)
+    c, d = a + 2 * rings, b + 2 * rings
+    faces = np.concatenate([np.stack(f, axis=-1).reshape(-1, 3) for f in ((a, c, b), (b, c, d))])
+    return Mesh(vertices, faces)
+
+
+@both_criteria
+def test_patches_slide_in_their_tangent_planes(by):
+    points = dome()
+    slid = slide(points, surfaces=[range(6, 31)], by=by, max_rounds=5)
+    assert (slid.criterion[:, 1] <= slid.criterion[:, 0]).all()
+    assert spread(slid.points) < 0.6 * spread(points)
+    assert len(slid.sliders) == 25
+    np.testing.assert_array_equal(
+        slide(points, surfaces=range(6, 31), by=by, max_rounds=5).points, slid.points
+    )
+
+
+@both_criteria
+def test_with_a_mesh_points_return_to_it(by):
+    points = dome()
+    meshes = {f"shape_{k}": ball() for k in range(1, 5)}
+    slid = slide(points, surfaces=range(6, 31), by=by, meshes=meshes, max_rounds=8)
+    surface = Surface(ball().vertices, ball().faces)
+    nearest = surface.nearest(slid.points[:, 6:].reshape(-1, 3))[0].reshape(4, 25, 3)
+    np.testing.assert_allclose(slid.points[:, 6:], nearest, atol=1e-9)
+    assert (slid.criterion[1:, 1] <= slid.criterion[1:, 0]).all()
+    assert spread(slid.points) < 0.35 * spread(points)
+
+
+def test_points_of_a_curve_return_to_the_mesh_as_well():
+    t = np.linspace(0.3, 2.8, 15)
+    rng = np.random.default_rng(6)
+    points = dome()
+    arcs = []
+    for _ in range(4):
+        own = t + 0.05 * rng.uniform(-1, 1, 15)
+        own[[0, -1]] = t[[0, -1]]
+        arcs.append(np.column_stack([np.cos(own), 0.1 * np.sin(own), np.sin(own)]))
+    arcs = np.stack(arcs)
+    points = np.concatenate([points, arcs / np.linalg.norm(arcs, axis=2, keepdims=True)], axis=1)
+    meshes = {f"shape_{k}": ball() for k in range(1, 5)}
+    slid = slide(points, [range(31, 46)], meshes=meshes)
+    inside = slid.points[:, 32:45].reshape(-1, 3)
+    surface = Surface(ball().vertices, ball().faces)
+    np.testing.assert_allclose(inside, surface.nearest(inside)[0], atol=1e-9)
+
+
+def test_the_nearest_point_of_a_mesh_is_nearer_than_any_sample_of_it():
+    rng = np.random.default_rng(7)
+    vertices = rng.normal(size=(12, 3)) * [5, 1, 1]  # long and short triangles together
+    faces = np.array([rng.choice(12, 3, replace=False) for _ in range(15)])
+    points = rng.normal(size=(40, 3)) * 3
+    there, where = Surface(vertices, faces).nearest(points)
+    weights = rng.dirichlet([0.5] * 3, size=(15, 3000))
+    samples = np.einsum("fsk,fkd->fsd", weights, vertices[faces]).reshape(-1, 3)
+    best = np.linalg.norm(points[:, None] - samples, axis=2).min(axis=1)
+    distance = np.linalg.norm(points - there, axis=1)
+    assert (distance <= best + 1e-12).all()
+    assert (distance >= best - 0.3).all()
+    for point, face in zip(there, where, strict=True):  # in its triangle
+        share = np.linalg.lstsq(
+            np.vstack([vertices[faces[face]].T, np.ones(3)]), np.append(point, 1.0)
+        )[0]
+        assert share.min() > -1e-9
+        np.testing.assert_allclose(share @ vertices[faces[face]], point, atol=1e-9)
+
+
+# What users are told
+
+
+@both_ways
+def test_points_that_would_pass_a_fixed_one_are_named(along):
+    """In one shape the landmark amid the curve lies where the next but one should be."""
+    points = jittered(n=6, jitter=0.02)
+    t = np.linspace(0, np.pi, 21)[1:-1]
+    odd = t.copy()
+    odd[9], odd[10:13] = t[11], t[11] + 0.03 * np.arange(1, 4)
+    plain = [np.vstack([arch(np.array([0, np.pi])), SPOTS[:, :2], arch(own)]) for own in (t, odd)]
+    points[:5], points[5] = plain[0], plain[1]
+    curves = [[0, *range(5, 15)], [14, *range(15, 24), 1]]
+    with warned_of("shape_6", "past"):
+        slid = slide(points, curves, by="procrustes", along=along)
+    (found,) = slid.findings
+    assert found.shapes == ("shape_6",)
+    assert ("16", "15") in [part.landmarks for part in found.parts]
+
+
+def test_only_points_that_were_apart_can_pass_each_other():
+    x = np.array([[0, 0], [1, 0.1], [1, 0.1], [2, 0], [3, 0.2]])
+    path = spline_path(chains([[0, 1, 2, 3, 4]], list("abcde"))[0], x, None)
+    assert list(path.passed(path.start, x)) == []
+    there = path.start + np.array([0, 0, -1.2])
+    assert list(path.passed(there, x)) == [(2, 3)]
+    ring = spline_path(chains([[0, 1, 3, 4, 0, 1]], list("abcde"))[0], x, None)
+    assert list(ring.passed(ring.start, x)) == []
+    assert list(ring.passed(ring.start + np.array([0, 0, 0, 9.0]), x)) == [(0, 1)]
+
+
+def test_slid_shapes_are_shapes(tmp_path):
+    names = [f"larva{k}" for k in range(8)]
+    shapes = Shapes(jittered(), names=names, metadata={"groups": list("ababcdcd")})
+    slid = slide(shapes, [CURVE])
+    assert isinstance(slid, Shapes)
+    assert slid.names == tuple(names)
+    assert slid.metadata["groups"] == tuple("ababcdcd")
+    assert slid.take([0, 1]).names == ("larva0", "larva1")
+    defgpa.write_shapes(slid, tmp_path / "slid.tps")
+    assert defgpa.read_shapes(tmp_path / "slid.tps") == slid
+    with pytest.raises(AttributeError):
+        slid.findings = ()
+    with pytest.raises(ValueError):
+        slid.distances[0, 0] = 1.0
+
+
+# Where sliders come from
+
+
+def test_rows_of_a_slider_table_join_into_curves(larvae):
+    found = chains(larvae[1], [str(k) for k in range(64)])
+    ends = [(int(c.members[0]), int(c.members[-1])) for c in found]
+    assert ends == [(0, 15), (15, 30), (31, 47), (47, 63)]
+    assert sum(int(c.sliding.sum()) for c in found) == 58
+    assert not any(c.closed for c in found)
+
+
+def test_curves_of_a_tps_file_slide_by_themselves(tmp_path):
+    points = jittered(n=5)
+    lines = []
+    for k, own in enumerate(points):
+        rows = [" ".join(map(repr, row)) for row in own.tolist()]
+        lines += [
+            "LM=3",
+            *rows[2:5],
+            "CURVES=1",
+            "POINTS=21",
+            rows[0],
+            *rows[5:],
+            rows[1],
+            f"ID=s{k}",
+        ]
+    file = tmp_path / "curves.tps"
+    file.write_text("\n".join(lines) + "\n")
+    shapes = defgpa.read_shapes(file)
+    assert curves_of(shapes) == [list(range(3, 24))]
+    slid = slide(shapes)
+    assert slid.sliders.tolist() == list(range(4, 23))
+    expected = slide(points, [CURVE]).points
+    np.testing.assert_allclose(slid.points[:, 4:23], expected[:, 5:], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"before","slide","after"\n1,2,3\n2,3,4\n',
+        '"","before","slide","after"\n"1",1,2,3\n"2",2,3,4\n',
+        "before slide after\n1 2 3\n2 3 4\n",
+        "V1;V2;V3\r\n1;2;3\r\n2;3;4\r\n",
+        "1\t2\t3\n2\t3\t4",
+    ],
+)
+def test_slider_tables_are_read_as_r_writes_them(tmp_path, text):
+    file = tmp_path / "sliders.csv"
+    file.write_text(text)
+    shapes = Shapes.specimens(np.zeros((1, 4, 2)))
+    assert read_sliders(file, shapes) == [[0, 1, 2], [1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("before,slide,after\n1,2\n", "line 2: expected three"),
+        ("before,slide,after\n1,2,x\n", "line 2: expected three"),
+        ("1,2,9\n", "line 1: there is no landmark 9"),
+        ("0,1,2\n", "line 1: expected three"),
+        ("", "no sliders"),
+        ('{"markups": 3}', "3D Slicer"),
+        ('{"markups": [{"type": "Fiducial", "controlPoints": []}]}', "no markup of the type Curve"),
+    ],
+)
+def test_a_damaged_slider_file_is_told_by_line(tmp_path, text, words):
+    file = tmp_path / "sliders.csv"
+    file.write_text(text)
+    with pytest.raises(FormatError, match=words):
+        read_sliders(file, Shapes.specimens(np.zeros((1, 4, 2))))
+
+
+def markup(points, kind="Curve", labels=None, system="LPS"):
+    labels = labels or [f"C-{k}" for k in range(1, len(points) + 1)]
+    given = [
+        {"id": str(k), "label": label, "position": list(map(float, p)), "positionStatus": "defined"}
+        for k, (label, p) in enumerate(zip(labels, points, strict=True), start=1)
+    ]
+    return json.dumps(
+        {"markups": [{"type": kind, "coordinateSystem": system, "controlPoints": given}]}
+    )
+
+
+def test_curves_of_slicer_name_their_landmarks(tmp_path):
+    shapes = Shapes.specimens(np.zeros((1, 5, 3)))
+    file = tmp_path / "curve.mrk.json"
+    file.write_text(markup(np.zeros((3, 3)), labels=["2", "C-4", "5"]))
+    assert read_sliders(file, shapes) == [[1, 3, 4]]
+    file.write_text(markup(np.zeros((3, 3)), "ClosedCurve", ["2", "4", "5"]))
+    assert read_sliders(file, shapes) == [[1, 3, 4, 1, 3]]
+    file.write_text(markup(np.zeros((3, 3)), labels=["2", "C-7", "5"]))
+    with pytest.raises(FormatError, match="C-7"):
+        read_sliders(file, shapes)
+
+
+def test_curve_files_of_slicer_join_the_landmarks_resampled(tmp_path):
+    rng = np.random.default_rng(8)
+    names = ["skull_1", "skull_10", "skull_2"]
+    landmarks = rng.normal(size=(3, 5, 3))
+    shapes = Shapes.specimens(landmarks, names=names, metadata={"space": "RAS"})
+    t = np.linspace(0, np.pi, 30)
+    line = np.column_stack([np.cos(t), np.sin(t), t])
+    (tmp_path / "skull_1_orbit.mrk.json").write_text(markup(line[::2]))
+    (tmp_path / "skull_10_orbit.mrk.json").write_text(markup(2 * line, system="RAS"))
+    joined = with_slicer_curves(shapes, tmp_path, 7)
+    assert joined.landmarks[5:] == tuple(f"curve1_{k}" for k in range(1, 8))
+    assert curves_of(joined) == [list(range(5, 12))]
+    np.testing.assert_allclose(joined.points[1, 5], 2 * line[0])
+    np.testing.assert_allclose(joined.points[1, 11], 2 * line[-1], atol=1e-12)
+    np.testing.assert_allclose(joined.points[0, 5], line[0] * [-1, -1, 1])  # LPS, brought to RAS
+    assert np.isnan(joined.points[2, 5:]).all()
+    steps = np.linalg.norm(np.diff(joined.points[1, 5:], axis=0), axis=1)
+    assert np.ptp(steps) < 1e-3 * steps.mean()
+    more = with_slicer_curves(joined, tmp_path, 4)
+    assert more.landmarks[12:] == tuple(f"curve2_{k}" for k in range(1, 5))
+    with pytest.raises(FormatError, match="named like a shape"):
+        with_slicer_curves(shapes, tmp_path / "nowhere", 7)
+    (tmp_path / "skull_2.mrk.json").write_text(markup(line, "ClosedCurve"))
+    with pytest.raises(FormatError, match="closed"):
+        with_slicer_curves(shapes, tmp_path, 7)
+
+
+def test_a_closed_curve_is_resampled_all_around(tmp_path):
+    t = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+    (tmp_path / "a.mrk.json").write_text(
+        markup(np.column_stack([np.cos(t), np.sin(t), 0 * t]), "ClosedCurve")
+    )
+    shapes = Shapes.specimens(np.zeros((1, 2, 3)), names=["a"])
+    joined = with_slicer_curves(shapes, tmp_path, 8)
+    assert joined.landmarks[2] == "outline1_1"
+    turns = np.unwrap(np.arctan2(joined.points[0, 2:, 1], joined.points[0, 2:, 0]))
+    np.testing.assert_allclose(np.abs(np.diff(turns)), np.pi / 4, atol=0.01)
+
+
+def test_resampling_passes_over_missing_and_repeated_points():
+    line = np.array([[0, 0], [1, 0], [1, 0], [np.nan, np.nan], [3, 0], [4, 0.0]])
+    np.testing.assert_allclose(resampled(line, 3), [[0, 0], [2, 0], [4, 0]], atol=1e-9)
+    with pytest.raises(ShapeError, match="at least 2"):
+        resampled(line[:1], 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"curves": []}, "Nothing slides"),
+        ({}, "Nothing slides"),
+        ({"curves": [[0, 99, 1]]}, "number 99"),
+        ({"curves": [[0, "head", 1]]}, "'head'"),
+        ({"curves": [[0, 5, 1], [2, 5, 3]]}, "two curves"),
+        ({"curves": [[0, 5, 5, 1]]}, "own neighbour"),
+        ({"surfaces": [5, 6, 7]}, "3-D"),
+        ({"curves": [CURVE], "by": "magic"}, "'by' parameter"),
+        ({"curves": [CURVE], "along": "chord"}, "'along' parameter"),
+        ({"curves": [CURVE], "max_rounds": 0}, "max_rounds"),
+        ({"curves": [CURVE], "meshes": {"nobody": ball(4)}}, "no such shape"),
+    ],
+)
+def test_what_cannot_slide_is_told(words, said):
+    with pytest.raises(DefgpaError, match=said):
+        slide(jittered(), **words)
+
+
+def test_a_landmark_slides_on_one_thing_only_and_a_cloud_is_no_surface():
+    with pytest.raises(ShapeError, match="surface and along a curve"):
+        slide(dome(), [[0, 7, 1]], surfaces=[7, 8])
+    with pytest.raises(ShapeError, match="no faces"):
+        slide(dome(), surfaces=[7, 8], meshes={"shape_1": Mesh(np.zeros((3, 3)))})
+
+
+def test_labels_may_name_landmarks_even_where_they_are_numbers():
+    shapes = Shapes(jittered())
+    by_label = slide(shapes, [[str(j + 1) for j in CURVE]], max_rounds=1)
+    np.testing.assert_array_equal(by_label.points, slide(shapes, [CURVE], max_rounds=1).points)

@@ -1,0 +1,380 @@
+"""Symmetry and repeatability: established numbers, the definitions by hand, invariance."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+import defgpa
+from defgpa import DefgpaError, ShapeError, Shapes
+from defgpa.statistics import find_pairs, repeatability, symmetry, tangent_space
+from defgpa.statistics.design import indicator, sequential_bases
+from defgpa.statistics.permutation import (
+    RESIDUAL,
+    Permutations,
+    SequentialTerms,
+    p_value,
+    permuted_ratios,
+)
+from defgpa.statistics.symmetry import TwoWay, _turned_around
+from support import EXACT, PARITY, moved, rotation, shared_data, shared_points, warned_of
+
+BONE_PAIRS = [(3, 2), (5, 4), (7, 6)]
+MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
+MOTH_PAIRS = [(2, 3), (4, 5), (6, 7)]
+
+
+def archive(name):
+    with np.load(shared_data(f"{name}.npz"), allow_pickle=False) as found:
+        return dict(found)
+
+
+@pytest.fixture(scope="module")
+def mosquito():
+    return archive("mosquito2d")
+
+
+@pytest.fixture(scope="module")
+def lizards():
+    return archive("lizards2d")
+
+
+def wings(data):
+    return {key: data[key] for key in ("individual", "side", "replicate")}
+
+
+def moths(n=12, seed=0, noise=0.02):
+    return MOTH + noise * np.random.default_rng(seed).normal(size=(n, *MOTH.shape))
+
+
+# Established numbers
+
+
+def test_mosquito_wings_have_the_matching_symmetry_of_geomorph(mosquito):
+    found = symmetry(mosquito["points"], **wings(mosquito))
+    rows = [found[term] for term in ("individual", "side", "individual:side", "Residuals")]
+    expected = [0.104888, 0.003221, 0.038990, 0.083259]
+    np.testing.assert_allclose([row.ss for row in rows], expected, atol=1e-6)
+    np.testing.assert_allclose([row.f for row in rows[:3]], [2.690, 0.743, 1.041], atol=1e-3)
+    assert [row.df for row in rows] == [9, 1, 9, 20]
+    assert found.kind == "matching"
+    assert found.mirrored_side is None
+    assert rows[0].p < 0.05 < rows[1].p
+
+
+def test_bones_have_the_object_symmetry_of_bilat_symmetry():
+    found = symmetry(shared_points("bones3d"), pairs=BONE_PAIRS)
+    rows = [found[term].ss for term in ("individual", "side", "individual:side")]
+    np.testing.assert_allclose(rows, [0.39040, 0.00321, 0.04476], atol=1e-5)
+    np.testing.assert_allclose(
+        [
+            np.sum((found.symmetric - found.mean) ** 2),
+            80 * found.directional_index**2,
+            80 * found.fluctuating_index**2,
+        ],
+        rows,
+        **EXACT,
+    )
+    assert np.isnan(found["individual:side"].f)  # nothing to measure it against
+    assert "Residuals" not in [row.term for row in found.table]
+
+
+def test_pairs_of_bones_are_found():
+    found = symmetry(shared_points("bones3d"), n_permutations=1)
+    assert found.pairs == ((2, 3), (4, 5), (6, 7))
+    assert found.found.midline == (0, 1, 8, 9)
+    assert found.found.error < 0.02
+
+
+def test_pairs_of_lizards_are_found(lizards):
+    found = find_pairs(tangent_space(lizards["points"]).mean(axis=0))
+    assert sorted(found.pairs) == sorted(tuple(sorted(pair)) for pair in lizards["pairs"].tolist())
+    assert found.next_error > 5 * found.error
+
+
+# Definitions
+
+
+def test_the_components_of_object_symmetry_by_hand():
+    x = moths()
+    found = symmetry(x, pairs=MOTH_PAIRS, n_permutations=1)
+    order = [0, 1, 3, 2, 5, 4, 7, 6]
+    both = tangent_space(np.concatenate([x, (x * [-1, 1])[:, order]]))
+    a, b = both[:12], both[12:]
+    np.testing.assert_allclose(found.symmetric, (a + b) / 2, **EXACT)
+    np.testing.assert_allclose(found.asymmetric, (a - b) / 2, **EXACT)
+    np.testing.assert_allclose(found.index, np.linalg.norm((a - b) / 2, axis=(1, 2)), **EXACT)
+    da = ((a - b) / 2).mean(axis=0)
+    np.testing.assert_allclose(found.directional, da, **EXACT)
+    signed = np.tensordot((a - b) / 2, da, axes=2) / np.linalg.norm(da)
+    np.testing.assert_allclose(found.signed_index, signed, **EXACT)
+    np.testing.assert_allclose(found.signed_index.mean(), found.directional_index, **EXACT)
+    np.testing.assert_allclose(found.fluctuating.mean(axis=0), 0.0, atol=1e-12)
+
+
+def test_a_symmetric_set_has_no_asymmetry_at_all():
+    rng = np.random.default_rng(1)
+    half = MOTH + 0.1 * rng.normal(size=(10, *MOTH.shape))
+    order = [0, 1, 3, 2, 5, 4, 7, 6]
+    exact = (half + (half * [-1, 1])[:, order]) / 2
+    found = symmetry(moved(exact, seed=2, scales=(0.5, 2.0)), pairs=MOTH_PAIRS, n_permutations=9)
+    assert found.index.max() < 1e-9
+    assert found.directional_index < 1e-9
+    assert found.fluctuating_index < 1e-9
+    assert found["individual"].r_squared == pytest.approx(1.0)
+    assert found["side"].ss < 1e-18
+    assert str(found)
+
+
+def test_a_constant_difference_of_sides_is_directional_asymmetry():
+    rng = np.random.default_rng(3)
+    who = np.repeat(np.arange(10), 2)
+    base = rng.normal(size=(9, 2)) + 0.05 * rng.normal(size=(10, 9, 2))
+    shift = 0.02 * rng.normal(size=(9, 2))
+    side = np.tile(["left", "right"], 10)
+    x = base[who] + np.where((side == "left")[:, None, None], shift, -shift)
+    x += 1e-4 * rng.normal(size=x.shape)
+    found = symmetry(x, individual=who, side=side)
+    assert found["side"].p == 0.001
+    assert found.directional_index > 20 * found.fluctuating_index
+    swapped = symmetry(x, individual=who, side=np.tile(["right", "left"], 10), n_permutations=1)
+    np.testing.assert_allclose(swapped.directional, found.directional, **EXACT)  # order of sight
+    order = np.arange(20).reshape(10, 2)[:, ::-1].ravel()
+    other = symmetry(x[order], individual=who[order], side=side[order], n_permutations=1)
+    assert other.directional_index == pytest.approx(found.directional_index)
+
+
+def test_group_sums_are_the_projections_of_dense_columns_though_cells_are_uneven():
+    rng = np.random.default_rng(4)
+    codes = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3])
+    sides = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0])
+    who, which = indicator(codes), indicator(sides)
+    cells = (who[:, :, None] * which[:, None]).reshape(12, -1)
+    dense = SequentialTerms(tuple(sequential_bases([who, which, cells])), 12)
+    fast = TwoWay(codes, sides)
+    assert fast.df == dense.df
+    E, order = rng.normal(size=(12, 3)), rng.permutation(12)
+    np.testing.assert_allclose(
+        fast.sums(E, np.argsort(order)[None]), dense.sums(E - 0, order[None]), **EXACT
+    )
+    for before in range(3):
+        np.testing.assert_allclose(fast.left_by(before, E), dense.left_by(before, E), **EXACT)
+
+
+def test_replicates_become_the_residual(lizards):
+    found = symmetry(lizards["points"], lizards["pairs"], lizards["individual"])
+    assert found["individual:side"].p == 0.001
+    assert found["Residuals"].df == 98
+    assert len(found.individuals) == 49
+    once = symmetry(lizards["points"][::2], lizards["pairs"], n_permutations=1)
+    assert len(once.individuals) == 49
+
+
+def test_turning_no_individual_around_gives_the_observed_ratio():
+    who, side = np.repeat(np.arange(8), 4), np.tile([0, 1], 16)
+    found = symmetry(moths(32, seed=5), individual=who, side=side, n_permutations=9)
+    k, total = 8, np.sum(found.asymmetric**2)
+    between = k * np.sum(found.directional**2)
+    np.testing.assert_allclose(found["side"].f, (k - 1) * between / (total - between), **EXACT)
+    chance = _turned_around(found.asymmetric.reshape(8, -1), found["side"].f, Permutations(200))
+    exact = [
+        np.sum(np.mean(np.array(signs)[:, None, None] * found.asymmetric, axis=0) ** 2) * k
+        for signs in product([1, -1], repeat=8)
+    ]
+    ratios = np.array([(k - 1) * own / (total - own) for own in exact])
+    assert np.isclose(chance[:, None], ratios).any(axis=1).all()  # each is one of the 2⁸
+    assert len(np.unique(chance.round(9))) > 60
+
+
+def test_p_of_both_asymmetries_is_uniform_where_there_is_none():
+    who, side = np.repeat(np.arange(12), 4), np.tile([0, 1], 24)
+    terms, p = TwoWay(who, side), []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        Y = 2 * rng.normal(size=(12, 4))[who] + rng.normal(size=(48, 4))
+        found = permuted_ratios(Y, terms, (2, 2, RESIDUAL), Permutations(99, seed))
+        asymmetric = (Y[0::2] - Y[1::2]).reshape(12, 2, 4).mean(axis=1) / 2
+        turned = _turned_around(asymmetric, found.observed[1], Permutations(99, seed))
+        p.append((p_value(found.observed[1], turned), found.p(2)))
+    for own in np.array(p).T:
+        assert kstest(own - 0.005, "uniform").pvalue > 0.05
+        assert 0.02 < np.mean(own <= 0.1) < 0.2
+
+
+# Invariance
+
+
+def test_order_and_pose_do_not_matter(mosquito):
+    order = np.random.default_rng(5).permutation(40)
+    points = moved(mosquito["points"][order], seed=6, scales=(0.5, 3.0))
+    found = symmetry(points, **{key: values[order] for key, values in wings(mosquito).items()})
+    expected = symmetry(mosquito["points"], **wings(mosquito))
+    for row, own in zip(expected.table, found.table, strict=True):
+        np.testing.assert_allclose([own.ss], [row.ss], rtol=1e-8)
+    assert found.index[found.individuals.index("7")] == pytest.approx(
+        expected.index[expected.individuals.index("7")]
+    )
+
+
+def test_a_side_that_is_mirrored_in_space_is_noticed(mosquito):
+    points = mosquito["points"].copy()
+    points[mosquito["side"] == "2", :, 1] *= -1
+    found = symmetry(points, **wings(mosquito))
+    assert found.mirrored_side == "2"
+    expected = symmetry(mosquito["points"], **wings(mosquito))
+    for row, own in zip(expected.table, found.table, strict=True):
+        np.testing.assert_allclose([own.ss], [row.ss], rtol=1e-8)
+
+
+def test_one_specimen_mirrored_against_its_side_is_named(mosquito):
+    points = mosquito["points"].copy()
+    points[3, :, 1] *= -1
+    with warned_of("shape_4", "side"):
+        symmetry(points, **wings(mosquito), n_permutations=1)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_pairs_are_found_in_any_pose_and_order(dim):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        flip = np.ones(dim)
+        flip[0] = -1.0
+        half = rng.normal(size=(14, dim)) + 0.75 * (1 - flip)
+        middle = rng.normal(size=(5, dim)) * (flip > 0)
+        whole = np.vstack([half, half * flip, middle]) + 0.01 * rng.normal(size=(33, dim))
+        order = rng.permutation(33)
+        found = find_pairs(whole[order] @ rotation(rng, dim) * 7 + rng.normal(size=dim))
+        place = np.argsort(order)
+        expected = {tuple(sorted((int(place[k]), int(place[k + 14])))) for k in range(14)}
+        assert set(found.pairs) == expected
+        assert set(found.midline) == set(place[28:].tolist())
+
+
+def test_a_shape_without_a_mirror_plane_or_with_two_is_refused():
+    with pytest.raises(DefgpaError, match="No plane mirrors"):
+        find_pairs(np.random.default_rng(0).normal(size=(20, 2)))
+    rectangle = np.array([[2, 1], [-2, 1], [2, -1], [-2, -1], [1.5, 0.2], [-1.5, 0.2],
+                          [1.5, -0.2], [-1.5, -0.2]])  # fmt: skip
+    with pytest.raises(DefgpaError, match="Two mirror planes"):
+        find_pairs(rectangle)
+    with pytest.raises(ShapeError, match="some size"):
+        find_pairs(np.zeros((5, 2)))
+    with pytest.raises(DefgpaError, match="No plane"):
+        find_pairs(np.column_stack([np.random.default_rng(1).normal(size=(9, 2)), np.zeros(9)]))
+
+
+# Input
+
+
+def test_pairs_may_be_labels_even_where_labels_are_numbers():
+    shapes = Shapes(moths())  # labels 1 … 8
+    by_label = symmetry(shapes, pairs=[("3", "4"), ("5", "6"), ("7", "8")], n_permutations=1)
+    by_number = symmetry(shapes, pairs=MOTH_PAIRS, n_permutations=1)
+    assert by_label.pairs == by_number.pairs == tuple(MOTH_PAIRS)
+    as_array = symmetry(shapes, pairs=np.array(MOTH_PAIRS), n_permutations=1)
+    assert as_array["side"].ss == by_label["side"].ss
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"pairs": [(0, 1, 2)]}, "two landmarks"),
+        ({"pairs": [(0, 9)]}, "number 9"),
+        ({"pairs": [("1", "head")]}, "'head'"),
+        ({"pairs": [(0, 1), (1, 2)]}, "more than one pair"),
+        ({"pairs": []}, "no pair"),
+        ({"pairs": MOTH_PAIRS, "side": list("lr") * 6}, "not both"),
+        ({"side": list("lr") * 6}, "individual"),
+        ({"side": list("lrx") * 4, "individual": range(12)}, "2 sides; got 3"),
+        (
+            {"side": list("lr") * 6, "individual": [*"aabbccddeefg"]},
+            "'f', 'g' has no|'g'|'f'",
+        ),
+        (
+            {"side": list("lr") * 6, "individual": list("aaaabbccddee"), "replicate": [1] * 12},
+            "same replicate twice",
+        ),
+        ({"pairs": MOTH_PAIRS, "individual": ["a"] * 3}, "one entry per shape, 12; got 3"),
+    ],
+)
+def test_what_does_not_fit_is_named(words, said):
+    with pytest.raises(DefgpaError, match=said):
+        symmetry(moths(), **words)
+
+
+def test_missing_landmarks_are_refused_with_a_remedy_but_an_alignment_fills_them():
+    x = moths()
+    x[4, 2] = np.nan
+    with pytest.raises(ShapeError, match="shape_5"):
+        symmetry(x, pairs=MOTH_PAIRS)
+    aligned = defgpa.DefGPA(defgpa.Affine()).fit(x).alignment_
+    assert symmetry(aligned, pairs=MOTH_PAIRS, n_permutations=9).kind == "object"
+
+
+def test_indices_go_to_tables():
+    found = symmetry(moths(), pairs=MOTH_PAIRS, n_permutations=9)
+    frame = found.indices_to_pandas()
+    np.testing.assert_allclose(frame["asymmetry"], found.index)
+    assert found.indices_to_csv().splitlines()[0] == "individual,asymmetry,signed,fluctuating"
+    assert found.to_pandas().loc["side", "df"] == 1
+
+
+# Repeatability
+
+
+def test_repeatability_by_its_definition(lizards):
+    found = repeatability(lizards["points"], lizards["individual"])
+    x = tangent_space(lizards["points"])
+    who = lizards["individual"]
+    among, within = np.zeros(28), np.zeros(28)
+    for one in np.unique(who):
+        own = x[who == one]
+        among += len(own) * ((own.mean(axis=0) - x.mean(axis=0)) ** 2).sum(axis=1)
+        within += ((own - own.mean(axis=0)) ** 2).sum(axis=(0, 2))
+    ms, error = among / 48, within / 49
+    s2 = (ms - error) / 2
+    np.testing.assert_allclose(found.per_landmark, s2 / (s2 + error), **EXACT)
+    s2, error = s2.sum(), error.sum()
+    np.testing.assert_allclose(found.overall, s2 / (s2 + error), **EXACT)
+    assert found.overall > 0.9  # two photographs of the same lizard
+    np.testing.assert_allclose(found.error**2, within / 49, **EXACT)
+    assert found.table["individual"].f == pytest.approx(ms.sum() / error)
+    np.testing.assert_allclose(found.deviations.sum(axis=0), 0.0, atol=1e-9)
+
+
+def test_repeatability_is_that_of_the_simulated_variances():
+    rng = np.random.default_rng(7)
+    who = np.repeat(np.arange(400), 3)
+    base = 5 * rng.normal(size=(12, 2))
+    x = base + 0.10 * rng.normal(size=(400, 12, 2))[who] + 0.05 * rng.normal(size=(1200, 12, 2))
+    found = repeatability(x, who)
+    assert found.overall == pytest.approx(0.8, abs=0.02)  # 0.10² / (0.10² + 0.05²)
+    assert found.replicates == 3.0
+
+
+def test_uneven_replicates_have_their_mean_number():
+    who = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
+    found = repeatability(moths(9), who)
+    assert found.replicates == pytest.approx((9 - (9 + 4 + 16) / 9) / 2)
+
+
+def test_equal_replicates_are_perfectly_repeatable_and_order_does_not_matter(mosquito):
+    who = np.repeat(np.arange(6), 2)
+    x = moths(6)[who]
+    assert repeatability(x, who).overall == pytest.approx(1.0)
+    order = np.random.default_rng(8).permutation(40)
+    one = repeatability(mosquito["points"], mosquito["individual"])
+    other = repeatability(moved(mosquito["points"][order]), mosquito["individual"][order])
+    np.testing.assert_allclose(one.per_landmark, other.per_landmark, **PARITY)
+    assert "0.3087" in str(one)
+    assert one.to_csv().splitlines()[0] == "landmark,repeatability,error"
+    np.testing.assert_allclose(one.to_pandas()["error"], one.error)
+
+
+@pytest.mark.parametrize("who", [range(9), [1] * 9, list("abc")])
+def test_individuals_without_replicates_are_refused(who):
+    with pytest.raises(ShapeError, match=r"more than once|one entry per shape"):
+        repeatability(moths(9), who)
