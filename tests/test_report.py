@@ -469,7 +469,8 @@ def test_the_odd_specimen_and_its_landmarks_are_named(page):
     points[7, [3, 9]] = points[7, [9, 3]]
     names = [f"specimen <{k}>" for k in range(20)]
     shapes = defgpa.Shapes(points, names=names)
-    alignment = defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_
+    with pytest.warns(DefgpaWarning, match="look exchanged"):
+        alignment = defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_
     made = page(alignment)
     assert "1 specimen lies beyond the fence" in made.prose
     marks = [given["data-mark"] for tag, given in made.tags if "data-mark" in given]
@@ -506,7 +507,9 @@ def test_a_few_shapes_make_no_space(page, n):
 
 def test_shapes_that_do_not_differ_make_no_space(page, rng):
     base = rng.normal(size=(12, 2))
-    made = page(defgpa.EuclideanGPA().fit(np.repeat(base[None], 5, axis=0)).alignment_)
+    with pytest.warns(DefgpaWarning, match="very coordinates"):
+        alignment = defgpa.EuclideanGPA().fit(np.repeat(base[None], 5, axis=0)).alignment_
+    made = page(alignment)
     assert made.drawn["space"] is None
     assert "shape-space" not in made.ids
 
