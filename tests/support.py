@@ -157,7 +157,7 @@ def assert_same_shape(actual, expected, rtol=1e-9):
 
 def assert_same_alignment(found, expected, rtol):
     """Settled, and the same shapes, costs and gap."""
-    assert found.diagnostics.settled
+    assert found.diagnostics.converged
     assert_same_shape(found.reference, expected.reference, rtol=rtol)
     assert_same_shape(found.aligned, expected.aligned, rtol=rtol)
     d = found.shapes.dim

@@ -18,6 +18,7 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.evaluate import Comparison, MethodFigures, compare, cross_validate
+from defgpa.evaluate._comparison import published_methods
 from support import EXACT, shared_points, smooth_family
 
 
@@ -36,11 +37,12 @@ def table():
     )
 
 
-def test_the_default_is_the_table_of_the_paper():
+def test_the_default_is_the_table_of_the_paper_and_similarities():
     points = smooth_family(m=30)
     table = compare(points, fold_size=6)
     assert [row.name for row in table] == [
         "EUC_d",
+        "EUC_d(scaling)",
         "AFF_d",
         "AFF_r",
         "TPS_r(3)",
@@ -65,9 +67,7 @@ def test_the_default_is_the_table_of_the_paper():
 
 def test_face_has_the_published_row():
     """Its RMSE_r and CVE are those of the formulas: 1.020 times less than printed."""
-    splines = {f"TPS_r({k})": DefGPA(ThinPlateSpline(k, theta=10)) for k in (3, 5, 7)}
-    methods = {"EUC_d": EuclideanGPA(), "AFF_d": AffineGPA(), "AFF_r": DefGPA(Affine()), **splines}
-    table = compare(shared_points("face2d"), methods)
+    table = compare(shared_points("face2d"), published_methods(theta=10))
     figures = [(row.rmse_datum, row.rmse_reference, row.cve) for row in table]
     expected = [
         (6.842, 6.842, 7.008),
@@ -120,42 +120,75 @@ def test_a_failed_fold_leaves_the_other_figures():
     assert "3 of 30 folds cannot be fitted" in row.failure
 
 
-def test_warnings_say_which_method_they_are_about():
+def test_what_all_methods_find_is_said_once():
     points = smooth_family(m=30)
     points[2] *= [-1, 1]
-    with pytest.warns(DefgpaWarning, match=r"^mine: .*'shape_3'"):
-        compare(points, {"mine": DefGPA(Affine())}, fold_size=10)
+    methods = {"mine": DefGPA(Affine()), "yours": DefGPA()}
+    with pytest.warns(DefgpaWarning, match="'shape_3'") as told:
+        table = compare(points, methods, fold_size=10)
+    assert len(told) == len(table.findings) == 1
+
+
+def test_warnings_say_which_method_they_are_about():
+    points = smooth_family(m=30)
+    points[1:, 7] = np.nan  # seen once, which all are told of
+    soft = DefGPA(ThinPlateSpline(6, theta=0.0))
+    with pytest.warns(DefgpaWarning) as told:
+        compare(points, {"mine": soft, "yours": DefGPA(Affine())}, fold_size=10)
+    about = [str(one.message) for one in told if "one shape only" not in str(one.message)]
+    assert about
+    assert all(said.startswith("mine: ") for said in about)
 
 
 def test_the_text_is_aligned(table):
     head, rule, *rows, note = str(table).splitlines()
-    assert head.split() == ["method", "RMSE_d", "RMSE_r", "CVE", "time", "[s]"]
+    assert head.split() == ["method", "RMSE_d", "RMSE_r", "CVE", "CVE", "[%]", "time", "[s]"]
     assert {len(line) for line in (head, rule, *rows)} == {len(head)}
-    assert rows[1].split() == ["<none>", "–", "–", "–", "–"]
+    assert rows[1].split() == ["<none>", "–", "–", "–", "–", "–"]
     assert note == "<none>: There is | nothing to align & 50 % is_wrong."
 
 
 def test_figures_have_four_digits():
-    row = MethodFigures("x", 12.3, 0.001234567, 98765.4, 0.12345)
-    assert row.cells == ("x", "12.30", "0.001235", "9.877e+04", "0.12")
-    assert MethodFigures("x", 1234.4, 1.0, 1.0, 31.0).cells[1::3] == ("1234", "31")
+    row = MethodFigures("x", 12.3, 0.001234567, 98765.4, 2e5, 0.12345)
+    assert row.cells == ("x", "12.30", "0.001235", "9.877e+04", "49.38", "0.12")
+    assert MethodFigures("x", 1234.4, 1.0, 1.0, 2.0, 31.0).cells[1::4] == ("1234", "31")
+
+
+def test_errors_are_told_relative_to_the_size_of_their_own_reference():
+    """A reference 500 times smaller has errors 500 times smaller, and predicts no better."""
+    points = smooth_family(m=30)
+    plain, small = (compare(s * points, [EuclideanGPA()], 5).rows[0] for s in (1.0, 0.002))
+    np.testing.assert_allclose(small.cve, 0.002 * plain.cve, rtol=1e-9)
+    np.testing.assert_allclose(small.relative_cve, plain.relative_cve, rtol=1e-9)
+    reference = EuclideanGPA().fit(points).reference_
+    spread = np.sqrt(np.sum((reference - reference.mean(axis=0)) ** 2) / len(reference))
+    np.testing.assert_allclose(plain.size, spread, **EXACT)
+
+
+def test_the_least_relative_error_is_best_and_the_verdict_says_so():
+    table = compare(smooth_family(m=30), fold_size=5)
+    assert table.best.relative_cve == min(row.relative_cve for row in table)
+    assert table.verdict.best == table.best.name
+    gain = 1 - table.best.relative_cve / table[table.verdict.rigid].relative_cve
+    np.testing.assert_allclose(table.verdict.gain, gain, **EXACT)
+    assert table.verdict.sentence("go on").endswith("Next: go on")
 
 
 def test_markdown(table):
     lines = table.to_markdown().splitlines()
-    assert lines[0] == "| method | RMSE_d | RMSE_r | CVE | time [s] |"
-    assert lines[1] == "| --- | ---: | ---: | ---: | ---: |"
+    assert lines[0] == "| method | RMSE_d | RMSE_r | CVE | CVE [%] | time [s] |"
+    assert lines[1] == "| --- | ---: | ---: | ---: | ---: | ---: |"
     assert lines[2].startswith("| stiff_one | ")
-    assert lines[3] == "| <none> | – | – | – | – |"
+    assert lines[3] == "| <none> | – | – | – | – | – |"
     assert lines[5].startswith("<none>: There is")
 
 
 def test_latex_is_escaped(table):
     lines = table.to_latex().splitlines()
-    assert lines[0] == r"\begin{tabular}{lrrrr}"
-    assert lines[2] == r"method & RMSE\_d & RMSE\_r & CVE & time [s] \\"
+    assert lines[0] == r"\begin{tabular}{lrrrrr}"
+    assert lines[2] == r"method & RMSE\_d & RMSE\_r & CVE & CVE [\%] & time [s] \\"
     assert lines[4].startswith(r"stiff\_one & ")
-    assert lines[5] == r"<none> & -- & -- & -- & -- \\"
+    assert lines[5] == r"<none> & -- & -- & -- & -- & -- \\"
     assert lines[-1].startswith("% <none>: There is")
 
 
@@ -186,7 +219,7 @@ def test_an_unknown_method_is_named(table):
 
 
 def test_a_table_without_failures_has_no_notes():
-    table = Comparison((MethodFigures("x", 1.0, 1.0, 1.0, 1.0),), fold_size=1)
+    table = Comparison((MethodFigures("x", 1.0, 1.0, 1.0, 1.0, 1.0),), fold_size=1)
     assert len(str(table).splitlines()) == 3
     assert len(table.to_markdown().splitlines()) == 3
 
@@ -202,7 +235,7 @@ def test_progress_counts_the_folds_of_all_methods():
 
 def test_progress_ends_even_if_the_last_method_fails():
     told = []
-    methods = [EuclideanGPA(), DefGPA(Affine(), scale=[1.0])]
+    methods = [EuclideanGPA(), DefGPA(Affine(), proportions=[1.0])]
     compare(smooth_family(m=30), methods, 10, progress=lambda *step: told.append(step))
     assert told[-1] == (6, 6)
 
@@ -225,7 +258,7 @@ def test_variants_of_the_benchmarks_have_names_of_their_own():
 
 
 def test_every_special_character_of_latex_is_escaped():
-    row = MethodFigures(r"x^2 a~b \mu", 1.0, 1.0, 1.0, 1.0)
+    row = MethodFigures(r"x^2 a~b \mu", 1.0, 1.0, 1.0, 1.0, 1.0)
     assert (
         r"x\textasciicircum{}2 a\textasciitilde{}b \textbackslash{}mu &"
         in Comparison((row,), fold_size=1).to_latex()

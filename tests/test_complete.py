@@ -13,7 +13,7 @@ from defgpa.completion import hidden_for_once
 from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
 from defgpa.statistics.dials import chosen_dials
 from defgpa.statistics.tangent import rotated_onto_mean, unit_size
-from support import EXACT, moved, shared_points, smooth_family, warned_of
+from support import EXACT, moved, shared_points, smooth_family, told_among_others, warned_of
 
 
 def fitted(points, warp=None, **known):
@@ -202,7 +202,7 @@ def test_a_few_hidden_landmarks_of_plethodon_end_where_they_were():
 
 def test_broken_halves_are_completed_with_the_ways_compared_on_such_holes():
     points = shared_points("turtles3d_partial")[:, ::20]
-    with warned_of("far outside"):
+    with told_among_others("far outside"):
         found = defgpa.complete(fitted(points, Affine()))
     assert np.isfinite(found.shapes.points).all()
     assert found.errors[found.method] < 0.05  # some six landmarks are left of a fossil here
@@ -266,6 +266,19 @@ def test_a_specimen_that_is_there_twice_tells_all():
     truth = specimens[4, 7]
     assert np.linalg.norm(near.points[7] - truth) < 1e-6
     assert np.linalg.norm(far.points[7] - truth) > 1e-4
+
+
+def test_weights_fall_with_the_squared_distance_over_the_median():
+    specimens = rotated_onto_mean(unit_size(smooth_family(seed=32, n=9, m=15)))
+    own, asked = specimens[0] + 0.01, np.arange(3, 15)
+    mean, deviations = ShapeGaussian(specimens, Dials(nearness=0.5))._sample(own, asked)
+    squares = ((specimens[:, asked] - own[asked]) ** 2).sum(axis=(1, 2))
+    weights = np.exp(-0.5 * squares / (0.5 * np.median(squares)))
+    weights /= weights.sum()
+    np.testing.assert_allclose(mean, np.tensordot(weights, specimens, 1), **EXACT)
+    np.testing.assert_allclose(
+        deviations, np.sqrt(weights)[:, None, None] * (specimens - mean), **EXACT
+    )
 
 
 # The trials

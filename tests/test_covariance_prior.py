@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from defgpa import DefGPA, DegenerateShapeError, Shapes
-from defgpa.solve.prior import completion
-from defgpa.solve.prior.completion import completed
+from defgpa.frames import Frames
+from defgpa.solve.prior import covariance
+from defgpa.solve.prior.completion import PAIRS_UP_TO, LocalParts, completed_by_pairs
 from defgpa.solve.prior.covariance import common_eigenvalues, covariance_prior
-from defgpa.warps import Frames
 from support import EXACT, LIMIT, ORACLE, PARITY, moved, oracle_points, smooth_family
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
@@ -80,8 +80,8 @@ def test_the_prior_does_not_depend_on_where_the_shapes_lie(shapes):
 
 def in_place(points):
     """The shapes completed, each where it lies."""
-    frames = Frames.of(points, ~np.isnan(points[..., 0]))
-    return completed(frames) + frames.centre[:, None, :]
+    (whole,) = completed_by_pairs(LocalParts([points])).parts
+    return whole
 
 
 @DIMS
@@ -156,7 +156,7 @@ def test_a_shape_that_meets_the_others_on_a_line_only_is_named():
     copies = moved(scales[:, None, None] * base, 7)
     copies[0, 9:] = np.nan  # its last three are not on the line, but nobody else sees them
     copies[1:, 6:9] = np.nan
-    with pytest.raises(DegenerateShapeError, match=r"'shape_1'.* collinear.*scale="):
+    with pytest.raises(DegenerateShapeError, match=r"'shape_1'.* collinear.*proportions="):
         prior(copies)
 
 
@@ -165,7 +165,7 @@ class TestManyShapes:
 
     @DIMS
     def test_scaled_copies_are_still_exact(self, d):
-        n = completion.PAIRS_UP_TO + 12
+        n = PAIRS_UP_TO + 12
         copies, base, scales = scaled_copies(d, n=n, missing=0.3)
         np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
 
@@ -173,7 +173,7 @@ class TestManyShapes:
     def test_it_agrees_closely_with_the_pairs(self, d, monkeypatch):
         points = smooth_family(seed=3, n=40, m=40, d=d, missing=0.25)
         pairs = prior(points)
-        monkeypatch.setattr(completion, "PAIRS_UP_TO", 1)
+        monkeypatch.setattr(covariance, "PAIRS_UP_TO", 1)
         through_one = prior(points)
         # both are first guesses: they differ by a fraction of the deformation, here 15 %
         np.testing.assert_allclose(through_one, pairs, rtol=0.01)
@@ -183,12 +183,12 @@ class TestManyShapes:
     def test_full_shapes_need_no_completion(self, d, monkeypatch):
         points = smooth_family(seed=3, n=20, d=d)
         pairs = prior(points)
-        monkeypatch.setattr(completion, "PAIRS_UP_TO", 1)
+        monkeypatch.setattr(covariance, "PAIRS_UP_TO", 1)
         np.testing.assert_array_equal(prior(points), pairs)
 
     @DIMS
     def test_it_chains_too(self, d, monkeypatch):
-        monkeypatch.setattr(completion, "PAIRS_UP_TO", 1)
+        monkeypatch.setattr(covariance, "PAIRS_UP_TO", 1)
         copies, base, scales = scaled_copies(d, n=4, m=40)
         visible = np.zeros((4, 40), dtype=bool)
         for i in range(4):
@@ -197,10 +197,10 @@ class TestManyShapes:
         np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
 
 
-def test_a_given_scale_replaces_the_prior(shapes):
+def test_stated_eigenvalues_replace_the_prior(shapes):
     scale = np.linspace(5.0, 1.0, shapes.dim)
-    fitted = DefGPA(scale=scale).fit(shapes).alignment_
+    fitted = DefGPA(proportions=scale).fit(shapes).alignment_
     np.testing.assert_array_equal(fitted.eigenvalues, scale)
     np.testing.assert_allclose(np.sum(fitted.reference**2, axis=0), scale, **EXACT)
-    estimated = DefGPA().fit(shapes).alignment_
+    estimated = DefGPA(proportions="prior").fit(shapes).alignment_
     np.testing.assert_array_equal(estimated.eigenvalues, prior(shapes.points))

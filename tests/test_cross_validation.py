@@ -28,6 +28,7 @@ from defgpa import (
 )
 from defgpa._threads import n_threads
 from defgpa.evaluate import cross_validate
+from defgpa.findings import Finding, Kind
 from support import (
     EXACT,
     ORACLE,
@@ -322,7 +323,8 @@ def test_stacked_folds_equal_refitted_ones(warp, fold_size, shapes):
 @pytest.mark.parametrize(
     "settings_",
     [
-        {"scale": [9.0, 2.0]},
+        {"proportions": [9.0, 2.0]},
+        {"proportions": "prior"},
         {"centering": ExactCentering()},
         {"warp": ThinPlateSpline(control_points=lambda own: own[:8])},
         {"warp": ThinPlateSpline(points_per_axis=(4, 3), theta=0.01)},
@@ -595,11 +597,11 @@ def test_folds_whose_descent_does_not_end_are_named(monkeypatch):
     """What a datum-space fit confesses is heard in every fold."""
     monkeypatch.setattr("defgpa.solve.datum.fit.FLAT_GROUND", -1.0)
     points = smooth_family(seed=14, missing=0.1)
-    with pytest.warns(DefgpaWarning, match="ended with a relative gradient"):
-        found = EuclideanGPA().fit(points).alignment_.diagnostics
-    assert not found.settled
-    assert len(found.warnings) == 1
-    with pytest.warns(DefgpaWarning, match="ended with a relative gradient"):
+    with pytest.warns(DefgpaWarning, match="with a relative gradient"):
+        found = EuclideanGPA().fit(points).alignment_
+    assert not found.diagnostics.converged
+    assert [told.kind for told in found.findings] == [Kind.DESCENT_NOT_CONVERGED]
+    with pytest.warns(DefgpaWarning, match="with a relative gradient"):
         cross_validate(EuclideanGPA(), points, 10)
 
 
@@ -632,12 +634,12 @@ def carried_by_four():
 def test_what_only_folds_warn_of_is_told_once(kind):
     with pytest.warns(DefgpaWarning) as told:
         cv = cross_validate(kind(Affine()), carried_by_four())
-    assert not cv.alignment.diagnostics.warnings
+    assert not cv.alignment.findings
     (message,) = [str(w.message) for w in told]
     assert message.startswith("4 of 20 folds of the cross-validation warned of what the full fit")
     assert "(4 ×) without landmark '3': " in message
     assert told[0].filename == __file__
-    assert [j for j, found in enumerate(cv.warnings) if found] == [2, 7, 12, 17]
+    assert [j for j, found in enumerate(cv.findings) if found] == [2, 7, 12, 17]
 
 
 class Grumbling(DefGPA):
@@ -646,8 +648,8 @@ class Grumbling(DefGPA):
     def fit(self, shapes, y=None):
         super().fit(shapes)
         text = f"Shape 'x{len(shapes.landmarks)}' is odd by {shapes.points[0, 0, 0]:.5g}."
-        found = replace(self.alignment_.diagnostics, warnings=(text,))
-        self.alignment_ = replace(self.alignment_, diagnostics=found)
+        odd = Finding(Kind.OTHER_SIZE, shapes=(text,), figures={"times": 9.0, "of": 5})
+        self.alignment_ = replace(self.alignment_, findings=(odd,))
         warnings.warn(text, DefgpaWarning, stacklevel=2)
         warnings.warn("an odd number", RuntimeWarning, stacklevel=2)
         return self
@@ -660,4 +662,4 @@ def test_what_the_full_fit_warned_of_is_not_repeated(n_jobs, full_shapes):
     kinds = [w.category for w in told]
     assert kinds.count(DefgpaWarning) == 1
     assert kinds.count(RuntimeWarning) == 2  # once for the full fit, once for all folds
-    assert not any(cv.warnings)
+    assert not any(cv.findings)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, DegenerateShapeError, Shapes, ThinPlateSpline
+from defgpa.findings import Kind
 from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.solve.deformable.ridge import (
     ridge_from_features,
@@ -90,7 +91,7 @@ def test_landmarks_that_coincide_in_one_shape_only_do_no_harm(warp, d):
     points[0, 1] = points[0, 0]
     fitted = DefGPA(warp).fit(points).alignment_
     np.testing.assert_array_equal(fitted.aligned[0, 1], fitted.aligned[0, 0])
-    assert fitted.diagnostics.warnings == ()
+    assert fitted.findings == ()
 
 
 @every_warp
@@ -107,7 +108,7 @@ def test_whole_shapes_that_occur_twice_weigh_twice_and_change_nothing_else(warp,
 def test_two_shapes_are_enough(warp, d):
     fitted = DefGPA(warp).fit(smooth_family(seed=8, n=2, d=d)).alignment_
     assert 0 < fitted.rmse_reference < 0.1
-    assert fitted.diagnostics.warnings == ()
+    assert fitted.findings == ()
 
 
 @every_warp
@@ -127,8 +128,8 @@ def test_a_shape_that_sees_as_few_says_nothing_about_the_reference(warp, d):
     points = smooth_family(seed=10, n=6, d=d)
     with_few = points.copy()
     with_few[0, d + 1 :] = np.nan
-    few = DefGPA(warp, scale=np.arange(d, 0, -1.0)).fit(with_few)
-    without = DefGPA(warp, scale=np.arange(d, 0, -1.0)).fit(points[1:])
+    few = DefGPA(warp, proportions=np.arange(d, 0, -1.0)).fit(with_few)
+    without = DefGPA(warp, proportions=np.arange(d, 0, -1.0)).fit(points[1:])
     assert_same_shape(few.reference_, without.reference_)
     assert_same_shape(few.alignment_.aligned[0, : d + 1], few.reference_[: d + 1])
 
@@ -141,7 +142,7 @@ def test_fewer_landmarks_than_control_points_are_fine_with_smoothing(d, visible)
     for own in points[2:]:
         own[rng.permutation(60)[visible:]] = np.nan
     fitted = DefGPA().fit(points).alignment_
-    assert fitted.diagnostics.warnings == ()
+    assert fitted.findings == ()
     assert fitted.rmse_reference < 0.1
 
 
@@ -179,7 +180,7 @@ def test_more_control_points_than_landmarks_without_smoothing_is_reported(d):
     points = smooth_family(seed=14, m=20, n=4, d=d)
     with told_among_others("determine", "'shape_1', 'shape_2', 'shape_3', 'shape_4'"):
         fitted = DefGPA(ThinPlateSpline(5, theta=0.0)).fit(points).alignment_
-    assert any("gap is nearly zero" in warning for warning in fitted.diagnostics.warnings)
+    assert Kind.NARROW_GAP in {found.kind for found in fitted.findings}
     np.testing.assert_array_equal(fitted.diagnostics.free_directions, 5**d - 20)
     assert np.isfinite(fitted.aligned).all()
 
@@ -236,7 +237,7 @@ def test_nearly_flat_shapes_need_no_warning():
     points = flat_in_space()
     points[..., 2] = 0.02 * np.sin(points[..., 0])
     fitted = DefGPA(ThinPlateSpline((4, 4, 2))).fit(moved(points)).alignment_
-    assert fitted.diagnostics.warnings == ()
+    assert fitted.findings == ()
     assert not fitted.diagnostics.free_directions.any()
 
 

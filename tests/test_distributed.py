@@ -136,7 +136,7 @@ def test_a_lone_landmark_is_placed_and_the_whole_can_be_gathered(client):
     gathered = there.gather()
     np.testing.assert_allclose(gathered.reference, here.reference, **SAME)
     np.testing.assert_allclose(gathered.rmse_datum, here.rmse_datum, **SAME)
-    assert gathered.diagnostics.lone_landmarks == here.diagnostics.lone_landmarks
+    assert gathered.lone_landmarks == here.lone_landmarks
 
 
 def test_shapes_that_fall_apart_are_refused_by_name(client):

@@ -36,22 +36,23 @@ from support import (
 class TestManners:
     def test_parameters_are_stored_untouched(self):
         warp, scale, centering, solver = Affine(), [2.0, 1.0], ExactCentering(), Dense()
-        model = DefGPA(warp, scale=scale, centering=centering, solver=solver, memory_budget=5)
+        model = DefGPA(warp, proportions=scale, centering=centering, solver=solver, memory_budget=5)
         assert model.get_params() == {
             "warp": warp,
-            "scale": scale,
+            "proportions": scale,
             "centering": centering,
             "solver": solver,
             "memory_budget": 5,
             "output": "aligned",
+            "tuning": None,
         }
-        assert model.scale is scale
+        assert model.proportions is scale
         assert DefGPA().warp is None
 
     def test_parameters_can_be_set(self):
-        model = DefGPA().set_params(warp=Affine(), scale=[3.0, 1.0])
+        model = DefGPA().set_params(warp=Affine(), proportions=[3.0, 1.0])
         assert model.warp == Affine()
-        assert model.scale == [3.0, 1.0]
+        assert model.proportions == [3.0, 1.0]
 
     def test_a_clone_has_the_parameters_but_not_the_result(self, full_shapes):
         model = DefGPA(ThinPlateSpline(3, theta=2.0), centering=SoftCentering(1.0))
@@ -128,10 +129,14 @@ BAD = {
     "solver that is none": ({"solver": "dense"}, TypeError, "'solver'"),
     "solver class": ({"solver": Dense}, TypeError, "'solver'"),
     "centering that is none": ({"centering": "soft"}, TypeError, "'centering'"),
-    "scale of another size": ({"scale": [1.0, 2.0, 3.0]}, ValueError, "2 positive numbers"),
-    "negative scale": ({"scale": [1.0, -2.0]}, ValueError, "2 positive numbers"),
-    "scale of words": ({"scale": "large"}, ValueError, "2 positive numbers"),
-    "infinite scale": ({"scale": [np.inf, 1.0]}, ValueError, "2 positive numbers"),
+    "eigenvalues of another space": (
+        {"proportions": [1.0, 2.0, 3.0]},
+        ValueError,
+        "2 positive numbers",
+    ),
+    "negative eigenvalues": ({"proportions": [1.0, -2.0]}, ValueError, "2 positive numbers"),
+    "proportions in other words": ({"proportions": "large"}, ValueError, "'rigid', 'prior'"),
+    "infinite eigenvalues": ({"proportions": [np.inf, 1.0]}, ValueError, "2 positive numbers"),
     "budget of words": ({"memory_budget": "2GB"}, ValueError, "'memory_budget'"),
     "negative budget": ({"memory_budget": -1}, ValueError, "'memory_budget'"),
     "nu of words": ({"centering": SoftCentering("n/m")}, ValueError, "'nu'"),
@@ -287,7 +292,7 @@ class TestPose:
         np.testing.assert_array_equal(there.eigenvalues, here.eigenvalues)
         assert_same_shape(up_to_rigid(here.reference, there.reference), there.reference)
         np.testing.assert_allclose(there.rmse_datum, here.rmse_datum, **EXACT)
-        np.testing.assert_array_equal(there.diagnostics.folds, here.diagnostics.folds)
+        np.testing.assert_array_equal(there.foldovers, here.foldovers)
 
     def test_it_may_be_taken_again_and_again(self, shapes, rng):
         fitted = DefGPA().fit(shapes).alignment_
@@ -322,10 +327,10 @@ class TestPose:
 class TestRescaled:
     @pytest.mark.filterwarnings("ignore:This warp has no free translations:defgpa.DefgpaWarning")
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3), LinearOnly()])
-    def test_it_is_the_fit_with_that_scale(self, warp, nearby_shapes):
+    def test_of_the_prior_it_is_the_fit_with_those_eigenvalues(self, warp, nearby_shapes):
         scale = np.linspace(9.0, 2.0, nearby_shapes.dim)
-        expected = DefGPA(warp, scale=scale).fit(nearby_shapes).alignment_
-        result = DefGPA(warp).fit(nearby_shapes).alignment_.rescaled(scale)
+        expected = DefGPA(warp, proportions=scale).fit(nearby_shapes).alignment_
+        result = DefGPA(warp, proportions="prior").fit(nearby_shapes).alignment_.rescaled(scale)
         assert_same_shape(result.reference, expected.reference)
         assert_same_shape(result.aligned, expected.aligned)
         np.testing.assert_array_equal(result.eigenvalues, scale)
@@ -347,9 +352,9 @@ class TestRescaled:
         points[1:, 3] = np.nan
         points[0, 3] += 9.0
         with warned_of("one shape only"):
-            fitted = DefGPA().fit(points).alignment_
+            fitted = DefGPA(proportions="prior").fit(points).alignment_
         with warned_of("one shape only"):
-            expected = DefGPA(scale=[7.0, 3.0]).fit(points).alignment_
+            expected = DefGPA(proportions=[7.0, 3.0]).fit(points).alignment_
         assert_same_shape(fitted.rescaled([7.0, 3.0]).reference, expected.reference)
         assert_same_shape(fitted.rescaled([7.0, 3.0]).aligned, expected.aligned)
 
@@ -387,12 +392,12 @@ class TestAlignment:
         dense = DefGPA().fit(shapes).alignment_.diagnostics
         assert dense.method == "dense"
         assert dense.storage == "StoredFactor"
-        assert dense.products == 0
-        assert dense.settled
+        assert dense.n_products == 0
+        assert dense.converged
         iterative = DefGPA(solver=Iterative(), memory_budget=0).fit(shapes).alignment_.diagnostics
         assert iterative.method == "iterative"
         assert iterative.storage == "StreamedFactor"
-        assert iterative.products > 0
+        assert iterative.n_products > 0
         assert (dense.residuals < 1e-9).all()
         assert (iterative.residuals < 1e-9).all()
         assert dense.condition.shape == (shapes.n_shapes,)

@@ -200,10 +200,10 @@ def test_the_diagnostics_count_the_landmarks_that_fold(rng):
         int((np.linalg.det(w.jacobian(own)) <= 0).sum())
         for w, own in zip(found.warps, points, strict=True)
     ]
-    np.testing.assert_array_equal(found.diagnostics.folds, expected)
-    assert found.diagnostics.folds[2] > 0
+    np.testing.assert_array_equal(found.foldovers, expected)
+    assert found.foldovers[2] > 0
     smooth = DefGPA().fit(smooth_family(seed=0, m=60)).alignment_
-    np.testing.assert_array_equal(smooth.diagnostics.folds, 0)
+    np.testing.assert_array_equal(smooth.foldovers, 0)
 
 
 def test_a_flat_affine_warp_has_no_inverse(rng):

@@ -376,3 +376,33 @@ def test_without_h5py_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
     with pytest.raises(Exception, match=r"pip install 'defgpa\[matlab\]'"):
         MAT.read(tmp_path / "set.mat", ReadOptions())
+
+
+def version_4(order, kind, name, matrix, imaginary=0):
+    head = struct.pack(f"{order}5i", kind, *matrix.shape, imaginary, len(name) + 1)
+    return head + name + b"\0" + matrix.tobytes(order="F") * (1 + imaginary)
+
+
+@pytest.mark.parametrize(("order", "machine"), [("<", 0), (">", 1000)])
+@pytest.mark.parametrize(("precision", "dtype"), [(0, "f8"), (10, "f4"), (20, "i4"), (50, "u1")])
+def test_version_4_is_read_in_both_byte_orders_and_every_precision(
+    tmp_path, order, machine, precision, dtype
+):
+    points = np.arange(12).reshape(6, 2).astype(order + dtype)
+    text = version_4(order, machine + precision + 1, b"note", points)  # text is passed over
+    whole = version_4(order, machine + precision, b"complex", points, imaginary=1)
+    data = text + whole + version_4(order, machine + precision, b"points", points)
+    (tmp_path / "a.mat").write_bytes(data)
+    assert list(mat_variables(tmp_path / "a.mat")) == ["points"]
+    (specimen,) = MAT.read(tmp_path / "a.mat", ReadOptions()).specimens
+    assert np.array_equal(specimen.points, points)
+
+
+def test_version_4_that_is_damaged_is_refused_with_a_sentence(tmp_path):
+    whole = version_4("<", 0, b"points", some_points()[0])
+    huge = struct.pack("<5i", 0, 2**30, 2**30, 0, 7) + b"points\0"
+    negative = struct.pack("<5i", 0, -1, 2, 0, 7) + b"points\0"
+    for data in (whole[:-1], whole[:23], huge, negative, whole + b"\0\0", b"\0" * 19):
+        (tmp_path / "a.mat").write_bytes(data)
+        with pytest.raises(FormatError, match=r"a\.mat is not a MATLAB file that can be read"):
+            MAT.read(tmp_path / "a.mat", ReadOptions())

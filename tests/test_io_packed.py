@@ -351,20 +351,23 @@ def r_file(path, value, **options):
     return path
 
 
-def text_of_array(points, names, labels):
-    """A named array as saveRDS(ascii=TRUE) writes it."""
+def text_of_array(array, *names):
+    """A named array as saveRDS(ascii=TRUE) writes it; None stands for no names of a dimension."""
 
     def word(text):
         return ["262153", str(len(text)), text]
 
     def words(texts):
-        return ["16", str(len(texts)), *(line for text in texts for line in word(text))]
+        return (
+            ["254"]
+            if texts is None
+            else ["16", str(len(texts)), *(line for text in texts for line in word(text))]
+        )
 
-    array = points.transpose(1, 2, 0)
     values = ["NA" if np.isnan(x) else repr(x) for x in array.ravel(order="F").tolist()]
     lines = ["A", "2", "262144", "131840", "526", str(array.size), *values]
     lines += ["1026", "1", *word("dim"), "13", "3", *map(str, array.shape)]
-    lines += ["1026", "1", *word("dimnames"), "19", "3", *words(labels), "254", *words(names)]
+    lines += ["1026", "1", *word("dimnames"), "19", "3", *(w for own in names for w in words(own))]
     return ("\n".join([*lines, "254"]) + "\n").encode()
 
 
@@ -373,9 +376,23 @@ def test_names_of_dimensions_are_those_of_landmarks_and_specimens(tmp_path, pack
     pytest.importorskip("rdata")
     points = smooth_family(n=3, m=5)
     points[1, 2] = np.nan
-    data = text_of_array(points, ["a", "b", "c"], list("vwxyz"))
+    data = text_of_array(points.transpose(1, 2, 0), list("vwxyz"), None, ["a", "b", "c"])
     (tmp_path / "a.rds").write_bytes(packed(data))
     found = read_shapes(tmp_path / "a.rds")
+    np.testing.assert_array_equal(found.points, points)
+    assert (found.names, found.landmarks) == (("a", "b", "c"), tuple("vwxyz"))
+
+
+@pytest.mark.parametrize(
+    ("layout", "axes"), [("nmd", (0, 1, 2)), ("mdn", (1, 2, 0)), ("dmn", (2, 1, 0))]
+)
+def test_names_of_dimensions_follow_the_layout(tmp_path, layout, axes):
+    pytest.importorskip("rdata")
+    points = smooth_family(n=3, m=5)
+    names = [("a", "b", "c"), tuple("vwxyz"), None]
+    data = text_of_array(points.transpose(axes), *(names[axis] for axis in axes))
+    (tmp_path / "a.rds").write_bytes(data)
+    found = read_shapes(tmp_path / "a.rds", layout=layout)
     np.testing.assert_array_equal(found.points, points)
     assert (found.names, found.landmarks) == (("a", "b", "c"), tuple("vwxyz"))
 

@@ -12,8 +12,9 @@ def spent(cost, reference):
 
 
 @every_warp
-def test_the_reference_is_feasible(warp, shapes):
-    result = DefGPA(warp).fit(shapes).alignment_
+@pytest.mark.parametrize("proportions", ["rigid", "prior"])
+def test_the_reference_is_feasible(warp, proportions, shapes):
+    result = DefGPA(warp, proportions=proportions).fit(shapes).alignment_
     reference = result.reference
     np.testing.assert_allclose(reference.sum(axis=0), 0, **EXACT)
     np.testing.assert_allclose(reference.T @ reference, np.diag(result.eigenvalues), **EXACT)
@@ -21,7 +22,7 @@ def test_the_reference_is_feasible(warp, shapes):
 
 @every_warp
 def test_its_cost_is_the_eigenvalues_paired_in_opposite_order(warp, shapes):
-    result = DefGPA(warp).fit(shapes).alignment_
+    result = DefGPA(warp, proportions="prior").fit(shapes).alignment_
     sigma = np.linalg.eigvalsh(cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks)
     expected = np.sum(result.eigenvalues * sigma[: shapes.dim])
     np.testing.assert_allclose(explicit_cost(shapes, warp, result.reference), expected, **EXACT)
@@ -33,7 +34,7 @@ def test_its_cost_is_the_eigenvalues_paired_in_opposite_order(warp, shapes):
 
 @every_warp
 def test_no_feasible_reference_is_cheaper(warp, shapes, rng):
-    reference = DefGPA(warp).fit(shapes).reference_
+    reference = DefGPA(warp, proportions="prior").fit(shapes).reference_
     cost, stretch = cost_of(shapes, warp), np.linalg.norm(reference, axis=0)
     best = spent(cost, reference)
     for _ in range(50):
@@ -45,7 +46,7 @@ def test_no_feasible_reference_is_cheaper(warp, shapes, rng):
 @every_warp
 @pytest.mark.parametrize("step", [1e-3, 1e-1])
 def test_no_feasible_neighbour_is_cheaper(warp, step, shapes, rng):
-    reference = DefGPA(warp).fit(shapes).reference_
+    reference = DefGPA(warp, proportions="prior").fit(shapes).reference_
     cost, stretch = cost_of(shapes, warp), np.linalg.norm(reference, axis=0)
     best = spent(cost, reference)
     for _ in range(50):
@@ -57,7 +58,7 @@ def test_no_feasible_neighbour_is_cheaper(warp, step, shapes, rng):
 
 @every_warp
 def test_the_largest_eigenvalue_belongs_to_the_cheapest_axis(warp, shapes):
-    reference = DefGPA(warp).fit(shapes).reference_
+    reference = DefGPA(warp, proportions="prior").fit(shapes).reference_
     cost, stretch = cost_of(shapes, warp), np.linalg.norm(reference, axis=0)
     swapped = reference / stretch * stretch[::-1]
     assert spent(cost, swapped) > spent(cost, reference)
@@ -65,9 +66,9 @@ def test_the_largest_eigenvalue_belongs_to_the_cheapest_axis(warp, shapes):
 
 @every_warp
 def test_the_proportions_do_not_enter_the_eigenproblem(warp, shapes):
-    estimated = DefGPA(warp).fit(shapes).alignment_
+    estimated = DefGPA(warp, proportions="prior").fit(shapes).alignment_
     scale = np.arange(shapes.dim + 1, 1, -1.0)
-    given = DefGPA(warp, scale=scale).fit(shapes).alignment_
+    given = DefGPA(warp, proportions=scale).fit(shapes).alignment_
     np.testing.assert_allclose(
         given.reference / np.sqrt(scale),
         estimated.reference / np.sqrt(estimated.eigenvalues),
@@ -76,8 +77,19 @@ def test_the_proportions_do_not_enter_the_eigenproblem(warp, shapes):
     np.testing.assert_array_equal(given.eigenvalues, scale)
 
 
-def test_given_proportions_may_come_in_any_order(full_shapes):
+def test_stated_eigenvalues_may_come_in_any_order(full_shapes):
     scale = np.arange(1.0, full_shapes.dim + 1)
-    model = DefGPA(scale=scale).fit(full_shapes)
+    model = DefGPA(proportions=scale).fit(full_shapes)
     np.testing.assert_array_equal(model.alignment_.eigenvalues, scale[::-1])
     np.testing.assert_allclose(np.sum(model.reference_**2, axis=0), scale[::-1], **EXACT)
+
+
+@every_warp
+def test_by_rigidity_it_costs_a_little_more_and_never_less(warp, shapes):
+    """Inside the same eigenspace, with a Λ of its own: what the diagnostics call the excess."""
+    result = DefGPA(warp).fit(shapes).alignment_
+    sigma = np.linalg.eigvalsh(cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks)
+    least = np.sum(result.eigenvalues * sigma[: shapes.dim])
+    spends = explicit_cost(shapes, warp, result.reference)
+    assert least - 1e-9 <= spends <= least * sigma[shapes.dim - 1] / sigma[0]
+    np.testing.assert_allclose(spends / least - 1, result.diagnostics.excess, atol=1e-6)

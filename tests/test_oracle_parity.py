@@ -36,7 +36,7 @@ def both(request):
     run = json.loads(request.param.read_text())
     points = oracle_points(request.param.parent.name)
     warp = model_of(run, points.shape[2])
-    ours = DefGPA(warp, scale=np.square(run["sqrt_lambda"])).fit(points).alignment_
+    ours = DefGPA(warp, proportions=np.square(run["sqrt_lambda"])).fit(points).alignment_
     return run, ours, points, warp
 
 
@@ -97,7 +97,7 @@ def test_the_warps_take_points_to_the_same_places(both):
 def prior_run(request):
     points = oracle_points(request.param.parent.name)
     stated = json.loads(request.param.read_text())["sqrt_lambda"]
-    ours = np.sqrt(DefGPA(Affine()).fit(points).alignment_.eigenvalues)[::-1]
+    ours = np.sqrt(DefGPA(Affine(), proportions="prior").fit(points).alignment_.eigenvalues)[::-1]
     return request.param.parent.name, ours, np.array(stated)
 
 
@@ -135,7 +135,7 @@ def test_the_images_of_the_control_points_are_their_weights(path):
     images = np.loadtxt(path.with_name(f"{path.stem}_W.csv"), delimiter=",").reshape(n, l, d)
     controls = np.loadtxt(path.with_name(f"controls_{l}.csv"), delimiter=",").reshape(n, l, d)
     warp = model_of(run, d)
-    ours = DefGPA(warp, scale=np.square(run["sqrt_lambda"])).fit(points).alignment_
+    ours = DefGPA(warp, proportions=np.square(run["sqrt_lambda"])).fit(points).alignment_
     for fitted, here, there in zip(ours.warps, controls, images, strict=True):
         found = fitted(here) * signs(run, ours)
         assert_same_shape(found, there[:, ::-1], rtol=PARITY["rtol"])

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from defgpa import Affine, DefGPA, ShapeError, ShapePCA, Shapes, ThinPlateSpline
@@ -224,3 +225,18 @@ def test_manners_of_scikit_learn(shapes):
 def test_what_cannot_be_is_refused_with_what_can(do, words, shapes):
     with pytest.raises((ValueError, ShapeError), match=words):
         do(shapes)
+
+
+def test_smoothing_and_components_are_searched_together():
+    points = shared_points("plethodon2d")
+    with np.load(shared_data("plethodon2d.npz"), allow_pickle=False) as archive:
+        species = archive["species"]
+    pipe = make_pipeline(
+        DefGPA(ThinPlateSpline(3), output="carried"), ShapePCA(4), LinearDiscriminantAnalysis()
+    )
+    grid = {"defgpa__warp__smoothing": [1e-4, 1e-1], "shapepca__n_components": [2, 4]}
+    found = GridSearchCV(pipe, grid, cv=StratifiedKFold(2)).fit(points, species)
+    assert len(set(found.cv_results_["mean_test_score"])) > 1
+    chosen = found.best_estimator_.named_steps
+    assert chosen["defgpa"].warp.smoothing == found.best_params_["defgpa__warp__smoothing"]
+    assert chosen["shapepca"].n_components == found.best_params_["shapepca__n_components"]

@@ -21,6 +21,7 @@ from support import EXACT, shared_points, smooth_family
 
 GRID = np.logspace(-6, 0, 4)
 
+pytestmark = pytest.mark.filterwarnings("ignore:Smoothing .* was preferred to:defgpa.DefgpaWarning")
 wherever_the_best_is = pytest.mark.filterwarnings(
     "ignore:The smallest cross-validation error is at:defgpa.DefgpaWarning"
 )
@@ -100,7 +101,8 @@ def test_the_default_values_are_refined_around_the_best():
     np.testing.assert_allclose(decades[[0, -1]], [-7, 1])
     assert (np.diff(decades) > 0).all()
     best = int(np.argmin(path.cve))
-    assert path.best_value == path.values[best]
+    assert path.least_value == path.values[best]
+    assert path.best_value >= path.least_value
     np.testing.assert_allclose(np.diff(decades[best - 1 : best + 2]), 0.25)
     assert not path.at_edge
 
@@ -158,7 +160,7 @@ def test_a_minimum_at_the_soft_end_is_said():
 
 def test_a_minimum_at_the_stiff_end_is_said(rng):
     points = rng.normal(size=(40, 2)) * [2, 1] + 0.1 * rng.normal(size=(6, 40, 2))
-    with pytest.warns(DefgpaWarning, match=r"at the largest smoothing tried, 1\b.*Affine") as told:
+    with pytest.warns(DefgpaWarning, match=r"at the largest smoothing tried, 1\b.*affine") as told:
         path = select_smoothing(DefGPA(ThinPlateSpline(3)), points, [1e-4, 1e-2, 1], fold_size=5)
     assert path.at_edge
     assert told[0].filename == __file__
@@ -224,13 +226,13 @@ def test_face_is_best_where_its_errors_part():
 def test_the_best_is_a_fresh_estimator_and_the_given_one_stays():
     points = smooth_family(seed=6)
     warp = ThinPlateSpline(3, theta=2.0)
-    given = DefGPA(warp, scale=[5.0, 2.0]).fit(points)
+    given = DefGPA(warp, proportions=[5.0, 2.0]).fit(points)
     alignment = given.alignment_
     path = select_smoothing(given, points, np.logspace(-5, 0, 6), fold_size=8)
     assert given.alignment_ is alignment
     assert given.warp is warp
     assert not hasattr(path.best, "alignment_")
-    assert path.best.scale == [5.0, 2.0]
+    assert path.best.proportions == [5.0, 2.0]
     assert path.best.warp == ThinPlateSpline(3, smoothing=path.best_value)
 
 
@@ -292,3 +294,39 @@ def test_a_stiff_end_without_a_figure_is_passed_over():
     path = SmoothingPath(values, np.ones(5), np.ones(5), datum, None)
     assert path.parting == pytest.approx(1e-2)
     assert SmoothingPath(values, np.ones(5), np.ones(5), datum * np.nan, None).parting is None
+
+
+class TestTheStiffestThatPredictsAsWell:
+    """Among values within one standard error of the least error, without foldovers."""
+
+    def path(self, cve, spread, foldovers):
+        values = np.logspace(-3, 0, len(cve))
+        given = np.array(cve), values, values, None, np.array(spread), np.array(foldovers)
+        return values, SmoothingPath(values, *given)
+
+    @pytest.mark.parametrize(
+        ("cve", "spread", "foldovers", "chosen"),
+        [
+            ([2.0, 1.0, 1.1, 3.0], [0.2] * 4, [0, 0, 0, 0], 2),
+            ([2.0, 1.0, 1.3, 3.0], [0.2] * 4, [0, 0, 0, 0], 1),
+            ([1.0, 1.1, 1.15, 3.0], [0.2] * 4, [9, 9, 0, 0], 2),
+            ([1.0, 1.1, 1.15, 1.1], [0.2] * 4, [0, 0, 0, 5], 2),
+            ([1.0, 1.1, 3.0, 3.0], [0.2] * 4, [9, 9, 0, 0], 0),
+        ],
+        ids=["stiffer", "too far", "folds avoided", "stiff one folds", "none to be had"],
+    )
+    def test_is_chosen(self, cve, spread, foldovers, chosen):
+        values, path = self.path(cve, spread, foldovers)
+        assert path.best_value == values[chosen]
+        assert path.least_value == values[int(np.argmin(cve))]
+
+    @wherever_the_best_is
+    def test_its_alignment_and_cross_validation_are_kept(self):
+        points = smooth_family(seed=3)
+        path = select_smoothing(DefGPA(ThinPlateSpline(4)), points, GRID, fold_size=8)
+        again = cross_validate(path.best, points, 8)
+        assert_array = np.testing.assert_allclose
+        assert_array(path.alignment.reference, again.alignment.reference, **EXACT)
+        assert_array(path.cross_validation.error, again.error, **EXACT)
+        assert path.cross_validation.alignment is path.alignment
+        assert path.foldovers[path.best_index] == path.alignment.foldovers.sum()

@@ -10,8 +10,19 @@ from scipy.optimize import minimize
 
 from defgpa import DefGPA, ExactCentering, RadialBasis, Shapes, SoftCentering
 from defgpa.errors import DefgpaWarning
+from defgpa.findings import Kind
+from defgpa.sentences import in_python
 from defgpa.warps import Gaussian, WeightRidge, WendlandC2
-from support import EXACT, PARITY, explicit_cost, full_penalty, smooth_family, visible_parts
+from support import (
+    EXACT,
+    PARITY,
+    explicit_cost,
+    full_penalty,
+    smooth_family,
+    told_among_others,
+    visible_parts,
+    warned_of,
+)
 
 MODELS = {
     "Gaussians": RadialBasis(Gaussian(1.5), 2, polynomial_degree=None, smoothing=1e-2),
@@ -85,7 +96,7 @@ def brute_force(cost, shape, stretch, centred, starts=3):
 @pytest.mark.parametrize("missing", [False, True], ids=["full", "partial"])
 def test_the_soft_solution_is_the_cheapest_of_all(model, missing):
     shapes = small(missing)
-    fitted = DefGPA(model).fit(shapes).alignment_
+    fitted = DefGPA(model, proportions="prior").fit(shapes).alignment_
     nu, fits = shapes.n_shapes / shapes.n_landmarks, best_fits(shapes, model)
     reference = fitted.reference
     ours = explicit_cost(shapes, model, reference) + nu * off_centre(reference)
@@ -102,7 +113,7 @@ def test_the_soft_solution_is_the_cheapest_of_all(model, missing):
 @pytest.mark.parametrize("missing", [False, True], ids=["full", "partial"])
 def test_the_exact_solution_is_the_cheapest_of_the_centred(model, missing):
     shapes = small(missing)
-    fitted = DefGPA(model, centering=ExactCentering()).fit(shapes).alignment_
+    fitted = DefGPA(model, centering=ExactCentering(), proportions="prior").fit(shapes).alignment_
     np.testing.assert_allclose(fitted.reference.mean(axis=0), 0, **EXACT)
     ours, fits = explicit_cost(shapes, model, fitted.reference), best_fits(shapes, model)
     theirs = brute_force(
@@ -133,20 +144,24 @@ def test_the_price_of_being_exactly_centred(model):
 def test_the_soft_solution_is_said_to_be_one(model):
     with pytest.warns(DefgpaWarning, match="no free translations: the reference is centred by the"):
         fitted = DefGPA(model).fit(small()).alignment_
-    (said,) = [text for text in fitted.diagnostics.warnings if "soft constraint" in text]
-    assert "ExactCentering() centres it exactly" in said
+    (found,) = [own for own in fitted.findings if own.kind is Kind.CHARGED_TRANSLATIONS]
     offset = np.linalg.norm(fitted.reference.mean(axis=0))
-    assert f"{offset:.3g}" in said
+    np.testing.assert_allclose(found.figures["offset"], offset, **EXACT)
+    assert "ExactCentering() centres it exactly" in in_python(found)
+    assert f"{offset:.3g}" in in_python(found)
     assert fitted.diagnostics.translation_cost > 1e-3
 
 
 @every_model
 def test_nothing_is_said_of_an_exactly_centred_one(model):
     fitted = DefGPA(model, centering=ExactCentering()).fit(small()).alignment_
-    assert not any("translations" in text for text in fitted.diagnostics.warnings)
+    assert Kind.CHARGED_TRANSLATIONS not in {found.kind for found in fitted.findings}
 
 
 def test_a_weight_too_small_to_centre_is_said_to_be():
     """Translations are free, but dearer noise comes in their place only if they are charged."""
-    with pytest.warns(DefgpaWarning, match=r"off centre by .* SoftCentering .* n/m, here 0.375"):
+    words = ("off centre by", "SoftCentering", "n/m, here 0.375")
+    with warned_of(*words):
+        DefGPA(centering=SoftCentering(nu=1e-9), proportions="prior").fit(small())
+    with told_among_others(*words):  # and that a constant axis tells no proportions
         DefGPA(centering=SoftCentering(nu=1e-9)).fit(small())

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from defgpa.solve.eigen.preconditioner import preconditioner, whole_inverse
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa._threads import own_threads
 from defgpa.solve.deformable import cost as cost_module
 from defgpa.solve.deformable.cost import eliminated_cost
+from defgpa.solve.deformable.preconditioner import preconditioner, whole_inverse
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
+from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Frames
 from support import (
     EXACT,
@@ -38,6 +39,15 @@ STORAGES = {"stored": "StoredFactor", "columns": "ColumnFactor", "streamed": "St
 every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
+COLUMNS = Tuning(dense_landmarks=1, few_features=0)
+
+
+def cost_held(shapes, warp, options):
+    """The cost with its features held as the options of an estimator say."""
+    budget, tuning = options["memory_budget"], options.get("tuning", DEFAULT)
+    return eliminated_cost(Frames.of(shapes.points, shapes.visible), warp, budget, tuning)
+
+
 @pytest.fixture(params=DATA.values(), ids=DATA)
 def many(request):
     return Shapes(smooth_family(**request.param))
@@ -49,8 +59,7 @@ def held(monkeypatch):
 
     def hold(storage):
         if storage == "columns":
-            monkeypatch.setattr(cost_module, "DENSE_LANDMARKS", 1)
-            monkeypatch.setattr(cost_module, "FEW_FEATURES", 0)
+            return {"memory_budget": 1 << 30, "tuning": COLUMNS}
         if storage == "streamed":
             monkeypatch.setattr("defgpa.solve.deformable.factors._BLOCK_BYTES", 8 * 40_000)
         return {"memory_budget": 0 if storage == "streamed" else 1 << 30}
@@ -62,8 +71,7 @@ def held(monkeypatch):
 @every_storage
 def test_the_cost_is_the_same_however_its_features_are_held(warp, storage, many, held, rng):
     expected = cost_of(many, warp)
-    budget = held(storage)["memory_budget"]
-    found = eliminated_cost(Frames.of(many.points, many.visible), warp, budget)
+    found = cost_held(many, warp, held(storage))
     assert found.storage == STORAGES[storage]
     np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=AGREED)
     block = rng.normal(size=(many.n_landmarks, 3))
@@ -78,20 +86,22 @@ def test_products_add_up_block_by_block_of_landmarks(
 ):
     """As where there are too many landmarks for an image of every batch."""
     expected = cost_of(many, warp)
-    budget = held(storage)["memory_budget"]
+    options = held(storage)
     monkeypatch.setattr("defgpa.solve.deformable.factors._BLOCK_BYTES", 8 * 2_000)
     monkeypatch.setattr("defgpa.solve.deformable.factors._STORED_BLOCK_BYTES", 8 * 2_500)
     monkeypatch.setattr(cost_module, "_FEW_LANDMARKS", 0)
     monkeypatch.setattr(cost_module, "_MANY_BLOCKS", threads)
-    found = eliminated_cost(Frames.of(many.points, many.visible), warp, budget)
+    found = cost_held(many, warp, options)
     assert found._at_a_time < many.n_landmarks
     block = rng.normal(size=(many.n_landmarks, 3))
     with own_threads(threads):
         image = found.multiply(block)
-        weights, constant = found.weights_and_translation(block)
+        explained = found.explained(block)
     np.testing.assert_allclose(image, expected @ block, rtol=0, atol=AGREED)
-    np.testing.assert_allclose(constant[:, 0], expected.sum(axis=1), rtol=0, atol=AGREED)
-    for own, other in zip(weights, found.weights(block), strict=True):
+    np.testing.assert_allclose(explained.translation, expected.sum(axis=1), rtol=0, atol=AGREED)
+    monkeypatch.undo()
+    at_once = cost_held(many, warp, options).explained(block)
+    for own, other in zip(explained.weights, at_once.weights, strict=True):
         np.testing.assert_allclose(own, other, **EXACT)
 
 
@@ -126,9 +136,7 @@ def test_shapes_that_cholesky_fails_on_are_the_same_in_every_way(storage, held):
     shapes = Shapes(smooth_family(seed=24, m=150, n=6, missing=0.2))
     warp = ThinPlateSpline(8, theta=0.0)
     expected = cost_of(shapes, warp)
-    found = eliminated_cost(
-        Frames.of(shapes.points, shapes.visible), warp, held(storage)["memory_budget"]
-    )
+    found = cost_held(shapes, warp, held(storage))
     assert found.condition.max() > 1e7
     # columns times a small matrix lose what its condition, about 1e7, amplifies
     np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=1e-6)
@@ -139,29 +147,27 @@ def test_free_directions_are_counted_in_every_way(storage, held):
     points = np.zeros((5, 60, 3))
     points[..., :2] = smooth_family(seed=25, n=5, m=60)
     shapes = Shapes(points)
-    found = eliminated_cost(
-        Frames.of(shapes.points, shapes.visible), Affine(), held(storage)["memory_budget"]
-    )
+    found = cost_held(shapes, Affine(), held(storage))
     np.testing.assert_array_equal(found.dropped, 1)
 
 
-def test_by_default_the_size_decides(monkeypatch):
+def test_by_default_the_size_decides():
     points = smooth_family(seed=26, m=60)
     assert DefGPA().fit(points).alignment_.diagnostics.method == "dense"
-    monkeypatch.setattr("defgpa.solve.deformable.pipeline.DENSE_LANDMARKS", 59)
-    monkeypatch.setattr(cost_module, "DENSE_LANDMARKS", 59)
-    found = DefGPA().fit(points).alignment_.diagnostics
+    fewer = Tuning(dense_landmarks=59)
+    found = DefGPA(tuning=fewer).fit(points).alignment_.diagnostics
     assert (found.method, found.storage) == ("iterative", "ColumnFactor")
-    found = DefGPA(memory_budget=8 * 6 * 60 * 25 - 1).fit(points).alignment_.diagnostics
+    budget = 8 * 6 * 60 * 25
+    found = DefGPA(tuning=fewer, memory_budget=budget - 1).fit(points).alignment_.diagnostics
     assert found.storage == "StreamedFactor"
-    found = DefGPA(memory_budget=8 * 6 * 60 * 25).fit(points).alignment_.diagnostics
+    found = DefGPA(tuning=fewer, memory_budget=budget).fit(points).alignment_.diagnostics
     assert found.storage == "ColumnFactor"
 
 
-def test_few_features_are_stored_even_for_many_landmarks(monkeypatch):
-    monkeypatch.setattr(cost_module, "DENSE_LANDMARKS", 1)
+def test_few_features_are_stored_even_for_many_landmarks():
     points = smooth_family(seed=26, m=60)
-    found = DefGPA(Affine(), solver=Iterative()).fit(points).alignment_.diagnostics
+    model = DefGPA(Affine(), solver=Iterative(), tuning=Tuning(dense_landmarks=1))
+    found = model.fit(points).alignment_.diagnostics
     assert found.storage == "StoredFactor"
 
 
@@ -169,7 +175,7 @@ class TestIterating:
     def test_it_stops_as_soon_as_it_is_there(self, many):
         """A good start and a good idea of the inverse: tens of products, not hundreds."""
         found = DefGPA(solver=Iterative()).fit(many).alignment_.diagnostics
-        assert found.products < 100
+        assert found.n_products < 100
 
     def test_noise_in_the_products_is_not_mistaken_for_a_residual(self, held):
         """Columns of soft splines lose digits; what is left is rounding, and no reason to go on."""
@@ -177,8 +183,8 @@ class TestIterating:
         options = held("columns")
         warp = ThinPlateSpline(5, smoothing=1e-7)
         found = DefGPA(warp, solver=Iterative(), **options).fit(shapes).alignment_
-        assert found.diagnostics.settled
-        assert found.diagnostics.products < 200
+        assert found.diagnostics.converged
+        assert found.diagnostics.n_products < 200
         assert_same_shape(
             found.reference, DefGPA(warp, solver=Dense()).fit(shapes).reference_, rtol=AGREED
         )
@@ -187,7 +193,7 @@ class TestIterating:
         shapes = Shapes(smooth_family(**DATA["3d-partial"]))
         with warned_of("stopped after", "products", "Dense()"):
             found = DefGPA(solver=Iterative(most_products=1)).fit(shapes).alignment_
-        assert not found.diagnostics.settled
+        assert not found.diagnostics.converged
 
     def test_a_tiny_gap_is_solved_or_confessed(self, rng):
         """The d-th and the next eigenvalue a millionth apart: the right axes, or a warning."""
@@ -207,7 +213,7 @@ class TestIterating:
             )
             np.testing.assert_allclose(found.values[:d], values[:d], rtol=0, atol=1e-8)
             away = 1 - np.linalg.norm(basis[:, :d].T @ found.vectors[:, :d], axis=0).min()
-            assert away < 1e-6 or gap < 1e-6 or not found.settled
+            assert away < 1e-6 or gap < 1e-6 or not found.converged
             residual = matrix @ found.vectors - found.vectors * found.values
             np.testing.assert_allclose(
                 np.linalg.norm(residual, axis=0), found.residuals, rtol=0, atol=1e-12
@@ -256,7 +262,7 @@ class TestSoftWarpsThroughHoles:
         model = DefGPA(self.warp, solver=Iterative(), memory_budget=budget)
         found = model.fit(soft).alignment_
         assert found.diagnostics.method == "iterative"
-        assert found.diagnostics.products < 50
+        assert found.diagnostics.n_products < 50
         assert_same_alignment(found, expected, rtol=AGREED)
 
     def test_by_default_moderate_sets_are_solved_whole(self, soft, expected):
@@ -264,23 +270,20 @@ class TestSoftWarpsThroughHoles:
         assert found.diagnostics.method == "dense"
         assert_same_alignment(found, expected, rtol=AGREED)
 
-    def test_by_default_large_sets_are_not(self, soft, expected, monkeypatch):
-        monkeypatch.setattr("defgpa.solve.deformable.pipeline.MODERATE_LANDMARKS", 599)
-        found = DefGPA(self.warp).fit(soft).alignment_
+    def test_by_default_large_sets_are_not(self, soft, expected):
+        found = DefGPA(self.warp, tuning=Tuning(moderate_landmarks=599)).fit(soft).alignment_
         assert found.diagnostics.method == "iterative"
         assert_same_alignment(found, expected, rtol=AGREED)
 
     def test_without_another_way_the_patience_is_the_users(self, soft, monkeypatch):
-        monkeypatch.setattr("defgpa.solve.eigen.sampled_inverse.LARGEST", 0)
+        monkeypatch.setattr("defgpa.solve.deformable.sampled_inverse.LARGEST", 0)
         with warned_of("stopped after", "products", "Dense()"):
             found = DefGPA(self.warp, solver=Iterative(most_products=300)).fit(soft).alignment_
-        assert found.diagnostics.products >= 300
+        assert found.diagnostics.n_products >= 300
 
     def test_from_all_landmarks_it_is_the_inverse(self, rng, held):
         shapes = Shapes(smooth_family(seed=33, n=8, m=200, missing=0.2))
-        budget = held("columns")["memory_budget"]
-        frames = Frames.of(shapes.points, shapes.visible)
-        cost = eliminated_cost(frames, ThinPlateSpline(6), budget)
+        cost = cost_held(shapes, ThinPlateSpline(6), held("columns"))
         matrix = cost.dense() + 1e-4 * shapes.n_shapes * np.eye(shapes.n_landmarks)
         block = rng.normal(size=(shapes.n_landmarks, 2))
         np.testing.assert_allclose(
@@ -302,15 +305,15 @@ class TestPreconditioner:
     def test_exact_or_representative_the_answer_is_the_same(self, limit, many, monkeypatch):
         """n shapes, or one that stands for all: only the number of products differs."""
         expected = DefGPA(solver=Dense()).fit(many).reference_
-        monkeypatch.setattr("defgpa.solve.eigen.preconditioner._FEW", limit)
+        monkeypatch.setattr("defgpa.solve.deformable.preconditioner._FEW", limit)
         found = DefGPA(solver=Iterative()).fit(many)
         assert_same_shape(found.reference_, expected, rtol=AGREED)
 
     def test_the_representative_inverse_helps(self, monkeypatch):
         """Without it thousands of products would be needed, with it tens."""
-        monkeypatch.setattr("defgpa.solve.eigen.preconditioner._FEW", 0)
+        monkeypatch.setattr("defgpa.solve.deformable.preconditioner._FEW", 0)
         shapes = Shapes(smooth_family(seed=29, n=10, m=400))
-        assert DefGPA(solver=Iterative()).fit(shapes).alignment_.diagnostics.products < 80
+        assert DefGPA(solver=Iterative()).fit(shapes).alignment_.diagnostics.n_products < 80
 
 
 def test_threads_change_nothing(monkeypatch):

@@ -91,7 +91,7 @@ def test_stretch_is_one_for_motions_and_the_ratio_for_stretched_copies():
     np.testing.assert_allclose(
         specimens(EuclideanGPA().fit(base).alignment_)["stretch"], 1.0, **EXACT
     )
-    shapes = np.stack([base[0] @ np.diag([s, 1.0]) for s in (1.0, 1.0, 3.0)])
+    shapes = np.stack([base[0] @ np.diag([s, 1.0]) for s in (1.0, 1.1, 3.0)])
     a = fitted(shapes, Affine())
     table = specimens(a)
     matrix = np.linalg.lstsq(

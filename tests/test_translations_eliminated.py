@@ -37,7 +37,7 @@ def test_with_translations_the_hat_matrices_gain_the_constant_vector(full_shapes
 
 
 def test_the_reference_is_made_of_the_top_eigenvectors_of_the_classical_matrix(full_shapes):
-    result = DefGPA(Affine()).fit(full_shapes).alignment_
+    result = DefGPA(Affine(), proportions="prior").fit(full_shapes).alignment_
     values, vectors = np.linalg.eigh(classical(full_shapes))
     top = vectors[:, ::-1][:, : full_shapes.dim]
     expected = top * np.sqrt(result.eigenvalues)

@@ -4,16 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from defgpa.worries import worries
 
 from defgpa import Affine, DefGPA, Dense, Iterative, ShapeError, Shapes, ThinPlateSpline
 from defgpa.checks.shapes import linked_groups
+from defgpa.checks.solves import spectral_findings
+from defgpa.findings import Kind
+from defgpa.tuning import DEFAULT
 from support import (
     EXACT,
     FAMILIES,
     PARITY,
     assert_same_shape,
     cost_of,
+    left_over,
     smooth_family,
     told_among_others,
     up_to_affine,
@@ -25,6 +28,18 @@ DIMS = pytest.mark.parametrize("d", [2, 3])
 
 def family(d, n=8, m=50, seed=0):
     return smooth_family(seed=seed, n=n, m=m, d=d)
+
+
+def kinds_of(fitted, **changed):
+    """The kinds of what would be told of a fit if some of its facts were others."""
+    facts = fitted.diagnostics
+    given = {name: getattr(facts, name) for name in facts.__dataclass_fields__} | changed
+    fixed = ("proportions", "dim", "rounds", "method", "storage", "n_products")
+    stacked = {k: v if k in fixed else np.asarray(v)[None] for k, v in given.items()}
+    labels = np.array([fitted.shapes.landmarks])
+    axes = fitted.reference[None] / np.sqrt(fitted.eigenvalues)
+    told = spectral_findings(replace(facts, **stacked), axes, fitted.shapes.names, labels, DEFAULT)
+    return {finding.kind for finding in told[0]}
 
 
 def two_groups(d, common, n=8, m=50):
@@ -48,8 +63,8 @@ class TestLoneLandmarks:
     def test_they_are_named(self, d):
         with warned_of("one shape only", "'mark 4', 'mark 17'", "left out of the solve"):
             fitted = DefGPA().fit(self.lonely(d)).alignment_
-        assert fitted.diagnostics.lone_landmarks == ("mark 4", "mark 17")
-        np.testing.assert_array_equal(fitted.diagnostics.views, self.lonely(d).views)
+        assert fitted.lone_landmarks == ("mark 4", "mark 17")
+        np.testing.assert_array_equal(fitted.shapes.views, self.lonely(d).views)
 
     @DIMS
     def test_the_others_stand_where_they_would_without_them(self, d):
@@ -98,7 +113,7 @@ class TestLoneLandmarks:
     def test_a_landmark_seen_twice_is_not_lone(self, d):
         points = family(d)
         points[2:, 4] = np.nan
-        assert DefGPA().fit(points).alignment_.diagnostics.lone_landmarks == ()
+        assert DefGPA().fit(points).alignment_.lone_landmarks == ()
 
     @DIMS
     def test_without_common_landmarks_there_is_nothing_to_align(self, d):
@@ -131,7 +146,7 @@ class TestGroups:
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)])
     def test_a_few_more_common_landmarks_hold_them_together(self, d, warp):
         fitted = DefGPA(warp).fit(two_groups(d, d + 3)).alignment_
-        assert fitted.diagnostics.warnings == ()
+        assert fitted.findings == ()
         assert fitted.diagnostics.gap > 0.5
 
     @DIMS
@@ -139,10 +154,11 @@ class TestGroups:
         points = two_groups(d, d + 1)
         base = family(d)[0]
         whole = np.where(np.isnan(points), np.nan, base)
-        fitted = DefGPA(Affine()).fit(whole).alignment_
+        with warned_of("directions are free"):  # nearly: d + 1 landmarks are a weak link
+            fitted = DefGPA(Affine()).fit(whole).alignment_
         direct = DefGPA(Affine()).fit(np.stack([base] * 8)).alignment_
         assert fitted.rmse_reference < 1e-9
-        assert_same_shape(fitted.reference, direct.reference, rtol=1e-6)  # a tie, settled to √ε
+        assert_same_shape(fitted.reference, direct.reference, rtol=1e-6)
 
     def test_three_groups_are_listed_largest_first(self):
         points = family(2, n=7, m=60)
@@ -225,9 +241,8 @@ class TestWhatOnlyTheSpectrumShows:
     def test_a_gap_of_a_thousandth_is_where_worry_begins(self, gap, worrying):
         fitted = DefGPA().fit(family(2)).alignment_
         spectrum = np.array([0.1, 0.2, 0.2 / (1 - gap)])
-        found = replace(fitted.diagnostics, spectrum=spectrum, gap=gap)
-        said = list(worries(replace(fitted, diagnostics=found)))
-        assert any("gap is nearly zero" in one for one in said) == worrying
+        told = kinds_of(fitted, spectrum=spectrum, gap=gap)
+        assert (Kind.NARROW_GAP in told) == worrying
 
     def test_a_flat_reference_has_no_gap_to_its_missing_axis(self):
         """Copies of one flat shape in space: beyond its two axes everything costs the same."""
@@ -253,7 +268,7 @@ class TestWhatOnlyTheSpectrumShows:
         """Both the d-th and the next eigenvalue are noise, and their gap is wide in numbers."""
         points, base = self.hinged(noise)
         with told_among_others("hinge"):
-            fitted = DefGPA(warp, scale=[4.0, 1.0], solver=solver).fit(points).alignment_
+            fitted = DefGPA(warp, proportions=[4.0, 1.0], solver=solver).fit(points).alignment_
         assert fitted.diagnostics.gap > 0.2
         assert fitted.diagnostics.cohesion < 0.1
         error = np.linalg.norm(up_to_affine(fitted.reference, base) - base)
@@ -262,7 +277,11 @@ class TestWhatOnlyTheSpectrumShows:
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)], ids=["affine", "spline"])
     def test_four_common_landmarks_in_space_are_a_hinge_too(self, warp):
         with told_among_others("hinge"):
-            DefGPA(warp).fit(two_groups(3, 4, m=60))
+            DefGPA(warp, proportions="prior").fit(two_groups(3, 4, m=60))
+        with warned_of("4 directions are free where 3 are usual"):
+            found = DefGPA(warp).fit(two_groups(3, 4, m=60)).reference_
+        whole = DefGPA(warp).fit(family(3, m=60)).reference_
+        assert left_over(found, whole) < 0.01  # which rigidity has settled
 
     @pytest.mark.parametrize("name", ["2d-partial", "3d-partial"])
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)], ids=["affine", "spline"])
@@ -288,18 +307,17 @@ class TestWhatOnlyTheSpectrumShows:
     )
     def test_a_hinge_worries_where_it_moves_at_little_cost(self, cohesion, gap, worrying):
         fitted = DefGPA().fit(family(2)).alignment_
-        found = replace(fitted.diagnostics, cohesion=cohesion, gap=gap)
-        said = list(worries(replace(fitted, diagnostics=found)))
-        assert any("hinge" in one for one in said) == worrying
+        told = kinds_of(fitted, cohesion=cohesion, gap=gap)
+        assert (Kind.HINGE in told) == worrying
 
     def test_common_landmarks_on_a_line_do_not_hold_two_groups_together(self):
         """The pattern is content with six common landmarks; the spectrum is not."""
         with told_among_others("gap is nearly zero"):
-            DefGPA(Affine(), scale=[4.0, 1.0]).fit(self.hinged()[0])
+            DefGPA(Affine(), proportions=[4.0, 1.0]).fit(self.hinged()[0])
 
     def test_nor_can_their_proportions_be_estimated(self):
-        with pytest.raises(ShapeError, match=r"'shape_1'.*collinear.*scale="):
-            DefGPA(Affine()).fit(self.hinged()[0])
+        with pytest.raises(ShapeError, match=r"'shape_1'.*collinear.*proportions="):
+            DefGPA(Affine(), proportions="prior").fit(self.hinged()[0])
 
     def test_an_axis_that_a_few_landmarks_carry_is_reported(self):
         """Two shapes see three landmarks far away; splines that bend freely put them anywhere."""
@@ -312,4 +330,4 @@ class TestWhatOnlyTheSpectrumShows:
     @DIMS
     def test_well_linked_shapes_are_not_reported(self, d):
         points = smooth_family(seed=1, n=8, m=50, d=d, missing=0.3)
-        assert DefGPA().fit(points).alignment_.diagnostics.warnings == ()
+        assert DefGPA().fit(points).alignment_.findings == ()

@@ -14,6 +14,7 @@ import numpy as np
 from defgpa._arrays import Array, Mask, transposed
 
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
+_COINCIDENT = 1e-14  # of the distance from the origin: the size of what rounding scatters
 _VOLUMINOUS = 1e-10  # product of the eigenvalues of a scatter matrix over that of their mean
 _WIDE = 1.0 - 6e-6  # ‖·‖² / tr² of a scatter matrix, below which λ₂ > 1e-6 λ₁: not on a line
 
@@ -107,6 +108,12 @@ class Frames:
         if "_principal" not in self.__dict__ and self._clearly_wide:
             return np.zeros(len(self.points), dtype=bool)
         return ~(self._principal[0][:, 1] > 0.0)
+
+    @property
+    def in_one_place(self) -> Mask:
+        """(n,): whether the visible points all coincide, as far as rounding lets one see."""
+        reach = np.linalg.norm(self.centre, axis=1)
+        return np.asarray(self.size <= _COINCIDENT * np.maximum(reach, self.size))
 
     @property
     def rank(self) -> int:

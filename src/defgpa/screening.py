@@ -22,6 +22,7 @@ from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.io.space import missing_places
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
+from defgpa.sentences import option
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.proportions import moments, sides
@@ -98,7 +99,7 @@ def screen(shapes: Shapes) -> Screening:
     if len(lone) == shapes.n_landmarks:
         raise ShapeError(
             "No landmark is seen in more than one shape. If landmarks are called differently from "
-            "file to file, match='position' goes by their order."
+            f"file to file, {option('match', 'position')} goes by their order."
         )
     core = shapes.without(lone) if len(lone) else shapes
     require_linked(core)

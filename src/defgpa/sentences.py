@@ -7,10 +7,15 @@ stands once.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from defgpa.errors import DefgpaWarning, listed
 from defgpa.findings import Finding, Kind
+
+_at_the_shell = ContextVar("at_the_shell", default=False)
+_SWITCHES = {"on_mismatch": "--lenient", "incomplete": "--drop-incomplete"}
 
 Words = Mapping[Kind, Callable[[Finding], str]]
 
@@ -30,6 +35,32 @@ def in_python(finding: Finding) -> str:
 def in_shell(finding: Finding) -> str:
     """The sentence for someone at the command line."""
     return _SHELL[finding.kind](finding)
+
+
+@contextmanager
+def in_the_words_of_the_shell() -> Iterator[None]:
+    """Options are called as on the command line while this lasts."""
+    token = _at_the_shell.set(True)
+    try:
+        yield
+    finally:
+        _at_the_shell.reset(token)
+
+
+def option(name: str, value: object = "…", shell: str | None = None) -> str:
+    """How the one who listens calls an option of reading or writing.
+
+    Examples
+    --------
+    >>> option("match", "position"), option("dimension", 3)
+    ("match='position'", 'dimension=3')
+    >>> with in_the_words_of_the_shell():
+    ...     option("match", "position"), option("format"), option("on_mismatch", "warn")
+    ('--match position', '--format NAME', '--lenient')
+    """
+    if not _at_the_shell.get():
+        return f"{name}={value!r}"
+    return shell or _SWITCHES.get(name, f"--{name} {'NAME' if value == '…' else value}")
 
 
 def warn_of(findings: Iterable[Finding], stacklevel: int = 2) -> None:

@@ -299,9 +299,7 @@ class Shapes:
             raise ShapeError(f"No landmark is seen in shape {listed(empty)}. Drop such shapes.")
         if not self.views.all():
             lost = [self.landmarks[j] for j in np.flatnonzero(self.views == 0)]
-            raise ShapeError(
-                f"Landmark {listed(lost)} is seen in no shape. Drop it (shapes.without([...]))."
-            )
+            raise ShapeError(f"Landmark {listed(lost)} is seen in no shape. Drop it.")
         return self
 
     def _require_clean_coordinates(self) -> None:

@@ -24,8 +24,11 @@ class Tuning:
         Products after which iterations give way to another way that is sure.
     free_value : float
         σ/n below which a direction costs nothing but noise; ordinary sets have 0.035 to 1.
+    parts : float
+        Cohesion below which a direction that costs nothing is a movement of parts, not a
+        deformation: hinges have 0 to 0.4, deformations nearly 1.
     hinged : float
-        Cohesion below which a cheap direction is a movement of parts, not a deformation.
+        The same for a direction that costs something.
     most_axes : int
         Axes that the reference may be made of where more than d directions are free.
     most_rounds : int
@@ -62,6 +65,7 @@ class Tuning:
     few_features: int = 16
     patience: int = 150
     free_value: float = 0.01
+    parts: float = 0.5
     hinged: float = 0.1
     most_axes: int = 32
     most_rounds: int = 1000

@@ -25,8 +25,9 @@ def shared_landmarks(shapes: Shapes) -> Index:
 
 def require_extended(frames: Frames, names: Sequence[str]) -> None:
     """A DegenerateShapeError that names the shapes whose points are too few or on a line."""
-    one_place = (frames.count > 0) & ~(frames.size > 0.0)
-    require_extents(frames.count, frames.on_a_line, one_place, names, frames.points.shape[-1])
+    require_extents(
+        frames.count, frames.on_a_line, frames.in_one_place, names, frames.points.shape[-1]
+    )
 
 
 def require_extents(

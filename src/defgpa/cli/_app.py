@@ -14,8 +14,8 @@ from importlib import import_module
 import click
 
 from defgpa import __version__
-from defgpa.cli._console import in_shell_words
 from defgpa.errors import DefgpaError, DefgpaWarning, NotConvergedError
+from defgpa.sentences import in_the_words_of_the_shell
 
 _COMMANDS = {
     "info": "What is in these files: shapes, landmarks, what is missing, what looks wrong.",
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
-    with warnings.catch_warnings():
+    with in_the_words_of_the_shell(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries: nothing a user could do about
         warnings.simplefilter("always", DefgpaWarning)
         try:
@@ -113,7 +113,7 @@ def _said(error: Exception, code: int) -> int:
     text = str(error) if known and str(error) else f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename or 'A file'} cannot be read or written: {error.strerror}."
-    click.echo(f"Error: {in_shell_words(text)}", err=True)
+    click.echo(f"Error: {text}", err=True)
     if not known:
         click.echo("This was not foreseen: set DEFGPA_DEBUG=1 to see where.", err=True)
     return code

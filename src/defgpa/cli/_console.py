@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,15 +20,6 @@ from defgpa.sentences import in_shell
 _LONGEST_NAME = 40  # characters of a name in a table
 _PLAIN = str.maketrans(
     {"█": "#", "▒": "+", "·": ".", "─": "-", "–": "-", "…": "...", "←": "<-", "×": "x"}
-)
-_SHELL_WORDS = (  # what the library calls its options, and what the command line does
-    (re.compile(r"on_mismatch='warn'"), "--lenient"),
-    (re.compile(r"format='…'"), "--format NAME"),
-    (re.compile(r"layout='(\w+)' or '(\w+)'"), r"--layout \1 or \2"),
-    (re.compile(r"(layout|space|match|names)='(\w+)'"), r"--\1 \2"),
-    (re.compile(r"dimension=([23])"), r"--dimension \1"),
-    (re.compile(r"incomplete='drop'"), "--drop-incomplete"),
-    (re.compile(r" \(shapes\.without\([^)]*\)\)"), ""),
 )
 
 
@@ -63,7 +53,6 @@ class Console:
 
     def note(self, text: str) -> None:
         """A sentence worth reading, on standard error."""
-        text = in_shell_words(text)
         if text in self.notes:
             return
         self.notes.append(text)
@@ -162,13 +151,6 @@ def printable(text: str) -> str:
         return text
     except UnicodeEncodeError:
         return text.translate(_PLAIN).encode(encoding, errors="replace").decode(encoding)
-
-
-def in_shell_words(text: str) -> str:
-    """A sentence of the library with the options as they are called on the command line."""
-    for pattern, words in _SHELL_WORDS:
-        text = pattern.sub(words, text)
-    return text
 
 
 def briefly(names: Sequence[str]) -> list[str]:

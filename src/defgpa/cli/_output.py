@@ -148,13 +148,9 @@ def _own_name(own: Format, stem: str) -> str:
 
 def written_as(shapes: Shapes, target: Path, format_name: str | None) -> None:
     """The shapes in a format of the user's choice, whose option is named where it is missing."""
-    from defgpa.errors import FormatError
     from defgpa.io import write_shapes
 
-    try:
-        write_shapes(shapes, target, format=format_name)
-    except FormatError as error:
-        raise FormatError(str(error).replace("format='…'", "--to NAME")) from None
+    write_shapes(shapes, target, format=format_name)
 
 
 RESULTS = ("reference", "aligned", "superimposed")  # what a fit writes as shapes

@@ -85,7 +85,7 @@ def frames_of_part(points: Array) -> Frames:
 def extents_of(points: Array) -> tuple[Array, Mask, Mask, int]:
     """(b,) visible landmarks, (b,) whether they are on a line, or in one place; the rank."""
     frames = frames_of_part(points)
-    return frames.count, frames.on_a_line, ~(frames.size > 0.0), frames.rank
+    return frames.count, frames.on_a_line, frames.in_one_place, frames.rank
 
 
 def landmark_block(landmarks: slice, *parts: Array) -> Array:

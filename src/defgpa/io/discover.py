@@ -19,6 +19,7 @@ from defgpa.io.format import Format
 from defgpa.io.registry import FORMATS, format_named, formats_with_suffix, known_suffixes
 from defgpa.io.text import csv as _csv
 from defgpa.io.text.lines import warn
+from defgpa.sentences import option
 
 HEAD = 4096
 # Anything may have these suffixes, so there the content decides alone.
@@ -128,7 +129,7 @@ def _format_of(path: Path) -> Format:
         raise FormatError(f"{path} is a spreadsheet, which is not read. Save it as .csv.")
     raise FormatError(
         f"{path} is not a landmark file of a known format. Known suffixes are {known_suffixes()}. "
-        "If it is such a file by another name, name its format (format='…')."
+        f"If it is such a file by another name, name its format ({option('format')})."
     )
 
 
@@ -165,7 +166,7 @@ def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
         warn(
             f"{where} has files of several formats; {taken} read, others are not ({others}): "
             f"{listed([find.path.name for find in finds if find.format.name != best])}. "
-            "Name the format to choose (format='…')."
+            f"Name the format to choose ({option('format')})."
         )
     rest = _warn_of_tables(_without(files, finds), best, where)
     read = tuple(find for find in finds if find.format.name == best)

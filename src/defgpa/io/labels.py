@@ -18,6 +18,7 @@ from itertools import pairwise
 from defgpa.errors import FormatError, listed
 from defgpa.io.format import Sourced, Specimen
 from defgpa.io.text.lines import numbered, warn
+from defgpa.sentences import option
 
 _NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a number in it
 _ALIKE = 0.75  # of two words, as difflib measures it: a letter or two are different
@@ -53,7 +54,7 @@ def landmark_names(found: Sequence[Sourced]) -> Labels:
         bare = next(one for one in some if not one.specimen.labels)
         raise FormatError(
             f"{bare} has no landmark labels, and others have them in different orders. "
-            "Give all of them labels, or none, or match='position'."
+            f"Give all of them labels, or none, or {option('match', 'position')}."
         )
     if sequences:
         return sequences[0]
@@ -134,7 +135,7 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
         warn(
             "Landmark labels differ in what stands before their number "
             f"({listed(sorted(prefixes), 3)}): landmarks are matched by that number. "
-            "If they are different landmarks, give match='label'."
+            f"If they are different landmarks, give {option('match', 'label')}."
         )
     bare = {labels: numbers for labels, (_, numbers) in lists.items()}
     return [
@@ -182,7 +183,7 @@ def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
     warn(
         f"Landmark labels of {count} differ from those of most, as in {others[0]}: "
         f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
-        "position. If they are different landmarks, give match='label'."
+        f"position. If they are different landmarks, give {option('match', 'label')}."
     )
     return [_relabelled(one, usual) if one.specimen.labels in renamed else one for one in found]
 

@@ -22,6 +22,7 @@ from defgpa.io.limits import Budget
 from defgpa.io.names import Read, in_natural_order, named_after, unique_names
 from defgpa.io.space import in_space
 from defgpa.io.text.lines import warn
+from defgpa.sentences import option
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
@@ -158,7 +159,7 @@ def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) 
     if meshes:
         remedy = "The vertices of meshes must correspond one by one"
     elif usual >= max(2, len(odd)):
-        remedy += ", or leave unfinished specimens out (incomplete='drop')"
+        remedy += f", or leave unfinished specimens out ({option('incomplete', 'drop')})"
     return FormatError(
         f"All shapes must have the same landmarks: {first} has {len(first.specimen.points)}"
         f"{others}, {_and_more(counts)}. {remedy}."
@@ -188,7 +189,9 @@ def _stacked(found: Sequence[Sourced], landmarks: Sequence[str], dimension: int 
                 f"{one.specimen.points.shape[1]}-D."
             )
     if dimension not in (None, d):
-        raise FormatError(f"{some[0]} is {d}-D and says so. Leave out dimension={dimension}.")
+        raise FormatError(
+            f"{some[0]} is {d}-D and says so. Leave out {option('dimension', dimension)}."
+        )
     n, m = len(found), len(landmarks)
     room = Budget(some[0].path, sum(one.specimen.points.nbytes for one in some))
     room.spend(8 * n * m * d, f"a set of {n} shapes with {m} landmarks, few of them in each,")
@@ -235,7 +238,7 @@ def _warn_of_rare_landmarks(points: Array) -> None:
     warn(
         f"{rare.sum()} of {m} landmarks are seen in {int(views[rare].max())} of {n} shapes at most "
         f"({share:.0%} of all is missing). If landmarks are called differently from file to file, "
-        "match='position' goes by their order."
+        f"{option('match', 'position')} goes by their order."
     )
 
 

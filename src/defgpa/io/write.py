@@ -11,6 +11,7 @@ from defgpa.errors import FormatError, ShapeError, listed
 from defgpa.io.format import Format
 from defgpa.io.registry import format_named, formats_with_suffix, known_suffixes
 from defgpa.io.text.lines import warn
+from defgpa.sentences import option
 from defgpa.shapes import Shapes
 
 _UNSAFE = re.compile(r"[^\w .()+,=@-]|^\.+")
@@ -124,7 +125,7 @@ def _format_for(target: Path, name: str | None) -> Format:
         raise FormatError(f"{target}: files with this suffix can be read, not written.")
     raise FormatError(
         f"{target} has no suffix of a known format ({known_suffixes()}). "
-        "Give it one, or name the format (format='…')."
+        f"Give it one, or name the format ({option('format', shell='--to NAME')})."
     )
 
 
@@ -147,7 +148,7 @@ def _write_each(shapes: Shapes, target: Path, chosen: Format) -> None:
     if names_file:
         raise FormatError(
             f"{target} cannot hold {len(shapes)} shapes: {chosen.name} has one shape a file. "
-            "Give a folder and format='…', or choose another format."
+            f"Give a folder and {option('format', shell='--to NAME')}, or choose another format."
         )
     for k, name in enumerate(_file_names(shapes.names)):
         chosen.write(target / f"{name}{chosen.suffixes[0]}", shapes.take([k]))

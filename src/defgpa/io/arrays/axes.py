@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.text.lines import warn
+from defgpa.sentences import option
 
 _ORDERS = {"nmd": (0, 1, 2), "mdn": (2, 0, 1), "dmn": (2, 1, 0)}  # transposes to n, m, d
 _COORDINATE_AXIS = {"nmd": 2, "mdn": 1, "dmn": 0}
@@ -85,15 +86,16 @@ def layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
             warn(
                 f"{path}: an array of size {size} is taken as {size[0]} shapes with {size[1]} "
                 f"landmarks in {size[2]}-D. If they are {size[2]} shapes with {size[0]} landmarks "
-                f"in {size[1]}-D, give layout='mdn'."
+                f"in {size[1]}-D, give {option('layout', 'mdn')}."
             )
         return str(preferred)
     if len(possible) == 1:
         return possible[0]
     if possible:
+        ways = " or ".join(option("layout", way) for way in possible)
         raise FormatError(
             f"{path}: the axes of an array of size {size} can be shapes (n), landmarks (m) and "
-            f"coordinates (d) in several orders. Give layout={' or '.join(map(repr, possible))}."
+            f"coordinates (d) in several orders. Give {ways}."
         )
     raise FormatError(
         f"{path}: expected an array with an axis of 2 or 3 coordinates; found size {size}."

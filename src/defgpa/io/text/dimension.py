@@ -12,6 +12,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.io.text.lines import warn
 from defgpa.procrustes import ORTHOGONAL
+from defgpa.sentences import option
 
 _MUCH_LESS = 0.5  # of what the other reading leaves between the shapes
 _CENTRED = 1e-3  # offset of a centred shape against the largest coordinate, in few digits
@@ -32,7 +33,7 @@ def chosen_dimension(path: object, rows: Array, wanted: int | None) -> int | Non
     why = "is assumed" if found is None else "is taken, as it makes better shapes"
     warn(
         f"{path}: {columns} columns are {columns // 2} landmarks in 2-D or {columns // 3} in 3-D; "
-        f"{dim}-D {why}. If that is wrong, give dimension={5 - dim}."
+        f"{dim}-D {why}. If that is wrong, give {option('dimension', 5 - dim)}."
     )
     return dim
 

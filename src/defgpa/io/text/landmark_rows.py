@@ -22,6 +22,7 @@ from defgpa.io.text.variables import (
     other_heads,
     variables_of,
 )
+from defgpa.sentences import option
 
 _ANATOMICAL = {"LPS": ("l", "p", "s"), "RAS": ("r", "a", "s")}
 
@@ -176,6 +177,6 @@ def _numbered(table: Table) -> bool:
         return False
     warn(
         f"{table.path}: the first column counts the landmarks, so the others are x and y. "
-        "If that is wrong, give dimension=3."
+        f"If that is wrong, give {option('dimension', 3)}."
     )
     return True

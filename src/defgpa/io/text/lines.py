@@ -24,6 +24,7 @@ from defgpa.errors import DefgpaWarning, FormatError, listed
 from defgpa.io.files import decoded, file_bytes, wrong
 from defgpa.io.format import ReadOptions
 from defgpa.io.limits import VARIABLE, most_bytes
+from defgpa.sentences import option
 
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
 _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
@@ -177,7 +178,7 @@ class Disagreements:
 
     path: Path
     strict: bool  # whether they are errors
-    remedy: str = "on_mismatch='warn' takes what there is."
+    remedy: str = ""
     found: list[FormatError] = field(default_factory=list)
 
     def __call__(self, line: int, expected: str, actual: str) -> None:
@@ -206,7 +207,8 @@ def disagreements(path: Path, options: ReadOptions) -> Iterator[Disagreements]:
             raise FormatError(reports.sentence) from None
         raise
     if reports.found and reports.strict:
-        raise FormatError(f"{reports.sentence} ({reports.remedy})")
+        remedy = reports.remedy or f"{option('on_mismatch', 'warn')} takes what there is."
+        raise FormatError(f"{reports.sentence} ({remedy})")
     if reports.found:
         warn(f"A count disagrees with what follows it: {reports.sentence}")
 

@@ -32,6 +32,7 @@ from defgpa.io.text.lines import (
     storable,
     text_of,
 )
+from defgpa.sentences import option
 from defgpa.shapes import Shapes
 
 _HEADER = "1 rows[L] columns[L] flag [missing code] DIM=d"
@@ -157,7 +158,9 @@ def _guessed_dim(path: Path, line: int, columns: int) -> int:
         raise wrong(path, "coordinates in twos or threes", f"{columns} in a row", line)
     if len(fitting) > 1:
         problem = wrong(path, "DIM=2 or DIM=3 in the header", "neither", line)
-        raise FormatError(f"{problem} Say it: dimension=2 or 3.")
+        raise FormatError(
+            f"{problem} Say it: {option('dimension', 2)} or {option('dimension', 3)}."
+        )
     return fitting[0]
 
 

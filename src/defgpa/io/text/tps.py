@@ -36,6 +36,7 @@ from defgpa.io.text.lines import (
     text_of,
     without_labels,
 )
+from defgpa.sentences import option
 from defgpa.shapes import Shapes
 
 _KEY = re.compile(r"[A-Za-z][\w .-]*")
@@ -75,7 +76,7 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
             len({len(specimen.points) for specimen in specimens} - {0}) > 1
         ):  # then leniency is no help
             disagree.strict &= options.incomplete == "error"
-            disagree.remedy = "Finish it, or leave it out: incomplete='drop'."
+            disagree.remedy = f"Finish it, or leave it out: {option('incomplete', 'drop')}."
     return Document(specimens)
 
 

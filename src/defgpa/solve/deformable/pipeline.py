@@ -138,7 +138,7 @@ def solve_one(sets: Sets, cost: SetsCost, method: Method) -> Solution:
 
 def _solved(sets: Sets, cost: SetsCost, spectrum: Spectrum, method: Method) -> Solution:
     seen = sets.moments(spectrum.axes)
-    chosen = _proportions(sets, spectrum, seen, method)
+    chosen, eigenvalues = _proportions(sets, spectrum, seen, method)
     matrix = chosen.matrix
     reference = spectrum.axes @ matrix
     signs = settled_signs(reference)
@@ -171,7 +171,6 @@ def _solved(sets: Sets, cost: SetsCost, spectrum: Spectrum, method: Method) -> S
         n_products=spectrum.n_products,
     )
     told = spectral_findings(facts, spectrum.axes, sets.names, sets.landmarks, method.tuning)
-    eigenvalues = np.einsum("gkd,gkd->gd", matrix, matrix)
     return Solution(reference, eigenvalues, explained.weights, facts, told)
 
 
@@ -185,7 +184,7 @@ def _cheapest(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Sp
         return
     free = _next_value(spectrum) < tuning.free_value * n
     if free.any() and not sets.visible.all():
-        free &= cohesion(spectrum.axes, spectrum.next_vector, sets.visible) < tuning.hinged
+        free &= cohesion(spectrum.axes, spectrum.next_vector, sets.visible) < tuning.parts
     else:
         free[:] = False
     if not free.all():
@@ -223,7 +222,7 @@ def _n_free(spectrum: Spectrum, visible: Mask, n: int, rank: int, tuning: Tuning
     count = rank
     while count < spectrum.n_axes and spectrum.values[0, count] < tuning.free_value * n:
         axes, direction = spectrum.axes[..., :count], spectrum.axes[..., count]
-        if not cohesion(axes, direction, visible)[0] < tuning.hinged:
+        if not cohesion(axes, direction, visible)[0] < tuning.parts:
             break
         count += 1
     return count
@@ -244,28 +243,34 @@ def _first(spectrum: Spectrum, count: int) -> Spectrum:
     )
 
 
-def _proportions(sets: Sets, spectrum: Spectrum, seen: Moments, method: Method) -> Proportions:
-    """S = X A: by rigidity, or √Λ on the axes as they come, the largest on the cheapest."""
+def _proportions(
+    sets: Sets, spectrum: Spectrum, seen: Moments, method: Method
+) -> tuple[Proportions, Array]:
+    """S = X A: by rigidity, or √Λ on the axes as they come, the largest on the cheapest; and Λ."""
     if not _by_rigidity(method):
         stated = method.proportions
         eigenvalues = sets.prior() if isinstance(stated, str) else stated
-        return judged(seen, _paired(sets, eigenvalues, spectrum))
+        eigenvalues = np.broadcast_to(eigenvalues, (len(spectrum.axes), sets.dim))
+        return judged(seen, _paired(eigenvalues, spectrum)), np.array(eigenvalues)
     rigid = rigid_proportions(seen, method.tuning.most_rounds)
-    if rigid.determined.all():
-        return replace(rigid, matrix=_principal(rigid.matrix))
-    told = rigid.determined[:, None, None]
-    matrix = np.where(told, _principal(rigid.matrix), _paired(sets, sets.prior(), spectrum))
-    return replace(rigid, matrix=matrix)
+    matrix = _principal(rigid.matrix)
+    if not rigid.determined.all():
+        told = rigid.determined[:, None, None]
+        matrix = np.where(told, matrix, _paired(sets.prior(), spectrum))
+    return replace(rigid, matrix=matrix), np.einsum("gkd,gkd->gd", matrix, matrix)
 
 
 def _by_rigidity(method: Method) -> bool:
     return isinstance(method.proportions, str) and method.proportions == "rigid"
 
 
-def _paired(sets: Sets, eigenvalues: Array, spectrum: Spectrum) -> Array:
+def _paired(eigenvalues: Array, spectrum: Spectrum) -> Array:
     """(g, k, d): the paper's pairing, √λ of the largest extent on the cheapest axis."""
-    stretch = np.sqrt(np.broadcast_to(eigenvalues, (len(spectrum.axes), sets.dim)))
-    return np.asarray((stretch[:, :, None] * np.eye(sets.dim))[:, : spectrum.n_axes])
+    stretch = np.sqrt(eigenvalues)[:, :, None] * np.eye(eigenvalues.shape[1])
+    matrix = np.zeros((len(stretch), spectrum.n_axes, eigenvalues.shape[1]))
+    count = min(matrix.shape[1:])
+    matrix[:, :count] = stretch[:, :count]
+    return matrix
 
 
 def _principal(matrix: Array) -> Array:

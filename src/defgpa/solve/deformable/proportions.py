@@ -24,6 +24,7 @@ from defgpa.polar import nearest_on_side, on_both_sides
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side
+_SAME = 1e-6  # a relative residual below is rounding: its square is known to 1e-16
 _TINY = np.finfo(np.float64).tiny
 _SINGULAR = 1e-10  # reciprocal condition of G below which not all axes are seen
 
@@ -130,10 +131,34 @@ def rigid_proportions(
     """Block descent on Σ ‖s D̄ R − X̄ A‖² over similarities (s, R) and A, from the closed form.
 
     Every shape stays on the side on which it clearly is at the start; the size of A is that of
-    the shapes on average, as in Algorithm 1.
+    the shapes on average, as in Algorithm 1. Where more than d axes are free the closed form may
+    have mirrored one part against the others; then all shapes are tried on one side, too.
     """
     matrix = _closed_form(seen)
-    side = _own_side(seen, matrix)
+    found = _descended(seen, matrix, _own_side(seen, matrix), most_rounds, accuracy)
+    k, d = matrix.shape[-2:]
+    if k <= d:
+        return found
+    together = _descended(seen, matrix, np.ones_like(seen.square), most_rounds, accuracy)
+    apart = together.residual > _CLEARLY * found.residual + _SAME
+    return found if apart.all() else _chosen(apart, found, together)
+
+
+def _chosen(first: Mask, one: Proportions, other: Proportions) -> Proportions:
+    """The one where ``first``, the other elsewhere."""
+    return Proportions(
+        np.where(first[..., None, None], one.matrix, other.matrix),
+        np.where(first, one.residual, other.residual),
+        max(one.rounds, other.rounds),
+        np.where(first, one.converged, other.converged),
+        np.where(first, one.determined, other.determined),
+    )
+
+
+def _descended(
+    seen: Moments, matrix: Array, side: Array, most_rounds: int, accuracy: float
+) -> Proportions:
+    """The descent from A, every shape on its ``side`` (…, n)."""
     inverse, determined = _inverse(seen)
     change, rounds = np.full(determined.shape, np.inf), 0
     left = change  # what is still to come, if the changes go on to fall as they do

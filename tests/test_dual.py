@@ -5,13 +5,12 @@ import pytest
 
 from defgpa import DefGPA, Dense, ExactCentering, Iterative, Shapes, SoftCentering, ThinPlateSpline
 from defgpa._threads import own_threads
-from defgpa.solve.deformable import cost as cost_module
+from defgpa.solve.deformable import dual as module
+from defgpa.solve.deformable import sampled_inverse as sampling
 from defgpa.solve.deformable.cost import eliminated_cost
-from defgpa.solve.eigen import dual as module
-from defgpa.solve.eigen import sampled_inverse as sampling
-from defgpa.solve.eigen import solvers as spectral
-from defgpa.solve.eigen.dual import feature_space
-from defgpa.solve.eigen.sampled_inverse import sampled_inverse
+from defgpa.solve.deformable.dual import dual_cost
+from defgpa.solve.deformable.sampled_inverse import sampled_inverse
+from defgpa.tuning import Tuning
 from defgpa.warps import Frames
 from support import (
     EXACT,
@@ -31,6 +30,7 @@ DATA = {
 }
 WARPS = {"spline": ThinPlateSpline(4), "soft spline": ThinPlateSpline(4, smoothing=1e-5)}
 every_warp = pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+COLUMNS = Tuning(dense_landmarks=1, few_features=0)
 every_budget = pytest.mark.parametrize("budget", [0, 1 << 30], ids=["streamed", "columns"])
 
 
@@ -42,8 +42,6 @@ def full(request):
 @pytest.fixture(autouse=True)
 def whatever_the_size(monkeypatch):
     """As for dense shapes, although these are small enough to check."""
-    monkeypatch.setattr(cost_module, "DENSE_LANDMARKS", 1)
-    monkeypatch.setattr(cost_module, "FEW_FEATURES", 0)
     monkeypatch.setattr(module, "_TALL", 0.01)
     monkeypatch.setattr(module, "_SAMPLE", 10**6)
 
@@ -52,23 +50,23 @@ def whatever_the_size(monkeypatch):
 def told(monkeypatch):
     """What came of every attempt: axes, or None."""
     found = []
-    axes = module.FeatureSpace.axes
+    axes = module.DualCost.axes
 
     def told_axes(self, solver, dim):
         found.append(axes(self, solver, dim))
         return found[-1]
 
-    monkeypatch.setattr(module.FeatureSpace, "axes", told_axes)
+    monkeypatch.setattr(module.DualCost, "axes", told_axes)
     return found
 
 
 def cost_of_dense(shapes, warp, budget=1 << 30):
-    return eliminated_cost(Frames.of(shapes.points, shapes.visible), warp, budget)
+    return eliminated_cost(Frames.of(shapes.points, shapes.visible), warp, budget, COLUMNS)
 
 
 def space_of(shapes, warp, centering=None, budget=1 << 30):
     cost = cost_of_dense(shapes, warp, budget)
-    return feature_space(cost, (centering or SoftCentering()).applied(cost))
+    return dual_cost(cost, (centering or SoftCentering()).applied(cost))
 
 
 def matrix_of(space):
@@ -114,7 +112,9 @@ def test_its_smallest_eigenvalues_are_those_of_the_centred_cost(centering, full)
 )
 def test_the_alignment_is_the_same(warp, budget, centering, full, told):
     expected = DefGPA(warp, centering=centering, solver=Dense()).fit(full).alignment_
-    model = DefGPA(warp, centering=centering, solver=Iterative(), memory_budget=budget)
+    model = DefGPA(
+        warp, centering=centering, solver=Iterative(), tuning=COLUMNS, memory_budget=budget
+    )
     found = model.fit(full).alignment_
     assert len(told) == 1
     assert told[0] is not None
@@ -132,7 +132,7 @@ def test_without_a_lift_the_constant_vector_is_an_axis(full):
 @pytest.fixture
 def small_sample(monkeypatch):
     """So that the start is not the solution."""
-    monkeypatch.setattr(spectral, "_PATIENCE", 1000)
+    monkeypatch.setattr(module, "_PATIENCE", 1000)
     monkeypatch.setattr(sampling, "_sample_size", lambda m, features: 60)
 
 
@@ -161,13 +161,13 @@ def test_a_sample_of_all_landmarks_gives_the_inverse(warp, full, rng, monkeypatc
 
 def test_a_small_sample_costs_products_and_no_digits(full, monkeypatch, told):
     expected = DefGPA(solver=Dense()).fit(full).reference_
-    monkeypatch.setattr(spectral, "_PATIENCE", 1000)
+    monkeypatch.setattr(module, "_PATIENCE", 1000)
     products = []
     for size in (full.n_landmarks, 60, 15):
         monkeypatch.setattr(sampling, "_sample_size", lambda m, features, size=size: size)
-        found = DefGPA(solver=Iterative()).fit(full)
+        found = DefGPA(solver=Iterative(), tuning=COLUMNS).fit(full)
         assert_same_shape(found.reference_, expected, rtol=AGREED)
-        products.append(found.alignment_.diagnostics.products)
+        products.append(found.alignment_.diagnostics.n_products)
     assert all(told)
     assert products[0] < products[1] < products[2]
 
@@ -175,11 +175,11 @@ def test_a_small_sample_costs_products_and_no_digits(full, monkeypatch, told):
 class TestWhereItDoesNotApply:
     @pytest.mark.usefixtures("small_sample")
     def test_it_gives_way_when_it_takes_too_long(self, full, monkeypatch, told):
-        monkeypatch.setattr(spectral, "_PATIENCE", 1)
+        monkeypatch.setattr(module, "_PATIENCE", 1)
         expected = DefGPA(solver=Dense()).fit(full).reference_
-        found = DefGPA(solver=Iterative()).fit(full)
+        found = DefGPA(solver=Iterative(), tuning=COLUMNS).fit(full)
         assert told == [None]
-        assert found.alignment_.diagnostics.settled
+        assert found.alignment_.diagnostics.converged
         assert_same_shape(found.reference_, expected, rtol=AGREED)
 
     def test_it_gives_way_when_hardly_any_warp_is_left(self, full, told):
@@ -190,7 +190,7 @@ class TestWhereItDoesNotApply:
                 return np.diag([1e9] * full.dim + [0.0])
 
         with warned_of("gap is nearly zero"):
-            DefGPA(Stiff(), solver=Iterative()).fit(full)
+            DefGPA(Stiff(), solver=Iterative(), tuning=COLUMNS).fit(full)
         assert told == [None]
 
     def test_a_landmark_is_missing(self, full):
@@ -207,11 +207,11 @@ class TestWhereItDoesNotApply:
 
         centred = SoftCentering().applied(cost_of_dense(full, Charged()))
         assert np.linalg.norm(cost_of(full, Charged()).sum(axis=1)) > 1e-10
-        assert feature_space(cost_of_dense(full, Charged()), centred) is None
+        assert dual_cost(cost_of_dense(full, Charged()), centred) is None
 
     def test_centring_is_of_ones_own(self, full):
         cost = cost_of_dense(full, ThinPlateSpline(4))
-        assert feature_space(cost, cost) is None
+        assert dual_cost(cost, cost) is None
 
     @pytest.mark.parametrize(
         ("holder", "limit", "value"),
@@ -228,7 +228,9 @@ def test_landmarks_in_a_crowd_are_no_trouble(rng, told):
     crowd[:, 30:] = crowd[:, :1] + 1e-3 * crowd[:, 30:]
     shapes = Shapes(crowd)
     expected = DefGPA(solver=Dense()).fit(shapes).reference_
-    assert_same_shape(DefGPA(solver=Iterative()).fit(shapes).reference_, expected, rtol=1e-6)
+    assert_same_shape(
+        DefGPA(solver=Iterative(), tuning=COLUMNS).fit(shapes).reference_, expected, rtol=1e-6
+    )
     assert told[0] is not None
 
 

@@ -1,0 +1,215 @@
+"""Findings are values: every kind has words for both listeners, and a form for scripts."""
+
+import ast
+import json
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa import Affine, DefGPA, DefgpaWarning, Shapes
+from defgpa.cli import main
+from defgpa.findings import Finding, Kind, news
+from defgpa.sentences import _PYTHON, _SHELL, in_python, in_shell, warn_of
+from support import ROOT, smooth_family
+
+SOURCES = sorted((ROOT / "src" / "defgpa").rglob("*.py"))
+
+FIGURES = {
+    "views": 1, "shapes": 5, "landmarks": 7, "of": 9, "times": 10, "ratio": 1e9, "offset": 0.25,
+    "enough": 0.5, "value": 0.125, "next_value": 0.126, "directions": 4, "dim": 3, "residual": 0.1,
+    "cohesion": 0.05, "axis": 2, "condition": 1e12, "gap": 1e-6, "products": 300,
+    "iterations": 80, "gradient": 1e-3, "rounds": 1000, "folds": 2, "count": 3, "soft": 1.0,
+    "smoothing": 1e-3, "least": 1e-5, "foldovers_avoided": 4.0, "change": 0.03,
+}  # fmt: skip
+PARTS = {Kind.IN_FOLDS, Kind.AT_SMOOTHING, Kind.IN_METHODS}
+every_kind = pytest.mark.parametrize("kind", Kind, ids=str)
+
+
+def example(kind):
+    """A finding of a kind, with all that its sentence may want to name."""
+    told = Finding(Kind.MIRRORED, shapes=("wing 3",))
+    if kind is Kind.IN_FOLDS:
+        told = Finding(Kind.IN_FOLDS, (), ("tip",), {"folds": 2}, (told,))
+    parts = (told,) if kind in PARTS else ()
+    return Finding(kind, ("wing 3",), ("tip", "base"), FIGURES, parts, ("AFF_r",))
+
+
+class TestWords:
+    def test_both_listeners_are_told_of_every_kind(self):
+        assert set(_PYTHON) == set(_SHELL) == set(Kind)
+
+    @every_kind
+    def test_sentences_are_whole(self, kind):
+        for said in (in_python(example(kind)), in_shell(example(kind))):
+            assert said[0].isupper() or said.startswith(("1", "2", "3", "4", "7", "AFF_r"))
+            assert said.endswith(".")
+            assert "{" not in said
+
+    @every_kind
+    def test_the_shell_hears_of_options_and_the_library_of_names(self, kind):
+        """Nobody at a command line can write DefGPA(...), nobody in Python --smoothing."""
+        assert "--" not in in_python(example(kind))
+        shell = in_shell(example(kind))
+        for name in ("DefGPA(", "Iterative(", "Dense()", "shapes.without", "proportions=["):
+            assert name not in shell
+
+    @every_kind
+    def test_whom_it_is_about_is_named(self, kind):
+        """Where a sentence names shapes or landmarks, they are the finding's own."""
+        said, other = (
+            in_python(own)
+            for own in (
+                example(kind),
+                Finding(kind, ("bone",), ("hinge", "joint"), FIGURES, example(kind).parts),
+            )
+        )
+        if "'wing 3'" in said and kind not in PARTS:
+            assert "'bone'" in other
+        if "'tip'" in said and kind not in PARTS:
+            assert "'hinge'" in other
+
+
+class TestAsValues:
+    @every_kind
+    def test_they_survive_json(self, kind):
+        told = example(kind)
+        fields = json.loads(json.dumps(told.to_dict()))
+        assert Finding.from_dict(fields) == told
+        assert fields["kind"] == kind.value
+
+    def test_what_is_empty_is_not_written(self):
+        assert Finding(Kind.HINGE).to_dict() == {"kind": "hinge"}
+        assert Finding.from_dict({"kind": "hinge"}) == Finding(Kind.HINGE)
+
+    def test_an_unknown_kind_is_refused(self):
+        with pytest.raises(ValueError, match="not a valid Kind"):
+            Finding.from_dict({"kind": "gremlins"})
+
+    def test_their_names_are_stable(self):
+        """Scripts read them: a new one may come, none may change."""
+        known = {
+            "lone-landmarks", "sparse-landmarks", "exchanged-landmarks", "misplaced-landmark",
+            "other-size", "far-from-origin", "few-landmarks", "mirrored", "undetermined-warp",
+            "charged-translations", "weak-centering", "narrow-gap", "free-directions", "hinge",
+            "carried-by-few", "rounding", "not-converged", "descent-not-converged",
+            "proportions-undetermined", "proportions-not-converged", "large-deformation",
+            "foldovers", "in-folds", "at-smoothing", "in-methods", "best-at-edge",
+            "stiffer-preferred",
+        }  # fmt: skip
+        assert known <= {str(kind) for kind in Kind}
+
+    def test_news_are_of_kinds_not_known(self):
+        known = [Finding(Kind.HINGE, figures={"cohesion": 0.1})]
+        found = [Finding(Kind.HINGE), Finding(Kind.MIRRORED, shapes=("a",))]
+        assert list(news(found, known)) == [found[1]]
+
+    def test_an_alignment_is_stored_with_them(self, tmp_path):
+        points = smooth_family()
+        points[1:, 3] = np.nan
+        before = DefGPA().align(points)
+        assert before.findings
+        assert pickle.loads(pickle.dumps(before)).findings == before.findings
+        defgpa.save(before, tmp_path / "a.npz")
+        assert defgpa.load(tmp_path / "a.npz").findings == before.findings
+
+
+class TestWarnings:
+    def test_a_warning_carries_its_finding(self):
+        told = [Finding(Kind.HINGE, figures={"cohesion": 0.1}), Finding(Kind.MIRRORED, ("a",))]
+        with pytest.warns(DefgpaWarning) as caught:
+            warn_of(told)
+        assert [one.message.finding for one in caught] == told
+        assert [str(one.message) for one in caught] == [in_python(own) for own in told]
+
+    def test_it_points_at_the_caller(self):
+        points = smooth_family(n=5)
+        points[2, :, 0] *= -1
+        with pytest.warns(DefgpaWarning, match="Mirrored") as caught:
+            DefGPA(Affine()).fit(points)
+        assert Path(caught[0].filename).name == Path(__file__).name
+
+    def test_to_align_is_silent_and_to_fit_is_not(self):
+        points = smooth_family(n=5)
+        points[2, :, 0] *= -1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = DefGPA(Affine()).align(points)
+        assert [told.kind for told in found.findings] == [Kind.MIRRORED]
+
+
+class TestAtTheCommandLine:
+    @pytest.fixture
+    def odd(self, tmp_path):
+        """A file with a mirrored specimen."""
+        points = smooth_family(n=6, m=20)
+        points[2, :, 0] *= -1
+        path = tmp_path / "odd.csv"
+        names = [f"wing {i}" for i in range(6)]
+        defgpa.write_shapes(Shapes(points, names=names), path)
+        return path
+
+    @pytest.fixture
+    def run(self, capsys):
+        def call(*words):
+            with pytest.raises(SystemExit) as stop:
+                main([str(word) for word in words])
+            said = capsys.readouterr()
+            assert stop.value.code == 0, said.err
+            return said.out, said.err
+
+        return call
+
+    def test_fit_writes_kinds_and_fields(self, run, odd, tmp_path):
+        out, _ = run("fit", odd, "-o", tmp_path / "out", "--json")
+        written = json.loads((tmp_path / "out" / "summary.json").read_text())
+        for told in (json.loads(out)["findings"], written["findings"]):
+            (mirrored,) = [own for own in told if own["kind"] == "mirrored"]
+            assert mirrored["shapes"] == ["wing 2"]
+            assert all(Finding.from_dict(own).to_dict() == own for own in told)
+
+    def test_people_are_told_in_the_words_of_the_shell(self, run, odd, tmp_path):
+        _, err = run("fit", odd, "-o", tmp_path / "out")
+        assert "--mirror" in " ".join(err.split())
+
+    @pytest.mark.parametrize("command", ["compare", "tune"])
+    def test_so_do_other_commands(self, run, odd, command):
+        out, _ = run(command, odd, "--json")
+        told = [Finding.from_dict(own) for own in json.loads(out)["findings"]]
+        deep = [part for own in told for part in (own, *own.parts)]
+        assert Kind.MIRRORED in {own.kind for own in deep}
+
+
+def imports_of(path):
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def test_nothing_in_the_package_looks_for_patterns_in_sentences():
+    """Regular expressions read files and their names; what is told is never parsed."""
+    readers = ("io", "datasets", "cli/_apply.py", "cli/_register.py", "report/_tables.py")
+    root = ROOT / "src" / "defgpa"
+    users = [p.relative_to(root).as_posix() for p in SOURCES if "re" in imports_of(p)]
+    assert [path for path in users if not path.startswith(readers)] == []
+
+
+def test_checks_neither_warn_nor_speak():
+    """A check yields findings; words are made elsewhere."""
+    for path in SOURCES:
+        if "checks" in path.parts:
+            assert not {"warnings", "defgpa.sentences"} & set(imports_of(path)), path
+
+
+def test_only_sentences_are_turned_into_warnings():
+    """Every DefgpaWarning of a solve is made in one place."""
+    makers = [p.name for p in SOURCES if "DefgpaWarning(" in p.read_text()]
+    assert set(makers) <= {"errors.py", "sentences.py"} | {
+        p.name for p in SOURCES if "io" in p.parts
+    }

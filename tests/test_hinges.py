@@ -1,0 +1,168 @@
+"""Groups tied by landmarks on a line or in a plane come out right, on every route, and it is told.
+
+The parts can be sheared against each other at no cost but noise: more than d directions are free.
+The shapes themselves are not sheared, and rigidity holds the parts together.
+"""
+
+import numpy as np
+import pytest
+
+from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline, cross_validate
+from defgpa.evaluate._fold_sets import FoldSets
+from defgpa.findings import Kind
+from defgpa.tuning import Tuning
+from support import left_over, rotation
+
+DIMS = pytest.mark.parametrize("d", [2, 3])
+SEEDS = pytest.mark.parametrize("seed", range(8))
+WARPS = {"affine": Affine(), "spline": ThinPlateSpline()}
+every_warp = pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+
+
+def hinged(seed, d=2, noise=0.01, per_part=15, n=10):
+    """Two groups of shapes, each of one part and the links on the plane x = 0; and the truth."""
+    rng = np.random.default_rng(seed)
+    left, right = rng.uniform(-1, 1, size=(2, per_part, d))
+    left[:, 0] -= 1.2
+    right[:, 0] += 1.2
+    links = rng.uniform(-1, 1, size=(6 if d == 2 else 8, d))
+    links[:, 0] = 0.0
+    base = np.vstack([left, right, links])
+    points = np.empty((n, *base.shape))
+    for i in range(n):
+        noisy = base + noise * rng.normal(size=base.shape)
+        points[i] = noisy @ rotation(rng, d) + rng.normal(size=d)
+        hidden = slice(per_part, 2 * per_part) if i < n // 2 else slice(0, per_part)
+        points[i, hidden] = np.nan
+    return points, base
+
+
+def error(reference, base):
+    """Procrustes distance to the truth; a whole reference has no side of its own."""
+    mirrored = reference * np.r_[-1.0, np.ones(reference.shape[1] - 1)]
+    return np.sqrt(max(0.0, min(left_over(reference, base), left_over(mirrored, base))))
+
+
+def kinds(findings):
+    return {finding.kind for finding in findings}
+
+
+@SEEDS
+@DIMS
+@every_warp
+def test_the_reference_is_the_truth_and_the_free_directions_are_told(seed, d, warp):
+    points, base = hinged(seed, d)
+    found = DefGPA(warp).align(points)
+    assert error(found.reference, base) < 0.01
+    assert kinds(found.findings) == {Kind.FREE_DIRECTIONS}
+    (told,) = found.findings
+    assert told.figures["directions"] > told.figures["dim"] == d
+    assert found.diagnostics.n_axes == told.figures["directions"]
+
+
+@DIMS
+@every_warp
+def test_without_noise_the_truth_is_exact(d, warp):
+    points, base = hinged(0, d, noise=0.0)
+    found = DefGPA(warp).align(points)
+    assert error(found.reference, base) < 1e-6
+    assert kinds(found.findings) == {Kind.FREE_DIRECTIONS}
+    assert found.mirrored == ()
+
+
+@DIMS
+@every_warp
+def test_the_error_falls_with_the_noise(d, warp):
+    errors = []
+    for noise in (1e-2, 1e-3, 1e-4):
+        points, base = hinged(1, d, noise)
+        errors.append(error(DefGPA(warp).align(points).reference, base))
+    assert errors[0] > 3 * errors[1] > 9 * errors[2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@DIMS
+@every_warp
+def test_folds_are_settled_and_told_like_refits(seed, d, warp):
+    points, base = hinged(seed, d)
+    shapes, model = Shapes(points), DefGPA(warp)
+    full = model.align(shapes)
+    folds = [np.array([j, j + 1]) for j in range(0, 24, 4)]
+    sets = FoldSets.of(model, shapes)
+    (outcome,) = sets.predicted(folds, np.ones(1), full.reference[None])
+    for fold, left_out in zip(folds, outcome, strict=True):
+        refit = model.align(shapes.without(fold))
+        assert left_out.error is None
+        assert kinds(left_out.findings) == kinds(refit.findings) == {Kind.FREE_DIRECTIONS}
+        assert error(refit.reference, np.delete(base, fold, axis=0)) < 0.01
+        seen = shapes.visible[:, fold]
+        away = np.linalg.norm(left_out.predicted - full.reference[fold], axis=-1)[seen]
+        assert away.max() < 0.15  # the parts hold together: a few times the noise
+
+
+@DIMS
+def test_cross_validation_has_nothing_new_to_tell(d):
+    points, _ = hinged(2, d)
+    with pytest.warns(match="directions are free") as caught:
+        found = cross_validate(DefGPA(Affine()), points, fold_size=3)
+    assert len(caught) == 1  # by the full fit; the folds say the same
+    assert not any(found.findings)
+    assert found.error < 0.05
+
+
+def test_without_free_directions_the_parts_come_out_sheared():
+    """With the threshold at zero only d axes are taken, of which noise picks some."""
+    points, base = hinged(0)
+    found = DefGPA(Affine(), tuning=Tuning(free_value=0.0)).align(points)
+    assert error(found.reference, base) > 0.05
+
+
+def test_where_rigidity_cannot_settle_it_a_hinge_is_told():
+    """Shapes that differ by large affine maps do not agree on how the parts are held."""
+    points, _ = hinged(0)
+    rng = np.random.default_rng(1)
+    for i, own in enumerate(points):
+        points[i] = own @ (np.eye(2) + 0.8 * rng.normal(size=(2, 2)))
+    found = DefGPA(Affine()).align(points)
+    assert Kind.HINGE in kinds(found.findings)
+    assert Kind.FREE_DIRECTIONS not in kinds(found.findings)
+
+
+@DIMS
+def test_one_link_off_the_line_is_still_settled(d):
+    for off in (0.01, 0.1):
+        points, base = hinged(3, d)
+        base[-1, 0] += off
+        points, base = hinged_like(base, d)
+        found = DefGPA(Affine()).align(points)
+        assert error(found.reference, base) < 0.02 or Kind.HINGE in kinds(found.findings)
+
+
+def hinged_like(base, d, noise=0.01, per_part=15, n=10):
+    rng = np.random.default_rng(7)
+    points = np.stack(
+        [(base + noise * rng.normal(size=base.shape)) @ rotation(rng, d) for _ in range(n)]
+    )
+    points[: n // 2, per_part : 2 * per_part] = np.nan
+    points[n // 2 :, :per_part] = np.nan
+    return points, base
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as client:
+        yield client
+
+
+@DIMS
+@every_warp
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
+def test_on_a_cluster_too(d, warp, client):
+    from defgpa.distributed import align
+
+    points, base = hinged(4, d)
+    here, there = DefGPA(warp).align(points), align(Shapes(points), DefGPA(warp), client)
+    assert kinds(there.findings) == kinds(here.findings) == {Kind.FREE_DIRECTIONS}
+    assert error(there.reference, base) < 0.01
+    assert np.abs(there.reference - here.reference).max() < 1e-8
