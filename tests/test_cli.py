@@ -479,7 +479,7 @@ def test_a_full_disk_is_a_failure_and_not_bad_input(run, wings, tmp_path, monkey
         (["convert", "WINGS", "OUT.pts"], "Give a folder and --to NAME"),
         (["convert", "WINGS", "OUT.docx"], "name the format (--to NAME)"),
         (["info", "ODD"], "(--lenient takes what there is.)"),
-        (["info", "ARRAY"], "Give --layout nmd or mdn."),
+        (["info", "ARRAY"], "Give --layout nmd or --layout mdn."),
         (["info", "RESULT"], "not a landmark file but a result"),
         (["apply", "RESULT", "99", "WINGS", "-o", "OUT"], "no shape number 99"),
         (["apply", "RESULT", "0", "WINGS", "-o", "OUT"], "no shape number 0"),
