@@ -71,6 +71,14 @@ def test_points_that_an_inverse_does_not_reach_are_counted_in_a_warning():
     assert np.isnan(moved[1:]).all()
 
 
+def test_a_point_that_is_partly_nan_is_not_blamed_on_the_warp(alignment):
+    points = np.zeros((2, 3))
+    points[1, 2] = np.nan
+    moved = warp_points(points, alignment.warps[0].exact_inverse())
+    assert np.isnan(moved[1]).all()
+    assert np.isfinite(moved[0]).all()
+
+
 def test_the_error_of_the_reference_is_a_scalar_field(alignment):
     mesh = reference_mesh(alignment)
     np.testing.assert_array_equal(mesh.vertices, alignment.reference)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import re
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -15,11 +17,13 @@ import defgpa
 from defgpa.datasets import load_wings
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
 from defgpa.evaluate import Comparison, CrossValidation, MethodFigures, SmoothingPath
+from defgpa.findings import Finding, Kind
+from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.report import write_report
 from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part
 from defgpa.report._lattice import lattice_over
 from defgpa.report._packing import packed_positions, script_json
-from defgpa.report._scene import Scene
+from defgpa.report._scene import Scene, near_links
 from defgpa.report._words import as_code, number, what_was_fitted
 from defgpa.warps import (
     Affine,
@@ -265,16 +269,16 @@ def test_worries_come_first_and_in_plain_words(page):
 
 
 def test_folds_and_hard_folds_are_worries_too(page, wings, wings_cv):
-    folds = np.zeros(24, dtype=int)
-    folds[5] = 3
-    folded = replace(wings.diagnostics)
-    vars(folded)["folds"] = folds  # as if computed already
-    alignment = replace(wings, diagnostics=folded)
-    hard = CrossValidation(wings_cv.predicted, wings, wings_cv.folds, 7, (("It wobbles.",), ()))
-    made = page(alignment, cross_validation=hard).prose
+    foldovers = np.zeros(24, dtype=int)
+    foldovers[5] = 3
+    alignment = replace(wings)
+    vars(alignment)["foldovers"] = foldovers  # as if computed already
+    wobbly = Finding(Kind.MIRRORED, ("bee",))
+    found = ((wobbly,), *[()] * (len(wings_cv.folds) - 1))
+    made = page(alignment, cross_validation=replace(wings_cv, findings=found)).prose
     assert f"The warp of '{wings.shapes.names[5]}' folds over itself at 3 landmarks" in made
-    assert "1 of 2 folds were harder than the full set" in made
-    assert "It wobbles." in made
+    assert f"1 of {len(wings_cv.folds)} folds" in made
+    assert "'bee'" in made
 
 
 def test_all_is_well_is_said_as_well(page, wings):
@@ -314,9 +318,9 @@ def test_the_smoothing_path_is_drawn_where_it_has_a_logarithm(page, wings):
 
 def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
     rows = (
-        MethodFigures("EUC_d", 22.375, 22.376, 23.0625, 0.02),
-        MethodFigures("mine", 1.5, 1.625, 2.125, 0.03),
-        MethodFigures("<other>", *[float("nan")] * 4, failure="<it> failed."),
+        MethodFigures("EUC_d", 22.375, 22.376, 23.0625, 100.0, 0.02),
+        MethodFigures("mine", 1.5, 1.625, 2.125, 100.0, 0.03),
+        MethodFigures("<other>", *[float("nan")] * 5, failure="<it> failed."),
     )
     made = page(wings, comparison=Comparison(rows, 1))
     assert made.compared[:4] == [
@@ -345,6 +349,169 @@ def test_methods_without_a_spectrum_have_a_report_too(page, estimator, words):
     assert "plot-spectrum" not in made.ids
     assert "spectral_gap" not in made.figures
     assert f"defgpa.{estimator!r}.fit(shapes)" in made.prose
+
+
+@pytest.mark.parametrize(
+    ("sources", "title"),
+    [
+        (["data/wings.tps"] * 5, "wings.tps: 5 shapes aligned"),
+        ([f"data/bees/{k}.pts" for k in range(5)], "bees: 5 shapes aligned"),
+        (["a/1.pts", "b/1.pts"] * 2 + ["a/3.pts"], "Alignment of 5 shapes"),
+        (None, "Alignment of 5 shapes"),
+    ],
+    ids=["file", "folder", "folders", "array"],
+)
+def test_the_title_names_the_file(page, sources, title):
+    metadata = {} if sources is None else {"sources": sources}
+    made = page(fitted(n=5, metadata=metadata))
+    assert f"<title>{title}</title>" in made.text
+    assert f"<h1>{title}</h1>" in made.text
+
+
+def pasted(made):
+    """What the Python of the page leaves, when it is run as it stands."""
+    blocks = re.findall(r'aria-label="Python code"><code>(.*?)</code>', made.text, re.DOTALL)
+    found = {}
+    exec(html.unescape(blocks[0]), found)
+    return found
+
+
+@pytest.mark.parametrize("proportions", ["rigid", "prior", [50.0, 20.0]], ids=str)
+@pytest.mark.parametrize("saved", [False, True])
+def test_to_do_it_again_is_complete_enough_to_paste(page, tmp_path, saved, proportions):
+    points = smooth_family(seed=3)
+    if saved:
+        points[2, 5] = -9.0
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "it's.csv")
+    # only a saved result knows how the file was read
+    shapes = defgpa.read_shapes(tmp_path / "it's.csv", missing=-9.0 if saved else "marked")
+    estimator = defgpa.DefGPA(ThinPlateSpline(4, smoothing=0.1), proportions=proportions)
+    alignment = estimator.fit(shapes).alignment_
+    defgpa.save(alignment, tmp_path / "result.npz")
+    result = {"result": str(tmp_path / "result.npz")} if saved else {}
+    model = pasted(page(alignment, provenance=result))["model"]
+    np.testing.assert_array_equal(model.reference_, alignment.reference)
+    np.testing.assert_array_equal(model.alignment_.aligned, alignment.aligned)
+
+
+def test_the_command_is_there_to_be_typed_again(page):
+    made = page(fitted(), provenance={"command": "defgpa fit 'my wings.tps'", "operator": "me"})
+    assert "defgpa fit 'my wings.tps'" in made.prose
+    assert "operator me" in made.prose
+
+
+def test_groups_of_any_column_are_kept_and_too_many_share_the_last(page):
+    n = 80
+    metadata = {
+        "groups": [f"site {k % 9}" for k in range(n)],
+        "sex": ["f", "m"] * (n // 2),
+        "species": [f"species {k % 40 if k < 79 else 3}" for k in range(n)],
+        "names": [f"n{k}" for k in range(n)],  # tells nothing apart
+        "collector": ["me"] * n,
+        "comments": ["a", "b"] * (n // 2),
+        "wireframe": [(0, 1)],
+    }
+    made = page(fitted(n=n, m=10, warp=Affine(), metadata=metadata))
+    columns = {column.pop("name"): column for column in made.drawn["columns"]}
+    assert list(columns) == ["group", "sex", "species"]
+    assert columns["group"]["names"] == [f"site {k}" for k in range(9)]
+    assert columns["group"]["of"] == [k % 9 for k in range(n)]
+    assert len(columns["species"]["names"]) == 35
+    assert columns["species"]["names"][-1] == "6 other groups"
+    assert max(columns["species"]["of"]) == 34
+    assert columns["species"]["names"][columns["species"]["of"][79]] == "species 3"
+    assert "There are 40 groups in 'species': the 34 with most shapes have" in made.prose
+
+
+def test_landmarks_that_no_third_one_is_nearer_to_are_linked(rng):
+    square = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1], [3, 1.1]])
+    assert near_links(square).tolist() == [[0, 1], [0, 3], [1, 2], [2, 3], [2, 4]]
+    points = rng.normal(size=(80, 3))
+    far = np.linalg.norm(points[:, None] - points, axis=2)
+    links = {
+        (i, j)
+        for i in range(80)
+        for j in range(i + 1, 80)
+        if not (np.maximum(far[i], far[j]) < far[i, j]).any()
+    }
+    assert set(map(tuple, near_links(points).tolist())) == links
+    flat = points * [1, 1, 0]
+    flat[3] = flat[4]
+    assert len(near_links(flat))
+    assert near_links(points[:4]) is None
+
+
+def floats(packed):
+    return distances(packed).astype(float)
+
+
+@pytest.mark.parametrize("family", [{"d": 2, "missing": 0.1}, {"d": 3, "m": 50}], ids=["2d", "3d"])
+def test_the_sliders_give_the_shapes_of_the_components(page, family):
+    """Mean + Σ score · component, in the pose and the unit of the reference."""
+    alignment = fitted(seed=3, n=8, **family)
+    drawn = page(alignment).drawn["space"]
+    pca = defgpa.ShapePCA().fit(alignment)
+    k = len(pca.components_)
+    np.testing.assert_allclose(drawn["shares"], pca.explained_variance_ratio_, **EXACT)
+    np.testing.assert_allclose(floats(drawn["scores"]), pca.scores_, rtol=1e-6, atol=1e-9)
+    mean, components = positions(drawn["mean"])[0], positions(drawn["components"])
+    pose = stacked(pca.mean_, alignment.reference, motions=SIMILARITY)
+    expected = pose(pca.inverse_transform(pca.scores_))
+    found = mean + np.tensordot(pca.scores_, components, 1)
+    size = np.linalg.norm(alignment.reference - alignment.reference.mean(axis=0))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * size)
+    assert np.linalg.norm(mean - alignment.reference) < 0.3 * size
+    assert k == 7
+
+
+def test_the_odd_specimen_and_its_landmarks_are_named(page):
+    points = smooth_family(seed=2, n=20, m=24, bend=0.05)
+    points[7, [3, 9]] = points[7, [9, 3]]
+    names = [f"specimen <{k}>" for k in range(20)]
+    shapes = defgpa.Shapes(points, names=names)
+    with pytest.warns(DefgpaWarning, match="look exchanged"):
+        alignment = defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_
+    made = page(alignment)
+    assert "1 specimen lies beyond the fence" in made.prose
+    marks = [given["data-mark"] for tag, given in made.tags if "data-mark" in given]
+    assert marks[0] == names[7]
+    assert marks.count(names[7]) == 3  # in the list of specimens, and for both landmarks
+    told = made.drawn["outliers"]
+    found = defgpa.statistics.outliers(alignment)
+    np.testing.assert_allclose(told["distance"], found.distances, **EXACT)
+    assert told["fences"] == [{"group": "", "at": found.fences[0]}]
+    assert np.flatnonzero(told["odd"]).tolist() == [7]
+
+
+def test_groups_that_are_large_enough_have_fences_of_their_own(page):
+    small = ["a"] * 4 + ["b"] * 8
+    large = ["x"] * 5 + ["y"] * 7
+    alignment = fitted(n=12, metadata={"groups": small, "site": large})
+    told = page(alignment).drawn["outliers"]
+    found = defgpa.statistics.outliers(alignment, large)
+    np.testing.assert_allclose(told["distance"], found.distances, **EXACT)
+    assert [fence["group"] for fence in told["fences"]] == ["x", "y"]
+    assert told["fences"][1]["at"] == found.fences[-1]
+    assert "the mean shape of the group" in page(alignment).prose
+    alone = page(fitted(n=12, metadata={"groups": small})).drawn["outliers"]
+    assert [fence["group"] for fence in alone["fences"]] == [""]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_a_few_shapes_make_no_space(page, n):
+    made = page(fitted(n=n))
+    assert (made.drawn["space"] is None) == (n < 4)
+    assert ("shape-space" in made.ids) == (n >= 4)
+    assert ("plot-ranking" in made.ids) == (n >= 4)
+
+
+def test_shapes_that_do_not_differ_make_no_space(page, rng):
+    base = rng.normal(size=(12, 2))
+    with pytest.warns(DefgpaWarning, match="very coordinates"):
+        alignment = defgpa.EuclideanGPA().fit(np.repeat(base[None], 5, axis=0)).alignment_
+    made = page(alignment)
+    assert made.drawn["space"] is None
+    assert "shape-space" not in made.ids
 
 
 MODELS = [
@@ -420,6 +587,9 @@ def test_a_large_set_is_thinned_the_worst_kept_and_the_page_says_so(n, m, rng):
     kept += [f"{len(drawn.shapes):,} of the {n:,} shapes"] * (len(drawn.shapes) < n)
     assert kept
     assert all(words in " ".join(drawn.sentences) for words in kept)
+    everything = drawn_part(Large, None)
+    assert (len(everything.shapes), len(everything.landmarks)) == (n, m)
+    assert everything.sentences == []
 
 
 def own_prediction(alignment):

@@ -51,8 +51,10 @@ def warp_points(points: ArrayLike, warp: Mapping) -> Array:
     array = np.asarray(points, dtype=np.float64)
     if array.ndim < 1:
         raise ShapeError("Points to warp must be an array (…, d); got a single number.")
-    moved = warp(array.reshape(-1, array.shape[-1]))
-    lost = int(np.isnan(moved[:, 0]).sum() - np.isnan(array[..., 0]).sum())
+    flat = array.reshape(-1, array.shape[-1])
+    unknown = np.asarray(np.isnan(flat).any(axis=1))
+    moved = warp(np.where(unknown[:, None], np.nan, flat))
+    lost = int((np.isnan(moved[:, 0]) & ~unknown).sum())
     if lost > 0:
         warnings.warn(
             f"{lost} of {len(moved)} points have no image under this inverse and are NaN: the "

@@ -78,7 +78,8 @@ def _run(arguments: list[str] | None) -> int:
         warnings.simplefilter("ignore")  # of libraries: nothing a user could do about
         warnings.simplefilter("always", DefgpaWarning)
         try:
-            app.main(arguments, prog_name="defgpa", standalone_mode=False)
+            words = sys.argv[1:] if arguments is None else arguments
+            app.main(arguments, prog_name="defgpa", standalone_mode=False, obj=words)
             return 0
         except click.exceptions.Exit as stop:
             return stop.exit_code

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,8 @@ _DIRECTIONS = {
     "inverse": "reference to shape, by the paper's approximate inverse",
     "exact": "reference to shape, solved point by point",
 }
-_MESH_SPACE = re.compile(rb"SPACE=(LPS|RAS)")  # in the header of meshes that 3D Slicer wrote
+_FAR = 0.1  # of the points farther away than the landmarks extend: a note is due
+_TINY = 0.05  # of the extent of the landmarks: likewise
 
 
 @click.command(
@@ -70,13 +70,14 @@ def command(
     refuse_input(Path(output), points, result)
     with console.noting():
         alignment = load(result)
-        warp = _directed(alignment, shape, direction)
+        number = _number(shape, alignment.shapes)
+        sent = Sent(console, alignment, number, direction)
         if _are_meshes(Path(points), Path(output)):
-            count, lost = _moved_mesh(console, warp, alignment, Path(points), Path(output))
+            count, lost = sent.mesh(Path(points), Path(output))
         else:
             shapes = read_input([points], format_, missing, layout, lenient)
             shapes = in_space_of(shapes, alignment.shapes)
-            count, lost = _moved_shapes(warp, shapes, Path(output), to_format)
+            count, lost = sent.shapes(shapes, Path(output), to_format)
     if lost:
         console.note(f"{lost} points have no inverse image (the warp folds there): written as NaN.")
     console.say(f"{count} points, {_DIRECTIONS[direction]}, written to {output}")
@@ -85,16 +86,100 @@ def command(
     )
 
 
-def _directed(alignment: Alignment, shape: str, direction: str) -> Callable[[Array], Array]:
-    """The warp of a shape, or one of its inverses."""
-    warp = alignment.warps[_number(shape, alignment.shapes)]
-    maps: dict[str, Any] = {
-        "forward": lambda: warp,
-        "inverse": warp.inverse,
-        "exact": warp.exact_inverse,
-    }
-    found: Callable[[Array], Array] = maps[direction]()
-    return found
+@dataclass(frozen=True)
+class Sent:
+    """Points on their way through the warp of one shape, or back."""
+
+    console: Console
+    alignment: Alignment
+    number: int
+    direction: str
+
+    @property
+    def warp(self) -> Callable[[Array], Array]:
+        """The warp of the shape, or one of its inverses."""
+        warp = self.alignment.warps[self.number]
+        maps: dict[str, Callable[[], Any]] = {
+            "forward": lambda: warp,
+            "inverse": warp.inverse,
+            "exact": warp.exact_inverse,
+        }
+        found: Callable[[Array], Array] = maps[self.direction]()
+        return found
+
+    @property
+    def landmarks(self) -> tuple[str, Array]:
+        """Whose landmarks the points should lie among, and these."""
+        if self.direction == "forward":
+            shapes = self.alignment.shapes
+            return repr(shapes.names[self.number]), shapes[self.number]
+        return "the reference", self.alignment.reference
+
+    def shapes(self, shapes: Shapes, target: Path, format_name: str | None) -> tuple[int, int]:
+        """Move the shapes of landmark files; the number of points, and of those without image."""
+        import numpy as np
+
+        self.note_if_far(shapes.points)
+        images = np.stack([self.warp(own) for own in shapes])
+        written_as(shapes.with_points(images), target, format_name)
+        seen = shapes.visible
+        return int(seen.sum()), int((np.isnan(images[..., 0]) & seen).sum())
+
+    def mesh(self, source: Path, target: Path) -> tuple[int, int]:
+        """Move a mesh; the same two numbers."""
+        import numpy as np
+
+        from defgpa.io.mesh.files import read_mesh, write_mesh
+        from defgpa.io.mesh.space import has_texture, state_space, stated_space
+        from defgpa.io.space import in_space
+
+        mesh = read_mesh(source)
+        if has_texture(source):
+            self.console.note(f"The texture of {source} is not kept: {target} has none.")
+        unknown = np.asarray(np.isnan(mesh.vertices).any(axis=1))
+        if unknown.any():
+            self.console.note(f"{unknown.sum()} vertices of {source} are NaN, and stay so.")
+        wanted, stated = self.alignment.shapes.metadata.get("space"), stated_space(source)
+        self._note_if_unstated(source, stated, wanted)
+        points = in_space(np.where(unknown[:, None], np.nan, mesh.vertices), stated, wanted)
+        self.note_if_far(points)
+        vertices: Array = self.warp(points)
+        write_mesh(target, replace(mesh, vertices=vertices))
+        if space := wanted or stated:
+            state_space(target, space)
+        return int((~unknown).sum()), int((np.isnan(vertices[:, 0]) & ~unknown).sum())
+
+    def _note_if_unstated(self, mesh: Path, stated: str | None, wanted: str | None) -> None:
+        if wanted is not None and stated is None:
+            self.console.note(
+                f"{mesh} does not say whether it is LPS or RAS; it is taken as {wanted}, like "
+                "the fit."
+            )
+
+    def note_if_far(self, points: Array) -> None:
+        """Say so where points lie elsewhere than the landmarks, or are of another size."""
+        import numpy as np
+
+        whose, landmarks = self.landmarks
+        known = points.reshape(-1, points.shape[-1])
+        known = known[~np.isnan(known).any(axis=1)]
+        if not len(known) or known.shape[1] != landmarks.shape[1]:
+            return  # the warp says what is wrong
+        low, high = np.nanmin(landmarks, axis=0), np.nanmax(landmarks, axis=0)
+        span = np.linalg.norm(high - low)
+        far = ((known < low - span) | (known > high + span)).any(axis=1).mean()
+        tiny = len(known) > 1 and np.linalg.norm(np.ptp(known, axis=0)) < _TINY * span
+        if far > _FAR or tiny:
+            what = (
+                f"{far:.0%} of the points lie far from"
+                if far > _FAR
+                else "The points are tiny beside"
+            )
+            self.console.note(
+                f"{what} the landmarks of {whose}. Another specimen, other units, another "
+                "coordinate system? Where it has no landmarks a warp only continues what it does "
+                "at them."
+            )
 
 
 def _number(word: str, shapes: Shapes) -> int:
@@ -114,47 +199,3 @@ def _are_meshes(source: Path, target: Path) -> bool:
 
     suffixes = {suffix for mesh_format in _mesh.FORMATS for suffix in mesh_format.suffixes}
     return {source.suffix.lower(), target.suffix.lower()} <= suffixes
-
-
-def _moved_mesh(
-    console: Console,
-    warp: Callable[[Array], Array],
-    alignment: Alignment,
-    source: Path,
-    target: Path,
-) -> tuple[int, int]:
-    """Move a mesh; the number of its points, and of those without an image."""
-    import numpy as np
-
-    from defgpa.io.mesh import files as _mesh
-    from defgpa.io.space import in_space
-
-    mesh = _mesh.read_mesh(source)
-    wanted = alignment.shapes.metadata.get("space")
-    vertices: Array = warp(in_space(mesh.vertices, _space_of(console, source, wanted), wanted))
-    _mesh.write_mesh(target, replace(mesh, vertices=vertices))
-    return len(vertices), int(np.isnan(vertices[:, 0]).sum())
-
-
-def _space_of(console: Console, mesh: Path, wanted: str | None) -> str | None:
-    """The anatomical space that a mesh states; said where it does not and the fit has one."""
-    from defgpa.io.files import file_head
-
-    stated = _MESH_SPACE.search(file_head(mesh))
-    if stated is None and wanted is not None:
-        console.note(
-            f"{mesh} does not say whether it is LPS or RAS; it is taken as {wanted}, like the fit."
-        )
-    return None if stated is None else stated[1].decode()
-
-
-def _moved_shapes(
-    warp: Callable[[Array], Array], shapes: Shapes, target: Path, format_name: str | None
-) -> tuple[int, int]:
-    """Move the shapes of landmark files; the same two numbers."""
-    import numpy as np
-
-    images = np.stack([warp(own) for own in shapes])
-    written_as(shapes.with_points(images), target, format_name)
-    seen = shapes.visible
-    return int(seen.sum()), int((np.isnan(images[..., 0]) & seen).sum())

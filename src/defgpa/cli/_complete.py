@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +10,14 @@ from defgpa.cli._console import Console
 from defgpa.cli._doubts import fitting_input
 from defgpa.cli._input import read_input, smoothing_value, warp_model
 from defgpa.cli._options import input_argument, reading, smoothing, speaking, warping
-from defgpa.cli._output import list_files, output_folder, refuse_inputs, write_shapes_twice
+from defgpa.cli._output import (
+    list_run,
+    output_folder,
+    refuse_inputs,
+    results,
+    write_shapes_twice,
+    write_summary,
+)
 
 if TYPE_CHECKING:
     from defgpa.completion import Completion
@@ -21,7 +27,9 @@ _MOST_ROWS = 15
 
 @click.command("complete", epilog="Example: defgpa complete skulls.tps -o completed/")
 @input_argument
-@click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results.")
+@click.option(
+    "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-completed by default."
+)
 @click.option(
     "--method",
     type=click.Choice(["statistics", "warp", "spline"]),
@@ -33,7 +41,7 @@ _MOST_ROWS = 15
 @speaking
 def command(
     source: tuple[str, ...],
-    output: str,
+    output: str | None,
     method: str | None,
     warp: str,
     points_per_axis: str | None,
@@ -61,26 +69,27 @@ def command(
     if smoothing == "auto":
         raise click.UsageError("Choose the smoothing first: defgpa tune.")
     model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
-    folder = output_folder(output)
+    folder = output_folder(output, source, "completed")
     with console.noting():
         shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
-        refuse_inputs(shapes, folder, "completed", "estimated")
+        refuse_inputs(shapes.metadata.get("sources", ()), folder, "completed", "estimated")
         done = complete(DefGPA(model).fit(shapes).alignment_, method)
-        files = write_shapes_twice(done.shapes, folder, "completed")
-        write_completed(done, Path(files[0]))
-        files.append(str(write_estimates(done, folder / "estimated.csv")))
+    summary: dict[str, Any] = {
+        "estimated": int(done.estimated.sum()),
+        "method": done.method,
+        "errors": dict(done.errors),
+        "far": int(done.far.sum()),
+        "input": list(source),
+    }
+    with results(folder) as partial:
+        with console.noting():
+            write_shapes_twice(done.shapes, partial, "completed")
+            write_completed(done, partial / "completed.csv")
+            write_estimates(done, partial / "estimated.csv")
+        summary = write_summary(console, partial, summary)
     _show(console, done)
-    list_files(console, files)
-    console.result(
-        {
-            "estimated": int(done.estimated.sum()),
-            "method": done.method,
-            "errors": dict(done.errors),
-            "far": int(done.far.sum()),
-            "files": files,
-            "notes": console.notes,
-        }
-    )
+    list_run(console, folder, summary["files"])
+    console.result(summary)
 
 
 def _show(console: Console, done: Completion) -> None:

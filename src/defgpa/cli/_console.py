@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -37,13 +38,12 @@ class Console:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        for warning in caught:
-            if not isinstance(warning.message, DefgpaWarning):
-                continue
-            if warning.message.finding is not None:
-                self.tell(warning.message.finding)
-            else:
-                self.note(str(warning.message))
+        own = [w.message for w in caught if isinstance(w.message, DefgpaWarning)]
+        for message in own:
+            if message.finding is not None:
+                self.tell(message.finding)
+        for text in said_once([str(message) for message in own if message.finding is None]):
+            self.note(text)
 
     def tell(self, finding: Finding) -> None:
         """A finding, in the words of the command line; its fields are kept for machines."""
@@ -126,6 +126,21 @@ class Console:
         if self.as_json:
             # in ASCII: a pipe may have any encoding, and JSON has but one
             click.echo(json.dumps(plain(figures), indent=2, allow_nan=False))
+
+
+def said_once(messages: Sequence[str]) -> list[str]:
+    """What several files or methods say alike (``file: sentence``), said once for all of them."""
+    heads: dict[str, list[str]] = {}
+    for message in messages:
+        head, colon, sentence = message.partition(": ")
+        names_one = colon and (" " not in head or os.sep in head)
+        heads.setdefault(sentence if names_one else message, []).append(head if names_one else "")
+    return [_of_all(list(dict.fromkeys(own)), sentence) for sentence, own in heads.items()]
+
+
+def _of_all(heads: Sequence[str], sentence: str) -> str:
+    more = f" and {len(heads) - 1} more" if len(heads) > 1 else ""
+    return f"{heads[0]}{more}: {sentence}" if heads[0] else sentence
 
 
 def printable(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,11 +13,12 @@ from defgpa.cli._fit import Fitted, fitted
 from defgpa.cli._options import speaking
 from defgpa.cli._output import (
     can_report,
+    command_line,
     figures,
-    list_files,
+    list_run,
     output_folder,
+    results,
     show_figures,
-    versions,
     write_alignment,
     write_summary,
 )
@@ -38,6 +39,7 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
     are put beside them as wings.tps, to try the other commands on.
     """
     from defgpa.datasets import load_wings
+    from defgpa.estimators import DefGPA
     from defgpa.evaluate import compare
     from defgpa.warps import ThinPlateSpline
 
@@ -52,29 +54,30 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
         )
         with console.progress("Comparing methods") as tick:
             table = compare(shapes, fold_size=1, progress=tick)
-        done = fitted(console, shapes, ThinPlateSpline(), True, 1, None)
+        done = fitted(console, shapes, DefGPA(ThinPlateSpline()), True, 1, None)
         alignment = done.alignment.posed_like(shapes[0])
-        files = [_sample(folder), *write_alignment(alignment, folder)]
-        files += _reported(console, done, alignment, table, folder)
     numbers = figures(alignment, done.cve, done.chosen_smoothing)
-    summary = {
+    summary: dict[str, Any] = {
         "figures": numbers,
         "parameters": {"warp": repr(done.model), "fold_size": 1, "pose": shapes.names[0]},
         "smoothing_path": done.path_table,
         "comparison": [asdict(row) for row in table],
-        "versions": versions(),
-        "notes": console.notes,
     }
-    files.append(write_summary(folder, summary))
+    with results(folder) as partial:
+        with console.noting():
+            _sample(partial)
+            write_alignment(alignment, partial)
+            _reported(console, done, alignment, table, partial)
+        summary = write_summary(console, partial, summary)
     console.say(f"\n{table}\n")
     show_figures(console, numbers)
-    list_files(console, files)
+    list_run(console, folder, summary["files"])
     if can_report():
         console.say(f"\nOpen the report in a browser: {folder / 'report.html'}")
     console.result(summary)
 
 
-def _sample(folder: Path) -> str:
+def _sample(folder: Path) -> None:
     """The bundled file, put where it can be read and changed."""
     from importlib.resources import files
 
@@ -82,16 +85,15 @@ def _sample(folder: Path) -> str:
 
     text = (files("defgpa.datasets") / "sample" / "wings.tps").read_text(encoding="utf-8")
     write_text(folder / "wings.tps", text)
-    return str(folder / "wings.tps")
 
 
 def _reported(
     console: Console, done: Fitted, alignment: Alignment, table: Comparison, folder: Path
-) -> list[str]:
+) -> None:
     """The report, or a note on what to install for it."""
     if not can_report():
         console.note("There is no report without plotly and jinja2: pip install 'defgpa[report]'")
-        return []
+        return
     from defgpa.report import write_report
 
     write_report(
@@ -101,6 +103,5 @@ def _reported(
         cross_validation=done.cv,
         comparison=table,
         title="Insect wings, aligned with deformations",
-        provenance={"input": "the bundled sample wings.tps", "warp": repr(done.model)},
+        provenance={"command": command_line(), "result": "result.npz"},
     )
-    return [str(folder / "report.html")]

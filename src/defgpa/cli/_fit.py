@@ -26,13 +26,15 @@ from defgpa.cli._options import (
     warping,
 )
 from defgpa.cli._output import (
+    RESULTS,
+    command_line,
     figures,
-    list_files,
+    list_run,
     output_folder,
     refuse_inputs,
     require_report,
+    results,
     show_figures,
-    versions,
     write_alignment,
     write_summary,
 )
@@ -48,7 +50,9 @@ _QUICK = 200_000  # landmarks of all shapes: some more fits are then no matter
 
 @click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
 @input_argument
-@click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results.")
+@click.option(
+    "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-defgpa by default."
+)
 @warping
 @smoothing
 @proportioning
@@ -65,7 +69,7 @@ _QUICK = 200_000  # landmarks of all shapes: some more fits are then no matter
 @speaking
 def command(
     source: tuple[str, ...],
-    output: str,
+    output: str | None,
     warp: str,
     points_per_axis: str | None,
     smoothing: str | None,
@@ -84,9 +88,11 @@ def command(
 ) -> None:
     """Align shapes onto one reference, with one smooth warp per shape.
 
-    Writes reference and aligned shapes (as CSV and in the input's own format), result.npz (the
-    warps; defgpa.load reads it) and summary.json into the output folder. The cross-validation
-    error is computed with --fold-size or --smoothing auto.
+    Writes the reference and the shapes, aligned (through their warps, deformation removed) and
+    superimposed (by similarity only, deformation kept), as CSV and in the input's own format;
+    specimens.csv (one row each); result.npz (the warps; defgpa.load reads it); summary.json.
+    What an earlier run left in the folder is replaced. The cross-validation error is computed
+    with --fold-size or --smoothing auto.
     """
     from defgpa.estimators import DefGPA
 
@@ -96,12 +102,12 @@ def command(
     if smoothing == "auto" and warp == "affine":
         raise click.UsageError("--warp affine does not bend: drop --smoothing auto.")
     model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
-    folder = output_folder(output)
+    folder = output_folder(output, source, "defgpa")
     if report:
         require_report()
     with console.noting():
         shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
-        refuse_inputs(shapes, folder, "reference", "aligned")
+        refuse_inputs(shapes.metadata.get("sources", ()), folder, *RESULTS)
         if pose not in _POSES:
             shapes.index(pose)  # a name that nobody has is told before the work
         estimator = DefGPA(model, proportions=proportions_value(proportions))
@@ -109,7 +115,6 @@ def command(
         alignment = _posed(done.alignment, pose)
         for finding in alignment.foldover_findings:
             console.tell(_with_remedy(finding, done, shapes))
-        files = write_alignment(alignment, folder)
     numbers = figures(alignment, done.cve, done.chosen_smoothing)
     summary: dict[str, Any] = {
         "figures": numbers,
@@ -121,26 +126,23 @@ def command(
         },
         "smoothing_path": done.path_table,
         "input": list(source),
-        "versions": versions(),
     }
-    if report:
-        from defgpa.report import write_report
-
+    with results(folder) as partial:
         with console.noting():
-            write_report(
-                alignment,
-                folder / "report.html",
-                smoothing=done.path,
-                cross_validation=done.cv,
-                provenance={"input": ", ".join(source), "warp": repr(done.model)},
-            )
-        files.append(str(folder / "report.html"))
-    summary["notes"] = console.notes
-    summary["findings"] = [finding.to_dict() for finding in console.findings]
-    summary["files"] = files
-    files.append(write_summary(folder, summary))
+            write_alignment(alignment, partial)
+            if report:
+                from defgpa.report import write_report
+
+                write_report(
+                    alignment,
+                    partial / "report.html",
+                    smoothing=done.path,
+                    cross_validation=done.cv,
+                    provenance={"command": command_line(), "result": "result.npz"},
+                )
+        summary = write_summary(console, partial, summary)
     show_figures(console, numbers)
-    list_files(console, files)
+    list_run(console, folder, summary["files"])
     console.result(summary)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Sequence
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +17,19 @@ import click
 from defgpa.cli._console import Console, plain
 
 if TYPE_CHECKING:
+    from defgpa._arrays import Array
     from defgpa.alignment import Alignment
     from defgpa.io import Format
     from defgpa.shapes import Shapes
 
 
-def output_folder(name: str) -> Path:
-    """The folder for results; one that cannot be is refused before any work is done."""
-    folder = Path(name)
+def output_folder(name: str | None, source: Sequence[str] = (), ending: str = "") -> Path:
+    """The folder for results; one that cannot be is refused before any work is done.
+
+    By default it is called after the input: ``wings-defgpa`` for ``data/wings.tps``, in the
+    current folder, and likewise for the folder of several files.
+    """
+    folder = Path(f"{_stem(source)}-{ending}") if name is None else Path(name)
     place = _existing(folder)
     if not place.is_dir():
         raise click.BadParameter(f"{place} is a file, not a folder.", param_hint="--output")
@@ -41,12 +49,16 @@ def output_file(name: str, option: str = "--output") -> Path:
     return file
 
 
-def refuse_inputs(shapes: Shapes, folder: Path, *stems: str) -> None:
-    """An error where results of these names would take the place of the input."""
+def refuse_inputs(sources: Sequence[str], folder: Path, *stems: str) -> None:
+    """An error where results of these names, or the end of an older run, would cost the input."""
+    from defgpa.io.atomic import files_of_last_run
+
     targets = [folder.absolute() / name for stem in stems for name in (stem, f"{stem}_long")]
-    for source in shapes.metadata.get("sources", ()):
+    replaced = {(folder / name).resolve() for name in files_of_last_run(folder.resolve())}
+    for source in sources:
         place = Path(source).absolute()
-        if place.parent in targets or place.parent / place.name.split(".")[0] in targets:
+        named_alike = place.parent in targets or place.parent / place.name.split(".")[0] in targets
+        if named_alike or place.resolve() in replaced:
             raise click.BadParameter(
                 f"the results would overwrite the input {source}; choose another folder.",
                 param_hint="--output",
@@ -57,6 +69,27 @@ def refuse_input(target: Path, *sources: str) -> None:
     """An error where a result would take the place of the input."""
     if target.absolute() in [Path(source).absolute() for source in sources]:
         raise click.UsageError(f"The output would overwrite the input {target}. Name another file.")
+
+
+def _stem(source: Sequence[str]) -> str:
+    """What the input is called: a file or folder, or the folder of several files."""
+    place = Path(source[0]).absolute()
+    if len(source) > 1 or any(letter in place.name for letter in "*?["):
+        place = place.parent
+    return place.resolve().name.split(".")[0] or "shapes"
+
+
+@contextlib.contextmanager
+def results(folder: Path) -> Iterator[Path]:
+    """A folder to write all files of a run into: they appear together, or not at all."""
+    from defgpa.errors import FormatError
+    from defgpa.io.atomic import run_folder
+
+    with run_folder(folder) as partial:
+        try:
+            yield partial
+        except FormatError as error:  # in the words of the user, who never sees that folder
+            raise FormatError(str(error).replace(str(partial), str(folder))) from error
 
 
 def _existing(path: Path) -> Path:
@@ -87,28 +120,23 @@ def can_report() -> bool:
     return all(map(find_spec, ("plotly", "jinja2")))
 
 
-def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> list[str]:
+def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> None:
     """As CSV, and in the format the input came in where that is another one that can hold them."""
     from defgpa.errors import FormatError
     from defgpa.io import FORMATS, write_shapes
     from defgpa.io.text.lines import warn
 
-    written = [folder / f"{stem}.csv"]
-    write_shapes(shapes, written[0], format="csv")
+    write_shapes(shapes, folder / f"{stem}.csv", format="csv")
     own = next((f for f in FORMATS if f.name == shapes.metadata.get("format")), None)
     if own is None or own.write is None or own.name == "csv":
-        return [str(written[0])]
-    target = folder / _own_name(own, stem)
+        return
     try:
-        write_shapes(shapes, target, format=own.name)
+        write_shapes(shapes, folder / _own_name(own, stem), format=own.name)
     except FormatError as error:
         if isinstance(error.__context__, OSError):
             raise
-        warn(f"{error} There is {written[0]} instead.")
-        return [str(written[0])]
-    _warn_of_others(target, own.suffixes[0], shapes.n_shapes)
-    written.append(target)
-    return [f"{path}{os.sep}" if path.is_dir() else str(path) for path in written]
+        said = str(error).replace(f"{folder}{os.sep}", "")
+        warn(f"{said} There is {stem}.csv instead.")
 
 
 def _own_name(own: Format, stem: str) -> str:
@@ -118,15 +146,6 @@ def _own_name(own: Format, stem: str) -> str:
     return f"{stem}_long.csv" if own.name == "csv-long" else stem + own.suffixes[0]
 
 
-def _warn_of_others(target: Path, suffix: str, written: int) -> None:
-    """Say so where a folder of shapes holds more than were written now."""
-    from defgpa.io.text.lines import warn
-
-    others = len(list(target.glob(f"*{suffix}"))) - written if target.is_dir() else 0
-    if others > 0:
-        warn(f"{target} also holds {others} files of before; they are no part of this result.")
-
-
 def written_as(shapes: Shapes, target: Path, format_name: str | None) -> None:
     """The shapes in a format of the user's choice, whose option is named where it is missing."""
     from defgpa.io import write_shapes
@@ -134,8 +153,11 @@ def written_as(shapes: Shapes, target: Path, format_name: str | None) -> None:
     write_shapes(shapes, target, format=format_name)
 
 
-def write_alignment(alignment: Alignment, folder: Path) -> list[str]:
-    """Reference, aligned shapes and the result with its warps."""
+RESULTS = ("reference", "aligned", "superimposed")  # what a fit writes as shapes
+
+
+def write_alignment(alignment: Alignment, folder: Path) -> None:
+    """Reference, shapes in both spaces, a table of the specimens, the result with its warps."""
     from defgpa.io import save
     from defgpa.shapes import Shapes
 
@@ -149,19 +171,35 @@ def write_alignment(alignment: Alignment, folder: Path) -> list[str]:
             key: shapes.metadata[key] for key in ("format", "space") if key in shapes.metadata
         },
     )
-    files = write_shapes_twice(reference, folder, "reference")
-    files += write_shapes_twice(in_reference_space(alignment), folder, "aligned")
+    write_shapes_twice(reference, folder, "reference")
+    write_shapes_twice(in_reference_space(shapes, alignment.aligned), folder, "aligned")
+    write_shapes_twice(in_reference_space(shapes, alignment.superimposed), folder, "superimposed")
+    write_specimens(alignment, folder)
     save(alignment, folder / "result.npz")
-    return [*files, str(folder / "result.npz")]
 
 
-def in_reference_space(alignment: Alignment) -> Shapes:
-    """The aligned shapes under their names; scales of the files do not hold there."""
-    from defgpa.shapes import Shapes
+def write_specimens(alignment: Alignment, folder: Path) -> None:
+    """``specimens.csv``: one row a specimen."""
+    import csv
+    import io
 
-    shapes = alignment.shapes
-    return Shapes.specimens(
-        alignment.aligned,
+    from defgpa.io.atomic import write_text
+    from defgpa.statistics import specimens
+
+    columns = specimens(alignment)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    write_text(folder / "specimens.csv", text.getvalue())
+
+
+def in_reference_space(shapes: Shapes, points: Array) -> Shapes:
+    """Shapes brought there under their names; scales of the files do not hold there."""
+    from defgpa.shapes import Shapes as _Shapes
+
+    return _Shapes.specimens(
+        points,
         names=shapes.names,
         landmarks=shapes.landmarks,
         faces=shapes.faces,
@@ -206,13 +244,28 @@ def show_figures(console: Console, numbers: dict[str, Any]) -> None:
     )
 
 
-def write_summary(folder: Path, summary: dict[str, Any]) -> str:
-    """``summary.json``, all of it or none."""
-    from defgpa.io.atomic import write_text
+def write_summary(console: Console, folder: Path, summary: dict[str, Any]) -> dict[str, Any]:
+    """``summary.json``, with what was typed, said and written; the whole of it."""
+    from defgpa.io.atomic import SUMMARY, files_in, write_text
 
-    text = json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(folder / "summary.json", text + "\n", errors="backslashreplace")
-    return str(folder / "summary.json")
+    complete = {
+        **summary,
+        "notes": console.notes,
+        "findings": [finding.to_dict() for finding in console.findings],
+        "command": command_line(),
+        "versions": versions(),
+        "files": [*files_in(folder), SUMMARY],
+    }
+    text = json.dumps(plain(complete), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(folder / SUMMARY, text + "\n", errors="backslashreplace")
+    return complete
+
+
+def command_line() -> str:
+    """What was typed, to be typed again; empty where a command was called in another way."""
+    context = click.get_current_context(silent=True)
+    words = context.find_root().obj if context is not None else None
+    return "" if words is None else shlex.join(["defgpa", *words])
 
 
 def versions() -> dict[str, str]:
@@ -237,3 +290,26 @@ def list_files(console: Console, files: Sequence[str]) -> None:
     console.say("Written:")
     for file in files:
         console.say(f"  {file}")
+
+
+def list_run(console: Console, folder: Path, files: Sequence[str]) -> None:
+    """Where the files of a run are, a folder of shapes in one line."""
+    console.say("Written:")
+    for name, count in Counter(Path(file).parts[0] for file in files).items():
+        inside = count > 1 or name not in files
+        console.say(f"  {folder / name}{f'{os.sep} ({count} files)' if inside else ''}")
+    note_others(console, folder, files)
+
+
+def note_others(console: Console, folder: Path, files: Sequence[str]) -> None:
+    """Say so where a folder of shapes holds more than were written now."""
+    from defgpa.io.atomic import files_in
+
+    for place in sorted({Path(file).parent for file in files} - {Path()}):
+        known = {Path(file).name for file in files if Path(file).parent == place}
+        others = set(files_in(folder / place)) - known
+        if others:
+            console.note(
+                f"{folder / place} also holds {len(others)} files of before; they are no part of "
+                "this result."
+            )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +12,18 @@ from defgpa.cli._console import Console, briefly
 from defgpa.cli._doubts import note_likely_code
 from defgpa.cli._input import in_space_of, matches_by_position, read_input
 from defgpa.cli._options import reading, speaking
-from defgpa.cli._output import list_files, output_folder, refuse_inputs, write_shapes_twice
+from defgpa.cli._output import (
+    list_run,
+    output_folder,
+    refuse_inputs,
+    results,
+    write_shapes_twice,
+    write_summary,
+)
+
+_SHOWN = 10  # shapes in the table: those that fit worst
+_FAR = 3  # times the largest error of the fit: a note is due
+_LARGER = 5  # times the usual size: likewise
 
 if TYPE_CHECKING:
     from defgpa._arrays import Array
@@ -23,13 +36,15 @@ if TYPE_CHECKING:
 )
 @click.argument("result", type=click.Path())
 @click.argument("source", nargs=-1, required=True, metavar="NEW...", type=click.Path())
-@click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results.")
+@click.option(
+    "--output", "-o", type=click.Path(), help="Folder for the results; NEW-registered by default."
+)
 @reading
 @speaking
 def command(
     result: str,
     source: tuple[str, ...],
-    output: str,
+    output: str | None,
     format_: str | None,
     missing: str,
     layout: str,
@@ -39,46 +54,122 @@ def command(
 ) -> None:
     """Bring new specimens onto a saved reference, in closed form.
 
-    Landmarks are matched by label where the files carry labels, by position otherwise.
+    Landmarks are matched by label where the files carry labels, by position otherwise. Writes the
+    registered shapes (as CSV and in the format of the files) and registered.npz, which holds their
+    warps: defgpa apply takes it like the result of a fit.
     """
-    import numpy as np
-
-    from defgpa.io import load
+    from defgpa.io import load, save
 
     console = Console(quiet, as_json)
-    folder = output_folder(output)
+    folder = output_folder(output, source, "registered")
     with console.noting():
         alignment = load(result)
         shapes = read_input(source, format_, missing, layout, lenient)
-        refuse_inputs(shapes, folder, "registered")
+        refuse_inputs([*shapes.metadata.get("sources", ()), result], folder, "registered")
         note_likely_code(console, shapes)
         shapes = matched(console, in_space_of(shapes, alignment.shapes), alignment)
-        images = np.stack([_registered(alignment, name, shapes[name]) for name in shapes.names])
-        files = write_shapes_twice(shapes.with_points(images), folder, "registered")
-    distances = np.linalg.norm(images - alignment.reference, axis=2)
-    errors = np.sqrt(np.nanmean(distances**2, axis=1)).tolist()
-    rows = list(zip(briefly(shapes.names), errors, strict=True))
-    console.table("Registered", ["shape", "RMSE_r"], rows)
-    console.say(f"The shapes of the fit were left with an RMSE_r of {alignment.rmse_reference:.4g}")
-    list_files(console, files)
-    console.result(
-        {
-            "rmse_reference": dict(zip(shapes.names, errors, strict=True)),
-            "rmse_reference_of_fit": alignment.rmse_reference,
-            "files": files,
-            "notes": console.notes,
-        }
+        found = registered(alignment, shapes)
+        errors, usual = _errors(found), _errors(alignment)
+        note_strange(console, found, alignment)
+    summary: dict[str, Any] = {
+        "rmse_reference": dict(zip(shapes.names, errors, strict=True)),
+        "rmse_reference_of_fit": alignment.rmse_reference,
+        "input": [result, *source],
+    }
+    with results(folder) as partial:
+        with console.noting():
+            write_shapes_twice(shapes.with_points(found.aligned), partial, "registered")
+            save(found, partial / "registered.npz")
+        summary = write_summary(console, partial, summary)
+    _show(console, shapes.names, errors, usual)
+    list_run(console, folder, summary["files"])
+    console.result(summary)
+
+
+def registered(alignment: Alignment, shapes: Shapes) -> Alignment:
+    """New shapes with their warps onto the reference of an alignment, as an alignment."""
+    import numpy as np
+
+    warps = alignment.register(shapes)
+    own: dict[str, Any] = {
+        "votes": _votes(shapes.points, alignment.reference),
+        "condition": np.full(shapes.n_shapes, np.nan),
+    }
+    if alignment.spectral is not None:
+        own["free_directions"] = np.zeros(shapes.n_shapes, dtype=np.intp)
+    diagnostics = replace(alignment.diagnostics, **own)
+    return replace(alignment, shapes=shapes, warps=warps, diagnostics=diagnostics, findings=())
+
+
+def _votes(points: Array, reference: Array) -> Array:
+    """(n,): −1 for shapes of which a mirrored similarity leaves half as much, 1 for all others."""
+    import numpy as np
+
+    from defgpa.procrustes import ORTHOGONAL_SIMILARITY, SIMILARITY, stacked
+
+    proper, either = (
+        np.nansum((stacked(points, reference, motions=kind)(points) - reference) ** 2, axis=(1, 2))
+        for kind in (SIMILARITY, ORTHOGONAL_SIMILARITY)
     )
+    return np.where(4 * either < proper, -1, 1)
 
 
-def _registered(alignment: Alignment, name: str, points: Array) -> Array:
-    """The image of one shape, which an error names."""
-    from defgpa.errors import ShapeError
+def _errors(alignment: Alignment) -> list[float]:
+    """What is left of every shape between it and the reference: RMSE_r, shape by shape."""
+    import numpy as np
 
-    try:
-        return alignment.register(points)(points)
-    except ShapeError as error:
-        raise ShapeError(f"{name!r} cannot be registered. {error}") from None
+    found: list[float] = np.sqrt(np.nanmean(alignment.residuals**2, axis=1)).tolist()
+    return found
+
+
+def note_strange(console: Console, found: Alignment, alignment: Alignment) -> None:
+    """Say so where new specimens are not like those of the fit: far off, mirrored, other units."""
+    import numpy as np
+
+    from defgpa.errors import listed
+
+    names = np.array(found.shapes.names)
+    worst = max(_errors(alignment))
+    far = np.array(_errors(found)) > _FAR * worst
+    if far.any():
+        console.note(
+            f"Left far from the reference, at more than {_FAR} times the RMSE_r of any shape of "
+            f"the fit ({worst:.3g}): {listed(names[far])}. Are their landmarks in the same order?"
+        )
+    if found.mirrored:
+        console.note(f"Mirrored against the reference: {listed(found.mirrored)}.")
+    size = _scales(found) / np.median(_scales(alignment))
+    odd = (size > _LARGER) | (size < 1 / _LARGER)
+    if odd.any():
+        console.note(
+            f"More than {_LARGER} times larger or smaller than the shapes of the fit: "
+            f"{listed(names[odd])}. Other units?"
+        )
+
+
+def _scales(alignment: Alignment) -> Array:
+    """(n,): how large each shape is beside the reference, over the landmarks it sees."""
+    from defgpa.procrustes import SIMILARITY, stacked
+
+    motions = stacked(alignment.shapes.points, alignment.reference, motions=SIMILARITY)
+    return 1.0 / motions.scale
+
+
+def _show(
+    console: Console, names: Sequence[str], errors: Sequence[float], usual: Sequence[float]
+) -> None:
+    """The specimens that fit worst, and how well all do."""
+    from statistics import median
+
+    order = sorted(range(len(names)), key=lambda i: -errors[i])[:_SHOWN]
+    short = briefly([names[i] for i in order])
+    rows = list(zip(short, [errors[i] for i in order], strict=True))
+    title = "Registered" if len(rows) == len(names) else f"Registered, the {_SHOWN} that fit worst"
+    console.table(title, ["shape", "RMSE_r"], rows)
+    console.say(
+        f"{len(names)} registered: RMSE_r {median(errors):.4g} in the middle, {max(errors):.4g} at "
+        f"most; the shapes of the fit {median(usual):.4g} and {max(usual):.4g}"
+    )
 
 
 def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import click
 
 from defgpa.cli._console import Console
 from defgpa.cli._options import speaking
-from defgpa.cli._output import output_file
+from defgpa.cli._output import command_line, output_file, refuse_input
 
 
 @click.command("report", epilog="Example: defgpa report result/result.npz -o report.html")
 @click.argument("result", type=click.Path())
 @click.option("--output", "-o", default="report.html", show_default=True, type=click.Path())
+@click.option("--draw-all", is_flag=True, help="Draw every shape and landmark, however many.")
 @speaking
-def command(result: str, output: str, quiet: bool, as_json: bool) -> None:
+def command(result: str, output: str, draw_all: bool, quiet: bool, as_json: bool) -> None:
     """One self-contained HTML page about a saved result."""
     from defgpa.io import load
     from defgpa.report import write_report
 
     console = Console(quiet, as_json)
-    output_file(output)
+    refuse_input(output_file(output), result)
+    more: dict[str, Any] = {"most_drawn": None} if draw_all else {}
     with console.noting():
-        write_report(load(result), output)
+        known = {"command": _command_of(Path(result)), "result": result}
+        write_report(load(result), output, provenance=known, **more)
     console.say(f"Written: {output}")
     console.result({"output": output, "notes": console.notes})
+
+
+def _command_of(result: Path) -> str:
+    """What was typed to make a result, as the summary beside it knows; else to make this page."""
+    try:
+        summary = json.loads((result.parent / "summary.json").read_text(encoding="utf-8"))
+        own = summary["command"] if result.name in summary["files"] else ""
+    except (OSError, ValueError, TypeError, KeyError):
+        own = ""
+    return str(own) or command_line()

@@ -125,7 +125,7 @@ def _swap_in(partial: Path, target: Path) -> None:
     if not target.exists():
         partial.rename(target)
         return
-    written, owned = set(files_in(partial)), _owned(target)
+    written, owned = set(files_in(partial)), files_of_last_run(target)
     for name in files_in(target):
         if name not in written | owned:
             _bring_along(name, target, partial)
@@ -136,7 +136,7 @@ def _swap_in(partial: Path, target: Path) -> None:
 
 def _move_in(partial: Path, target: Path) -> None:
     """File by file; a folder without a summary is visibly unfinished."""
-    written, owned = set(files_in(partial)), _owned(target)
+    written, owned = set(files_in(partial)), files_of_last_run(target)
     _keep_modes(partial, target, written)
     for name in sorted(owned - written | owned & {SUMMARY}, key=lambda name: name != SUMMARY):
         (target / name).unlink(missing_ok=True)
@@ -148,7 +148,7 @@ def _move_in(partial: Path, target: Path) -> None:
             (target / above).rmdir()
 
 
-def _owned(folder: Path) -> set[str]:
+def files_of_last_run(folder: Path) -> set[str]:
     """What the last run says it wrote, and is there; entries may begin with the folder's name."""
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))

@@ -47,12 +47,14 @@ class Drawn:
         return [_left_out(k, total, what) for k, total, what in counts if k < total]
 
 
-def drawn_part(alignment: Alignment) -> Drawn:
-    """What to draw of an alignment."""
+def drawn_part(alignment: Alignment, most: int | None = MOST_PAIRS) -> Drawn:
+    """What to draw of an alignment: at most so many landmarks of all shapes together."""
     n, m = alignment.shapes.n_shapes, alignment.shapes.n_landmarks
-    most_landmarks = max(FEWEST_LANDMARKS, MOST_PAIRS // n)
+    if most is None:
+        return Drawn(np.arange(n), np.arange(m), n, m)
+    most_landmarks = max(FEWEST_LANDMARKS, most // n)
     landmarks = _thinned(_root_mean_square(alignment.residuals, 0), most_landmarks)
-    most_shapes = min(MOST_SHAPES, MOST_PAIRS // len(landmarks))
+    most_shapes = min(MOST_SHAPES, max(2, most // len(landmarks)))
     shapes = _thinned(_root_mean_square(alignment.residuals, 1), most_shapes)
     return Drawn(shapes, landmarks, n, m)
 
@@ -79,5 +81,6 @@ def _left_out(kept: int, total: int, what: str) -> str:
     worst = round(WORST_SHARE * kept)
     return (
         f"To keep this page light, {kept:,} of the {total:,} {what} are drawn: the {worst:,} with "
-        f"the largest residuals and an even choice of the others. All figures are of all {what}."
+        f"the largest residuals and an even choice of the others. All figures are of all {what}; "
+        "defgpa report result.npz --draw-all draws them all."
     )

@@ -13,9 +13,11 @@ from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.report import _tables as tables
-from defgpa.report._drawn import Drawn, drawn_part
+from defgpa.report._columns import group_columns, sentences
+from defgpa.report._drawn import MOST_PAIRS, Drawn, drawn_part
 from defgpa.report._packing import finite, script_json
 from defgpa.report._scene import Scene
+from defgpa.report._shape_space import NoShapeSpace, ShapeSpace, shape_space
 from defgpa.report._words import number, what_was_fitted, worries
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ _SCRIPTS = (
     "space.js",
     "plots.js",
     "charts.js",
+    "components.js",
     "controls.js",
     "main.js",
 )
@@ -42,6 +45,7 @@ def write_report(
     comparison: Comparison | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
+    most_drawn: int | None = MOST_PAIRS,
 ) -> None:
     """Write one self-contained HTML page about an alignment.
 
@@ -62,9 +66,14 @@ def write_report(
     comparison : Comparison, optional
         From ``compare``: adds the table of methods.
     title : str, optional
-        The heading; by default it says how many shapes were aligned.
+        The heading; by default the name of the file, and how many shapes were aligned.
     provenance : mapping of str to str, optional
-        What else it takes to do it again: input files, commands, dates.
+        What else it takes to do it again: input files, dates. ``command``, what was typed, and
+        ``result``, where ``defgpa.load`` finds the alignment, become code to paste.
+
+    most_drawn : int or None, default 60,000
+        Landmarks of all shapes together beyond which an even choice is drawn; None draws all,
+        however large the page becomes.
 
     Raises
     ------
@@ -93,8 +102,14 @@ def write_report(
         target,
         _rendered(
             {
-                **_text(alignment, cross_validation, title),
-                **_numbers(alignment, smoothing, cross_validation, comparison),
+                **_text(alignment, cross_validation, title, provenance or {}),
+                **_numbers(
+                    alignment,
+                    drawn_part(alignment, most_drawn),
+                    smoothing,
+                    cross_validation,
+                    comparison,
+                ),
                 "provenance": tables.provenance_rows(provenance),
             }
         ),
@@ -102,26 +117,29 @@ def write_report(
     )
 
 
-def _text(alignment: Alignment, cv: CrossValidation | None, title: str | None) -> dict[str, Any]:
+def _text(
+    alignment: Alignment, cv: CrossValidation | None, title: str | None, known: Mapping[str, str]
+) -> dict[str, Any]:
     """The parts of the page that are words."""
     return {
-        "title": title or f"Alignment of {alignment.shapes.n_shapes:,} shapes",
+        "title": title or tables.default_title(alignment),
         "lead": what_was_fitted(alignment),
         "worries": worries(alignment, cv),
         "parameters": tables.parameters(alignment),
-        "code": tables.code(alignment),
+        "code": tables.code(alignment, known.get("result")),
+        "command": known.get("command"),
     }
 
 
 def _numbers(
     alignment: Alignment,
+    drawn: Drawn,
     path: SmoothingPath | None,
     cv: CrossValidation | None,
     comparison: Comparison | None,
 ) -> dict[str, Any]:
     """The parts of the page that are figures, tables and plots."""
-    drawn = drawn_part(alignment)
-    rows = tables.figures(alignment, cv)
+    rows, space = tables.figures(alignment, cv), shape_space(alignment, drawn)
     return {
         "figures": rows,
         "with_cve": cv is not None,
@@ -135,19 +153,25 @@ def _numbers(
         "spectrum": alignment.spectral is not None,
         "gap": "" if alignment.spectral is None else number(alignment.spectral.gap, 3),
         "dim": alignment.shapes.dim,
-        "thinned": drawn.sentences,
-        "data": script_json(_data(alignment, drawn, path, cv)),
+        "space": space if isinstance(space, ShapeSpace) else None,
+        "thinned": [*drawn.sentences, *sentences(group_columns(alignment.shapes))],
+        "data": script_json(_data(alignment, drawn, space, path, cv)),
     }
 
 
 def _data(
-    alignment: Alignment, drawn: Drawn, path: SmoothingPath | None, cv: CrossValidation | None
+    alignment: Alignment,
+    drawn: Drawn,
+    space: ShapeSpace | NoShapeSpace,
+    path: SmoothingPath | None,
+    cv: CrossValidation | None,
 ) -> dict[str, Any]:
     """What the page's script draws from."""
     return {
         **Scene(alignment, drawn, cv).as_data(),
         "smoothing": None if path is None else _path_columns(path),
         "spectrum": [] if alignment.spectral is None else finite(alignment.spectral.spectrum),
+        **space.as_data(),
     }
 
 

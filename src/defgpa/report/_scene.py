@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.spatial import Delaunay
+from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
 from defgpa.procrustes import ORTHOGONAL, ORTHOGONAL_SIMILARITY, SIMILARITY, Motion, stacked
+from defgpa.report._columns import drawn_columns, group_columns
 from defgpa.report._drawn import Drawn
 from defgpa.report._lattice import Lattice, lattice_over
 from defgpa.report._packing import packed_distances, packed_numbers, packed_positions
@@ -20,8 +22,8 @@ from defgpa.report._packing import packed_distances, packed_numbers, packed_posi
 if TYPE_CHECKING:
     from defgpa.evaluate import CrossValidation
 
-MOST_GROUPS = 7  # colours that can be told apart
 _MOST_EDGES = 4000  # lines of one shape that a browser redraws at once
+_MOST_LINKED = 1000  # landmarks that are joined to near ones: a moment's work
 _TILT = (0.35, -0.45, 1.0)  # where one looks from, along the principal axes of the reference
 
 
@@ -89,7 +91,7 @@ class Scene:
             "dim": a.shapes.dim,
             "names": [a.shapes.names[i] for i in drawn.shapes],
             "landmarks": [a.shapes.landmarks[j] for j in drawn.landmarks],
-            "groups": _groups(a.shapes.metadata.get("groups"), drawn.shapes),
+            "columns": drawn_columns(group_columns(a.shapes), drawn.shapes),
             "reference": packed_positions(reference[None]),
             "measured": packed_positions(drawn.of(a.shapes.points)),
             "moved": packed_positions(self.moved),
@@ -101,7 +103,7 @@ class Scene:
                 "columns": self.lattice.columns,
                 "nodes": packed_positions(self.deformed),
             },
-            "edges": _optional(self._edges()),
+            **self._links(),
             "faces": _optional(self._faces()),
             "camera": _camera(a.reference),
         }
@@ -115,8 +117,15 @@ class Scene:
             "errors": packed_distances(self.drawn.of(cv.distances)),
         }
 
+    def _links(self) -> dict[str, Any]:
+        """Lines between landmarks, and whether the file gave them; near ones else, on request."""
+        given = self._edges()
+        reference = self.alignment.reference[self.drawn.landmarks]
+        edges = near_links(reference) if given is None and self._faces() is None else given
+        return {"wireframe": given is not None, "edges": _optional(edges)}
+
     def _edges(self) -> Index | None:
-        """Lines between landmarks: the wireframe of the file, or the sides of plane triangles."""
+        """The wireframe of the file, or the sides of plane triangles."""
         shapes = self.alignment.shapes
         edges = _wireframe(shapes.metadata.get("wireframe"), shapes.n_landmarks)
         if not len(edges) and shapes.dim == 2 and shapes.faces is not None:
@@ -130,15 +139,18 @@ class Scene:
         return shapes.faces if whole and shapes.faces is not None and len(shapes.faces) else None
 
 
-def _groups(groups: Sequence[Any] | None, shapes: Index) -> dict[str, Any] | None:
-    """The group of every drawn shape and their names, where colours can tell them apart."""
-    if groups is None:
+def near_links(points: Array) -> Index | None:
+    """(k, 2): landmarks to which no third one is nearer than they are to each other.
+
+    The relative neighbourhood graph: what the eye would join. None for too few or too many.
+    """
+    if not points.shape[1] + 2 <= len(points) <= _MOST_LINKED:
         return None
-    own = [str(groups[i]) for i in shapes]
-    names = list(dict.fromkeys(own))
-    if not 2 <= len(names) <= MOST_GROUPS:
-        return None
-    return {"names": names, "of": [names.index(name) for name in own]}
+    # none of them is lost among the sides of a Delaunay triangulation
+    pairs = _sides(Delaunay(points, qhull_options="QJ").simplices)
+    far, (i, j) = cdist(points, points), pairs.T
+    nearer = np.maximum(far[i], far[j]) < far[i, j][:, None]
+    return np.asarray(pairs[~nearer.any(axis=1)])
 
 
 def _wireframe(links: Any, m: int) -> Index:
@@ -156,9 +168,9 @@ def _numbers(pair: tuple[Any, Any], m: int) -> bool:
 
 
 def _sides(faces: Index) -> Index:
-    """(k, 2): every side of the triangles once."""
-    sides = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
-    return np.unique(np.sort(sides, axis=1), axis=0)
+    """(k, 2): every side of the triangles (or tetrahedra) once."""
+    sides = [faces[:, list(ends)] for ends in combinations(range(faces.shape[1]), 2)]
+    return np.unique(np.sort(np.concatenate(sides), axis=1), axis=0)
 
 
 def _renumbered(edges: Index, drawn: Drawn) -> Index:

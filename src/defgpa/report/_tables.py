@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from defgpa.solve.registration import (
 if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation
 
+AS_CODE = ("command", "result")  # of the provenance: to be pasted
 _LARGEST = 5  # residuals that are named
 
 _METHODS = {
@@ -219,13 +221,16 @@ def _solver(alignment: Alignment) -> str:
     return f"descent, {found.iterations} steps"
 
 
-def code(alignment: Alignment) -> str:
+def code(alignment: Alignment, result: str | None) -> str:
     """The lines of Python that fit it again; empty where they cannot be known."""
     match alignment.registration:
         case RidgeRegistration(model) if type(model).__module__.startswith("defgpa.warps"):
             warp = as_code(model)
             names = ", ".join(sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", warp))))
-            call, imports = f"defgpa.DefGPA({warp})", f"from defgpa.warps import {names}\n"
+            call, imports = (
+                f"defgpa.DefGPA({warp}{_proportions(alignment)})",
+                f"from defgpa.warps import {names}\n",
+            )
         case MotionRegistration(motions):
             call, imports = f"defgpa.EuclideanGPA({_changed(motions)})", ""
         case AffineRegistration():
@@ -234,7 +239,44 @@ def code(alignment: Alignment) -> str:
             return ""
     if "…" in call:
         return ""
-    return f"import defgpa\n{imports}\nmodel = {call}.fit(shapes)\n"
+    return (
+        f"import defgpa\n{imports}\n{_shapes_again(alignment, result)}model = {call}.fit(shapes)\n"
+    )
+
+
+def _proportions(alignment: Alignment) -> str:
+    """How Λ was found, where that was asked for."""
+    kind = "rigid" if alignment.spectral is None else alignment.spectral.proportions
+    if kind == "rigid":
+        return ""
+    return f", proportions={alignment.eigenvalues.tolist() if kind == 'given' else kind!r}"
+
+
+def _shapes_again(alignment: Alignment, result: str | None) -> str:
+    """The line that gives the same shapes: from a saved result, which knows them, or the files."""
+    if result is not None:
+        return f"shapes = defgpa.load({result!r}).shapes\n"
+    sources = sources_of(alignment)
+    if not sources:
+        return ""
+    return f"shapes = defgpa.read_shapes({(sources[0] if len(sources) == 1 else sources)!r})\n"
+
+
+def sources_of(alignment: Alignment) -> list[str]:
+    """The files that the shapes came from, each once."""
+    return list(dict.fromkeys(map(str, alignment.shapes.metadata.get("sources", ()))))
+
+
+def default_title(alignment: Alignment) -> str:
+    """The file, or the folder of the files, and how many shapes there are."""
+    sources = [Path(source) for source in sources_of(alignment)]
+    folders = {source.absolute().parent.name for source in sources}
+    count = alignment.shapes.n_shapes
+    if len(sources) == 1:
+        return f"{sources[0].name}: {count:,} shapes aligned"
+    if len(folders) == 1:
+        return f"{folders.pop()}: {count:,} shapes aligned"
+    return f"Alignment of {count:,} shapes"
 
 
 def _changed(motions: Motions) -> str:
@@ -262,5 +304,6 @@ def versions() -> list[tuple[str, str]]:
 
 
 def provenance_rows(provenance: Mapping[str, str] | None) -> list[tuple[str, str]]:
-    """Where it comes from, as the caller knows it."""
-    return [(str(key), shortened(str(value))) for key, value in (provenance or {}).items()]
+    """Where it comes from, as the caller knows it; what is shown as code is left out."""
+    rows = (provenance or {}).items()
+    return [(str(key), shortened(str(value))) for key, value in rows if key not in AS_CODE]

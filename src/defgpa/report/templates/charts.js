@@ -9,7 +9,7 @@ Object.assign(plots, {
       colorscale: cellScale(),
       zmin: 0,
       colorbar: bar("distance"),
-      hovertemplate: "<b>%{y}</b><br>landmark %{x}<br>%{z:.3g} from the reference<extra></extra>",
+      hovertemplate: "%{text}<br>%{z:.3g} from the reference<extra></extra>",
     };
     return mapOf(order, trace);
   },
@@ -17,14 +17,14 @@ Object.assign(plots, {
   missing() {
     const trace = {
       z: shapes.aligned.map((own) => shapes.landmarks.map((_, j) => (seen(own, j) ? 0 : 1))),
-      text: shapes.aligned.map((own) =>
-        shapes.landmarks.map((_, j) => (seen(own, j) ? "seen" : "not seen")),
+      text: everyShape.map((i) =>
+        shapes.landmarks.map((_, j) => `${said(i, j)}<br>${seen(shapes.aligned[i], j) ? "" : "not "}seen`),
       ),
       colorscale: [[0, colour("seen")], [1, colour("unseen")]],
       zmin: 0,
       zmax: 1,
       showscale: false,
-      hovertemplate: "<b>%{y}</b><br>landmark %{x}<br>%{text}<extra></extra>",
+      hovertemplate: "%{text}<extra></extra>",
     };
     return mapOf(everyShape, trace);
   },
@@ -100,36 +100,43 @@ function worstFirst(rows) {
   return [...everyShape].sort((a, b) => errors[b] - errors[a] || a - b);
 }
 
-// a map of shapes by landmarks; names only where there is room for them
-function mapOf(order, trace) {
-  const names = order.map((i) => plain(shapes.names[i]));
-  const landmarks = shapes.landmarks.map(plain);
-  const height = Math.min(620, Math.max(180, 17 * names.length)) + 90;
-  const gap = names.length <= 60 && landmarks.length <= 120 ? 1 : 0;
-  const every = (count, room) => Math.max(1, Math.ceil(count / room));
-  const ticks = (labels, full, room) => {
-    const step = every(labels.length, room);
-    const at = labels.map((_, k) => k).filter((k) => k % step === 0);
-    return { type: "category", tickmode: "array", tickvals: at, ticktext: at.map((k) => plain(cut(full[k], 18))) };
-  };
-  const wide = document.getElementById("plot-residuals").clientWidth > 600;
-  const own = order.map((i) => shapes.names[i]);
+// Cells lie at whole numbers and names are only written there: on an axis of names, plotly would
+// take the number 7 for the name "7", wherever that is. As many names as there is room for.
+function namedAxis(names, room, more) {
+  const step = Math.max(1, Math.ceil(names.length / room));
+  const tickvals = names.map((_, k) => k).filter((k) => k % step === 0);
   return {
-    data: [{ type: "heatmap", x: landmarks, y: names, xgap: gap, ygap: gap, ...trace }],
+    type: "linear",
+    tickmode: "array",
+    tickvals,
+    ticktext: tickvals.map((k) => plain(cut(names[k], 18))),
+    tickfont: { size: 11 },
+    showgrid: false,
+    range: [-0.5, names.length - 0.5],
+    ...more,
+  };
+}
+
+// a map of shapes by landmarks
+function mapOf(order, trace) {
+  const names = order.map((i) => shapes.names[i]);
+  const height = Math.min(620, Math.max(180, 17 * names.length)) + 90;
+  const gap = names.length <= 60 && shapes.landmarks.length <= 120 ? 1 : 0;
+  const wide = document.getElementById("plot-residuals").clientWidth > 600;
+  return {
+    data: [{
+      type: "heatmap",
+      text: order.map((i) => shapes.landmarks.map((_, j) => said(i, j))),
+      xgap: gap,
+      ygap: gap,
+      ...trace,
+    }],
     layout: layout({
       margin: { l: 12, r: 12, t: 34, b: 12 },
-      xaxis: axis("landmark", {
-        ...ticks(landmarks, shapes.landmarks, wide ? 45 : 14),
-        tickangle: -90,
-        tickfont: { size: 11 },
-        showgrid: false,
-      }),
-      yaxis: axis("", {
-        ...ticks(names, own, Math.floor((height - 90) / 13)),
-        autorange: "reversed",
-        tickfont: { size: 11 },
-        showgrid: false,
-      }),
+      xaxis: axis("landmark", namedAxis(shapes.landmarks, wide ? 45 : 14, { tickangle: -90 })),
+      yaxis: axis("", namedAxis(names, Math.floor((height - 90) / 13), {
+        range: [names.length - 0.5, -0.5],
+      })),
     }),
     buttons: ["zoom2d", "pan2d", "resetScale2d"],
     height,

@@ -47,17 +47,22 @@ function shapeList() {
   const items = shapes.names.map((name, i) => {
     const box = element("input", { type: "checkbox", checked: true });
     const swatch = element("span", { className: "swatch" });
-    const only = element("button", { type: "button", className: "only", textContent: "only" });
-    only.setAttribute("aria-label", `Show only ${name}`);
-    const label = element("label", { title: name }, box, swatch, element("span", { textContent: name }));
-    const item = element("li", {}, label, only);
+    swatch.setAttribute("aria-hidden", "true");
+    const button = (word, act) => {
+      const made = element("button", { type: "button", className: word, textContent: word });
+      made.setAttribute("aria-label", `${word} ${name}`);
+      made.addEventListener("click", act);
+      return made;
+    };
+    const label = element("label", { title: name }, box, swatch, element("span", { textContent: cut(name, 20) }));
+    const item = element("li", {}, label, button("mark", () => mark(i)), button("only", () => choose([i])));
     item.dataset.shape = i;
     box.addEventListener("change", () => {
       if (box.checked) state.selected.add(i);
       else state.selected.delete(i);
-      chosenChanged();
+      listShapes();
+      ask("reference");
     });
-    only.addEventListener("click", () => choose([i]));
     return { item, box, swatch, name: name.toLowerCase() };
   });
   list.querySelector("ul").append(...items.map(({ item }) => item));
@@ -70,30 +75,86 @@ function shapeList() {
   const found = () => everyShape.filter((i) => !items[i].item.hidden);
   const choose = (wanted) => {
     state.selected = new Set(wanted);
-    chosenChanged();
+    listShapes();
+    ask("reference");
   };
   list.querySelector("[data-all]").addEventListener("click", () => choose(found()));
   list.querySelector("[data-none]").addEventListener("click", () => choose([]));
+  const every = list.querySelector("[data-every]");
+  every.addEventListener("click", () => {
+    state.every = !state.every;
+    listShapes();
+    ["reference", "before", "after"].forEach(ask);
+  });
 
-  function chosenChanged() {
+  // the list as the state has it
+  return () => {
     const chosen = [...state.selected].sort((a, b) => a - b);
     const { number } = colouring(chosen);
-    items.forEach(({ box, swatch }, i) => {
+    items.forEach(({ item, box, swatch }, i) => {
       box.checked = state.selected.has(i);
-      swatch.style.background = box.checked ? `var(--group-${number(i) % 7})` : "transparent";
+      swatch.textContent = box.checked ? glyphOf(number(i)) : "";
+      swatch.style.color = `var(--group-${Math.max(0, number(i)) % 7})`;
+      item.classList.toggle("marked", i === state.marked);
     });
-    list.querySelector(".status").textContent = chosenInWords(chosen.length);
-    ask("reference");
-  }
-  chosenChanged();
+    const stride = strideOf(chosen.length);
+    const thinned = stride > 1 && !alone(chosen);
+    every.hidden = !thinned && !state.every;
+    every.textContent = state.every ? "Draw fewer dots" : "Draw all landmarks";
+    list.querySelector(".status").textContent =
+      `${chosen.length} of ${shapes.names.length} shapes shown.` +
+      (thinned ? ` One landmark in ${stride} is drawn of each.` : "");
+  };
 }
 
-function chosenInWords(count) {
-  const stride = strideOf(count);
-  const thinned = stride > 1 && !(count === 1 && shapes.faces)
-    ? ` One landmark in ${stride} is drawn of each; fewer shapes are drawn with more of them.`
-    : "";
-  return `${count} of ${shapes.names.length} shapes shown.${thinned}`;
+// one shape is marked in every picture that shows many
+function mark(i) {
+  state.marked = state.marked === i ? -1 : i;
+  listShapes();
+  for (const told of marking) told();
+  MARKED.forEach(ask);
+}
+const MARKED = ["reference", "before", "after", "scatter", "ranking"];
+const marking = [];
+
+// a choice that stands in several places of the page
+function onEverywhere(name, take) {
+  const inputs = [...document.querySelectorAll(`[data-everywhere="${name}"]`)];
+  for (const input of inputs) {
+    input.addEventListener("change", () => {
+      for (const other of inputs) {
+        if (input.type === "checkbox") other.checked = input.checked;
+        else other.value = input.value;
+      }
+      take(input);
+    });
+  }
+  return inputs;
+}
+
+function onColumn() {
+  const selects = onEverywhere("column", (select) => {
+    state.column = Number(select.value);
+    listShapes();
+    MARKED.forEach(ask);
+  });
+  for (const select of selects) {
+    select.append(...page.columns.map(({ name }, k) => option(k, name)), option(-1, "specimen"));
+    select.value = state.column;
+    select.closest("label").hidden = !page.columns.length;
+  }
+}
+
+function onBox(key) {
+  for (const input of onEverywhere(key, (box) => {
+    state[key] = box.checked;
+    SPATIAL.forEach(ask);
+  })) {
+    input.checked = state[key];
+    input.closest("label").hidden = key === "links" && !shapes.edges;
+    const stride = Math.ceil(shapes.landmarks.length / MOST_LABELS);
+    if (key === "labels" && stride > 1) input.after(` one in ${stride} of the`);
+  }
 }
 
 // the arrow keys turn a scene, + and − bring it closer

@@ -1,6 +1,6 @@
 // Plots are drawn when they come into view, and the rest while the browser is idle.
 
-const SPATIAL = ["reference", "before", "after", "deformation"];
+const SPATIAL = ["reference", "before", "after", "deformation", "shape"];
 const elementOf = (id) => document.getElementById(`plot-${id}`);
 const present = Object.keys(plots).filter(elementOf);
 const TWINS = { before: "after", after: "before" };
@@ -18,9 +18,18 @@ function draw(id) {
   if (width) Object.assign(layout, { width, height: plot.clientHeight, autosize: false });
   drawn.add(id);
   return Plotly.react(plot, data, layout, config(buttons)).then(() => {
-    if (!plot.dataset.drawn && solid && TWINS[id]) turnsWith(plot, elementOf(TWINS[id]));
+    if (!plot.dataset.drawn) prepared(id, plot);
     plot.dataset.drawn = Number(plot.dataset.drawn || 0) + 1;
     if (drawn.size === present.length) root.dataset.ready = "yes";
+  });
+}
+
+function prepared(id, plot) {
+  if (solid && TWINS[id]) turnsWith(plot, elementOf(TWINS[id]));
+  if (!MARKED.includes(id)) return;
+  plot.on("plotly_click", ({ points }) => {
+    const owner = points[0]?.customdata;
+    if (Number.isInteger(owner)) mark(owner);
   });
 }
 
@@ -61,8 +70,13 @@ onChoice("distances", "distances", ["residuals"]);
 onChoice("order", "order", ["residuals"]);
 onPick("before-after", "pair", "all shapes", ["before", "after"]);
 onPick("deformation", "deformation", null, ["deformation"]);
-shapeList();
-if (solid) SPATIAL.forEach(onKeys);
+onColumn();
+if (inSpace) onSpace();
+onBox("labels");
+onBox("links");
+const listShapes = shapeList();
+listShapes();
+if (solid) SPATIAL.filter(elementOf).forEach(onKeys);
 if (flattened) root.classList.add("flattened");
 present.forEach((id) => watcher.observe(elementOf(id)));
 setTimeout(() => idle(drawInTurn), 400);

@@ -2,6 +2,11 @@
 
 const state = {
   selected: new Set(everyShape),
+  marked: -1, // no shape
+  column: page.columns.length ? 0 : -1, // -1: every specimen has its own look
+  every: false, // landmarks are drawn, however many dots that makes
+  labels: false,
+  links: page.wireframe,
   shown: "aligned",
   colour: "shape",
   before: "moved",
@@ -12,25 +17,32 @@ const state = {
   order: "given",
 };
 
-const FEW = 7; // shapes that have a colour each
-const FEW_LINES = 12; // shapes whose wireframe is drawn
+const FEW = 7; // kinds that a legend names
+const FEW_LINES = 12; // shapes whose links are drawn
 const MOST_VECTORS = 1500;
+const MOST_LABELS = solid ? 160 : 600;
 
-// the kinds of shapes among the chosen ones, each with its name and colour
+// the kinds of shapes among the chosen ones, each with its name and look
 function colouring(chosen) {
   const { of, names } = classes(chosen);
   const single = chosen.length === 1;
   const kinds = single ? [of(chosen[0])] : names.map((_, k) => k);
+  const nameOf = (k) => (single ? shapes.names[chosen[0]] : names[k]);
   return {
-    kinds: kinds.map((k) => ({ name: single ? shapes.names[chosen[0]] : names[k], colour: groupColour(k) })),
+    kinds: kinds.map((k) => ({ name: nameOf(k), ...lookOf(k) })),
     kindOf: (i) => kinds.indexOf(of(i)),
     number: of,
   };
 }
 
+const grouped = () => page.columns[state.column]?.names;
+
+// by group; or, while looks last, one look a shape, which it keeps when others are left out
 function classes(chosen) {
-  if (page.groups) return { of: (i) => page.groups.of[i], names: page.groups.names };
-  if (chosen.length <= FEW) {
+  const column = page.columns[state.column];
+  if (column?.names) return { of: (i) => column.of[i], names: column.names };
+  if (everyShape.length <= MOST_LOOKS) return { of: (i) => i, names: shapes.names };
+  if (chosen.length <= MOST_LOOKS) {
     return { of: (i) => chosen.indexOf(i), names: chosen.map((i) => shapes.names[i]) };
   }
   return { of: () => 0, names: ["shapes"] };
@@ -52,23 +64,41 @@ function eachDot(chosen, points, visit) {
 
 function dotLook(count) {
   const many = count * shapes.landmarks.length > 3000;
-  const size = solid ? (many ? 1.8 : 3) : many ? 3.5 : 5;
-  return { size, opacity: many ? 0.45 : count > 3 ? 0.65 : 0.95, line: { width: 0 } };
+  const size = solid ? (many ? 2.6 : 3.4) : many ? 3.5 : 5;
+  return { size, opacity: many ? 0.5 : count > 3 ? 0.65 : 0.95, line: { width: 0 } };
 }
 
 function dotsByShape(chosen, points, far) {
   const { kinds, kindOf } = colouring(chosen);
   const clouds = kinds.map(() => new Cloud());
-  eachDot(chosen, points, (i, j) => clouds[kindOf(i)].add(points[i], j, said(i, j, far?.[i][j])));
+  eachDot(chosen, points, (i, j) => clouds[kindOf(i)].add(points[i], j, said(i, j, far?.[i][j]), i));
   const look = dotLook(chosen.length);
-  return clouds.map((cloud, k) =>
-    cloud.dots({ ...look, color: kinds[k].colour }, { name: plain(cut(kinds[k].name, 30)) }),
-  );
+  const showlegend = Boolean(grouped()) || kinds.length <= FEW;
+  const traces = clouds.map((cloud, k) => {
+    const { name, colour: color, symbol } = kinds[k];
+    return cloud.dots({ ...look, color, symbol }, { name: plain(cut(name, 30)), showlegend });
+  });
+  const shown = traces.filter((_, k) => clouds[k].places.length || showlegend);
+  return [...shown, ...markedDots(chosen, points, far)];
+}
+
+// the shape that the reader has marked, among others
+function markedDots(chosen, points, far) {
+  const i = state.marked;
+  if (i < 0 || chosen.length < 2) return [];
+  const cloud = new Cloud();
+  shapes.landmarks.forEach((_, j) => cloud.add(points[i], j, said(i, j, far?.[i]?.[j]), i));
+  const marker = {
+    size: solid ? 5 : 8,
+    color: colour("mark"),
+    line: { width: 1, color: colour("card") },
+  };
+  return [cloud.dots(marker, { name: plain(cut(shapes.names[i], 30)), meta: "marked" })];
 }
 
 function dotsByError(chosen, points, far) {
   const cloud = new Cloud();
-  eachDot(chosen, points, (i, j) => cloud.add(points[i], j, said(i, j, far[i][j]), far[i][j]));
+  eachDot(chosen, points, (i, j) => cloud.add(points[i], j, said(i, j, far[i][j]), i, far[i][j]));
   const most = largest(cloud.values) || 1;
   const base = dotLook(chosen.length).size;
   const marker = {
@@ -81,11 +111,14 @@ function dotsByError(chosen, points, far) {
     colorbar: bar("distance"),
     line: { width: 0 },
   };
-  return [cloud.dots(marker, { name: "shapes", showlegend: false })];
+  const dots = cloud.dots(marker, { name: "shapes", showlegend: false });
+  return [dots, ...markedDots(chosen, points, far)];
 }
 
+const linked = () => state.links && shapes.edges;
+
 function wires(chosen, points) {
-  if (!shapes.edges || chosen.length > FEW_LINES) return [];
+  if (!linked() || chosen.length > FEW_LINES) return [];
   const { kinds, kindOf } = colouring(chosen);
   return chosen.map((i) => {
     const line = { color: kinds[kindOf(i)].colour, width: 1 };
@@ -93,28 +126,50 @@ function wires(chosen, points) {
   });
 }
 
-function referenceTraces(faint = false) {
+// a shape that others are seen against: its links, its surface or its dots, its labels
+function outlineTraces(points, name, faint = false) {
   const traces = [];
-  if (shapes.edges) {
+  if (linked()) {
     const line = { color: colour("ink"), width: solid ? 3 : 1.2 };
-    traces.push(edgesOf(new Cloud(), shapes.reference).lines(line, { opacity: faint ? 0.25 : 0.55 }));
+    traces.push(edgesOf(new Cloud(), points).lines(line, { opacity: faint ? 0.25 : 0.55 }));
   }
+  if (state.labels) traces.push(labelTrace(points));
   if (solid && shapes.faces) {
-    return [...traces, mesh(shapes.reference, { color: colour("surface"), opacity: faint ? 0.15 : 0.75 })];
+    return [...traces, mesh(points, { color: colour("surface"), opacity: faint ? 0.15 : 0.75 })];
   }
   const cloud = new Cloud();
-  shapes.landmarks.forEach((name, j) =>
-    cloud.add(shapes.reference, j, `<b>reference</b><br>landmark ${plain(name)}`),
+  shapes.landmarks.forEach((label, j) =>
+    cloud.add(points, j, `<b>${name}</b><br>landmark ${plain(label)}`),
   );
   const marker = {
-    size: solid ? 3.5 : faint ? 9 : 4.5,
+    size: solid ? (faint ? 3.5 : shapes.landmarks.length > 200 ? 4.2 : 5) : faint ? 9 : 4.5,
     color: colour(faint ? "soft" : "ink"),
     opacity: faint && solid ? 0.5 : 1,
     symbol: faint && !solid ? "circle-open" : "circle",
-    line: { width: faint && !solid ? 1 : 0 },
+    // a rim, or the dots of the shapes around it would hide it in space
+    line: { width: faint === solid ? 0 : 1, color: colour(solid ? "card" : "soft") },
   };
-  traces.push(cloud.dots(marker, { name: "reference" }));
+  traces.push(cloud.dots(marker, { name }));
   return traces;
+}
+
+const referenceTraces = (faint) => outlineTraces(shapes.reference, "reference", faint);
+
+// of very many, evenly some: letters in space are slow
+function labelTrace(points) {
+  const cloud = new Cloud();
+  const stride = Math.ceil(shapes.landmarks.length / MOST_LABELS);
+  for (let j = 0; j < shapes.landmarks.length; j += stride) {
+    cloud.add(points, j, plain(cut(shapes.landmarks[j], 18)));
+  }
+  return cloud.trace({
+    mode: "text",
+    text: cloud.texts,
+    textposition: "top center",
+    textfont: { size: 11, color: colour("ink") },
+    name: "labels",
+    showlegend: false,
+  });
 }
 
 // one shape of a mesh: its surface, coloured by a distance
@@ -163,7 +218,7 @@ const plots = {
       const data = alone(chosen)
         ? [mesh(points[chosen[0]], { color: groupColour(0) })]
         : [...wires(chosen, points), ...dotsByShape(chosen, points)];
-      const figure = spaceFigure(data, box("measured"), { ...pairLegend, uirevision: "measured" });
+      const figure = spaceFigure(data, box("measured"), { ...pairLegend(), uirevision: "measured" });
       return { ...figure, aspect: pairFigure([]).aspect };
     }
     const far = everyShape.map((i) => (chosen.includes(i) ? leftBefore(i) : null));
@@ -197,8 +252,8 @@ function box(...kinds) {
   return boxes.get(key);
 }
 
-const pairLegend = { showlegend: Boolean(page.groups) };
-const pairFigure = (data) => spaceFigure(data, box("moved", "aligned"), pairLegend);
+const pairLegend = () => ({ showlegend: Boolean(grouped()) || state.marked >= 0 });
+const pairFigure = (data) => spaceFigure(data, box("moved", "aligned"), pairLegend());
 
 function gridTraces(i) {
   const { rows, columns } = page.lattice;
@@ -241,7 +296,7 @@ function vectorTraces(i, travelled) {
   for (let j = 0; j < shapes.landmarks.length; j += stride) {
     lines.segment(from, j, to, j, travelled[j]);
     const text = `${said(i, j)}<br>moved by ${figure(travelled[j])}`;
-    ends.add(to, j, text, travelled[j]);
+    ends.add(to, j, text, i, travelled[j]);
   }
   const shade = { colorscale: markScale(), cmin: 0, cmax: largest(travelled) || 1 };
   const line = solid

@@ -35,13 +35,15 @@ class Cloud {
   constructor() {
     this.places = [];
     this.texts = [];
+    this.owners = [];
     this.values = [];
   }
 
-  add(points, j, text = "", value = null) {
+  add(points, j, text = "", owner = null, value = null) {
     if (!seen(points, j)) return;
     this.places.push(place(points, j));
     this.texts.push(text);
+    this.owners.push(owner);
     this.values.push(value);
   }
 
@@ -52,14 +54,15 @@ class Cloud {
 
   segment(from, i, to, j, value = null) {
     if (!seen(from, i) || !seen(to, j)) return;
-    this.add(from, i, "", value);
-    this.add(to, j, "", value);
+    this.add(from, i, "", null, value);
+    this.add(to, j, "", null, value);
     this.gap();
   }
 
   gap() {
     this.places.push([null, null, null]);
     this.texts.push("");
+    this.owners.push(null);
     this.values.push(null);
   }
 
@@ -71,8 +74,8 @@ class Cloud {
   }
 
   dots(marker, more = {}) {
-    const text = this.texts;
-    return this.trace({ mode: "markers", marker, text, hoverinfo: "text", ...more });
+    const own = { text: this.texts, customdata: this.owners };
+    return this.trace({ mode: "markers", marker, ...own, hoverinfo: "text", ...more });
   }
 
   lines(line, more = {}) {
@@ -103,7 +106,8 @@ function mesh(points, more) {
 }
 
 // so many landmarks are skipped that the dots of these shapes stay few enough
-const strideOf = (count) => Math.max(1, Math.ceil((count * shapes.landmarks.length) / MOST_DOTS));
+const strideOf = (count) =>
+  state.every ? 1 : Math.max(1, Math.ceil((count * shapes.landmarks.length) / MOST_DOTS));
 
 // low and high corner of some point sets, as they are drawn
 function boxOf(sets) {
@@ -147,7 +151,7 @@ function sceneLayout(box, more) {
   const sides = box.map(([low, high]) => high - low);
   const [x, y, z] = sides.map((side) => side / Math.max(...sides));
   const { eye, up } = page.camera;
-  const far = 1.05 * Math.hypot(x, y, z);
+  const far = 0.92 * Math.hypot(x, y, z);
   const own = (k) => ({ range: box[k], visible: false });
   return layout({
     margin: { l: 0, r: 0, t: 30, b: 0 },

@@ -5,6 +5,13 @@ const root = document.documentElement;
 
 const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 const groupColour = (k) => colour(`group-${k % 7}`);
+
+// seven colours that everyone tells apart, then the same with other symbols
+const SYMBOLS = ["circle", "square", "diamond", "cross", "x"];
+const GLYPHS = ["●", "■", "◆", "✚", "✖"];
+const MOST_LOOKS = 7 * SYMBOLS.length;
+const lookOf = (k) => ({ colour: groupColour(k), symbol: SYMBOLS[Math.floor(k / 7) % SYMBOLS.length] });
+const glyphOf = (k) => GLYPHS[Math.floor(k / 7) % GLYPHS.length];
 // of cells, from the colour of the page on, and of marks, which must not vanish in it
 const cellScale = () => [0, 0.33, 0.66, 1].map((at, k) => [at, colour(`error-${k}`)]);
 const markScale = () => [[0, colour("error-mark")], ...cellScale().slice(1)];
