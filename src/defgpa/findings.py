@@ -106,6 +106,16 @@ class Finding:
         )
 
 
+#: What is told at the command line and in the report, and is no warning to a program.
+REMARKS = frozenset({Kind.LARGE_DEFORMATION, Kind.OTHER_SIZE, Kind.REPEATED_SHAPE})
+
+
+def is_remark(finding: Finding) -> bool:
+    """Whether a finding, or all that it sums up, is no warning."""
+    parts = finding.parts
+    return finding.kind in REMARKS or (bool(parts) and all(is_remark(part) for part in parts))
+
+
 def news(found: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:
     """The findings of a kind that is not among those known."""
     kinds = {finding.kind for finding in known}

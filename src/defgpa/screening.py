@@ -21,7 +21,7 @@ from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.io.space import missing_places
-from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
+from defgpa.procrustes import ORTHOGONAL_SIMILARITY, SIMILARITY, stacked
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
@@ -138,7 +138,7 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
     shapes = alignment.shapes
     if shapes.visible.size > tuning.screened_landmarks:
         return ()
-    sizes = (*_size_findings(shapes), *_repetitions(shapes))
+    sizes = (*_size_findings(alignment), *_repetitions(shapes))
     if not _doubtful(alignment, tuning):
         return sizes
     try:
@@ -147,9 +147,12 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
         return sizes
 
 
-def _size_findings(shapes: Shapes) -> Iterator[Finding]:
+def _size_findings(alignment: Alignment) -> Iterator[Finding]:
+    """By the similarities onto the reference: a shape that shows little of itself is not small."""
+    shapes = alignment.shapes
     frames = Frames.of(shapes.points, shapes.visible)
-    odd = _named(shapes, _of_other_size(_against_median(frames.size)))
+    scale = stacked(shapes.points, alignment.reference, motions=SIMILARITY).scale
+    odd = _named(shapes, _of_other_size(_against_median(1.0 / scale)))
     if odd:
         figures = {"times": _OTHER_SIZE, "of": shapes.n_shapes}
         yield Finding(Kind.OTHER_SIZE, shapes=odd, figures=figures)

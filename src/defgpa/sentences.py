@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from defgpa.errors import DefgpaWarning, listed
-from defgpa.findings import Finding, Kind
+from defgpa.findings import Finding, Kind, is_remark
 
 _at_the_shell = ContextVar("at_the_shell", default=False)
 _SWITCHES = {"on_mismatch": "--lenient", "incomplete": "--drop-incomplete"}
@@ -64,8 +64,10 @@ def option(name: str, value: object = "…", shell: str | None = None) -> str:
 
 
 def warn_of(findings: Iterable[Finding], stacklevel: int = 2) -> None:
-    """A DefgpaWarning for each finding, which it carries; as from the caller's caller."""
+    """A DefgpaWarning for each finding but mere remarks; as from the caller's caller."""
     for finding in findings:
+        if is_remark(finding):
+            continue
         told = DefgpaWarning(in_python(finding), finding)
         warnings.warn(told, stacklevel=stacklevel + 1)
 

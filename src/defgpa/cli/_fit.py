@@ -113,6 +113,8 @@ def command(
         estimator = DefGPA(model, proportions=proportions_value(proportions))
         done = fitted(console, shapes, estimator, smoothing == "auto", fold_size, jobs)
         alignment = _posed(done.alignment, pose)
+        for finding in alignment.findings:
+            console.tell(finding)
         for finding in alignment.foldover_findings:
             console.tell(_with_remedy(finding, done, shapes))
     numbers = figures(alignment, done.cve, done.chosen_smoothing)
