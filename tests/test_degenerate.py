@@ -89,7 +89,7 @@ def test_landmarks_that_coincide_count_twice(warp, d):
 def test_landmarks_that_coincide_in_one_shape_only_do_no_harm(warp, d):
     points = smooth_family(seed=6, d=d)
     points[0, 1] = points[0, 0]
-    fitted = DefGPA(warp).fit(points).alignment_
+    fitted = DefGPA(warp).solve(points)
     np.testing.assert_array_equal(fitted.aligned[0, 1], fitted.aligned[0, 0])
     assert fitted.findings == ()
 

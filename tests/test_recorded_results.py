@@ -49,7 +49,9 @@ every_record = pytest.mark.parametrize("key", RECORDED)
 with_folds = pytest.mark.parametrize("key", [key for key in RECORDED if "cve" in RECORDED[key]])
 with_paths = pytest.mark.parametrize("key", [key for key in RECORDED if "path" in RECORDED[key]])
 
-TO_TEN_DIGITS = {"rtol": 1e-10, "atol": 0.0}
+# the Gaussians of a radial basis, and smoothing 100 times away from where the modes were made,
+# are known to some ten digits themselves: the ridge that made them has changed
+TO_TEN_DIGITS = {"rtol": 3e-10, "atol": 0.0}
 
 
 def recorded(key):

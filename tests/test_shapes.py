@@ -215,7 +215,7 @@ BAD = {
     "seen in no shape": (
         with_entry((slice(None), 7), np.nan),
         {},
-        ["'8'", "seen in no shape", "without"],
+        ["'8'", "seen in no shape", "Drop it"],
     ),
     "a shape without landmarks": (with_entry(2, np.nan), {}, ["'shape_3'", "No landmark is seen"]),
     "too few names": (FULL, {"names": ["a", "b"]}, ["one name per shape", "4", "got 2"]),

@@ -30,6 +30,7 @@ from defgpa.tuning import Tuning
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
 _OTHER_SIZE = 5.0  # times larger or smaller than the median
+_NONE_BETWEEN = 2.5  # times: a gap between sizes that growth does not leave
 _DOUBTFUL = 3.0  # times the median deviation of the landmarks of a shape
 _ELSEWHERE = 8.0  # times the usual deviation, of the landmark and of the shape
 _LEAST_ELSEWHERE = 0.2  # of the size of the shapes
@@ -152,7 +153,7 @@ def _size_findings(alignment: Alignment) -> Iterator[Finding]:
     shapes = alignment.shapes
     frames = Frames.of(shapes.points, shapes.visible)
     scale = stacked(shapes.points, alignment.reference, motions=SIMILARITY).scale
-    odd = _named(shapes, _of_other_size(_against_median(1.0 / scale)))
+    odd = _named(shapes, _apart(_against_median(1.0 / scale)))
     if odd:
         figures = {"times": _OTHER_SIZE, "of": shapes.n_shapes}
         yield Finding(Kind.OTHER_SIZE, shapes=odd, figures=figures)
@@ -189,9 +190,8 @@ def _medians(off: Array, seen: Mask) -> Array:
 
 
 def _screening_findings(found: Screening, alignment: Alignment) -> Iterator[Finding]:
-    unknown = tuple(name for name in found.mirrored if name not in alignment.mirrored)
-    if unknown:
-        yield Finding(Kind.MIRRORED, shapes=unknown)
+    if found.mirrored and not alignment.mirrored:
+        yield Finding(Kind.MIRRORED, shapes=found.mirrored)
     for name, *pair in found.exchanged[:_MOST_EXCHANGES]:
         yield Finding(Kind.EXCHANGED_LANDMARKS, shapes=(name,), landmarks=tuple(pair))
     for name, label in found.misplaced[:_MOST_EXCHANGES]:
@@ -300,6 +300,20 @@ def _far_above(errors: Array) -> Mask:
     spread = 1.4826 * np.median(np.abs(errors - middle))
     far = errors - middle > _FAR * spread
     return np.asarray(far & (errors > 2 * middle) & (errors > 1e-9))
+
+
+def _apart(sizes: Array) -> Mask:
+    """Of other size, and none in between: adults and young are of one unit, metres and inches not."""
+    odd = _of_other_size(sizes)
+    usual = sizes[~odd]
+    if not odd.any() or not len(usual):
+        return odd
+    large, small = odd & (sizes > 1.0), odd & (sizes < 1.0)
+    if large.any() and sizes[large].min() < _NONE_BETWEEN * usual.max():
+        odd = odd & ~large
+    if small.any() and sizes[small].max() * _NONE_BETWEEN > usual.min():
+        odd = odd & ~small
+    return odd
 
 
 def _of_other_size(sizes: Array) -> Mask:
