@@ -303,7 +303,7 @@ def _far_above(errors: Array) -> Mask:
 
 
 def _apart(sizes: Array) -> Mask:
-    """Of other size, and none in between: adults and young are of one unit, metres and inches not."""
+    """Of other size, and none in between: young and adults share a unit, metres and inches not."""
     odd = _of_other_size(sizes)
     usual = sizes[~odd]
     if not odd.any() or not len(usual):
