@@ -21,7 +21,7 @@ _HOME = {
         "NotConvergedError",
         "ShapeError",
     ],
-    "estimators": ["AffineGPA", "DefGPA", "EuclideanGPA"],
+    "estimators": ["AffineGPA", "DefGPA", "ElasticGPA", "EuclideanGPA"],
     "evaluate": ["compare", "cross_validate", "select_smoothing"],
     "images": ["common_frame", "intensity_deviation", "warp_image"],
     "io": ["load", "read_shapes", "register_saved", "save", "write_shapes"],
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         NotConvergedError,
         ShapeError,
     )
-    from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA
+    from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
     from defgpa.evaluate import compare, cross_validate, select_smoothing
     from defgpa.images import common_frame, intensity_deviation, warp_image
     from defgpa.io import load, read_shapes, register_saved, save, write_shapes
