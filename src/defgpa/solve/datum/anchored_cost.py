@@ -6,7 +6,7 @@ with the products of the deformable cost, preconditioned by one shape that stand
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -39,12 +39,9 @@ class RootInverse:
     @classmethod
     def of(cls, costs: Array) -> RootInverse:
         """Of costs (g, m, m) that do not charge the constant vector."""
-        lifted = (
-            costs
-            + costs.shape[-1] ** -1.0
-            * np.einsum("gmm->g", costs)[:, None, None]
-            / (costs.shape[-1])
-        )
+        m = costs.shape[-1]
+        # 1 lifted to the mean eigenvalue: B is orthogonal to it
+        lifted = costs + (np.einsum("gmm->g", costs) / m**2)[:, None, None]
         try:
             lower: Array = np.linalg.cholesky(lifted)  # type: ignore[assignment]
             return cls(inverse_of_lower(lower))
@@ -67,7 +64,6 @@ class ConjugateGradients:
     rows: Array  # (n·d, m): Qᵀ of all shapes below each other
     firmness: float
     preconditioner: LowRankInverse
-    n_products: list[int] = field(default_factory=list)
 
     def multiply(self, block: Array) -> Array:
         """P X + κ Σ Q (Qᵀ X)."""
@@ -76,14 +72,15 @@ class ConjugateGradients:
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
         """Each column its own conjugate gradients, all with one product a step."""
-        target, accurate = pulled[0], max(float(accuracy[0]), _LEAST)
+        target, first = pulled[0], start[0]
+        image = self.multiply(first)
         # the start as large as it should be: Sᵀ P S = Sᵀ B, column by column
-        solution = start[0] * _ratio(start[0], target, self.multiply(start[0]))
-        residual = target - self.multiply(solution)
-        corrected = self._corrected(residual)
-        direction, slope = corrected, _dots(residual, corrected)
-        goal = accurate * np.linalg.norm(target)
-        for step in range(_MOST_STEPS):
+        size = _quotient(_dots(first, target), _dots(first, image))
+        solution, residual = size * first, target - size * image
+        direction = corrected = self._corrected(residual)
+        slope = _dots(residual, corrected)
+        goal = max(float(accuracy[0]), _LEAST) * np.linalg.norm(target)
+        for _ in range(_MOST_STEPS):
             if np.linalg.norm(residual) <= goal:
                 break
             image = self.multiply(direction)
@@ -93,8 +90,7 @@ class ConjugateGradients:
             corrected = self._corrected(residual)
             before, slope = slope, _dots(residual, corrected)
             direction = corrected + _quotient(slope, before) * direction
-        self.n_products.append(step + 2)
-        return solution[None]
+        return np.asarray(solution[None])
 
     def _corrected(self, residual: Array) -> Array:
         """The preconditioner, on centred vectors."""
@@ -110,10 +106,6 @@ def _quotient(one: Array, other: Array) -> Array:
     """one / other; 0 where there is nothing left."""
     there = np.abs(other) > np.finfo(np.float64).tiny
     return np.where(there, one / np.where(there, other, 1.0), 0.0)
-
-
-def _ratio(start: Array, target: Array, image: Array) -> Array:
-    return _quotient(_dots(start, target), _dots(start, image))
 
 
 def own_projections(factor: Factor, stack: Array) -> Array:
