@@ -124,3 +124,10 @@ proportioning = click.option(
     help="Proportions of the reference: nearest to the shapes under similarities, the paper's "
     "prior, or stated eigenvalues of its covariance.",
 )
+
+rigidity = click.option(
+    "--rigidity",
+    metavar="VALUE|auto",
+    help="From elastic to rigid: warps are tied to a pose and pay for stretching, too (0.1 soft, 1, "
+    "10 stiff, inf rigid). auto: chosen by cross-validation, with the smoothing.",
+)

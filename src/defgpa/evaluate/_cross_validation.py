@@ -173,8 +173,8 @@ def cross_validate(
     A landmark that only one shape sees is predicted too, but cannot be judged: the reference has
     it where that one shape puts it. It is not counted in any error.
 
-    For ``DefGPA`` and ``ElasticGPA`` with a built-in warp and at most 500 landmarks all shapes of several folds
-    are solved as one stack; the result is the same.
+    For ``DefGPA`` and ``ElasticGPA`` with a built-in warp and at most 500 landmarks all shapes of
+    several folds are solved as one stack; the result is the same.
 
     Examples
     --------

@@ -77,7 +77,7 @@ class _Stack:
         self.beyond = held - sets.frames.centre.reshape(g, n, 1, d)
         self._rigid: Array | None = None
 
-    def rigid(self, votes: Array) -> Array:
+    def rigid(self, votes: Index) -> Array:
         """(g, m, d): the rigid means, made once: who is mirrored is told by the first to ask."""
         if self._rigid is None:
             points = np.moveaxis(self.common.shapes.points[:, self.kept], 1, 0)
@@ -104,7 +104,7 @@ class _Free:
         inverse = RootInverse.of(self.dense + dial.firmness * (transposed(rows) @ rows))
         fit = elastic_gpa(stack.sets, inverse, self.starts, dial, stack.common.method.tuning)
         images = self.cost.images(self.cost.explained(fit.reference).weights)
-        images -= dial.firmness * (stack.beyond @ fit.departures())
+        images -= dial.firmness * (stack.beyond @ fit.departures)
         moved = in_frame_of(full[stack.kept], fit.reference, images)
         names = stack.sets.names
         return [LeftOut(own, fit.findings(number, names)) for number, own in enumerate(moved)]

@@ -13,6 +13,7 @@ except ImportError as error:
     raise DefgpaError("Plots are drawn with matplotlib: pip install 'defgpa[plot]'.") from error
 
 from defgpa.plot._before_after import BeforeAfterArtists, before_and_after
+from defgpa.plot._dial import DialArtists, dial_surface
 from defgpa.plot._displacements import DisplacementArtists, displacements
 from defgpa.plot._generated import GeneratedArtists, generated
 from defgpa.plot._grid import GridArtists, deformation_grid
@@ -24,6 +25,7 @@ from defgpa.plot._spectrum import SpectrumArtists, spectrum
 
 __all__ = [
     "BeforeAfterArtists",
+    "DialArtists",
     "DisplacementArtists",
     "GeneratedArtists",
     "GridArtists",
@@ -37,6 +39,7 @@ __all__ = [
     "cross_validated",
     "deformation_grid",
     "deviation",
+    "dial_surface",
     "displacements",
     "generated",
     "missing_map",

@@ -43,7 +43,7 @@ class RootInverse:
         # 1 lifted to the mean eigenvalue: B is orthogonal to it
         lifted = costs + (np.einsum("gmm->g", costs) / m**2)[:, None, None]
         try:
-            lower: Array = np.linalg.cholesky(lifted)  # type: ignore[assignment]
+            lower: Array = np.linalg.cholesky(lifted)
             return cls(inverse_of_lower(lower))
         except np.linalg.LinAlgError:
             values, vectors = np.linalg.eigh(symmetrised(lifted))

@@ -20,8 +20,10 @@ shrink to nothing, and what falls is the cost relative to tr SᵀPS,
 
     1 − κ Σ s_i² ‖D̄_i‖² / tr SᵀPS.
 
-κ = 1 (μ infinite) and warps that do not bend: the rigid mean. Small κ: the deformable reference,
-as long as κ exceeds what the best warps leave of it.
+What the warps leave of an axis of S makes it shorter, the less rigid the more; so in the end the
+proportions are those of the posed shapes, as in the deformable method: S A with the A nearest to
+the poses, and the warps that are best for it. κ = 1 (μ infinite) and warps that do not bend: the
+rigid mean, A the identity. Small κ: near the deformable reference.
 """
 
 from __future__ import annotations
@@ -198,6 +200,27 @@ def in_principal_axes(reference: Array) -> Array:
     return np.asarray(turned * signs[:, None, :])
 
 
+def with_proportions(anchors: Anchors, reference: Array, scaling: bool, most_rounds: int) -> Array:
+    """(g, m, d): S A nearest to the poses: min over A and poses of Σ ‖S̄_iA − s_iD̄_iR_i‖².
+
+    By turns again, from A the identity, which it is where the shapes are only posed.
+    """
+    seen = moments(reference, anchors.centred, anchors.visible)
+    count = anchors.squares.shape[-1] / seen.axes.shape[-3]
+    inverse = np.linalg.pinv(count * seen.axes.sum(axis=-3), hermitian=True)
+    matrix = np.array(_eyes(reference))
+    for _ in range(most_rounds):
+        turn, total = nearest_on_side(transposed(seen.cross) @ matrix[:, None], anchors.side)
+        scale = total / anchors.squares if scaling else np.ones_like(total)
+        better = inverse @ (seen.cross @ (scale[..., None, None] * turn)).sum(axis=1)
+        if scaling:
+            better *= (_norm(reference @ matrix) / _norm(reference @ better))[:, None, None]
+        change, matrix = _norm(better - matrix) / _norm(matrix), better
+        if (change < 1e-12).all():
+            break
+    return np.asarray(reference @ matrix)
+
+
 def at_mean_size(anchors: Anchors, reference: Array) -> Array:
     """(g, m, d): as large as the shapes are on average, each completed where it has holes.
 
@@ -238,19 +261,24 @@ class Elastic:
         excess = costs.max(axis=0) - costs.min(axis=0)
         return np.asarray(np.where(excess > _SAME_COST, excess, 0.0))
 
+    @cached_property
     def departures(self) -> Array:
         """(g, n, d, d): T, what the linear part of each warp would depart from its pose if free."""
         pose, _ = self.anchors.poses(self.reference, self.dial.scaling)
-        return self.anchors.linear_parts(self.reference) - pose
+        return np.asarray(self.anchors.linear_parts(self.reference) - pose)
+
+    @cached_property
+    def condition(self) -> Array:
+        """(g, n): of the linear part of each warp, the pose plus 1 − κ of the departure."""
+        free = self.anchors.linear_parts(self.reference)
+        return np.linalg.cond(free - self.dial.firmness * self.departures)
 
     def facts(self, which: int) -> DescentDiagnostics:
         """Those of one set."""
         end = self.ends[self.best[which]]
-        linear = self.anchors.linear_parts(self.reference)[which]
-        linear = linear - self.dial.firmness * self.departures()[which]
         return DescentDiagnostics(
             votes=self.anchors.votes[which],
-            condition=np.linalg.cond(linear),
+            condition=self.condition[which],
             iterations=len(end.costs),
             gradient=float(end.change[which]),
             converged=bool(end.converged[which]),
@@ -277,6 +305,7 @@ def elastic_gpa(
     ends = tuple(descended(anchors, inverse, start, dial, tuning) for start in starts)
     open_ = Elastic(ends[0].reference, anchors, dial, ends)
     reference = np.stack([end.reference for end in ends])[open_.best, np.arange(len(ends[0].cost))]
+    reference = with_proportions(anchors, reference, dial.scaling, tuning.most_rounds)
     if dial.scaling:
         reference = at_mean_size(anchors, reference)
     return replace(open_, reference=in_principal_axes(reference))

@@ -51,7 +51,7 @@ def elastic_weights(
     cost: EliminatedCost, linear: Sequence[Array], rows: Array, fit: Elastic
 ) -> list[Array]:
     """(b, l, d) of every batch: W − κ Y (UᵀQ) (QᵀD̄ T)."""
-    departures = rows @ fit.anchors.centred[0] @ fit.departures()[0]
+    departures = rows @ fit.anchors.centred[0] @ fit.departures[0]
     free = cost.explained(fit.reference[0]).weights
     return [
         own - fit.dial.firmness * factor.ridge.inverse @ (seen @ departures[factor.batch.shapes])
