@@ -205,8 +205,9 @@ def _descent_not_converged(found: Finding) -> str:
 def _starts_disagree(found: Finding) -> str:
     return (
         "From the rigid mean and from the deformable reference the descent ends in different "
-        f"places, the other {found.figures['excess']:.1%} dearer; the cheaper was taken. There may "
-        "be further ones: look for shapes that are turned or mirrored against the others."
+        f"places, of cost {found.figures['cost'] + found.figures['excess']:.4g} and "
+        f"{found.figures['cost']:.4g} (of 1); the cheaper was taken. There may be further ones: "
+        "look for shapes that are turned or mirrored against the others."
     )
 
 

@@ -128,6 +128,6 @@ proportioning = click.option(
 rigidity = click.option(
     "--rigidity",
     metavar="VALUE|auto",
-    help="From elastic to rigid: warps are tied to a pose and pay for stretching, too (0.1 soft, 1, "
-    "10 stiff, inf rigid). auto: chosen by cross-validation, with the smoothing.",
+    help="Tie every warp to a pose and let it pay for stretching, too (0.1 soft, 10 stiff, inf "
+    "rigid). auto: chosen by cross-validation, together with the smoothing.",
 )

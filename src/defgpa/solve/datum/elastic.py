@@ -259,7 +259,8 @@ class Elastic:
         """(g,): how much dearer the worst end is than the best, where it is another minimum."""
         costs = np.stack([end.cost for end in self.ends])
         excess = costs.max(axis=0) - costs.min(axis=0)
-        return np.asarray(np.where(excess > _SAME_COST, excess, 0.0))
+        sure = np.all([end.converged for end in self.ends], axis=0)
+        return np.asarray(np.where(sure & (excess > _SAME_COST), excess, 0.0))
 
     @cached_property
     def departures(self) -> Array:
