@@ -93,9 +93,9 @@ def test_the_default_grid_is_refined_beside_the_best():
         found = defgpa.select_smoothing(
             model, points, fold_size=5, progress=lambda *own: ticks.append(own)
         )
-    assert found.surface.shape == (8, 7)
+    assert found.surface.shape == (10, 6)
     assert (np.diff(found.values) > 0).all()
-    assert ticks[-1][0] == ticks[-1][1] == 8 * 7 * 3
+    assert ticks[-1][0] == ticks[-1][1] == 10 * 6 * 3
     np.testing.assert_allclose(found.values[-3:], 10.0 ** np.array([-0.5, 0.0, 0.5]))
 
 
@@ -194,7 +194,7 @@ class TestCommandLine:
         few = ("--points-per-axis", "2", "--fold-size", "8", "-q")
         _, _, summary = run("--rigidity", "auto", "--smoothing", "0.01", *few)
         assert summary["smoothing_path"]["smoothing"] == [0.01]
-        assert len(summary["smoothing_path"]["rigidity"]) == 7
+        assert len(summary["smoothing_path"]["rigidity"]) == 6
         _, _, summary = run("--rigidity", "inf", "--smoothing", "auto", *few)
         assert summary["smoothing_path"]["rigidity"] == ["inf"]
         assert len(summary["smoothing_path"]["smoothing"]) > 3

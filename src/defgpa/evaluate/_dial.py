@@ -27,8 +27,8 @@ from defgpa.evaluate._smoothing import SmoothingPath, columns, path_findings
 from defgpa.evaluate._sweep import Point, Sweep, smooth_warp, within_reach
 from defgpa.shapes import Shapes
 
-DEFAULT_SMOOTHING = np.logspace(-5.0, 0.0, 6)
-DEFAULT_RIGIDITY = np.array([0.01, 0.1, 0.3, 1.0, 3.0, 10.0, np.inf])
+DEFAULT_SMOOTHING = np.logspace(-7.0, 0.0, 8)
+DEFAULT_RIGIDITY = np.array([1e-3, 1e-2, 0.1, 1.0, 10.0, np.inf])
 
 
 @dataclass(frozen=True, eq=False)

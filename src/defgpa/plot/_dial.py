@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from defgpa._arrays import Array
 from defgpa.plot import _style as style
@@ -70,7 +71,7 @@ def dial_surface(surface: Surface, ax: Axes | None = None) -> DialArtists:
     ...     values=np.array([1e-3, 1e-2]), rigidities=np.array([1.0, np.inf]), position=(1, 0),
     ...     surface=np.array([[2.2, 2.5], [2.0, 2.1]]))
     >>> [text.get_text() for text in dial_surface(surface, Figure().subplots()).figures]
-    ['+10', '+25', '2', '+5']
+    ['+10', '+25', '2', '+5.0']
     """
     axes = style.axes_for(ax, 2)
     least = np.nanmin(surface.surface)
@@ -81,7 +82,7 @@ def dial_surface(surface: Surface, ax: Axes | None = None) -> DialArtists:
         axes.text(
             column,
             row,
-            f"{surface.surface[row, column]:.3g}" if value == 0.0 else f"{100 * value:+.2g}",
+            f"{surface.surface[row, column]:.3g}" if value == 0.0 else _percent(value),
             ha="center",
             va="center",
             fontsize=8,
@@ -100,9 +101,11 @@ def dial_surface(surface: Surface, ax: Axes | None = None) -> DialArtists:
     return DialArtists(cells, figures, chosen)
 
 
-def _frame(row: int, column: int) -> Any:
-    from matplotlib.patches import Rectangle
+def _percent(excess: float) -> str:
+    return f"{100 * excess:+.0f}" if excess > 0.0995 else f"{100 * excess:+.1f}"
 
+
+def _frame(row: int, column: int) -> Any:
     return Rectangle(
         (column - 0.5, row - 0.5), 1.0, 1.0, fill=False, edgecolor=style.VERMILLION, linewidth=2.5
     )
