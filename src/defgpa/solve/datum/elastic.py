@@ -50,7 +50,7 @@ from defgpa.tuning import DEFAULT, Tuning
 
 _ACCURACY = 1e-10  # of the reference, relative
 _ROUNDING = 1e-7  # change of the reference below which it may be rounding that keeps it going
-_INEXACT = 1e-3  # of the last change: what an iterative solve may leave
+_INEXACT = 1e-2  # of the last change: what an iterative solve may leave
 _SAME_COST = 1e-9  # relative cost by which two ends are the same
 _TINY = np.finfo(np.float64).tiny
 _THIN = 1e-7  # of the longest extent of a shape: below, it has no such direction
@@ -159,11 +159,12 @@ def descended(
     change = left = np.full(len(start), np.inf)
     ended = np.zeros(len(start), dtype=bool)
     costs: list[Array] = []
+    pose, _ = anchors.poses(reference, dial.scaling)
     while len(costs) < tuning.most_rounds and not ended.all():
-        pose, _ = anchors.poses(reference, dial.scaling)
         pulled = dial.firmness * anchors.combined(pose)
         better = inverse.solve(pulled, reference, _INEXACT * np.minimum(change, 1.0))
-        costs.append(_cost(anchors, better, pulled, dial))
+        pose, total = anchors.poses(better, dial.scaling)
+        costs.append(_cost(anchors.squares, total, np.einsum("gmd,gmd->g", better, pulled), dial))
         before, change = change, _relative_change(better, reference, dial.scaling)
         falling = np.where(np.isfinite(before), change / np.maximum(before, _TINY), 1.0)
         slowly = np.minimum(falling, 1.0 - 1e-6)
@@ -173,13 +174,11 @@ def descended(
     return Descent(reference, np.stack(costs), left, ended)
 
 
-def _cost(anchors: Anchors, reference: Array, pulled: Array, dial: Dial) -> Array:
-    """Of S = P⁺B: tr SᵀPS = tr SᵀB."""
-    _, total = anchors.poses(reference, dial.scaling)
-    energy = np.einsum("gmd,gmd->g", reference, pulled)
+def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
+    """Of S = P⁺B, from ‖D̄‖² and tr(RᵀD̄ᵀS) of each shape, and tr SᵀPS = tr SᵀB."""
     if dial.scaling:
-        return 1.0 - dial.firmness * (total**2 / anchors.squares).sum(axis=-1) / energy
-    whole = dial.firmness * anchors.squares.sum(axis=-1)
+        return 1.0 - dial.firmness * (total**2 / squares).sum(axis=-1) / energy
+    whole = dial.firmness * squares.sum(axis=-1)
     return (energy - 2.0 * dial.firmness * total.sum(axis=-1) + whole) / whole
 
 
