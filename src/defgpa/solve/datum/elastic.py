@@ -169,7 +169,9 @@ def descended(
         falling = np.where(np.isfinite(before), change / np.maximum(before, _TINY), 1.0)
         slowly = np.minimum(falling, 1.0 - 1e-6)
         left = np.where(change < _ACCURACY, change, change * slowly / (1.0 - slowly))
-        ended |= (left < _ACCURACY) | ((falling >= 1.0) & (change < _ROUNDING))
+        # what an inexact solve leaves must not be taken for the end
+        sure = before < _ROUNDING
+        ended |= sure & ((left < _ACCURACY) | ((falling >= 1.0) & (change < _ROUNDING)))
         reference = better
     return Descent(reference, np.stack(costs), left, ended)
 
