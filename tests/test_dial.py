@@ -157,6 +157,20 @@ def test_a_surface_says_what_it_is():
     assert repr(own) == "DialSurface(best_value=0.01, best_rigidity=1, cve=2, 2 × 2)"
 
 
+def test_the_report_has_the_surface_and_the_lines_that_fit_it_again(surface, points, tmp_path):
+    defgpa.report.write_report(surface.alignment, tmp_path / "a.html", smoothing=surface)
+    page = (tmp_path / "a.html").read_text()
+    assert 'id="dial"' in page
+    assert f"<b>{surface.surface.min():.4g}</b>" in page
+    assert f"drawn to a pose of the shape with rigidity {surface.best_rigidity:.3g}" in page
+    from defgpa.report._tables import code
+
+    lines = code(surface.alignment).replace("import defgpa\n", "")
+    known = {"defgpa": defgpa, "shapes": points}
+    exec(lines, known)
+    np.testing.assert_array_equal(known["model"].reference_, surface.alignment.reference)
+
+
 class TestCommandLine:
     @pytest.fixture
     def run(self, capsys, tmp_path, points):
