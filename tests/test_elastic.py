@@ -312,10 +312,21 @@ def test_nothing_of_landmarks_squared_is_formed_beyond_the_dense_size():
 
 
 def test_a_cost_that_leaves_directions_free_has_its_smallest_solution():
-    free = np.diag([0.0, 0.0, 1.0, 1.0])
-    free[:2, :2] = [[1, -1], [-1, 1]]
-    made = RootInverse.of((free - free.mean(axis=0))[None] * 0)
-    np.testing.assert_allclose(made.solve(np.zeros((1, 4, 2)), np.zeros((1, 4, 2)), np.ones(1)), 0)
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(9, 4))
+    half -= half.mean(axis=0)
+    cost = half @ half.T
+    pulled = cost @ rng.normal(size=(9, 2))
+    for own in (cost, cost + 1e-16 * np.eye(9)):
+        made = RootInverse.of(own[None]).solve(pulled[None], pulled[None], np.ones(1))[0]
+        np.testing.assert_allclose(made, np.linalg.pinv(cost, rcond=1e-10) @ pulled, **PARITY)
+
+
+def test_warps_that_explain_everything_are_said_to_be_undetermined():
+    points = smooth_family(n=5, m=12, noise=0.05)
+    with warned_of("neither landmarks nor penalty determine"):
+        model = ElasticGPA(ThinPlateSpline(smoothing=0.0)).fit(points)
+    assert model.alignment_.diagnostics.converged
 
 
 @pytest.mark.parametrize("warp", [*WARPS.values(), Own()], ids=[*WARPS, "own"])

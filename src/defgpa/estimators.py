@@ -315,6 +315,7 @@ class ElasticGPA(AlignmentEstimator):
         linear = linear_projections(cost, rows, shapes.names)
         sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
         free = solve_one(sets, cost, method)
+        undetermined = [own for own in free.findings[0] if own.kind is Kind.UNDETERMINED_WARP]
         rigid = rigid_start(shapes.points, free.diagnostics.votes[0])
         inverse = anchored_inverse(cost, rows, dial.firmness, method.tuning.dense_landmarks)
         fit = elastic_gpa(sets, inverse, (free.reference, rigid[None]), dial, method.tuning)
@@ -326,7 +327,7 @@ class ElasticGPA(AlignmentEstimator):
             fit.facts(0),
             ElasticRegistration(model, dial.rigidity, dial.scaling),
             np.eye(shapes.dim),
-            fit.findings(0, shapes.names),
+            (*undetermined, *fit.findings(0, shapes.names)),
         )
 
 

@@ -17,7 +17,8 @@ from defgpa.solve.deformable.factors import Factor, StoredFactor
 from defgpa.solve.deformable.preconditioner import LowRankInverse
 from defgpa.solve.deformable.sampled_inverse import SHIFT
 
-_SINGULAR = 1e-13  # of the largest eigenvalue: below, a direction of the reference is free
+_SMALL_PIVOT = 1e-5  # of the largest: its square is an eigenvalue that may be rounding
+_SINGULAR = 1e-12  # of the largest eigenvalue: below, a direction of the reference is free
 _LEAST = 1e-13  # relative residual below which there is only rounding
 _MOST_STEPS = 500
 
@@ -43,17 +44,25 @@ class RootInverse:
         # 1 lifted to the mean eigenvalue: B is orthogonal to it
         lifted = costs + (np.einsum("gmm->g", costs) / m**2)[:, None, None]
         try:
-            lower: Array = np.linalg.cholesky(lifted)
-            return cls(inverse_of_lower(lower))
+            lower = np.linalg.cholesky(lifted)
         except np.linalg.LinAlgError:
-            values, vectors = np.linalg.eigh(symmetrised(lifted))
-            free = values <= _SINGULAR * values[:, -1:]
-            roots = np.where(free, 0.0, 1.0 / np.sqrt(np.where(free, 1.0, values)))
-            return cls(roots[..., None] * transposed(vectors))
+            return cls(_inverse_root(lifted))
+        pivots = np.einsum("gmm->gm", lower)
+        if (pivots.min(axis=-1) < _SMALL_PIVOT * pivots.max(axis=-1)).any():
+            return cls(_inverse_root(lifted))
+        return cls(inverse_of_lower(lower))
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
         """By two products."""
         return transposed(self.root) @ (self.root @ pulled)
+
+
+def _inverse_root(costs: Array) -> Array:
+    """(g, m, m): C with CᵀC = P⁺, where directions of the reference may be free."""
+    values, vectors = np.linalg.eigh(symmetrised(costs))
+    free = values <= _SINGULAR * values[:, -1:]
+    roots = np.where(free, 0.0, 1.0 / np.sqrt(np.where(free, 1.0, values)))
+    return np.asarray(roots[..., None] * transposed(vectors))
 
 
 @dataclass(frozen=True, eq=False)
