@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import defgpa
-from defgpa import Affine, DefGPA, EuclideanGPA, Shapes, ThinPlateSpline
+from defgpa import Affine, DefGPA, ElasticGPA, EuclideanGPA, Shapes, ThinPlateSpline
 from defgpa.datasets import face_like, liver_like, smooth_family
 from peers import CITED, geomstats_similarity, kernel_pass, solve_floor, vtk_similarity
 from race import once, race
@@ -128,6 +128,23 @@ def similarity_thousand() -> dict:
 
 def similarity_ten_thousand() -> dict:
     return _similarity(10_000, 100, 3) | {"geomorph (cited)": CITED["geomorph 10,000 × 100 × 3"]}
+
+
+def _elastic(data: np.ndarray, per_axis: int) -> dict:
+    warp = ThinPlateSpline(points_per_axis=per_axis)
+    return race(ours=fit(ElasticGPA(warp), data), DefGPA=fit(DefGPA(warp), data))
+
+
+def elastic_face() -> dict:
+    return _elastic(np.array(face_like().shapes.points), 5)
+
+
+def elastic_thousand() -> dict:
+    return _elastic(points(1000, 100), 3)
+
+
+def elastic_dense() -> dict:
+    return _elastic(np.array(liver_like(10, 4004).shapes.points), 5)
 
 
 def _growth(sizes: list[int], ways: list) -> dict:

@@ -115,6 +115,7 @@ class Row:
 
 RIGID = AtMost(1.0, "geomorph (cited)", "≤ geomorph's rigid fit")
 FULL = AtMost(1.5, "full", "≤ 1.5 × the full case")
+FIVE = AtMost(5.0, "DefGPA", "≤ 5 × DefGPA")
 FASTEST = AtMost(1.5, "VTK|geomstats", "≤ 1.5 × the fastest of VTK and geomstats")
 
 ROWS = (
@@ -148,6 +149,9 @@ ROWS = (
         (FASTEST,),
         large=True,
     ),
+    Row("elastic_face", "ElasticGPA TPS(5), 10 × 68 × 2", (FIVE,)),
+    Row("elastic_thousand", "ElasticGPA TPS(3), 1000 × 100 × 3", (FIVE,)),
+    Row("elastic_dense", "ElasticGPA TPS(5), 10 × 4004 × 3", (FIVE,)),
     Row("growth_in_shapes", "TPS(3), n × 100 × 3, n = 500 … 4000", (Exponent(),)),
     Row("growth_in_few_landmarks", "TPS(5), 10 × m × 3, m = 250 … 4000", (Exponent(),)),
     Row("growth_in_landmarks", "TPS(5), 10 × m × 3, m = 4000 … 32,000", (Exponent(),), large=True),

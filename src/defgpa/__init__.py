@@ -22,7 +22,7 @@ _HOME = {
         "NotConvergedError",
         "ShapeError",
     ],
-    "estimators": ["AffineGPA", "DefGPA", "EuclideanGPA"],
+    "estimators": ["AffineGPA", "DefGPA", "ElasticGPA", "EuclideanGPA"],
     "exports": ["export"],
     "evaluate": ["compare", "cross_validate", "select_smoothing"],
     "images": ["common_frame", "intensity_deviation", "warp_image"],
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         NotConvergedError,
         ShapeError,
     )
-    from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA
+    from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
     from defgpa.evaluate import compare, cross_validate, select_smoothing
     from defgpa.exports import export
     from defgpa.images import common_frame, intensity_deviation, warp_image

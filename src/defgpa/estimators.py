@@ -25,10 +25,17 @@ from defgpa.screening import input_findings
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.affine import affine_gpa, balanced
+from defgpa.solve.datum.anchored_cost import anchored_inverse
+from defgpa.solve.datum.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start
+from defgpa.solve.datum.elastic_warps import (
+    ElasticRegistration,
+    elastic_weights,
+    linear_projections,
+)
 from defgpa.solve.datum.fit import DatumSpaceFit
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.centering import Centering, SoftCentering
-from defgpa.solve.deformable.cost import DEFAULT_BUDGET, eliminated_cost
+from defgpa.solve.deformable.cost import DEFAULT_BUDGET, EliminatedCost, eliminated_cost
 from defgpa.solve.deformable.local import LocalSets
 from defgpa.solve.deformable.pipeline import Method, Solution, solve_one
 from defgpa.solve.deformable.proportions import moments, sides
@@ -283,13 +290,7 @@ class DefGPA(AlignmentEstimator):
         cost = eliminated_cost(frames, model, self.memory_budget, method.tuning)
         sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
         solution = solve_one(sets, cost, method)
-        bases = [factor.batch.bases for factor in cost.factors]
-        both = zip(bases, solution.weights, strict=True)
-        solved = [(stack[i], own) for stack, weights in both for i, own in enumerate(weights)]
-        warps = [
-            Warp(basis, weights, landmarks=points)
-            for (basis, weights), points in zip(solved, shapes.points, strict=True)
-        ]
+        warps = _warps(cost, solution.weights, shapes)
         return assembled(shapes, solution, warps, model)
 
     def _check_parameters(self) -> None:
@@ -301,6 +302,106 @@ class DefGPA(AlignmentEstimator):
                 "The 'memory_budget' parameter of DefGPA must be a number of bytes. "
                 f"Got {budget!r} instead."
             )
+
+
+class ElasticGPA(AlignmentEstimator):
+    """From rigid to elastic on one dial: between EuclideanGPA and DefGPA, and often better.
+
+    Rigid alignment charges every deformation fully, the deformable one charges bending only. Here
+    each warp departs from a pose of its shape, and pays for it: for how it bends by the smoothing
+    of the warp, for how its linear part stretches and shears by the rigidity.
+
+    Parameters
+    ----------
+    warp : WarpModel, optional
+        The family of warps, one that contains all affine maps and does not charge them; by default
+        ``ThinPlateSpline()``. ``Affine()`` is what infinite smoothing would be.
+    rigidity : float
+        μ, dimensionless, above 0; 1 weighs a stretch as much as the residuals. Infinite: no warp
+        stretches. Small: the linear part is free, as in DefGPA.
+    scaling : bool
+        Whether sizes are part of the pose (similarities), and so cost nothing.
+    memory_budget : int
+        Bytes that features may occupy before they are streamed block by block.
+    tuning : Tuning, optional
+        Thresholds and sizes, for experts.
+
+    Notes
+    -----
+    Reference and poses are found by turns, each in closed form, from the rigid mean and from the
+    deformable reference; the cheaper end wins. ``ElasticGPA(Affine(), rigidity=inf,
+    scaling=False)`` is ``EuclideanGPA()``. With scaling every shape counts alike, whatever its
+    size, where ``EuclideanGPA(scaling=True)`` lets large shapes count more: on shapes of one size
+    they agree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> rng = np.random.default_rng(0)
+    >>> base = rng.normal(size=(20, 2)) * [3, 2]
+    >>> shapes = base + 0.1 * np.sin(base[:, ::-1] + np.arange(6)[:, None, None])
+    >>> model = defgpa.ElasticGPA(rigidity=0.5).fit(shapes)
+    >>> model.reference_.shape, model.alignment_.diagnostics.converged
+    ((20, 2), True)
+    """
+
+    def __init__(
+        self,
+        warp: WarpModel | None = None,
+        rigidity: float = 1.0,
+        scaling: bool = True,
+        *,
+        memory_budget: int = DEFAULT_BUDGET,
+        tuning: Tuning | None = None,
+        output: str = "aligned",
+    ) -> None:
+        self.warp = warp
+        self.rigidity = rigidity
+        self.scaling = scaling
+        self.memory_budget = memory_budget
+        self.tuning = tuning
+        self.output = output
+
+    @property
+    def model(self) -> WarpModel:
+        """The warp model in use: the one given, or the default."""
+        return _checked_model(self.warp, "ElasticGPA")
+
+    @property
+    def deformable(self) -> DefGPA:
+        """The deformable method of the same warps: where one of the descents starts."""
+        return DefGPA(self.model, memory_budget=self.memory_budget, tuning=self.tuning)
+
+    @property
+    def dial(self) -> Dial:
+        """Where between rigid and elastic; checked."""
+        return Dial(_checked_rigidity(self.rigidity), bool(self.scaling))
+
+    def _features(self, dim: int) -> int:
+        return dim + 1 if isinstance(self.warp, Affine) else USUAL_FEATURES
+
+    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
+        dial, model, method = self.dial, self.model, self.deformable.method(shapes.dim)
+        cost = eliminated_cost(frames, model, self.memory_budget, method.tuning)
+        rows = orthonormal_rows(frames)
+        linear = linear_projections(cost, rows, shapes.names)
+        sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
+        free = solve_one(sets, cost, method)
+        undetermined = [own for own in free.findings[0] if own.kind is Kind.UNDETERMINED_WARP]
+        rigid = rigid_start(shapes.points, free.diagnostics.votes[0])
+        inverse = anchored_inverse(cost, rows, dial.firmness, method.tuning.dense_landmarks)
+        fit = elastic_gpa(sets, inverse, (free.reference, rigid[None]), dial, method.tuning)
+        return Alignment(
+            shapes,
+            frozen(fit.reference[0]),
+            _warps(cost, elastic_weights(cost, linear, rows, fit), shapes),
+            frozen(np.einsum("md,md->d", fit.reference[0], fit.reference[0])),
+            fit.facts(0),
+            ElasticRegistration(model, dial.rigidity, dial.scaling),
+            np.eye(shapes.dim),
+            (*undetermined, *fit.findings(0, shapes.names)),
+        )
 
 
 class EuclideanGPA(AlignmentEstimator):
@@ -383,6 +484,14 @@ class AffineGPA(AlignmentEstimator):
         told = fit if self.frame == "first" else balanced(fit)
         condition = np.linalg.cond(told.matrices)
         return _datum_space_alignment(shapes, frames, told, condition, AffineRegistration())
+
+
+def _warps(cost: EliminatedCost, weights: Sequence[Array], shapes: Shapes) -> tuple[Warp, ...]:
+    """One warp per shape, from the weights (b, l, d) of every batch."""
+    both = zip(cost.factors, weights, strict=True)
+    solved = [(own.batch.bases[i], w) for own, stack in both for i, w in enumerate(stack)]
+    pairs = zip(solved, shapes.points, strict=True)
+    return tuple([Warp(basis, own, landmarks=points) for (basis, own), points in pairs])
 
 
 def assembled(
@@ -474,11 +583,21 @@ def _new_shapes(shapes: Any) -> Shapes:
     return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
 
 
-def _checked_model(warp: Any) -> WarpModel:
+def _checked_rigidity(rigidity: Any) -> float:
+    number = isinstance(rigidity, (int, float, np.number)) and not isinstance(rigidity, bool)
+    if not number or not rigidity > 0:
+        raise ValueError(
+            "The 'rigidity' parameter of ElasticGPA must be a number above 0, or infinity. "
+            f"Got {rigidity!r} instead."
+        )
+    return float(rigidity)
+
+
+def _checked_model(warp: Any, owner: str = "DefGPA") -> WarpModel:
     model = ThinPlateSpline() if warp is None else warp
     if isinstance(model, type) or not callable(getattr(model, "basis", None)):
         raise TypeError(
-            "The 'warp' parameter of DefGPA must be a warp model such as ThinPlateSpline() or "
+            f"The 'warp' parameter of {owner} must be a warp model such as ThinPlateSpline() or "
             f"Affine(): an object with a method basis(points). Got {warp!r} instead."
         )
     return model

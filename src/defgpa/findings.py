@@ -39,6 +39,7 @@ class Kind(StrEnum):
     ROUNDING = "rounding"
     NOT_CONVERGED = "not-converged"
     DESCENT_NOT_CONVERGED = "descent-not-converged"
+    STARTS_DISAGREE = "starts-disagree"
     PROPORTIONS_UNDETERMINED = "proportions-undetermined"
     PROPORTIONS_NOT_CONVERGED = "proportions-not-converged"
     LARGE_DEFORMATION = "large-deformation"

@@ -252,6 +252,15 @@ def _descent_not_converged(found: Finding) -> str:
     )
 
 
+def _starts_disagree(found: Finding) -> str:
+    return (
+        "From the rigid mean and from the deformable reference the descent ends in different "
+        f"places, of cost {found.figures['cost'] + found.figures['excess']:.4g} and "
+        f"{found.figures['cost']:.4g} (of 1); the cheaper was taken. There may be further ones: "
+        "look for shapes that are turned or mirrored against the others."
+    )
+
+
 def _proportions_undetermined(found: Finding) -> str:
     return (
         "The shapes see too little to tell the proportions of the reference by rigidity; those of "
@@ -362,6 +371,7 @@ _COMMON: Words = {
     Kind.ROUNDING: _rounding,
     Kind.NOT_CONVERGED: _not_converged,
     Kind.DESCENT_NOT_CONVERGED: _descent_not_converged,
+    Kind.STARTS_DISAGREE: _starts_disagree,
     Kind.PROPORTIONS_UNDETERMINED: _proportions_undetermined,
     Kind.PROPORTIONS_NOT_CONVERGED: _proportions_not_converged,
     Kind.LARGE_DEFORMATION: _large_deformation,

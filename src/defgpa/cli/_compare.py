@@ -89,4 +89,6 @@ def _next_step(best: str) -> str:
     """The command that goes on from the verdict."""
     if best.startswith("TPS_r"):
         return f"defgpa fit --points-per-axis {best[6:-1]} --smoothing auto --report"
+    if best.startswith("ELA"):
+        return f"defgpa fit --points-per-axis {best[4:-1]} --rigidity auto --report"
     return "defgpa fit --warp affine --report" if best.startswith("AFF") else "defgpa tune"

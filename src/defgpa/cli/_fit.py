@@ -13,6 +13,7 @@ from defgpa.cli._input import (
     fold_size_for,
     proportions_value,
     read_input,
+    rigidity_value,
     smoothing_value,
     warp_model,
 )
@@ -21,6 +22,7 @@ from defgpa.cli._options import (
     input_argument,
     proportioning,
     reading,
+    rigidity,
     smoothing,
     speaking,
     warping,
@@ -55,6 +57,7 @@ _QUICK = 200_000  # landmarks of all shapes: some more fits are then no matter
 )
 @warping
 @smoothing
+@rigidity
 @proportioning
 @folding
 @click.option(
@@ -74,6 +77,7 @@ def command(
     points_per_axis: str | None,
     smoothing: str | None,
     theta: float | None,
+    rigidity: str | None,
     proportions: str,
     fold_size: int | None,
     jobs: int | None,
@@ -94,13 +98,8 @@ def command(
     What an earlier run left in the folder is replaced. The cross-validation error is computed
     with --fold-size or --smoothing auto.
     """
-    from defgpa.estimators import DefGPA
-
     console = Console(quiet, as_json)
-    if smoothing == "auto" and theta is not None:
-        raise click.UsageError("--smoothing auto chooses the smoothing: drop --theta.")
-    if smoothing == "auto" and warp == "affine":
-        raise click.UsageError("--warp affine does not bend: drop --smoothing auto.")
+    _refuse_contradictions(warp, smoothing, theta, rigidity, proportions)
     model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
     folder = output_folder(output, source, "defgpa")
     if report:
@@ -110,19 +109,23 @@ def command(
         refuse_inputs(shapes.metadata.get("sources", ()), folder, *RESULTS)
         if pose not in _POSES:
             shapes.index(pose)  # a name that nobody has is told before the work
-        estimator = DefGPA(model, proportions=proportions_value(proportions))
-        done = fitted(console, shapes, estimator, smoothing == "auto", fold_size, jobs)
+        chosen = "auto" in (smoothing, rigidity)
+        estimator = _estimator(model, rigidity, proportions)
+        held = _held(smoothing, rigidity)
+        done = fitted(console, shapes, estimator, chosen, fold_size, jobs, **held)
         alignment = _posed(done.alignment, pose)
         for finding in alignment.findings:
             console.tell(finding)
         for finding in alignment.foldover_findings:
             console.tell(_with_remedy(finding, done, shapes))
     numbers = figures(alignment, done.cve, done.chosen_smoothing)
+    numbers["chosen_rigidity"] = done.chosen_rigidity
     summary: dict[str, Any] = {
         "figures": numbers,
         "parameters": {
             "warp": repr(done.model),
             "proportions": proportions,
+            "rigidity": _told(getattr(done.estimator, "rigidity", None)),
             "fold_size": done.fold_size,
             "pose": pose,
         },
@@ -148,6 +151,46 @@ def command(
     console.result(summary)
 
 
+def _refuse_contradictions(
+    warp: str, smoothing: str | None, theta: float | None, rigidity: str | None, proportions: str
+) -> None:
+    """A UsageError where one option leaves another nothing to say."""
+    if "auto" in (smoothing, rigidity) and theta is not None:
+        which = "--smoothing auto" if smoothing == "auto" else "--rigidity auto"
+        raise click.UsageError(f"{which} chooses the smoothing: drop --theta.")
+    if "auto" in (smoothing, rigidity) and warp == "affine":
+        which = "--smoothing auto" if smoothing == "auto" else "--rigidity auto"
+        raise click.UsageError(f"--warp affine does not bend: drop {which}.")
+    if rigidity is not None and proportions != "rigid":
+        raise click.UsageError(
+            "--rigidity says where the proportions come from: drop --proportions"
+        )
+
+
+def _estimator(model: Any, rigidity: str | None, proportions: str) -> Any:
+    """DefGPA, or with a rigidity ElasticGPA."""
+    from defgpa.estimators import DefGPA, ElasticGPA
+
+    if rigidity is None:
+        return DefGPA(model, proportions=proportions_value(proportions))
+    return ElasticGPA(model, rigidity_value(rigidity))
+
+
+def _held(smoothing: str | None, rigidity: str | None) -> dict[str, Any]:
+    """What of the dial is stated and only the rest to be chosen, as select_smoothing takes it."""
+    held: dict[str, Any] = {}
+    if rigidity not in (None, "auto"):
+        held["rigidities"] = [rigidity_value(str(rigidity))]
+    if rigidity == "auto" and smoothing not in (None, "auto"):
+        held["grid"] = [smoothing_value(smoothing)]
+    return held
+
+
+def _told(rigidity: float | None) -> float | str | None:
+    """As JSON can hold it."""
+    return "inf" if rigidity == float("inf") else rigidity
+
+
 class Fitted:
     """A fit with what was learnt on the way to it."""
 
@@ -170,11 +213,20 @@ class Fitted:
         return None if self.path is None else float(self.path.best_value)
 
     @property
+    def chosen_rigidity(self) -> float | str | None:
+        """The rigidity, if it was to be chosen."""
+        return _told(getattr(self.path, "best_rigidity", None))
+
+    @property
     def path_table(self) -> dict[str, Any] | None:
         """The smoothing path as plain columns."""
         if self.path is None:
             return None
-        return {
+        dial: dict[str, Any] = {}
+        if self.chosen_rigidity is not None:
+            tried = [_told(float(own)) for own in self.path.rigidities]
+            dial = {"rigidity": tried, "surface": self.path.surface}
+        return dial | {
             "smoothing": self.path.values,
             "rmse_reference": self.path.rmse_reference,
             "rmse_datum": self.path.rmse_datum,
@@ -190,6 +242,7 @@ def fitted(
     choose_smoothing: bool,
     fold_size: int | None,
     jobs: int | None,
+    **held: Any,
 ) -> Fitted:
     """Choose the smoothing if asked to, fit, and cross-validate if asked to; nothing twice."""
     from defgpa.evaluate import cross_validate, select_smoothing
@@ -197,7 +250,9 @@ def fitted(
     size = fold_size_for(shapes, fold_size)
     if choose_smoothing:
         with console.progress("Choosing the smoothing") as tick:
-            path = select_smoothing(estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick)
+            path = select_smoothing(
+                estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick, **held
+            )
         done = Fitted(path.best, path.alignment, size)
         done.path, done.cv = path, path.cross_validation
         return done

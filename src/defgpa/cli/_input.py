@@ -161,6 +161,21 @@ def proportions_value(text: str) -> Any:
         ) from None
 
 
+def rigidity_value(word: str) -> float:
+    """A number above 0; 1 for ``auto``, which will choose."""
+    if word == "auto":
+        return 1.0
+    try:
+        value = float(word)
+    except ValueError:
+        value = -1.0
+    if not value > 0.0:
+        raise click.BadParameter(
+            f"must be a number above 0, inf, or auto; got {word!r}.", param_hint="--rigidity"
+        )
+    return value
+
+
 def smoothing_value(word: str | None) -> float | None:
     """A number, or None where none is given or ``auto`` is."""
     if word is None or word == "auto":

@@ -171,3 +171,10 @@ proportioning = click.option(
     help="Proportions of the reference: nearest to the shapes under similarities, the paper's "
     "prior, or stated eigenvalues of its covariance.",
 )
+
+rigidity = click.option(
+    "--rigidity",
+    metavar="VALUE|auto",
+    help="Tie every warp to a pose and let it pay for stretching, too (0.1 soft, 10 stiff, inf "
+    "rigid). auto: chosen by cross-validation, together with the smoothing.",
+)

@@ -236,6 +236,7 @@ def show_figures(console: Console, numbers: dict[str, Any]) -> None:
         ["RMSE_d", numbers["rmse_datum"], "the same, carried back to each shape"],
         ["CVE", numbers["cve"], "error on landmarks the fit had not seen"],
         ["smoothing", numbers["chosen_smoothing"], "chosen by cross-validation"],
+        ["rigidity", numbers.get("chosen_rigidity"), "chosen by cross-validation"],
         ["spectral gap", numbers["spectral_gap"], "near 0: the reference is ambiguous"],
         ["foldovers", numbers["foldovers"], "landmarks where a warp folds over (want 0)"],
     ]

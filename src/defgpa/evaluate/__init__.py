@@ -8,11 +8,13 @@ from defgpa.evaluate._comparison import (
     published_methods,
 )
 from defgpa.evaluate._cross_validation import CrossValidation, cross_validate
+from defgpa.evaluate._dial import DialSurface
 from defgpa.evaluate._smoothing import SmoothingPath, select_smoothing
 
 __all__ = [
     "Comparison",
     "CrossValidation",
+    "DialSurface",
     "MethodFigures",
     "SmoothingPath",
     "Verdict",

@@ -15,7 +15,7 @@ from scipy.stats import wilcoxon
 
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError
-from defgpa.estimators import AffineGPA, DefGPA, EuclideanGPA, ShapesLike
+from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, ShapesLike
 from defgpa.evaluate._cross_validation import CrossValidation, cross_validated
 from defgpa.evaluate._folds import Progress, consecutive_folds
 from defgpa.evaluate._refit import looked_at
@@ -241,7 +241,8 @@ def compare(
         What to align.
     estimators : mapping of str to estimator, or sequence of estimators, optional
         What to compare. By default the rigid and affine benchmarks EUC_d, EUC_d with scaling and
-        AFF_d (starred in the paper), then AFF_r and TPS_r with 3, 5 and 7 control points per axis.
+        AFF_d (starred in the paper), then AFF_r and TPS_r with 3, 5 and 7 control points per axis,
+        and ELA(5), ElasticGPA between rigid and TPS_r(5).
         ``published_methods()`` are the paper's six with the paper's proportions.
     fold_size, n_jobs, progress
         As in ``cross_validate``; ``progress`` counts the folds of all methods.
@@ -283,7 +284,7 @@ def compare(
 
 
 def default_methods() -> dict[str, Any]:
-    """The methods of the paper's Table 2, and similarities."""
+    """The methods of the paper's Table 2, similarities, and the elastic family between them."""
     splines = {f"TPS_r({k})": DefGPA(ThinPlateSpline(points_per_axis=k)) for k in (3, 5, 7)}
     return {
         "EUC_d": EuclideanGPA(),
@@ -291,6 +292,7 @@ def default_methods() -> dict[str, Any]:
         "AFF_d": AffineGPA(),
         "AFF_r": DefGPA(Affine()),
         **splines,
+        "ELA(5)": ElasticGPA(),
     }
 
 
@@ -400,13 +402,14 @@ def _named(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
 
 def _name(estimator: Any) -> str:
     """The paper's name of a method, or what it is made of."""
-    if isinstance(estimator, DefGPA):
+    if isinstance(estimator, (DefGPA, ElasticGPA)):
         warp = ThinPlateSpline() if estimator.warp is None else estimator.warp
+        elastic = isinstance(estimator, ElasticGPA)
         if isinstance(warp, Affine):
-            return "AFF_r"
+            return "ELA(affine)" if elastic else "AFF_r"
         if isinstance(warp, ThinPlateSpline) and warp.control_points is None:
-            return f"TPS_r({warp.points_per_axis})"
-        return f"DefGPA({type(warp).__name__})"
+            return f"{'ELA' if elastic else 'TPS_r'}({warp.points_per_axis})"
+        return f"{type(estimator).__name__}({type(warp).__name__})"
     if isinstance(estimator, EuclideanGPA):
         more = [word for word in ("scaling", "reflections") if getattr(estimator, word)]
         return f"EUC_d({', '.join(more)})" if more else "EUC_d"

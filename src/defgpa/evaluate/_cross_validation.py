@@ -17,6 +17,7 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.alignment import Alignment
 from defgpa.estimators import ShapesLike
+from defgpa.evaluate._elastic_folds import ElasticFolds
 from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.evaluate._folds import (
     LeftOut,
@@ -172,8 +173,8 @@ def cross_validate(
     A landmark that only one shape sees is predicted too, but cannot be judged: the reference has
     it where that one shape puts it. It is not counted in any error.
 
-    For ``DefGPA`` with a built-in warp and at most 500 landmarks all shapes of several folds
-    are solved as one stack; the result is the same.
+    For ``DefGPA`` and ``ElasticGPA`` with a built-in warp and at most 500 landmarks all shapes of
+    several folds are solved as one stack; the result is the same.
 
     Examples
     --------
@@ -207,11 +208,13 @@ def cross_validated(
     """The cross-validation of an estimator that has made ``full`` of all landmarks."""
     folds = consecutive_folds(full.shapes.n_landmarks, fold_size)
     steps = Steps(len(folds), progress)
-    sets = FoldSets.of(estimator, full.shapes)
+    sets, factors = FoldSets.of(estimator, full.shapes), np.ones(1)
+    if sets is None and (elastic := ElasticFolds.of(estimator, full.shapes)) is not None:
+        sets, factors = elastic, np.array([[1.0, estimator.dial.rigidity]])
     if sets is None:
         left_out = left_out_by_refits(estimator, full, folds, n_jobs, steps)
     else:
-        (left_out,) = left_out_by_stacks(sets, np.ones(1), [full], folds, n_jobs, steps)
+        (left_out,) = left_out_by_stacks(sets, factors, [full], folds, n_jobs, steps)
     return gathered_folds(full, folds, fold_size, left_out)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Index, frozen
-from defgpa.estimators import ShapesLike
+from defgpa.estimators import ElasticGPA, ShapesLike
 from defgpa.evaluate._folds import Progress, Steps, consecutive_folds
 from defgpa.evaluate._sweep import Point, Sweep, smooth_warp
 from defgpa.findings import Finding, Kind
@@ -130,12 +130,13 @@ def select_smoothing(
     fold_size: int = 1,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    rigidities: ArrayLike | None = None,
 ) -> SmoothingPath:
     """The smoothing that predicts left-out landmarks best, and the figures along the way.
 
     Parameters
     ----------
-    estimator : DefGPA
+    estimator : DefGPA or ElasticGPA
         Its ``warp`` must have a ``smoothing``; an absolute ``theta`` is replaced by it. The
         estimator is copied, never changed.
     shapes : Shapes, array (n, m, d) with NaN, or list of arrays (m, d)
@@ -145,10 +146,15 @@ def select_smoothing(
         of a decade) on both sides of the best of them.
     fold_size, n_jobs, progress
         As in ``cross_validate``; ``progress`` counts fits and folds of all values.
+    rigidities : array (r,), optional
+        Of an ElasticGPA: the rigidities to try with every smoothing, by default 1e-3, 1e-2, …
+        10 and infinity (and smoothing 1e-7, 1e-6, … 1, then half decades beside the best).
 
     Returns
     -------
     SmoothingPath
+        Of an ElasticGPA a ``DialSurface``, which is one too: smoothing and rigidity are chosen
+        together, and ``surface`` has the error at all of them.
         ``best`` is an estimator ready to be fitted; ``at_edge`` tells whether the minimum is at
         an end of the values (a DefgpaWarning says so too), ``parting`` where RMSE_r and RMSE_d
         part ways.
@@ -174,6 +180,13 @@ def select_smoothing(
     (40, 2)
     """
     shapes = as_shapes(shapes)
+    if isinstance(estimator, ElasticGPA):
+        from defgpa.evaluate._dial import select_on_dial  # whose surface is a path too
+
+        values = None if grid is None else _checked_grid(grid)
+        found = select_on_dial(estimator, shapes, values, rigidities, fold_size, n_jobs, progress)
+        warn_of(found.findings)
+        return found
     n_folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
     values = DEFAULT_GRID if grid is None else _checked_grid(grid)
     more = 0 if grid is not None else 2 * REFINED
@@ -194,18 +207,28 @@ def _path(sweep: Sweep, points: Sequence[Point]) -> SmoothingPath:
     spread = np.array([point.cross_validation.standard_error for point in points])
     foldovers = np.array([int(point.alignment.foldovers.sum()) for point in points])
     chosen = points[chosen_index(cve, spread, foldovers)]
-    path = SmoothingPath(
-        frozen(np.array([point.value for point in points])),
-        frozen(cve),
-        frozen(np.array([point.alignment.rmse_reference for point in points])),
-        frozen(np.array([point.rmse_datum for point in points])),
-        sweep.smoothed(chosen.value),
-        frozen(spread),
-        frozen(foldovers),
-        chosen.alignment,
-        chosen.cross_validation,
-    )
-    return replace(path, findings=(*_along(points), *_at_edge(path), *_stiffer(path)))
+    path = SmoothingPath(**columns(points, chosen), best=sweep.smoothed(chosen.value))
+    return replace(path, findings=path_findings(path, points))
+
+
+def columns(points: Sequence[Point], chosen: Point) -> dict[str, Any]:
+    """The fields of a path along these points, of which one was chosen."""
+    validated = [point.cross_validation for point in points]
+    return {
+        "values": frozen(np.array([point.value for point in points])),
+        "cve": frozen(np.array([own.error for own in validated])),
+        "rmse_reference": frozen(np.array([point.alignment.rmse_reference for point in points])),
+        "rmse_datum": frozen(np.array([point.rmse_datum for point in points])),
+        "standard_error": frozen(np.array([own.standard_error for own in validated])),
+        "foldovers": frozen(np.array([int(p.alignment.foldovers.sum()) for p in points])),
+        "alignment": chosen.alignment,
+        "cross_validation": chosen.cross_validation,
+    }
+
+
+def path_findings(path: SmoothingPath, points: Sequence[Point]) -> tuple[Finding, ...]:
+    """What was found at the points of a path, and in its course."""
+    return (*_along(points), *_at_edge(path), *_stiffer(path))
 
 
 def chosen_index(cve: Array, spread: Array | None, foldovers: Index | None) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index
+from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
 from defgpa.errors import DegenerateShapeError
 from defgpa.evaluate._cross_validation import (
@@ -86,7 +86,7 @@ class Sweep:
         near = np.zeros(len(values), dtype=bool)
         outcomes: dict[int, list[LeftOut]] = {}
         if sets is not None:
-            near = (values >= anchor / _REACH) & (values <= anchor * _REACH)
+            near = within_reach(values, anchor)
             chosen = np.flatnonzero(near)
             made = left_out_by_stacks(
                 sets,
@@ -112,7 +112,16 @@ class Sweep:
         anchor = float(np.sqrt(positive[0] * positive[-1]))
         if not _scales_with_smoothing(_smoothed(self.warp, anchor), self.shapes):
             return None, anchor
-        return FoldSets.of(self.smoothed(anchor), self.shapes), anchor
+        return self._stacked(self.smoothed(anchor)), anchor
+
+    def _stacked(self, estimator: Any) -> FoldSets | None:
+        """The folds of an estimator as stacks, if that can be."""
+        return FoldSets.of(estimator, self.shapes)
+
+
+def within_reach(values: Array, anchor: float) -> Mask:
+    """Which amounts of smoothing one decomposition, made at the anchor, serves."""
+    return np.asarray((values >= anchor / _REACH) & (values <= anchor * _REACH))
 
 
 def smooth_warp(estimator: Any) -> Any:

@@ -15,6 +15,7 @@ except ImportError as error:
 from defgpa.plot._allometry import AllometryArtists, allometry
 from defgpa.plot._before_after import BeforeAfterArtists, before_and_after
 from defgpa.plot._components import ComponentArtists, ScreeArtists, components, scree
+from defgpa.plot._dial import DialArtists, dial_surface
 from defgpa.plot._displacements import DisplacementArtists, displacements
 from defgpa.plot._effects import EffectArtists, PairwiseArtists, effects, pairwise
 from defgpa.plot._generated import GeneratedArtists, generated
@@ -43,6 +44,7 @@ __all__ = [
     "AllometryArtists",
     "BeforeAfterArtists",
     "ComponentArtists",
+    "DialArtists",
     "DisplacementArtists",
     "EffectArtists",
     "EllipseArtists",
@@ -66,6 +68,7 @@ __all__ = [
     "cross_validated",
     "deformation_grid",
     "deviation",
+    "dial_surface",
     "displacement_heat",
     "displacements",
     "effects",

@@ -195,6 +195,25 @@ def _path_in_words(path: SmoothingPath) -> dict[str, Any]:
         "best": f"{path.best_value:.3g}",
         "at_edge": path.at_edge,
         "parting": None if path.parting is None else f"{path.parting:.3g}",
+        "dial": _dial_in_words(path),
+    }
+
+
+def _dial_in_words(path: SmoothingPath) -> dict[str, Any] | None:
+    """The cross-validation error over smoothing and rigidity, the stiffest first; None if none."""
+    from defgpa.evaluate import DialSurface
+
+    if not isinstance(path, DialSurface):
+        return None
+    surface = path
+    cells = [[f"{error:.4g}" for error in row] for row in surface.surface]
+    rows = list(zip([f"{value:.3g}" for value in surface.values], cells, strict=True))
+    row, column = surface.position
+    return {
+        "best": f"{surface.best_rigidity:g}",
+        "rigidities": [f"{value:g}" for value in surface.rigidities],
+        "rows": rows[::-1],
+        "chosen": (len(rows) - 1 - row, column),
     }
 
 

@@ -18,6 +18,7 @@ from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.procrustes import Motions
 from defgpa.report._drawn import Drawn
 from defgpa.report._words import as_code, number, percent, shortened
+from defgpa.solve.datum.elastic_warps import ElasticRegistration
 from defgpa.solve.registration import (
     AffineRegistration,
     MotionRegistration,
@@ -37,6 +38,7 @@ _METHODS = {
     "TPS_r(3)": "thin-plate splines, 3 control points per axis",
     "TPS_r(5)": "thin-plate splines, 5 control points per axis",
     "TPS_r(7)": "thin-plate splines, 7 control points per axis",
+    "ELA(5)": "between rigid and thin-plate splines, 5 control points per axis",
 }
 
 
@@ -202,7 +204,7 @@ def _per_shape(residuals: Array, alignment: Alignment) -> Array:
 def parameters(alignment: Alignment) -> list[tuple[str, str]]:
     """What determines the result."""
     kind = alignment.registration
-    model = kind.model if isinstance(kind, RidgeRegistration) else kind
+    model = kind.model if isinstance(kind, (ElasticRegistration, RidgeRegistration)) else kind
     rows = [
         ("Warp", as_code(model)),
         ("Covariance eigenvalues Λ", ", ".join(f"{x:.10g}" for x in alignment.eigenvalues)),
@@ -224,13 +226,18 @@ def _solver(alignment: Alignment) -> str:
 def code(alignment: Alignment, result: str | None) -> str:
     """The lines of Python that fit it again; empty where they cannot be known."""
     match alignment.registration:
-        case RidgeRegistration(model) if type(model).__module__.startswith("defgpa.warps"):
+        case RidgeRegistration(model) if _built_in(model):
             warp = as_code(model)
             names = ", ".join(sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", warp))))
             call, imports = (
                 f"defgpa.DefGPA({warp}{_proportions(alignment)})",
                 f"from defgpa.warps import {names}\n",
             )
+        case ElasticRegistration(model, rigidity, scaling) if _built_in(model):
+            warp = as_code(model)
+            names = ", ".join(sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", warp))))
+            call = f'defgpa.ElasticGPA({warp}, float("{rigidity!r}"), scaling={scaling})'
+            imports = f"from defgpa.warps import {names}\n"
         case MotionRegistration(motions):
             call, imports = f"defgpa.EuclideanGPA({_changed(motions)})", ""
         case AffineRegistration():
@@ -277,6 +284,10 @@ def default_title(alignment: Alignment) -> str:
     if len(folders) == 1:
         return f"{folders.pop()}: {count:,} shapes aligned"
     return f"Alignment of {count:,} shapes"
+
+
+def _built_in(model: Any) -> bool:
+    return type(model).__module__.startswith("defgpa.warps")
 
 
 def _changed(motions: Motions) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from defgpa.alignment import Alignment
 from defgpa.sentences import in_shell
+from defgpa.solve.datum.elastic_warps import ElasticRegistration
 from defgpa.solve.registration import (
     AffineRegistration,
     MotionRegistration,
@@ -80,6 +81,14 @@ def _(registration: RidgeRegistration) -> str:
     )
 
 
+@_how.register
+def _(registration: ElasticRegistration) -> str:
+    return (
+        "Poses, reference and warps were estimated by turns, each in closed form, from the rigid "
+        "and from the deformable solution."
+    )
+
+
 @singledispatch
 def warp_in_words(registration: Any) -> str:
     """How each shape is brought onto the reference."""
@@ -102,6 +111,12 @@ def _(registration: AffineRegistration) -> str:
 @warp_in_words.register
 def _(registration: RidgeRegistration) -> str:
     return model_in_words(registration.model)
+
+
+@warp_in_words.register
+def _(registration: ElasticRegistration) -> str:
+    words = model_in_words(registration.model)
+    return f"{words}, drawn to a pose of the shape with rigidity {registration.rigidity:.3g}"
 
 
 @singledispatch

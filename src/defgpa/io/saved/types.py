@@ -10,6 +10,7 @@ import numpy as np
 from defgpa.diagnostics import DescentDiagnostics, SpectralDiagnostics
 from defgpa.io.saved.codec import register_saved
 from defgpa.procrustes import Motions
+from defgpa.solve.datum.elastic_warps import ElasticRegistration
 from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.warps import (
     Affine,
@@ -43,7 +44,13 @@ _KERNELS = (Gaussian, InverseMultiquadric, Multiquadric, Polyharmonic, WendlandC
 _PARTS = (BendingEnergy, DistanceQuantile, Laplacian, Membrane, NativeNorm, WeightRidge)
 
 _FACTS = (DescentDiagnostics, SpectralDiagnostics)
-_REGISTRATIONS = (AffineRegistration, MotionRegistration, Motions, RidgeRegistration)
+_REGISTRATIONS = (
+    AffineRegistration,
+    ElasticRegistration,
+    MotionRegistration,
+    Motions,
+    RidgeRegistration,
+)
 
 _SPLINE = ("controls", "centre", "scale", "mixing", "stiffness")
 _GRID = ("counts", "axes", "first", "step")

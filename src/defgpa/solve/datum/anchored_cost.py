@@ -1,0 +1,150 @@
+"""P + κ Σ QQᵀ, the deformable cost with its shapes anchored, and its inverse.
+
+Formed and factored up to some hundred landmarks; beyond, nothing of m × m: conjugate gradients
+with the products of the deformable cost, preconditioned by one shape that stands for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from defgpa._arrays import Array, inverse_of_lower, small_product, symmetrised, transposed
+from defgpa.solve.deformable.cost import EliminatedCost
+from defgpa.solve.deformable.factors import Factor, StoredFactor
+from defgpa.solve.deformable.preconditioner import LowRankInverse
+from defgpa.solve.deformable.sampled_inverse import SHIFT
+
+_SMALL_PIVOT = 1e-5  # of the largest: its square is an eigenvalue that may be rounding
+_SINGULAR = 1e-12  # of the largest eigenvalue: below, a direction of the reference is free
+_LEAST = 1e-13  # relative residual below which there is only rounding
+_MOST_STEPS = 500
+
+
+class Inverse(Protocol):
+    """P⁺ of a stack of g sets, on centred references."""
+
+    def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
+        """(g, m, d): S with P S = B; from a start, to a relative accuracy (g,) where it matters."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RootInverse:
+    """P⁺ = CᵀC, formed."""
+
+    root: Array  # (g, m, m): C
+
+    @classmethod
+    def of(cls, costs: Array) -> RootInverse:
+        """Of costs (g, m, m) that do not charge the constant vector."""
+        m = costs.shape[-1]
+        # 1 lifted to the mean eigenvalue: B is orthogonal to it
+        lifted = costs + (np.einsum("gmm->g", costs) / m**2)[:, None, None]
+        try:
+            lower = np.linalg.cholesky(lifted)
+        except np.linalg.LinAlgError:
+            return cls(_inverse_root(lifted))
+        pivots = np.einsum("gmm->gm", lower)
+        if (pivots.min(axis=-1) < _SMALL_PIVOT * pivots.max(axis=-1)).any():
+            return cls(_inverse_root(lifted))
+        return cls(inverse_of_lower(lower))
+
+    def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
+        """By two products."""
+        return transposed(self.root) @ (self.root @ pulled)
+
+
+def _inverse_root(costs: Array) -> Array:
+    """(g, m, m): C with CᵀC = P⁺, where directions of the reference may be free."""
+    values, vectors = np.linalg.eigh(symmetrised(costs))
+    free = values <= _SINGULAR * values[:, -1:]
+    roots = np.where(free, 0.0, 1.0 / np.sqrt(np.where(free, 1.0, values)))
+    return np.asarray(roots[..., None] * transposed(vectors))
+
+
+@dataclass(frozen=True, eq=False)
+class ConjugateGradients:
+    """P⁺ of one set by products with P."""
+
+    cost: EliminatedCost
+    rows: Array  # (n·d, m): Qᵀ of all shapes below each other
+    firmness: float
+    preconditioner: LowRankInverse
+
+    def multiply(self, block: Array) -> Array:
+        """P X + κ Σ Q (Qᵀ X)."""
+        anchored = self.rows.T @ small_product(self.rows, block)
+        return self.cost.multiply(block) + self.firmness * anchored
+
+    def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
+        """Each column its own conjugate gradients, all with one product a step."""
+        target, first = pulled[0], start[0]
+        image = self.multiply(first)
+        # the start as large as it should be: Sᵀ P S = Sᵀ B, column by column
+        size = _quotient(_dots(first, target), _dots(first, image))
+        solution, residual = size * first, target - size * image
+        direction = corrected = self._corrected(residual)
+        slope = _dots(residual, corrected)
+        goal = max(float(accuracy[0]), _LEAST) * np.linalg.norm(target)
+        for _ in range(_MOST_STEPS):
+            if np.linalg.norm(residual) <= goal:
+                break
+            image = self.multiply(direction)
+            length = _quotient(slope, _dots(direction, image))
+            solution = solution + length * direction
+            residual = residual - length * image
+            corrected = self._corrected(residual)
+            before, slope = slope, _dots(residual, corrected)
+            direction = corrected + _quotient(slope, before) * direction
+        return np.asarray(solution[None])
+
+    def _corrected(self, residual: Array) -> Array:
+        """The preconditioner, on centred vectors."""
+        made = self.preconditioner.correct(residual)
+        return np.asarray(made - made.mean(axis=0))
+
+
+def _dots(one: Array, other: Array) -> Array:
+    return np.einsum("md,md->d", one, other)
+
+
+def _quotient(one: Array, other: Array) -> Array:
+    """one / other; 0 where there is nothing left."""
+    there = np.abs(other) > np.finfo(np.float64).tiny
+    return np.where(there, one / np.where(there, other, 1.0), 0.0)
+
+
+def own_projections(factor: Factor, stack: Array) -> Array:
+    """(b, l, k): U_iᵀX_i, every shape of a batch its own X (b, m, k)."""
+    if isinstance(factor, StoredFactor):
+        return factor.rows @ stack
+    return np.concatenate([factor.only(i).project(own) for i, own in enumerate(stack)])
+
+
+def anchored_inverse(cost: EliminatedCost, rows: Array, firmness: float, dense: int) -> Inverse:
+    """Formed up to ``dense`` landmarks; ``rows`` (n, d, m) are Qᵀ of every shape."""
+    flat = rows.reshape(-1, rows.shape[-1])
+    if cost.n_landmarks <= dense:
+        return RootInverse.of((cost.dense() + firmness * (flat.T @ flat))[None])
+    return ConjugateGradients(cost, flat, firmness, representative(cost, rows, firmness))
+
+
+def representative(cost: EliminatedCost, rows: Array, firmness: float) -> LowRankInverse:
+    """(D^½ (I − UUᵀ + κQQᵀ) D^½)⁻¹ with the shape that sees the most.
+
+    Q = U C with C = UᵀQ, so that I − UUᵀ + κQQᵀ = I − ŨŨᵀ with Ũ = U (I − κCCᵀ)^½.
+    """
+    seen = [int(factor.batch.visible.sum(axis=1).max()) for factor in cost.factors]
+    holder = cost.factors[int(np.argmax(seen))]
+    number = int(np.argmax(holder.batch.visible.sum(axis=1)))
+    factor = holder.only(number)
+    linear = factor.project(rows[holder.batch.shapes[number]].T)[0]
+    root = np.eye(len(linear)) - (1.0 - np.sqrt(1.0 - firmness)) * linear @ linear.T
+    gram = factor.ridge.gram(factor.batch.bases.penalty())[0]
+    strengths, modes = np.linalg.eigh(symmetrised(root @ gram @ root))
+    outer = 1.0 / np.sqrt(cost.views + SHIFT * cost.n_shapes)
+    strengths = np.minimum(strengths, 1.0) / (1.0 + SHIFT)
+    return LowRankInverse(cost.of_one(factor), outer, np.ones_like(outer), root @ modes, strengths)
