@@ -195,7 +195,7 @@ def test_the_diagnostics_count_the_landmarks_that_fold(rng):
     points[2, [0, 1]] = points[2, [1, 0]]  # two landmarks swapped in one shape
     far = np.argsort(np.linalg.norm(points[2] - points[2].mean(axis=0), axis=1))[:2]
     points[2, far] = points[2, far[::-1]]
-    found = DefGPA(ThinPlateSpline(9, smoothing=1e-9)).fit(points).alignment_
+    found = DefGPA(ThinPlateSpline(9, smoothing=1e-9)).solve(points)
     expected = [
         int((np.linalg.det(w.jacobian(own)) <= 0).sum())
         for w, own in zip(found.warps, points, strict=True)

@@ -200,7 +200,7 @@ def test_an_array_as_r_users_have_it_is_read_by_its_axes(read, save):
     points = some_points()
     array = points.transpose(1, 2, 0)  # p × k × n
     assert np.array_equal(stacked(read(save, {"A": array}, layout="mdn")), points)
-    with pytest.raises(FormatError, match=r"Give layout='nmd' or 'mdn'"):
+    with pytest.raises(FormatError, match=r"Give layout='nmd' or layout='mdn'"):
         read(save, {"A": array})
     four = some_points(n=4).transpose(1, 2, 0)
     assert np.array_equal(stacked(read(save, {"A": four})), some_points(n=4))

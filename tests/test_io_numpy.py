@@ -114,7 +114,7 @@ def test_a_last_axis_of_coordinates_is_taken_as_documented(tmp_path):
 
 
 def test_axes_that_could_be_either_are_asked_about(tmp_path):
-    with pytest.raises(FormatError, match=r"\(3, 2, 9\).*Give layout='mdn' or 'dmn'"):
+    with pytest.raises(FormatError, match=r"\(3, 2, 9\).*Give layout='mdn' or layout='dmn'"):
         read_npy(tmp_path, np.zeros((3, 2, 9)))
 
 

@@ -135,8 +135,10 @@ def test_the_chosen_smoothing_is_nearly_the_best_for_the_truth(seed, noise):
         disagreement(DefGPA(ThinPlateSpline(smoothing=value)), shapes, truth)
         for value in path.values
     ]
-    chosen = disagreement(path.best, shapes, truth)
-    assert chosen < 1.1 * min(errors)
+    least = DefGPA(ThinPlateSpline(smoothing=path.least_value))
+    assert disagreement(least, shapes, truth) < 1.1 * min(errors)
+    chosen = disagreement(path.best, shapes, truth)  # stiffer, within one standard error
+    assert chosen < 1.4 * min(errors)
     assert chosen < 0.8 * max(errors)  # it did matter
 
 
@@ -213,10 +215,10 @@ def test_of_equal_errors_the_stiffest_is_best():
 
 def test_face_is_best_where_its_errors_part():
     path = select_smoothing(DefGPA(), shared_points("face2d"))
-    assert 1e-5 < path.best_value < 1e-3
+    assert 1e-5 < path.least_value < path.best_value < 1e-3
     assert 1e-5 < path.parting < 1e-3
     assert (np.diff(path.rmse_reference) > 0).all()
-    assert repr(path).startswith("SmoothingPath(best_value=0.0001")
+    assert repr(path).startswith("SmoothingPath(best_value=0.000")
 
 
 # -- manners ---------------------------------------------------------------------------------------

@@ -109,12 +109,14 @@ class Finding:
 
 #: What is told at the command line and in the report, and is no warning to a program.
 REMARKS = frozenset({Kind.LARGE_DEFORMATION, Kind.OTHER_SIZE, Kind.REPEATED_SHAPE})
+_NO_MATTER = 0.01  # change of the reference, as a Procrustes distance, that nobody would see
 
 
 def is_remark(finding: Finding) -> bool:
     """Whether a finding, or all that it sums up, is no warning."""
-    parts = finding.parts
-    return finding.kind in REMARKS or (bool(parts) and all(is_remark(part) for part in parts))
+    if finding.parts:
+        return all(is_remark(part) for part in finding.parts)
+    return finding.kind in REMARKS or finding.figures.get("change", 1.0) < _NO_MATTER
 
 
 def news(found: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:
