@@ -130,7 +130,7 @@ def test_the_figures_are_those_of_the_alignment_to_the_last_digit(page, wings, w
     assert found["rmse_datum"] == wings.rmse_datum
     assert found["cve"] == wings_cv.error
     assert found["spectral_gap"] == wings.diagnostics.gap
-    assert found["folds"] == wings.foldovers.sum()
+    assert found["foldovers"] == wings.foldovers.sum()
     assert found["visible"] == wings.n_counted
     assert (found["shapes"], found["landmarks"]) == (24, 43)
 

@@ -7,6 +7,7 @@ import html
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
+from math import ceil, floor, log10
 from typing import Any
 
 from defgpa.errors import DefgpaError
@@ -130,8 +131,9 @@ def figure(value: float, digits: int = 4) -> str:
 
 
 def probabilities(values: Sequence[float]) -> list[str]:
-    """P to three decimals, or to four where that would make one of them zero."""
-    return _fixed(values, 4 if any(value < 0.0005 for value in values) else 3)
+    """P to three decimals, or to as many as the smallest of them needs not to be zero."""
+    least = min((value for value in values if value > 0), default=1.0)
+    return _fixed(values, max(3, ceil(-log10(least))))
 
 
 def _lined_up(lines: Sequence[Sequence[str]], notes: Sequence[str]) -> list[str]:
@@ -151,8 +153,6 @@ def _lined_up(lines: Sequence[Sequence[str]], notes: Sequence[str]) -> list[str]
 
 def _decimals(values: Sequence[float], digits: int) -> list[str]:
     """One number of decimals for a column: enough for its smallest figure, as R does."""
-    from math import floor, log10
-
     known = [abs(value) for value in values if value == value and value != 0]
     least = floor(log10(min(known))) if known else 0
     most = floor(log10(max(known))) if known else 0
