@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
+from defgpa.checks.hinges import hinge_findings
 from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
 from defgpa.checks.solves import descent_findings
 from defgpa.diagnostics import DescentDiagnostics
@@ -21,7 +22,7 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
-from defgpa.screening import input_findings
+from defgpa.screening import input_findings, with_deformation
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.affine import affine_gpa, balanced
@@ -47,7 +48,7 @@ from defgpa.solve.registration import (
     RidgeRegistration,
     affine_warps,
 )
-from defgpa.spaces import in_space
+from defgpa.spaces import in_space, superimposed
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 
@@ -77,11 +78,8 @@ class AlignmentEstimator(BaseEstimator):
         alignment = self.solve(shapes)
         tuning = getattr(self, "tuning", None) or DEFAULT
         found = [self._with_change(f, alignment) for f in input_findings(alignment, tuning)]
-        if not found:
-            return alignment
-        # where the input explains it, a large deformation is none
-        known = [f for f in alignment.findings if f.kind is not Kind.LARGE_DEFORMATION]
-        return replace(alignment, findings=(*known, *found))
+        told = with_deformation((*alignment.findings, *found), alignment, tuning)
+        return replace(alignment, findings=told)
 
     def _with_change(self, finding: Finding, alignment: Alignment) -> Finding:
         """A finding on landmarks of a shape, with the change of the reference without them."""
@@ -389,9 +387,12 @@ class ElasticGPA(AlignmentEstimator):
         sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
         free = solve_one(sets, cost, method)
         undetermined = [own for own in free.findings[0] if own.kind is Kind.UNDETERMINED_WARP]
-        rigid = rigid_start(shapes.points, free.diagnostics.votes[0])
+        rigid = rigid_start(shapes.points, free.diagnostics.votes[0], shapes.names)
         inverse = anchored_inverse(cost, rows, dial.firmness, method.tuning.dense_landmarks)
         fit = elastic_gpa(sets, inverse, (free.reference, rigid[None]), dial, method.tuning)
+        away = superimposed(shapes.points, fit.reference[0]) - fit.reference[0]
+        noise = float(np.sqrt(np.nanmean((away**2).sum(axis=2))))
+        hinged = _hinged(shapes, fit.reference[0], noise, shapes.dim - 1, method.tuning)
         return Alignment(
             shapes,
             frozen(fit.reference[0]),
@@ -400,7 +401,7 @@ class ElasticGPA(AlignmentEstimator):
             fit.facts(0),
             ElasticRegistration(model, dial.rigidity, dial.scaling),
             np.eye(shapes.dim),
-            (*undetermined, *fit.findings(0, shapes.names)),
+            (*undetermined, *fit.findings(0, shapes.names), *hinged),
         )
 
 
@@ -440,15 +441,16 @@ class EuclideanGPA(AlignmentEstimator):
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
-        fit = rigid_gpa(shapes.points, motions)
+        fit = rigid_gpa(shapes.points, motions, shapes.names)
         votes = _votes(fit.reference, frames)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right
             even = shapes.points / frames.size[:, None, None]
-            votes = _votes(rigid_gpa(even, ORTHOGONAL_SIMILARITY).reference, frames)
+            votes = _votes(rigid_gpa(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, frames)
         condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
+        hinged = _hinged(shapes, fit.reference, fit.rmse_datum, shapes.dim - 1)
         registration = MotionRegistration(motions)
-        return _datum_space_alignment(shapes, fit, votes, condition, registration)
+        return _datum_space_alignment(shapes, fit, votes, condition, registration, hinged)
 
 
 class AffineGPA(AlignmentEstimator):
@@ -486,11 +488,14 @@ class AffineGPA(AlignmentEstimator):
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
                 f"Got {self.frame!r} instead."
             )
-        fit = affine_gpa(shapes.points)
+        fit = affine_gpa(shapes.points, shapes.names)
         told = fit if self.frame == "first" else balanced(fit)
         condition = np.linalg.cond(told.matrices)
         votes = _votes(told.reference, frames)
-        return _datum_space_alignment(shapes, told, votes, condition, AffineRegistration())
+        even = balanced(fit).reference  # as large as the shapes, as the errors are
+        hinged = _hinged(shapes, even, fit.rmse_datum, shapes.dim)
+        registration = AffineRegistration()
+        return _datum_space_alignment(shapes, told, votes, condition, registration, hinged)
 
 
 def _warps(cost: EliminatedCost, weights: Sequence[Array], shapes: Shapes) -> tuple[Warp, ...]:
@@ -523,12 +528,20 @@ def _votes(reference: Array, frames: Frames) -> Index:
     return np.asarray(found.votes * found.majority)
 
 
+def _hinged(
+    shapes: Shapes, reference: Array, noise: float, rank: int, tuning: Tuning = DEFAULT
+) -> tuple[Finding, ...]:
+    """What is loose between parts of the shapes."""
+    return hinge_findings(reference, shapes.visible, rank, noise, shapes.names, tuning)
+
+
 def _datum_space_alignment(
     shapes: Shapes,
     fit: DatumSpaceFit,
     votes: Index,
     condition: Array,
     registration: Registration,
+    findings: tuple[Finding, ...],
 ) -> Alignment:
     """The affine maps of a datum-space method as warps; ``condition`` (n,) is that of each."""
     facts = DescentDiagnostics(
@@ -548,7 +561,7 @@ def _datum_space_alignment(
         facts,
         registration,
         np.eye(shapes.dim),
-        descent_findings(facts, shapes.names),
+        (*descent_findings(facts, shapes.names), *findings),
     )
 
 
