@@ -120,7 +120,9 @@ def test_groups_of_the_file_are_a_column_when_no_table_is_given(run, tmp_path):
         (["--pairwise", "kind", "--allometry"], "give --formula"),
         (["-f", "shape ~ colour"], "colour"),
         (["--landmarks", "colour"], "there is name, kind, site, who"),
-        (["--landmarks", "site"], "2 groups; got 3"),
+        (["--landmarks", "site"], "between 2 groups, such as --between 1,2"),
+        (["--landmarks", "kind", "--between", "a,c"], "there is 'a', 'b'"),
+        (["-f", "shape ~ kind", "--pairwise", "site"], "knows nothing of 'site'"),
         (["--sizes", "3;6"], "numbers such as 10,20"),
         (["--sizes", "-1"], "positive"),
         (["-f", "shape ~ kind", "--permutations", "0"], "0"),
@@ -136,7 +138,15 @@ def test_what_cannot_be_tested_is_one_sentence(run, folder, words, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("name,kind\nmoth0,a\n", "1 rows for 12 shapes"),
+        ("name,kind\nmoth,a\n", "1 rows for 12 shapes"),
+        (
+            "name,kind\n" + "".join(f"moth{k + (k == 3) * 90},a\n" for k in range(12)),
+            "column 'name' names the shapes, and has no row for 'moth3'",
+        ),
+        (
+            "name,kind\n" + "".join(f"moth{k},a\n" for k in [*range(12), 7]),
+            "several rows for 'moth7'",
+        ),
         ("name,kind\nmoth0,a,b\nmoth1\n", "line 2: expected 2 fields; found 3"),
         ("name,kind\n", "expected a header"),
     ],
@@ -159,6 +169,66 @@ def test_a_table_as_r_writes_it_with_row_names_is_matched_by_them(run, folder):
     assert (code, err) == (0, "")
     expected = procrustes_anova("shape ~ kind", moths(), {"kind": np.repeat(["a", "b"], 6)}, 9)
     np.testing.assert_allclose(json.loads(out)["anova"][0]["f"], expected["kind"].f, **PARITY)
+
+
+def test_names_that_differ_in_capitals_and_image_endings_are_the_same(run, folder):
+    rows = "".join(f"MOTH{k}.JPG,{'ab'[k >= 6]}\n" for k in reversed(range(12)))
+    (folder / "images.csv").write_text(f"image,kind\n{rows}")
+    words = ("test", folder / "moths.tps", "--data", folder / "images.csv", "-f", "shape ~ kind")
+    code, out, err = run(*words, "--permutations", 9, "--json")
+    assert (code, err) == (0, "")
+    expected = procrustes_anova("shape ~ kind", moths(), {"kind": np.repeat(["a", "b"], 6)}, 9)
+    np.testing.assert_allclose(json.loads(out)["anova"][0]["f"], expected["kind"].f, **PARITY)
+
+
+def test_numbered_shapes_are_not_looked_for_in_a_column_of_numbers(run, tmp_path):
+    """Names 1 to 12, and a column that counts individuals."""
+    defgpa.write_shapes(Shapes(moths(), names=[str(k) for k in range(1, 13)]), tmp_path / "m.tps")
+    rows = "".join(f"{k // 2 + 1},{'ab'[k >= 6]},{2 * k}\n" for k in range(12))
+    (tmp_path / "m.csv").write_text(f"who,kind,dose\n{rows}")
+    words = ("test", tmp_path / "m.tps", "--data", tmp_path / "m.csv", "-f", "shape ~ kind")
+    code, _, err = run(*words, "--permutations", 9)
+    assert code == 0
+    assert "rows are taken in order" in err
+
+
+def test_columns_beside_the_landmarks_are_known_without_a_table(run, tmp_path):
+    head = "id,sex,dose," + ",".join(f"x{j},y{j}" for j in range(1, 9))
+    rows = [
+        ",".join([f"m{k}", "fm"[k >= 6], str(k % 4), *map(repr, own.ravel().tolist())])
+        for k, own in enumerate(moths())
+    ]
+    (tmp_path / "m.csv").write_text("\n".join([head, *rows]))
+    words = ("test", tmp_path / "m.csv", "--permutations", 9)
+    code, out, _ = run(*words, "-f", "shape ~ sex + dose", "--json")
+    assert code == 0
+    table = json.loads(out)["anova"]
+    assert [row["df"] for row in table] == [1, 1, 9, 11]  # doses are numbers: one slope
+    data = {"sex": np.repeat(["f", "m"], 6), "dose": np.arange(12) % 4}
+    expected = procrustes_anova("shape ~ sex + dose", moths(), data, 9)
+    np.testing.assert_allclose(table[1]["f"], expected["dose"].f, **PARITY)
+    shapes = defgpa.read_shapes(tmp_path / "m.csv")
+    assert procrustes_anova("shape ~ sex", shapes, n_permutations=9)["sex"].df == 1
+    code, _, err = run(*words, "-f", "shape ~ age")
+    assert code == 2
+    assert "no column 'age'" in err
+
+
+def test_without_a_table_the_remedy_is_one(run, folder):
+    code, _, err = run("test", folder / "moths.tps", "-f", "shape ~ kind")
+    assert code == 2
+    assert "There are: size. A table with more is given by --data." in err
+
+
+def test_missing_landmarks_are_refused_in_the_words_of_the_command_line(run, tmp_path):
+    holes = moths()
+    holes[2, 3] = np.nan
+    defgpa.write_shapes(Shapes(holes), tmp_path / "holes.tps")
+    for words in (["test", "--allometry"], ["symmetry"]):
+        code, _, err = run(words[0], tmp_path / "holes.tps", *words[1:])
+        assert code == 2
+        assert "missing in 'shape_3'" in err
+        assert "defgpa fit" in err
 
 
 def test_empty_cells_are_missing_data(run, folder):

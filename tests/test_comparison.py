@@ -13,6 +13,7 @@ from defgpa import (
     DefGPA,
     DefgpaError,
     DefgpaWarning,
+    ElasticGPA,
     EuclideanGPA,
     FreeForm,
     ThinPlateSpline,
@@ -37,7 +38,7 @@ def table():
     )
 
 
-def test_the_default_is_the_table_of_the_paper_and_similarities():
+def test_the_default_is_the_table_of_the_paper_with_similarities_and_the_elastic_family():
     points = smooth_family(m=30)
     table = compare(points, fold_size=6)
     assert [row.name for row in table] == [
@@ -48,12 +49,15 @@ def test_the_default_is_the_table_of_the_paper_and_similarities():
         "TPS_r(3)",
         "TPS_r(5)",
         "TPS_r(7)",
+        "ELA(5)",
     ]
     for name, estimator in (
         ("EUC_d", EuclideanGPA()),
+        ("EUC_d(scaling)", EuclideanGPA(scaling=True)),
         ("AFF_d", AffineGPA()),
         ("AFF_r", DefGPA(Affine())),
         ("TPS_r(7)", DefGPA(ThinPlateSpline(7))),
+        ("ELA(5)", ElasticGPA()),
     ):
         cv = cross_validate(estimator, points, 6)
         row = table[name]

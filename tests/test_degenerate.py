@@ -91,7 +91,8 @@ def test_landmarks_that_coincide_in_one_shape_only_do_no_harm(warp, d):
     points[0, 1] = points[0, 0]
     fitted = DefGPA(warp).solve(points)
     np.testing.assert_array_equal(fitted.aligned[0, 1], fitted.aligned[0, 0])
-    assert fitted.findings == ()
+    # that the shapes of this family bend a lot is told, and is no warning
+    assert {found.kind for found in fitted.findings} <= {Kind.LARGE_DEFORMATION}
 
 
 @every_warp

@@ -122,7 +122,7 @@ def of_solve(findings):
     return [found for found in findings if found.kind is not Kind.LONE_LANDMARKS]
 
 
-def assert_same_findings(found, expected):
+def assert_same_findings(found, expected, rtol=1e-4):
     assert [own.kind for own in found] == [own.kind for own in expected]
     for own, other in zip(found, expected, strict=True):
         if own.kind is Kind.ROUNDING:
@@ -130,7 +130,7 @@ def assert_same_findings(found, expected):
         assert (own.shapes, own.landmarks) == (other.shapes, other.landmarks)
         assert set(own.figures) == set(other.figures)
         for name, value in own.figures.items():
-            np.testing.assert_allclose(value, other.figures[name], rtol=1e-4, atol=1e-9)
+            np.testing.assert_allclose(value, other.figures[name], rtol=rtol, atol=1e-9)
 
 
 @contextlib.contextmanager
@@ -357,5 +357,6 @@ class TestAWarpOfOnesOwn:
         points += 100.0 - points.mean(axis=1, keepdims=True)
         model, shapes = DefGPA(RawMonomials()), Shapes(points)
         here = model.align(shapes)
-        assert here.findings
-        assert_same_findings(align(shapes, model, client).findings, here.findings)
+        assert Kind.ROUNDING in {found.kind for found in here.findings}
+        # and rounding, of which it tells, is in the figures of the others too
+        assert_same_findings(align(shapes, model, client).findings, here.findings, rtol=1e-2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import boxcox, kstest
 
 import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
@@ -19,6 +19,7 @@ from defgpa.statistics.permutation import (
     p_value,
     permuted_ratios,
 )
+from defgpa.statistics.table import probabilities
 from support import EXACT, PARITY, moved, shared_data
 
 FORMULA = "shape ~ species * site"
@@ -230,10 +231,20 @@ def test_z_of_normal_values_is_the_standard_score_however_they_are_skewed():
     assert np.isnan(effect_size(1.0, np.ones(10)))
 
 
+def test_z_counts_the_observed_value_among_all_as_rrpp_does():
+    values = np.exp(np.random.default_rng(8).normal(size=99))
+    z = boxcox(np.append(values, 30.0))[0]
+    assert effect_size(30.0, values) == pytest.approx((z[-1] - z.mean()) / z.std(), rel=1e-4)
+
+
 def test_progress_counts_all_permutations():
     heard = []
     data = {"kind": np.repeat(["a", "b"], 8)}
     procrustes_anova("shape ~ kind", noisy(), data, 120, progress=lambda *told: heard.append(told))
+    assert heard[-1] == (120, 120)
+    model = procrustes_anova("shape ~ kind", noisy(), data, 120)
+    model.pairwise("kind", progress=lambda *told: heard.append(told))
+    assert len(heard) > 1
     assert heard[-1] == (120, 120)
 
 
@@ -360,6 +371,8 @@ def test_a_small_p_is_not_printed_as_zero():
     found = procrustes_anova("shape ~ kind", x, data, 9999)
     assert found["kind"].p < 0.001
     assert f"{found['kind'].p:.4f} ***" in str(found)
+    assert probabilities([1e-5, 0.25, float("nan")]) == ["0.00001", "0.25000", ""]
+    assert probabilities([0.001, 0.25]) == ["0.001", "0.250"]
 
 
 def test_numbers_are_slopes_and_c_makes_them_groups():
@@ -413,6 +426,8 @@ def test_groups_that_are_not_two_or_not_there_are_refused(salamanders):
         landmark_differences(noisy(), np.repeat(list("abcd"), 4))
     with pytest.raises(DefgpaError, match="no column 'colour'"):
         salamanders.pairwise("colour")
+    with pytest.raises(DefgpaError, match="knows nothing of 'size'"):
+        salamanders.pairwise("species:size")
     with pytest.raises(DefgpaError, match="only 'x'"):
         salamanders.pairwise(["x"] * 40)
     with pytest.raises(ShapeError, match="one entry per shape, 16; got 3"):

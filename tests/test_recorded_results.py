@@ -53,6 +53,11 @@ with_paths = pytest.mark.parametrize("key", [key for key in RECORDED if "path" i
 # are known to some ten digits themselves: the ridge that made them has changed
 TO_TEN_DIGITS = {"rtol": 3e-10, "atol": 0.0}
 
+# an eigenvalue is known as well as P is (Weyl), that is to digits of n, which bounds P: the least
+# of ten digits of an axis that costs 1e-4 n are rounding. Here they are held to 1e-12 n. (What a
+# radial basis leaves out of its flattest kernels moves them by 4e-11 n, against 40 digits.)
+OF_THE_SPECTRUM = 1e-12
+
 
 def recorded(key):
     """The points and the estimator that a record was made of."""
@@ -76,7 +81,8 @@ def test_fits_are_as_recorded(key):
     np.testing.assert_allclose(distances, then["distances"], **TO_TEN_DIGITS)
     if found.spectral is not None:
         spectrum = found.spectral.spectrum[: found.shapes.dim]
-        np.testing.assert_allclose(spectrum, then["spectrum"], **TO_TEN_DIGITS)
+        known = OF_THE_SPECTRUM * found.shapes.n_shapes
+        np.testing.assert_allclose(spectrum, then["spectrum"], rtol=1e-10, atol=known)
 
 
 @with_folds

@@ -777,7 +777,7 @@ def test_the_table_has_the_figures_of_the_summary(browser, tmp_path):
     make_picture.open_report(browser, tmp_path / "report.html", PATIENCE)
     cells = browser.find_elements(By.CSS_SELECTOR, "#figures [data-figure]")
     found = {cell.get_attribute("data-figure"): cell for cell in cells}
-    for key in ("rmse_reference", "rmse_datum", "cve", "spectral_gap", "folds", "visible"):
+    for key in ("rmse_reference", "rmse_datum", "cve", "spectral_gap", "foldovers", "visible"):
         assert float(found[key].get_attribute("value")) == summary[key]
         assert float(found[key].text.replace(",", "")) == pytest.approx(summary[key], rel=1e-3)
 

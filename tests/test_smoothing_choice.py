@@ -17,11 +17,12 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.evaluate import SmoothingPath, cross_validate, select_smoothing
+from defgpa.findings import Kind
+from defgpa.sentences import in_python
 from support import EXACT, shared_points, smooth_family
 
 GRID = np.logspace(-6, 0, 4)
 
-pytestmark = pytest.mark.filterwarnings("ignore:Smoothing .* was preferred to:defgpa.DefgpaWarning")
 wherever_the_best_is = pytest.mark.filterwarnings(
     "ignore:The smallest cross-validation error is at:defgpa.DefgpaWarning"
 )
@@ -332,3 +333,12 @@ class TestTheStiffestThatPredictsAsWell:
         assert_array(path.cross_validation.error, again.error, **EXACT)
         assert path.cross_validation.alignment is path.alignment
         assert path.foldovers[path.best_index] == path.alignment.foldovers.sum()
+
+    def test_is_told_as_a_remark_that_warns_no_program(self):
+        shapes, _ = known_truth(2, 0.05)
+        path = select_smoothing(DefGPA(), shapes, np.logspace(-6, 0, 13), fold_size=6)
+        (told,) = [own for own in path.findings if own.kind is Kind.STIFFER_PREFERRED]
+        assert path.least_value < path.best_value
+        assert told.figures["smoothing"] == path.best_value
+        assert told.figures["least"] == path.least_value
+        assert "within one standard error" in in_python(told)

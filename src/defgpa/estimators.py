@@ -20,7 +20,7 @@ from defgpa.diagnostics import DescentDiagnostics
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
-from defgpa.procrustes import Motions, procrustes_distance
+from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.screening import input_findings
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
@@ -441,8 +441,14 @@ class EuclideanGPA(AlignmentEstimator):
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
         fit = rigid_gpa(shapes.points, motions)
+        votes = _votes(fit.reference, frames)
+        if not motions.reflections and (votes <= 0).any():
+            # a mean of shapes and mirrored shapes is of no side: ask one of those put right
+            even = shapes.points / frames.size[:, None, None]
+            votes = _votes(rigid_gpa(even, ORTHOGONAL_SIMILARITY).reference, frames)
         condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
-        return _datum_space_alignment(shapes, frames, fit, condition, MotionRegistration(motions))
+        registration = MotionRegistration(motions)
+        return _datum_space_alignment(shapes, fit, votes, condition, registration)
 
 
 class AffineGPA(AlignmentEstimator):
@@ -483,7 +489,8 @@ class AffineGPA(AlignmentEstimator):
         fit = affine_gpa(shapes.points)
         told = fit if self.frame == "first" else balanced(fit)
         condition = np.linalg.cond(told.matrices)
-        return _datum_space_alignment(shapes, frames, told, condition, AffineRegistration())
+        votes = _votes(told.reference, frames)
+        return _datum_space_alignment(shapes, told, votes, condition, AffineRegistration())
 
 
 def _warps(cost: EliminatedCost, weights: Sequence[Array], shapes: Shapes) -> tuple[Warp, ...]:
@@ -510,17 +517,22 @@ def assembled(
     )
 
 
+def _votes(reference: Array, frames: Frames) -> Index:
+    """(n,): +1 with the majority, −1 mirrored against it, 0 for a shape that cannot tell."""
+    found = sides(moments(reference, frames.centred, frames.visible), np.eye(reference.shape[1]))
+    return np.asarray(found.votes * found.majority)
+
+
 def _datum_space_alignment(
     shapes: Shapes,
-    frames: Frames,
     fit: DatumSpaceFit,
+    votes: Index,
     condition: Array,
     registration: Registration,
 ) -> Alignment:
     """The affine maps of a datum-space method as warps; ``condition`` (n,) is that of each."""
-    found = sides(moments(fit.reference, frames.centred, frames.visible), np.eye(shapes.dim))
     facts = DescentDiagnostics(
-        votes=found.votes * found.majority,
+        votes=votes,
         condition=condition,
         iterations=fit.iterations,
         gradient=fit.gradient_norm,

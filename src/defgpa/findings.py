@@ -108,7 +108,9 @@ class Finding:
 
 
 #: What is told at the command line and in the report, and is no warning to a program.
-REMARKS = frozenset({Kind.LARGE_DEFORMATION, Kind.OTHER_SIZE, Kind.REPEATED_SHAPE})
+REMARKS = frozenset(
+    {Kind.LARGE_DEFORMATION, Kind.OTHER_SIZE, Kind.REPEATED_SHAPE, Kind.STIFFER_PREFERRED}
+)
 _NO_MATTER = 0.01  # change of the reference, as a Procrustes distance, that nobody would see
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,8 @@ from defgpa.cli._options import _combined
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
+
+_IMAGE = re.compile(r"\.(jpe?g|png|tiff?|bmp|gif)$")
 
 known_data = click.option(
     "--data",
@@ -38,6 +41,14 @@ result_folder = click.option(
 )
 
 
+reporting = click.option(
+    "--report",
+    is_flag=True,
+    help="One HTML page with these tables and figures beside the files, of a saved result together "
+    "with all that its own report has.",
+)
+
+
 def analysed(
     source: Sequence[str], format_: str | None, missing: str, layout: str, lenient: bool
 ) -> tuple[Alignment | Shapes, Shapes]:
@@ -54,28 +65,43 @@ def analysed(
             alignment = load(source[0])
             return alignment, alignment.shapes
     shapes = read_input(source, format_, missing, layout, lenient)
+    _require_complete(shapes, source[0])
     return shapes, shapes
 
 
+def _require_complete(shapes: Shapes, source: str) -> None:
+    """An error in the words of the command line where landmarks are missing."""
+    from defgpa.errors import ShapeError, listed
+
+    partial = [name for name, own in zip(shapes.names, shapes.visible, strict=True) if not all(own)]
+    if partial:
+        raise ShapeError(
+            f"Landmarks are missing in {listed(partial)}. Align the shapes first, which fills them "
+            f"in: defgpa fit {source} -o result, then give result/result.npz here."
+        )
+
+
 def columns_for(console: Console, table: str | None, shapes: Shapes) -> dict[str, Any]:
-    """The columns of a table in the order of the shapes; the groups of the files without one."""
+    """What the files say of the shapes, and the columns of a table in the order of the shapes."""
+    from defgpa.statistics.design import columns_of, typed
+
+    known = columns_of(shapes)
     if table is None:
-        groups = shapes.metadata.get("groups")
-        return {} if groups is None else {"group": list(groups)}
+        return known
     header, rows = _rows(Path(table))
-    own = _names_column(header, rows, shapes.names)
-    if own is None:
-        if len(rows) != shapes.n_shapes:
-            raise click.BadParameter(
-                f"{table} has {len(rows)} rows for {shapes.n_shapes} shapes, and no column with "
-                f"the names of all of them (such as {shapes.names[0]!r}).",
-                param_hint="--data",
-            )
-        console.note(f"No column of {table} has the names of the shapes: rows are taken in order.")
+    own = _names_column(table, header, rows, shapes.names)
+    if own is not None:
+        place = {_key(row[own]): row for row in rows}
+        rows = [place[_key(name)] for name in shapes.names]
+    elif len(rows) != shapes.n_shapes:
+        raise click.BadParameter(
+            f"{table} has {len(rows)} rows for {shapes.n_shapes} shapes, and no column with "
+            f"their names (such as {shapes.names[0]!r}).",
+            param_hint="--data",
+        )
     else:
-        place = {row[own]: row for row in rows}
-        rows = [place[name] for name in shapes.names]
-    return {name: _values([row[k] for row in rows]) for k, name in enumerate(header)}
+        console.note(f"No column of {table} has the names of the shapes: rows are taken in order.")
+    return known | {name: typed([row[k] for row in rows]) for k, name in enumerate(header)}
 
 
 def column(columns: dict[str, Any], name: str, option: str) -> Any:
@@ -110,34 +136,67 @@ def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
 
 
 def _names_column(
-    header: Sequence[str], rows: Sequence[Sequence[str]], names: Sequence[str]
+    table: str, header: Sequence[str], rows: Sequence[Sequence[str]], names: Sequence[str]
 ) -> int | None:
-    for k in range(len(header)):
-        values = [row[k] for row in rows]
-        if len(set(values)) == len(values) and set(names) <= set(values):
-            return k
-    return None
+    """The column with the names of all shapes; None where there is none.
+
+    One that has most of them was meant, and its rows need not be in order: that is an error, unless
+    shapes are only numbered, as much else is.
+    """
+    from defgpa.errors import listed
+
+    keys = set(map(_key, names))
+    known = [len(keys & {_key(row[k]) for row in rows}) for k in range(len(header))]
+    best = max(range(len(header)), key=known.__getitem__)
+    values = [_key(row[best]) for row in rows]
+    twice = [name for name in names if values.count(_key(name)) > 1]
+    lacking = [name for name in names if _key(name) not in values]
+    numbered = all(name.isdecimal() for name in names)
+    if 2 * known[best] <= len(names) or (numbered and (lacking or twice)):
+        return None
+    if lacking or twice:
+        much = f"no row for {listed(lacking)}" if lacking else f"several rows for {listed(twice)}"
+        raise click.BadParameter(
+            f"{table}: its column {header[best]!r} names the shapes, and has {much}. Add or mend "
+            "what is wrong there, or leave shapes out with --drop.",
+            param_hint="--data",
+        )
+    return best
 
 
-def _values(words: Sequence[str]) -> list[Any]:
-    """Numbers where all are numbers, whole ones as such; None where a cell is empty or NA."""
-    known = [None if word in ("", "NA", "NaN", "nan") else word for word in words]
-    for kind in (int, float):
-        try:
-            return [None if word is None else kind(word) for word in known]
-        except ValueError:
-            continue
-    return list(known)
+def _key(name: str) -> str:
+    """A name as it is compared: capitals and the ending of an image do not matter."""
+    return _IMAGE.sub("", name.strip().casefold())
 
 
 class Written:
     """Tables and figures in a folder, if there is one; their names in order."""
 
-    def __init__(self, output: str | None) -> None:
-        from defgpa.cli._output import output_folder
+    def __init__(self, output: str | None, report: bool = False, option: str = "--output") -> None:
+        from defgpa.cli._output import output_folder, require_report
 
+        if report and output is None:
+            raise click.UsageError(f"--report writes report.html into a folder: give {option} too.")
+        if report:
+            require_report()
         self.folder = None if output is None else output_folder(output)
         self.files: list[str] = []
+
+    def report(self, x: Alignment | Shapes, found: Sequence[Any], title: str) -> None:
+        """``report.html``: of an alignment all about it, and a section for each result."""
+        from defgpa.alignment import Alignment
+        from defgpa.cli._output import command_line
+        from defgpa.report import write_report, write_statistics
+
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        target, known = self.folder / "report.html", {"command": command_line()}
+        if isinstance(x, Alignment):
+            write_report(x, target, statistics=found, provenance=known)
+        else:
+            write_statistics(found, target, title=title, links=links_of(x), provenance=known)
+        self.files.append(str(target))
 
     def table(self, name: str, text: str) -> None:
         """A CSV file."""
@@ -167,15 +226,17 @@ class Written:
         """A PNG file, where matplotlib is installed."""
         if self.folder is None or find_spec("matplotlib") is None:
             return
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
 
         from defgpa.io.atomic import replacing
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        figure = Figure(figsize=(7, 5), layout="constrained")
-        draw(figure.add_subplot(projection="3d") if dim == 3 else figure.subplots())
-        with replacing(self.folder / name) as temporary:
-            figure.savefig(temporary, dpi=150, format="png")
+        with rc_context({"text.parse_math": False}):  # a name is no formula
+            figure = Figure(figsize=(7, 5), layout="constrained")
+            draw(figure.add_subplot(projection="3d") if dim == 3 else figure.subplots())
+            with replacing(self.folder / name) as temporary:
+                figure.savefig(temporary, dpi=150, format="png")
         self.files.append(str(self.folder / name))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from defgpa.cli._data import (
     known_data,
     links_of,
     permuting,
+    reporting,
     result_folder,
     told,
 )
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 @click.option("--repeatability", "repeated", metavar="COLUMN", help="Individuals with replicates.")
 @permuting
 @result_folder
+@reporting
 @reading
 @speaking
 def command(
@@ -59,6 +62,7 @@ def command(
     permutations: int,
     seed: int,
     output: str | None,
+    report: bool,
     format_: str | None,
     missing: str,
     layout: str,
@@ -78,7 +82,7 @@ def command(
         )
     if pairwise and not formula:
         raise click.UsageError("--pairwise compares the groups of a model: give --formula too.")
-    console, written = Console(quiet, as_json), Written(output)
+    console, written = Console(quiet, as_json), Written(output, report)
     with console.noting():
         x, shapes = analysed(source, format_, missing, layout, lenient)
         run = _Run(console, written, x, shapes, columns_for(console, data, shapes))
@@ -91,6 +95,8 @@ def command(
             run.landmarks(landmarks, between)
         if repeated:
             run.repeatability(repeated)
+        if report:
+            written.report(x, run.found, f"Tests of {Path(source[0]).name}")
     if written.files:
         list_files(console, written.files)
     console.result(run.figures | told(console, written.files))
@@ -107,17 +113,24 @@ class _Run:
         self.links = links_of(shapes)
         self.chance: dict[str, Any] = {}
         self.figures: dict[str, Any] = {}
+        self.found: list[Any] = []
 
     def model(self, formula: str, pairwise: str | None) -> None:
         """The table of a formula, and distances between its groups."""
+        from defgpa.errors import DefgpaError
         from defgpa.statistics import procrustes_anova
 
-        with self.console.progress("Permuting") as tick:
-            found = procrustes_anova(formula, self.x, self.columns, **self.chance, progress=tick)
+        try:
+            found = self._permuting(procrustes_anova, formula, self.x, self.columns)
+        except DefgpaError as error:
+            if self.columns:
+                raise
+            raise DefgpaError(f"{error} A table with more is given by --data.") from None
         self._told("anova", found, [row.__dict__ for row in found.table])
         self.written.figure("anova.png", lambda ax: _plot().effects(found, ax))
         if pairwise:
-            pairs = found.pairwise(pairwise)
+            with self.console.progress("Permuting") as tick:
+                pairs = found.pairwise(pairwise, progress=tick)
             self._told(
                 "pairwise",
                 pairs,
@@ -129,7 +142,7 @@ class _Run:
         """Shape on log size (a column ``size``, or centroid sizes); shapes expected at sizes."""
         from defgpa.statistics import allometry
 
-        found = allometry(self.x, self.columns.get("size"), **self.chance)
+        found = self._permuting(allometry, self.x, self.columns.get("size"))
         self._told("allometry", found, [row.__dict__ for row in found.anova.table])
         self.written.figure(
             "allometry.png", lambda ax: _plot().allometry(found, ax, links=self.links)
@@ -141,14 +154,13 @@ class _Run:
     def landmarks(self, name: str, between: str | None) -> None:
         """Two groups landmark by landmark."""
         from defgpa.statistics import landmark_differences
+        from defgpa.statistics.space import complete_shapes
 
         groups = [str(value) for value in column(self.columns, name, "--landmarks")]
-        chosen = list(range(len(groups)))
-        if between:
-            wanted = [word.strip() for word in between.split(",")]
-            chosen = [i for i, group in enumerate(groups) if group in wanted]
-        x = self._complete().take(chosen)
-        found = landmark_differences(x, [groups[i] for i in chosen], **self.chance)
+        wanted = _two_groups(groups, between)
+        chosen = [i for i, group in enumerate(groups) if group in wanted]
+        own = [groups[i] for i in chosen]
+        found = self._permuting(landmark_differences, complete_shapes(self.x).take(chosen), own)
         self._told("landmarks", found, {"p": found.p, "q": found.q, "distance": found.distances})
         self.written.figure(
             "landmarks.png", lambda ax: _plot().landmark_differences(found, ax, links=self.links)
@@ -165,15 +177,32 @@ class _Run:
             "repeatability.png", lambda ax: _plot().repeatability(found, ax, links=self.links)
         )
 
-    def _complete(self) -> Shapes:
-        from defgpa.statistics.space import complete_shapes
-
-        return complete_shapes(self.x)
+    def _permuting(self, test: Any, *words: Any) -> Any:
+        """A test by permutations, with a bar that moves where somebody watches."""
+        with self.console.progress("Permuting") as tick:
+            return test(*words, **self.chance, progress=tick)
 
     def _told(self, name: str, found: Any, figures: Any) -> None:
         self.console.say(f"{found}\n")
         self.written.table(f"{name}.csv", found.to_csv())
         self.figures[name] = figures
+        self.found.append(found)
+
+
+def _two_groups(groups: list[str], between: str | None) -> list[str]:
+    """The two groups to compare, or an error that says which there are."""
+    there = list(dict.fromkeys(groups))
+    wanted = there if between is None else [word.strip() for word in between.split(",")]
+    unknown = [word for word in wanted if word not in there]
+    if unknown or len(wanted) != 2:
+        from defgpa.errors import listed
+
+        raise click.BadParameter(
+            f"landmarks are compared between 2 groups, such as --between {','.join(there[:2])}; "
+            f"there is {listed(there)}.",
+            param_hint="--between",
+        )
+    return wanted
 
 
 def _numbers(words: str | None) -> list[float]:

@@ -103,8 +103,8 @@ def _soundness(alignment: Alignment) -> Iterator[Figure]:
             "do as well and this one is not to be relied on.",
         )
     yield Figure(
-        "folds",
-        "Folds",
+        "foldovers",
+        "Foldovers",
         int(alignment.foldovers.sum()),
         "Landmarks at which a warp folds over itself and stops being one-to-one. It should be 0.",
     )
@@ -188,7 +188,7 @@ def shape_rows(
             "datum": number(datum[i]),
             "cve": "–" if cv is None else number(cv.per_shape[i]),
             "unseen": f"{shapes.n_landmarks - int(shapes.visible[i].sum()):,}",
-            "folds": f"{alignment.foldovers[i]:,}",
+            "foldovers": f"{alignment.foldovers[i]:,}",
             "side": "mirrored" if found.votes[i] < 0 else "",
         }
         for i in order

@@ -6,14 +6,14 @@ coordinates, a term has
     SS = RSS_reduced − RSS_full,   R² = SS / SS_total,   F = MS / MS_residual,
 
 P is the share of permutations of the reduced model's residuals (the observed order among them)
-whose F is as large, and Z the standard score of F among them after a Box–Cox transformation: the
-definitions of procD.lm in geomorph and RRPP.
+whose F is as large, and Z the standard score of F among all of them after a Box–Cox
+transformation: the definitions of procD.lm in geomorph and RRPP.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa._threads import threads_for
 from defgpa.errors import ShapeError
-from defgpa.statistics.design import Design, design
+from defgpa.statistics.design import Design, columns_of, design
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
 from defgpa.statistics.permutation import (
     RESIDUAL,
@@ -114,7 +114,13 @@ class ProcrustesAnova:
         """
         return np.tensordot(self.design.rows(data), self.coefficients, axes=1)
 
-    def pairwise(self, groups: str | Sequence[Any], null: str | None = None) -> PairwiseDistances:
+    def pairwise(
+        self,
+        groups: str | Sequence[Any],
+        null: str | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> PairwiseDistances:
         """The distances between the mean shapes of groups, with P and Z.
 
         Means are those of the model, with numbers among the data held at their own means.
@@ -126,6 +132,8 @@ class ProcrustesAnova:
         null : str, optional
             The formula of the reduced model whose residuals are permuted; by default the terms
             that have none of the factors in them: "all these groups have one mean".
+        progress : callable (done, total), optional
+            Told how many permutations are done.
 
         Examples
         --------
@@ -137,7 +145,8 @@ class ProcrustesAnova:
         ('a', 'b', 'c')
         """
         flat = self.tangents.reshape(len(self.tangents), -1)
-        return pairwise_distances(flat, self.design, groups, null, self.permutations)
+        permutations = replace(self.permutations, progress=progress)
+        return pairwise_distances(flat, self.design, groups, null, permutations)
 
 
 def procrustes_anova(
@@ -161,7 +170,8 @@ def procrustes_anova(
         An alignment is analysed by its reference carried into each shape, complete where
         landmarks are missing; shapes by what was measured, which must be complete.
     data : mapping of str to sequence, or DataFrame
-        One row per shape, in their order.
+        One row per shape, in their order. What the files of the shapes say besides (``group``,
+        the columns of a table) is known without.
     n_permutations : int
         Random orders, besides the observed one.
     seed : int
@@ -186,7 +196,7 @@ def procrustes_anova(
     """
     permutations = Permutations(n_permutations, seed, progress)
     shapes = complete_shapes(x)
-    columns = {"size": centroid_sizes(x), **_columns(data)}
+    columns = {"size": centroid_sizes(x), **columns_of(shapes), **_columns(data)}
     model = design(formula, columns, shapes.n_shapes)
     tangents = flat_tangents(shapes)
     _require_residual(model)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import DefgpaError, ShapeError
+from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.shapes import Shapes
 
 _ALIASED = 1e-9  # of the length of a column: what is left of one that others explain
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
@@ -68,6 +69,7 @@ def design(formula: str, data: Mapping[str, Any], n: int) -> Design:
     """The design of ``shape ~ …`` for n shapes."""
     formulaic, right = _formulaic(), _right_side(formula)
     frame = _frame(data)
+    _require_columns(formula, right, frame)
     if len(frame) != n and len(frame.columns):
         raise ShapeError(f"The data must have one row per shape, {n}; got {len(frame)}.")
     if not len(frame.columns):
@@ -109,6 +111,34 @@ def sequential_bases(blocks: Sequence[Array]) -> list[Array]:
     return bases
 
 
+def columns_of(shapes: Shapes) -> dict[str, list[Any]]:
+    """What the files say of every shape: ``group``, and the columns of a table by their heads.
+
+    Examples
+    --------
+    >>> said = ({"sex": "f", "age": "3"}, {"sex": "m", "age": ""})
+    >>> shapes = Shapes.specimens([[[0.0, 0.0]]] * 2, metadata={"variables": said})
+    >>> columns_of(shapes)
+    {'sex': ['f', 'm'], 'age': [3, None]}
+    """
+    groups = shapes.metadata.get("groups")
+    rows = [own or {} for own in shapes.metadata.get("variables", ())]
+    heads = dict.fromkeys(str(head) for own in rows for head in own)
+    found = {} if groups is None else {"group": list(groups)}
+    return found | {head: typed([str(own.get(head, "")) for own in rows]) for head in heads}
+
+
+def typed(words: Sequence[str]) -> list[Any]:
+    """Numbers where all are numbers, whole ones as such; None where a cell is empty or NA."""
+    known = [None if word in ("", "NA", "NaN", "nan") else word for word in words]
+    for kind in (int, float):
+        try:
+            return [None if word is None else kind(word) for word in known]
+        except ValueError:
+            continue
+    return list(known)
+
+
 def indicator(codes: Index) -> Array:
     """(n, g): one column of zeros and ones for every group."""
     return np.asarray(codes[:, None] == np.arange(codes.max() + 1), dtype=np.float64)
@@ -138,6 +168,20 @@ def _right_side(formula: str) -> str:
             f"A formula says what shape depends on: 'shape ~ species * site'. Got {formula!r}."
         )
     return right.strip()
+
+
+def _require_columns(formula: str, right: str, frame: Any) -> None:
+    """An error that names what is missing; what cannot be read, formulaic will tell."""
+    try:
+        asked = _formulaic().Formula(right).required_variables
+    except _formulaic().errors.FormulaicError:
+        return
+    unknown = sorted(map(str, set(asked) - set(frame.columns)))
+    if unknown:
+        there = ", ".join(map(str, frame.columns)) or "none"
+        raise DefgpaError(
+            f"There is no column {listed(unknown)} for the formula {formula!r}. There are: {there}."
+        )
 
 
 def _frame(data: Any) -> Any:

@@ -108,6 +108,12 @@ def _labels(groups: str | Sequence[Any], model: Design, n: int) -> tuple[Any, tu
         if factor not in model.data.columns:
             there = ", ".join(map(str, model.data.columns))
             raise DefgpaError(f"There is no column {factor!r} to group by. There are: {there}.")
+        if not any(_names(part, factor) for term in model.terms for part in term.split(":")):
+            terms = ", ".join(model.terms)
+            raise DefgpaError(
+                f"The model knows nothing of {factor!r}, so its groups have one mean. Put it into "
+                f"the formula; it has: {terms}."
+            )
     columns = [model.data[factor].astype(str) for factor in factors]
     return [".".join(row) for row in zip(*columns, strict=True)], factors
 

@@ -229,9 +229,10 @@ def p_value(observed: float, permuted: Array) -> float:
 
 
 def effect_size(observed: float, permuted: Array) -> float:
-    """Z: the standard score of the observed value among the permuted ones after Box–Cox.
+    """Z: the standard score of the observed value among all, itself included, after Box–Cox.
 
-    The transformation is the one under which all of them are most nearly normal.
+    The transformation is the one under which all of them are most nearly normal; mean and variance
+    are those of all of them, as in RRPP.
     """
     values = np.append(permuted, observed)
     values = values[~np.isnan(values)]
@@ -242,5 +243,5 @@ def effect_size(observed: float, permuted: Array) -> float:
     scale = np.exp(np.log(values[values > 0]).mean())  # about 1: powers neither over- nor underflow
     shifted = np.maximum(values / scale, 1e-9)
     transformed = np.asarray(boxcox(shifted)[0])
-    spread = float(transformed[:-1].std(ddof=1))
-    return float((transformed[-1] - transformed[:-1].mean()) / spread) if spread else float("nan")
+    spread = float(transformed.std())
+    return float((transformed[-1] - transformed.mean()) / spread) if spread else float("nan")

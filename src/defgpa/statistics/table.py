@@ -7,6 +7,7 @@ import html
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
+from math import ceil, floor, log10
 from typing import Any
 
 from defgpa.errors import DefgpaError
@@ -67,7 +68,7 @@ class EffectTable:
         return len(self.rows)
 
     def __str__(self) -> str:
-        lines = _lined_up(self._cells(), [_stars(row.p) for row in self.rows])
+        lines = _lined_up(self.cells(), [_stars(row.p) for row in self.rows])
         return "\n".join([*lines, _LEGEND] if any(row.p == row.p for row in self.rows) else lines)
 
     def to_pandas(self) -> Any:
@@ -81,11 +82,11 @@ class EffectTable:
         return csv_text([field.name for field in fields(Effect)], map(astuple, self.rows))
 
     def _repr_html_(self) -> str:
-        cells = self._cells()
+        cells = self.cells()
         body = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in cells]
         return "<table>" + "".join(f"<tr>{line}</tr>" for line in body) + "</table>"
 
-    def _cells(self) -> list[tuple[str, ...]]:
+    def cells(self) -> list[tuple[str, ...]]:
         """The table as text, its header first; columns without a figure are left out."""
         columns = [
             [str(row.df) for row in self.rows],
@@ -130,8 +131,9 @@ def figure(value: float, digits: int = 4) -> str:
 
 
 def probabilities(values: Sequence[float]) -> list[str]:
-    """P to three decimals, or to four where that would make one of them zero."""
-    return _fixed(values, 4 if any(value < 0.0005 for value in values) else 3)
+    """P to three decimals, or to as many as the smallest of them needs not to be zero."""
+    least = min((value for value in values if value > 0), default=1.0)
+    return _fixed(values, max(3, ceil(-log10(least))))
 
 
 def _lined_up(lines: Sequence[Sequence[str]], notes: Sequence[str]) -> list[str]:
@@ -151,8 +153,6 @@ def _lined_up(lines: Sequence[Sequence[str]], notes: Sequence[str]) -> list[str]
 
 def _decimals(values: Sequence[float], digits: int) -> list[str]:
     """One number of decimals for a column: enough for its smallest figure, as R does."""
-    from math import floor, log10
-
     known = [abs(value) for value in values if value == value and value != 0]
     least = floor(log10(min(known))) if known else 0
     most = floor(log10(max(known))) if known else 0

@@ -50,6 +50,7 @@ from defgpa.tuning import DEFAULT, Tuning
 
 _ACCURACY = 1e-10  # of the reference, relative
 _ROUNDING = 1e-7  # change of the reference below which it may be rounding that keeps it going
+_NOTHING = 1e-13  # relative cost that is rounding: the warps explain everything
 _INEXACT = 1e-2  # of the last change: what an iterative solve may leave
 _SAME_COST = 1e-9  # relative cost by which two ends are the same
 _TINY = np.finfo(np.float64).tiny
@@ -153,7 +154,8 @@ def descended(
     """Poses and reference by turns from a start (g, m, d).
 
     Ends where the reference would change by less than 1e-10 of its size if its changes went on to
-    fall as they do, or where rounding keeps them from falling; or after ``tuning.most_rounds``.
+    fall as they do, or where rounding keeps them or a cost of nothing from falling; or after
+    ``tuning.most_rounds``.
     """
     reference = start - start.mean(axis=-2, keepdims=True)
     change = left = np.full(len(start), np.inf)
@@ -172,6 +174,7 @@ def descended(
         # what an inexact solve leaves must not be taken for the end
         sure = before < _ROUNDING
         ended |= sure & ((left < _ACCURACY) | ((falling >= 1.0) & (change < _ROUNDING)))
+        ended |= (falling >= 1.0) & (costs[-1] < _NOTHING)  # any reference is as good
         reference = better
     return Descent(reference, np.stack(costs), left, ended)
 
