@@ -1,16 +1,16 @@
-"""Every family of warps with cross-validated smoothing, against affine maps, on real landmarks.
+"""The tables of docs/warps.md: every family of warps, and the defaults of the spline.
 
-    python benchmarks/warp_families.py DATA [--into docs/warps.md]
+    python benchmarks/warp_families.py DATA [--only families | defaults] [--into docs/warps.md]
 
-DATA is a folder with face2d.npz, histology2d.npz and turtles3d_partial.npz, each with an array
-``points`` (n, m, d), NaN for a landmark that was not seen. The table is printed, or written
-between the two marks in a Markdown file.
+DATA is a folder with the real sets, each an .npz with an array ``points`` (n, m, d), NaN for a
+landmark that was not seen. The tables are printed, or written between their marks in a Markdown
+file. All errors are cross-validated and in per cent of the size of the reference, or relative to
+rigid alignment with scaling, so that sets and methods compare.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import time
 import warnings
 from dataclasses import dataclass
@@ -33,6 +33,7 @@ from defgpa.warps import (
     WendlandC4,
     landmark_kernel,
 )
+from proportions import SETS, judged, markdown, points_of, size_of, written
 
 FOLD_SIZES = {"face2d": 1, "histology2d": 1, "turtles3d_partial": 20}
 FAMILIES: dict[str, Any] = {
@@ -56,7 +57,8 @@ FAMILIES: dict[str, Any] = {
 }
 TOO_LONG = {("turtles3d_partial", "`landmark_kernel()`")}  # an hour: 40 shapes of 600 centres
 GRID = np.logspace(-8.0, 1.0, 10)
-MARKS = ("<!-- table of families -->", "<!-- end of table -->")
+COUNTS = (3, 4, 5, 6, 7)
+SMOOTHINGS = np.logspace(-4.0, -1.0, 7)
 
 
 @dataclass(frozen=True)
@@ -74,18 +76,21 @@ class Entry:
 
 def affine(points: np.ndarray, fold_size: int) -> Entry:
     started = time.perf_counter()
-    error = defgpa.cross_validate(DefGPA(Affine()), points, fold_size).error
+    error, _ = judged(DefGPA(Affine()), points, fold_size)
     return Entry(error, None, time.perf_counter() - started)
 
 
 def tuned(model: Any, points: np.ndarray, fold_size: int) -> Entry:
+    """The least error along the smoothing."""
     started = time.perf_counter()
     path = defgpa.select_smoothing(DefGPA(model), points, GRID, fold_size)
-    return Entry(float(path.cve.min()), path.best_value, time.perf_counter() - started)
+    size = size_of(DefGPA(model.set_params(smoothing=path.least_value)).align(points).reference)
+    error = 100.0 * float(np.nanmin(path.cve)) / size
+    return Entry(error, path.least_value, time.perf_counter() - started)
 
 
-def measured(folder: Path) -> dict[str, dict[str, Entry]]:
-    """For each set, each family's entry; affine maps first."""
+def families(folder: Path) -> list[list[str]]:
+    """Each family on three sets, its smoothing the best of a grid; affine maps first."""
     table: dict[str, dict[str, Entry]] = {}
     for name, fold_size in FOLD_SIZES.items():
         with np.load(folder / f"{name}.npz", allow_pickle=False) as archive:
@@ -95,43 +100,58 @@ def measured(folder: Path) -> dict[str, dict[str, Entry]]:
             if (name, family) in TOO_LONG:
                 continue
             table[name][family] = tuned(model, points, fold_size)
-            print(f"{name:20s}{family:52s}{table[name][family]}", flush=True)
-    return table
-
-
-def markdown(table: dict[str, dict[str, Entry]]) -> str:
-    heads = [f"{name}, N = {FOLD_SIZES[name]}" for name in table]
-    lines = ["| family | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+            entry = table[name][family]
+            print(f"{name:20s}{family:52s}{entry}  {entry.seconds:.0f} s", flush=True)
+    lines = [["family", *(f"{name}, N = {FOLD_SIZES[name]}" for name in table)]]
     for family in next(iter(table.values())):
-        row = [str(entries.get(family, "–")) for entries in table.values()]
-        lines.append(f"| {family} | " + " | ".join(row) + " |")
-    return "\n".join(lines)
+        lines.append([family, *(str(entries.get(family, "–")) for entries in table.values())])
+    return lines
 
 
-def written(path: Path, text: str) -> None:
-    """The file with the table between its marks, replaced at once."""
-    pattern = re.compile(re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1]), re.DOTALL)
-    old = path.read_text(encoding="utf-8")
-    if not pattern.search(old):
-        raise SystemExit(f"{path} has no {MARKS[0]} … {MARKS[1]}")
-    temporary = path.with_suffix(".tmp")
-    new = pattern.sub(lambda _: f"{MARKS[0]}\n{text}\n{MARKS[1]}", old)
-    temporary.write_text(new, encoding="utf-8")
-    temporary.replace(path)
+def ratios(points: np.ndarray, fold_size: int) -> np.ndarray:
+    """(count, smoothing): the error of splines over that of rigid alignment with scaling."""
+    plain, _ = judged(defgpa.EuclideanGPA(scaling=True), points, fold_size)
+    found = np.empty((len(COUNTS), len(SMOOTHINGS)))
+    for k, count in enumerate(COUNTS):
+        path = defgpa.select_smoothing(
+            DefGPA(ThinPlateSpline(count)), points, SMOOTHINGS, fold_size
+        )
+        sizes = [
+            size_of(DefGPA(ThinPlateSpline(count, smoothing=tau)).align(points).reference)
+            for tau in SMOOTHINGS
+        ]
+        found[k] = 100.0 * path.cve / np.array(sizes) / plain
+    return found
+
+
+def defaults(folder: Path) -> list[list[str]]:
+    """The median over all sets, for points per axis and smoothing; the least is printed bold."""
+    each = []
+    for name in SETS:
+        each.append(ratios(*points_of(name, folder)))
+        print(f"{name:20s}", np.round(each[-1], 3).tolist(), flush=True)
+    median = np.median(each, axis=0)
+    lines = [["points per axis", *(f"{tau:.0e}" for tau in SMOOTHINGS)]]
+    for count, row in zip(COUNTS, median, strict=True):
+        cells = [f"{x:.3f}" if x > median.min() else f"**{x:.3f}**" for x in row]
+        lines.append([str(count), *cells])
+    return lines
 
 
 def main() -> None:
+    tables = {"families": families, "defaults": defaults}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder with the three .npz files")
-    parser.add_argument("--into", type=Path, help="Markdown file to write the table into")
+    parser.add_argument("data", type=Path, help="folder with the .npz files")
+    parser.add_argument("--only", choices=tables, help="one of the tables")
+    parser.add_argument("--into", type=Path, help="Markdown file to write the tables into")
     arguments = parser.parse_args()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", defgpa.DefgpaWarning)
-        table = measured(arguments.data)
-    text = markdown(table)
-    print(text)
-    if arguments.into:
-        written(arguments.into, text)
+    for name in [arguments.only] if arguments.only else tables:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", defgpa.DefgpaWarning)
+            text = markdown(tables[name](arguments.data))
+        print(text)
+        if arguments.into:
+            written(arguments.into, name, text)
 
 
 if __name__ == "__main__":

@@ -335,7 +335,7 @@ class TestTheStiffestThatPredictsAsWell:
         assert path.foldovers[path.best_index] == path.alignment.foldovers.sum()
 
     def test_is_told_as_a_remark_that_warns_no_program(self):
-        shapes, _ = known_truth(1, 0.02)
+        shapes, _ = known_truth(2, 0.05)
         path = select_smoothing(DefGPA(), shapes, np.logspace(-6, 0, 13), fold_size=6)
         (told,) = [own for own in path.findings if own.kind is Kind.STIFFER_PREFERRED]
         assert path.least_value < path.best_value
