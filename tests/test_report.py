@@ -20,6 +20,7 @@ from defgpa.evaluate import Comparison, CrossValidation, MethodFigures, Smoothin
 from defgpa.findings import Finding, Kind
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.report import write_report
+from defgpa.report._columns import group_columns
 from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part
 from defgpa.report._lattice import lattice_over
 from defgpa.report._packing import packed_positions, script_json
@@ -425,6 +426,18 @@ def test_groups_of_any_column_are_kept_and_too_many_share_the_last(page):
     assert max(columns["species"]["of"]) == 34
     assert columns["species"]["names"][columns["species"]["of"][79]] == "species 3"
     assert "There are 40 groups in 'species': the 34 with most shapes have" in made.prose
+
+
+def test_columns_of_a_table_are_offered_and_measurements_are_not():
+    said = tuple({"stage": str(k // 30), "weight": str(k / 7), "age": ""} for k in range(60))
+    said[4]["stage"] = ""
+    metadata = {"groups": ["a", None] * 30, "variables": (*said[:-1], None)}
+    shapes = defgpa.Shapes(smooth_family(seed=3, n=60, m=5), metadata=metadata)
+    found = group_columns(shapes)
+    assert list(found) == ["group", "stage"]
+    assert found["group"][:2] == ("a", "not stated")
+    assert found["stage"][3:5] == ("0", "not stated")
+    assert found["stage"][-2:] == ("1", "not stated")
 
 
 def test_landmarks_that_no_third_one_is_nearer_to_are_linked(rng):

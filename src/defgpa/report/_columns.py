@@ -10,26 +10,37 @@ import numpy as np
 
 from defgpa._arrays import Index
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
+from defgpa.statistics.design import columns_of
 
 MOST_GROUPS = 35  # seven colours with five symbols each
-_NOT_GROUPS = PER_SHAPE_METADATA - {"groups"}
 
 
 def group_columns(shapes: Shapes) -> dict[str, tuple[str, ...]]:
-    """Every entry of the metadata that puts the shapes into at least two groups, fewer than n."""
-    known = {key: value for key, value in shapes.metadata.items() if key not in _NOT_GROUPS}
+    """Every column that puts the shapes into at least two groups, fewer than n.
+
+    The groups, the columns of a table, and whatever the caller says of each shape. Measurements,
+    of which nearly every shape has another, are no groups.
+    """
+    said = {key: own for key, own in shapes.metadata.items() if key not in PER_SHAPE_METADATA}
     columns = {
-        "group" if key == "groups" else key: tuple(map(str, value))
-        for key, value in known.items()
-        if _is_column(value, shapes.n_shapes)
+        key: tuple("not stated" if own is None or own == "" else str(own) for own in values)
+        for key, values in (columns_of(shapes) | said).items()
+        if _is_column(values, shapes.n_shapes) and not _measured(values)
     }
     return {key: own for key, own in columns.items() if 2 <= len(set(own)) < len(own)}
 
 
-def _is_column(value: Any, count: int) -> bool:
-    """Whether it holds one word or number for each shape."""
-    listed = isinstance(value, (tuple, list, np.ndarray)) and len(value) == count
-    return listed and all(isinstance(own, (str, int, float, np.generic)) for own in value)
+def _is_column(values: Any, count: int) -> bool:
+    """Whether it holds one word or number for each shape, or nothing for some."""
+    listed = isinstance(values, (tuple, list, np.ndarray)) and len(values) == count
+    return listed and all(
+        isinstance(own, (str, int, float, np.generic, type(None))) for own in values
+    )
+
+
+def _measured(values: Sequence[Any]) -> bool:
+    fractions = any(isinstance(own, (float, np.floating)) and own % 1 for own in values)
+    return fractions and len(set(values)) > MOST_GROUPS
 
 
 def drawn_columns(columns: Mapping[str, Sequence[str]], shapes: Index) -> list[dict[str, Any]]:

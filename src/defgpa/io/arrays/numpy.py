@@ -1,8 +1,9 @@
 """NumPy archives: ``points`` (n, m, d) with NaN for what was not seen, and their names.
 
 ``.npz`` holds ``points`` and, if it likes, ``names``, ``landmarks`` (or ``landmark_names``),
-``faces`` and what else is known of every shape; ``.npy`` is the bare array. Nothing is ever
-unpickled.
+``faces``, ``links`` (pairs of landmarks, from 0) and what else is known of every shape: any other
+list of n words or numbers is a column of that name (``species``, ``site``). ``.npy`` is the bare
+array. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +30,9 @@ from defgpa.io.text.lines import default_name
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 Arrays = Mapping[str, NDArray[Any]]
-_KNOWN = PER_SHAPE_METADATA | {"points", "names", "landmarks", "landmark_names", "faces", "space"}
+_OF_THE_SET = {"points", "names", "landmarks", "landmark_names", "faces", "space", "links"}
+_PLAIN = PER_SHAPE_METADATA - {"variables"}
+_KNOWN = _PLAIN | _OF_THE_SET
 
 
 def read_npz(path: Path, options: ReadOptions) -> Document:
@@ -46,7 +50,7 @@ def read_npz(path: Path, options: ReadOptions) -> Document:
             for i, (name, points) in enumerate(zip(names, stack, strict=True))
         ),
         faces=triangles(path, arrays["faces"], m) if "faces" in arrays else None,
-        metadata=_space(arrays),
+        metadata=_space(arrays) | _links(arrays, m),
     )
 
 
@@ -72,12 +76,23 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         arrays["faces"] = shapes.faces
     if "space" in shapes.metadata:
         arrays["space"] = np.array(str(shapes.metadata["space"]))
-    for key in sorted(PER_SHAPE_METADATA & shapes.metadata.keys()):
-        values = shapes.metadata[key]
+    if "wireframe" in shapes.metadata:
+        chains = shapes.metadata["wireframe"]
+        pairs = [pair for chain in chains for pair in pairwise(chain)]
+        arrays["links"] = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    said = {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
+    for key, values in sorted((_columns_of(shapes) | said).items()):
         if all(isinstance(value, str) for value in values) or all(map(_is_real, values)):
             arrays[key] = np.array(values)
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
+
+
+def _columns_of(shapes: Shapes) -> dict[str, list[Any]]:
+    """What the shapes know of themselves by the heads of a table; "" where one does not."""
+    rows = [own or {} for own in shapes.metadata.get("variables") or ()]
+    heads = dict.fromkeys(str(head) for own in rows for head in own)
+    return {head: [own.get(head, "") for own in rows] for head in heads if head not in _KNOWN}
 
 
 def _is_real(value: object) -> bool:
@@ -99,7 +114,27 @@ def _members(path: Path) -> dict[str, NDArray[Any]]:
                 "Save it with numpy.savez(path, points=...)."
             )
         known = {key: member for key, member in members.items() if key in _KNOWN}
-        return archive_arrays(path, archive, known, Budget(path))
+        arrays = archive_arrays(path, archive, known, (budget := Budget(path)))
+        columns = {
+            key: member
+            for key, member in members.items()
+            if key not in _KNOWN and _may_be_column(archive, member, arrays["points"].shape)
+        }
+        return arrays | archive_arrays(path, archive, columns, budget)
+
+
+def _may_be_column(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, points: tuple[int, ...]
+) -> bool:
+    """Whether a member is a plain list, as long as one of the axes of the points."""
+    if not member.filename.endswith(".npy"):
+        return False
+    try:
+        with archive.open(member) as file:
+            size, _, dtype = _header(file)
+    except ValueError:  # whatever it is, nobody asked for it
+        return False
+    return len(size) == 1 and size[0] in points and dtype.kind in "USbiuf"
 
 
 def archive_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -163,15 +198,30 @@ def _default_names(path: Path, count: int) -> tuple[str, ...]:
 
 def _per_shape(path: Path, arrays: Arrays, count: int) -> dict[str, list[Any]]:
     """Images, groups, scales …: what the archive says of each shape."""
-    known = {}
-    for key in sorted(PER_SHAPE_METADATA & arrays.keys()):
+    known: dict[str, list[Any]] = {}
+    for key in sorted(_PLAIN & arrays.keys()):
         if arrays[key].shape != (count,):
             raise FormatError(
                 f"{path}: {key!r} must have one entry per shape, {count}; "
                 f"found size {arrays[key].shape}."
             )
         known[key] = arrays[key].tolist()
+    heads = [key for key in arrays if key not in _KNOWN and arrays[key].shape == (count,)]
+    columns = [_texts(path, arrays, head, count) or () for head in heads]
+    if columns:
+        known["variables"] = [
+            dict(zip(heads, row, strict=True)) for row in zip(*columns, strict=True)
+        ]
     return known
+
+
+def _links(arrays: Arrays, m: int) -> dict[str, Any]:
+    """Pairs of landmarks that are joined, where the archive has pairs of their numbers."""
+    links = arrays.get("links", np.empty(0))
+    whole = links.ndim == 2 and links.shape[1] == 2 and links.dtype.kind in "iu"
+    if not whole or not len(links) or links.min() < 0 or links.max() >= m:
+        return {}
+    return {"wireframe": tuple((int(a), int(b)) for a, b in links)}
 
 
 def _space(arrays: Arrays) -> dict[str, str]:
@@ -186,7 +236,9 @@ FORMATS = (
         looks_like=lambda head: head.startswith(b"PK\x03\x04") and b".npy" in head,
         read=read_npz,
         write=write_npz,
-        holds=frozenset({"groups", "images", "comments", "space", "faces"}),
+        holds=frozenset(
+            {"groups", "images", "comments", "variables", "space", "faces", "wireframe"}
+        ),
     ),
     Format(
         name="npy",
