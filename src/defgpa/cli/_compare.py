@@ -59,8 +59,7 @@ def command(
         with console.progress("Comparing") as tick:
             methods = published_methods(theta) if published else None
             table = compare(shapes, methods, fold_size=size, n_jobs=jobs, progress=tick)
-    for finding in table.findings:
-        console.tell(finding)
+    console.tell(*table.findings)
     if output is not None and suffix is not None:
         from defgpa.io.atomic import write_text
 
