@@ -414,7 +414,11 @@ class EuclideanGPA(AlignmentEstimator):
     Parameters
     ----------
     scaling : bool
-        Whether the size of each shape may change too (similarities).
+        Whether the size of each shape may change too (similarities). The error is still that of
+        the shapes as measured, Σ ‖D_i − (s_i S R_iᵀ + a_i)‖²: large ones weigh more than small
+        ones, and the reference has their mean size. geomorph's ``gpagen`` brings every shape to
+        centroid size 1, then only rotates, and projects onto a tangent plane: that is
+        ``defgpa.statistics.tangent_space(shapes)``.
     reflections : bool
         Whether a shape may be mirrored.
     output : {"aligned", "superimposed", "carried"}
