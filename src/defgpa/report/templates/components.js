@@ -126,7 +126,8 @@ const above = { yanchor: "bottom", yshift: 8 };
 const aside = { xanchor: "left", xshift: 8 };
 const ROOM = [0.36, 0.06]; // of the picture: what a name takes
 function named(own, x, y, where) {
-  const spans = [x, y].map((of) => extent(everyShape.map(of))).map(([low, high]) => high - low || 1);
+  const ranges = [x, y].map((of) => extent(everyShape.map(of))).map(([low, high]) => high - low || 1);
+  const spans = where === above ? ranges.map(() => Math.max(...ranges)) : ranges; // the scatter has one scale
   const apart = (i, j) => [x, y].some((of, c) => Math.abs(of(i) - of(j)) > ROOM[c] * spans[c]);
   const chosen = [];
   for (const i of [...own].sort((a, b) => page.outliers.distance[b] - page.outliers.distance[a])) {
