@@ -198,6 +198,10 @@ class FoldCost:
         """None is needed: the costs are small and dense."""
         raise NotImplementedError
 
+    def whole_inverse(self) -> None:
+        """None is needed here either."""
+        return
+
     def explained(self, reference: Array) -> Explained:
         """The weights of the warps in their modes, and P1."""
         g, m, _ = reference.shape
