@@ -1,4 +1,5 @@
-# Two commands for newcomers: `make demo` and `make test`. One for the curious: `make bench`.
+# Two commands for newcomers: `make demo` and `make test`. `make docs` builds the site, `make bench`
+# measures, `make dist` and `make test-oldest` come before a release.
 # Everything is installed into .venv; nothing else on the machine is touched, except that
 # `make test` installs Debian's chromium where it can (root), to open the report in a real browser.
 
@@ -10,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # one BLAS thread per worker: two workers and two cores
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: demo test check bench browser picture clean
+.PHONY: demo test check docs dist test-oldest bench browser picture clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/defgpa demo --output demo
@@ -19,9 +20,14 @@ test: $(VENV)/.test browser check
 	@$(TEST_ENV) $(BIN)/python -m pytest -n 2
 
 check: $(VENV)/.test
-	@$(BIN)/ruff format --check src tests benchmarks
-	@$(BIN)/ruff check src tests benchmarks
+	@$(BIN)/ruff format --check src tests benchmarks docs
+	@$(BIN)/ruff check src tests benchmarks docs
 	@$(BIN)/mypy
+
+# the documentation: every example run, every link checked; opens from the file, offline
+docs: $(VENV)/.docs
+	@$(TEST_ENV) $(BIN)/python docs/build.py site
+	@echo "Open site/index.html in a browser."
 
 bench: $(VENV)/.bench
 	@$(BIN)/python benchmarks/run.py
@@ -50,9 +56,13 @@ $(VENV)/.test: pyproject.toml | $(VENV)/pyvenv.cfg
 	@$(PIP) install -e '.[test]'
 	@touch $@
 
+$(VENV)/.docs: pyproject.toml | $(VENV)/pyvenv.cfg
+	@$(PIP) install -e '.[docs]'
+	@touch $@
+
 $(VENV)/.bench: benchmarks/requirements.txt $(VENV)/.test
 	@$(PIP) install -r benchmarks/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -26,6 +26,9 @@ MAKERS = {
     "face": datasets.face_like,
     "liver": lambda seed=0: datasets.liver_like(n=4, m=600, seed=seed),
     "wings": lambda seed=5: datasets.make_wings(seed=seed),
+    "skulls": datasets.make_skulls,
+    "fish": datasets.make_fish,
+    "slices": lambda seed=0: datasets.make_slices(seed=seed).family,
 }
 every_family = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 

@@ -363,8 +363,7 @@ def test_the_nearest_point_of_a_mesh_is_nearer_than_any_sample_of_it():
 # What users are told
 
 
-@both_ways
-def test_points_that_would_pass_a_fixed_one_are_named(along):
+def passing_points():
     """In one shape the landmark amid the curve lies where the next but one should be."""
     points = jittered(n=6, jitter=0.02)
     t = np.linspace(0, np.pi, 21)[1:-1]
@@ -372,7 +371,12 @@ def test_points_that_would_pass_a_fixed_one_are_named(along):
     odd[9], odd[10:13] = t[11], t[11] + 0.03 * np.arange(1, 4)
     plain = [np.vstack([arch(np.array([0, np.pi])), SPOTS[:, :2], arch(own)]) for own in (t, odd)]
     points[:5], points[5] = plain[0], plain[1]
-    curves = [[0, *range(5, 15)], [14, *range(15, 24), 1]]
+    return points, [[0, *range(5, 15)], [14, *range(15, 24), 1]]
+
+
+@both_ways
+def test_points_that_would_pass_a_fixed_one_are_named(along):
+    points, curves = passing_points()
     with warned_of("shape_6", "past"):
         slid = slide(points, curves, by="procrustes", along=along)
     (found,) = slid.findings

@@ -41,6 +41,14 @@ result_folder = click.option(
 )
 
 
+reporting = click.option(
+    "--report",
+    is_flag=True,
+    help="One HTML page with these tables and figures beside the files, of a saved result together "
+    "with all that its own report has.",
+)
+
+
 def analysed(
     source: Sequence[str], format_: str | None, missing: str, layout: str, lenient: bool
 ) -> tuple[Alignment | Shapes, Shapes]:
@@ -164,11 +172,31 @@ def _key(name: str) -> str:
 class Written:
     """Tables and figures in a folder, if there is one; their names in order."""
 
-    def __init__(self, output: str | None) -> None:
-        from defgpa.cli._output import output_folder
+    def __init__(self, output: str | None, report: bool = False, option: str = "--output") -> None:
+        from defgpa.cli._output import output_folder, require_report
 
+        if report and output is None:
+            raise click.UsageError(f"--report writes report.html into a folder: give {option} too.")
+        if report:
+            require_report()
         self.folder = None if output is None else output_folder(output)
         self.files: list[str] = []
+
+    def report(self, x: Alignment | Shapes, found: Sequence[Any], title: str) -> None:
+        """``report.html``: of an alignment all about it, and a section for each result."""
+        from defgpa.alignment import Alignment
+        from defgpa.cli._output import command_line
+        from defgpa.report import write_report, write_statistics
+
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        target, known = self.folder / "report.html", {"command": command_line()}
+        if isinstance(x, Alignment):
+            write_report(x, target, statistics=found, provenance=known)
+        else:
+            write_statistics(found, target, title=title, links=links_of(x), provenance=known)
+        self.files.append(str(target))
 
     def table(self, name: str, text: str) -> None:
         """A CSV file."""
@@ -198,15 +226,17 @@ class Written:
         """A PNG file, where matplotlib is installed."""
         if self.folder is None or find_spec("matplotlib") is None:
             return
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
 
         from defgpa.io.atomic import replacing
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        figure = Figure(figsize=(7, 5), layout="constrained")
-        draw(figure.add_subplot(projection="3d") if dim == 3 else figure.subplots())
-        with replacing(self.folder / name) as temporary:
-            figure.savefig(temporary, dpi=150, format="png")
+        with rc_context({"text.parse_math": False}):  # a name is no formula
+            figure = Figure(figsize=(7, 5), layout="constrained")
+            draw(figure.add_subplot(projection="3d") if dim == 3 else figure.subplots())
+            with replacing(self.folder / name) as temporary:
+                figure.savefig(temporary, dpi=150, format="png")
         self.files.append(str(self.folder / name))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._data import Written, told
+from defgpa.cli._data import Written, reporting, told
 from defgpa.cli._doubts import fitting_input
 from defgpa.cli._input import read_input, warp_model
 from defgpa.cli._options import WARPS, input_argument, reading, speaking, writing
@@ -73,6 +73,7 @@ _MOST_ROWS = 20
     help="Align with such warps between rounds; by similarities by default.",
 )
 @click.option("--figures", type=click.Path(), help="Folder for how far points slid: CSV and PNG.")
+@reporting
 @reading
 @writing
 @speaking
@@ -88,6 +89,7 @@ def command(
     meshes: str | None,
     warp: str | None,
     figures: str | None,
+    report: bool,
     format_: str | None,
     missing: str,
     layout: str,
@@ -102,7 +104,7 @@ def command(
     """
     from defgpa.semilandmarks import curves_of, slide, with_slicer_curves
 
-    console, written = Console(quiet, as_json), Written(figures)
+    console, written = Console(quiet, as_json), Written(figures, report, "--figures")
     target = output_file(output)
     refuse_input(target, *source)
     with console.noting():
@@ -127,6 +129,8 @@ def command(
     _show(console, slid)
     written.table("slid.csv", _distances(slid))
     written.figure("slid.png", lambda ax: _drawn(shapes, slid, ax), slid.dim)
+    if report:
+        written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
     list_files(console, [output, *written.files])
     console.result(_figures(slid) | told(console, [output, *written.files]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from defgpa.cli._data import (
     known_data,
     links_of,
     permuting,
+    reporting,
     result_folder,
     told,
 )
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 @click.option("--replicate", metavar="COLUMN", help="Which measurement it is.")
 @permuting
 @result_folder
+@reporting
 @reading
 @speaking
 def command(
@@ -55,6 +58,7 @@ def command(
     permutations: int,
     seed: int,
     output: str | None,
+    report: bool,
     format_: str | None,
     missing: str,
     layout: str,
@@ -69,7 +73,7 @@ def command(
     """
     from defgpa.statistics import symmetry
 
-    console, written = Console(quiet, as_json), Written(output)
+    console, written = Console(quiet, as_json), Written(output, report)
     with console.noting():
         x, shapes = analysed(source, format_, missing, layout, lenient)
         columns = columns_for(console, data, shapes)
@@ -87,6 +91,8 @@ def command(
     _say_pairs(console, found, shapes)
     console.say(str(found))
     _write(written, found, shapes)
+    if report:
+        written.report(x, [found], f"Symmetry of {Path(source[0]).name}")
     if written.files:
         list_files(console, written.files)
     console.result(_figures(found, shapes) | told(console, written.files))

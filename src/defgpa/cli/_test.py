@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from defgpa.cli._data import (
     known_data,
     links_of,
     permuting,
+    reporting,
     result_folder,
     told,
 )
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 @click.option("--repeatability", "repeated", metavar="COLUMN", help="Individuals with replicates.")
 @permuting
 @result_folder
+@reporting
 @reading
 @speaking
 def command(
@@ -59,6 +62,7 @@ def command(
     permutations: int,
     seed: int,
     output: str | None,
+    report: bool,
     format_: str | None,
     missing: str,
     layout: str,
@@ -78,7 +82,7 @@ def command(
         )
     if pairwise and not formula:
         raise click.UsageError("--pairwise compares the groups of a model: give --formula too.")
-    console, written = Console(quiet, as_json), Written(output)
+    console, written = Console(quiet, as_json), Written(output, report)
     with console.noting():
         x, shapes = analysed(source, format_, missing, layout, lenient)
         run = _Run(console, written, x, shapes, columns_for(console, data, shapes))
@@ -91,6 +95,8 @@ def command(
             run.landmarks(landmarks, between)
         if repeated:
             run.repeatability(repeated)
+        if report:
+            written.report(x, run.found, f"Tests of {Path(source[0]).name}")
     if written.files:
         list_files(console, written.files)
     console.result(run.figures | told(console, written.files))
@@ -107,6 +113,7 @@ class _Run:
         self.links = links_of(shapes)
         self.chance: dict[str, Any] = {}
         self.figures: dict[str, Any] = {}
+        self.found: list[Any] = []
 
     def model(self, formula: str, pairwise: str | None) -> None:
         """The table of a formula, and distances between its groups."""
@@ -179,6 +186,7 @@ class _Run:
         self.console.say(f"{found}\n")
         self.written.table(f"{name}.csv", found.to_csv())
         self.figures[name] = figures
+        self.found.append(found)
 
 
 def _two_groups(groups: list[str], between: str | None) -> list[str]:

@@ -1,6 +1,7 @@
 """Shapes to try things on: families with a known truth, a bundled sample, the published sets."""
 
 from defgpa.datasets._deformations import Deformation
+from defgpa.datasets._fish import make_fish
 from defgpa.datasets._lookalikes import (
     face_like,
     liver_like,
@@ -17,6 +18,8 @@ from defgpa.datasets._published import (
     load_topacs,
 )
 from defgpa.datasets._sample import WING_EDGES, WING_LANDMARKS, load_wings, make_wings
+from defgpa.datasets._skulls import make_skulls
+from defgpa.datasets._slices import Slices, make_slices
 from defgpa.datasets._synthetic import Synthetic, flat_family, smooth_family
 from defgpa.datasets._wing_image import wing_image
 
@@ -27,6 +30,7 @@ __all__ = [
     "Blocks",
     "Deformation",
     "Missing",
+    "Slices",
     "Synthetic",
     "face_like",
     "fetch",
@@ -40,6 +44,9 @@ __all__ = [
     "load_stereo_toy_rug",
     "load_topacs",
     "load_wings",
+    "make_fish",
+    "make_skulls",
+    "make_slices",
     "make_wings",
     "smooth_family",
     "wing_image",

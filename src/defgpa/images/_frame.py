@@ -62,7 +62,7 @@ class Frame:
 
     @property
     def pixel_size(self) -> float:
-        """The side of a pixel: the mean of |dx| and |dy|."""
+        """The side of a pixel: the mean of ``|dx|`` and ``|dy|``."""
         return float(np.abs(self.step).mean())
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
 
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
@@ -71,6 +72,7 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> EffectArtists:
         for (_, row), place in zip(rows, places, strict=True)
     )
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_yticks(places, [style.shortened(row.term) for _, row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.7)
     axes.set_xlim(right=4.0 * max(float(high.max()), max(row.f for _, row in rows)))

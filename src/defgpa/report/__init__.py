@@ -1,5 +1,5 @@
 """One self-contained HTML page about an alignment: text, figures and pictures one can turn."""
 
-from defgpa.report._page import write_report
+from defgpa.report._page import write_report, write_statistics
 
-__all__ = ["write_report"]
+__all__ = ["write_report", "write_statistics"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,9 @@ from defgpa.report import _tables as tables
 from defgpa.report._columns import group_columns, sentences
 from defgpa.report._drawn import MOST_PAIRS, Drawn, drawn_part
 from defgpa.report._packing import finite, script_json
-from defgpa.report._scene import Scene
+from defgpa.report._scene import Scene, wireframe_pairs
 from defgpa.report._shape_space import NoShapeSpace, ShapeSpace, shape_space
+from defgpa.report._statistics import Found, Links, sections
 from defgpa.report._words import number, what_was_fitted, worries
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def write_report(
     smoothing: SmoothingPath | None = None,
     cross_validation: CrossValidation | None = None,
     comparison: Comparison | None = None,
+    statistics: Iterable[Found] = (),
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
     most_drawn: int | None = MOST_PAIRS,
@@ -65,6 +67,9 @@ def write_report(
         From ``cross_validate`` on the same shapes: adds the CVE and the predicted landmarks.
     comparison : Comparison, optional
         From ``compare``: adds the table of methods.
+    statistics : iterable, optional
+        Results of `defgpa.statistics` (`procrustes_anova`, its ``pairwise``, `allometry`,
+        `landmark_differences`, `symmetry`, `repeatability`) and of `defgpa.slide`: a section each.
     title : str, optional
         The heading; by default the name of the file, and how many shapes were aligned.
     provenance : mapping of str to str, optional
@@ -111,10 +116,62 @@ def write_report(
                     comparison,
                 ),
                 "provenance": tables.provenance_rows(provenance),
+                "sections": sections(statistics, _links(alignment)),
             }
         ),
         errors="backslashreplace",
     )
+
+
+def write_statistics(
+    statistics: Iterable[Found],
+    target: str | os.PathLike[str],
+    *,
+    title: str = "Statistics of shape",
+    links: Links = (),
+    provenance: Mapping[str, str] | None = None,
+) -> None:
+    """Write one self-contained HTML page about tests of shapes that were not aligned by warps.
+
+    Parameters
+    ----------
+    statistics : iterable
+        Results of `defgpa.statistics` (`procrustes_anova`, its ``pairwise``, `allometry`,
+        `landmark_differences`, `symmetry`, `repeatability`) and of `defgpa.slide`: a section each.
+    target : path
+        The file to write.
+    title : str
+        Of the page.
+    links : sequence of (int, int)
+        Landmarks to join by lines.
+    provenance : mapping of str to str, optional
+        As in `write_report`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import defgpa
+    >>> from defgpa.report import write_statistics
+    >>> wings = defgpa.datasets.load_wings()
+    >>> model = defgpa.statistics.allometry(wings.points, n_permutations=9)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = pathlib.Path(folder) / "statistics.html"
+    ...     write_statistics([model], page)
+    ...     "Size explains" in page.read_text(encoding="utf-8")
+    True
+    """
+    from defgpa.io.atomic import write_text
+
+    known = provenance or {}
+    values = {
+        "title": title,
+        "sections": sections(statistics, links),
+        "parameters": [],
+        "provenance": tables.provenance_rows(known),
+        "code": None,
+        "command": known.get("command"),
+    }
+    write_text(target, _filled("statistics_page.html", values), errors="backslashreplace")
 
 
 def _text(
@@ -217,6 +274,12 @@ def _dial_in_words(path: SmoothingPath) -> dict[str, Any] | None:
     }
 
 
+def _links(alignment: Alignment) -> Links:
+    shapes = alignment.shapes
+    pairs = wireframe_pairs(shapes.metadata.get("wireframe"), shapes.n_landmarks)
+    return [(int(a), int(b)) for a, b in pairs]
+
+
 def _missing_counts(alignment: Alignment) -> dict[str, Any] | None:
     """Where landmarks are missing; None if nowhere."""
     shapes = alignment.shapes
@@ -234,29 +297,41 @@ def _missing_counts(alignment: Alignment) -> dict[str, Any] | None:
 
 
 def _rendered(values: Mapping[str, Any]) -> str:
-    """The template with these values; every one of them escaped but our own scripts."""
+    """The page of an alignment; every value escaped but our own scripts."""
+    _, markup, get_plotlyjs = _extra()
+    own = {
+        "data": markup(values["data"]),
+        "plotly": markup(get_plotlyjs()),
+        "script": markup("\n".join(_template(name) for name in _SCRIPTS)),
+    }
+    return _filled("report.html", {**values, **own})
+
+
+def _filled(name: str, values: Mapping[str, Any]) -> str:
+    """A template with these values, the versions and the style."""
+    jinja2, markup, _ = _extra()
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("defgpa.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, versions = markup(_template("style.css")), tables.versions()
+    return str(environment.get_template(name).render(values, versions=versions, style=style))
+
+
+def _extra() -> tuple[Any, Any, Any]:
+    """What a page is made with, or a sentence on how to get it."""
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        import jinja2
         from markupsafe import Markup
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise DefgpaError(
             "A report needs plotly and jinja2: pip install 'defgpa[report]'."
         ) from None
-    environment = Environment(
-        loader=PackageLoader("defgpa.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html").render(
-        {**values, "data": Markup(values["data"])},
-        versions=tables.versions(),
-        style=Markup(_template("style.css")),
-        plotly=Markup(get_plotlyjs()),
-        script=Markup("\n".join(_template(name) for name in _SCRIPTS)),
-    )
+    return jinja2, Markup, get_plotlyjs
 
 
 def _template(name: str) -> str:

@@ -127,7 +127,7 @@ class Scene:
     def _edges(self) -> Index | None:
         """The wireframe of the file, or the sides of plane triangles."""
         shapes = self.alignment.shapes
-        edges = _wireframe(shapes.metadata.get("wireframe"), shapes.n_landmarks)
+        edges = wireframe_pairs(shapes.metadata.get("wireframe"), shapes.n_landmarks)
         if not len(edges) and shapes.dim == 2 and shapes.faces is not None:
             edges = _sides(shapes.faces)
         edges = _renumbered(edges, self.drawn)
@@ -153,7 +153,7 @@ def near_links(points: Array) -> Index | None:
     return np.asarray(pairs[~nearer.any(axis=1)])
 
 
-def _wireframe(links: Any, m: int) -> Index:
+def wireframe_pairs(links: Any, m: int) -> Index:
     """(k, 2): the pairs of a wireframe whose entries may be chains; what does not fit is dropped.
 
     It comes from files and from users, and a picture is no place to fail.

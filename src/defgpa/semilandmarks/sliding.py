@@ -52,6 +52,8 @@ class SlidShapes(Shapes):
         What to look at: points that have come past a neighbour, one part for each.
     settled : bool
         Whether another round would have gained nothing worth it.
+    digitised : array (n, m, d)
+        Where every landmark was.
     """
 
     distances: Array
@@ -59,6 +61,7 @@ class SlidShapes(Shapes):
     criterion: Array
     findings: tuple[Finding, ...]
     settled: bool
+    digitised: Array
 
     @classmethod
     def of(cls, shapes: Shapes, points: Array, **facts: Any) -> SlidShapes:
@@ -314,6 +317,7 @@ def _told(shapes: Shapes, state: _State, task: _Task, settled: bool) -> SlidShap
         criterion=frozen(np.stack(state.criterion)),
         findings=findings,
         settled=settled,
+        digitised=shapes.points,
     )
 
 

@@ -68,7 +68,7 @@ class EffectTable:
         return len(self.rows)
 
     def __str__(self) -> str:
-        lines = _lined_up(self._cells(), [_stars(row.p) for row in self.rows])
+        lines = _lined_up(self.cells(), [_stars(row.p) for row in self.rows])
         return "\n".join([*lines, _LEGEND] if any(row.p == row.p for row in self.rows) else lines)
 
     def to_pandas(self) -> Any:
@@ -82,11 +82,11 @@ class EffectTable:
         return csv_text([field.name for field in fields(Effect)], map(astuple, self.rows))
 
     def _repr_html_(self) -> str:
-        cells = self._cells()
+        cells = self.cells()
         body = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in cells]
         return "<table>" + "".join(f"<tr>{line}</tr>" for line in body) + "</table>"
 
-    def _cells(self) -> list[tuple[str, ...]]:
+    def cells(self) -> list[tuple[str, ...]]:
         """The table as text, its header first; columns without a figure are left out."""
         columns = [
             [str(row.df) for row in self.rows],

@@ -1,0 +1,69 @@
+"""``<!-- names of defgpa.plot -->`` becomes the reference of every public name of that module."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from typing import Any
+
+from sphinx.application import Sphinx
+
+import defgpa
+
+_ASKED = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
+
+
+def reference(match: re.Match[str]) -> str:
+    """A table of the names with a line each, then each in full."""
+    module = import_module(match[1])
+    shared = [name for name in module.__all__ if match[1] != "defgpa" and name in defgpa.__all__]
+    names = [name for name in module.__all__ if name not in shared]
+    table = [".. autosummary::", "   :nosignatures:", "", *(f"   {match[1]}.{n}" for n in names)]
+    entries = [line for name in names for line in entry(match[1], name, getattr(module, name))]
+    links = ", ".join(f"{{py:obj}}`{name} <defgpa.{name}>`" for name in shared)
+    also = [f"Described with [the package](defgpa.md): {links}.", ""] if shared else []
+    return "\n".join([*also, "```{eval-rst}", *table, "", *entries, "```"])
+
+
+def entry(module: str, name: str, value: Any) -> list[str]:
+    """The directive that documents one name."""
+    if inspect.isclass(value):
+        wanted = [
+            "   :members:",
+            "   :inherited-members: BaseEstimator, Exception, Protocol, tuple",
+        ]
+        return [f".. autoclass:: {module}.{name}", *wanted, ""]
+    kind = "autofunction" if callable(value) else "autodata"
+    return [f".. {kind}:: {module}.{name}", ""]
+
+
+def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the references in place."""
+    source[0] = _ASKED.sub(reference, source[0])
+
+
+def of_others(app: Sphinx, what: str, name: str, value: Any, skip: bool, _: Any) -> bool | None:
+    """Methods that scikit-learn adds to every estimator are described there."""
+    home = getattr(value, "__module__", None) or ""
+    return True if home.startswith("sklearn") or name.endswith("_request") else None
+
+
+def on_docstring(app: Sphinx, what: str, name: str, value: Any, _: Any, lines: list[str]) -> None:
+    """The stars of the paper's *EUC_d and *AFF_d are stars."""
+    lines[:] = [re.sub(r"(?<!\*)\*(EUC|AFF)_d", r"\\*\1_d", line) for line in lines]
+
+
+def on_help(app: Sphinx, ctx: Any, lines: list[str]) -> None:
+    """Help texts are plain: a star in a pattern of files is a star."""
+    lines[:] = [line.replace("*", r"\*") for line in lines]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.connect("source-read", on_source_read)
+    app.connect("autodoc-skip-member", of_others)
+    app.connect("autodoc-process-docstring", on_docstring)
+    for part in ("description", "options", "arguments", "epilog"):
+        app.connect(f"sphinx-click-process-{part}", on_help)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,71 @@
+"""Places in the code: ``{src}`solve/deformable/ridge.py``` and ``{test}`test_elimination.py```.
+
+Each is a link to a page with the file itself. A file or a name (``ridge.py:ridge_weights``) that
+does not exist stops the build, so no place named in the documentation can be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxRole
+
+_ROOT = Path(__file__).resolve().parents[2]
+_HOMES = {"src": "src/defgpa", "test": "tests", "repo": "."}
+
+
+class Place(SphinxRole):
+    """A file of the repository, and perhaps a name in it."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """A link to the page of the file, at the line of the name."""
+        path, _, name = self.text.partition(":")
+        place = f"{_HOMES[self.name]}/{path}".removeprefix("./")
+        if not (_ROOT / place).is_file():
+            return [], [self._wrong(f"there is no file {place}")]
+        line = line_of(_ROOT / place, name)
+        if line is None:
+            return [], [self._wrong(f"{place} has no {name}")]
+        self.env.source_places = {*getattr(self.env, "source_places", ()), place}
+        up = "../" * self.env.docname.count("/")
+        where = f"{up}source/{place}.html" + (f"#line-{line}" if name else "")
+        link = nodes.reference("", "", nodes.literal("", path + (f": {name}" if name else "")))
+        link["refuri"], link["internal"] = where, True
+        return [link], []
+
+    def _wrong(self, what: str) -> nodes.system_message:
+        return self.inliner.reporter.warning(what, line=self.lineno)
+
+
+def line_of(path: Path, name: str) -> int | None:
+    """The line that defines a name; 1 for no name, None where there is none."""
+    if not name:
+        return 1
+    defined = re.compile(rf"^\s*(?:def|class) {re.escape(name)}\b|^{re.escape(name)}\b.*=")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next((k for k, text in enumerate(lines, 1) if defined.match(text)), None)
+
+
+def pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """One page for every file that some page names."""
+    look = HtmlFormatter(linenos="inline", lineanchors="line", anchorlinenos=False)
+    for place in sorted(getattr(app.env, "source_places", ())):
+        code = (_ROOT / place).read_text(encoding="utf-8")
+        body = f"<h1><code>{place}</code></h1>" + highlight(code, PythonLexer(), look)
+        yield f"source/{place}", {"title": place, "body": body}, "page.html"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    for name in _HOMES:
+        app.add_role(name, Place())
+    app.connect("html-collect-pages", pages)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,184 @@
+"""Fish as they come out of the jar: bent, with open mouths, and of two populations.
+
+No fish was measured. What a biologist asks (are stream fish more slender than lake fish?) is a
+small difference here; how far the mouth stands open and how the body happens to be bent are large
+ones that say nothing about the fish.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth
+from defgpa.datasets._synthetic import (
+    Synthetic,
+    amounts,
+    centred,
+    joined,
+    observed,
+    random_turns,
+    waves,
+)
+from defgpa.errors import ShapeError
+
+_X, _Y = np.eye(2)
+
+# millimetres; the head is at x = 0, the back is up
+_FISH: dict[str, tuple[float, float]] = {
+    "snout": (0.0, 0.0),
+    "maxilla": (5.5, -1.8),
+    "lower_jaw": (0.8, -1.7),
+    "chin": (5.0, -5.0),
+    "throat": (12.0, -8.2),
+    "isthmus": (19.0, -11.2),
+    "belly_1": (29.0, -14.0),
+    "pelvic_fin": (42.0, -14.8),
+    "belly_2": (51.0, -13.6),
+    "anal_fin_front": (60.0, -11.3),
+    "anal_fin_rear": (72.0, -6.8),
+    "peduncle_below": (81.0, -4.4),
+    "tail_base_below": (88.0, -5.0),
+    "tail_tip_below": (101.0, -13.0),
+    "tail_fork": (95.0, 0.3),
+    "tail_tip_above": (101.0, 13.5),
+    "tail_base_above": (88.0, 5.6),
+    "peduncle_above": (81.0, 5.0),
+    "back_2": (71.0, 8.3),
+    "dorsal_fin_rear": (60.0, 11.6),
+    "dorsal_fin_middle": (48.0, 14.6),
+    "dorsal_fin_front": (36.0, 15.6),
+    "back_1": (26.0, 13.8),
+    "nape": (16.0, 9.8),
+    "forehead": (7.0, 4.8),
+    "eye_front": (8.0, 2.4),
+    "eye_above": (10.4, 4.6),
+    "eye_rear": (12.8, 2.4),
+    "eye_below": (10.4, 0.2),
+    "gill_above": (20.5, 5.0),
+    "gill_rear": (25.0, -1.6),
+    "gill_below": (20.0, -8.6),
+    "pectoral_fin": (27.0, -4.8),
+    "line_1": (38.0, 3.2),
+    "line_2": (54.0, 2.0),
+    "line_3": (70.0, 1.0),
+}
+_LINES = (
+    ("maxilla", *tuple(_FISH)[2:25], "snout", "maxilla"),
+    ("eye_front", "eye_above", "eye_rear", "eye_below", "eye_front"),
+    ("gill_above", "gill_rear", "gill_below"),
+    ("gill_rear", "pectoral_fin"),
+    ("gill_above", "line_1", "line_2", "line_3", "tail_fork"),
+)
+_JAW = np.array([10.0, -3.2])  # the joint
+# directions from the joint: above the mouth, below it, the chin, the belly
+_DIRECTIONS = np.deg2rad([-30.0, 164.5, 169.0, 206.0, 330.0])
+_MOST_OPEN = np.deg2rad(36.0)
+
+
+def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synthetic:
+    """Lake and stream fish, 36 landmarks in millimetres, bent and with their mouths open or not.
+
+    Parameters
+    ----------
+    per_kind : int, at least 3
+        Fish of each population.
+    noise : float
+        Standard deviation of the marking, in millimetres.
+    seed : int
+        The same seed, the same fish.
+
+    Returns
+    -------
+    Synthetic
+        ``shapes.metadata`` has ``groups`` ("lake" or "stream"), ``wireframe``, and under
+        ``variables`` what was done to each: ``gape`` in degrees and ``bend`` per millimetre.
+
+    Examples
+    --------
+    >>> fish = make_fish()
+    >>> fish.shapes
+    Shapes(32 shapes, 36 landmarks, 2-D, all seen)
+    >>> fish.shapes.names[0], fish.shapes.metadata["groups"][0]
+    ('lake_01', 'lake')
+    """
+    if per_kind < 3:
+        raise ShapeError(f"The 'per_kind' parameter must be at least 3. Got {per_kind} instead.")
+    rng = np.random.default_rng(seed)
+    half_open = opened(_MOST_OPEN / 2.0, _JAW, _DIRECTIONS)
+    ajar = half_open(np.array(list(_FISH.values())))
+    truth, middle = centred(ajar), ajar.mean(axis=0)
+    n, kinds = 2 * per_kind, np.repeat([-1.0, 1.0], per_kind)
+    gape, bent = rng.uniform(0.0, _MOST_OPEN, size=n), rng.uniform(-7e-3, 7e-3, size=n)
+    closed = chain(affine(np.eye(2), middle), half_open.inverse())
+    steps = [
+        chain(closed, _posture(kind, row, angle, curvature, middle))
+        for kind, row, angle, curvature in zip(kinds, amounts(rng, n, 2), gape, bent, strict=True)
+    ]
+    poses = _in_the_tray(rng, n)
+    shapes = joined(steps, waves(rng, n, truth, count=4, height=0.01), poses)
+    number = {label: j for j, label in enumerate(_FISH)}
+    edges = tuple((number[a], number[b]) for line in _LINES for a, b in pairwise(line))
+    groups = tuple(np.repeat(["lake", "stream"], per_kind).tolist())
+    return observed(
+        truth,
+        shapes,
+        rng,
+        noise=noise,
+        names=[f"{kind}_{i + 1:02d}" for kind in ("lake", "stream") for i in range(per_kind)],
+        landmarks=list(_FISH),
+        metadata={
+            "groups": groups,
+            "wireframe": edges,
+            "variables": tuple(
+                {"gape": f"{np.rad2deg(angle):.1f}", "bend": f"{curvature:.5f}"}
+                for angle, curvature in zip(gape, bent, strict=True)
+            ),
+        },
+    )
+
+
+def _posture(kind: float, own: Array, gape: float, curvature: float, middle: Array) -> Deformation:
+    """The fish itself (its kind, its own depth and head), then what its last hour did to it."""
+    depth, head = own
+    belly = -0.035 * kind + 0.02 * depth
+    return chain(
+        growth(belly, -_Y, past=4.0, softness=3.0),
+        growth(belly, _Y, past=5.0, softness=3.0),
+        growth(0.03 * head, -_X, past=-22.0, softness=5.0),
+        opened(gape, _JAW, _DIRECTIONS),
+        affine(np.eye(2), -middle),
+        bend(curvature, _X, _Y),
+    )
+
+
+def opened(angle: float, joint: Array, directions: Array) -> Deformation:
+    """A mouth opened by an angle: around the joint, directions are spread like a fan.
+
+    ``directions`` are five increasing angles over one turn: from the first to the second nothing
+    moves, from the third to the fourth everything turns by ``angle``, in between it is drawn out
+    or pressed together.
+    """
+    after = directions + angle * np.array([0.0, 0.0, 1.0, 1.0, 0.0])
+    return Deformation(
+        partial(_fanned, joint, directions, after), partial(_fanned, joint, after, directions)
+    )
+
+
+def _fanned(joint: Array, before: Array, after: Array, points: Array) -> Array:
+    x, y = (points - joint).T
+    start = before[0]
+    angles = start + (np.arctan2(y, x) - start) % (2.0 * np.pi)
+    turned = np.interp(angles, before, after)
+    radius = np.hypot(x, y)
+    return np.asarray(joint + np.column_stack([radius * np.cos(turned), radius * np.sin(turned)]))
+
+
+def _in_the_tray(rng: np.random.Generator, n: int) -> list[Deformation]:
+    """Of its own length, turned and moved, all seen from the left."""
+    linear = random_turns(rng, n, 2, most=0.4) * rng.uniform(0.75, 1.3, size=(n, 1, 1))
+    shifts = np.array([80.0, 60.0]) + rng.normal(scale=4.0, size=(n, 2))
+    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]

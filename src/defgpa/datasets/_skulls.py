@@ -1,0 +1,180 @@
+"""Skulls in three dimensions, half of them broken: landmarks of a sketched head, in millimetres.
+
+No skull was measured. Every one is a sketch of a primate's, its face and its braincase grown by
+different amounts, a little askew. The second half of the set are fossils: each has lost the face,
+the rear, or one side.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from defgpa._arrays import Array, Mask
+from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth
+from defgpa.datasets._missing import far_side
+from defgpa.datasets._synthetic import (
+    Synthetic,
+    amounts,
+    centred,
+    joined,
+    observed,
+    random_turns,
+    waves,
+)
+from defgpa.errors import ShapeError
+
+_X, _Y, _Z = np.eye(3)  # to its right, forwards, up
+
+_MIDLINE = {
+    "prosthion": (0, 95, -35),
+    "nasospinale": (0, 98, -15),
+    "nasion": (0, 88, 10),
+    "glabella": (0, 94, 20),
+    "metopion": (0, 80, 55),
+    "bregma": (0, 20, 86),
+    "vertex": (0, -22, 88),
+    "lambda": (0, -76, 60),
+    "inion": (0, -92, 14),
+    "opisthion": (0, -50, -25),
+    "basion": (0, -15, -28),
+    "staphylion": (0, 46, -28),
+}
+_RIGHT = {
+    "orbit_upper": (30, 82, 22),
+    "orbit_outer": (48, 72, 8),
+    "orbit_lower": (32, 84, -10),
+    "orbit_inner": (10, 85, 8),
+    "aperture": (12, 91, -9),
+    "canine": (17, 88, -38),
+    "molar": (31, 60, -40),
+    "jugal": (54, 66, -9),
+    "zygomatic": (63, 50, -12),
+    "zygion": (67, 20, -8),
+    "porion": (58, -8, -5),
+    "mastoid": (52, -16, -34),
+    "condyle": (14, -30, -33),
+    "asterion": (55, -56, 8),
+    "pterion": (56, 46, 26),
+    "stephanion": (50, 40, 60),
+    "eurion": (71, -25, 42),
+    "temporal": (69, -36, 18),
+}
+_LINES = (  # each through its landmarks in order; on both sides where they are paired
+    ("prosthion", "nasospinale", "nasion", "glabella", "metopion", "bregma", "vertex", "lambda"),
+    ("lambda", "inion", "opisthion", "basion", "staphylion", "prosthion"),
+    ("orbit_inner", "orbit_upper", "orbit_outer", "orbit_lower", "orbit_inner"),
+    ("nasion", "aperture", "nasospinale"),
+    ("prosthion", "canine", "molar", "staphylion"),
+    ("molar", "jugal", "zygomatic", "zygion", "porion", "mastoid", "condyle", "basion"),
+    ("orbit_outer", "jugal", "orbit_lower"),
+    ("orbit_outer", "pterion", "stephanion", "bregma"),
+    ("pterion", "temporal", "asterion", "lambda"),
+    ("stephanion", "eurion", "asterion", "inion"),
+    ("porion", "temporal", "eurion", "vertex"),
+)
+
+
+def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
+    """Skulls with 48 landmarks in millimetres; the second half have lost a half each.
+
+    Parameters
+    ----------
+    n : int, at least 8
+        Skulls; of the fossils, the first has lost its face, the next its rear, its right side,
+        its left side, and so on.
+    noise : float
+        Standard deviation of the marking, in millimetres.
+    seed : int
+        The same seed, the same skulls.
+
+    Returns
+    -------
+    Synthetic
+        ``shapes.metadata`` has ``groups`` ("recent" or "fossil"), ``wireframe`` and ``pairs``
+        (landmarks that mirror each other).
+
+    Examples
+    --------
+    >>> skulls = make_skulls()
+    >>> skulls.shapes
+    Shapes(24 shapes, 48 landmarks, 3-D, 288 of 1152 not seen)
+    >>> skulls.shapes.metadata["groups"][11:13]
+    ('recent', 'fossil')
+    """
+    if n < 8:
+        raise ShapeError(f"The 'n' parameter must be at least 8 skulls. Got {n} instead.")
+    rng = np.random.default_rng(seed)
+    truth = centred(_skull())
+    deformations = joined(
+        [_growth(*row) for row in amounts(rng, n, 4)],
+        waves(rng, n, truth, count=4, height=0.012),
+        _on_the_table(rng, n),
+    )
+    missing = _broken(truth, n)
+    return observed(
+        truth,
+        deformations,
+        rng,
+        noise=noise,
+        missing=missing,
+        names=[f"skull_{i + 1:02d}" for i in range(n)],
+        landmarks=_labels(),
+        metadata={
+            "groups": tuple("recent" if row.all() else "fossil" for row in missing),
+            "wireframe": _wireframe(),
+            "pairs": _pairs(),
+        },
+    )
+
+
+def _labels() -> list[str]:
+    """The midline, then every pair: right, left."""
+    return [*_MIDLINE, *(f"{name}_{side}" for name in _RIGHT for side in ("r", "l"))]
+
+
+def _skull() -> Array:
+    both = [(side * x, y, z) for x, y, z in _RIGHT.values() for side in (1, -1)]
+    return np.array([*_MIDLINE.values(), *both], dtype=np.float64)
+
+
+def _pairs() -> tuple[tuple[int, int], ...]:
+    first = len(_MIDLINE)
+    return tuple((first + 2 * k, first + 2 * k + 1) for k in range(len(_RIGHT)))
+
+
+def _wireframe() -> tuple[tuple[int, int], ...]:
+    number = {label: j for j, label in enumerate(_labels())}
+    lines = [
+        [number.get(name, number.get(f"{name}_{side}", -1)) for name in line]
+        for line in _LINES
+        for side in "rl"
+    ]
+    return tuple(sorted({(a, b) for line in lines for a, b in pairwise(line)}))
+
+
+def _growth(face: float, vault: float, width: float, flexion: float) -> Deformation:
+    """A longer face, a higher vault, a wider head, a base bent more or less."""
+    return chain(
+        growth(0.07 * face, _Y, past=35.0, softness=15.0),
+        growth(0.06 * vault, _Z, past=10.0, softness=15.0),
+        affine(np.diag([1.0 + 0.03 * width, 1.0, 1.0]), np.zeros(3)),
+        bend(5e-4 * flexion, _Y, _Z),
+    )
+
+
+def _on_the_table(rng: np.random.Generator, n: int) -> list[Deformation]:
+    """Of its own size, turned and moved."""
+    linear = random_turns(rng, n, 3, most=0.5) * rng.uniform(0.9, 1.1, size=(n, 1, 1))
+    shifts = rng.normal(scale=30.0, size=(n, 3))
+    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
+
+
+def _broken(truth: Array, n: int) -> Mask:
+    """The first half whole; of the others, in turn, no face, no rear, no right or left side."""
+    seen = np.ones((n, len(truth)), dtype=np.bool_)
+    lost = (_Y, -_Y, _X + 0.3 * _Z, -_X + 0.3 * _Z)
+    for k, skull in enumerate(range((n + 1) // 2, n)):
+        seen[skull, far_side(truth, lost[k % 4], len(truth) // 2)] = False
+    return seen

@@ -1,0 +1,252 @@
+"""What was asked after the alignment: one section a test, with its words, table and picture."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from defgpa.errors import DefgpaError
+from defgpa.semilandmarks import SlidShapes
+from defgpa.sentences import in_python
+from defgpa.statistics import (
+    Allometry,
+    LandmarkDifferences,
+    PairwiseDistances,
+    ProcrustesAnova,
+    Repeatability,
+    Symmetry,
+)
+from defgpa.statistics.table import EffectTable, figure, probabilities
+
+Links = Sequence[tuple[int, int]]
+Found = (
+    ProcrustesAnova
+    | PairwiseDistances
+    | Allometry
+    | LandmarkDifferences
+    | Symmetry
+    | Repeatability
+    | SlidShapes
+)
+
+_LEVEL = 0.05
+_MOST_NAMES = 12  # in a sentence
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text in columns: the first names the row."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes
+    ----------
+    id, heading : str
+        Where it is, and what it is called.
+    words : tuple of str
+        Its paragraphs.
+    table : Table
+        Its numbers.
+    picture : str or None
+        An address that holds the picture itself; None where matplotlib is not installed.
+    seen : str
+        What the picture shows, for those who do not see it.
+    """
+
+    id: str
+    heading: str
+    words: tuple[str, ...]
+    table: Table
+    picture: str | None
+    seen: str
+
+
+def sections(found: Iterable[Found], links: Links) -> list[Section]:
+    """One section for each result, in their order."""
+    return [_section(k, one, links) for k, one in enumerate(found, start=1)]
+
+
+def _section(k: int, found: Found, links: Links) -> Section:
+    for kind, tell in _TOLD.items():
+        if isinstance(found, kind):
+            heading, words, table, name, draw = tell(found, links)
+            picture = _drawn(name, draw, found.dim if isinstance(found, SlidShapes) else 2)
+            return Section(f"test-{k}", heading, words, table, picture, f"{heading}, drawn")
+    known = ", ".join(kind.__name__ for kind in _TOLD)
+    raise DefgpaError(
+        f"A report has sections for results of statistics ({known}); got {type(found).__name__}."
+    )
+
+
+_Told = tuple[str, tuple[str, ...], Table, str, Callable[[Any, Any], Any]]
+
+
+def _anova(found: ProcrustesAnova, links: Links) -> _Told:
+    how = (
+        f"{found.formula}. The terms enter one after the other; the F of each is compared with "
+        f"{found.permutations.count:,} permutations of what the model leaves without it."
+    )
+    sure = [row.term for row in found.table if row.p <= _LEVEL]
+    said = f"Beyond chance (P ≤ {_LEVEL:g}): {_some(sure)}." if sure else _nothing("No term")
+    table = _effects("Sequential sums of squares", found.table)
+    return "What shape depends on", (how, said), table, "effects", lambda f, ax: f(found, ax)
+
+
+def _pairwise(found: PairwiseDistances, links: Links) -> _Told:
+    a, b = np.triu_indices(len(found.names), 1)
+    chances = probabilities(found.p[a, b].tolist())
+    rows = [
+        (
+            f"{found.names[i]} – {found.names[j]}",
+            figure(found.distances[i, j]),
+            figure(found.z[i, j]),
+            p,
+        )
+        for i, j, p in zip(a, b, chances, strict=True)
+    ]
+    apart = int((found.p[a, b] <= _LEVEL).sum())
+    words = (
+        "How far apart the mean shapes of the groups are (Procrustes distance), and how often "
+        "chance puts groups as far apart.",
+        f"Of {len(rows)} pairs, {apart} differ beyond chance (P ≤ {_LEVEL:g}).",
+    )
+    table = Table("Pairs of groups", ("Groups", "Distance", "Z", "P"), rows)
+    return "Groups compared", words, table, "pairwise", lambda f, ax: f(found, ax)
+
+
+def _allometry(found: Allometry, links: Links) -> _Told:
+    row = found.anova["log(size)"]
+    words = (
+        f"Size explains {row.r_squared:.1%} of the variation of shape "
+        f"(P {probabilities([row.p])[0]}). A specimen's score is its place along the change of "
+        "shape that goes with size; the small shapes are what the regression expects of the "
+        "smallest and the largest.",
+    )
+    table = _effects("Regression on log size", found.anova.table)
+    return "Shape and size", words, table, "allometry", lambda f, ax: f(found, ax, links=links)
+
+
+def _landmarks(found: LandmarkDifferences, links: Links) -> _Told:
+    first, second = found.groups
+    sure = [name for name, own in zip(found.landmarks, found.significant(), strict=True) if own]
+    words = (
+        "One permutation test for each landmark; q is P with false discoveries kept in check. The "
+        "arrows go from the first mean to the second.",
+        f"With at most {_LEVEL:.0%} false ones among them, {len(sure)} of {len(found.landmarks)} "
+        f"landmarks differ{': ' if sure else ''}{_some(sure)}.",
+    )
+    chances = (probabilities(found.p.tolist()), probabilities(found.q.tolist()))
+    rows = list(zip(found.landmarks, map(figure, found.distances.tolist()), *chances, strict=True))
+    table = Table("Landmark by landmark", ("Landmark", "Distance", "P", "q"), rows)
+    heading = f"Where {first} and {second} differ"
+    draw = lambda f, ax: f(found, ax, links=links)  # noqa: E731
+    return heading, words, table, "landmark_differences", draw
+
+
+def _symmetry(found: Symmetry, links: Links) -> _Told:
+    what = {
+        "object": "Each shape has both sides: it is compared with its own mirror image.",
+        "matching": "Each shape is one side of an individual.",
+    }[found.kind]
+    words = (
+        f"{what} Directional asymmetry is what all individuals have in common (side), fluctuating "
+        "asymmetry what is left (individual × side).",
+        f"Directional {figure(found.directional_index)}, fluctuating "
+        f"{figure(found.fluctuating_index)} (RMS over {len(found.individuals)} individuals), in "
+        "units of centroid size.",
+    )
+    table = _effects("The two-way table", found.table)
+    return "Symmetry", words, table, "symmetry", lambda f, ax: f(found, ax, links=links)
+
+
+def _repeatability(found: Repeatability, links: Links) -> _Told:
+    worst = found.landmarks[int(np.argmax(found.error))]
+    words = (
+        f"{found.overall:.1%} of the variance is of the individuals, the rest is measuring. "
+        f"Measuring errs most at landmark {worst} ({figure(float(found.error.max()))} of centroid "
+        "size).",
+    )
+    rows = [
+        (name, figure(share), figure(error))
+        for name, share, error in zip(
+            found.landmarks, found.per_landmark.tolist(), found.error.tolist(), strict=True
+        )
+    ]
+    table = Table("Landmark by landmark", ("Landmark", "Repeatability", "Error"), rows)
+    return "Repeatability", words, table, "repeatability", lambda f, ax: f(found, ax, links=links)
+
+
+def _sliding(found: SlidShapes, links: Links) -> _Told:
+    moved = np.where(np.isnan(found.distances), 0.0, found.distances)
+    order = np.argsort(-moved.max(axis=1), kind="stable")
+    counts = np.maximum(found.visible[:, found.sliders].sum(axis=1), 1)
+    rows = [
+        (found.names[i], figure(moved[i].sum() / counts[i]), figure(moved[i].max())) for i in order
+    ]
+    first, last = found.criterion[0, 0].sum(), found.criterion[-1, 1].sum()
+    words = (
+        f"{len(found.sliders)} of {found.n_landmarks} landmarks slid in {len(found.criterion)} "
+        f"rounds, which brought the criterion from {first:.4g} to {last:.4g}. The picture is of "
+        f"{found.names[order[0]]}, whose points went farthest.",
+        *map(in_python, found.findings),
+    )
+    table = Table("How far the points slid", ("Shape", "Mean", "Largest"), rows)
+    before = found.with_points(found.digitised)
+    draw = lambda f, ax: f(before, found, int(order[0]), ax)  # noqa: E731
+    return "Semilandmarks", words, table, "sliding", draw
+
+
+_TOLD: dict[type, Callable[[Any, Links], _Told]] = {
+    ProcrustesAnova: _anova,
+    PairwiseDistances: _pairwise,
+    Allometry: _allometry,
+    LandmarkDifferences: _landmarks,
+    Symmetry: _symmetry,
+    Repeatability: _repeatability,
+    SlidShapes: _sliding,
+}
+
+
+def _effects(caption: str, table: EffectTable) -> Table:
+    header, *rows = table.cells()
+    return Table(caption, ("Term", *header[1:]), rows)
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _nothing(what: str) -> str:
+    return f"{what} goes beyond chance (P ≤ {_LEVEL:g})."
+
+
+def _drawn(name: str, draw: Callable[[Any, Any], Any], dim: int) -> str | None:
+    """The picture of `defgpa.plot` as an address that holds it; the same one every time."""
+    if find_spec("matplotlib") is None:
+        return None
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    from defgpa import plot
+
+    stream = io.BytesIO()
+    with rc_context({"svg.hashsalt": name, "text.parse_math": False}):  # a name is no formula
+        picture = Figure(figsize=(8, 5), layout="constrained")
+        axes = picture.add_subplot(projection="3d") if dim == 3 else picture.subplots()
+        draw(getattr(plot, name), axes)
+        picture.savefig(stream, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode("ascii")

@@ -1,0 +1,58 @@
+"""The site builds from nothing without a warning, every example of it runs, no link is dead."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+import defgpa
+from support import ROOT
+
+pytest.importorskip("sphinx", reason="the site is built with: pip install 'defgpa[docs]'")
+BUILD = ROOT / "docs" / "build.py"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built by the command of `make docs`, in a process of its own."""
+    folder = tmp_path_factory.mktemp("site")
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, str(BUILD), str(folder)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, "MPLBACKEND": "Agg"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_site_builds_without_a_warning_and_has_a_first_page(site):
+    assert (site / "index.html").stat().st_size > 5_000
+    assert (site / "searchindex.js").exists()
+
+
+def test_every_public_name_is_in_the_reference(site):
+    text = "".join(page.read_text() for page in (site / "reference").rglob("*.html"))
+    missing = [name for name in defgpa.__all__ if f'id="defgpa.{name}"' not in text]
+    assert not missing
+
+
+def test_a_dead_link_a_missing_place_and_a_fetched_script_are_found(tmp_path):
+    spec = importlib.util.spec_from_file_location("build_site", BUILD)
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html">x</a> <a href="#no">y</a> <a id="yes" href="#yes">z</a>'
+        '<script src="https://example.org/x.js"></script>'
+    )
+    assert sorted(build.wrong_links(tmp_path)) == [
+        "a.html loads https://example.org/x.js from the network",
+        "a.html: #no: the page has no such place",
+        "a.html: b.html leads nowhere",
+    ]
