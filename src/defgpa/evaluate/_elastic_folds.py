@@ -14,8 +14,7 @@ import numpy as np
 from defgpa._arrays import Array, Index, transposed
 from defgpa.estimators import ElasticGPA
 from defgpa.evaluate._fold_sets import FoldCost, FoldSets
-from defgpa.evaluate._folds import LeftOut
-from defgpa.evaluate._refit import in_frame_of
+from defgpa.evaluate._folds import LeftOut, in_frame_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.anchored_cost import RootInverse
 from defgpa.solve.datum.elastic import (
@@ -25,7 +24,7 @@ from defgpa.solve.datum.elastic import (
     orthonormal_rows,
     rigid_start,
 )
-from defgpa.solve.deformable.local import LocalSets
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.pipeline import solve
 
 

@@ -16,8 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
-from defgpa.checks.hinges import cohesion
-from defgpa.checks.solves import spectral_findings
+from defgpa.checks.solves import cohesion, spectral_findings
 from defgpa.diagnostics import SpectralDiagnostics, relative_gap
 from defgpa.findings import Finding
 from defgpa.solve.deformable.centering import Centering
