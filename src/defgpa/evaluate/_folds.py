@@ -133,13 +133,27 @@ def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shap
     failed = [(f, out.error) for f, out in zip(folds, left_out, strict=True) if out.error]
     if not failed:
         return
-    described = "; ".join(f"{_landmarks(fold, shapes)}: {error}" for fold, error in failed[:3])
-    more = f"; and {len(failed) - 3} more folds" if len(failed) > 3 else ""
+    reasons: dict[str, list[str]] = {}  # each is told once
+    for fold, error in failed:
+        reasons.setdefault(str(error).rstrip("."), []).append(_landmarks(fold, shapes))
+    told = list(reasons.items())[:3]
+    described = "; ".join(f"{_either(labels)}: {reason}" for reason, labels in told)
+    more = f"; and {len(failed) - rest} more folds" if (rest := _count(told)) < len(failed) else ""
     raise DefgpaError(
         f"{len(failed)} of {len(folds)} folds cannot be fitted, so there is no cross-validation "
         f"error. Without landmark {described}{more}. Use smaller folds, or drop the shapes or "
         "landmarks that hang on so few points."
     ) from failed[0][1]
+
+
+def _either(folds: Sequence[str]) -> str:
+    """The landmarks of one fold or another, the first three of them."""
+    shown = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
+    return " or ".join(shown)
+
+
+def _count(told: Sequence[tuple[str, Sequence[str]]]) -> int:
+    return sum(len(labels) for _, labels in told)
 
 
 def news_of_folds(

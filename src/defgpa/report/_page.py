@@ -203,6 +203,7 @@ def _numbers(
         "headlines": [row for key in _HEADLINES for row in rows if row.key == key],
         "comparison": None if comparison is None else tables.comparison_rows(comparison),
         "fold_size": None if comparison is None else comparison.fold_size,
+        "verdict": getattr(getattr(comparison, "verdict", None), "conclusion", None),
         "largest": tables.largest_residuals(alignment),
         "shapes": tables.shape_rows(alignment, cv, drawn),
         "missing": _missing_counts(alignment),

@@ -242,6 +242,11 @@ def at_mean_size(anchors: Anchors, reference: Array) -> Array:
     return np.asarray(reference * (sizes.mean(axis=-1) / _norm(reference))[:, None, None])
 
 
+def soft_end(sets: LocalSets, reference: Array) -> Array:
+    """(g, m, d): deformable references as large as those of the rest of the dial."""
+    return at_mean_size(Anchors.of(sets, reference), reference)
+
+
 @dataclass(frozen=True, eq=False)
 class Elastic:
     """The references of a stack of sets, and how they were found."""
