@@ -35,9 +35,9 @@ from defgpa.solve.datum.elastic_warps import (
 )
 from defgpa.solve.datum.fit import DatumSpaceFit
 from defgpa.solve.datum.rigid import rigid_gpa
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.centering import Centering, SoftCentering
 from defgpa.solve.deformable.cost import DEFAULT_BUDGET, EliminatedCost, eliminated_cost
-from defgpa.solve.deformable.local import LocalSets
 from defgpa.solve.deformable.pipeline import Method, Solution, solve_one
 from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.eigen.solvers import EigenSolver
