@@ -35,9 +35,9 @@ from defgpa.solve.datum.elastic_warps import (
 )
 from defgpa.solve.datum.fit import DatumSpaceFit
 from defgpa.solve.datum.rigid import rigid_gpa
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.centering import Centering, SoftCentering
 from defgpa.solve.deformable.cost import DEFAULT_BUDGET, EliminatedCost, eliminated_cost
-from defgpa.solve.deformable.local import LocalSets
 from defgpa.solve.deformable.pipeline import Method, Solution, solve_one
 from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.eigen.solvers import EigenSolver
@@ -475,7 +475,11 @@ class EuclideanGPA(AlignmentEstimator):
     Parameters
     ----------
     scaling : bool
-        Whether the size of each shape may change too (similarities).
+        Whether the size of each shape may change too (similarities). The error is still that of
+        the shapes as measured, Σ ‖D_i − (s_i S R_iᵀ + a_i)‖²: large ones weigh more than small
+        ones, and the reference has their mean size. geomorph's ``gpagen`` brings every shape to
+        centroid size 1, then only rotates, and projects onto a tangent plane: that is
+        ``defgpa.statistics.tangent_space(shapes)``.
     reflections : bool
         Whether a shape may be mirrored.
     output : {"aligned", "superimposed", "carried"}

@@ -27,6 +27,8 @@ class Kind(StrEnum):
     MIRRORED_IN_SIDE = "mirrored-in-side"
     # of sliding
     PASSED_NEIGHBOUR = "passed-neighbour"
+    # of completed landmarks
+    FAR_ESTIMATES = "far-estimates"
     # of a solve
     MIRRORED = "mirrored"
     UNDETERMINED_WARP = "undetermined-warp"

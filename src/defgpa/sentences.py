@@ -142,6 +142,14 @@ def _other_size(found: Finding) -> str:
     )
 
 
+def _far_estimates(found: Finding, where: str) -> str:
+    return (
+        f"Estimated landmarks far outside what the specimen shows: {int(found.figures['count']):,},"
+        f" in {listed(found.shapes)}. They are little more than a guess by the other specimens; "
+        f"{where} says of each how little is known."
+    )
+
+
 def _repeated_shape(found: Finding) -> str:
     if found.parts:
         pairs = ("{!r} of {!r}".format(*own.shapes) for own in found.parts)
@@ -413,6 +421,7 @@ _COMMON: Words = {
 }
 _PYTHON: Words = {
     **_COMMON,
+    Kind.FAR_ESTIMATES: lambda f: _far_estimates(f, "the uncertainty"),
     Kind.IN_FOLDS: lambda f: _in_folds(f, in_python),
     Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_python),
     Kind.IN_METHODS: lambda f: _in_methods(f, in_python),
@@ -426,6 +435,7 @@ _SHELL: Words = {
     Kind.NOT_CONVERGED: _not_converged_shell,
     Kind.PROPORTIONS_UNDETERMINED: _proportions_undetermined_shell,
     Kind.FOLDOVERS: lambda f: _foldovers(f, "A larger --smoothing would straighten it."),
+    Kind.FAR_ESTIMATES: lambda f: _far_estimates(f, "estimated.csv"),
     Kind.IN_FOLDS: lambda f: _in_folds(f, in_shell),
     Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_shell),
     Kind.IN_METHODS: lambda f: _in_methods(f, in_shell),
