@@ -15,9 +15,8 @@ from sklearn.exceptions import NotFittedError
 from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
-from defgpa.checks.hinges import hinge_findings
 from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
-from defgpa.checks.solves import descent_findings
+from defgpa.checks.solves import descent_findings, hinge_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.findings import Finding, Kind
@@ -36,9 +35,9 @@ from defgpa.solve.datum.elastic_warps import (
 )
 from defgpa.solve.datum.fit import DatumSpaceFit
 from defgpa.solve.datum.rigid import rigid_gpa
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.centering import Centering, SoftCentering
 from defgpa.solve.deformable.cost import DEFAULT_BUDGET, EliminatedCost, eliminated_cost
-from defgpa.solve.deformable.local import LocalSets
 from defgpa.solve.deformable.pipeline import Method, Solution, solve_one
 from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.eigen.solvers import EigenSolver
@@ -478,7 +477,11 @@ class EuclideanGPA(AlignmentEstimator):
     Parameters
     ----------
     scaling : bool
-        Whether the size of each shape may change too (similarities).
+        Whether the size of each shape may change too (similarities). The error is still that of
+        the shapes as measured, Σ ‖D_i − (s_i S R_iᵀ + a_i)‖²: large ones weigh more than small
+        ones, and the reference has their mean size. geomorph's ``gpagen`` brings every shape to
+        centroid size 1, then only rotates, and projects onto a tangent plane: that is
+        ``defgpa.statistics.tangent_space(shapes)``.
     reflections : bool
         Whether a shape may be mirrored.
     output : {"aligned", "superimposed", "carried"}
