@@ -41,6 +41,7 @@ _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an
 _LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
 # seen in the wild
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
+_FAR_OUT = 3.0  # times the largest coordinate of the others: nobody measured that
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,12 +231,26 @@ def missing_code(shapes: Shapes) -> float | None:
     -1.0
     """
     points = _as_stored(shapes)
-    for code in _CODES:
+    for code in (*_CODES, *_uniform_places(points)):
         coded = landmarks_at(shapes, code)
         others = points[shapes.visible & ~coded]
         if coded.any() and len(others) and not others.min() <= code <= others.max():
             return code
     return None
+
+
+def _uniform_places(points: Array) -> list[float]:
+    """What landmarks far from all others have in all coordinates, signs aside.
+
+    z has the sign of the code in either anatomical system.
+    """
+    known = points[np.isfinite(points[..., 0])]
+    sizes = np.abs(known)
+    uniform = (sizes == sizes[:, :1]).all(axis=1)
+    if not uniform.any() or uniform.all():
+        return []
+    far = uniform & (sizes[:, 0] > _FAR_OUT * sizes[~uniform].max())
+    return sorted(set(known[far, -1].tolist()))
 
 
 def landmarks_at(shapes: Shapes, code: float) -> Mask:
