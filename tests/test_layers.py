@@ -134,7 +134,8 @@ def test_no_private_module_of_another_package_is_imported(path):
 def test_no_module_imports_itself_through_others():
     """Also where an import stands inside a function, which only hides a circle.
 
-    One circle is in the matter itself: an archive is a format, and holds files of any format.
+    Two circles are in the matter itself: an archive is a format, and holds files of any format;
+    a warp has an approximate inverse, which is a warp.
     """
     graph = {
         path.relative_to(ROOT).with_suffix("").parts: set(imported_modules(path))
@@ -142,6 +143,7 @@ def test_no_module_imports_itself_through_others():
         if path.name != "__init__.py"
     }
     graph["io", "packed"] -= {("io", "discover"), ("io", "read")}
+    graph["warps", "_warp"] -= {("warps", "_approximate_inverse")}
     TopologicalSorter(graph).prepare()
 
 
