@@ -109,7 +109,7 @@ def screen(shapes: Shapes) -> Screening:
     require_extended(frames, core.names)
     # equally large: or one in micrometres would be the mean of those in metres
     points = core.points / frames.size[:, None, None]
-    fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY)
+    fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY, core.names)
     aligned = (points @ fit.matrices + fit.offsets[:, None]) / _size(fit.reference)
     reference = fit.reference / _size(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
@@ -138,7 +138,7 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
     ``tuning.screened_landmarks`` landmarks in all shapes together nothing is looked at.
     """
     shapes = alignment.shapes
-    if shapes.visible.size > tuning.screened_landmarks:
+    if _too_many(alignment, tuning):
         return ()
     sizes = (*_size_findings(alignment), *_repetitions(shapes))
     if not _doubtful(alignment, tuning):
@@ -147,6 +147,35 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
         return (*sizes, *_screening_findings(screen(shapes), alignment))
     except ShapeError:  # what cannot be brought together by similarities may still be warped
         return sizes
+
+
+_EXPLAINS = frozenset({Kind.EXCHANGED_LANDMARKS, Kind.MISPLACED_LANDMARK})
+
+
+def with_deformation(
+    findings: tuple[Finding, ...], alignment: Alignment, tuning: Tuning
+) -> tuple[Finding, ...]:
+    """The findings, with a large deformation among them unless the input explains it.
+
+    Whatever the method: shapes that differ from the reference by more than
+    ``tuning.large_deformation`` of its size after the best similarities, mirrored or not.
+    """
+    kinds = {finding.kind for finding in findings}
+    if kinds & _EXPLAINS:
+        return tuple(f for f in findings if f.kind is not Kind.LARGE_DEFORMATION)
+    if Kind.LARGE_DEFORMATION in kinds or _too_many(alignment, tuning):
+        return findings
+    points, reference = alignment.shapes.points, alignment.reference
+    moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
+    away = ((moved - reference) ** 2).sum(axis=2)[alignment.counted]
+    residual = float(np.sqrt(away.mean())) / _size(reference)
+    if not residual > tuning.large_deformation:
+        return findings
+    return (*findings, Finding(Kind.LARGE_DEFORMATION, figures={"residual": residual}))
+
+
+def _too_many(alignment: Alignment, tuning: Tuning) -> bool:
+    return bool(alignment.shapes.visible.size > tuning.screened_landmarks)
 
 
 def _size_findings(alignment: Alignment) -> Iterator[Finding]:

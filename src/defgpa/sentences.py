@@ -244,8 +244,9 @@ def _free_directions(found: Finding) -> str:
 
 
 def _hinge(found: Finding) -> str:
+    seen = f" (some seen by {listed(found.shapes)} alone)" if found.shapes else ""
     return (
-        "Parts of the reference hang together as by a hinge and may be sheared or turned "
+        f"Parts of the reference{seen} hang together as by a hinge and may be sheared or turned "
         "against each other: the landmarks that link them lie nearly on a line or in a plane, "
         "or are too few. Add landmarks that link them, or align the parts on their own."
     )

@@ -320,11 +320,11 @@ def elastic_gpa(
     return replace(open_, reference=in_principal_axes(reference))
 
 
-def rigid_start(points: Array, side: Array) -> Array:
+def rigid_start(points: Array, side: Array, names: Sequence[str] = ()) -> Array:
     """(m, d): the mean of similarities of shapes (n, m, d) with NaN, mirrored ones mirrored."""
     turned = points.copy()
     turned[side < 0.0, :, 0] *= -1.0
-    return rigid_gpa(turned, SIMILARITY).reference
+    return rigid_gpa(turned, SIMILARITY, names).reference
 
 
 def _norm(stack: Array) -> Array:
