@@ -10,6 +10,7 @@ import pytest
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, Shapes, ThinPlateSpline
 from defgpa.completion import hidden_for_once
+from defgpa.findings import Kind
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
 from defgpa.statistics.dials import chosen_dials
@@ -112,8 +113,11 @@ def test_landmarks_far_outside_what_is_seen_are_said_to_be():
     corner = np.argsort(np.linalg.norm(whole[3] - whole[3, 0], axis=1))[:8]
     holes = with_holes(whole, [(3, j) for j in range(40) if j not in corner])
     a = fitted(holes, Affine())
-    with warned_of("far outside", "'shape_4'", "completion.far"):
+    with warned_of("far outside", "'shape_4'", "uncertainty"):
         found = defgpa.complete(a)
+    (told,) = found.findings
+    assert (told.kind, told.shapes) == (Kind.FAR_ESTIMATES, ("shape_4",))
+    assert told.figures["count"] == found.far.sum()
     assert found.far[3].any()
     assert not found.far[:3].any()
     assert np.isfinite(found.shapes.points).all()

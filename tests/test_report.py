@@ -438,6 +438,8 @@ def test_columns_of_a_table_are_offered_and_measurements_are_not():
     assert found["group"][:2] == ("a", "not stated")
     assert found["stage"][3:5] == ("0", "not stated")
     assert found["stage"][-2:] == ("1", "not stated")
+    chosen = tuple(own and own["stage"] for own in metadata["variables"])
+    assert list(group_columns(shapes.with_metadata(groups=chosen))) == ["stage"]
 
 
 def test_landmarks_that_no_third_one_is_nearer_to_are_linked(rng):

@@ -41,6 +41,7 @@ _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an
 _LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
 # seen in the wild
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
+_FAR_OUT = 3.0  # times the largest coordinate of the others: nobody measured that
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ def screen(shapes: Shapes) -> Screening:
     require_extended(frames, core.names)
     # equally large: or one in micrometres would be the mean of those in metres
     points = core.points / frames.size[:, None, None]
-    fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY)
+    fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY, core.names)
     aligned = (points @ fit.matrices + fit.offsets[:, None]) / _size(fit.reference)
     reference = fit.reference / _size(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
@@ -163,7 +164,7 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
     ``tuning.screened_landmarks`` landmarks in all shapes together nothing is looked at.
     """
     shapes = alignment.shapes
-    if shapes.visible.size > tuning.screened_landmarks:
+    if _too_many(alignment, tuning):
         return ()
     sizes = (*_size_findings(alignment), *_repetitions(shapes))
     if not _doubtful(alignment, tuning):
@@ -172,6 +173,35 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
         return (*sizes, *_screening_findings(screen(shapes), alignment))
     except ShapeError:  # what cannot be brought together by similarities may still be warped
         return sizes
+
+
+_EXPLAINS = frozenset({Kind.EXCHANGED_LANDMARKS, Kind.MISPLACED_LANDMARK})
+
+
+def with_deformation(
+    findings: tuple[Finding, ...], alignment: Alignment, tuning: Tuning
+) -> tuple[Finding, ...]:
+    """The findings, with a large deformation among them unless the input explains it.
+
+    Whatever the method: shapes that differ from the reference by more than
+    ``tuning.large_deformation`` of its size after the best similarities, mirrored or not.
+    """
+    kinds = {finding.kind for finding in findings}
+    if kinds & _EXPLAINS:
+        return tuple(f for f in findings if f.kind is not Kind.LARGE_DEFORMATION)
+    if Kind.LARGE_DEFORMATION in kinds or _too_many(alignment, tuning):
+        return findings
+    points, reference = alignment.shapes.points, alignment.reference
+    moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
+    away = ((moved - reference) ** 2).sum(axis=2)[alignment.counted]
+    residual = float(np.sqrt(away.mean())) / _size(reference)
+    if not residual > tuning.large_deformation:
+        return findings
+    return (*findings, Finding(Kind.LARGE_DEFORMATION, figures={"residual": residual}))
+
+
+def _too_many(alignment: Alignment, tuning: Tuning) -> bool:
+    return bool(alignment.shapes.visible.size > tuning.screened_landmarks)
 
 
 def _size_findings(alignment: Alignment) -> Iterator[Finding]:
@@ -193,7 +223,7 @@ def _size_findings(alignment: Alignment) -> Iterator[Finding]:
 
 def _repetitions(shapes: Shapes) -> Iterator[Finding]:
     if shapes.visible.size <= _COMPARED_LANDMARKS:
-        for pair in _repeated(shapes)[:_MOST_EXCHANGES]:
+        for pair in _repeated(shapes):
             yield Finding(Kind.REPEATED_SHAPE, shapes=pair)
 
 
@@ -256,12 +286,26 @@ def missing_code(shapes: Shapes) -> float | None:
     -1.0
     """
     points = _as_stored(shapes)
-    for code in _CODES:
+    for code in (*_CODES, *_uniform_places(points)):
         coded = landmarks_at(shapes, code)
         others = points[shapes.visible & ~coded]
         if coded.any() and len(others) and not others.min() <= code <= others.max():
             return code
     return None
+
+
+def _uniform_places(points: Array) -> list[float]:
+    """What landmarks far from all others have in all coordinates, signs aside.
+
+    z has the sign of the code in either anatomical system.
+    """
+    known = points[np.isfinite(points[..., 0])]
+    sizes = np.abs(known)
+    uniform = (sizes == sizes[:, :1]).all(axis=1)
+    if not uniform.any() or uniform.all():
+        return []
+    far = uniform & (sizes[:, 0] > _FAR_OUT * sizes[~uniform].max())
+    return sorted(set(known[far, -1].tolist()))
 
 
 def landmarks_at(shapes: Shapes, code: float) -> Mask:

@@ -41,6 +41,9 @@ class Tuning:
         Of the extent of the reference: an offset above is no rounding.
     not_centred : float
         Of the extent of the reference: an axis has the constant vector in it.
+    loose_angle : float
+        Radians by which noise may turn parts of a set against each other, fitted by motions or
+        affine maps, before they count as hinged.
     firm_gap : float
         Relative gap above which a movement of parts costs enough to be held.
     blurred : float
@@ -73,6 +76,7 @@ class Tuning:
     charged: float = 1e-7
     off_centre: float = 1e-6
     not_centred: float = 1e-3
+    loose_angle: float = 0.2
     firm_gap: float = 0.75
     blurred: float = 1e-3
     handful: float = 0.9

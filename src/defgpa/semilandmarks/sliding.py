@@ -299,7 +299,9 @@ def _rigid_reference(shapes: Shapes) -> Array:
     require_linked(core)
     sizes = Frames.of(core.points, core.visible).size
     reference = np.full(shapes.points.shape[1:], np.nan)
-    reference[shared] = rigid_gpa(core.points / sizes[:, None, None], SIMILARITY).reference
+    reference[shared] = rigid_gpa(
+        core.points / sizes[:, None, None], SIMILARITY, core.names
+    ).reference
     return reference
 
 
