@@ -130,6 +130,32 @@ def screen(shapes: Shapes) -> Screening:
     )
 
 
+def mirrored_against(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
+    """A finding where shapes lie clearly mirrored against most others.
+
+    Parameters
+    ----------
+    reference : array (m, d)
+        What they have in common, NaN where it is not known.
+    shapes : Shapes
+        In any pose and size.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> points = rng.normal(size=(20, 2)) + 0.02 * rng.normal(size=(8, 20, 2))
+    >>> points[3, :, 0] *= -1
+    >>> mirrored_against(points[0], Shapes(points))[0].shapes
+    ('shape_4',)
+    """
+    known = ~np.isnan(reference[:, 0])
+    frames = Frames.of(shapes.points, shapes.visible & known)
+    axes = np.where(known[:, None], reference, 0.0)
+    side = sides(moments(axes, frames.centred, frames.visible), np.eye(shapes.dim))
+    names = _named(shapes, side.votes * side.majority < 0)
+    return (Finding(Kind.MIRRORED, shapes=names),) if names else ()
+
+
 def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
     """What seems wrong with the shapes of an alignment, as `screen` would name it.
 
