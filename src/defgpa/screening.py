@@ -41,6 +41,7 @@ _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an
 _LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
 # seen in the wild
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
+_FAR_OUT = 3.0  # times the largest coordinate of the others: nobody measured that
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +128,32 @@ def screen(shapes: Shapes) -> Screening:
         coincident=tuple(_coincident(core)),
         repeated=tuple(_repeated(shapes)),
     )
+
+
+def mirrored_against(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
+    """A finding where shapes lie clearly mirrored against most others.
+
+    Parameters
+    ----------
+    reference : array (m, d)
+        What they have in common, NaN where it is not known.
+    shapes : Shapes
+        In any pose and size.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> points = rng.normal(size=(20, 2)) + 0.02 * rng.normal(size=(8, 20, 2))
+    >>> points[3, :, 0] *= -1
+    >>> mirrored_against(points[0], Shapes(points))[0].shapes
+    ('shape_4',)
+    """
+    known = ~np.isnan(reference[:, 0])
+    frames = Frames.of(shapes.points, shapes.visible & known)
+    axes = np.where(known[:, None], reference, 0.0)
+    side = sides(moments(axes, frames.centred, frames.visible), np.eye(shapes.dim))
+    names = _named(shapes, side.votes * side.majority < 0)
+    return (Finding(Kind.MIRRORED, shapes=names),) if names else ()
 
 
 def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
@@ -273,12 +300,26 @@ def missing_code(shapes: Shapes) -> float | None:
     -1.0
     """
     points = _as_stored(shapes)
-    for code in _CODES:
+    for code in (*_CODES, *_uniform_places(points)):
         coded = landmarks_at(shapes, code)
         others = points[shapes.visible & ~coded]
         if coded.any() and len(others) and not others.min() <= code <= others.max():
             return code
     return None
+
+
+def _uniform_places(points: Array) -> list[float]:
+    """What landmarks far from all others have in all coordinates, signs aside.
+
+    z has the sign of the code in either anatomical system.
+    """
+    known = points[np.isfinite(points[..., 0])]
+    sizes = np.abs(known)
+    uniform = (sizes == sizes[:, :1]).all(axis=1)
+    if not uniform.any() or uniform.all():
+        return []
+    far = uniform & (sizes[:, 0] > _FAR_OUT * sizes[~uniform].max())
+    return sorted(set(known[far, -1].tolist()))
 
 
 def landmarks_at(shapes: Shapes, code: float) -> Mask:
