@@ -409,6 +409,14 @@ def test_points_that_would_pass_a_fixed_one_are_named(along):
     assert ("16", "15") in [part.landmarks for part in found.parts]
 
 
+def test_a_mirrored_shape_is_named():
+    points = jittered()
+    points[2, :, 0] *= -1
+    with warned_of("Mirrored", "shape_3"):
+        slid = slide(points, [CURVE], max_rounds=2)
+    assert slid.findings[0].shapes == ("shape_3",)
+
+
 def test_only_points_that_were_apart_can_pass_each_other():
     x = np.array([[0, 0], [1, 0.1], [1, 0.1], [2, 0], [3, 0.2]])
     path = spline_path(chains([[0, 1, 2, 3, 4]], list("abcde"))[0], x, None)
