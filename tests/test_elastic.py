@@ -590,3 +590,25 @@ def test_real_sets_are_predicted_as_the_prototype_did(name):
     cv = defgpa.cross_validate(model, points, fold_size)
     size = np.sqrt((cv.reference**2).sum(axis=1).mean())
     np.testing.assert_allclose(100 * cv.error / size, expected, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    "warp", [defgpa.warps.landmark_kernel(), ThinPlateSpline(4)], ids=["kernel", "tps"]
+)
+def test_conjugate_gradients_come_to_an_end(warp, monkeypatch):
+    """Features reproduce translations but for rounding, which nothing but centring removes."""
+    points = smooth_family(seed=4, n=4, m=600, missing=0.1)
+    frames = Frames.of(points, ~np.isnan(points[..., 0]))
+    cost, rows = eliminated_cost(frames, warp), orthonormal_rows(frames)
+    made = anchored_inverse(cost, rows, 0.5, dense=10)
+    products, multiply = [], ConjugateGradients.multiply
+    monkeypatch.setattr(
+        ConjugateGradients, "multiply", lambda own, x: products.append(1) or multiply(own, x)
+    )
+    target = np.random.default_rng(0).normal(size=(1, 600, 2))
+    target -= target.mean(axis=1, keepdims=True)
+    found = made.solve(target, target, np.full(1, 1e-12))[0]
+    assert len(products) < 250
+    image = cost.multiply(found) + 0.5 * np.einsum("ndm,ndk->mk", rows, rows @ found)
+    left = image - image.mean(axis=0) - target[0]
+    assert np.linalg.norm(left) < 1e-8 * np.linalg.norm(target)  # flat kernels: nearly singular
