@@ -111,6 +111,22 @@ def test_an_outlier_is_named_with_what_the_reference_would_be_without_it(rng):
     assert found.figures["change"] == pytest.approx(off_by(alignment.reference, other), rel=1e-9)
 
 
+def test_a_shape_far_from_the_others_is_named_where_no_landmark_explains_it(rng):
+    points = images(rng, rng.uniform(-1, 1, size=(20, 2)), 8)
+    points[5] = points[5, rng.permutation(20)]
+    (found,) = [f for f in DefGPA().align(points).findings if f.kind is Kind.FAR_SHAPE]
+    assert found.shapes == ("shape_6",)
+    assert found.figures["error"] > 0.2 > found.figures["usual"]
+
+
+def test_few_shapes_must_agree_better_than_many(rng):
+    truth = rng.uniform(-1, 1, size=(20, 2))
+    stretched = [truth @ np.diag([1 + a, 1 - a]) for a in (0.15, -0.15)]
+    found = {n: {f.kind for f in DefGPA().align(np.array(stretched * n)).findings} for n in (1, 4)}
+    assert Kind.LARGE_DEFORMATION in found[1]
+    assert Kind.LARGE_DEFORMATION not in found[4]
+
+
 def test_a_large_set_is_not_looked_at(rng):
     from defgpa.tuning import Tuning
 

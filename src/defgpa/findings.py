@@ -20,6 +20,7 @@ class Kind(StrEnum):
     SPARSE_LANDMARKS = "sparse-landmarks"
     EXCHANGED_LANDMARKS = "exchanged-landmarks"
     MISPLACED_LANDMARK = "misplaced-landmark"
+    FAR_SHAPE = "far-shape"
     OTHER_SIZE = "other-size"
     REPEATED_SHAPE = "repeated-shape"
     FAR_FROM_ORIGIN = "far-from-origin"

@@ -175,7 +175,7 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
         return sizes
 
 
-_EXPLAINS = frozenset({Kind.EXCHANGED_LANDMARKS, Kind.MISPLACED_LANDMARK})
+_EXPLAINS = frozenset({Kind.EXCHANGED_LANDMARKS, Kind.MISPLACED_LANDMARK, Kind.FAR_SHAPE})
 
 
 def with_deformation(
@@ -195,7 +195,8 @@ def with_deformation(
     moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
     away = ((moved - reference) ** 2).sum(axis=2)[alignment.counted]
     residual = float(np.sqrt(away.mean())) / _size(reference)
-    if not residual > tuning.large_deformation:
+    of_the_mean = residual / np.sqrt(len(points) - 1)
+    if residual <= tuning.large_deformation and of_the_mean <= tuning.uncertain_mean:
         return findings
     return (*findings, Finding(Kind.LARGE_DEFORMATION, figures={"residual": residual}))
 
@@ -228,10 +229,12 @@ def _repetitions(shapes: Shapes) -> Iterator[Finding]:
 
 
 def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
-    """Whether some landmark is far off: absolutely, or against its shape and its likes."""
+    """Whether some landmark is far off, absolutely or against its shape and its likes, or all."""
     seen = alignment.shapes.visible
     away = np.linalg.norm(alignment.superimposed - alignment.reference, axis=2)
     off = np.where(seen, away / _size(alignment.reference), -1.0)
+    if np.mean(off[seen] ** 2) > tuning.spread**2:
+        return True
     if not tuning.near < off.max() <= tuning.far_off:
         return bool(off.max() > tuning.far_off)
     level = np.maximum(_medians(off, seen), _medians(off.T, seen.T).T)
@@ -252,6 +255,17 @@ def _screening_findings(found: Screening, alignment: Alignment) -> Iterator[Find
         yield Finding(Kind.EXCHANGED_LANDMARKS, shapes=(name,), landmarks=tuple(pair))
     for name, label in found.misplaced[:_MOST_EXCHANGES]:
         yield Finding(Kind.MISPLACED_LANDMARK, shapes=(name,), landmarks=(label,))
+    yield from _far_shapes(found, alignment.shapes)
+
+
+def _far_shapes(found: Screening, shapes: Shapes) -> Iterator[Finding]:
+    """Shapes far from the others for no reason that was found."""
+    explained = {name for name, *_ in (*found.exchanged, *found.misplaced)} | {*found.mirrored}
+    usual = float(np.median(found.errors))
+    for name in found.outliers[:_MOST_EXCHANGES]:
+        error = float(found.errors[shapes.index(name)])
+        if error > _LEAST_ELSEWHERE and name not in explained:
+            yield Finding(Kind.FAR_SHAPE, (name,), figures={"error": error, "usual": usual})
 
 
 def of_other_size(shapes: Shapes) -> tuple[str, ...]:

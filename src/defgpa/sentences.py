@@ -119,6 +119,14 @@ def _misplaced_landmark(found: Finding) -> str:
     )
 
 
+def _far_shape(found: Finding) -> str:
+    return (
+        f"Shape {found.shapes[0]!r} is far from all the others: they differ from their mean by "
+        f"{found.figures['usual']:.0%} of their size, it by {found.figures['error']:.0%}. Check "
+        "its landmarks, their order and those that few others have; drop it if they are wrong."
+    )
+
+
 def _if_without(found: Finding) -> str:
     change = found.figures.get("change")
     if change is None:
@@ -395,6 +403,7 @@ _COMMON: Words = {
     Kind.SPARSE_LANDMARKS: _sparse_landmarks,
     Kind.EXCHANGED_LANDMARKS: _exchanged_landmarks,
     Kind.MISPLACED_LANDMARK: _misplaced_landmark,
+    Kind.FAR_SHAPE: _far_shape,
     Kind.OTHER_SIZE: _other_size,
     Kind.REPEATED_SHAPE: _repeated_shape,
     Kind.FAR_FROM_ORIGIN: _far_from_origin,

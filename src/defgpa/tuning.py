@@ -55,12 +55,16 @@ class Tuning:
     large_deformation : float
         Relative residual of the similarity fit above which the proportions are an average of very
         different ones; real sets have 0.03 to 0.2.
+    uncertain_mean : float
+        The same over √(n − 1), about the error of a mean of n shapes: few must agree better.
     screened_landmarks : int
         Landmarks of all shapes up to which a fit looks at its input.
     near, far_off, stray : float
         Distance of a landmark from its place after the best similarity: up to ``near`` sizes of
         the reference no matter, beyond ``far_off`` looked at closely, as beyond ``stray`` times
         what is usual for its shape and for that landmark.
+    spread : float
+        The RMS of these distances beyond which shapes are looked at closely, too.
     """
 
     dense_landmarks: int = 500
@@ -82,10 +86,12 @@ class Tuning:
     handful: float = 0.9
     settled_residual: float = 0.25
     large_deformation: float = 0.21
+    uncertain_mean: float = 0.13
     screened_landmarks: int = 5_000_000
     near: float = 0.1
     far_off: float = 0.5
     stray: float = 5.0
+    spread: float = 0.12
 
 
 DEFAULT = Tuning()
