@@ -14,8 +14,7 @@ import numpy as np
 from defgpa._arrays import Array, Index, transposed
 from defgpa.estimators import ElasticGPA
 from defgpa.evaluate._fold_sets import FoldCost, FoldSets
-from defgpa.evaluate._folds import LeftOut
-from defgpa.evaluate._refit import in_frame_of
+from defgpa.evaluate._folds import LeftOut, in_frame_of
 from defgpa.findings import Finding
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.anchored_cost import RootInverse
@@ -27,7 +26,7 @@ from defgpa.solve.datum.elastic import (
     rigid_start,
     soft_end,
 )
-from defgpa.solve.deformable.local import LocalSets
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.pipeline import solve
 
 

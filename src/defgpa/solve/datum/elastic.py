@@ -39,13 +39,12 @@ from defgpa.checks.solves import descent_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
-from defgpa.polar import nearest_on_side
-from defgpa.procrustes import SIMILARITY
+from defgpa.procrustes import SIMILARITY, nearest_on_side
 from defgpa.solve.datum.anchored_cost import Inverse
 from defgpa.solve.datum.rigid import rigid_gpa
-from defgpa.solve.deformable.local import LocalSets
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.proportions import moments, sides
-from defgpa.solve.eigen.solvers import settled_signs
+from defgpa.solve.eigen.solvers import reproducible_signs
 from defgpa.tuning import DEFAULT, Tuning
 
 _ACCURACY = 1e-10  # of the reference, relative
@@ -199,7 +198,7 @@ def in_principal_axes(reference: Array) -> Array:
     """(g, m, d): turned, never mirrored."""
     _, _, right = np.linalg.svd(reference, full_matrices=False)
     turned = reference @ transposed(right)
-    signs = settled_signs(turned)
+    signs = reproducible_signs(turned)
     signs[:, 0] *= np.sign(np.linalg.det(right) * signs.prod(axis=-1))
     return np.asarray(turned * signs[:, None, :])
 
@@ -321,11 +320,11 @@ def elastic_gpa(
     return replace(open_, reference=in_principal_axes(reference))
 
 
-def rigid_start(points: Array, side: Array) -> Array:
+def rigid_start(points: Array, side: Array, names: Sequence[str] = ()) -> Array:
     """(m, d): the mean of similarities of shapes (n, m, d) with NaN, mirrored ones mirrored."""
     turned = points.copy()
     turned[side < 0.0, :, 0] *= -1.0
-    return rigid_gpa(turned, SIMILARITY).reference
+    return rigid_gpa(turned, SIMILARITY, names).reference
 
 
 def _norm(stack: Array) -> Array:
