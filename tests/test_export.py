@@ -299,6 +299,21 @@ def test_files_are_completed_and_the_estimates_are_marked(run, tmp_path):
     assert rows(tmp_path / "done" / "estimated.csv")[1][:2] == ["shape_4", "3"]
 
 
+def test_columns_and_groups_of_the_input_stay_beside_the_marks(run, tmp_path):
+    points = smooth_family(seed=53, n=8, m=20)
+    points[:6, 3:7] = np.nan
+    said = tuple({"sex": "fm"[k % 2]} for k in range(8))
+    known = Shapes(points, metadata={"variables": said, "comments": ("late",) * 8})
+    defgpa.write_shapes(known, tmp_path / "set.csv")
+    code, out, _ = run("complete", tmp_path / "set.csv", "-o", tmp_path / "done")
+    assert code == 0
+    assert "24 estimated in 6 shapes" in out
+    table = rows(tmp_path / "done" / "completed.csv")
+    assert table[0][:4] == ["id", "sex", "estimated", "comment"]
+    assert table[2][:4] == ["shape_2", "m", "4; 5; 6; 7", "late"]
+    assert table[8][:4] == ["shape_8", "m", "", "late"]
+
+
 def test_nothing_missing_is_said(run, tmp_path):
     defgpa.write_shapes(Shapes(smooth_family(seed=53)), tmp_path / "whole.tps")
     code, out, _ = run("complete", tmp_path / "whole.tps", "-o", tmp_path / "done")

@@ -53,6 +53,13 @@ class TestStereoMorph:
         assert shapes.points[:, 0].tolist() == [[1094, 1307], [547, -653.5]]
         assert shapes.metadata["scales"] == (None, 0.5)
 
+    @pytest.mark.parametrize("scale", ["", "NA", "0,5", "0", "-1", "inf", "mm"])
+    def test_a_scale_that_is_none_is_passed_over(self, tmp_path, scale):
+        (tmp_path / "a.txt").write_text(STEREOMORPH.replace(">0.5<", f">{scale}<"))
+        shapes = read_shapes(tmp_path / "a.txt")
+        assert shapes.points[0, 0].tolist() == [547, -653.5]
+        assert "scales" not in shapes.metadata
+
     def test_older_files_and_3d_ones_are_read(self, tmp_path):
         text = "<landmarks.pixel type=matrix rownames=TRUE as.numeric=TRUE>\n\t\tA\t1\t2\t3\n"
         (tmp_path / "a.txt").write_text(f"{text}\t\tB\t4\t5\t6\n\t</landmarks.pixel>\n")

@@ -16,7 +16,7 @@ import numpy as np
 from defgpa.errors import FormatError
 from defgpa.io.files import hidden, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
-from defgpa.io.text.lines import head_text, is_number, numbers, text_of
+from defgpa.io.text.lines import head_text, numbers, quick_numbers, text_of
 
 _KINDS = ("landmarks.scaled", "landmarks.pixel")  # the first of them that is there
 
@@ -46,9 +46,8 @@ def _known(text: str, scaled: bool) -> dict[str, Any]:
     words = {key: _block(text, key) for key in ("image.name", "scaling")}
     image, scale = (found[1].strip() if found else "" for found in words.values())
     known: dict[str, Any] = {"images": image} if image else {}
-    if scaled and is_number(scale) and float(scale) > 0:
-        known["scales"] = float(scale)
-    return known
+    factors = [value for value in quick_numbers([scale]) if 0 < value < np.inf]
+    return {**known, "scales": factors[0]} if scaled and factors else known
 
 
 def _block(text: str, kind: str) -> re.Match[str] | None:
