@@ -1,11 +1,13 @@
 r"""What the visibility pattern does not show: parts of a set that hang together as by a hinge.
 
-The cheapest direction v beyond the reference is a deformation in a sound set: no affine map of the
-reference makes it. If the landmarks that link two parts lie on a line or in a plane, it is a
-movement of one part against the other, and every shape, seeing one part only, takes it for an
-affine map of what it sees:
+The cheapest direction v beyond the axes X of the reference is a deformation in a sound set: what a
+shape sees of [X v] has a dimension more than the shape. If the landmarks that link two parts lie on
+a line or in a plane, v moves one part against the other, and every shape, seeing one part only,
+takes what it sees of [X v] for an affine map of itself, of no more than d dimensions:
 
-    cohesion = Σ_i ‖v_i − A_i(X_i)‖² / Σ_i ‖v_i‖²,     A_i the best affine map, over what i sees.
+    cohesion = (1/(k − d)) Σ_i (λ_{d+1} + … + λ_k)_i  /  (1/k) Σ_i (λ_1 + … + λ_k)_i,
+
+λ_1 ≥ … ≥ λ_k the squared singular values of what shape i sees of the k columns, centred.
 """
 
 from __future__ import annotations
@@ -15,19 +17,18 @@ import numpy as np
 from defgpa._arrays import Array, Mask
 
 
-def cohesion(axes: Array, direction: Array, visible: Mask) -> Array:
-    """(…): from 0, hinged, to 1. Of axes (…, m, k), v (…, m) and visibility (…, n, m)."""
+def cohesion(axes: Array, direction: Array, visible: Mask, dim: int) -> Array:
+    """(…): from 0, hinged, to 1. Of axes (…, m, k − 1), v (…, m) and visibility (…, n, m)."""
     if visible.all():
-        # orthogonal to the axes and to the constant vector: all of v is left
+        # centred and orthonormal: all singular values are one
         return np.ones(visible.shape[:-2])
     scatter = _scatters(np.concatenate([axes, direction[..., None]], axis=-1), visible)
-    own, shared, whole = scatter[..., :-1, :-1], scatter[..., :-1, -1], scatter[..., -1, -1]
-    inverse = np.linalg.pinv(own, hermitian=True)
-    explained = np.einsum("...d,...de,...e->...", shared, inverse, shared).sum(axis=-1)
-    total = whole.sum(axis=-1)
+    k = scatter.shape[-1]
+    values = np.linalg.eigvalsh(scatter).sum(axis=-2)  # ascending, as in each shape
+    share = values[..., : k - dim].mean(axis=-1) / values.mean(axis=-1)
     # a constant v: as many landmarks as an affine map needs, and no more
-    constant = ~(total > np.finfo(np.float64).eps)
-    return np.asarray(np.where(constant, 1.0, 1.0 - explained / np.where(constant, 1.0, total)))
+    constant = ~(scatter[..., -1, -1].sum(axis=-1) > np.finfo(np.float64).eps)
+    return np.asarray(np.where(constant, 1.0, np.maximum(share, 0.0)))
 
 
 def _scatters(columns: Array, visible: Mask) -> Array:

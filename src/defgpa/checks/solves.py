@@ -111,7 +111,7 @@ def _hinged(facts: SpectralDiagnostics, tuning: Tuning) -> Found:
     loose = (facts.cohesion < tuning.hinged) & (facts.gap < tuning.firm_gap)
     loose &= facts.gap > tuning.narrow_gap
     if facts.n_axes > facts.dim:
-        loose |= ~_settled(facts, tuning)
+        loose = ~_settled(facts, tuning)
     for s in np.flatnonzero(loose):
         yield int(s), Finding(Kind.HINGE, figures={"cohesion": float(facts.cohesion[s])})
 
@@ -119,7 +119,7 @@ def _hinged(facts: SpectralDiagnostics, tuning: Tuning) -> Found:
 def _settled(facts: SpectralDiagnostics, tuning: Tuning) -> Mask:
     """(g,): whether similarities of the shapes agree well enough to hold the parts together."""
     agreed = facts.similarity_residual < tuning.settled_residual
-    return np.asarray(agreed & facts.proportions_converged & facts.proportions_determined)
+    return np.asarray(agreed & (facts.looseness < tuning.loose) & facts.proportions_determined)
 
 
 def _carried_by_few(axes: Array, landmarks: Array, tuning: Tuning) -> Found:
@@ -164,6 +164,8 @@ def _proportions(facts: SpectralDiagnostics, tuning: Tuning) -> Found:
         yield int(s), Finding(Kind.LARGE_DEFORMATION, figures=figures)
     for s in np.flatnonzero(~facts.proportions_determined):
         yield int(s), Finding(Kind.PROPORTIONS_UNDETERMINED)
-    for s in np.flatnonzero(facts.proportions_determined & ~facts.proportions_converged):
+    unsettled = np.full(facts.looseness.shape, facts.n_axes > facts.dim) & ~_settled(facts, tuning)
+    stopped = facts.proportions_determined & ~facts.proportions_converged
+    for s in np.flatnonzero(stopped & ~unsettled):  # of a hinge that is told already
         figures = {"rounds": facts.rounds}
         yield int(s), Finding(Kind.PROPORTIONS_NOT_CONVERGED, figures=figures)
