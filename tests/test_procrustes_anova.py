@@ -8,7 +8,13 @@ from scipy.stats import boxcox, kstest
 
 import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
-from defgpa.statistics import allometry, landmark_differences, procrustes_anova, tangent_space
+from defgpa.statistics import (
+    allometry,
+    landmark_differences,
+    procrustes_anova,
+    repeatability,
+    tangent_space,
+)
 from defgpa.statistics.design import design, grouped, sequential_bases
 from defgpa.statistics.differences import discovery_rate
 from defgpa.statistics.permutation import (
@@ -20,7 +26,7 @@ from defgpa.statistics.permutation import (
     permuted_ratios,
 )
 from defgpa.statistics.table import probabilities
-from support import EXACT, PARITY, moved, shared_data
+from support import EXACT, PARITY, moved, shared_data, warned_of
 
 FORMULA = "shape ~ species * site"
 
@@ -193,6 +199,20 @@ def test_order_pose_and_size_do_not_matter(plethodon):
         np.testing.assert_allclose([own.ss, own.f], [row.ss, row.f], rtol=1e-8)
 
 
+def test_a_mirrored_specimen_is_named_by_every_test():
+    x = noisy()
+    x[3, :, 0] *= -1
+    who = np.arange(16) // 2
+    for test in (
+        lambda: procrustes_anova("shape ~ kind", x, {"kind": list("ab") * 8}, 9),
+        lambda: landmark_differences(x, list("ab") * 8, 9),
+        lambda: allometry(x, n_permutations=9),
+        lambda: repeatability(x, who),
+    ):
+        with warned_of("Mirrored", "shape_4"):
+            test()
+
+
 def test_the_same_seed_gives_the_same_p_and_another_another():
     data = {"kind": np.repeat(["a", "b"], 8)}
     one, same, other = (
@@ -200,6 +220,8 @@ def test_the_same_seed_gives_the_same_p_and_another_another():
         for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
+    default = procrustes_anova("shape ~ kind", noisy(), data).permutations
+    assert (default.count, default.seed) == (999, 0)
     assert not np.array_equal(one, other)
 
 

@@ -438,6 +438,8 @@ def test_columns_of_a_table_are_offered_and_measurements_are_not():
     assert found["group"][:2] == ("a", "not stated")
     assert found["stage"][3:5] == ("0", "not stated")
     assert found["stage"][-2:] == ("1", "not stated")
+    chosen = tuple(own and own["stage"] for own in metadata["variables"])
+    assert list(group_columns(shapes.with_metadata(groups=chosen))) == ["stage"]
 
 
 def test_landmarks_that_no_third_one_is_nearer_to_are_linked(rng):
@@ -490,6 +492,8 @@ def test_the_odd_specimen_and_its_landmarks_are_named(page):
         alignment = defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_
     made = page(alignment)
     assert "1 specimen lies beyond the fence" in made.prose
+    assert "no proof of a mistake" in made.prose
+    assert "take the coordinates called superimposed" in made.prose
     marks = [given["data-mark"] for tag, given in made.tags if "data-mark" in given]
     assert marks[0] == names[7]
     assert marks.count(names[7]) == 3  # in the list of specimens, and for both landmarks
@@ -510,6 +514,8 @@ def test_groups_that_are_large_enough_have_fences_of_their_own(page):
     assert [fence["group"] for fence in told["fences"]] == ["x", "y"]
     assert told["fences"][1]["at"] == found.fences[-1]
     assert "the mean shape of the group" in page(alignment).prose
+    assert "No specimen lies beyond the fence" in page(alignment).prose
+    assert "no proof of a mistake" not in page(alignment).prose
     alone = page(fitted(n=12, metadata={"groups": small})).drawn["outliers"]
     assert [fence["group"] for fence in alone["fences"]] == [""]
 

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import find_pairs, repeatability, symmetry, tangent_space
-from defgpa.statistics.design import indicator, sequential_bases
+from defgpa.statistics.design import sequential_bases
 from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
@@ -151,7 +151,7 @@ def test_group_sums_are_the_projections_of_dense_columns_though_cells_are_uneven
     rng = np.random.default_rng(4)
     codes = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3])
     sides = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0])
-    who, which = indicator(codes), indicator(sides)
+    who, which = (np.eye(k)[own] for k, own in ((4, codes), (2, sides)))
     cells = (who[:, :, None] * which[:, None]).reshape(12, -1)
     dense = SequentialTerms(tuple(sequential_bases([who, which, cells])), 12)
     fast = TwoWay(codes, sides)
@@ -236,6 +236,13 @@ def test_one_specimen_mirrored_against_its_side_is_named(mosquito):
         symmetry(points, **wings(mosquito), n_permutations=1)
 
 
+def test_a_whole_specimen_that_is_mirrored_is_named():
+    x = moths(20)
+    x[3, :, 0] *= -1
+    with warned_of("Mirrored", "shape_4"):
+        symmetry(x, pairs=MOTH_PAIRS, n_permutations=1)
+
+
 @pytest.mark.parametrize("dim", [2, 3])
 def test_pairs_are_found_in_any_pose_and_order(dim):
     for seed in range(6):
@@ -251,6 +258,19 @@ def test_pairs_are_found_in_any_pose_and_order(dim):
         expected = {tuple(sorted((int(place[k]), int(place[k + 14])))) for k in range(14)}
         assert set(found.pairs) == expected
         assert set(found.midline) == set(place[28:].tolist())
+
+
+def test_pairs_of_a_mean_are_confirmed_by_the_shapes_it_is_of():
+    x = moths(40)
+    assert find_pairs(x).agreement == 1.0
+    x[:2, [4, 6]] = x[:2, [6, 4]]  # exchanged on one side only
+    found = find_pairs(x)
+    assert found.pairs == tuple(MOTH_PAIRS)
+    assert found.agreement == 0.95
+    wild = MOTH + 0.7 * np.random.default_rng(3).normal(size=(400, *MOTH.shape))
+    assert find_pairs(wild.mean(axis=0)).pairs == tuple(MOTH_PAIRS)
+    with pytest.raises(DefgpaError, match=r"only \d+ of 400 shapes pair"):
+        find_pairs(wild)
 
 
 def test_a_shape_without_a_mirror_plane_or_with_two_is_refused():

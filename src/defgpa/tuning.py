@@ -39,6 +39,9 @@ class Tuning:
         Of the extent of the reference: an offset above is no rounding.
     not_centred : float
         Of the extent of the reference: an axis has the constant vector in it.
+    loose_angle : float
+        Radians by which noise may turn parts of a set against each other, fitted by motions or
+        affine maps, before they count as hinged.
     firm_gap : float
         Relative gap above which a movement of parts costs enough to be held.
     blurred : float
@@ -53,12 +56,16 @@ class Tuning:
     large_deformation : float
         Relative residual of the similarity fit above which the proportions are an average of very
         different ones; real sets have 0.03 to 0.2.
+    uncertain_mean : float
+        The same over √(n − 1), about the error of a mean of n shapes: few must agree better.
     screened_landmarks : int
         Landmarks of all shapes up to which a fit looks at its input.
     near, far_off, stray : float
         Distance of a landmark from its place after the best similarity: up to ``near`` sizes of
         the reference no matter, beyond ``far_off`` looked at closely, as beyond ``stray`` times
         what is usual for its shape and for that landmark.
+    spread : float
+        The RMS of these distances beyond which shapes are looked at closely, too.
     """
 
     dense_landmarks: int = 500
@@ -73,16 +80,19 @@ class Tuning:
     charged: float = 1e-7
     off_centre: float = 1e-6
     not_centred: float = 1e-3
+    loose_angle: float = 0.2
     firm_gap: float = 0.75
     blurred: float = 1e-3
     handful: float = 0.9
     settled_residual: float = 0.25
     loose: float = 0.03
     large_deformation: float = 0.21
+    uncertain_mean: float = 0.13
     screened_landmarks: int = 5_000_000
     near: float = 0.1
     far_off: float = 0.5
     stray: float = 5.0
+    spread: float = 0.12
 
 
 DEFAULT = Tuning()

@@ -1,7 +1,21 @@
-"""What a spectral solve tells about itself: facts in, findings out.
+r"""What a spectral solve tells about itself: facts in, findings out.
 
 Every check takes the facts of a stack of sets and yields (set, finding): the same for a fit on
 this machine, for the folds of a cross-validation and on a cluster.
+
+What the visibility pattern does not show are parts of a set that hang together as by a hinge. The
+cheapest direction v beyond the axes X of the reference is a deformation in a sound set: what a
+shape sees of [X v] has a dimension more than the shape. If the landmarks that link two parts lie on
+a line or in a plane, v moves one part against the other, and every shape, seeing one part only,
+takes what it sees of [X v] for an affine map of itself, of no more than d dimensions:
+
+    cohesion = (1/(k − d)) Σ_i (λ_{d+1} + … + λ_k)_i  /  (1/k) Σ_i (λ_1 + … + λ_k)_i,
+
+λ_1 ≥ … ≥ λ_k the squared singular values of what shape i sees of the k columns, centred.
+
+Where motions or affine maps are fitted there is no such direction to look at. There two parts hold
+together if the landmarks they share are spread enough against the noise: with σ their spread along
+the axis that must not vanish, one part may be turned against the other by about noise / σ.
 """
 
 from __future__ import annotations
@@ -11,6 +25,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
+from defgpa.checks.shapes import groups_by
 from defgpa.diagnostics import DescentDiagnostics, SpectralDiagnostics
 from defgpa.findings import Finding, Kind
 from defgpa.tuning import Tuning
@@ -55,6 +70,62 @@ def descent_findings(facts: DescentDiagnostics, names: Sequence[str]) -> tuple[F
         figures = {"iterations": facts.iterations, "gradient": facts.gradient}
         found.append(Finding(Kind.DESCENT_NOT_CONVERGED, figures=figures))
     return tuple(found)
+
+
+def cohesion(axes: Array, direction: Array, visible: Mask, dim: int) -> Array:
+    """(…): from 0, hinged, to 1. Of axes (…, m, k − 1), v (…, m) and visibility (…, n, m)."""
+    if visible.all():
+        # centred and orthonormal: all singular values are one
+        return np.ones(visible.shape[:-2])
+    scatter = _scatters(np.concatenate([axes, direction[..., None]], axis=-1), visible)
+    k = scatter.shape[-1]
+    values = np.linalg.eigvalsh(scatter).sum(axis=-2)  # ascending, as in each shape
+    share = values[..., : k - dim].mean(axis=-1) / values.mean(axis=-1)
+    # a constant v: as many landmarks as an affine map needs, and no more
+    constant = ~(scatter[..., -1, -1].sum(axis=-1) > np.finfo(np.float64).eps)
+    return np.asarray(np.where(constant, 1.0, np.maximum(share, 0.0)))
+
+
+def hinge_findings(
+    reference: Array,
+    visible: Mask,
+    rank: int,
+    noise: float,
+    names: Sequence[str],
+    tuning: Tuning,
+) -> tuple[Finding, ...]:
+    """One finding that names the shapes of the smaller parts; none if all hold together.
+
+    Of a reference (m, d) and visibility (n, m). What links parts must extend along ``rank`` axes:
+    d − 1 for motions, which a line leaves open in 3-D, d for affine maps. ``noise`` is the RMS
+    distance of the landmarks from the reference.
+    """
+    if visible.all():
+        return ()
+
+    def stiff(shared: Mask) -> Mask:
+        spread = np.linalg.eigvalsh(_scatters(reference, shared))[:, -rank]
+        enough = spread * tuning.loose_angle**2 > noise**2
+        return np.asarray(enough & (shared.sum(axis=1) > rank))
+
+    groups = groups_by(visible, stiff)
+    if len(groups) == 1:
+        return ()
+    smaller = np.sort(np.concatenate(groups[1:]))
+    parts = {"parts": float(len(groups))}
+    return (Finding(Kind.HINGE, shapes=tuple(names[i] for i in smaller), figures=parts),)
+
+
+def _scatters(columns: Array, visible: Mask) -> Array:
+    """(…, n, k, k): Σ x xᵀ of the rows of columns (…, m, k) each shape sees, about their mean."""
+    k, weights = columns.shape[-1], visible.astype(np.float64)
+    count = np.maximum(weights.sum(axis=-1), 1.0)[..., None, None]
+    mean = (weights @ columns)[..., :, None] / count
+    products = columns[..., :, None] * columns[..., None, :]
+    squares = weights @ products.reshape(*columns.shape[:-1], k * k)
+    return np.asarray(
+        squares.reshape(*squares.shape[:-1], k, k) - count * mean * np.swapaxes(mean, -1, -2)
+    )
 
 
 def _named(names: Sequence[str], chosen: Mask) -> tuple[str, ...]:

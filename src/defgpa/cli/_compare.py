@@ -70,8 +70,7 @@ def command(
             table = compare(shapes, methods, fold_size=size, n_jobs=jobs, progress=tick)
     if table.best is None:
         raise DefgpaError(f"No method can be judged on these shapes. {table.rows[0].failure}")
-    for finding in table.findings:
-        console.tell(finding)
+    console.tell(*table.findings)
     table = _concluded(table, source, published, theta)
     if output is not None and suffix is not None:
         from defgpa.io.atomic import write_text

@@ -17,8 +17,7 @@ from defgpa._arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, ShapesLike
 from defgpa.evaluate._cross_validation import CrossValidation, cross_validated
-from defgpa.evaluate._folds import Progress, consecutive_folds
-from defgpa.evaluate._refit import looked_at
+from defgpa.evaluate._folds import Progress, consecutive_folds, looked_at
 from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, as_shapes

@@ -24,6 +24,7 @@ from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
 from defgpa.procrustes import SIMILARITY
+from defgpa.screening import mirrored_against
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Criterion, bending_matrix, distance_from
 from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
@@ -49,7 +50,8 @@ class SlidShapes(Shapes):
         Bending energy or squared distance of every shape before and after each round, against the
         reference of that round.
     findings : tuple of Finding
-        What to look at: points that have come past a neighbour, one part for each.
+        What to look at: points that have come past a neighbour, one part for each; shapes that are
+        mirrored against most others.
     settled : bool
         Whether another round would have gained nothing worth it.
     digitised : array (n, m, d)
@@ -84,6 +86,7 @@ def slide(
     estimator: Any = None,
     max_rounds: int = 30,
     tolerance: float = 1e-3,
+    progress: Callable[[int, int], None] | None = None,
 ) -> SlidShapes:
     """Slide semilandmarks along curves and on surfaces.
 
@@ -111,6 +114,8 @@ def slide(
         Of alignment and sliding.
     tolerance : float
         The end is when a round lowers the criterion of all shapes together by less than this share.
+    progress : callable (done, total), optional
+        Told after how many of at most how many rounds it is.
 
     Returns
     -------
@@ -138,14 +143,16 @@ def slide(
     _require_choices(by, along, max_rounds, tolerance)
     task = _task(given, curves, surfaces, along, meshes or {})
     reference_of = _rigid_reference if estimator is None else _refitted(estimator)
-    state, settled = _State(given.points, task.starts, ()), False
+    state, settled = task.start(given.points), False
     with one_blas_thread:
         while not settled and len(state.criterion) < max_rounds:
             reference = reference_of(given.with_points(state.points))
             slid = _one_round(state, task, reference, by)
             settled = slid.total > (1.0 - tolerance) * state.total
             state = slid if slid.total <= state.total else state
-    return _told(given, state, task, settled)
+            if progress is not None:
+                progress(len(state.criterion), max_rounds)
+    return _told(given, state, task, settled, reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +162,11 @@ class _Task:
     paths: tuple[tuple[Path, ...], ...]
     sliders: Index
 
-    @property
-    def starts(self) -> tuple[tuple[Array, ...], ...]:
-        return tuple(tuple(path.start for path in own) for own in self.paths)
+    def start(self, points: Array) -> _State:
+        """The points as digitised; where a shape has a mesh, on it."""
+        places = tuple(tuple(path.start for path in own) for own in self.paths)
+        on = [_placed(*own) for own in zip(points, self.paths, places, strict=True)]
+        return _State(np.stack(on), places, ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +299,9 @@ def _rigid_reference(shapes: Shapes) -> Array:
     require_linked(core)
     sizes = Frames.of(core.points, core.visible).size
     reference = np.full(shapes.points.shape[1:], np.nan)
-    reference[shared] = rigid_gpa(core.points / sizes[:, None, None], SIMILARITY).reference
+    reference[shared] = rigid_gpa(
+        core.points / sizes[:, None, None], SIMILARITY, core.names
+    ).reference
     return reference
 
 
@@ -305,8 +316,10 @@ def _refitted(estimator: Any) -> Callable[[Shapes], Array]:
     return reference
 
 
-def _told(shapes: Shapes, state: _State, task: _Task, settled: bool) -> SlidShapes:
-    findings = tuple(_findings(shapes, state, task))
+def _told(
+    shapes: Shapes, state: _State, task: _Task, settled: bool, reference: Array
+) -> SlidShapes:
+    findings = (*mirrored_against(reference, shapes), *_findings(shapes, state, task))
     warn_of(findings, stacklevel=3)
     moved = np.linalg.norm(state.points - shapes.points, axis=2)
     return SlidShapes.of(

@@ -41,7 +41,7 @@ from defgpa.statistics.permutation import (
     permuted_ratios,
 )
 from defgpa.statistics.sizes import require_complete
-from defgpa.statistics.space import Analysed, complete_shapes
+from defgpa.statistics.space import Analysed, complete_shapes, tangents_of
 from defgpa.statistics.table import Effect, EffectTable, csv_text, pandas_for_tables
 from defgpa.statistics.tangent import tangent_space
 
@@ -209,7 +209,8 @@ def _object_symmetry(
     n, m = shapes.n_shapes, shapes.n_landmarks
     names, codes = grouped(shapes.names if individual is None else individual, n, "individual")
     _require_once(names, codes, np.zeros(n, dtype=np.intp), ("",), replicate)
-    found = find_pairs(tangent_space(shapes).mean(axis=0)) if pairs is None else None
+    each = tangents_of(shapes)
+    found = find_pairs(each) if pairs is None else None
     chosen = found.pairs if found else pairs_from(() if pairs is None else pairs, shapes.landmarks)
     if not chosen:
         raise ShapeError("There is no pair: without pairs a shape is its own mirror image.")
