@@ -480,6 +480,50 @@ def test_curves_of_a_tps_file_slide_by_themselves(tmp_path):
     np.testing.assert_allclose(slid.points[:, 4:23], expected[:, 5:], atol=1e-6)
 
 
+def varied_tps(file):
+    """Curves and outlines that every specimen has digitised with other numbers of points."""
+    rng = np.random.default_rng(9)
+    lines = []
+    for k in range(6):
+        t = np.sort(np.concatenate([[0.0, np.pi], rng.uniform(0, np.pi, 40 + 3 * k)]))
+        turn = np.sort(rng.uniform(0, 2 * np.pi, 60 + k))
+        ring = np.column_stack([np.cos(turn), np.sin(turn)]) * 0.3
+        for key, points in (("LM", SPOTS[:, :2]), ("CURVES=1\nPOINTS", arch(t)),
+                            ("OUTLINES=1\nPOINTS", ring)):  # fmt: skip
+            lines += [f"{key}={len(points)}", *(f"{x!r} {y!r}" for x, y in points.tolist())]
+        lines.append(f"ID=s{k}")
+    file.write_text("\n".join(lines) + "\n")
+
+
+def test_curves_of_a_tps_file_are_resampled_where_their_points_are_not_equally_many(tmp_path):
+    file = tmp_path / "varied.tps"
+    varied_tps(file)
+    with warned_of("left out", "curve_points=30"):
+        assert defgpa.read_shapes(file).n_landmarks == 3
+    shapes = defgpa.read_shapes(file, curve_points=12)
+    assert shapes.landmarks[3:5] == ("curve1_1", "curve1_2")
+    assert shapes.landmarks[-1] == "outline1_12"
+    assert shapes.n_landmarks == 27
+    curve, ring = shapes.points[:, 3:15], shapes.points[:, 15:]
+    ends = np.tile(arch(np.array([0, np.pi])), (6, 1, 1))
+    np.testing.assert_allclose(curve[:, [0, -1]], ends, atol=1e-12)
+    steps = np.linalg.norm(np.diff(curve, axis=1), axis=2)
+    assert np.ptp(steps, axis=1).max() < 0.05 * steps.mean()  # chords of equal arcs
+    # the same curve, however it was digitised
+    assert np.ptp(curve, axis=0).max() < 0.01
+    np.testing.assert_allclose(np.linalg.norm(ring, axis=2), 0.3, atol=0.005)
+    around = np.linalg.norm(np.diff(ring, axis=1, append=ring[:, :1]), axis=2)
+    assert np.ptp(around, axis=1).max() < 0.05 * around.mean()
+    slid = slide(shapes)
+    assert len(slid.sliders) == 10 + 12
+    for count in (2, 2.5, "many"):
+        with pytest.raises(FormatError, match="'curve_points' parameter"):
+            defgpa.read_shapes(file, curve_points=count)
+    file.write_text("LM=1\n0 0\nCURVES=1\nPOINTS=1\n1 1\nID=lone\n")
+    with pytest.raises(FormatError, match=r"'lone'.*curve1 has too few points"):
+        defgpa.read_shapes(file, curve_points=5)
+
+
 @pytest.mark.parametrize(
     "text",
     [
