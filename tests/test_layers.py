@@ -1,6 +1,7 @@
 """Imports point one way: modules import from the layers below them, and from nowhere else."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -176,6 +177,20 @@ def test_readers_of_shapes_know_no_warp(path):
     if layer_of(path) != "io" or "saved" in path.parts:
         return
     assert {target for target, _ in imports(path)}.isdisjoint({"warps", "solve"})
+
+
+PAGES = ["CONTRIBUTING.md", *(f"docs/{name}.md" for name in ("decisions", "scaling", "theory"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_files_that_a_page_names_are_there(page):
+    project = Path(__file__).resolve().parents[1]
+    named = re.findall(r"`([\w/]+\.py)`", (project / page).read_text(encoding="utf-8"))
+    assert named
+    for name in named:
+        homes = [ROOT / name, project / name, project / "tests" / name]
+        homes += ROOT.rglob(name) if "/" not in name else []
+        assert any(home.is_file() for home in homes), f"{page} names {name}"
 
 
 def loaded_by(statement):

@@ -25,7 +25,7 @@ from defgpa.statistics.permutation import (
     p_value,
     permuted_ratios,
 )
-from defgpa.statistics.table import probabilities
+from defgpa.statistics.table import Effect, EffectTable, probabilities
 from support import EXACT, PARITY, moved, shared_data, warned_of
 
 FORMULA = "shape ~ species * site"
@@ -377,6 +377,7 @@ def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
     assert list(frame.index) == [row.term for row in salamanders.table]
     assert salamanders.to_csv().splitlines()[-1].startswith("Total,39,0.19693")
     assert salamanders.to_csv().splitlines()[-1].endswith(",,,,,")
+    assert repr(salamanders) == text
     assert "<td>species</td>" in salamanders.table._repr_html_()
     pairs = salamanders.pairwise("site")
     assert pairs.to_pandas().shape == (1, 5)
@@ -384,6 +385,18 @@ def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
     assert line.startswith("Symp – Allo")
     assert line.split()[-1] == f"{pairs.p[0, 1]:.3f}"
     assert line.split()[-2] == f"{pairs.z[0, 1]:#.4g}"
+
+
+def test_figures_of_very_different_size_have_no_more_decimals_than_the_large_ones_bear():
+    sums = (123456.0, 0.5, 12.0)
+    table = EffectTable(tuple(Effect(name, 1, ss) for name, ss in zip("abc", sums, strict=True)))
+    assert [line.split()[2] for line in str(table).splitlines()[1:]] == [
+        "123456.00",
+        "0.50",
+        "12.00",
+    ]
+    close = EffectTable((Effect("a", 1, 1234.5678), Effect("b", 1, 12.5)))
+    assert [line.split()[2] for line in str(close).splitlines()[1:]] == ["1234.568", "12.500"]
 
 
 def test_a_small_p_is_not_printed_as_zero():

@@ -362,6 +362,10 @@ def test_repeatability_by_its_definition(lizards):
     assert found.overall > 0.9  # two photographs of the same lizard
     np.testing.assert_allclose(found.error**2, within / 49, **EXACT)
     assert found.table["individual"].f == pytest.approx(ms.sum() / error)
+    assert found.table["individual"].ms == pytest.approx(ms.sum())
+    assert found.table["Residuals"].ms == pytest.approx(error)
+    shares = [found.table[term].r_squared for term in ("individual", "Residuals")]
+    assert shares == pytest.approx(np.array([among.sum(), within.sum()]) / (among + within).sum())
     np.testing.assert_allclose(found.deviations.sum(axis=0), 0.0, atol=1e-9)
 
 

@@ -26,6 +26,7 @@ from defgpa.sentences import option
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.proportions import moments, sides
+from defgpa.solve.registration import MotionRegistration
 from defgpa.tuning import Tuning
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
@@ -38,6 +39,7 @@ _EXCHANGE_LANDMARKS_UP_TO = 2000
 _COMPARED_LANDMARKS = 100_000  # of all shapes: beyond, bytes take longer than a fit should
 _EACH_LEFT_OUT_UP_TO = 400  # landmarks of a shape: m² of them are moved
 _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
+_THICK = 1e-5  # of the longest extent: no instrument measures so thin a shape
 _LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
 # seen in the wild
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
@@ -214,12 +216,21 @@ def _size_findings(alignment: Alignment) -> Iterator[Finding]:
     if odd:
         figures = {"times": _OTHER_SIZE, "of": shapes.n_shapes}
         yield Finding(Kind.OTHER_SIZE, shapes=odd, figures=figures)
+    if not isinstance(alignment.registration, MotionRegistration):
+        yield from _thin(shapes, frames, alignment.findings)
     away = np.linalg.norm(frames.centre, axis=1) / frames.size
     if (away > _LOST_DIGITS).any():
         figures = {"ratio": float(away.max())}
         yield Finding(
             Kind.FAR_FROM_ORIGIN, shapes=_named(shapes, away > _LOST_DIGITS), figures=figures
         )
+
+
+def _thin(shapes: Shapes, frames: Frames, known: tuple[Finding, ...]) -> Iterator[Finding]:
+    """Shapes as thick as rounding, which a warp that stretches takes for a direction."""
+    thin = frames.extents[:, -1] < _THICK * frames.extents[:, 0]
+    if thin.any() and not any(found.kind is Kind.UNDETERMINED_WARP for found in known):
+        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": _THICK})
 
 
 def _repetitions(shapes: Shapes) -> Iterator[Finding]:

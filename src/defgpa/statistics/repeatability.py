@@ -71,6 +71,8 @@ class Repeatability:
         )
         return f"{head}\n\n{self.table}\n\n{lined_up(_COLUMNS, rows)}"
 
+    __repr__ = __str__
+
     def to_pandas(self) -> Any:
         """A pandas DataFrame with one row a landmark."""
         return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))

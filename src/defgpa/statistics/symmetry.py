@@ -88,6 +88,8 @@ class Symmetry:
         da, fa = self.directional_index, self.fluctuating_index
         return f"{head}\n\n{self.table}\n\nDirectional {da:.5g}, fluctuating {fa:.5g} (RMS)"
 
+    __repr__ = __str__
+
     @property
     def mean(self) -> Array:
         """(m, d): the mean symmetric shape."""
