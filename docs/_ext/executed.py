@@ -9,6 +9,7 @@ A page is a story: its blocks share one namespace and one empty folder, from top
 - `<!-- run … -->` is run and not shown: what a page takes for granted.
 - `<!-- draw CAPTION … -->`: only the figures are shown; `<!-- write … -->`: what it prints becomes
   part of the page, as Markdown.
+- Files that a page names in a list `KEEP` are copied to `files/` of the site.
 - `sh` blocks are for what cannot be run here, and only for that: installing, and `make`.
 
 Anything that goes wrong stops the build, with the page and the line.
@@ -23,6 +24,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -315,6 +317,10 @@ def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="page-", ignore_cleanup_errors=True) as folder:
         page = Page(docname, Path(folder), site / "_images")
         source[0] = run_page(source[0], page)
+        for kept in page.names.get("KEEP", ()):
+            target = site / "files" / docname.replace("/", "-") / Path(kept).name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Path(folder) / kept, target)
     if docname.startswith("tutorials/"):
         write_notebook(page, site / "notebooks")
 
