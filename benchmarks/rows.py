@@ -36,7 +36,7 @@ def _tps7_smoothed(smoothing: float) -> dict:
     data = np.array(liver_like(10, 4004).shapes.points)
     estimator = DefGPA(ThinPlateSpline(points_per_axis=7, smoothing=smoothing))
     found = race(ours=fit(estimator, data), floor=solve_floor(10, 4004, 343))
-    return found | {"products": estimator.alignment_.diagnostics.products}
+    return found | {"products": estimator.alignment_.diagnostics.n_products}
 
 
 def tps7_smoothing_1e0() -> dict:

@@ -6,9 +6,8 @@ import pytest
 from defgpa import ThinPlateSpline
 from defgpa.warps import Frames
 from defgpa.warps import _bending as bending
-from defgpa.warps._control_points import control_grid
-from defgpa.warps._grid import principal_grid
-from defgpa.warps._kernels import squared_distances
+from defgpa.warps._control_points import control_grid, principal_grid
+from defgpa.warps._distances import squared_distances
 from support import EXACT
 
 GRIDS = pytest.mark.parametrize("counts", [(2, 2), (5, 5), (4, 2), (3, 3, 3), (4, 3, 2)])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import defgpa
+from defgpa import DefGPA, ThinPlateSpline, cross_validate
 from defgpa.cli import main
 from defgpa.datasets import load_wings, smooth_family
 from support import EXACT
@@ -126,9 +127,58 @@ def test_fit_chooses_the_smoothing_and_poses_like_the_first_shape(run, wings, tm
 def test_compare_prints_the_papers_table_and_writes_it(run, wings, tmp_path):
     code, out, _ = run("compare", wings, "--fold-size", 15, "-o", tmp_path / "table.md")
     assert code == 0
-    for method in ("EUC_d", "AFF_d", "AFF_r", "TPS_r(3)", "TPS_r(5)", "TPS_r(7)"):
+    for method in ("EUC_d", "EUC_d(scaling)", "AFF_d", "AFF_r", "TPS_r(3)", "TPS_r(5)", "ELA(5)"):
         assert method in out
-    assert "| TPS_r(7) |" in (tmp_path / "table.md").read_text()
+    written = (tmp_path / "table.md").read_text()
+    assert "| TPS_r(3) |" in written
+    (best,) = [line.split()[1] for line in out.splitlines() if line.startswith("▸1")]
+    (verdict,) = [line for line in out.splitlines() if "predicts best" in line]
+    assert verdict.startswith(f"{best} predicts best, with an error")
+    assert "more than chance (p = " in verdict
+    assert f"Next: defgpa fit {wings} --points-per-axis" in verdict
+    assert verdict in written
+    assert f"| **{best}** |" in written
+
+
+def test_compare_tells_machines_all_figures(run, wings):
+    code, out, _ = run("compare", wings, "--fold-size", 15, "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["ranking"][0] == told["verdict"]["best"]
+    assert told["verdict"]["probability"] < 0.05
+    rows = {row["name"]: row for row in told["rows"]}
+    for name in ("rmse_reference", "cve"):
+        row = rows["TPS_r(5)"]
+        assert row[f"relative_{name}"] == pytest.approx(row[name] / row["size"])
+
+
+def test_compare_published_is_the_papers_six_methods_with_its_settings(run, wings):
+    code, out, _ = run("compare", wings, "--fold-size", 15, "--published", "--theta", 10)
+    names = [line.split("  ")[0].split()[-1] for line in out.splitlines()[2:8]]
+    assert code == 0
+    assert names == ["EUC_d", "AFF_d", "AFF_r", "TPS_r(3)", "TPS_r(5)", "TPS_r(7)"]
+    assert "--theta 10 --proportions prior --report" in out
+    expected = cross_validate(
+        DefGPA(ThinPlateSpline(5, theta=10.0), proportions="prior"), defgpa.read_shapes(wings), 15
+    )
+    row = next(line for line in out.splitlines() if "TPS_r(5)" in line)
+    assert float(row.split()[4]) == pytest.approx(expected.error, rel=1e-3)
+
+
+def test_theta_belongs_to_the_published_methods(run, wings):
+    code, _, err = run("compare", wings, "--theta", 10)
+    assert code == 2
+    assert "--published" in err
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "why"), [(1, 20, "2 shapes"), (5, 2, "at least 3"), (5, 3, "at least 3")]
+)
+def test_compare_says_why_nothing_can_be_compared(run, tmp_path, n, m, why):
+    np.savez(tmp_path / "set.npz", points=np.random.default_rng(0).normal(size=(n, m, 2)))
+    code, _, err = run("compare", tmp_path / "set.npz")
+    assert code == 2
+    assert why in err
 
 
 def test_tune_prints_the_path_and_draws_it(run, wings, tmp_path):

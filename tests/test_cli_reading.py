@@ -245,3 +245,55 @@ def test_register_goes_by_position_on_request(run, tmp_path):
     assert (code, err) == (0, "")
     registered = defgpa.read_shapes(tmp_path / "out" / "registered.csv")
     assert registered.landmarks == defgpa.load(tmp_path / "fit" / "result.npz").shapes.landmarks
+
+
+def written_tps(path, points, scale=()):
+    lines = []
+    for k, own in enumerate(points):
+        rows = (f"{x!r} {y!r}" for x, y in own.tolist())
+        lines += [f"LM={len(own)}", *rows, *scale, f"ID=w{k}"]
+    path.write_text("\n".join(lines))
+
+
+def test_info_shows_the_sets_of_a_folder_that_holds_several(run, tmp_path):
+    (tmp_path / "wings").mkdir()
+    for side, m in (("fore", 12), ("hind", 14)):
+        written_tps(tmp_path / "wings" / f"{side}.tps", POINTS[:, :m])
+    code, out, err = run("info", tmp_path / "wings")
+    assert code == 0
+    assert [line.split()[-2:] for line in out.splitlines() if ".tps" in line] == [
+        ["6", "12"],
+        ["6", "14"],
+    ]
+    assert "read them one by one" in err
+    sets = json.loads(run("info", tmp_path / "wings", "--json")[1])["sets"]
+    assert [(one["shapes"], one["landmarks"]) for one in sets] == [(6, 12), (6, 14)]
+    code, _, err = run("fit", tmp_path / "wings", "-o", tmp_path / "out")
+    assert code == 2
+    assert "fore.tps has 12 landmarks" in err
+
+
+def test_info_says_once_what_many_specimens_have_in_common(run, tmp_path):
+    points = np.concatenate([POINTS, POINTS + 1.0, 1000 * POINTS, POINTS])
+    written_tps(tmp_path / "wings.tps", np.concatenate([points, POINTS * 1.01, POINTS * 1.02]))
+    _, out, _ = run("info", tmp_path / "wings.tps")
+    assert out.count("usual size") == 1
+    assert "6 shapes   737 times to 1,145 times the usual size, such as 'w12'" in out
+    assert out.count("the very coordinates") == 1
+    found = json.loads(run("info", tmp_path / "wings.tps", "--json")[1])["suspicious"]
+    assert len(found["other_size"]) == len(found["repeated"]) == 6
+
+
+def test_landmarks_of_several_specimens_that_went_wrong_are_one_note(run, tmp_path):
+    family = smooth_family(n=12, m=30, d=2, seed=5).shapes.points.copy()
+    for k, j in ((1, 4), (5, 9), (8, 20)):
+        family[k, j] += 5 * np.ptp(family[k], axis=0)
+    written_tps(tmp_path / "wings.tps", family)
+    code, _, err = run("fit", tmp_path / "wings.tps", "-o", tmp_path / "out")
+    assert code == 0
+    notes = [line for line in err.splitlines() if "far from where" in line]
+    assert len(notes) == 1
+    assert "'5' of 'w1', '10' of 'w5', '21' of 'w8'" in notes[0]
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())["findings"]
+    one = next(own for own in told if own["kind"] == "misplaced-landmark")
+    assert [part["shapes"] for part in one["parts"]] == [["w1"], ["w5"], ["w8"]]

@@ -250,7 +250,7 @@ def test_empty_cells_are_missing_data(run, folder):
 def test_pairs_are_found_said_and_given_back(run, folder):
     code, out, _ = run("symmetry", folder / "moths.tps", "-o", folder / "sym", "--permutations", 99)
     assert code == 0
-    assert "--pairs 3-4,5-6,7-8" in out
+    assert "100% of the shapes confirm them): --pairs 3-4,5-6,7-8" in out
     assert "individual:side" in out
     for name in (
         "symmetry.csv",
@@ -386,6 +386,13 @@ def test_points_return_to_the_meshes_of_a_folder(run, tmp_path):
     assert "No mesh is named like 'd'" in err
     slid = defgpa.read_shapes(tmp_path / "slid.tps")
     np.testing.assert_allclose(slid.points[:3, [5, 6, 9, 10], 2], 0.0, atol=1e-12)
+    (tmp_path / "surfslide.csv").write_text('"x"\n6\n7\n10\n11\n')
+    code, _, _ = run(
+        *("slide", tmp_path / "plates.tps", "--surface", tmp_path / "surfslide.csv"),
+        *("-o", tmp_path / "again.tps", "--meshes", tmp_path / "meshes"),
+    )
+    assert code == 0
+    assert (tmp_path / "again.tps").read_text() == (tmp_path / "slid.tps").read_text()
     code, _, err = run(
         *("slide", tmp_path / "plates.tps", "--surface", "6,7", "-o", tmp_path / "s.tps"),
         *("--meshes", tmp_path),
@@ -436,6 +443,15 @@ def test_sliding_that_cannot_be_is_one_sentence(run, curved, words, said):
     assert code == 2
     assert said in err
     assert not (curved / "slid.tps").exists()
+
+
+def test_rounds_that_were_too_few_are_told(run, curved):
+    words = ("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "slid.tps")
+    code, out, err = run(*words, "--rounds", 1)
+    assert code == 0
+    assert "after 1 rounds" in out
+    assert "raise --rounds" in err
+    assert "--rounds" not in run(*words, "--rounds", 60)[2]
 
 
 def test_the_input_is_not_overwritten(run, curved):

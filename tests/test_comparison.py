@@ -2,11 +2,12 @@
 
 import csv
 import io
-from dataclasses import astuple, fields
 
 import numpy as np
 import pytest
+from scipy.stats import wilcoxon
 
+import defgpa
 from defgpa import (
     Affine,
     AffineGPA,
@@ -18,9 +19,9 @@ from defgpa import (
     FreeForm,
     ThinPlateSpline,
 )
-from defgpa.evaluate import Comparison, MethodFigures, compare, cross_validate
+from defgpa.evaluate import Comparison, MethodFigures, Verdict, compare, cross_validate
 from defgpa.evaluate._comparison import published_methods
-from support import EXACT, shared_points, smooth_family
+from support import EXACT, moved, shared_points, smooth_family
 
 
 class Refusing(DefGPA):
@@ -145,62 +146,177 @@ def test_warnings_say_which_method_they_are_about():
 
 
 def test_the_text_is_aligned(table):
-    head, rule, *rows, note = str(table).splitlines()
-    assert head.split() == ["method", "RMSE_d", "RMSE_r", "CVE", "CVE", "[%]", "time", "[s]"]
+    head, rule, *rows, note, legend = str(table).splitlines()
+    assert " ".join(head.split()) == ("method RMSE_d RMSE_r CVE RMSE_d % RMSE_r % CVE % time [s]")
     assert {len(line) for line in (head, rule, *rows)} == {len(head)}
-    assert rows[1].split() == ["<none>", "–", "–", "–", "–", "–"]
+    assert rows[0].startswith("▸1 stiff_one ")
+    assert rows[1].split() == ["<none>", *["–"] * 7]
     assert note == "<none>: There is | nothing to align & 50 % is_wrong."
+    assert legend.startswith("CVE: 5 landmarks left out at a time. In %: of the size of")
 
 
 def test_figures_have_four_digits():
-    row = MethodFigures("x", 12.3, 0.001234567, 98765.4, 2e5, 0.12345)
-    assert row.cells == ("x", "12.30", "0.001235", "9.877e+04", "49.38", "0.12")
-    assert MethodFigures("x", 1234.4, 1.0, 1.0, 2.0, 31.0).cells[1::4] == ("1234", "31")
+    row = MethodFigures("x", 12.3, 0.001234567, 98765.4, 2e5, 0.12345, shape_size=100.0)
+    relative = ("12.30", "6.173e-07", "49.38")
+    assert row.cells == ("x", "12.30", "0.001235", "9.877e+04", *relative, "0.12")
+    assert MethodFigures("x", 1234.4, 1.0, 1.0, 2.0, 31.0).cells[1::6] == ("1234", "31")
 
 
 def test_errors_are_told_relative_to_the_size_of_their_own_reference():
     """A reference 500 times smaller has errors 500 times smaller, and predicts no better."""
-    points = smooth_family(m=30)
+    points = smooth_family(m=30, missing=0.1)
     plain, small = (compare(s * points, [EuclideanGPA()], 5).rows[0] for s in (1.0, 0.002))
     np.testing.assert_allclose(small.cve, 0.002 * plain.cve, rtol=1e-9)
-    np.testing.assert_allclose(small.relative_cve, plain.relative_cve, rtol=1e-9)
+    for name in ("relative_cve", "relative_rmse_reference", "relative_rmse_datum"):
+        np.testing.assert_allclose(getattr(small, name), getattr(plain, name), rtol=1e-9)
     reference = EuclideanGPA().fit(points).reference_
     spread = np.sqrt(np.sum((reference - reference.mean(axis=0)) ** 2) / len(reference))
     np.testing.assert_allclose(plain.size, spread, **EXACT)
+    np.testing.assert_allclose(plain.relative_rmse_reference, plain.rmse_reference / spread)
+    away = [own[~np.isnan(own[:, 0])] for own in points]
+    away = np.vstack([own - own.mean(axis=0) for own in away])
+    np.testing.assert_allclose(plain.shape_size, np.sqrt(np.mean(np.sum(away**2, axis=1))))
+    np.testing.assert_allclose(plain.relative_rmse_datum, plain.rmse_datum / plain.shape_size)
 
 
-def test_the_least_relative_error_is_best_and_the_verdict_says_so():
-    table = compare(smooth_family(m=30), fold_size=5)
-    assert table.best.relative_cve == min(row.relative_cve for row in table)
-    assert table.verdict.best == table.best.name
-    gain = 1 - table.best.relative_cve / table[table.verdict.rigid].relative_cve
-    np.testing.assert_allclose(table.verdict.gain, gain, **EXACT)
-    assert table.verdict.sentence("go on").endswith("Next: go on")
+def test_a_small_reference_does_not_win_by_being_small():
+    """The first of these shapes is 500 times smaller, and affine GPA sits in its frame."""
+    points = smooth_family(m=30)
+    points[0] *= 0.002
+    table = compare(points, fold_size=6)
+    assert min(table, key=lambda row: row.cve).name == "AFF_d"
+    assert table.best.name != "AFF_d"
+    pointed = [line for line in str(table).splitlines() if line.startswith("▸")]
+    assert [line.split()[1] for line in pointed] == [table.best.name]
+
+
+def test_the_ranks_are_those_of_the_relative_error(judged):
+    relative = [judged[name].relative_cve for name in judged.ranking]
+    assert relative == sorted(relative)
+    assert len(relative) == len(judged)
+    ranks = {line.split()[1]: line.split()[0] for line in str(judged).splitlines()[2:10]}
+    assert ranks == {
+        name: f"▸{place}" if place == 1 else str(place)
+        for place, name in enumerate(judged.ranking, start=1)
+    }
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """All methods on shapes that bend."""
+    return compare(smooth_family(m=30), fold_size=5)
+
+
+class TestVerdict:
+    def test_holds_the_best_against_the_better_of_the_rigid_ones(self, judged):
+        verdict = judged.verdict
+        assert verdict.best == judged.best.name == judged.ranking[0]
+        assert judged.best.relative_cve == min(row.relative_cve for row in judged)
+        rigid = [judged[name] for name in ("EUC_d", "EUC_d(scaling)")]
+        assert judged[verdict.against] is min(rigid, key=lambda row: row.relative_cve)
+        gain = 1 - judged.best.relative_cve / judged[verdict.against].relative_cve
+        np.testing.assert_allclose(verdict.gain, gain, **EXACT)
+        assert not verdict.rigid
+
+    def test_its_probability_is_paired_over_landmarks(self):
+        points = smooth_family(m=30)
+        methods = {"bends": DefGPA(), "rigid": EuclideanGPA(scaling=True)}
+        verdict = compare(points, methods, fold_size=5).verdict
+        errors = [
+            cv.per_landmark / np.sqrt(np.mean(np.sum(cv.reference**2, axis=1)))
+            for cv in (cross_validate(own, points, 5) for own in methods.values())
+        ]
+        np.testing.assert_allclose(verdict.probability, wilcoxon(*errors).pvalue, rtol=1e-9)
+        assert verdict.clear
+
+    def test_ends_the_table_with_what_to_run_next(self, judged):
+        last = str(judged).splitlines()[-1]
+        assert last == judged.verdict.sentence
+        assert "paired over landmarks" in last
+        assert last.endswith(".best.fit(shapes)")
+        assert judged.verdict.sentence in judged.to_markdown()
+
+    def test_what_it_says_to_run_runs(self, judged):
+        shapes = smooth_family(m=30)
+        names = vars(defgpa) | {"defgpa": defgpa, "shapes": shapes}
+        assert eval(judged.verdict.next_step, names).reference_.shape == (30, 2)
+
+    def test_rigid_shapes_need_not_be_deformed(self, rng):
+        points = moved(rng.normal(size=(30, 2)) + 0.02 * rng.normal(size=(5, 30, 2)))
+        verdict = compare(points, fold_size=5).verdict
+        assert verdict.rigid
+        assert verdict.best.startswith("EUC_d")
+        assert not verdict.against.startswith("EUC_d")
+        assert "need not be deformed" in verdict.sentence
+
+    @pytest.mark.parametrize(
+        ("rigid", "gain", "probability", "told"),
+        [
+            (False, 0.234, 0.001, "with an error 23 % below that of b: more than chance (p = 0.00"),
+            (False, 0.0038, 0.4, "only 0.38 % below that of b, which may be chance (p = 0.4"),
+            (False, 0.05, np.nan, "with too few landmarks to tell that from chance"),
+            (True, 0.2, 0.01, "b, has an error 25 % above: more than chance (p = 0.01"),
+            (True, 0.2, 0.6, "b, has an error 25 % above, which may be chance (p = 0.6"),
+        ],
+    )
+    def test_says_how_much_and_whether_that_is_chance(self, rigid, gain, probability, told):
+        verdict = Verdict("a", "b", rigid, gain, probability, "go on")
+        assert told in verdict.sentence
+        assert verdict.sentence == f"{verdict.conclusion} Next: go on"
+        assert verdict.conclusion.startswith("a predicts best")
+
+    def test_a_few_landmarks_cannot_tell(self):
+        table = compare(smooth_family(m=5), [DefGPA(Affine()), EuclideanGPA()])
+        assert np.isnan(table.verdict.probability)
+        assert not table.verdict.clear
+
+    def test_there_is_none_without_a_rigid_method(self, table):
+        assert table.verdict is None
+
+    def test_a_rigid_method_alone_is_held_against_nothing(self):
+        verdict = compare(smooth_family(m=30), [EuclideanGPA()], 10).verdict
+        assert verdict.conclusion == "EUC_d predicts best."
+
+
+def test_where_no_method_can_align_the_reason_is_told():
+    with pytest.raises(DefgpaError, match=r"No method can align these shapes\. .*at least 3"):
+        compare(smooth_family(m=30)[:, :2], fold_size=1)
+
+
+def test_why_folds_fail_is_told_once_for_all_folds_and_methods():
+    table = compare(smooth_family(m=30)[:, :3], [EuclideanGPA(), DefGPA(Affine())])
+    (why,) = [line for line in str(table).splitlines() if "cannot be fitted" in line]
+    assert why.startswith("EUC_d, AFF_r: 3 of 3 folds")
+    assert "Without landmark '1' or '2' or '3': Shape 'shape_1' has 2 visible landmarks" in why
+    assert why.count("shape_1") == 1
 
 
 def test_markdown(table):
     lines = table.to_markdown().splitlines()
-    assert lines[0] == "| method | RMSE_d | RMSE_r | CVE | CVE [%] | time [s] |"
-    assert lines[1] == "| --- | ---: | ---: | ---: | ---: | ---: |"
-    assert lines[2].startswith("| stiff_one | ")
-    assert lines[3] == "| <none> | – | – | – | – | – |"
+    assert lines[0] == "| method | RMSE_d | RMSE_r | CVE | RMSE_d % | RMSE_r % | CVE % | time [s] |"
+    assert lines[1] == "| --- |" + " ---: |" * 7
+    assert lines[2].startswith("| **stiff_one** | ")
+    assert lines[3] == "| <none> |" + " – |" * 7
     assert lines[5].startswith("<none>: There is")
 
 
 def test_latex_is_escaped(table):
     lines = table.to_latex().splitlines()
-    assert lines[0] == r"\begin{tabular}{lrrrrr}"
-    assert lines[2] == r"method & RMSE\_d & RMSE\_r & CVE & CVE [\%] & time [s] \\"
-    assert lines[4].startswith(r"stiff\_one & ")
-    assert lines[5] == r"<none> & -- & -- & -- & -- & -- \\"
-    assert lines[-1].startswith("% <none>: There is")
+    assert lines[0] == r"\begin{tabular}{lrrrrrrr}"
+    assert lines[2] == (
+        r"method & RMSE\_d & RMSE\_r & CVE & RMSE\_d \% & RMSE\_r \% & CVE \% & time [s] \\"
+    )
+    assert lines[4].startswith(r"\textbf{stiff\_one} & ")
+    assert lines[5] == "<none> & " + "-- & " * 6 + r"-- \\"
+    assert lines[-2].startswith("% <none>: There is")
 
 
 def test_csv_keeps_every_digit(table):
     first, *rest = csv.reader(io.StringIO(table.to_csv()))
-    assert first == [field.name for field in fields(MethodFigures)]
+    assert first == list(table.rows[0].to_dict())
+    assert {"size", "relative_cve", "relative_rmse_reference", "relative_rmse_datum"} < set(first)
     name, *figures, failure = rest[0]
-    assert (name, *map(float, figures), failure) == astuple(table.rows[0])
+    assert [name, *map(float, figures), failure] == list(table.rows[0].to_dict().values())
     assert rest[1][-1] == table.rows[1].failure
 
 
@@ -214,6 +330,7 @@ def test_html_is_escaped(table):
     page = table._repr_html_()
     assert "<td>&lt;none&gt;</td>" in page
     assert "50 % is_wrong." in page
+    assert "<td><strong>stiff_one</strong></td>" in page
     assert page.count("<tr>") == 3
 
 
@@ -222,10 +339,10 @@ def test_an_unknown_method_is_named(table):
         table["TPS"]
 
 
-def test_a_table_without_failures_has_no_notes():
+def test_a_table_without_failures_only_says_what_its_figures_are():
     table = Comparison((MethodFigures("x", 1.0, 1.0, 1.0, 1.0, 1.0),), fold_size=1)
-    assert len(str(table).splitlines()) == 3
-    assert len(table.to_markdown().splitlines()) == 3
+    assert len(str(table).splitlines()) == 4
+    assert table.to_markdown().splitlines()[-1].startswith("CVE: 1 landmark left out at a time.")
 
 
 def test_progress_counts_the_folds_of_all_methods():
@@ -264,7 +381,7 @@ def test_variants_of_the_benchmarks_have_names_of_their_own():
 def test_every_special_character_of_latex_is_escaped():
     row = MethodFigures(r"x^2 a~b \mu", 1.0, 1.0, 1.0, 1.0, 1.0)
     assert (
-        r"x\textasciicircum{}2 a\textasciitilde{}b \textbackslash{}mu &"
+        r"\textbf{x\textasciicircum{}2 a\textasciitilde{}b \textbackslash{}mu} &"
         in Comparison((row,), fold_size=1).to_latex()
     )
 

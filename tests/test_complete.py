@@ -10,6 +10,8 @@ import pytest
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, Shapes, ThinPlateSpline
 from defgpa.completion import hidden_for_once
+from defgpa.findings import Kind
+from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
 from defgpa.statistics.dials import chosen_dials
 from defgpa.statistics.tangent import rotated_onto_mean, unit_size
@@ -111,8 +113,11 @@ def test_landmarks_far_outside_what_is_seen_are_said_to_be():
     corner = np.argsort(np.linalg.norm(whole[3] - whole[3, 0], axis=1))[:8]
     holes = with_holes(whole, [(3, j) for j in range(40) if j not in corner])
     a = fitted(holes, Affine())
-    with warned_of("far outside", "'shape_4'", "completion.far"):
+    with warned_of("far outside", "'shape_4'", "uncertainty"):
         found = defgpa.complete(a)
+    (told,) = found.findings
+    assert (told.kind, told.shapes) == (Kind.FAR_ESTIMATES, ("shape_4",))
+    assert told.figures["count"] == found.far.sum()
     assert found.far[3].any()
     assert not found.far[:3].any()
     assert np.isfinite(found.shapes.points).all()
@@ -255,6 +260,22 @@ def test_the_conditional_mean_is_that_of_the_covariance_written_out():
     np.testing.assert_allclose(
         deviation, np.sqrt(np.diag(covariance).reshape(2, 2).sum(axis=1)), rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_shape_with_gaps_is_left_out_as_if_they_were_never_asked(d):
+    """Each seen landmark from the others that are seen, in one pose: two ways to one number."""
+    specimens = rotated_onto_mean(unit_size(smooth_family(seed=31, n=9, m=15, d=d)))
+    others, own = ShapeGaussian(specimens[1:], Dials(0.1, 0.7, 0.5)), specimens[0].copy()
+    own[[2, 7]] = np.nan
+    residuals = others.left_out(own)
+    seen = np.flatnonzero(~np.isnan(own[:, 0]))
+    posed = stacked(own[seen], others.mean[seen], motions=SIMILARITY)(own)
+    for j in (0, 5, 14):
+        alone = np.arange(15) == j
+        found, _ = others._hidden_part(posed, np.setdiff1d(seen, [j]), alone)
+        np.testing.assert_allclose(residuals[j], posed[j] - found[0], **EXACT)
+    assert np.isnan(residuals[[2, 7]]).all()
 
 
 def test_a_specimen_that_is_there_twice_tells_all():

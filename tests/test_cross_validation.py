@@ -532,8 +532,8 @@ def test_a_fold_that_cannot_be_fitted_is_named(kind):
         cross_validate(kind(Affine()), shapes, fold_size=2)
     message = str(caught.value)
     assert "2 of 20 folds cannot be fitted" in message
-    assert "'L0', 'L1': Shape 'shape_3' has 2 visible landmarks" in message
-    assert "'L2', 'L3': Shape 'shape_3'" in message
+    told_once = "'L0', 'L1' or 'L2', 'L3': Shape 'shape_3' has 2 visible landmarks"
+    assert f"Without landmark {told_once}" in message
     assert isinstance(caught.value.__cause__, DegenerateShapeError)
 
 
@@ -575,7 +575,7 @@ def test_a_fold_of_ones_own_warp_may_fail_in_any_way():
         if len(points) < 40:
             raise IndexError("too few points for my warp")
 
-    with pytest.raises(DefgpaError, match="Without landmark '1': too few points for my warp"):
+    with pytest.raises(DefgpaError, match="'1' or '2' or '3' or 37 others: too few points for my"):
         cross_validate(DefGPA(Own(needs_forty)), smooth_family(seed=14))
 
 

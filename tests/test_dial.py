@@ -12,8 +12,7 @@ from defgpa.cli import main
 from defgpa.evaluate import DialSurface
 from defgpa.evaluate._comparison import default_methods
 from defgpa.evaluate._dial import chosen_position
-from defgpa.evaluate._folds import consecutive_folds
-from defgpa.evaluate._refit import gathered, refitted
+from defgpa.evaluate._folds import consecutive_folds, gathered, refitted
 from defgpa.plot import dial_surface
 from support import EXACT, assert_same_shape, smooth_family, warned_of
 
@@ -36,12 +35,13 @@ def surface(points):
 @pytest.mark.parametrize("d", [2, 3])
 def test_folds_in_stacks_are_folds_by_refits(scaling, d):
     shapes = Shapes(smooth_family(seed=d, n=5, m=15, d=d, bend=0.4, missing=0.08))
-    model = ElasticGPA(ThinPlateSpline(3), 0.3, scaling)
-    cv = defgpa.cross_validate(model, shapes, fold_size=2)
     folds = consecutive_folds(15, 2)
-    alone = [refitted(model, cv.alignment, fold) for fold in folds]
-    assert all(own.error is None for own in alone)
-    assert_same_shape(cv.predicted, gathered(alone, folds, shapes.visible), rtol=1e-7)
+    for rigidity in (0.0, 0.3):
+        model = ElasticGPA(ThinPlateSpline(3), rigidity, scaling)
+        cv = defgpa.cross_validate(model, shapes, fold_size=2)
+        alone = [refitted(model, cv.alignment, fold) for fold in folds]
+        assert all(own.error is None for own in alone)
+        assert_same_shape(cv.predicted, gathered(alone, folds, shapes.visible), rtol=1e-7)
 
 
 def test_folds_of_a_mirrored_specimen_keep_it_on_its_side():
@@ -93,10 +93,28 @@ def test_the_default_grid_is_refined_beside_the_best():
         found = defgpa.select_smoothing(
             model, points, fold_size=5, progress=lambda *own: ticks.append(own)
         )
-    assert found.surface.shape == (10, 6)
+    assert found.surface.shape == (12, 7)
     assert (np.diff(found.values) > 0).all()
-    assert ticks[-1][0] == ticks[-1][1] == 10 * 6 * 3
-    np.testing.assert_allclose(found.values[-3:], 10.0 ** np.array([-0.5, 0.0, 0.5]))
+    assert ticks[-1][0] == ticks[-1][1] == 12 * 7 * 3
+    np.testing.assert_allclose(found.values[-5:], 10.0 ** np.array([-0.5, -0.25, 0, 0.25, 0.5]))
+    assert found.rigidities[0] == 0.0
+    # no worse than either end of the dial
+    with warned_of("at the largest smoothing tried"):
+        free = defgpa.select_smoothing(DefGPA(model.warp), points, found.values, fold_size=5)
+    rigid = defgpa.cross_validate(defgpa.EuclideanGPA(scaling=True), points, fold_size=5)
+    assert found.surface[found.position] < 1.01 * min(free.cve.min(), rigid.error)
+
+
+def test_what_the_shapes_show_is_told_of_the_position_that_was_chosen():
+    points = smooth_family(seed=3, n=8, m=16, noise=0.02)
+    points[2, [3, 9]] = points[2, [9, 3]]  # two landmarks exchanged
+    with warned_of("exchanged"):
+        found = defgpa.select_smoothing(
+            ElasticGPA(ThinPlateSpline(2)), points, [1e-2], fold_size=8, rigidities=[1.0]
+        )
+    told = found.best.align(points).findings
+    assert told
+    assert found.alignment.findings == told
 
 
 def test_a_position_that_folds_is_passed_over_for_one_as_good():
@@ -108,7 +126,7 @@ def test_a_position_that_folds_is_passed_over_for_one_as_good():
     assert chosen_position(cve, None, None) == (0, 0)
 
 
-@pytest.mark.parametrize("rigidities", [[], [0.0, 1.0], [np.nan], [-1.0]])
+@pytest.mark.parametrize("rigidities", [[], [-0.1, 1.0], [np.nan], [-1.0]])
 def test_rigidities_that_are_none_are_refused(rigidities, points):
     with pytest.raises(ValueError, match="'rigidities' parameter of select_smoothing"):
         defgpa.select_smoothing(ElasticGPA(), points, rigidities=rigidities)
@@ -208,7 +226,7 @@ class TestCommandLine:
         few = ("--points-per-axis", "2", "--fold-size", "8", "-q")
         _, _, summary = run("--rigidity", "auto", "--smoothing", "0.01", *few)
         assert summary["smoothing_path"]["smoothing"] == [0.01]
-        assert len(summary["smoothing_path"]["rigidity"]) == 6
+        assert len(summary["smoothing_path"]["rigidity"]) == 7
         _, _, summary = run("--rigidity", "inf", "--smoothing", "auto", *few)
         assert summary["smoothing_path"]["rigidity"] == ["inf"]
         assert len(summary["smoothing_path"]["smoothing"]) > 3
@@ -216,8 +234,8 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (["--rigidity", "0"], "must be a number above 0, inf, or auto"),
-            (["--rigidity", "soft"], "must be a number above 0, inf, or auto"),
+            (["--rigidity", "-1"], "must be a number from 0 to inf, or auto"),
+            (["--rigidity", "soft"], "must be a number from 0 to inf, or auto"),
             (["--rigidity", "auto", "--warp", "affine"], "does not bend: drop --rigidity auto"),
             (["--rigidity", "auto", "--theta", "3"], "drop --theta"),
             (["--rigidity", "1", "--proportions", "prior"], "drop --proportions"),

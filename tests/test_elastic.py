@@ -31,8 +31,8 @@ from defgpa.solve.datum.elastic import (
     orthonormal_rows,
     rigid_start,
 )
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.cost import eliminated_cost
-from defgpa.solve.deformable.local import LocalSets
 from defgpa.tuning import Tuning
 from support import (
     EXACT,
@@ -215,6 +215,25 @@ def test_the_soft_end_is_far_nearer_to_the_deformable_reference_than_the_rigid_e
 
 
 @every_family
+def test_without_rigidity_it_is_the_deformable_method_at_the_mean_size(family):
+    points = smooth_family(bend=0.4, **family)
+    free = DefGPA(ThinPlateSpline(4)).fit(points).alignment_
+    found = ElasticGPA(ThinPlateSpline(4), 0).fit(points).alignment_
+    near = ElasticGPA(ThinPlateSpline(4), 1e-6).fit(points).alignment_
+    size = np.linalg.norm(found.reference) / np.linalg.norm(free.reference)
+    np.testing.assert_allclose(found.reference, size * free.reference, **EXACT)
+    np.testing.assert_allclose(found.aligned, size * free.aligned, **EXACT)
+    np.testing.assert_allclose(found.rmse_datum, free.rmse_datum, **EXACT)
+    np.testing.assert_allclose(
+        np.linalg.norm(found.reference), np.linalg.norm(near.reference), rtol=1e-3
+    )
+    assert found.diagnostics.spectrum is not None  # the facts of a closed form, not of a descent
+    other = smooth_family(**{**family, "seed": 20})[0]
+    expected = size * free.register(other)(other)
+    np.testing.assert_allclose(found.register(other)(other), expected, **EXACT)
+
+
+@every_family
 def test_warps_are_the_best_that_depart_from_their_pose(family):
     """Of ‖Y + FV − S‖² + tr Vᵀ(R + μLᵀL)V, solved apart from the package's way."""
     points, warp, mu = smooth_family(**family), ThinPlateSpline(3), 0.4
@@ -352,7 +371,7 @@ def test_a_warp_without_free_affine_maps_is_refused(warp):
         ElasticGPA(warp).fit(smooth_family(n=4) + 3.0)
 
 
-@pytest.mark.parametrize("rigidity", [0, -1.0, np.nan, "stiff", True, None])
+@pytest.mark.parametrize("rigidity", [-1, -0.1, np.nan, "stiff", True, None])
 def test_a_rigidity_that_is_none_is_refused(rigidity):
     with pytest.raises(ValueError, match="'rigidity' parameter of ElasticGPA must be"):
         ElasticGPA(rigidity=rigidity).fit(smooth_family())
@@ -385,6 +404,18 @@ def test_registering_a_shape_of_the_fit_gives_its_warp():
         posed = alignment.posed_like(points[1])
         for a in (alignment, posed):
             assert_same_shape(a.register(points[3])(points[3]), a.aligned[3], rtol=1e-7)
+
+
+def test_several_rigidities_share_what_they_can_and_give_what_each_gives_alone():
+    points = smooth_family(missing=0.1, bend=0.4)
+    points[1:, 5] = np.nan  # one landmark that one shape alone sees
+    model = ElasticGPA(ThinPlateSpline(3))
+    rigidities = [0.0, 0.1, np.inf]
+    for mu, found in zip(rigidities, model.along(points, rigidities), strict=True):
+        alone = ElasticGPA(ThinPlateSpline(3), mu).solve(points)
+        np.testing.assert_array_equal(found.reference, alone.reference)
+        np.testing.assert_array_equal(found.aligned, alone.aligned)
+        assert found.findings == alone.findings
 
 
 def test_a_saved_result_comes_back(tmp_path):

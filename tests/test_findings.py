@@ -12,7 +12,7 @@ import pytest
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaWarning, Shapes
 from defgpa.cli import main
-from defgpa.findings import Finding, Kind, news
+from defgpa.findings import Finding, Kind, is_remark, joined, news
 from defgpa.sentences import _PYTHON, _SHELL, in_python, in_shell, warn_of
 from support import ROOT, smooth_family
 
@@ -204,7 +204,7 @@ def test_nothing_in_the_package_looks_for_patterns_in_sentences():
     """Regular expressions read files and their names; what is told is never parsed."""
     readers = (
         *("io", "datasets", "semilandmarks/sliders.py", "statistics/design.py", "tables.py"),
-        *("cli/_apply.py", "cli/_register.py", "report/_tables.py"),
+        *("cli/_apply.py", "cli/_data.py", "cli/_register.py", "report/_tables.py"),
     )
     root = ROOT / "src" / "defgpa"
     users = [p.relative_to(root).as_posix() for p in SOURCES if "re" in imports_of(p)]
@@ -224,3 +224,23 @@ def test_only_sentences_are_turned_into_warnings():
     assert set(makers) <= {"errors.py", "sentences.py"} | {
         p.name for p in SOURCES if "io" in p.parts
     }
+
+
+def test_what_is_found_shape_by_shape_is_told_in_one_sentence():
+    kinds = [Kind.MISPLACED_LANDMARK, Kind.EXCHANGED_LANDMARKS, Kind.REPEATED_SHAPE]
+    found = [
+        Finding(kind, (f"wing {k}", "wing 0"), ("tip", "base"), {"change": k / 1000})
+        for k in range(1, 10)
+        for kind in kinds
+    ]
+    mirrored = [Finding(Kind.MIRRORED, shapes=(name,)) for name in "ab"]
+    told = joined([*found, *mirrored])
+    assert [one.kind for one in told] == [*kinds, Kind.MIRRORED, Kind.MIRRORED]
+    assert all(is_remark(one) == all(map(is_remark, one.parts)) for one in told[:3])
+    assert sum(len(one.parts) for one in told) == 27
+    misplaced, exchanged, repeated = map(in_python, told[:3])
+    assert "'tip' of 'wing 1', 'tip' of 'wing 2'" in misplaced
+    assert "and 3 more; without one of them the reference would change by at most 0.9%" in misplaced
+    assert "'tip' and 'base' of 'wing 6' and 3 more;" in exchanged
+    assert "'wing 6' of 'wing 0' and 3 more. Drop" in repeated
+    assert joined(found[:3]) == found[:3]

@@ -26,8 +26,7 @@ from defgpa import (
 from defgpa.errors import DefgpaError
 from defgpa.evaluate import _cross_validation
 from defgpa.evaluate._fold_sets import FoldSets
-from defgpa.evaluate._folds import consecutive_folds
-from defgpa.evaluate._refit import refitted
+from defgpa.evaluate._folds import consecutive_folds, refitted
 from defgpa.findings import Kind, is_remark
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline
-from defgpa.polar import on_both_sides
+from defgpa.procrustes import on_both_sides
 from support import (
     EXACT,
     assert_same_shape,

@@ -178,3 +178,93 @@ def test_a_file_that_counts_from_zero_is_not_shifted(slicer, prefix):
         shapes = read_shapes(folder)
     assert shapes.landmarks == tuple(numbered(prefix))
     assert shapes.visible.all()
+
+
+def test_a_prefix_that_ends_in_a_digit_is_not_read_into_the_numbers(slicer):
+    """skull_71 … skull_712 are landmarks 1 to 12 of skull 7."""
+    for k in range(5):
+        folder = slicer(f"skull_{k}", numbered(f"skull_{k}-"))
+    slicer("skull_7", numbered("skull_7"))
+    with pytest.warns(DefgpaWarning, match=r"'skull_71' for '1'.*matched by position") as caught:
+        shapes = read_shapes(folder)
+    assert shapes.landmarks == tuple(numbered(""))
+    assert shapes.visible.all()
+    assert len(said(caught)) == 1
+
+
+def test_zeros_before_a_number_make_no_other_landmark(slicer):
+    folder = slicer("a", numbered("LM"))
+    slicer("b", [f"LM{k:02d}" for k in range(1, 13)])
+    slicer("c", [f"LM{k:03d}" for k in range(3, 13)], PLACES[2:])
+    shapes = read_shapes(folder)
+    assert shapes.landmarks == tuple(numbered("LM"))
+    assert shapes.visible.sum(axis=1).tolist() == [12, 12, 10]
+
+
+WORDS = ("nasion", "nasal tip", "left eye", "right eye")
+
+
+@pytest.mark.parametrize("prefix", ["skull_{}_", "{}. ", "my skull {}: "])
+def test_words_before_the_name_of_a_landmark_are_stripped_file_by_file(slicer, prefix):
+    for k in range(4):
+        folder = slicer(f"s{k}", [prefix.format(k) + word for word in WORDS])
+    slicer("bare", WORDS)
+    slicer("fewer", [prefix.format(7) + word for word in WORDS[:3]])
+    shapes = read_shapes(folder)
+    assert shapes.landmarks == WORDS
+    assert shapes.visible.sum() == 23
+
+
+def test_what_all_files_begin_with_stays(slicer):
+    folder = slicer("a", [f"skull_{word}" for word in WORDS])
+    slicer("b", [f"skull_{word}" for word in WORDS])
+    slicer("c", [f"skull_{word}" for word in WORDS[:3]])
+    assert read_shapes(folder).landmarks == tuple(f"skull_{word}" for word in WORDS)
+
+
+@pytest.mark.parametrize("odd", ["N", "F-11"])
+def test_one_label_of_its_own_in_a_set_of_equal_counts_is_matched_by_position(slicer, odd):
+    for k in range(4):
+        folder = slicer(f"s{k}", [*numbered("F-", 11), "F-99"])
+    slicer("odd", [*numbered("F-", 10), f"{odd}0", "F-99"])
+    with pytest.warns(DefgpaWarning, match=f"'{odd}0' for 'F-11'.*by position.*match='label'"):
+        shapes = read_shapes(folder)
+    assert shapes.n_landmarks == 12
+    assert shapes.visible.all()
+
+
+def test_without_a_majority_another_word_is_another_landmark_and_pointed_out(slicer):
+    folder = slicer("a", WORDS)
+    slicer("b", ["bregma", *WORDS[1:]])
+    with pytest.warns(DefgpaWarning, match=r"'b' .* 'bregma' where others have 'nasion'.*position"):
+        shapes = read_shapes(folder)
+    assert shapes.n_landmarks == 5
+    assert read_shapes(folder, match="position").n_landmarks == 4
+
+
+def test_where_a_file_lacks_a_landmark_another_word_is_another_landmark(slicer):
+    """Files that leave out what was not seen: one that has 'd' for the usual 'c' saw it."""
+    for k in range(4):
+        folder = slicer(f"s{k}", ["a", "b", "c", "e"])
+    slicer("d", ["a", "b", "d", "e"])
+    slicer("all", ["a", "b", "c", "d", "e"])
+    assert read_shapes(folder).landmarks == ("a", "b", "c", "d", "e")
+
+
+def test_a_label_said_twice_is_matched_by_position(slicer):
+    for k in range(3):
+        folder = slicer(f"s{k}", WORDS)
+    slicer("odd", [WORDS[0], WORDS[0], *WORDS[2:]])
+    with pytest.warns(DefgpaWarning, match="'nasion' for 'nasal tip'"):
+        shapes = read_shapes(folder)
+    assert shapes.landmarks == WORDS
+    assert shapes.visible.all()
+    with pytest.raises(FormatError, match=r"two landmarks with the label 'nasion'.*match='posi"):
+        read_shapes(folder, match="label")
+
+
+def test_the_note_says_whose_labels_are_taken_where_no_two_files_agree(slicer):
+    for k in range(4):
+        folder = slicer(f"s{k}", [f"{word}{'abcd'[k]}" for word in ("tip", "base", "eye")])
+    with pytest.warns(DefgpaWarning, match=r"labels of 3 shapes differ from those of 's0' \("):
+        assert read_shapes(folder).n_landmarks == 3

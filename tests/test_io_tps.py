@@ -172,7 +172,7 @@ def test_a_wrong_count_is_an_error_or_a_warning(tps, text, message):
 
 
 def test_many_wrong_counts_are_one_warning(tps):
-    with pytest.warns(DefgpaWarning, match="So do 2 more counts") as caught:
+    with pytest.warns(DefgpaWarning, match=r"Likewise lines \d+, \d+\.") as caught:
         tps("LM=3\n1 2\n3 4\nLM=3\n1 2\n3 4\nLM=1\n1 2\n3 4\n", on_mismatch="warn")
     assert len(caught) == 1
 
@@ -189,10 +189,11 @@ def test_many_wrong_counts_are_one_warning(tps):
         ("LM=two\n1 2\n3 4\n", "line 1: expected a whole number as LM=; found 'two'"),
         ("LM=99999999999999999999\n1 2\n", "line 1: expected a whole number as LM="),
         ("LM=2\n1 2\n3 = 4\n", "line 3: expected KEY=value or coordinates; found '3 = 4'"),
-        ("ID=a\nLM=1\n1 2\n", "line 1: expected LM= first; found ID="),
+        ("ID=a\nLM=1\n1 2\nLM=1\n1 2\n", "line 1: expected LM= first; found ID="),
+        ("ID=a\nLM=1\n1 2\nID=b\n", "line 1: expected LM= first; found ID="),
         ("1 2\nLM=1\n1 2\n", "line 1: expected LM=; found '1 2'"),
         ("LM3=1\n1 2 3\nCURVES=1\nPOINTS=1\n1 2\n", "expected landmarks and curves in one dim"),
-        ("ID=a\n", "expected LM= first"),
+        ("ID=a\n", "has no specimen: expected a line LM=n"),
         ("IMG=a\n", "has no specimen: expected a line LM=n"),
     ],
 )
@@ -350,3 +351,32 @@ def test_without_a_majority_nobody_is_left_out(tps):
     text = "".join(f"LM={k}\n" + "1 2\n" * k + f"ID={k}\n" for k in (1, 2, 3))
     with pytest.raises(FormatError, match=r"'1' .* has 1, '2' .* has 2, '3' .* has 3"):
         tps(text, incomplete="drop")
+
+
+def test_names_and_scales_may_stand_before_their_landmarks(tps):
+    shapes = tps("ID=a\nSCALE=2\nLM=2\n1 2\n3 4\nIMAGE=b.jpg\nSCALE=1\nLM=2\n5 6\n7 8\n")
+    assert shapes.names == ("a", "b")
+    np.testing.assert_array_equal(shapes.points, [[[2, 4], [6, 8]], [[5, 6], [7, 8]]])
+
+
+@pytest.mark.parametrize(
+    ("ids", "names"),
+    [
+        ("0 1 2 3", "pqrs"),
+        ("1 2 3 4", "pqrs"),
+        ("000 001 002 003", "pqrs"),
+        ("0 1 3 7", "pqrs"),  # some were deleted
+        ("0 1 0 1", "pqrs"),  # appended
+        ("0 1 3 9", ["0", "1", "3", "9"]),  # numbers that somebody gave
+        ("2 3 4 5", ["2", "3", "4", "5"]),
+        ("1 3 2 4", ["1", "3", "2", "4"]),
+        ("7a 8 9 10", ["7a", "8", "9", "10"]),
+    ],
+)
+def test_what_counts_as_counting(tps, ids, names):
+    text = "".join(
+        f"LM=3\n0 {k}\n1 0\n{k} 3\nIMAGE=C:\\photos\\{image}.JPG\nID={own}\n"
+        for k, (own, image) in enumerate(zip(ids.split(), "pqrs", strict=True))
+    )
+    assert tps(text).names == tuple(names)
+    assert tps(text, names="image").names == tuple("pqrs")

@@ -19,7 +19,6 @@ LAYERS = [
     "sentences",
     "tables",
     "shapes",
-    "polar",
     "frames",
     "procrustes",
     "diagnostics",

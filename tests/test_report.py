@@ -16,7 +16,7 @@ import pytest
 import defgpa
 from defgpa.datasets import load_wings
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
-from defgpa.evaluate import Comparison, CrossValidation, MethodFigures, SmoothingPath
+from defgpa.evaluate import Comparison, CrossValidation, MethodFigures, SmoothingPath, Verdict
 from defgpa.findings import Finding, Kind
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.report import write_report
@@ -321,13 +321,17 @@ def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
     rows = (
         MethodFigures("EUC_d", 22.375, 22.376, 23.0625, 100.0, 0.02),
         MethodFigures("mine", 1.5, 1.625, 2.125, 100.0, 0.03),
+        MethodFigures("tiny", 1.5, 0.5, 0.75, 1.0, 0.03),  # 75 % of its reference
         MethodFigures("<other>", *[float("nan")] * 5, failure="<it> failed."),
     )
-    made = page(wings, comparison=Comparison(rows, 1))
-    assert made.compared[:4] == [
+    verdict = Verdict("mine", "EUC_d", False, 0.91, 0.001, "on and on")
+    made = page(wings, comparison=Comparison(rows, 1, verdict))
+    assert verdict.conclusion in made.prose
+    assert made.compared[:5] == [
         ("rmse_datum", 22.375),
         ("rmse_reference", 22.376),
         ("cve", 23.0625),
+        ("relative_cve", 0.230625),
         ("seconds", 0.02),
     ]
     best = [given["data-method"] for _, given in made.tags if given.get("class") == "best"]
@@ -434,6 +438,8 @@ def test_columns_of_a_table_are_offered_and_measurements_are_not():
     assert found["group"][:2] == ("a", "not stated")
     assert found["stage"][3:5] == ("0", "not stated")
     assert found["stage"][-2:] == ("1", "not stated")
+    chosen = tuple(own and own["stage"] for own in metadata["variables"])
+    assert list(group_columns(shapes.with_metadata(groups=chosen))) == ["stage"]
 
 
 def test_landmarks_that_no_third_one_is_nearer_to_are_linked(rng):

@@ -10,7 +10,14 @@ import pytest
 import defgpa
 from defgpa import DefgpaError, FormatError, ShapeError, Shapes
 from defgpa.meshes import Mesh
-from defgpa.semilandmarks import curves_of, read_sliders, resampled, slide, with_slicer_curves
+from defgpa.semilandmarks import (
+    curves_of,
+    read_sliders,
+    read_surface,
+    resampled,
+    slide,
+    with_slicer_curves,
+)
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Distance, bending_matrix
 from defgpa.semilandmarks.paths import spline_path
@@ -318,8 +325,26 @@ def test_with_a_mesh_points_return_to_it(by):
     surface = Surface(ball().vertices, ball().faces)
     nearest = surface.nearest(slid.points[:, 6:].reshape(-1, 3))[0].reshape(4, 25, 3)
     np.testing.assert_allclose(slid.points[:, 6:], nearest, atol=1e-9)
-    assert (slid.criterion[1:, 1] <= slid.criterion[1:, 0]).all()
+    assert (slid.criterion[:, 1] <= slid.criterion[:, 0]).all()
     assert spread(slid.points) < 0.35 * spread(points)
+
+
+def test_points_return_to_the_mesh_even_where_sliding_gains_nothing():
+    points = dome(jitter=0.0)
+    points[:, 6:] *= 1.01  # hovering above it
+    meshes = {f"shape_{k}": ball() for k in range(1, 5)}
+    slid = slide(points, surfaces=range(6, 31), meshes=meshes, max_rounds=1)
+    inside = slid.points[:, 6:].reshape(-1, 3)
+    there = Surface(ball().vertices, ball().faces).nearest(inside)[0]
+    np.testing.assert_allclose(inside, there, atol=1e-12)
+    np.testing.assert_array_equal(slid.digitised, points)
+
+
+def test_progress_counts_rounds():
+    heard = []
+    slid = slide(jittered(), [CURVE], progress=lambda *told: heard.append(told))
+    assert heard[0] == (1, 30)
+    assert len(heard) in (len(slid.criterion), len(slid.criterion) + 1)
 
 
 def test_points_of_a_curve_return_to_the_mesh_as_well():
@@ -462,6 +487,17 @@ def test_slider_tables_are_read_as_r_writes_them(tmp_path, text):
     file.write_text(text)
     shapes = Shapes.specimens(np.zeros((1, 4, 2)))
     assert read_sliders(file, shapes) == [[0, 1, 2], [1, 2, 3]]
+
+
+@pytest.mark.parametrize("text", ['"x"\n2\n4\n', '"","x"\n"1",2\n"2",4\n', "2\n4\n"])
+def test_tables_of_surface_points_are_read_as_r_writes_them(tmp_path, text):
+    file = tmp_path / "surfslide.csv"
+    file.write_text(text)
+    shapes = Shapes.specimens(np.zeros((1, 4, 3)))
+    assert read_surface(file, shapes) == [1, 3]
+    file.write_text("5\n")
+    with pytest.raises(FormatError, match="line 1: there is no landmark 5"):
+        read_surface(file, shapes)
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,15 @@ def test_an_alignment_is_scored_in_its_own_space(space, shapes):
     np.testing.assert_allclose(pca.transform(shapes), pca.scores_, atol=1e-9)
 
 
+@pytest.mark.parametrize("space", ["superimposed", "carried"])
+def test_shapes_of_the_fit_with_gaps_are_scored_as_they_were(space):
+    holes = smooth_family(seed=36, n=10, m=20, missing=0.3)
+    pca = ShapePCA(2, space=space).fit(fitted(holes, Affine()))
+    np.testing.assert_allclose(pca.transform(holes[[4, 1]]), pca.scores_[[4, 1]], atol=1e-15)
+    plain = ShapePCA(3).fit(holes)
+    np.testing.assert_allclose(plain.transform(holes), plain.scores_, atol=1e-15)
+
+
 def test_components_of_aligned_shapes_say_that_they_are_of_the_residuals(shapes):
     a = fitted(shapes)
     assert ShapePCA(2, space="aligned").fit(a).get_feature_names_out()[0] == "residual PC1"

@@ -253,6 +253,19 @@ def test_pairs_are_found_in_any_pose_and_order(dim):
         assert set(found.midline) == set(place[28:].tolist())
 
 
+def test_pairs_of_a_mean_are_confirmed_by_the_shapes_it_is_of():
+    x = moths(40)
+    assert find_pairs(x).agreement == 1.0
+    x[:2, [4, 6]] = x[:2, [6, 4]]  # exchanged on one side only
+    found = find_pairs(x)
+    assert found.pairs == tuple(MOTH_PAIRS)
+    assert found.agreement == 0.95
+    wild = MOTH + 0.7 * np.random.default_rng(3).normal(size=(400, *MOTH.shape))
+    assert find_pairs(wild.mean(axis=0)).pairs == tuple(MOTH_PAIRS)
+    with pytest.raises(DefgpaError, match=r"only \d+ of 400 shapes pair"):
+        find_pairs(wild)
+
+
 def test_a_shape_without_a_mirror_plane_or_with_two_is_refused():
     with pytest.raises(DefgpaError, match="No plane mirrors"):
         find_pairs(np.random.default_rng(0).normal(size=(20, 2)))

@@ -9,7 +9,6 @@ decided by hiding landmarks that are known, in holes like those that are there.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -23,7 +22,9 @@ from scipy.spatial.distance import cdist
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa._threads import own_threads
 from defgpa.alignment import Alignment
-from defgpa.errors import DefgpaError, DefgpaWarning, DegenerateShapeError, listed
+from defgpa.errors import DefgpaError, DegenerateShapeError, listed
+from defgpa.findings import Finding, Kind
+from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.spaces import brought_back
 from defgpa.statistics.conditional import Dials, Estimate, ShapeGaussian
@@ -60,6 +61,8 @@ class Completion:
         ``"statistics"``, ``"warp"`` or ``"spline"``; empty where nothing was missing.
     errors : mapping of str to float
         Method → RMS error over centroid size, of hidden landmarks that are known.
+    findings : tuple of Finding
+        What a user should be told: of estimates that are far.
     """
 
     shapes: Shapes
@@ -68,6 +71,7 @@ class Completion:
     far: Mask
     method: str
     errors: Mapping[str, float]
+    findings: tuple[Finding, ...] = ()
 
 
 def complete(alignment: Alignment, method: str | None = None) -> Completion:
@@ -101,7 +105,9 @@ def complete(alignment: Alignment, method: str | None = None) -> Completion:
     if alignment.shapes.visible.all():
         return _nothing_missing(alignment.shapes)
     with own_threads():
-        return _completed(alignment, method)
+        done = _completed(alignment, method)
+    warn_of(done.findings)
+    return done
 
 
 def _nothing_missing(shapes: Shapes) -> Completion:
@@ -139,7 +145,6 @@ def _assembled(
             whole[i, missing] = (estimate.points * flip[i])[missing]
             deviation[i] = estimate.deviation * tried[used].calibration
     far = _far(alignment)
-    _warn_of_far(shapes, far)
     done = Shapes.specimens(
         whole,
         names=shapes.names,
@@ -155,6 +160,7 @@ def _assembled(
         frozen(far),
         used,
         MappingProxyType(errors),
+        _far_finding(shapes, far),
     )
 
 
@@ -431,16 +437,11 @@ def _far(alignment: Alignment) -> Mask:
     return far
 
 
-def _warn_of_far(shapes: Shapes, far: Mask) -> None:
-    if far.any():
-        names = [shapes.names[i] for i in np.flatnonzero(far.any(axis=1))]
-        warnings.warn(
-            f"Estimated landmarks far outside what the specimen shows: {int(far.sum())}, in "
-            f"{listed(names)}. They are little more than a guess by the other specimens. "
-            "completion.far marks them, completion.uncertainty says how little is known.",
-            DefgpaWarning,
-            stacklevel=4,
-        )
+def _far_finding(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
+    if not far.any():
+        return ()
+    names = tuple(shapes.names[i] for i in np.flatnonzero(far.any(axis=1)))
+    return (Finding(Kind.FAR_ESTIMATES, shapes=names, figures={"count": int(far.sum())}),)
 
 
 def _too_few(alignment: Alignment) -> str:

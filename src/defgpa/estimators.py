@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +27,7 @@ from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.affine import affine_gpa, balanced
 from defgpa.solve.datum.anchored_cost import anchored_inverse
-from defgpa.solve.datum.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start
+from defgpa.solve.datum.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start, soft_end
 from defgpa.solve.datum.elastic_warps import (
     ElasticRegistration,
     elastic_weights,
@@ -34,9 +35,9 @@ from defgpa.solve.datum.elastic_warps import (
 )
 from defgpa.solve.datum.fit import DatumSpaceFit
 from defgpa.solve.datum.rigid import rigid_gpa
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.centering import Centering, SoftCentering
 from defgpa.solve.deformable.cost import DEFAULT_BUDGET, EliminatedCost, eliminated_cost
-from defgpa.solve.deformable.local import LocalSets
 from defgpa.solve.deformable.pipeline import Method, Solution, solve_one
 from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.eigen.solvers import EigenSolver
@@ -74,7 +75,10 @@ class AlignmentEstimator(BaseEstimator):
         The shapes themselves are looked at too: exchanged and misplaced landmarks, other units,
         and by how much the reference would change without them.
         """
-        alignment = self.solve(shapes)
+        return self.looked_at(self.solve(shapes))
+
+    def looked_at(self, alignment: Alignment) -> Alignment:
+        """An alignment that ``solve`` has made, with what its shapes themselves show."""
         tuning = getattr(self, "tuning", None) or DEFAULT
         found = [self._with_change(f, alignment) for f in input_findings(alignment, tuning)]
         if not found:
@@ -101,6 +105,13 @@ class AlignmentEstimator(BaseEstimator):
 
     def solve(self, shapes: ShapesLike) -> Alignment:
         """The alignment of the shapes, without a look at what may be wrong with them."""
+        (alignment,) = self._solved(shapes, lambda core, frames: [self._aligned(core, frames)])
+        return alignment
+
+    def _solved(
+        self, shapes: ShapesLike, aligned: Callable[[Shapes, Frames], list[Alignment]]
+    ) -> list[Alignment]:
+        """What ``aligned`` makes of shapes that are linked and each extended enough."""
         given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
         shared = shared_landmarks(given)
         with threads_for(given.visible.size * self._features(given.dim)):
@@ -108,7 +119,8 @@ class AlignmentEstimator(BaseEstimator):
             frames = Frames.of(core.points, core.visible)
             require_extended(frames, core.names)
             require_linked(core)
-            return with_lone_landmarks(self._aligned(core, frames), given, shared)
+            made = aligned(core, frames)
+            return [with_lone_landmarks(own, given, shared) for own in made]
 
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
         """The same as ``fit(shapes).transform(shapes)``."""
@@ -317,8 +329,9 @@ class ElasticGPA(AlignmentEstimator):
         The family of warps, one that contains all affine maps and does not charge them; by default
         ``ThinPlateSpline()``. ``Affine()`` is what infinite smoothing would be.
     rigidity : float
-        μ, dimensionless, above 0; 1 weighs a stretch as much as the residuals. Infinite: no warp
-        stretches. Small: the linear part is free, as in DefGPA.
+        μ, dimensionless, from 0 to infinity; 1 weighs a stretch as much as the residuals. Infinite:
+        no warp stretches. Small: the linear part is nearly free. 0: it is free, which is DefGPA,
+        at the size of the rest of the dial.
     scaling : bool
         Whether sizes are part of the pose (similarities), and so cost nothing.
     memory_budget : int
@@ -381,27 +394,75 @@ class ElasticGPA(AlignmentEstimator):
     def _features(self, dim: int) -> int:
         return dim + 1 if isinstance(self.warp, Affine) else USUAL_FEATURES
 
+    def along(self, shapes: ShapesLike, rigidities: Sequence[float]) -> list[Alignment]:
+        """What ``solve`` gives at several rigidities, which share the cost and the starts."""
+        dials = [Dial(_checked_rigidity(own), bool(self.scaling)) for own in rigidities]
+
+        def aligned(core: Shapes, frames: Frames) -> list[Alignment]:
+            common = self._anchored(core, frames)
+            return [common.at(dial) for dial in dials]
+
+        return self._solved(shapes, aligned)
+
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
-        dial, model, method = self.dial, self.model, self.deformable.method(shapes.dim)
-        cost = eliminated_cost(frames, model, self.memory_budget, method.tuning)
+        return self._anchored(shapes, frames).at(self.dial)
+
+    def _anchored(self, shapes: Shapes, frames: Frames) -> _Anchored:
+        method = self.deformable.method(shapes.dim)
+        cost = eliminated_cost(frames, self.model, self.memory_budget, method.tuning)
         rows = orthonormal_rows(frames)
         linear = linear_projections(cost, rows, shapes.names)
         sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
         free = solve_one(sets, cost, method)
-        undetermined = [own for own in free.findings[0] if own.kind is Kind.UNDETERMINED_WARP]
-        rigid = rigid_start(shapes.points, free.diagnostics.votes[0])
-        inverse = anchored_inverse(cost, rows, dial.firmness, method.tuning.dense_landmarks)
-        fit = elastic_gpa(sets, inverse, (free.reference, rigid[None]), dial, method.tuning)
+        return _Anchored(shapes, self.model, method, cost, rows, linear, sets, free)
+
+
+@dataclass(frozen=True, eq=False)
+class _Anchored:
+    """Shapes to be aligned elastically, with all that does not depend on the rigidity."""
+
+    shapes: Shapes
+    model: WarpModel
+    method: Method
+    cost: EliminatedCost
+    rows: Array  # (n, d, m): Qᵀ of every shape
+    linear: Sequence[Array]  # UᵀQ of every batch
+    sets: LocalSets
+    free: Solution  # of the deformable method
+
+    @cached_property
+    def starts(self) -> tuple[Array, Array]:
+        """(1, m, d) each: the deformable reference, and the rigid mean."""
+        rigid = rigid_start(self.shapes.points, self.free.diagnostics.votes[0])
+        return self.free.reference, rigid[None]
+
+    def at(self, dial: Dial) -> Alignment:
+        """The alignment at one position of the dial; nothing anchors at its soft end."""
+        if dial.firmness == 0.0:
+            return self._soft()
+        tuning, names = self.method.tuning, self.shapes.names
+        inverse = anchored_inverse(self.cost, self.rows, dial.firmness, tuning.dense_landmarks)
+        fit = elastic_gpa(self.sets, inverse, self.starts, dial, tuning)
+        weights = elastic_weights(self.cost, self.linear, self.rows, fit)
+        found = [own for own in self.free.findings[0] if own.kind is Kind.UNDETERMINED_WARP]
         return Alignment(
-            shapes,
+            self.shapes,
             frozen(fit.reference[0]),
-            _warps(cost, elastic_weights(cost, linear, rows, fit), shapes),
+            _warps(self.cost, weights, self.shapes),
             frozen(np.einsum("md,md->d", fit.reference[0], fit.reference[0])),
             fit.facts(0),
-            ElasticRegistration(model, dial.rigidity, dial.scaling),
-            np.eye(shapes.dim),
-            (*undetermined, *fit.findings(0, shapes.names)),
+            ElasticRegistration(self.model, dial.rigidity, dial.scaling),
+            np.eye(self.shapes.dim),
+            (*found, *fit.findings(0, names)),
         )
+
+    def _soft(self) -> Alignment:
+        """The deformable alignment, at the size that all of the dial has."""
+        reference = soft_end(self.sets, self.free.reference)
+        weights = self.cost.explained(reference[0]).weights
+        eigenvalues = np.einsum("gmd,gmd->gd", reference, reference)
+        sized = replace(self.free, reference=reference, eigenvalues=eigenvalues)
+        return assembled(self.shapes, sized, _warps(self.cost, weights, self.shapes), self.model)
 
 
 class EuclideanGPA(AlignmentEstimator):
@@ -414,7 +475,11 @@ class EuclideanGPA(AlignmentEstimator):
     Parameters
     ----------
     scaling : bool
-        Whether the size of each shape may change too (similarities).
+        Whether the size of each shape may change too (similarities). The error is still that of
+        the shapes as measured, Σ ‖D_i − (s_i S R_iᵀ + a_i)‖²: large ones weigh more than small
+        ones, and the reference has their mean size. geomorph's ``gpagen`` brings every shape to
+        centroid size 1, then only rotates, and projects onto a tangent plane: that is
+        ``defgpa.statistics.tangent_space(shapes)``.
     reflections : bool
         Whether a shape may be mirrored.
     output : {"aligned", "superimposed", "carried"}
@@ -597,9 +662,9 @@ def _new_shapes(shapes: Any) -> Shapes:
 
 def _checked_rigidity(rigidity: Any) -> float:
     number = isinstance(rigidity, (int, float, np.number)) and not isinstance(rigidity, bool)
-    if not number or not rigidity > 0:
+    if not number or not rigidity >= 0:
         raise ValueError(
-            "The 'rigidity' parameter of ElasticGPA must be a number above 0, or infinity. "
+            "The 'rigidity' parameter of ElasticGPA must be a number from 0 to infinity. "
             f"Got {rigidity!r} instead."
         )
     return float(rigidity)

@@ -27,6 +27,8 @@ class Kind(StrEnum):
     MIRRORED_IN_SIDE = "mirrored-in-side"
     # of sliding
     PASSED_NEIGHBOUR = "passed-neighbour"
+    # of completed landmarks
+    FAR_ESTIMATES = "far-estimates"
     # of a solve
     MIRRORED = "mirrored"
     UNDETERMINED_WARP = "undetermined-warp"
@@ -111,6 +113,8 @@ class Finding:
 REMARKS = frozenset(
     {Kind.LARGE_DEFORMATION, Kind.OTHER_SIZE, Kind.REPEATED_SHAPE, Kind.STIFFER_PREFERRED}
 )
+#: Found shape by shape; several of a kind are told in one sentence.
+_ONE_BY_ONE = (Kind.MISPLACED_LANDMARK, Kind.EXCHANGED_LANDMARKS, Kind.REPEATED_SHAPE)
 _NO_MATTER = 0.01  # change of the reference, as a Procrustes distance, that nobody would see
 
 
@@ -125,3 +129,32 @@ def news(found: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding
     """The findings of a kind that is not among those known."""
     kinds = {finding.kind for finding in known}
     return (finding for finding in found if finding.kind not in kinds)
+
+
+def joined(found: Iterable[Finding]) -> list[Finding]:
+    """The findings in their order, those that are found shape by shape as one with its parts.
+
+    Examples
+    --------
+    >>> one, other = (Finding(Kind.MISPLACED_LANDMARK, (name,), ("tip",)) for name in "ab")
+    >>> [finding.shapes for finding in joined([one, Finding(Kind.MIRRORED, ("c",)), other])]
+    [('a', 'b'), ('c',)]
+    """
+    findings = list(found)
+    told: dict[Kind | int, list[Finding]] = {}
+    for k, finding in enumerate(findings):
+        told.setdefault(finding.kind if finding.kind in _ONE_BY_ONE else k, []).append(finding)
+    return [_one_of(parts) for parts in told.values()]
+
+
+def _one_of(parts: list[Finding]) -> Finding:
+    if len(parts) == 1:
+        return parts[0]
+    changes = [part.figures["change"] for part in parts if "change" in part.figures]
+    return Finding(
+        parts[0].kind,
+        shapes=tuple(dict.fromkeys(name for part in parts for name in part.shapes)),
+        landmarks=tuple(dict.fromkeys(label for part in parts for label in part.landmarks)),
+        figures={"change": max(changes)} if changes else {},
+        parts=tuple(parts),
+    )

@@ -51,6 +51,37 @@ class Motions:
         return U @ Vt, sigma[..., -2] + sign * sigma[..., -1]
 
 
+def nearest_on_side(stack: Array, side: Array) -> tuple[Array, Array]:
+    """The orthogonal R nearest to every M (…, d, d) with det R = side (…), and ⟨R, M⟩ (…)."""
+    if stack.shape[-1] == 2:
+        (a, b), (c, e) = stack[..., 0, :].T, stack[..., 1, :].T
+        along, across = (a + side.T * e).T, (b - side.T * c).T
+        total = np.hypot(along, across)
+        length = np.where(total > 0.0, total, 1.0)
+        cosine, sine = np.where(total > 0.0, along / length, 1.0), across / length
+        rows = np.stack([cosine, sine, -side * sine, side * cosine], axis=-1)
+        return rows.reshape(stack.shape), total
+    left, _, right = np.linalg.svd(stack)
+    left[..., -1] *= (np.linalg.det(left @ right) * side)[..., np.newaxis]
+    turn = left @ right
+    return turn, np.asarray(np.einsum("...ij,...ij->...", turn, stack))
+
+
+def on_both_sides(stack: Array) -> tuple[Array, Array]:
+    """(…) the largest ⟨R, M⟩ over the rotations R, and over the reflections, of M (…, d, d).
+
+    The larger of them is σ₁ + … + σ_d, the other σ₁ + … − σ_d; rotations have it where det M > 0.
+    """
+    if stack.shape[-1] == 2:
+        (a, b), (c, e) = np.moveaxis(stack, (-2, -1), (0, 1))
+        return np.hypot(a + e, b - c), np.hypot(a - e, b + c)
+    values = np.linalg.svd(stack, compute_uv=False)
+    total = values.sum(axis=-1)
+    both = total, total - 2.0 * values[..., -1]
+    upright = np.linalg.det(stack) > 0.0
+    return np.where(upright, *both), np.where(upright, *both[::-1])
+
+
 RIGID = Motions()
 SIMILARITY = Motions(scaling=True)
 ORTHOGONAL = Motions(reflections=True)

@@ -167,7 +167,7 @@ def _size_findings(alignment: Alignment) -> Iterator[Finding]:
 
 def _repetitions(shapes: Shapes) -> Iterator[Finding]:
     if shapes.visible.size <= _COMPARED_LANDMARKS:
-        for pair in _repeated(shapes)[:_MOST_EXCHANGES]:
+        for pair in _repeated(shapes):
             yield Finding(Kind.REPEATED_SHAPE, shapes=pair)
 
 

@@ -89,6 +89,16 @@ def _sparse_landmarks(found: Finding) -> str:
 
 
 def _exchanged_landmarks(found: Finding) -> str:
+    if found.parts:
+        each = (
+            f"{a!r} and {b!r} of {own.shapes[0]!r}"
+            for own in found.parts
+            for a, b in [own.landmarks]
+        )
+        return (
+            f"Landmarks that look exchanged: {_some(each)}{_if_without(found)}. Check them, and "
+            "exchange their coordinates if so."
+        )
     a, b = found.landmarks
     return (
         f"Landmarks {a!r} and {b!r} of shape {found.shapes[0]!r} look exchanged"
@@ -97,6 +107,12 @@ def _exchanged_landmarks(found: Finding) -> str:
 
 
 def _misplaced_landmark(found: Finding) -> str:
+    if found.parts:
+        each = (f"{own.landmarks[0]!r} of {own.shapes[0]!r}" for own in found.parts)
+        return (
+            f"Landmarks far from where the others have them: {_some(each)}{_if_without(found)}. "
+            "Check them; make them missing if they are mistakes."
+        )
     return (
         f"Landmark {found.landmarks[0]!r} of shape {found.shapes[0]!r} is far from where the "
         f"others have it{_if_without(found)}. Check it; make it missing if it is a mistake."
@@ -105,7 +121,17 @@ def _misplaced_landmark(found: Finding) -> str:
 
 def _if_without(found: Finding) -> str:
     change = found.figures.get("change")
-    return "" if change is None else f"; without it the reference would change by {change:.1%}"
+    if change is None:
+        return ""
+    without = "without one of them" if found.parts else "without it"
+    most = "at most " if found.parts else ""
+    return f"; {without} the reference would change by {most}{change:.1%}"
+
+
+def _some(words: Iterable[str], most: int = 6) -> str:
+    """As ``listed``, for words that are no names."""
+    first, more = (every := list(words))[:most], len(every) - most
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
 def _other_size(found: Finding) -> str:
@@ -116,7 +142,21 @@ def _other_size(found: Finding) -> str:
     )
 
 
+def _far_estimates(found: Finding, where: str) -> str:
+    return (
+        f"Estimated landmarks far outside what the specimen shows: {int(found.figures['count']):,},"
+        f" in {listed(found.shapes)}. They are little more than a guess by the other specimens; "
+        f"{where} says of each how little is known."
+    )
+
+
 def _repeated_shape(found: Finding) -> str:
+    if found.parts:
+        pairs = ("{!r} of {!r}".format(*own.shapes) for own in found.parts)
+        return (
+            f"Shapes with the very coordinates of others: {_some(pairs)}. Drop those that are "
+            "copies."
+        )
     one, first = found.shapes
     return f"Shape {one!r} has the very coordinates of {first!r}. Drop one of them if it is a copy."
 
@@ -381,6 +421,7 @@ _COMMON: Words = {
 }
 _PYTHON: Words = {
     **_COMMON,
+    Kind.FAR_ESTIMATES: lambda f: _far_estimates(f, "the uncertainty"),
     Kind.IN_FOLDS: lambda f: _in_folds(f, in_python),
     Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_python),
     Kind.IN_METHODS: lambda f: _in_methods(f, in_python),
@@ -394,6 +435,7 @@ _SHELL: Words = {
     Kind.NOT_CONVERGED: _not_converged_shell,
     Kind.PROPORTIONS_UNDETERMINED: _proportions_undetermined_shell,
     Kind.FOLDOVERS: lambda f: _foldovers(f, "A larger --smoothing would straighten it."),
+    Kind.FAR_ESTIMATES: lambda f: _far_estimates(f, "estimated.csv"),
     Kind.IN_FOLDS: lambda f: _in_folds(f, in_shell),
     Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_shell),
     Kind.IN_METHODS: lambda f: _in_methods(f, in_shell),

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import ShapeError, listed
-from defgpa.tables import frame_of, is_frame, labelled, read_frame
+from defgpa.tables import frame_of, labelled, read_frame
 
 PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources", "variables"})
 
@@ -114,7 +114,7 @@ class Shapes:
         faces: ArrayLike | None,
         metadata: Mapping[str, Any] | None,
     ) -> None:
-        if is_frame(points):
+        if _is_frame(points):
             points, rows, heads = read_frame(points)
             names, landmarks = names or rows, landmarks or heads
         stacked = _hide(_stacked(points), visible)
@@ -495,3 +495,8 @@ def _fitting_metadata(metadata: Mapping[str, Any] | None, n: int) -> dict[str, A
                 f"metadata {key!r} must have one entry per shape, {n}; got {len(found[key])}."
             )
     return found
+
+
+def _is_frame(table: Any) -> bool:
+    """Whether it is a DataFrame, without loading pandas to find out."""
+    return type(table).__name__ == "DataFrame" and hasattr(table, "columns")

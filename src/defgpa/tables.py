@@ -39,11 +39,6 @@ def labelled(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> A
     return xarray.DataArray(np.array(points), coords=coords, dims=tuple(coords))
 
 
-def is_frame(table: Any) -> bool:
-    """Whether it is a DataFrame, without loading pandas to find out."""
-    return type(table).__name__ == "DataFrame" and hasattr(table, "columns")
-
-
 def read_frame(table: Any) -> tuple[Array, list[str], list[str]]:
     """Points (n, m, d), names and landmark labels of a table; other columns are left alone."""
     places = _places([_head(column) for column in table.columns])

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from defgpa.errors import DefgpaWarning
-from defgpa.findings import Finding
+from defgpa.findings import Finding, joined
 from defgpa.sentences import in_shell
 
 _LONGEST_NAME = 40  # characters of a name in a table
@@ -39,15 +39,14 @@ class Console:
             warnings.simplefilter("always")
             yield
         own = [w.message for w in caught if isinstance(w.message, DefgpaWarning)]
-        for message in own:
-            if message.finding is not None:
-                self.tell(message.finding)
+        self.tell(*(message.finding for message in own if message.finding is not None))
         for text in said_once([str(message) for message in own if message.finding is None]):
             self.note(text)
 
-    def tell(self, finding: Finding) -> None:
-        """A finding, in the words of the command line; its fields are kept for machines."""
-        if finding not in self.findings:
+    def tell(self, *findings: Finding) -> None:
+        """Findings, in the words of the command line; their fields are kept for machines."""
+        known = [part for own in self.findings for part in (own, *own.parts)]
+        for finding in joined(own for own in findings if own not in known):
             self.findings.append(finding)
             self.note(in_shell(finding))
 

@@ -114,8 +114,7 @@ def command(
         held = _held(smoothing, rigidity)
         done = fitted(console, shapes, estimator, chosen, fold_size, jobs, **held)
         alignment = _posed(done.alignment, pose)
-        for finding in alignment.findings:
-            console.tell(finding)
+        console.tell(*alignment.findings)
         for finding in alignment.foldover_findings:
             console.tell(_with_remedy(finding, done, shapes))
     numbers = figures(alignment, done.cve, done.chosen_smoothing)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,9 +38,15 @@ def command(
     as_json: bool,
 ) -> None:
     """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
+    from defgpa.io.format import SeveralSetsError
+
     console = Console(quiet, as_json)
-    with console.noting():
-        shapes = read_input(source, format_, missing, layout, lenient, incomplete="drop")
+    try:
+        with console.noting():
+            shapes = read_input(source, format_, missing, layout, lenient, incomplete="drop")
+    except SeveralSetsError as error:
+        _show_sets(console, error.sets)
+        return
     summary = _summary(shapes)
     _show_summary(console, shapes, summary)
     _show_missing(console, shapes)
@@ -49,6 +56,19 @@ def command(
         summary |= _screened(console, without_empty(console, shapes))
     summary["notes"] = console.notes
     console.result(summary)
+
+
+def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
+    """The files of a folder that are different sets."""
+    rows = [[Path(file).name, *counts] for file, counts in sets.items()]
+    console.table("Different sets", ["file", "shapes", "landmarks"], rows[:_MOST_ROWS])
+    if len(rows) > _MOST_ROWS:
+        console.say(f"  … and {len(rows) - _MOST_ROWS} more")
+    console.note(
+        f"These files are different sets: read them one by one, such as {next(iter(sets))}."
+    )
+    found = [{"file": file, "shapes": n, "landmarks": m} for file, (n, m) in sets.items()]
+    console.result({"sets": found, "notes": console.notes})
 
 
 def _summary(shapes: Shapes) -> dict[str, Any]:

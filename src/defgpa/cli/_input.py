@@ -162,16 +162,16 @@ def proportions_value(text: str) -> Any:
 
 
 def rigidity_value(word: str) -> float:
-    """A number above 0; 1 for ``auto``, which will choose."""
+    """A number from 0 to infinity; 1 for ``auto``, which will choose."""
     if word == "auto":
         return 1.0
     try:
         value = float(word)
     except ValueError:
         value = -1.0
-    if not value > 0.0:
+    if not value >= 0.0:
         raise click.BadParameter(
-            f"must be a number above 0, inf, or auto; got {word!r}.", param_hint="--rigidity"
+            f"must be a number from 0 to inf, or auto; got {word!r}.", param_hint="--rigidity"
         )
     return value
 

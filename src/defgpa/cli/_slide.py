@@ -51,7 +51,11 @@ _MOST_ROWS = 20
     help="Curves of 3D Slicer (.mrk.json, named like the shapes), each resampled to COUNT points "
     "and joined to its shape; again for more.",
 )
-@click.option("--surface", metavar="A,B,…", help="Labels of landmarks that slide on a surface.")
+@click.option(
+    "--surface",
+    metavar="A,B,…|FILE",
+    help="Labels of landmarks that slide on a surface, or geomorph's table of them.",
+)
 @click.option(
     "--by",
     type=click.Choice(["bending", "procrustes"]),
@@ -72,6 +76,13 @@ _MOST_ROWS = 20
     type=click.Choice(WARPS),
     help="Align with such warps between rounds; by similarities by default.",
 )
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=30,
+    show_default=True,
+    help="Of alignment and sliding, at most.",
+)
 @click.option("--figures", type=click.Path(), help="Folder for how far points slid: CSV and PNG.")
 @reporting
 @reading
@@ -88,6 +99,7 @@ def command(
     along: str,
     meshes: str | None,
     warp: str | None,
+    rounds: int,
     figures: str | None,
     report: bool,
     format_: str | None,
@@ -112,19 +124,23 @@ def command(
         for folder, count in folders:
             shapes = with_slicer_curves(shapes, folder, count)
         shapes = fitting_input(console, shapes)
-        patch = [] if surface is None else _labels(surface, shapes, "--surface")
+        patch = [] if surface is None else _patch(surface, shapes)
         chosen = _curves(sliders, curves, shapes)
         if not (chosen or patch or curves_of(shapes)):
             raise click.UsageError("Nothing slides: give --sliders, --curve or --surface.")
-        slid = slide(
-            shapes,
-            chosen,
-            patch,
-            by,
-            along=along,
-            meshes=None if meshes is None else _meshes(console, Path(meshes), shapes),
-            estimator=None if warp is None else _estimator(warp),
-        )
+        surfaces_of = None if meshes is None else _meshes(console, Path(meshes), shapes)
+        with console.progress("Sliding") as tick:
+            slid = slide(
+                shapes,
+                chosen,
+                patch,
+                by,
+                along=along,
+                meshes=surfaces_of,
+                estimator=None if warp is None else _estimator(warp),
+                max_rounds=rounds,
+                progress=tick,
+            )
         written_as(slid, target, to_format)
     _show(console, slid)
     written.table("slid.csv", _distances(slid))
@@ -146,7 +162,13 @@ def _curves(
     return found or None
 
 
-def _labels(words: str, shapes: Shapes, option: str) -> list[str]:
+def _patch(words: str, shapes: Shapes) -> list[Any]:
+    from defgpa.semilandmarks import read_surface
+
+    return read_surface(words, shapes) if Path(words).is_file() else _labels(words, shapes)
+
+
+def _labels(words: str, shapes: Shapes, option: str = "--surface") -> list[str]:
     """``A,B,2..5`` as labels."""
     found: list[str] = []
     for word in (part.strip() for part in words.split(",")):
@@ -201,6 +223,8 @@ def _show(console: Console, slid: SlidShapes) -> None:
         console.say(f"  … and {slid.n_shapes - _MOST_ROWS} more shapes")
     first, last = slid.criterion[0, 0].sum(), slid.criterion[-1, 1].sum()
     console.say(f"Criterion {first:.4g} at first, {last:.4g} after {len(slid.criterion)} rounds.")
+    if not slid.settled:
+        console.note("The shapes were still gaining when the rounds were over: raise --rounds.")
 
 
 def _distances(slid: SlidShapes) -> str:

@@ -121,7 +121,8 @@ def _say_pairs(console: Console, found: Symmetry, shapes: Shapes) -> None:
         words = ",".join(f"{label[a]}-{label[b]}" for a, b in found.pairs)
         console.say(
             f"Pairs, found from the mean shape (its mirror image is off by "
-            f"{found.found.error:.2%} of its radius): --pairs {words}"
+            f"{found.found.error:.2%} of its radius; {found.found.agreement:.0%} of the shapes "
+            f"confirm them): --pairs {words}"
         )
     if found.mirrored_side is not None:
         console.say(f"Side {found.mirrored_side!r} was mirrored.")

@@ -67,8 +67,7 @@ def command(
                 n_jobs=jobs,
                 progress=tick,
             )
-    for finding in path.findings:
-        console.tell(finding)
+    console.tell(*path.findings)
     columns = (path.values, path.rmse_reference, path.rmse_datum, path.cve, path.foldovers)
     marks = {path.least_value: "least CVE", path.best_value: "← best"}
     rows = [

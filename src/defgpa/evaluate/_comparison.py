@@ -6,8 +6,8 @@ import csv
 import html
 import io
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,20 @@ from defgpa._arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, ShapesLike
 from defgpa.evaluate._cross_validation import CrossValidation, cross_validated
-from defgpa.evaluate._folds import Progress, consecutive_folds
-from defgpa.evaluate._refit import looked_at
+from defgpa.evaluate._folds import Progress, consecutive_folds, looked_at
 from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
 
-_TITLES = ("RMSE_d", "RMSE_r", "CVE", "CVE [%]", "time [s]")
+_TITLES = ("RMSE_d", "RMSE_r", "CVE", "RMSE_d %", "RMSE_r %", "CVE %", "time [s]")
 SIMILAR = "EUC_d(scaling)"
 _CHANCE = 0.05  # probability below which a difference is more than chance
+_LEGEND = (
+    "In %: of the size of the method's own reference, RMSE_d of that of the shapes. Ranked by "
+    "CVE %."
+)
+_FEWEST = 6  # landmarks: of fewer, even if all agreed, chance could not be ruled out
 _LATEX = str.maketrans(
     {character: f"\\{character}" for character in "_%&#${}"}
     | {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\\": r"\textbackslash{}"}
@@ -38,13 +42,14 @@ class MethodFigures:
     """One row: the figures of a method, NaN where it has none, and why.
 
     ``size`` is that of its own reference, the RMS distance of the landmarks from their centroid:
-    errors of references of different size compare only relative to it.
+    errors of references of different size compare only relative to it. RMSE_d is measured in the
+    space of the shapes, whose size is ``shape_size``.
 
     Examples
     --------
-    >>> row = MethodFigures("AFF_r", 6.7266, 6.5411, 6.9113, 52.0, 0.0021)
+    >>> row = MethodFigures("AFF_r", 6.7266, 6.5411, 6.9113, 52.0, 0.0021, shape_size=50.0)
     >>> row.cells
-    ('AFF_r', '6.727', '6.541', '6.911', '13.29', '0.0021')
+    ('AFF_r', '6.727', '6.541', '6.911', '13.45', '12.58', '13.29', '0.0021')
     """
 
     name: str
@@ -54,6 +59,17 @@ class MethodFigures:
     size: float
     seconds: float
     failure: str = ""
+    shape_size: float = np.nan
+
+    @property
+    def relative_rmse_datum(self) -> float:
+        """RMSE_d relative to the size of the shapes."""
+        return self.rmse_datum / self.shape_size
+
+    @property
+    def relative_rmse_reference(self) -> float:
+        """RMSE_r relative to the size of the reference."""
+        return self.rmse_reference / self.size
 
     @property
     def relative_cve(self) -> float:
@@ -62,9 +78,18 @@ class MethodFigures:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row as text: a name and five figures."""
-        errors = (self.rmse_datum, self.rmse_reference, self.cve, 100.0 * self.relative_cve)
-        return (self.name, *(_text(x, 4) for x in errors), _text(self.seconds, 2))
+        """The row as text: a name, three errors, the same in per cent, and the time."""
+        errors = (self.rmse_datum, self.rmse_reference, self.cve)
+        relative = (self.relative_rmse_datum, self.relative_rmse_reference, self.relative_cve)
+        figures = (*errors, *(100.0 * own for own in relative))
+        return (self.name, *(_text(x, 4) for x in figures), _text(self.seconds, 2))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures by name, the failure last."""
+        figures = {own.name: getattr(self, own.name) for own in fields(self)}
+        failure = figures.pop("failure")
+        relative = ("relative_rmse_datum", "relative_rmse_reference", "relative_cve")
+        return figures | {name: getattr(self, name) for name in relative} | {"failure": failure}
 
 
 @dataclass(frozen=True)
@@ -73,40 +98,76 @@ class Verdict:
 
     Attributes
     ----------
-    best, rigid : str
-        The method of the least relative CVE, and the rigid one it is held against.
+    best : str
+        The method of the least relative CVE.
+    against : str
+        What it is held against: the better of the rigid methods, or if that is the best itself,
+        the best of the others; empty if there is none.
+    rigid : bool
+        Whether the best is a rigid method.
     gain : float
-        How much less the relative CVE of the best is, relative to that of the rigid one.
+        How much less the relative CVE of the best is, relative to that of the other.
     probability : float
         Of such a difference by chance, paired over landmarks (Wilcoxon); NaN for too few.
+    next_step : str
+        What to run next.
+
+    Examples
+    --------
+    >>> print(Verdict("TPS_r(5)", "EUC_d(scaling)", False, 0.25, 0.003).sentence)
+    TPS_r(5) predicts best, with an error 25 % below that of EUC_d(scaling): more than chance
+    (p = 0.003, paired over landmarks).
     """
 
     best: str
-    rigid: str
+    against: str
+    rigid: bool
     gain: float
     probability: float
+    next_step: str = ""
 
     @property
     def clear(self) -> bool:
         """Whether the difference is more than chance."""
         return self.probability < _CHANCE
 
-    def sentence(self, next_step: str) -> str:
+    @property
+    def sentence(self) -> str:
         """What to conclude, and what to run next."""
-        if self.best == self.rigid:
-            return (
-                f"{self.rigid} predicts best: these shapes do not need to be deformed. "
-                f"Next: {next_step}"
-            )
-        chance = (
-            f"more than chance, p = {self.probability:.2g} over landmarks"
-            if self.clear
-            else "which may be chance"
-        )
+        return self.conclusion + (f" Next: {self.next_step}" if self.next_step else "")
+
+    @property
+    def conclusion(self) -> str:
+        """Which method predicts best, by how much, and whether that is more than chance."""
+        return self._rigid if self.rigid else self._deformable
+
+    @property
+    def _deformable(self) -> str:
+        margin = f"{_percent(self.gain)} below that of {self.against}"
+        if self.clear:
+            return f"{self.best} predicts best, with an error {margin}: {self._chance}."
         return (
-            f"{self.best} predicts best, with an error {self.gain:.0%} below that of {self.rigid} "
-            f"({chance}). Next: {next_step}"
+            f"{self.best} predicts best, but with an error only {margin}, {self._chance}: the "
+            "rigid method does as well."
         )
+
+    @property
+    def _rigid(self) -> str:
+        if not self.against:
+            return f"{self.best} predicts best."
+        more = _percent(self.gain / (1.0 - self.gain)) if self.gain < 1.0 else "infinitely"
+        so = f": {self._chance}" if self.clear else f", {self._chance}"
+        return (
+            f"{self.best} predicts best, these shapes need not be deformed: the next best, "
+            f"{self.against}, has an error {more} above{so}."
+        )
+
+    @property
+    def _chance(self) -> str:
+        if np.isnan(self.probability):
+            return "with too few landmarks to tell that from chance"
+        tested = f"(p = {self.probability:.2g}, paired over landmarks)"
+        return f"more than chance {tested}" if self.clear else f"which may be chance {tested}"
 
 
 @dataclass(frozen=True)
@@ -116,9 +177,8 @@ class Comparison:
     Attributes
     ----------
     rows : tuple of MethodFigures
-        One per method: ``name``, ``rmse_datum``, ``rmse_reference``, ``cve``, ``size`` of its
-        reference, ``relative_cve``, ``seconds`` of one fit, and ``failure``, empty unless the
-        method failed.
+        One per method: ``name``, ``rmse_datum``, ``rmse_reference``, ``cve``, the same relative to
+        the size, ``seconds`` of one fit, and ``failure``, empty unless the method failed.
     fold_size : int
         Landmarks left out at a time for the CVE.
     verdict : Verdict or None
@@ -132,14 +192,15 @@ class Comparison:
 
     Examples
     --------
-    >>> rows = MethodFigures("AFF_r", 6.727, 6.541, 6.911, 52.0, 0.002), MethodFigures(
-    ...     "TPS_r(5)", 3.602, 3.885, 4.525, 51.0, 0.003
-    ... )
-    >>> print(Comparison(rows, fold_size=1))
-      method    RMSE_d  RMSE_r    CVE  CVE [%]  time [s]
-    ────────────────────────────────────────────────────
-      AFF_r      6.727   6.541  6.911    13.29    0.0020
-    ▸ TPS_r(5)   3.602   3.885  4.525    8.873    0.0030
+    >>> stiff = MethodFigures("AFF_r", 6.727, 6.541, 6.911, 52.0, 0.002, shape_size=50.0)
+    >>> bent = MethodFigures("TPS_r(5)", 3.602, 3.885, 4.525, 51.0, 0.003, shape_size=50.0)
+    >>> print(Comparison((stiff, bent), fold_size=1))
+       method    RMSE_d  RMSE_r    CVE  RMSE_d %  RMSE_r %  CVE %  time [s]
+    ───────────────────────────────────────────────────────────────────────
+     2 AFF_r      6.727   6.541  6.911     13.45     12.58  13.29    0.0020
+    ▸1 TPS_r(5)   3.602   3.885  4.525     7.204     7.618  8.873    0.0030
+    CVE: 1 landmark left out at a time. In %: of the size of the method's own reference, RMSE_d of
+    that of the shapes. Ranked by CVE %.
     """
 
     rows: tuple[MethodFigures, ...]
@@ -148,10 +209,15 @@ class Comparison:
     findings: tuple[Finding, ...] = ()
 
     @property
+    def ranking(self) -> tuple[str, ...]:
+        """The methods by their relative CVE, the best first; those without one are not in it."""
+        judged = [row for row in self.rows if not np.isnan(row.relative_cve)]
+        return tuple(row.name for row in sorted(judged, key=lambda row: row.relative_cve))
+
+    @property
     def best(self) -> MethodFigures | None:
         """The row of the least relative CVE; None if no method has one."""
-        judged = [row for row in self.rows if row.relative_cve == row.relative_cve]
-        return min(judged, key=lambda row: row.relative_cve, default=None)
+        return self[self.ranking[0]] if self.ranking else None
 
     def __getitem__(self, name: str) -> MethodFigures:
         """The row of a method."""
@@ -167,39 +233,49 @@ class Comparison:
         return len(self.rows)
 
     def __str__(self) -> str:
-        table = [("  method", *_TITLES), *(self._marked(row) for row in self.rows)]
+        table = [("   method", *_TITLES), *(self._ranked(row) for row in self.rows)]
         widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
         lines = [_aligned(line, widths) for line in table]
         lines.insert(1, "─" * len(lines[0]))
         return "\n".join([*lines, *self._notes()])
 
-    def _marked(self, row: MethodFigures) -> tuple[str, ...]:
-        """The cells of a row, the best one pointed at."""
+    def _ranked(self, row: MethodFigures) -> tuple[str, ...]:
+        """The cells of a row after its rank, the best one pointed at."""
         name, *figures = row.cells
-        return ("▸ " if row is self.best else "  ") + name, *figures
+        place = self.ranking.index(name) + 1 if name in self.ranking else ""
+        width = len(str(len(self.rows)))
+        return f"{'▸' if place == 1 else ' '}{place:>{width}} {name}", *figures
+
+    def _marked(self, row: MethodFigures, mark: str, escaped: Callable[[str], str]) -> list[str]:
+        """The escaped cells of a row, the name of the best in a mark of its own."""
+        name, *figures = map(escaped, row.cells)
+        return [mark.format(name) if row is self.best else name, *figures]
 
     def to_markdown(self) -> str:
-        """A Markdown table."""
-        lines = [("method", *_TITLES), ("---", *["---:"] * len(_TITLES))]
-        lines += [row.cells for row in self.rows]
-        table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in c) + " |" for c in lines]
+        """A Markdown table; the name of the best method is bold."""
+        lines = [["method", *_TITLES], ["---", *["---:"] * len(_TITLES)]]
+        lines += [self._marked(row, "**{}**", lambda t: t.replace("|", "\\|")) for row in self.rows]
+        table = ["| " + " | ".join(line) + " |" for line in lines]
         notes = [f"\n{note}" for note in self._notes()]  # a paragraph each
         return "\n".join([*table, *notes]) + "\n"
 
     def to_latex(self) -> str:
-        """A LaTeX tabular that needs no package."""
-        lines = [("method", *_TITLES), *(row.cells for row in self.rows)]
-        rows = [" & ".join(cell.translate(_LATEX) for cell in c) + r" \\" for c in lines]
-        body = [r"\begin{tabular}{lrrrrr}", r"\hline", rows[0], r"\hline", *rows[1:], r"\hline"]
+        """A LaTeX tabular that needs no package; the name of the best method is bold."""
+        head = map(_in_latex, ("method", *_TITLES))
+        rows = [self._marked(row, r"\textbf{{{}}}", _in_latex) for row in self.rows]
+        lines = [" & ".join(line) + r" \\" for line in (head, *rows)]
+        columns = "l" + "r" * len(_TITLES)
+        body = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", lines[0], r"\hline", *lines[1:]]
         notes = [f"% {note}" for note in self._notes()]
-        return "\n".join([*body, r"\end{tabular}", *notes]).replace("–", "--") + "\n"
+        return "\n".join([*body, r"\hline", r"\end{tabular}", *notes]).replace("–", "--") + "\n"
 
     def to_csv(self) -> str:
         """Comma-separated text with all digits, one line per method."""
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(field.name for field in fields(MethodFigures))
-        writer.writerows(astuple(row) for row in self.rows)
+        rows = [row.to_dict() for row in self.rows]
+        writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
         return text.getvalue()
 
     def to_frame(self) -> Any:
@@ -208,22 +284,26 @@ class Comparison:
             import pandas
         except ImportError:
             raise DefgpaError("A DataFrame needs pandas: pip install 'defgpa[tables]'.") from None
-        names = [field.name for field in fields(MethodFigures)]
-        return pandas.DataFrame([astuple(row) for row in self.rows], columns=names).set_index(
-            "name"
-        )
+        return pandas.DataFrame([row.to_dict() for row in self.rows]).set_index("name")
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{title}</th>" for title in ("method", *_TITLES))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row.cells) + "</tr>"
-            for row in self.rows
-        )
+        rows = [self._marked(row, "<strong>{}</strong>", html.escape) for row in self.rows]
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
     def _notes(self) -> list[str]:
-        return [f"{row.name}: {' '.join(row.failure.split())}" for row in self.rows if row.failure]
+        """Why methods failed, what the figures are, and the verdict."""
+        failures: dict[str, list[str]] = {}  # each is told once, with the methods it is about
+        for row in self.rows:
+            if row.failure:
+                failures.setdefault(" ".join(row.failure.split()), []).append(row.name)
+        verdict = [] if self.verdict is None else [self.verdict.sentence]
+        count = "1 landmark" if self.fold_size == 1 else f"{self.fold_size} landmarks"
+        legend = f"CVE: {count} left out at a time. {_LEGEND}"
+        failed = [f"{', '.join(names)}: {why}" for why, names in failures.items()]
+        return [*failed, legend, *verdict]
 
 
 def compare(
@@ -250,8 +330,9 @@ def compare(
     Returns
     -------
     Comparison
-        Prints as a table; ``to_markdown``, ``to_csv``, ``to_latex`` and ``to_frame`` give it away.
-        A method that fails on these shapes has its error in its row.
+        Prints as a table, ranked by the relative CVE, with a verdict where a rigid method is among
+        them; ``to_markdown``, ``to_csv``, ``to_latex`` and ``to_frame`` give it away. A method
+        that fails on these shapes has its error in its row.
 
     Examples
     --------
@@ -311,8 +392,9 @@ class _Trial:
     """One method tried: its row, how well it predicts each landmark, and what it found."""
 
     row: MethodFigures
+    estimator: Any
     per_landmark: Array | None = None  # (m,): relative to the size of its reference
-    findings: tuple[Finding, ...] = field(default=())
+    findings: tuple[Finding, ...] = ()
 
 
 def _tried(
@@ -324,7 +406,9 @@ def _tried(
     progress: Progress | None,
 ) -> _Trial:
     """One method; what goes wrong is told in its row, and the others go on."""
-    row = MethodFigures(name, np.nan, np.nan, np.nan, np.nan, np.nan)
+    row = MethodFigures(
+        name, np.nan, np.nan, np.nan, np.nan, np.nan, shape_size=_shape_size(shapes)
+    )
     found: tuple[Finding, ...] = ()
     try:
         start = time.perf_counter()
@@ -335,9 +419,10 @@ def _tried(
         row = replace(row, rmse_datum=full.rmse_datum)
         validated = cross_validated(estimator, full, fold_size, n_jobs, progress)
     except Exception as error:  # a method of one's own may raise anything
-        return _Trial(replace(row, failure=str(error) or type(error).__name__), None, found)
-    found += _news(validated)
-    return _Trial(replace(row, cve=validated.error), validated.per_landmark / size, found)
+        row = replace(row, failure=str(error) or type(error).__name__)
+        return _Trial(row, estimator, None, found)
+    row = replace(row, cve=validated.error)
+    return _Trial(row, estimator, validated.per_landmark / size, found + _news(validated))
 
 
 def _news(validated: CrossValidation) -> tuple[Finding, ...]:
@@ -347,6 +432,12 @@ def _news(validated: CrossValidation) -> tuple[Finding, ...]:
 def _size(reference: Array) -> float:
     """The RMS distance of the landmarks from their centroid."""
     return float(np.sqrt(((reference - reference.mean(axis=0)) ** 2).sum(axis=1).mean()))
+
+
+def _shape_size(shapes: Shapes) -> float:
+    """The RMS distance of all visible landmarks from the centroid of their shape."""
+    away = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
+    return float(np.sqrt((away[shapes.visible] ** 2).sum(axis=1).mean()))
 
 
 def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
@@ -367,25 +458,48 @@ def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
 
 
 def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
-    """The best against the better of the rigid methods."""
+    """The best against the better of the rigid methods, or a rigid best against the others."""
     judged = [trial for trial in trials if trial.per_landmark is not None]
-    rigid = [trial for trial in judged if trial.row.name in ("EUC_d", SIMILAR)]
+    rigid = [trial for trial in judged if isinstance(trial.estimator, EuclideanGPA)]
     if not rigid:
         return None
-    best, plain = (min(own, key=lambda t: t.row.relative_cve) for own in (judged, rigid))
-    gain = 1.0 - best.row.relative_cve / plain.row.relative_cve
-    return Verdict(best.row.name, plain.row.name, gain, _probability(best, plain))
+    best = min(judged, key=_relative_error)
+    others = [trial for trial in judged if trial not in rigid] if best in rigid else rigid
+    if not others:
+        return Verdict(best.row.name, "", True, 0.0, np.nan, _next_step(best.estimator))
+    other = min(others, key=_relative_error)
+    gain = _gain(best.row.relative_cve, other.row.relative_cve)
+    found = Verdict(best.row.name, other.row.name, best in rigid, gain, _probability(best, other))
+    # where rigid and deformable predict alike, what lies between them is the next to try
+    return replace(found, next_step=_next_step(best.estimator if found.clear else ElasticGPA()))
 
 
-def _probability(best: _Trial, plain: _Trial) -> float:
-    """Of errors as different as these by chance, paired over landmarks."""
+def _relative_error(trial: _Trial) -> float:
+    return trial.row.relative_cve
+
+
+def _gain(least: float, error: float) -> float:
+    """How much less the least error is, relative to another; none where both are zero."""
+    return 1.0 - least / error if error > 0.0 else 0.0
+
+
+def _probability(best: _Trial, other: _Trial) -> float:
+    """Of landmarks predicted so much better by chance, paired, and of either being the better."""
     assert best.per_landmark is not None
-    assert plain.per_landmark is not None
-    differences = best.per_landmark - plain.per_landmark
+    assert other.per_landmark is not None
+    differences = best.per_landmark - other.per_landmark
     differences = differences[np.isfinite(differences) & (differences != 0.0)]
-    if len(differences) < 6:  # even if all agreed, chance could not be ruled out
+    if len(differences) < _FEWEST:
         return float("nan")
-    return float(wilcoxon(differences).pvalue)
+    # twice the side on which the best is better: landmarks that disagree with the CVE do not count
+    return min(1.0, 2.0 * float(wilcoxon(differences, alternative="less").pvalue))
+
+
+def _next_step(estimator: Any) -> str:
+    """What to call next in Python."""
+    if hasattr(getattr(estimator, "model", None), "smoothing"):
+        return f"defgpa.select_smoothing({estimator!r}, shapes).best.fit(shapes)"
+    return f"{estimator!r}.fit(shapes)"
 
 
 def _named(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
@@ -429,6 +543,15 @@ def _part_of(progress: Progress | None, before: int, total: int) -> Progress | N
 def _text(figure: float, digits: int) -> str:
     """So many significant digits, zeros at the end too; a dash for NaN."""
     return "–" if np.isnan(figure) else f"{figure:#.{digits}g}".removesuffix(".")
+
+
+def _in_latex(text: str) -> str:
+    return text.translate(_LATEX)
+
+
+def _percent(share: float) -> str:
+    """Two digits, as in 23 %, 1.4 % and 0.06 %."""
+    return f"{100.0 * share:#.2g}".removesuffix(".") + " %"
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -24,11 +24,13 @@ from defgpa.evaluate._folds import (
     Progress,
     Steps,
     consecutive_folds,
+    gathered,
+    looked_at,
     news_of_folds,
+    refitted,
     require_all_fitted,
 )
 from defgpa.evaluate._parallel import in_parallel
-from defgpa.evaluate._refit import gathered, looked_at, refitted
 from defgpa.findings import Finding, news
 from defgpa.sentences import warn_of
 from defgpa.shapes import as_shapes

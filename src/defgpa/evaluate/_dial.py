@@ -5,7 +5,7 @@ All positions share their folds, and those of one smoothing share its cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from defgpa._arrays import Array, frozen
+from defgpa.alignment import Alignment
 from defgpa.estimators import ElasticGPA
 from defgpa.evaluate._cross_validation import (
     gathered_folds,
@@ -22,13 +23,14 @@ from defgpa.evaluate._cross_validation import (
 )
 from defgpa.evaluate._elastic_folds import ElasticFolds
 from defgpa.evaluate._folds import LeftOut, Progress, Steps, consecutive_folds
-from defgpa.evaluate._refit import fitted
 from defgpa.evaluate._smoothing import SmoothingPath, columns, path_findings
 from defgpa.evaluate._sweep import Point, Sweep, smooth_warp, within_reach
+from defgpa.findings import Finding
 from defgpa.shapes import Shapes
 
 DEFAULT_SMOOTHING = np.logspace(-7.0, 0.0, 8)
-DEFAULT_RIGIDITY = np.array([1e-3, 1e-2, 0.1, 1.0, 10.0, np.inf])
+DEFAULT_RIGIDITY = np.array([0.0, 1e-3, 1e-2, 0.1, 1.0, 10.0, np.inf])
+_FINER = 10.0 ** np.array([-0.5, -0.25, 0.25, 0.5])  # of the best of the default smoothings
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class DialSurface(SmoothingPath):
     Attributes
     ----------
     rigidities : array (r,)
-        The rigidities μ, ascending; the last may be infinite.
+        The rigidities μ, ascending; the first may be 0 (DefGPA itself), the last infinite.
     surface, surface_error : array (k, r)
         The cross-validation error at every smoothing (row) and rigidity (column), and its standard
         error over the landmarks.
@@ -117,10 +119,10 @@ class DialSweep(Sweep):
     def rows(self, values: Array) -> list[list[Point]]:
         """[smoothing][rigidity]: what the positions give."""
         positions = [(float(value), float(mu)) for value in values for mu in self.rigidities]
-        full = []
-        for smoothing, rigidity in positions:
-            full.append(fitted(self.at_position(smoothing, rigidity), self.shapes))
-            self.steps.advance()
+        full: list[Alignment] = []
+        for value in values:
+            full += self.smoothed(float(value)).along(self.shapes, self.rigidities)
+            self.steps.advance(len(self.rigidities))
         made = [
             Point(own[0], gathered_folds(whole, self.folds, self.fold_size, left_out))
             for own, whole, left_out in zip(
@@ -159,14 +161,14 @@ def select_on_dial(
 ) -> DialSurface:
     """Smoothing and rigidity of an elastic estimator, chosen together on a grid."""
     tried = checked_rigidities(rigidities)
-    values, more = (DEFAULT_SMOOTHING, 2) if grid is None else (grid, 0)
+    values, more = (DEFAULT_SMOOTHING, len(_FINER)) if grid is None else (grid, 0)
     folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
     steps = Steps((len(values) + more) * len(tried) * (folds + 1), progress)
     sweep = DialSweep(estimator, smooth_warp(estimator), shapes, fold_size, n_jobs, steps, tried)
     rows = sweep.rows(values)
     if grid is None:
-        best = float(values[int(np.argmin([min(map(_error, row)) for row in rows]))])
-        rows += sweep.rows(best * np.sqrt([0.1, 10.0]))
+        best = min(rows, key=lambda row: min(map(_error, row)))[0].value
+        rows += sweep.rows(best * _FINER)
     rows.sort(key=lambda row: row[0].value)
     return _surface(sweep, rows)
 
@@ -174,16 +176,33 @@ def select_on_dial(
 def _surface(sweep: DialSweep, rows: Sequence[Sequence[Point]]) -> DialSurface:
     cve, spread, foldovers = _tables(rows)
     row, column = chosen_position(cve, spread, foldovers)
-    chosen = rows[row][column]
+    best = sweep.at_position(rows[row][column].value, sweep.rigidities[column])
+    chosen = _looked_at(rows[row][column], best)
     found = DialSurface(
         **columns([own[column] for own in rows], chosen),
-        best=sweep.at_position(chosen.value, sweep.rigidities[column]),
+        best=best,
         rigidities=frozen(np.array(sweep.rigidities)),
         surface=frozen(cve),
         surface_error=frozen(spread),
         surface_foldovers=frozen(foldovers),
     )
-    return replace(found, findings=path_findings(found, [point for own in rows for point in own]))
+    along = path_findings(found, [point for own in rows for point in own])
+    return replace(found, findings=(*_new_in(chosen, rows[row][column]), *along))
+
+
+def _new_in(looked_at: Point, point: Point) -> Iterator[Finding]:
+    """What a look at the shapes has found."""
+    known = point.alignment.findings
+    return (own for own in looked_at.alignment.findings if own not in known)
+
+
+def _looked_at(point: Point, estimator: ElasticGPA) -> Point:
+    """The same with what its shapes themselves show, which one look tells."""
+    validated = point.cross_validation
+    return replace(
+        point,
+        cross_validation=replace(validated, alignment=estimator.looked_at(validated.alignment)),
+    )
 
 
 def _error(point: Point) -> float:
@@ -203,9 +222,9 @@ def checked_rigidities(rigidities: ArrayLike | None) -> Array:
     if rigidities is None:
         return DEFAULT_RIGIDITY
     values = np.unique(np.asarray(rigidities, dtype=np.float64))
-    if not len(values) or not (values > 0.0).all():
+    if not len(values) or not (values >= 0.0).all():
         raise ValueError(
-            "The 'rigidities' parameter of select_smoothing must hold numbers above 0, or "
-            f"infinity. Got {rigidities!r} instead."
+            "The 'rigidities' parameter of select_smoothing must hold numbers from 0 to infinity. "
+            f"Got {rigidities!r} instead."
         )
     return values

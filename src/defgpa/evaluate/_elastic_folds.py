@@ -14,8 +14,8 @@ import numpy as np
 from defgpa._arrays import Array, Index, transposed
 from defgpa.estimators import ElasticGPA
 from defgpa.evaluate._fold_sets import FoldCost, FoldSets
-from defgpa.evaluate._folds import LeftOut
-from defgpa.evaluate._refit import in_frame_of
+from defgpa.evaluate._folds import LeftOut, in_frame_of
+from defgpa.findings import Finding
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.anchored_cost import RootInverse
 from defgpa.solve.datum.elastic import (
@@ -24,8 +24,9 @@ from defgpa.solve.datum.elastic import (
     elastic_gpa,
     orthonormal_rows,
     rigid_start,
+    soft_end,
 )
-from defgpa.solve.deformable.local import LocalSets
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.pipeline import solve
 
 
@@ -93,18 +94,32 @@ class _Free:
         self.stack, self.cost, self.dense = stack, cost, cost.dense()
         common, sets = stack.common, stack.sets
         self.reference = np.empty((*cost.views.shape, sets.dim))
+        self.findings: list[tuple[Finding, ...]] = [()] * len(cost.views)
         for part, solution in solve(sets, cost, common.method):
             self.reference[part] = solution.reference
+            for number, found in zip(part, solution.findings, strict=True):
+                self.findings[number] = found
         votes = Anchors.of(sets, self.reference).votes
         self.starts = self.reference, stack.rigid(votes)
 
     def predicted(self, dial: Dial, full: Array) -> list[LeftOut]:
         """Every fold at one rigidity; ``full`` (m, d) is the reference of all landmarks."""
         stack, rows = self.stack, self.stack.rows
+        if dial.firmness == 0.0:
+            reference = soft_end(stack.sets, self.reference)
+            return self._moved(full, reference, self._images(reference), self.findings)
         inverse = RootInverse.of(self.dense + dial.firmness * (transposed(rows) @ rows))
         fit = elastic_gpa(stack.sets, inverse, self.starts, dial, stack.common.method.tuning)
-        images = self.cost.images(self.cost.explained(fit.reference).weights)
-        images -= dial.firmness * (stack.beyond @ fit.departures)
-        moved = in_frame_of(full[stack.kept], fit.reference, images)
-        names = stack.sets.names
-        return [LeftOut(own, fit.findings(number, names)) for number, own in enumerate(moved)]
+        images = self._images(fit.reference) - dial.firmness * (stack.beyond @ fit.departures)
+        found = [fit.findings(number, stack.sets.names) for number in range(len(images))]
+        return self._moved(full, fit.reference, images, found)
+
+    def _images(self, reference: Array) -> Array:
+        """(g, n, N, d): where the warps onto a reference (g, m, d) put what was left out."""
+        return self.cost.images(self.cost.explained(reference).weights)
+
+    def _moved(
+        self, full: Array, reference: Array, images: Array, findings: list[tuple[Finding, ...]]
+    ) -> list[LeftOut]:
+        moved = in_frame_of(full[self.stack.kept], reference, images)
+        return [LeftOut(*own) for own in zip(moved, findings, strict=True)]

@@ -17,13 +17,11 @@ from defgpa._arrays import Array, Index
 from defgpa.checks.shapes import linked_groups, require_extended, require_linked_pattern
 from defgpa.estimators import DefGPA
 from defgpa.evaluate._demmler_reinsch import Modes, modes_of
-from defgpa.evaluate._folds import LeftOut
-from defgpa.evaluate._refit import in_frame_of
+from defgpa.evaluate._folds import LeftOut, in_frame_of
 from defgpa.frames import Frames
 from defgpa.shapes import Shapes
-from defgpa.solve.deformable.batches import make_batches, stacked_batch
+from defgpa.solve.deformable.batches import LocalSets, make_batches, stacked_batch
 from defgpa.solve.deformable.cost import Explained
-from defgpa.solve.deformable.local import LocalSets
 from defgpa.solve.deformable.pipeline import Method, solve
 from defgpa.solve.eigen.solvers import Dense, Preconditioner
 from defgpa.solve.eigen.stacked import Stacked
@@ -197,6 +195,10 @@ class FoldCost:
     def preconditioner(self) -> Preconditioner:
         """None is needed: the costs are small and dense."""
         raise NotImplementedError
+
+    def whole_inverse(self) -> None:
+        """None is needed here either."""
+        return
 
     def explained(self, reference: Array) -> Explained:
         """The weights of the warps in their modes, and P1."""

@@ -1,15 +1,21 @@
-"""Folds of consecutive landmarks, and what is known of each once it has been left out."""
+"""Folds of consecutive landmarks: left out, fitted again, predicted; for any estimator."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from defgpa._arrays import Array, Index
-from defgpa.errors import DefgpaError, listed
+from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa.alignment import Alignment
+from defgpa.errors import DefgpaError, DefgpaWarning, listed
+from defgpa.estimators import AlignmentEstimator
 from defgpa.findings import Finding, Kind
+from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.shapes import Shapes
 
 Progress = Callable[[int, int], None]  # called with (done, total)
@@ -53,18 +59,101 @@ def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:
     return tuple(np.split(np.arange(n_landmarks), cuts))
 
 
+def looked_at(estimator: Any, shapes: Shapes) -> Alignment:
+    """The alignment a copy of the estimator makes; what it found is in it, nothing is warned of."""
+    copy = clone(estimator, safe=False)
+    return copy.align(shapes) if _is_ours(copy) else _fitted(copy, shapes)
+
+
+def fitted(estimator: Any, shapes: Shapes) -> Alignment:
+    """The same without a look at the shapes themselves, which the full fit has had."""
+    copy = clone(estimator, safe=False)
+    return copy.solve(shapes) if _is_ours(copy) else _fitted(copy, shapes)
+
+
+def _is_ours(estimator: Any) -> bool:
+    """Whether its ``fit`` is ours, and may be asked for without the warnings."""
+    return getattr(type(estimator), "fit", None) is AlignmentEstimator.fit
+
+
+def _fitted(copy: Any, shapes: Shapes) -> Alignment:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DefgpaWarning)
+        alignment = copy.fit(shapes).alignment_
+    assert isinstance(alignment, Alignment)
+    return alignment
+
+
+def refitted(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
+    """The landmarks of a fold as predicted by a fit without them."""
+    shapes = full.shapes
+    nothing = np.full((shapes.n_shapes, len(fold), shapes.dim), np.nan)
+    try:
+        alignment = fitted(estimator, shapes.without(fold))
+        images = np.stack([w(own[fold]) for w, own in zip(alignment.warps, shapes, strict=True)])
+    except Exception as error:  # a warp or an estimator of one's own may raise anything
+        return LeftOut(nothing, error=error)
+    lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)
+    if lost.any():
+        return LeftOut(nothing, error=_not_finite(lost, shapes))
+    whole = np.delete(full.reference, fold, axis=0)
+    judged = alignment.shapes.views >= 2
+    moved = in_frame_of(whole[judged], alignment.reference[judged], images)
+    return LeftOut(moved, alignment.findings)
+
+
+def _not_finite(lost: Mask, shapes: Shapes) -> DefgpaError:
+    names = listed(shapes.names[i] for i in np.flatnonzero(lost.any(axis=1)))
+    return DefgpaError(f"the warp of shape {names} gives no finite prediction")
+
+
+def in_frame_of(full: Array, reference: Array, images: Array) -> Array:
+    """Predictions moved with a fold's reference onto the full one.
+
+    By R ∈ O(d) and a translation, no scale, on the landmarks of the fold: both references are
+    (…, m, d), ``images`` are (…, n, N, d): one fold, or a stack of them.
+    """
+    gauge = stacked(reference, full, motions=ORTHOGONAL)
+    return np.asarray(
+        images @ gauge.rotation[..., None, :, :] + gauge.translation[..., None, None, :]
+    )
+
+
+def gathered(left_out: Sequence[LeftOut], folds: Sequence[Index], visible: Mask) -> Array:
+    """(n, m, d): the predictions of all folds in one array, NaN where a landmark is not seen."""
+    together = np.concatenate([out.predicted for out in left_out], axis=1)
+    predicted = np.empty_like(together)
+    predicted[:, np.concatenate(folds)] = together
+    predicted[~visible] = np.nan
+    return frozen(predicted)
+
+
 def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes) -> None:
     """A DefgpaError that names the landmarks of every fold that could not be fitted."""
     failed = [(f, out.error) for f, out in zip(folds, left_out, strict=True) if out.error]
     if not failed:
         return
-    described = "; ".join(f"{_landmarks(fold, shapes)}: {error}" for fold, error in failed[:3])
-    more = f"; and {len(failed) - 3} more folds" if len(failed) > 3 else ""
+    reasons: dict[str, list[str]] = {}  # each is told once
+    for fold, error in failed:
+        reasons.setdefault(str(error).rstrip("."), []).append(_landmarks(fold, shapes))
+    told = list(reasons.items())[:3]
+    described = "; ".join(f"{_either(labels)}: {reason}" for reason, labels in told)
+    more = f"; and {len(failed) - rest} more folds" if (rest := _count(told)) < len(failed) else ""
     raise DefgpaError(
         f"{len(failed)} of {len(folds)} folds cannot be fitted, so there is no cross-validation "
         f"error. Without landmark {described}{more}. Use smaller folds, or drop the shapes or "
         "landmarks that hang on so few points."
     ) from failed[0][1]
+
+
+def _either(folds: Sequence[str]) -> str:
+    """The landmarks of one fold or another, the first three of them."""
+    shown = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
+    return " or ".join(shown)
+
+
+def _count(told: Sequence[tuple[str, Sequence[str]]]) -> int:
+    return sum(len(labels) for _, labels in told)
 
 
 def news_of_folds(

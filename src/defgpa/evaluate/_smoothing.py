@@ -147,8 +147,8 @@ def select_smoothing(
     fold_size, n_jobs, progress
         As in ``cross_validate``; ``progress`` counts fits and folds of all values.
     rigidities : array (r,), optional
-        Of an ElasticGPA: the rigidities to try with every smoothing, by default 1e-3, 1e-2, …
-        10 and infinity (and smoothing 1e-7, 1e-6, … 1, then half decades beside the best).
+        Of an ElasticGPA: the rigidities to try with every smoothing, by default 0 (DefGPA), 1e-3,
+        1e-2, … 10 and infinity (and smoothing 1e-7, 1e-6, … 1, then finer beside the best).
 
     Returns
     -------

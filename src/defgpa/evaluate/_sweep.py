@@ -19,8 +19,7 @@ from defgpa.evaluate._cross_validation import (
     left_out_by_stacks,
 )
 from defgpa.evaluate._fold_sets import FoldSets
-from defgpa.evaluate._folds import LeftOut, Steps, consecutive_folds
-from defgpa.evaluate._refit import looked_at
+from defgpa.evaluate._folds import LeftOut, Steps, consecutive_folds, looked_at
 from defgpa.shapes import Shapes
 from defgpa.warps import ThinPlateSpline
 

@@ -17,6 +17,14 @@ from defgpa.io.files import shown
 from defgpa.shapes import Shapes
 
 
+class SeveralSetsError(FormatError):
+    """Files that hold different sets: for each its name, its shapes and their landmarks."""
+
+    def __init__(self, message: str, sets: Mapping[str, tuple[int, int]]) -> None:
+        super().__init__(message)
+        self.sets = dict(sets)
+
+
 class NoLandmarksError(FormatError):
     """A file of a known format, in which there are other things than landmarks."""
 

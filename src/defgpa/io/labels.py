@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -34,11 +34,11 @@ def matched(found: Sequence[Sourced], match: str) -> list[Sourced]:
     found = list(found)
     if match == "position":
         return _by_position(found)
+    if match == "auto":
+        found = _with_common_labels(_without_own_words(_without_prefixes(found)))
     for one in _one_each(found).values():
         _require_labels_once(one)
-    if match == "label":
-        return found
-    return _with_common_labels(_without_prefixes(found))
+    return found
 
 
 def landmark_names(found: Sequence[Sourced]) -> Labels:
@@ -116,7 +116,10 @@ def _require_labels_once(one: Sourced) -> None:
     labels = one.specimen.labels or ()
     if len(set(labels)) < len(labels):
         twice = next(label for label, times in Counter(labels).items() if times > 1)
-        raise FormatError(f"{one} has two landmarks with the label {twice!r}. Rename one of them.")
+        raise FormatError(
+            f"{one} has two landmarks with the label {twice!r}. Rename one of them, or give "
+            f"{option('match', 'position')} to go by their order."
+        )
 
 
 # Prefixes
@@ -128,9 +131,14 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
     3D Slicer calls points after their list: lists with different names would share no landmark.
     """
     lists = {labels: own for labels in _one_each(found) if (own := numbers_behind(labels))}
+    counted = (lists.get(one.specimen.labels or ()) for one in found)
+    times = Counter(own[1] for own in counted if own is not None)
+    usual = set(times.most_common(1)[0][0]) if times else set[str]()
+    # after a prefix that ends in a digit, skull_71 and skull_72, the numbers are others
+    lists = {labels: own for labels, own in lists.items() if usual & set(own[1])}
     prefixes = {prefix for prefix, _ in lists.values()}
     if len(prefixes) < 2:
-        return found
+        return _evenly_padded(found, lists)
     if not all(_is_own_list(one.specimen) for one in found if one.specimen.labels in lists):
         warn(
             "Landmark labels differ in what stands before their number "
@@ -141,6 +149,46 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
     return [
         _relabelled(one, bare.get(one.specimen.labels or (), one.specimen.labels)) for one in found
     ]
+
+
+def _evenly_padded(found: list[Sourced], lists: Mapping[Labels, object]) -> list[Sourced]:
+    """The specimens with one spelling of every number: that of the first file, LM1 or LM01."""
+    spelled: dict[str, str] = {}
+
+    def own_spelling(label: str) -> str:
+        bare = re.sub("0*([0-9]+)$", r"\1", label)
+        return spelled.setdefault(bare, label)
+
+    even = {labels: tuple(map(own_spelling, labels)) for labels in lists}
+    return [
+        _relabelled(one, even.get(one.specimen.labels or (), one.specimen.labels)) for one in found
+    ]
+
+
+def _without_own_words(found: list[Sourced]) -> list[Sourced]:
+    """Labels such as ``skull_07_nasion``, without what all of a file begin with.
+
+    That is done where most files then have the same labels, and did not before.
+    """
+    begins = {labels: _common_begin(labels) for labels in _one_each(found) if len(labels) > 1}
+    bare = {own: tuple(a.removeprefix(begin) for a in own) for own, begin in begins.items()}
+    times = Counter(bare[own] for one in found if (own := one.specimen.labels or ()) in bare)
+    usual, count = times.most_common(1)[0] if times else ((), 0)
+    same = {labels: own for labels, own in bare.items() if set(own) <= set(usual)}
+    if 2 * count <= len(found) or len({begins[labels] for labels in same}) < 2:
+        return found
+    return [
+        _relabelled(one, same.get(one.specimen.labels or (), one.specimen.labels)) for one in found
+    ]
+
+
+def _common_begin(labels: Labels) -> str:
+    """What all labels begin with, up to a blank, a dash or the like."""
+    first, last = min(labels), max(labels)  # what these two share, all do
+    pairs = enumerate(zip(first, last, strict=False))
+    shared = next((k for k, (a, b) in pairs if a != b), len(first))
+    begin = re.match(r".*[-_ .:]", first[:shared], re.DOTALL)
+    return begin[0] if begin else ""
 
 
 def numbers_behind(labels: Sequence[str]) -> tuple[str, Labels] | None:
@@ -172,20 +220,61 @@ def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
     times = Counter(one.specimen.labels for one in found if one.specimen.labels)
     if len(times) < 2:
         return found
-    usual = times.most_common(1)[0][0]
-    renamed = {labels for labels in times if labels != usual and _same_places(labels, usual)}
+    usual, count = times.most_common(1)[0]
+    settled = len(set(map(len, times))) == 1 and 2 * count > len(found)  # nobody lacks a landmark
+    renamed = {
+        labels
+        for labels in times
+        if labels != usual
+        and (
+            _same_places(labels, usual)
+            or _said_twice(labels, usual)
+            or (settled and _other_words(labels, usual))
+        )
+    }
+    _warn_of_other_words(found, usual, renamed)
     others = [one for one in found if one.specimen.labels in renamed]
     if not others:
         return found
     own = others[0].specimen.labels or ()
     examples = [f"{a!r} for {b!r}" for a, b in zip(own, usual, strict=True) if a != b]
-    count = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
+    shapes = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
+    most = "most" if 2 * count > len(found) else str(_one_each(found)[usual])
     warn(
-        f"Landmark labels of {count} differ from those of most, as in {others[0]}: "
+        f"Landmark labels of {shapes} differ from those of {most}, as in {others[0]}: "
         f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
         f"position. If they are different landmarks, give {option('match', 'label')}."
     )
     return [_relabelled(one, usual) if one.specimen.labels in renamed else one for one in found]
+
+
+def _said_twice(own: Labels, usual: Labels) -> bool:
+    """Whether labels are the usual ones but for some that stand at another place, too."""
+    if len(own) != len(usual) or len(set(usual)) < len(usual):
+        return False
+    times = Counter(own)
+    return all(a == b or times[a] > 1 for a, b in zip(own, usual, strict=True))
+
+
+def _other_words(own: Labels, usual: Labels) -> list[tuple[str, str]]:
+    """The words at places where others have another word, if these are known nowhere else."""
+    words = [(a, b) for a, b in zip(own, usual, strict=True) if a != b]
+    known = {a for a, _ in words} & set(usual) or {b for _, b in words} & set(own)
+    return [] if known else words
+
+
+def _warn_of_other_words(found: Sequence[Sourced], usual: Labels, renamed: set[Labels]) -> None:
+    """Say so where a file has another word at a place, which may be another landmark or not."""
+    holders = _one_each(found)
+    if len(set(map(len, holders))) > 1:
+        return  # files without what was not seen
+    odd = ((one, _other_words(own, usual)) for own, one in holders.items() if own not in renamed)
+    one, words = next(((one, words) for one, words in odd if words), (None, []))
+    if words and 2 * len(words) <= len(usual):
+        warn(
+            f"{one} has a landmark {words[0][0]!r} where others have {words[0][1]!r}; it is "
+            f"taken as another one. If it is the same, give {option('match', 'position')}."
+        )
 
 
 def _same_places(own: Labels, usual: Labels) -> bool:

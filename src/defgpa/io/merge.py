@@ -16,7 +16,7 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import readable, shown
-from defgpa.io.format import ReadOptions, Sourced, Specimen
+from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced, Specimen
 from defgpa.io.labels import landmark_names, matched
 from defgpa.io.limits import Budget
 from defgpa.io.names import Read, in_natural_order, named_after, unique_names
@@ -143,8 +143,9 @@ def _require_one_set(some: Sequence[Sourced]) -> None:
     uniform = all(len(set(counts)) == 1 for counts in sizes.values())
     if len(sizes) > 1 and uniform and max(map(len, sizes.values())) > 1:
         files = [f"{path} has {counts[0]} landmarks" for path, counts in sizes.items()]
-        raise FormatError(
-            f"These files are different sets: {_and_more(files, 4)}. Read them one by one."
+        raise SeveralSetsError(
+            f"These files are different sets: {_and_more(files, 4)}. Read them one by one.",
+            {path: (len(counts), counts[0]) for path, counts in sizes.items()},
         )
 
 

@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path, PureWindowsPath
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import readable
 from defgpa.io.format import Document, Sourced, Specimen
 from defgpa.io.text.lines import default_name, made_unique, warn
-from defgpa.io.text.table import count_up
+from defgpa.io.text.table import is_whole
 
 Read = Sequence[tuple[Path, Document]]  # files and what they hold
 
@@ -94,4 +95,13 @@ def _say_little(specimens: Sequence[Specimen], images: dict[int, str]) -> bool:
     if len(set(images.values())) < len(specimens):
         return False
     names = [specimen.name for specimen in specimens]
-    return len(set(names)) < len(names) or count_up(names)
+    return len(set(names)) < len(names) or _only_count(names)
+
+
+def _only_count(names: Sequence[str]) -> bool:
+    """Whether names are 0, 1, 2, … or 1, 2, 3, …, some perhaps deleted, or with zeros before."""
+    if not all(map(is_whole, names)):
+        return False
+    numbers = [int(name) for name in names]
+    ascending = all(a < b for a, b in pairwise(numbers))
+    return ascending and numbers[0] <= 1 and numbers[-1] <= 2 * len(numbers)

@@ -57,13 +57,15 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> RankedArtists:
     beyond = axes.plot(
         places[odd], distances[odd], "X", color=style.VERMILLION, label="beyond it", **look
     )[0]
-    fence = axes.step(
+    grouped = len(set(found.groups)) > 1
+    fence = axes.plot(
         places,
         found.fences[order],
-        where="mid",
+        marker="_" if grouped else None,
+        linestyle="none" if grouped else "--",
         color=style.GREY,
-        linestyle="--",
-        label="fence of its group" if len(set(found.groups)) > 1 else "fence, Q3 + 1.5 IQR",
+        label="fence of its group" if grouped else "fence, Q3 + 1.5 IQR",
+        zorder=1,
     )[0]
     names = tuple(
         axes.annotate(

@@ -27,7 +27,10 @@ def group_columns(shapes: Shapes) -> dict[str, tuple[str, ...]]:
         for key, values in (columns_of(shapes) | said).items()
         if _is_column(values, shapes.n_shapes) and not _measured(values)
     }
-    return {key: own for key, own in columns.items() if 2 <= len(set(own)) < len(own)}
+    telling = {key: own for key, own in columns.items() if 2 <= len(set(own)) < len(own)}
+    if list(telling.values()).count(telling.get("group", ())) > 1:
+        del telling["group"]  # the column it was taken from has a better name
+    return telling
 
 
 def _is_column(values: Any, count: int) -> bool:

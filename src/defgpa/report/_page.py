@@ -150,10 +150,11 @@ def write_statistics(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> import defgpa
+    >>> import numpy as np
     >>> from defgpa.report import write_statistics
-    >>> wings = defgpa.datasets.load_wings()
-    >>> model = defgpa.statistics.allometry(wings.points, n_permutations=9)
+    >>> from defgpa.statistics import allometry
+    >>> rng = np.random.default_rng(0)
+    >>> model = allometry(rng.normal(size=(8, 2)) + 0.1 * rng.normal(size=(10, 8, 2)))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = pathlib.Path(folder) / "statistics.html"
     ...     write_statistics([model], page)
@@ -203,6 +204,7 @@ def _numbers(
         "headlines": [row for key in _HEADLINES for row in rows if row.key == key],
         "comparison": None if comparison is None else tables.comparison_rows(comparison),
         "fold_size": None if comparison is None else comparison.fold_size,
+        "verdict": getattr(getattr(comparison, "verdict", None), "conclusion", None),
         "largest": tables.largest_residuals(alignment),
         "shapes": tables.shape_rows(alignment, cv, drawn),
         "missing": _missing_counts(alignment),

@@ -20,6 +20,7 @@ MOST_COMPONENTS = 10
 FEWEST_SHAPES = 4  # fewer make no cloud, and no fence
 FEWEST_IN_A_GROUP = 5  # for a fence of its own
 _LISTED = 10  # specimens and landmarks in the tables
+_MOST_ODD = 40  # specimens in the table where so many are beyond the fence
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class ShapeSpace:
         grouped = any(found.groups)
         table = [
             {**row, "distance": number(row["distance"]), "fence": number(row["fence"])}
-            for row in found.table()[:_LISTED]
+            for row in found.table()[: min(max(_LISTED, int(found.flagged.sum())), _MOST_ODD)]
         ]
         cells = [
             {**row, "distance": number(row["distance"], 3), "score": number(row["score"], 2)}
@@ -97,11 +98,12 @@ class ShapeSpace:
         found = "No specimen lies" if not count else f"{count:,} specimen{'s' * (count > 1)} lie"
         found += "s" * (count == 1)
         mean = "the mean shape of the group" if grouped else "the mean shape"
-        return (
+        said = (
             f"{found} beyond the fence: farther from {mean} than the third quartile and one and a "
-            "half times the range between the quartiles. That is no proof of a mistake; look at "
-            "such a specimen before you leave it out."
+            "half times the range between the quartiles."
         )
+        advice = "That is no proof of a mistake; look at such a specimen before you leave it out."
+        return f"{said} {advice}" if count else said
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ _LARGEST = 5  # residuals that are named
 
 _METHODS = {
     "EUC_d": "rigid: moved and turned only",
+    "EUC_d(scaling)": "rigid: moved, turned and scaled",
     "AFF_d": "affine, measured on the shapes",
     "AFF_r": "affine, measured on the reference",
     "TPS_r(3)": "thin-plate splines, 3 control points per axis",
@@ -140,10 +141,12 @@ def _relative(error: float, size: float) -> str:
     return f"{percent(error / size)} of the size of the reference" if size > 0 else ""
 
 
+def _share(relative: float) -> str:
+    return "–" if np.isnan(relative) else percent(relative)
+
+
 def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """The methods with their figures; the one that predicts best is marked."""
-    errors = np.array([row.cve for row in comparison.rows])
-    best = np.nanmin(errors) if not np.isnan(errors).all() else None
     return [
         {
             "name": row.name,
@@ -152,9 +155,10 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
                 ("rmse_datum", row.rmse_datum, number(row.rmse_datum)),
                 ("rmse_reference", row.rmse_reference, number(row.rmse_reference)),
                 ("cve", row.cve, number(row.cve)),
+                ("relative_cve", row.relative_cve, _share(row.relative_cve)),
                 ("seconds", row.seconds, number(row.seconds, 2)),
             ],
-            "best": row.cve == best,
+            "best": row is comparison.best,
             "failure": row.failure,
         }
         for row in comparison.rows

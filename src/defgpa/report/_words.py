@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from defgpa.alignment import Alignment
+from defgpa.findings import joined
 from defgpa.sentences import in_shell
 from defgpa.solve.datum.elastic_warps import ElasticRegistration
 from defgpa.solve.registration import (
@@ -180,7 +181,7 @@ def worries(alignment: Alignment, cv: CrossValidation | None = None) -> list[str
     found = [*alignment.findings, *alignment.foldover_findings]
     if cv is not None and cv.news is not None:
         found.append(cv.news)
-    return [in_shell(finding) for finding in found]
+    return [in_shell(finding) for finding in joined(found)]
 
 
 def as_code(value: Any) -> str:

@@ -3,7 +3,7 @@
 They may slide there until they say as little as possible about where they happened to be put.
 """
 
-from defgpa.semilandmarks.read import read_sliders
+from defgpa.semilandmarks.read import read_sliders, read_surface
 from defgpa.semilandmarks.resample import resampled
 from defgpa.semilandmarks.slicer_curves import with_slicer_curves
 from defgpa.semilandmarks.sliders import curves_of
@@ -13,6 +13,7 @@ __all__ = [
     "SlidShapes",
     "curves_of",
     "read_sliders",
+    "read_surface",
     "resampled",
     "slide",
     "with_slicer_curves",

@@ -1,8 +1,8 @@
 """Sliders from files: geomorph's tables, and the curve markups of 3D Slicer.
 
 A slider table has one row (before, sliding, after) a semilandmark, counted from 1, as geomorph's
-``define.sliders`` writes it. A curve of Slicer names its points; its ends stay, a closed one slides
-everywhere.
+``define.sliders`` writes it; a table of surface points has one number a row. A curve of Slicer
+names its points; its ends stay, a closed one slides everywhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from defgpa.errors import FormatError
 from defgpa.shapes import Shapes
 
-_WORDS = ("before", "slide", "after")
+_WORDS = ("before", "slide", "after", "x", "v1", "v2", "v3")
 
 
 def read_sliders(path: str | os.PathLike[str], shapes: Shapes) -> list[list[int]]:
@@ -42,30 +42,56 @@ def read_sliders(path: str | os.PathLike[str], shapes: Shapes) -> list[list[int]
     ...     read_sliders(file, shapes)
     [[0, 1, 2], [1, 2, 3]]
     """
-    place = Path(path)
-    try:
-        text = place.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise FormatError(f"{place} is not a text file: expected a table of sliders.") from None
+    place, text = Path(path), _text(path)
     if text.lstrip().startswith("{"):
         return _markup_curves(place, text, shapes)
-    return _table(place, text, shapes)
+    return _table(place, text, shapes, 3, "three landmark numbers (before, sliding, after)")
 
 
-def _table(path: Path, text: str, shapes: Shapes) -> list[list[int]]:
+def read_surface(path: str | os.PathLike[str], shapes: Shapes) -> list[int]:
+    """The landmarks that slide on a surface, as numbers (from 0).
+
+    Parameters
+    ----------
+    path : path
+        One landmark number (from 1) a row, as the ``surfslide.csv`` of geomorph's
+        ``buildtemplate``.
+    shapes : Shapes
+        Whose landmarks are meant.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> shapes = Shapes.specimens([[[0.0, 0.0, 0.0]] * 4])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "surfslide.csv"
+    ...     _ = file.write_text('"x"\\n3\\n4\\n')
+    ...     read_surface(file, shapes)
+    [2, 3]
+    """
+    rows = _table(Path(path), _text(path), shapes, 1, "a landmark number")
+    return [number for (number,) in rows]
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise FormatError(f"{path} is not a text file: expected a table of sliders.") from None
+
+
+def _table(path: Path, text: str, shapes: Shapes, width: int, what: str) -> list[list[int]]:
     rows: list[list[int]] = []
     for line, fields in enumerate(map(_fields, text.splitlines()), start=1):
         if not fields or _is_header(fields):
             continue
-        numbers = [_whole(word) for word in fields[-3:]]
-        if len(fields) not in (3, 4) or None in numbers:
-            raise FormatError(
-                f"{path}, line {line}: expected three landmark numbers (before, sliding, after); "
-                f"found {' '.join(fields)!r}."
-            )
+        numbers = [_whole(word) for word in fields[-width:]]
+        if len(fields) not in (width, width + 1) or None in numbers:
+            raise FormatError(f"{path}, line {line}: expected {what}; found {' '.join(fields)!r}.")
         rows.append([_landmark(path, line, number, shapes) for number in numbers if number])
     if not rows:
-        raise FormatError(f"{path} has no sliders: expected rows of three landmark numbers.")
+        raise FormatError(f"{path} has no sliders: expected rows of {what}.")
     return rows
 
 
@@ -76,7 +102,8 @@ def _fields(line: str) -> list[str]:
 
 
 def _is_header(fields: Sequence[str]) -> bool:
-    return any(word.lower() in _WORDS or word.upper() in ("V1", "V2", "V3") for word in fields)
+    named = any(word.lower() in _WORDS for word in fields)
+    return named and all(_whole(word) is None for word in fields)
 
 
 def _whole(word: str) -> int | None:

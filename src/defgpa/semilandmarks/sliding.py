@@ -84,6 +84,7 @@ def slide(
     estimator: Any = None,
     max_rounds: int = 30,
     tolerance: float = 1e-3,
+    progress: Callable[[int, int], None] | None = None,
 ) -> SlidShapes:
     """Slide semilandmarks along curves and on surfaces.
 
@@ -111,6 +112,8 @@ def slide(
         Of alignment and sliding.
     tolerance : float
         The end is when a round lowers the criterion of all shapes together by less than this share.
+    progress : callable (done, total), optional
+        Told after how many of at most how many rounds it is.
 
     Returns
     -------
@@ -138,13 +141,15 @@ def slide(
     _require_choices(by, along, max_rounds, tolerance)
     task = _task(given, curves, surfaces, along, meshes or {})
     reference_of = _rigid_reference if estimator is None else _refitted(estimator)
-    state, settled = _State(given.points, task.starts, ()), False
+    state, settled = task.start(given.points), False
     with one_blas_thread:
         while not settled and len(state.criterion) < max_rounds:
             reference = reference_of(given.with_points(state.points))
             slid = _one_round(state, task, reference, by)
             settled = slid.total > (1.0 - tolerance) * state.total
             state = slid if slid.total <= state.total else state
+            if progress is not None:
+                progress(len(state.criterion), max_rounds)
     return _told(given, state, task, settled)
 
 
@@ -155,9 +160,11 @@ class _Task:
     paths: tuple[tuple[Path, ...], ...]
     sliders: Index
 
-    @property
-    def starts(self) -> tuple[tuple[Array, ...], ...]:
-        return tuple(tuple(path.start for path in own) for own in self.paths)
+    def start(self, points: Array) -> _State:
+        """The points as digitised; where a shape has a mesh, on it."""
+        places = tuple(tuple(path.start for path in own) for own in self.paths)
+        on = [_placed(*own) for own in zip(points, self.paths, places, strict=True)]
+        return _State(np.stack(on), places, ())
 
 
 @dataclass(frozen=True, eq=False)

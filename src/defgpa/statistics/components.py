@@ -102,7 +102,9 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         _require_space(self.space)
         self._alignment = shapes if isinstance(shapes, Alignment) else None
         self.space_ = self.space if self._alignment is not None else ""
-        x = tangent_space(self._whole(shapes))
+        self._shapes = shapes.shapes if isinstance(shapes, Alignment) else _as_shapes(shapes)
+        measured = getattr(shapes, self.space) if self._alignment else self._shapes.points
+        x = tangent_space(without_gaps(measured))
         if len(x) < 2:
             raise ShapeError(f"Components need at least 2 shapes; got {len(x)}.")
         self.coordinates_ = x
@@ -179,39 +181,49 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         return x.reshape(len(x), -1)
 
     def _deviations(self, shapes: ShapesLike | Alignment) -> Array:
-        """(n, m, d): in the tangent space at the mean shape, from the mean."""
-        points = unit_size(self._completed(self._in_space(shapes)))
-        turned = points @ stacked(points, self.mean_).rotation
+        """(n, m, d): in the tangent space at the mean shape, from the mean.
+
+        A shape of the fit is where the fit has it, whatever filled its gaps.
+        """
+        if shapes is self._alignment and self._alignment is not None:
+            return np.asarray(self.coordinates_ - self.mean_)
+        if isinstance(shapes, Alignment):
+            return self._projected(np.asarray(getattr(shapes, self.space)))
+        given = self._require_alike(_as_shapes(shapes))
+        known = np.array([-1 if k is None else k for k in shape_indices(given, self._shapes)])
+        found = np.empty(given.points.shape)
+        found[known >= 0] = (self.coordinates_ - self.mean_)[known[known >= 0]]
+        if (known < 0).any():
+            found[known < 0] = self._projected(
+                self._in_space(given.take(np.flatnonzero(known < 0)))
+            )
+        return found
+
+    def _projected(self, points: Array) -> Array:
+        """x − (x·c) c for shapes completed, at unit size and turned onto the mean c."""
+        whole = unit_size(self._completed(points))
+        turned = whole @ stacked(whole, self.mean_).rotation
         c = self.mean_
         along = np.einsum("nmd,md->n", turned, c)
         return np.asarray(turned - along[:, None, None] * c)
 
-    def _whole(self, shapes: ShapesLike | Alignment) -> Array:
-        """(n, m, d): the shapes to analyse, without gaps."""
-        if isinstance(shapes, Alignment):
-            return without_gaps(getattr(shapes, self.space))
-        given = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
-        return without_gaps(given.points)
+    def _in_space(self, given: Shapes) -> Array:
+        """(n, m, d): new shapes to be scored, in the space that was analysed."""
+        if self._alignment is None or self.space_ == "superimposed":
+            return given.points
+        a = self._alignment
+        warps = [
+            registered(a, own, name) for own, name in zip(given.points, given.names, strict=True)
+        ]
+        return in_space(self.space_, given.points, warps, a.reference)
 
-    def _in_space(self, shapes: ShapesLike | Alignment) -> Array:
-        """(n, m, d): shapes to be scored, in the space that was analysed."""
-        if isinstance(shapes, Alignment):
-            return np.asarray(getattr(shapes, self.space))
-        given = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+    def _require_alike(self, given: Shapes) -> Shapes:
         if given.points.shape[1:] != self.mean_.shape:
             raise ShapeError(
                 f"These components are of {self.mean_.shape[0]} landmarks in "
                 f"{self.mean_.shape[1]}-D; got shapes of size {given.points.shape[1:]}."
             )
-        if self._alignment is None or self.space_ == "superimposed":
-            return given.points
-        a = self._alignment
-        known = shape_indices(given, a.shapes)
-        warps = [
-            registered(a, own, name) if number is None else a.warps[number]
-            for own, name, number in zip(given.points, given.names, known, strict=True)
-        ]
-        return in_space(self.space_, given.points, warps, a.reference)
+        return given
 
     def _completed(self, points: Array) -> Array:
         """Gaps filled by what the shapes of the fit say."""
@@ -250,6 +262,10 @@ class ShapePCA(TransformerMixin, BaseEstimator):
     def _require_fitted(self) -> None:
         if not hasattr(self, "components_"):
             raise NotFittedError("This ShapePCA has not been fitted yet: call fit(shapes) first.")
+
+
+def _as_shapes(shapes: ShapesLike) -> Shapes:
+    return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
 
 
 def _sums(alignment: Alignment) -> SumsOfSquares:

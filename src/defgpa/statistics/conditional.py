@@ -101,18 +101,34 @@ class ShapeGaussian:
     def left_out(self, own: Array) -> Array:
         """(m, d): how far every seen landmark is from its prediction by the other seen ones.
 
-        At the size of the specimens, in their pose; NaN where not seen. As `left_out` of all.
+        At the size of the specimens, in their pose; NaN where not seen. As `left_out` of all, the
+        specimens weighing alike. With Q = C⁻¹ of all landmarks, that of the seen ones alone is
+        Q_ss − Q_sh Q_hh⁻¹ Q_hs, so that a shape costs as much as it hides.
         """
-        seen = np.flatnonzero(~np.isnan(own[:, 0]))
+        m, d = own.shape
+        seen = ~np.isnan(own[:, 0])
         posed = stacked(own[seen], self.mean[seen], motions=SIMILARITY)(own)
-        given = self._given(posed, seen)
-        solved = np.linalg.solve(given.M, given.AB.transpose(1, 0, 2).reshape(len(given.M), -1))
-        taken = np.einsum("pqd,qpe->pde", given.AB, solved.reshape(-1, *given.y.shape))
-        Q = _inverse_diagonal(given.factor)[:, None, None] * np.eye(own.shape[1]) - taken
-        Qy = given.Ay - np.einsum("pqd,q->pd", given.AB, given.coefficients)
+        y = np.where(seen[:, None], posed - self.mean, 0.0).ravel()
+        hidden = np.repeat(~seen, d)
+        Q_h = self._precision[hidden]  # (h, md)
+        K = np.linalg.solve(Q_h[:, hidden], Q_h)
+        Qy = self._precision @ y - K.T @ (Q_h @ y)
+        across = np.einsum("hpd,hpe->pde", Q_h.reshape(-1, m, d), K.reshape(-1, m, d))
+        Q = np.einsum("pdpe->pde", self._precision.reshape(m, d, m, d)) - across
         residuals = np.full(own.shape, np.nan)
-        residuals[seen] = np.linalg.solve(Q, Qy[..., None])[..., 0]
+        residuals[seen] = np.linalg.solve(Q[seen], Qy.reshape(m, d)[seen, :, None])[..., 0]
         return residuals
+
+    @cached_property
+    def _precision(self) -> Array:
+        """(md, md): Q = C⁻¹ of all landmarks, A⁻¹ ⊗ I − A⁻¹B M⁻¹ BᵀA⁻¹."""
+        m, d = self.mean.shape
+        given = replace(self, dials=replace(self.dials, nearness=np.inf))._given(
+            self.mean, np.arange(m)
+        )
+        AB = given.AB.transpose(0, 2, 1).reshape(m * d, -1)
+        inverse = cho_solve(given.factor, np.eye(m))
+        return np.asarray(np.kron(inverse, np.eye(d)) - AB @ np.linalg.solve(given.M, AB.T))
 
     def _hidden_part(self, posed: Array, asked: Index, hidden: Mask) -> tuple[Array, Array]:
         """Conditional mean (h, d) and root mean squared distance from it (h,)."""

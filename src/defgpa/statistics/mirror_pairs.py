@@ -3,7 +3,8 @@
 A shape is nearly symmetric if some reflection brings it nearly onto itself with its landmarks
 renumbered. Planes through the centroid are tried; each gives a one-to-one matching of landmarks
 with reflected ones, the matching a better plane, until both settle. Such a matching pairs landmarks
-only if it undoes itself: what is matched with itself lies on the midline.
+only if it undoes itself: what is matched with itself lies on the midline. Pairs of a mean shape are
+confirmed by the shapes it is of: in most of them the same matching must be the best one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _MOST_ROUNDS = 20
 _SYMMETRIC = 0.12  # RMS distance from the mirror image, of the RMS radius: beyond, it is not one
 _EXACT = 1e-6  # of the radius: what counts as no error at all
 _CLEAR = 1.5  # times worse must the best other pairing be
+_MOST = 0.5  # of the shapes must have the pairs of their mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,8 @@ class MirrorPairs:
         RMS distance of the shape from its renumbered mirror image, relative to its RMS radius.
     next_error : float
         The same of the best other pairing that was met.
+    agreement : float
+        The share of the shapes that have the same pairs by themselves.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -51,20 +55,22 @@ class MirrorPairs:
     normal: Array
     error: float
     next_error: float
+    agreement: float
 
 
-def find_pairs(shape: Array) -> MirrorPairs:
-    """The pairs of landmarks of a nearly symmetric shape, such as a mean or a reference.
+def find_pairs(shapes: Array) -> MirrorPairs:
+    """The pairs of landmarks of a nearly symmetric shape, such as a reference, or of many.
 
     Parameters
     ----------
-    shape : array (m, d)
-        All landmarks seen.
+    shapes : array (m, d) or (n, m, d)
+        All landmarks seen. Of several shapes, superimposed, the pairs of their mean.
 
     Raises
     ------
     DefgpaError
-        When no plane mirrors the shape onto itself, or two do it equally well.
+        When no plane mirrors the shape onto itself, or two do it equally well, or when most of
+        the shapes would pair other landmarks than their mean.
 
     Examples
     --------
@@ -74,8 +80,10 @@ def find_pairs(shape: Array) -> MirrorPairs:
     >>> found.pairs, found.midline
     (((2, 3), (4, 5)), (0, 1))
     """
-    points = np.asarray(shape, dtype=np.float64)
-    centred = points - points.mean(axis=0)
+    given = np.asarray(shapes, dtype=np.float64)
+    given = given if given.ndim == 3 else given[None]
+    each = given - given.mean(axis=1, keepdims=True)
+    centred = each.mean(axis=0)
     radius = float(np.sqrt((centred**2).sum(axis=1).mean()))
     if not (np.isfinite(radius) and radius > 0):
         raise ShapeError("A mirror plane needs a shape without missing landmarks, with some size.")
@@ -92,7 +100,13 @@ def find_pairs(shape: Array) -> MirrorPairs:
             f"Two mirror planes pair the landmarks about equally well (errors {best.error:.3g} "
             f"and {next_error:.3g} of the radius). Give the pairs."
         )
-    return _described(best, next_error)
+    own = [_has_pairs(x, best.order) for x in each]
+    if np.mean(own) < _MOST:
+        raise DefgpaError(
+            f"The mean shape has a mirror plane, but only {sum(own)} of {len(own)} shapes pair "
+            "their landmarks as it does. Give the pairs."
+        )
+    return _described(best, next_error, float(np.mean(own)))
 
 
 def pairs_from(
@@ -197,7 +211,14 @@ def _best_normal(points: Array, order: Index) -> Array:
     return np.asarray(np.linalg.eigh(cross + cross.T)[1][:, 0])
 
 
-def _described(best: _Matching, next_error: float) -> MirrorPairs:
+def _has_pairs(points: Array, order: Index) -> bool:
+    """Whether no other matching brings a shape closer to its image in the plane of these pairs."""
+    mirrored = _reflected(points, _best_normal(points, order))
+    matched = linear_sum_assignment(cdist(points, mirrored, "sqeuclidean"))[1]
+    return np.array_equal(matched, order)
+
+
+def _described(best: _Matching, next_error: float, agreement: float) -> MirrorPairs:
     pairs = tuple((j, int(k)) for j, k in enumerate(best.order) if j < k)
     midline = tuple(j for j, k in enumerate(best.order) if j == k)
-    return MirrorPairs(pairs, midline, best.normal, best.error, next_error)
+    return MirrorPairs(pairs, midline, best.normal, best.error, next_error, agreement)

@@ -191,10 +191,10 @@ def _of_some(specimens: Array, visible: Mask) -> Array:
     if sound.sum() < _FEWEST:
         return lengths
     lengths[sound] = _left_out(specimens[sound], visible[sound])
-    usual = _usual(lengths[sound])
+    usual, others = _usual(lengths[sound]), ShapeGaussian(specimens[sound], Dials())
     for i in np.flatnonzero(~sound):
         own = np.where(visible[i][:, None], specimens[i], np.nan)
-        lengths[i] = _trimmed(ShapeGaussian(specimens[sound], Dials()), own, usual * fence)
+        lengths[i] = _trimmed(others, own, usual * fence)
     return lengths
 
 

@@ -209,7 +209,7 @@ def _object_symmetry(
     n, m = shapes.n_shapes, shapes.n_landmarks
     names, codes = grouped(shapes.names if individual is None else individual, n, "individual")
     _require_once(names, codes, np.zeros(n, dtype=np.intp), ("",), replicate)
-    found = find_pairs(tangent_space(shapes).mean(axis=0)) if pairs is None else None
+    found = find_pairs(tangent_space(shapes)) if pairs is None else None
     chosen = found.pairs if found else pairs_from(() if pairs is None else pairs, shapes.landmarks)
     if not chosen:
         raise ShapeError("There is no pair: without pairs a shape is its own mirror image.")

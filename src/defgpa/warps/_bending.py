@@ -1,4 +1,4 @@
-r"""Coordinates of thin-plate splines in which the bending is a sum of squares.
+r"""The thin-plate kernel, and coordinates of its splines in which bending is a sum of squares.
 
 The weights w of a spline on control points C are those with C̃ᵀ w = 0, C̃ = [C 1], and its bending
 is ± wᵀ K w, K = φ(‖c_i − c_j‖), with the sign that makes it positive: + in 2-D, − in 3-D. With N
@@ -19,11 +19,34 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, frozen, inverse_of_lower, symmetrised, transposed
 from defgpa.warps._affine import affine_columns
-from defgpa.warps._control_points import places
-from defgpa.warps._grid import Grid
-from defgpa.warps._kernels import BENDING_SIGN, squared_distances, thin_plate
+from defgpa.warps._control_points import Grid, places
+from defgpa.warps._distances import TINY, squared_distances
 
 _MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
+
+
+# the bending of Σ φ(‖x − c_k‖) w_k is this times wᵀ K w, K = φ(‖c_i − c_j‖)
+BENDING_SIGN = {2: 1.0, 3: -1.0}
+
+
+def thin_plate(squared: Array, dim: int, out: Array | None = None) -> Array:
+    """φ of r²: r² log r² in 2-D, r in 3-D, both continuous at 0. Overwrites ``squared``."""
+    target = squared if out is None else out
+    if dim == 2:
+        logarithm = np.log(np.maximum(squared, TINY))
+        return np.multiply(squared, logarithm, out=target)
+    return np.sqrt(squared, out=target)
+
+
+def thin_plate_slope(squared: Array, dim: int) -> Array:
+    """ψ with ∇φ = ψ · (x − c): 2 (1 + log r²) in 2-D, 1/r in 3-D, 0 at r = 0."""
+    if dim == 2:
+        # at r = 0 the gradient itself is 0: any finite slope will do
+        return 2.0 * (1.0 + np.log(np.maximum(squared, TINY)))
+    with np.errstate(divide="ignore"):
+        slope = 1.0 / np.sqrt(squared)
+    slope[squared == 0.0] = 0.0  # the cone's tip: the mean of the one-sided slopes
+    return slope
 
 
 def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:

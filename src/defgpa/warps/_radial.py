@@ -35,7 +35,7 @@ from defgpa.warps._approximate_inverse import swapped
 from defgpa.warps._bending import complement_of
 from defgpa.warps._box import principal_box
 from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
-from defgpa.warps._kernels import TINY, squared_distances
+from defgpa.warps._distances import TINY, squared_distances
 from defgpa.warps._legendre import exponents, polynomial_derivatives, polynomials
 from defgpa.warps._parameters import Parameters, given_points, require_degree, require_not_negative
 from defgpa.warps._radial_kernels import DistanceQuantile, Gaussian, Kernel

@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.warps._kernels import TINY, squared_distances
+from defgpa.warps._distances import TINY, squared_distances
 from defgpa.warps._parameters import require_degree, require_number, require_positive
 
 

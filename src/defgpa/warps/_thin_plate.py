@@ -33,17 +33,20 @@ from defgpa._arrays import Array, transposed
 from defgpa._threads import blocks
 from defgpa.frames import Frames, frames_of
 from defgpa.warps._affine import affine_column_gradients, affine_columns
-from defgpa.warps._bending import spline_mixing, spline_mixing_on_grid
-from defgpa.warps._control_points import PointsPerAxis, per_axis_counts
-from defgpa.warps._grid import Grid, principal_grid
-from defgpa.warps._kernels import (
+from defgpa.warps._bending import (
     BENDING_SIGN,
-    BLOCK_BYTES,
-    squared_distances,
+    spline_mixing,
+    spline_mixing_on_grid,
     thin_plate,
     thin_plate_slope,
-    wider_like,
 )
+from defgpa.warps._control_points import (
+    Grid,
+    PointsPerAxis,
+    per_axis_counts,
+    principal_grid,
+)
+from defgpa.warps._distances import BLOCK_BYTES, squared_distances, wider_like
 from defgpa.warps._parameters import Parameters, given_points, require_not_negative
 from defgpa.warps._warp import Warp
 

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from defgpa._arrays import Array, Mask
 from defgpa._threads import blocks, in_blocks
 from defgpa.errors import ShapeError
+from defgpa.warps._distances import BLOCK_BYTES
 from defgpa.warps._inverse import NewtonInverse
-from defgpa.warps._kernels import BLOCK_BYTES
 from defgpa.warps._protocol import Basis, DifferentiableBasis, FactoredBasis, SparseBasis
 
 _SPARSE_BLOCK = 4096  # points: their few entries stay in cache however many columns there are

@@ -16,12 +16,16 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.format import Document, Specimen
-from defgpa.io.text.columns import CoordinateColumns, array_slices, coordinate_columns
+from defgpa.io.text.columns import CoordinateColumns, Slices, array_slices, coordinate_columns
+from defgpa.io.text.dimension import unlikeness
 from defgpa.io.text.lines import default_name, is_number, warn
 from defgpa.io.text.table import Table, count_up
 from defgpa.io.text.variables import described
+from defgpa.sentences import option
 
 _NEARLY_ALL = 0.8  # of the rows: the others say whose coordinates they are
+_UNLIKE = 0.15  # of their size between shapes, squared: they are not of one kind
+_ALIKE = 0.25  # of what the other reading leaves: they are
 
 
 def is_array(table: Table, layout: str) -> bool:
@@ -31,29 +35,45 @@ def is_array(table: Table, layout: str) -> bool:
         return False
     if slices.certain or layout == "mdn":
         return True
-    if table.header[0].strip() or not count_up(table.column(0)):
-        return False  # rows with names of their own are shapes
+    across = _looks_across(table, slices)
+    by = "which makes better shapes"
+    if across is None:
+        if slices.start == 0 or table.header[0].strip() or not count_up(table.column(0)):
+            return False  # rows with names of their own are shapes
+        across = not count_up(slices.names)
+        by = f"as its columns are {'named' if across else 'numbered'}"
     n, m = len(slices.names), len(table.rows)
-    across = not count_up(slices.names)
     readings = [f"{m} shapes of {n} landmarks", f"{n} shapes of {m} landmarks"]
-    other = "nmd" if across else "mdn"
     warn(
-        f"{table.path}: the table is taken as {readings[across]}, as its columns are "
-        f"{'named' if across else 'numbered'}. If it is {readings[not across]}, give "
-        f"layout={other!r}."
+        f"{table.path}: the table is taken as {readings[across]}, {by}. "
+        f"If it is {readings[not across]}, give {option('layout', 'nmd' if across else 'mdn')}."
     )
     return across
+
+
+def _looks_across(table: Table, slices: Slices) -> bool | None:
+    """Whether columns are shapes rather than rows; None where both make shapes of one kind."""
+    points = _slices_of(table, slices)
+    across, along = unlikeness(points), unlikeness(points.transpose(1, 0, 2))
+    worse = max(across, along)
+    if worse > _UNLIKE and min(across, along) < _ALIKE * worse:
+        return across < along
+    return None
+
+
+def _slices_of(table: Table, slices: Slices) -> Array:
+    """(n, m, d) a shape for every d columns."""
+    values = table.numbers(range(slices.start, table.width))
+    return values.reshape(len(values), len(slices.names), slices.dim).transpose(1, 0, 2)
 
 
 def read_array(table: Table) -> Document:
     """Rows are landmarks; the columns of a shape stand side by side."""
     slices = array_slices(table.header)
     assert slices is not None  # is_array asked
-    values = table.numbers(range(1, table.width))
-    points = values.reshape(len(values), len(slices.names), slices.dim).transpose(1, 0, 2)
-    rows = table.column(0)
+    rows = table.column(0) if slices.start else []
     labels = None if count_up(rows) or not all(rows) else tuple(rows)
-    return _shapes(table, slices.names, points, labels)
+    return _shapes(table, slices.names, _slices_of(table, slices), labels)
 
 
 @dataclass(frozen=True)
@@ -100,11 +120,17 @@ def read_named_rows(table: Table, rows: NamedRows) -> Document:
 
 def _row_heads(table: Table) -> tuple[int, list[str]]:
     """The column after the heads of the rows, and these: ``X tip``, or ``tip`` and ``X`` apart."""
-    first = table.column(0)
-    if table.width < 3 or not {axis.lower() for axis in table.column(1)} <= set("xyz"):
-        return 1, first
+    first, second = table.column(0), table.column(1)
+    if table.width > 2 and _are_axes(first) and not all(map(is_number, second)):
+        first, second = second, first
+    if table.width < 3 or not _are_axes(second):
+        return 1, table.column(0)
     filled = accumulate(first, _own_or_above)
-    return 2, [f"{label}_{axis}" for label, axis in zip(filled, table.column(1), strict=True)]
+    return 2, [f"{label}_{axis}" for label, axis in zip(filled, second, strict=True)]
+
+
+def _are_axes(words: Sequence[str]) -> bool:
+    return {word.lower() for word in words} <= set("xyz")
 
 
 def _own_or_above(above: str, own: str) -> str:
@@ -113,20 +139,24 @@ def _own_or_above(above: str, own: str) -> str:
 
 def is_melted(table: Table) -> bool:
     """Whether rows are single coordinates: landmark, axis, shape, number; each once."""
-    if not table.header or table.width != 4 or is_number(table.rows[0][1]):
+    start = table.width - 4
+    if not table.header or start not in (0, 1) or is_number(table.rows[0][start + 1]):
         return False
-    levels = [len(set(table.column(k))) for k in range(3)]
-    numbers = all(is_number(cell) for cell in table.column(3))
+    if start and (table.header[0].strip() or not count_up(table.column(0))):
+        return False
+    levels = [len(set(table.column(start + k))) for k in range(3)]
+    numbers = all(is_number(cell) for cell in table.column(start + 3))
     return numbers and levels[1] in (2, 3) and int(np.prod(levels)) == len(table.rows)
 
 
 def read_melted(table: Table) -> Document:
     """A row for each coordinate of each landmark of each shape, in any order."""
-    landmarks, row = _levels(table.column(0))
-    axes, axis = _levels(sorted(set(table.column(1))), table.column(1))
-    shapes, shape = _levels(table.column(2))
+    start = table.width - 4  # after the numbers of the rows
+    landmarks, row = _levels(table.column(start))
+    axes, axis = _levels(sorted(set(table.column(start + 1))), table.column(start + 1))
+    shapes, shape = _levels(table.column(start + 2))
     points = np.full((len(shapes), len(landmarks), len(axes)), np.nan)
-    points[shape, row, axis] = table.numbers([3])[:, 0]
+    points[shape, row, axis] = table.numbers([start + 3])[:, 0]
     labels = None if count_up(landmarks) else tuple(landmarks)
     return _shapes(table, shapes, points, labels)
 

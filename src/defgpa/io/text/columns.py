@@ -101,13 +101,16 @@ class Slices:
 
     names: tuple[str, ...]  # of the shapes
     dim: int
+    start: int  # the first column of a shape: 1 after the names of the rows, or 0 without them
     certain: bool  # False where the columns could be landmarks, too
 
 
 def array_slices(heads: Sequence[str]) -> Slices | None:
-    """What the columns after the first are, where R made a table of an array p × k × n."""
-    found = [match for head in heads[1:] if (match := _SLICE.fullmatch(head.strip()))]
-    if not found or len(found) != len(heads) - 1:
+    """What the columns are, where R made a table of an array p × k × n, with row names or not."""
+    matches = [_SLICE.fullmatch(head.strip()) for head in heads]
+    start = 0 if matches and matches[0] else 1
+    found = [match for match in matches[start:] if match]
+    if not found or len(found) != len(heads) - start:
         return None
     axes = [match["axis"] for match in found]
     dim = len(dict.fromkeys(axes))
@@ -116,15 +119,17 @@ def array_slices(heads: Sequence[str]) -> Slices | None:
     together = [match["name"] for match in found] == [name for name in names for _ in range(dim)]
     if dim not in (2, 3) or not in_turn or not together or len(set(names)) < len(names):
         return None
-    return Slices(tuple(names), dim, certain=axes[0][-1] == "1")
+    return Slices(tuple(names), dim, start, certain=axes[0][-1] == "1")
 
 
 def _bare(head: str) -> str:
-    """A head without the unit in brackets behind it."""
+    """A head without the unit in brackets behind it; ``tip (x)`` is ``tip x``."""
     text = head.strip()
-    if text.endswith((")", "]")):
-        text = text[: max(text.rfind("("), text.rfind("["), 0)].rstrip()
-    return text
+    if not text.endswith((")", "]")):
+        return text
+    at = max(text.rfind("("), text.rfind("["), 0)
+    inside, before = text[at + 1 : -1].strip(), text[:at].rstrip()
+    return f"{before} {inside}" if inside.lower() in tuple(_AXES) and before else before
 
 
 def _repeated(heads: Sequence[str]) -> list[tuple[str, int]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,7 @@ from defgpa.io.text.variables import written_variables
 from defgpa.shapes import Shapes
 
 _UNFIT = r"^\s|\s$|[\r\n\0]"
+_FEW = 4  # numbers that prose may have on its lines
 _HOLDS = frozenset({"groups", "variables", "images", "comments"})
 
 
@@ -108,7 +110,7 @@ def _read(table: Table, options: ReadOptions) -> Document:
     """What a table holds: its header tells how it is laid out, or else its columns do."""
     if anatomical_axes(table.header):
         return read_control_points(table)
-    if plain_axes(table.header) and names_shapes(table):
+    if names_shapes(table):
         return read_by_shape(table)
     if plain_axes(table.header) or is_cloud(table):
         return read_one_shape(table, options.dimension)
@@ -179,10 +181,21 @@ def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     """
     if any(_is_coordinates(row, delimiter) for row in rows[:1]):
         return True
-    if delimiter or len(rows) < 3:
-        return bool(delimiter) and len(rows) > 1 and _is_coordinates(rows[1], ",")
+    if delimiter:
+        return len(rows) > 1 and _is_coordinates(rows[1], ",")
+    if _are_named_points(rows):
+        return True
+    if len(rows) < 3:
+        return False
     short = len(rows[0]) > 1 and {len(row) - len(rows[0]) for row in rows[1:]} == {1}
     return (short or not rows[0][0]) and all(_is_coordinates(row, ",") for row in rows[1:])
+
+
+def _are_named_points(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all rows are a word and as many numbers, not all of them whole, as dates are."""
+    numbers = [cell for row in rows for cell in row[1:]]
+    alike = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(numbers) > _FEW
+    return alike and all(map(is_number, numbers)) and any(re.search("[.,]", c) for c in numbers)
 
 
 def _is_coordinates(row: Sequence[str], delimiter: str) -> bool:

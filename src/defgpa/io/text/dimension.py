@@ -93,7 +93,28 @@ def _offsets(rows: Array, dim: int) -> float:
 
 def _left_over(rows: Array, dim: int) -> float:
     """What rigid motions leave between the shapes and their mean."""
-    points = rows.reshape(len(rows), -1, dim)
+    return _left_between(rows.reshape(len(rows), -1, dim))
+
+
+def unlikeness(points: Array) -> float:
+    """The share of shapes (n, m, d) of equal size that rigid motions leave between them.
+
+    Near 0 for one shape again and again, near 1 for points at random; NaN where too little is
+    seen to tell.
+    """
+    seen = np.isfinite(points)
+    if len(points) < 2 or points.shape[1] < 3 or not seen.any(axis=0).all():
+        return float("nan")
+    centred = points - np.nanmean(points, axis=1, keepdims=True)
+    filled = np.where(seen, centred, np.nanmean(centred, axis=0))
+    sizes = np.linalg.norm(filled, axis=(1, 2), keepdims=True)
+    if not (sizes > 0).all():
+        return float("nan")
+    return _left_between(filled / sizes) / len(points)
+
+
+def _left_between(points: Array) -> float:
+    """The sum of squares that rigid motions leave between shapes (n, m, d) and their mean."""
     points = points - points.mean(axis=1, keepdims=True)
     mean = points[0]
     moved = points

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +20,13 @@ from defgpa.io.text.variables import (
     NAME_WORDS,
     SHAPE_WORDS,
     first_column,
+    head_word,
     other_heads,
     variables_of,
 )
 from defgpa.sentences import option
 
+_SAY_SHAPE = {f"{word}{s}" for word in (*SHAPE_WORDS, *NAME_WORDS) for s in ("", "s")}
 _ANATOMICAL = {"LPS": ("l", "p", "s"), "RAS": ("r", "a", "s")}
 
 
@@ -44,15 +47,16 @@ def is_narrow(table: Table) -> bool:
 
 def is_cloud(table: Table) -> bool:
     """Whether rows are points of a scan, with normals or colours behind them."""
-    numbers = all(map(is_number, table.rows[0]))
-    return table.path.suffix.lower() == ".xyz" and table.width > 4 and numbers
+    if table.path.suffix.lower() != ".xyz" or not all(map(is_number, table.rows[0])):
+        return False
+    return table.width > 4 or (table.width == 4 and not count_up(table.column(0)))
 
 
 def roles_of(table: Table) -> Roles | None:
-    """What the columns are, by their heads; None unless two of them are called x and y."""
+    """What the columns are, by their heads, or by what repeats in them; None for other tables."""
     axes = plain_axes(table.header)
     if not axes:
-        return None
+        return None if table.header else _roles_without_heads(table)
     heads = other_heads(table, axes)
     landmark = first_column(heads, LANDMARK_WORDS)
     shape = first_column(heads, SHAPE_WORDS)
@@ -61,7 +65,50 @@ def roles_of(table: Table) -> Roles | None:
         shape, name = name, None
     if landmark is None:
         landmark = name
+    if shape is None:
+        shape = _shapes_by_repetition(table, heads, landmark)
+        landmark = None if shape == landmark else landmark
     return Roles(axes, shape, landmark)
+
+
+def _shapes_by_repetition(
+    table: Table, heads: Mapping[int, str], landmark: int | None
+) -> int | None:
+    """The column that tells shapes apart though its head does not say so, such as ``slice``."""
+    if landmark is not None and not table.repeats(landmark):
+        return None
+    for column in heads:
+        if not _are_groups(table.column(column)):
+            continue
+        if landmark is None or column == landmark or _differ(table, column, landmark):
+            return column
+    return None
+
+
+def _roles_without_heads(table: Table) -> Roles | None:
+    """Shape, perhaps landmark, then 2 or 3 coordinates: the shape repeats, their pair does not."""
+    first = table.column(0)
+    if not 3 <= table.width <= 5 or not _are_groups(first):
+        return None
+    numbers = [all(map(is_number, table.column(k))) for k in range(2)]
+    counted = len(set(table.column(1))) * len(set(first)) == len(first)
+    if table.width > 3 and counted and _differ(table, 0, 1):
+        return Roles(tuple(range(2, table.width)), 0, 1)
+    if numbers[0] or not numbers[1] or table.width > 4:
+        return None
+    return Roles(tuple(range(1, table.width)), 0, None)
+
+
+def _are_groups(words: Sequence[str]) -> bool:
+    """Whether there are several words, each as often as the others and more than once."""
+    times = set(Counter(words).values())
+    return len(times) == 1 and 1 < min(times) < len(words)
+
+
+def _differ(table: Table, a: int, b: int) -> bool:
+    """Whether no two rows have the same words in both columns."""
+    pairs = list(zip(table.column(a), table.column(b), strict=True))
+    return len(set(pairs)) == len(pairs)
 
 
 def names_shapes(table: Table) -> bool:
@@ -75,6 +122,8 @@ def read_by_shape(table: Table) -> Document:
     roles = roles_of(table)
     if roles is None or roles.shape is None:
         raise wrong(table.path, "a column 'shape'", table.shown_header, table.header_line or 1)
+    if table.header and head_word(table.header[roles.shape]) not in _SAY_SHAPE:
+        warn(f"{table.path}: column {table.header[roles.shape].strip()!r} tells the shapes apart.")
     points = table.numbers(roles.axes)
     members: dict[str, list[int]] = {}
     for row, name in enumerate(table.column(roles.shape)):

@@ -31,6 +31,7 @@ _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
+_MOST_LINES = 20  # of a file, in a sentence about what is wrong in all of them
 _COUNT = re.compile(r"[0-9]{1,9}")  # longer ones are damage, and int() itself has a limit
 
 _collecting: ContextVar[list[str] | None] = ContextVar("collecting", default=None)
@@ -180,16 +181,24 @@ class Disagreements:
     strict: bool  # whether they are errors
     remedy: str = ""
     found: list[FormatError] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
 
     def __call__(self, line: int, expected: str, actual: str) -> None:
         """Report a count: the line that states it, what it promises, what there is."""
         self.found.append(wrong(self.path, expected, actual, line))
+        self.lines.append(line)
 
     @property
     def sentence(self) -> str:
-        """The first of them, and how many more there are."""
-        more = len(self.found) - 1
-        return f"{self.found[0]}" + (f" So do {more} more counts." if more else "")
+        """The first of them, and the lines of the others."""
+        first, *others = self.found
+        lines = ", ".join(map(str, self.lines[1 : _MOST_LINES + 1]))
+        more = f" and {len(others) - _MOST_LINES} more" if len(others) > _MOST_LINES else ""
+        return (
+            f"{first} Likewise line{'s' * (len(others) > 1)} {lines}{more}."
+            if lines
+            else f"{first}"
+        )
 
 
 @contextlib.contextmanager

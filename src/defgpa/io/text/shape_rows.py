@@ -34,15 +34,17 @@ def read_under_heads(table: Table, columns: CoordinateColumns) -> Document:
 
 
 def read_unnamed(table: Table, dimension: int | None) -> Document:
-    """Rows are shapes; words about each first, or an identifier, then coordinates in order."""
-    start = 0
-    while start < table.width and is_described(table.column(start)):
+    """Rows are shapes; an identifier or words about each around coordinates in order."""
+    start, stop = 0, table.width
+    while start < stop and is_described(table.column(start)):
         start += 1
+    while stop > start and is_described(table.column(stop - 1)):
+        stop -= 1
     name = 0 if start or _has_identifiers(table) else None
     start = max(start, 0 if name is None else 1)
     heads = {column: head_word(head) for column, head in enumerate(table.header[:start])}
     stated = first_column(heads, (*NAME_WORDS, *SHAPE_WORDS))
-    columns = _in_turn(table, list(range(start, table.width)), dimension)
+    columns = _in_turn(table, list(range(start, stop)), dimension)
     return _rows_as_shapes(table, columns, name if stated is None else stated)
 
 

@@ -18,7 +18,6 @@ from defgpa.io.text.lines import (
     has_decimal_comma,
     head_text,
     is_number,
-    number,
     numbers,
     quick_numbers,
     text_of,
@@ -28,6 +27,7 @@ _DELIMITERS = (";", "\t", ",")
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')  # a cell between blanks
 _FORMULA = re.compile("'*[=+@-]")  # what a spreadsheet runs, guarded or not
 _EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
+_DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?")
 _CALLS_ROWS = re.compile(r"\b(id|name|specimen|individual|shape|sample)s?\b", re.IGNORECASE)
 
 
@@ -71,8 +71,8 @@ class Table:
         return np.array([numbers(self.path, at, row) for at, row in pairs])
 
     def _with_points(self, cells: list[list[str]]) -> list[list[str]]:
-        """The cells with decimal points, where semicolons leave the comma to the decimals."""
-        if self.delimiter != ";" or not any(map(has_decimal_comma, chain.from_iterable(cells))):
+        """The cells with decimal points, where other marks leave the comma to the decimals."""
+        if self.delimiter == "," or not any(map(has_decimal_comma, chain.from_iterable(cells))):
             return cells
         for at, row in zip(self.lines, cells, strict=True):
             for cell in row:
@@ -110,7 +110,6 @@ def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]], str]:
     lines = text.split("\n")
     start, hint = _start(lines)
     delimiter = hint or _delimiter(lines[start : start + 20])
-    _refuse_decimal_commas(path, lines, start)
     at, rows = [], []
     try:
         for line, row in _split(lines[start:], delimiter):
@@ -132,22 +131,28 @@ def _start(lines: Sequence[str]) -> tuple[int, str]:
     match = _EXCEL_HINT.fullmatch(lines[start].strip(" ")) if start < len(lines) else None
     if match:
         start, hint = start + 1, match[1]
+    elif start < len(lines) and is_whole(lines[start]):
+        rest = sum(bool(line.strip()) for line in lines[start + 1 :])
+        start += int(lines[start]) == rest  # scanners say first how many points follow
     return start, hint if hint in _DELIMITERS else ""
 
 
 def _delimiter(lines: Sequence[str]) -> str:
     """What stands in every line, or else in most; "" is blanks."""
     full = [line for line in lines if line.strip()]
-    shares = {mark: sum(mark in line for line in full) for mark in _DELIMITERS}
-    best = max(_DELIMITERS, key=shares.__getitem__)
+    marks = _DELIMITERS[:-1] if _decimals_between_blanks(full) else _DELIMITERS
+    shares = {mark: sum(mark in line for line in full) for mark in marks}
+    best = max(marks, key=shares.__getitem__)
     return best if shares[best] * 2 >= max(len(full), 1) else ""
 
 
-def _refuse_decimal_commas(path: Path, lines: Sequence[str], start: int) -> None:
-    """``1,5 2,5`` must not pass for a table of three columns."""
-    words = lines[start].split() if start < len(lines) else []
-    if len(words) > 1 and all(re.fullmatch(r"[+-]?[0-9]+,[0-9]+", word) for word in words):
-        number(path, start + 1, words[0])
+def _decimals_between_blanks(lines: Sequence[str]) -> bool:
+    """Whether all commas are those of decimals: ``1,5 2,5`` is no table of three columns."""
+    rows = [line.split() for line in lines if "," in line]
+    return bool(rows) and all(
+        len(row) > 1 and all(_DECIMAL.fullmatch(word) for word in row if "," in word)
+        for row in rows
+    )
 
 
 def _split(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -213,15 +218,26 @@ def _is_header(row: Sequence[str]) -> bool:
     """Whether the entries after the first are words, mostly: one alone is a mistake.
 
     Programs that number the columns write 0, 1, 2, … after an empty cell, or 1, 2, 3, … after
-    the words for what else they know.
+    the words for what else they know; R numbers those of an array 1.1, 2.1, 1.2, ….
     """
     first, *rest = (cell.strip() for cell in row)
+    if _count_slices(rest if not first else [first, *rest]):
+        return True
     if first and is_number(first):
         return False
     words = sum(not is_number(cell) for cell in rest)
     if 2 * words >= len(rest) or (not first and count_up(rest)):
         return True
     return bool(words or _CALLS_ROWS.search(first)) and count_up(rest[words:])
+
+
+def _count_slices(cells: Sequence[str]) -> bool:
+    """Whether these are the columns of an array without names: 1.1, 2.1, 1.2, 2.2, …"""
+    return any(
+        len(cells) >= 2 * d
+        and list(cells) == [f"{k % d + 1}.{k // d + 1}" for k in range(len(cells))]
+        for d in (2, 3)
+    )
 
 
 def is_whole(cell: str) -> bool:

@@ -42,6 +42,7 @@ from defgpa.shapes import Shapes
 _KEY = re.compile(r"[A-Za-z][\w .-]*")
 _OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _LANDMARKS = ("LM", "LM3")
+_NAMES = ("ID", "IMAGE", "SCALE", "COMMENT")
 _BARE = ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES")  # no rows may follow these
 _CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")
 
@@ -115,18 +116,33 @@ def _require_no_rows(lines: Sequence[str], first: int, expected: str, disagree: 
 
 
 def _records(path: Path, entries: Sequence[_Entry]) -> list[list[_Entry]]:
-    """The entries of each specimen; its name and scale must not come before its landmarks."""
+    """The entries of each specimen: its landmarks, then its name and scale, or these first."""
+    if not any(entry.key in _LANDMARKS for entry in entries):
+        raise FormatError(f"{path} has no specimen: expected a line LM=n or LM3=n; found none.")
+    before: list[_Entry] = []
     records: list[list[_Entry]] = []
+    names_first = _names_stand_first(entries)
     for entry in entries:
         if entry.key in _LANDMARKS:
-            records.append([entry])
+            records.append([entry, *before])
+            before = []
+        elif names_first:
+            before.append(entry)
         elif records:
             records[-1].append(entry)
-        elif entry.key in ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES", "POINTS"):
+        elif entry.key in (*_BARE, "POINTS"):
             raise wrong(path, "LM= first", f"{entry.key}=", entry.line)
-    if not records:
-        raise FormatError(f"{path} has no specimen: expected a line LM=n or LM3=n; found none.")
     return records
+
+
+def _names_stand_first(entries: Sequence[_Entry]) -> bool:
+    """Whether all specimens open with their name, image or scale, and end with their rows."""
+    keys = [entry.key for entry in entries]
+    if keys[0] not in _NAMES or keys[-1] not in _LANDMARKS:
+        return False
+    return set(keys) <= {*_NAMES, *_LANDMARKS} and all(
+        after not in _LANDMARKS for before, after in pairwise(keys) if before in _LANDMARKS
+    )
 
 
 def _specimen(

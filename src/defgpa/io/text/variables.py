@@ -14,7 +14,7 @@ from defgpa.shapes import Shapes
 
 # What columns are called, the surer words first.
 SHAPE_WORDS = ("shape", "specimen", "individual", "sample", "subject", "case", "image", "file")
-LANDMARK_WORDS = ("landmark", "lm", "point", "marker", "vertex", "label", "index")
+LANDMARK_WORDS = ("landmark", "lm", "lmk", "point", "pt", "marker", "vertex", "label", "index")
 NAME_WORDS = ("id", "name")
 _GROUP_WORDS = ("group", "class", "population", "species", "sex")
 _SINGLE = {"images": "image", "comments": "comment"}  # metadata with a column of its own

@@ -121,13 +121,23 @@ const spacePlots = {
 };
 if (inSpace) Object.assign(plots, spacePlots);
 
-// the names of a few specimens, at their dots
+// the names of a few specimens, at their dots, the oddest first; none is written over another
 const above = { yanchor: "bottom", yshift: 8 };
 const aside = { xanchor: "left", xshift: 8 };
-const named = (own, x, y, where) => own.slice(0, FEW).map((i) => ({
-  x: x(i), y: y(i), text: plain(cut(shapes.names[i], 20)),
-  showarrow: false, font: { color: colour("ink"), size: 12 }, ...where,
-}));
+const ROOM = [0.36, 0.06]; // of the picture: what a name takes
+function named(own, x, y, where) {
+  const ranges = [x, y].map((of) => extent(everyShape.map(of))).map(([low, high]) => high - low || 1);
+  const spans = where === above ? ranges.map(() => Math.max(...ranges)) : ranges; // the scatter has one scale
+  const apart = (i, j) => [x, y].some((of, c) => Math.abs(of(i) - of(j)) > ROOM[c] * spans[c]);
+  const chosen = [];
+  for (const i of [...own].sort((a, b) => page.outliers.distance[b] - page.outliers.distance[a])) {
+    if (chosen.length < FEW && chosen.every((j) => apart(i, j))) chosen.push(i);
+  }
+  return chosen.map((i) => ({
+    x: x(i), y: y(i), text: plain(cut(shapes.names[i], 20)),
+    showarrow: false, font: { color: colour("ink"), size: 12 }, ...where,
+  }));
+}
 
 function specimenDots(own, marker, more) {
   const [across, up] = along.shown;

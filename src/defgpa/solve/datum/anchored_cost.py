@@ -14,8 +14,7 @@ import numpy as np
 from defgpa._arrays import Array, inverse_of_lower, small_product, symmetrised, transposed
 from defgpa.solve.deformable.cost import EliminatedCost
 from defgpa.solve.deformable.factors import Factor, StoredFactor
-from defgpa.solve.deformable.preconditioner import LowRankInverse
-from defgpa.solve.deformable.sampled_inverse import SHIFT
+from defgpa.solve.deformable.preconditioner import SHIFT, LowRankInverse
 
 _SMALL_PIVOT = 1e-5  # of the largest: its square is an eigenvalue that may be rounding
 _SINGULAR = 1e-12  # of the largest eigenvalue: below, a direction of the reference is free

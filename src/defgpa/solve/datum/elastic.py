@@ -39,13 +39,12 @@ from defgpa.checks.solves import descent_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
-from defgpa.polar import nearest_on_side
-from defgpa.procrustes import SIMILARITY
+from defgpa.procrustes import SIMILARITY, nearest_on_side
 from defgpa.solve.datum.anchored_cost import Inverse
 from defgpa.solve.datum.rigid import rigid_gpa
-from defgpa.solve.deformable.local import LocalSets
+from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.proportions import moments, sides
-from defgpa.solve.eigen.solvers import settled_signs
+from defgpa.solve.eigen.solvers import reproducible_signs
 from defgpa.tuning import DEFAULT, Tuning
 
 _ACCURACY = 1e-10  # of the reference, relative
@@ -199,7 +198,7 @@ def in_principal_axes(reference: Array) -> Array:
     """(g, m, d): turned, never mirrored."""
     _, _, right = np.linalg.svd(reference, full_matrices=False)
     turned = reference @ transposed(right)
-    signs = settled_signs(turned)
+    signs = reproducible_signs(turned)
     signs[:, 0] *= np.sign(np.linalg.det(right) * signs.prod(axis=-1))
     return np.asarray(turned * signs[:, None, :])
 
@@ -241,6 +240,11 @@ def at_mean_size(anchors: Anchors, reference: Array) -> Array:
     added = (squares - sums**2 / reference.shape[-2]).sum(axis=-1) * (anchors.squares / total) ** 2
     sizes = np.sqrt(anchors.squares + added)
     return np.asarray(reference * (sizes.mean(axis=-1) / _norm(reference))[:, None, None])
+
+
+def soft_end(sets: LocalSets, reference: Array) -> Array:
+    """(g, m, d): deformable references as large as those of the rest of the dial."""
+    return at_mean_size(Anchors.of(sets, reference), reference)
 
 
 @dataclass(frozen=True, eq=False)

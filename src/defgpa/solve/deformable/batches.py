@@ -1,4 +1,4 @@
-"""Shapes with their bases, a batch at a time.
+"""Shapes in the memory of this machine: in sets, and with their bases a batch at a time.
 
 A batch is several shapes whose bases have equally many features, so that their algebra is one
 call for all of them. Built-in models make the bases of a batch at once; a user's own model is
@@ -7,6 +7,7 @@ asked shape by shape, and its bases are stacked here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,59 @@ from defgpa._arrays import Array, Index, Mask
 from defgpa._threads import blocks, in_blocks
 from defgpa.errors import ShapeError
 from defgpa.frames import Frames
+from defgpa.solve.deformable.proportions import Moments, moments
+from defgpa.solve.prior.covariance import covariance_prior
 from defgpa.warps import Basis, FactoredBasis, StackedModel, WarpModel
 
 _BATCH_BYTES = 4 << 20  # of features: a batch and its products stay near the cache
 _LITTLE_BYTES = 1 << 20  # of features: not worth a second thread
 _USUAL_FEATURES = 64  # where so many fit into one batch, nobody is asked how many there are
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSets:
+    """A stack of g sets of n shapes each, on m landmarks; a single fit is a stack of one."""
+
+    frames: Frames  # of all g n shapes
+    names: Sequence[str]  # of the n shapes
+    landmarks: Array  # (g, m): labels
+
+    @property
+    def visible(self) -> Mask:
+        """(g, n, m)."""
+        return self._by_set(self.frames.visible)
+
+    @property
+    def dim(self) -> int:
+        """The dimension of space, d."""
+        return int(self.frames.points.shape[-1])
+
+    @property
+    def rank(self) -> int:
+        """The dimension d, or less where all shapes are flat."""
+        return self.frames.rank
+
+    def moments(self, axes: Array) -> Moments:
+        """What the shapes say about axes (g, m, k)."""
+        return moments(axes, self._by_set(self.frames.centred), self.visible)
+
+    def prior(self) -> Array:
+        """(g, d): Λ by Algorithm 1 of the paper, largest first."""
+        n = len(self.names)
+        sets = range(len(self.landmarks))
+        return np.stack(
+            [covariance_prior(self.frames[slice(s * n, (s + 1) * n)], self.names) for s in sets]
+        )
+
+    def __getitem__(self, part: Any) -> LocalSets:
+        """Some of the sets."""
+        chosen = np.zeros(len(self.landmarks), dtype=bool)
+        chosen[part] = True
+        own = self.frames[np.repeat(chosen, len(self.names))]
+        return LocalSets(own, self.names, self.landmarks[part])
+
+    def _by_set(self, stack: Any) -> Any:
+        return stack.reshape(len(self.landmarks), len(self.names), *stack.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ so ν = n/m lifts the constant vector out of the way.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -25,16 +25,6 @@ class Centering(Protocol):
 
     def applied(self, cost: Cost) -> Cost:
         """The cost whose cheapest axes are centred."""
-        ...
-
-
-@runtime_checkable
-class LiftedCost(Cost, Protocol):
-    """A cost that is P but for the constant vector, wherever P1 = 0."""
-
-    @property
-    def lift(self) -> float:
-        """What the constant vector costs then."""
         ...
 
 
@@ -76,10 +66,6 @@ class _Softened:
     nu: float
 
     @property
-    def lift(self) -> float:
-        return self.nu * self.n_landmarks
-
-    @property
     def n_landmarks(self) -> int:
         return self.cost.n_landmarks
 
@@ -102,6 +88,7 @@ class _Projected:
 
     @property
     def lift(self) -> float:
+        """What the constant vector costs: more than any other."""
         return self.n_shapes + 1.0
 
     @property

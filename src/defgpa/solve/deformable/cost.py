@@ -22,6 +22,7 @@ from defgpa.solve.deformable.sparse_factor import (
     stored_bytes,
     streamed_sparse_factor,
 )
+from defgpa.solve.deformable.whole_inverse import whole_inverse
 from defgpa.solve.eigen.solvers import Preconditioner
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Frames, SparseBasis, WarpModel
@@ -71,14 +72,12 @@ class EliminatedCost:
 
     def stacked_image(self, coefficients: Array) -> Array:
         """(m, k): U C for coefficients (nl, k) of the features of all shapes."""
-        return self.image(self.by_batch(coefficients))
-
-    def by_batch(self, coefficients: Array) -> list[Array]:
-        """(b, l, k) of every batch, from those (nl, k) of all shapes."""
         sizes = [factor.ridge.inverse.shape for factor in self.factors]
         ends = np.cumsum([b * l for b, _, l in sizes])
         parts = np.split(coefficients, ends[:-1])
-        return [part.reshape(b, l, -1) for part, (b, _, l) in zip(parts, sizes, strict=True)]
+        return self.image(
+            [part.reshape(b, l, -1) for part, (b, _, l) in zip(parts, sizes, strict=True)]
+        )
 
     @cached_property
     def _at_a_time(self) -> int:
@@ -130,6 +129,10 @@ class EliminatedCost:
     def preconditioner(self) -> Preconditioner:
         """A cheap approximation of P⁻¹."""
         return preconditioner(self)
+
+    def whole_inverse(self) -> Preconditioner | None:
+        """A dearer and better one, where the features are columns and not too many."""
+        return whole_inverse(self)
 
     def of_one(self, factor: Factor) -> EliminatedCost:
         """The cost of one shape alone, with the views of all."""

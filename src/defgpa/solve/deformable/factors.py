@@ -119,7 +119,6 @@ class CombinedColumns:
     batch: Batch
     ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
-    of_ones: Array  # (b, l): Uᵀ1
 
     @property
     def landmarks_at_a_time(self) -> int:
@@ -188,7 +187,6 @@ class ColumnFactor(CombinedColumns):
             self.batch[one],
             self.ridge[one],
             self.combine[one],
-            self.of_ones[one],
             self.columns[one],
         )
 
@@ -204,9 +202,7 @@ class StreamedFactor(CombinedColumns):
     def only(self, shape: int) -> StreamedFactor:
         """One shape of the batch."""
         one = slice(shape, shape + 1)
-        return StreamedFactor(
-            self.batch[one], self.ridge[one], self.combine[one], self.of_ones[one]
-        )
+        return StreamedFactor(self.batch[one], self.ridge[one], self.combine[one])
 
 
 def stored_factor(batch: Batch) -> StoredFactor:
@@ -255,11 +251,10 @@ def _width(batch: Batch) -> int:
     return int(batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2])
 
 
-def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Ridge, Array, Array]:
-    """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; mixing @ Y; and Uᵀ1."""
+def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Ridge, Array]:
+    """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; and mixing @ Y."""
     penalty, mixing = batch.bases.penalty(), batch.bases.mixing
     parts = _landmark_blocks(batch, _BLOCK_BYTES)
-    ones = summed([columns_of(part).sum(axis=-2) for part in parts])
     if mixing is None or not _surely_poor(batch, mixing, penalty):
         ridge = ridge_from_gram(_gram(columns_of, parts), mixing, penalty)
         poor = ~(ridge.condition < POOR_CONDITION)
@@ -267,8 +262,7 @@ def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Rid
             ridge = ridge.updated(poor, careful_ridge(batch, columns_of, poor))
     else:
         ridge = careful_ridge(batch, columns_of, slice(None))
-    combine = ridge.inverse if mixing is None else mixing @ ridge.inverse
-    return ridge, combine, (ones[:, None, :] @ combine)[:, 0]
+    return ridge, ridge.inverse if mixing is None else mixing @ ridge.inverse
 
 
 def _surely_poor(batch: Batch, mixing: Array, penalty: Array) -> bool:

@@ -16,11 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
-from defgpa.checks.hinges import cohesion
-from defgpa.checks.solves import spectral_findings
+from defgpa.checks.solves import cohesion, spectral_findings
 from defgpa.diagnostics import SpectralDiagnostics, relative_gap
 from defgpa.findings import Finding
-from defgpa.solve.deformable.axes import cheapest_axes
 from defgpa.solve.deformable.centering import Centering
 from defgpa.solve.deformable.cost import Explained
 from defgpa.solve.deformable.proportions import (
@@ -30,7 +28,14 @@ from defgpa.solve.deformable.proportions import (
     rigid_proportions,
     sides,
 )
-from defgpa.solve.eigen.solvers import EigenSolver, Preconditioned, Spectrum, settled_signs
+from defgpa.solve.eigen.solvers import (
+    Dense,
+    EigenSolver,
+    Iterative,
+    Preconditioned,
+    Spectrum,
+    reproducible_signs,
+)
 from defgpa.tuning import Tuning
 
 _FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
@@ -141,7 +146,7 @@ def _solved(sets: Sets, cost: SetsCost, spectrum: Spectrum, method: Method) -> S
     chosen, eigenvalues = _proportions(sets, spectrum, seen, method)
     matrix = chosen.matrix
     reference = spectrum.axes @ matrix
-    signs = settled_signs(reference)
+    signs = reproducible_signs(reference)
     found = sides(seen, matrix * signs[:, None, :])
     signs[:, 0] *= found.majority  # the first column is negated where most shapes are mirrored
     reference *= signs[:, None, :]
@@ -202,7 +207,22 @@ def _next_value(spectrum: Spectrum) -> Array:
 
 
 def _axes(cost: SetsCost, method: Method, count: int) -> Spectrum:
-    return cheapest_axes(cost, method.centering, method.solver, count, method.tuning).stacked
+    """The cheapest axes: by LAPACK where the landmarks are few, by iterations where they are many.
+
+    What decides where a solver was not asked for is the size, and how the iterations go.
+    """
+    centred, m, tuning = method.centering.applied(cost), cost.n_landmarks, method.tuning
+    solver = method.solver or (Dense() if m <= tuning.dense_landmarks else Iterative())
+    if not isinstance(solver, Iterative):
+        return solver.axes(centred, cost.preconditioner, count).stacked
+    quick = replace(solver, most_products=min(tuning.patience, solver.most_products))
+    found = quick.axes(centred, cost.preconditioner, count)
+    if not found.converged and method.solver is None and m <= tuning.moderate_landmarks:
+        found = Dense().axes(centred, cost.preconditioner, count)
+    elif not found.converged:
+        better = cost.whole_inverse() or cost.preconditioner()
+        found = solver.axes(centred, lambda: better, count)
+    return found.stacked
 
 
 def _all_free(visible: Mask, cost: SetsCost, method: Method, rank: int) -> Spectrum:

@@ -6,14 +6,12 @@ With D = diag(views) − σI, σ just below zero, and Ũ a few columns, both are
 
 Exactly so with Ũ = D^(−1/2) [U_1 … U_n], which is cheap where all features together are few.
 Where they are many, the shapes resemble each other, and one of them stands for all: Ũ = U_1,
-at an n-th of the price of a product with P. Soft warps through different holes do not resemble
-each other enough; for them there is the whole inverse at the price of a product, with ŨᵀŨ known
-from a sample of the landmarks.
+at an n-th of the price of a product with P. Where that is not good enough there is a dearer one,
+see ``whole_inverse``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,17 +19,9 @@ import numpy as np
 
 from defgpa._arrays import Array, symmetrised
 from defgpa.solve.deformable.factors import Factor
-from defgpa.solve.deformable.sampled_inverse import (
-    SHIFT,
-    SampledInverse,
-    inverse_of,
-    n_features,
-    sampleable,
-    sampled_matrix,
-)
 
+SHIFT = 1e-4  # times n: keeps the inverse finite on the constant vector
 _FEW = 200  # features of all shapes together, up to which the exact inverse is cheap
-_ROUNDING = 1e-10  # keeps K positive definite
 
 
 class Factored(Protocol):
@@ -87,40 +77,6 @@ class LowRankInverse:
         mixed = self.modes @ (seen / (1.0 - self.strengths)[:, None])
         bent = self.cost.stacked_image(mixed)
         return self.outer[:, None] * (scaled + self.inner[:, None] * bent)
-
-
-@dataclass(frozen=True, eq=False)
-class WholeInverse:
-    """D⁻¹ (I + U K⁻¹ UᵀD⁻¹) with all shapes, K ≈ I − UᵀD⁻¹U."""
-
-    cost: Factored
-    inverse_views: Array  # (m, 1): D⁻¹
-    small: SampledInverse  # K⁻¹
-
-    def start(self, width: int) -> Array:
-        """References of the cheapest warps of the sample."""
-        return self.inverse_views * self.cost.stacked_image(self.small.start(width))
-
-    def correct(self, residuals: Array) -> Array:
-        """The inverse times the residuals."""
-        scaled = self.inverse_views * residuals
-        seen = self.cost.stacked_projections(np.ascontiguousarray(scaled))
-        return scaled + self.inverse_views * self.cost.stacked_image(self.small.correct(seen))
-
-
-def whole_inverse(cost: Factored) -> Callable[[], WholeInverse] | None:
-    """How to make it, where it can be had and there is no exact one."""
-    factors = sampleable(cost.factors)
-    if n_features(factors) <= _FEW:
-        return None
-
-    def made() -> WholeInverse:
-        views = cost.views + SHIFT * cost.n_shapes
-        matrix = sampled_matrix(factors, views)
-        matrix[np.diag_indices(len(matrix))] += _ROUNDING
-        return WholeInverse(cost, 1.0 / views[:, None], inverse_of(matrix))
-
-    return made
 
 
 def preconditioner(cost: Factored) -> LowRankInverse:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, transposed
-from defgpa.polar import nearest_on_side, on_both_sides
+from defgpa.procrustes import nearest_on_side, on_both_sides
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from defgpa._arrays import Array, Index, Mask
-from defgpa.solve.eigen.davidson import Eigenpairs, bottom_eigenpairs
+from defgpa.solve.eigen.davidson import bottom_eigenpairs
 
 _SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
 
@@ -89,19 +89,6 @@ class EigenSolver(Protocol):
         ...
 
 
-class Multiplying(Protocol):
-    """A symmetric matrix with a spectrum between 0 and n."""
-
-    @property
-    def n_shapes(self) -> int:
-        """The number of shapes, n."""
-        ...
-
-    def multiply(self, block: Array) -> Array:
-        """The matrix times a block of columns."""
-        ...
-
-
 class Preconditioner(Protocol):
     """A cheap approximation of the inverse of a cost: where to start, and how to correct."""
 
@@ -119,6 +106,10 @@ class Preconditioned(Cost, Protocol):
 
     def preconditioner(self) -> Preconditioner:
         """Roughly P⁻¹."""
+        ...
+
+    def whole_inverse(self) -> Preconditioner | None:
+        """A dearer and better one, if there is one."""
         ...
 
 
@@ -161,7 +152,19 @@ class Iterative:
         self, cost: Cost, make_preconditioner: Callable[[], Preconditioner], count: int
     ) -> Spectrum:
         """The ``count`` cheapest axes, by as many products as the accuracy takes."""
-        found = self.eigenpairs(cost, make_preconditioner(), count)
+        preconditioner = make_preconditioner()
+        likely = preconditioner.start(count + 2)
+        # and one column of chance, so that nothing is missed by symmetry
+        chance = np.random.default_rng(0).normal(size=(len(likely), 1))
+        found = bottom_eigenpairs(
+            cost.multiply,
+            preconditioner.correct,
+            np.hstack([likely, chance]),
+            count=count,
+            norm=float(cost.n_shapes),
+            accuracy=self.accuracy,
+            most_products=self.most_products,
+        )
         return Spectrum(
             found.vectors[:, :count],
             found.values,
@@ -172,29 +175,8 @@ class Iterative:
             found.n_products,
         )
 
-    def with_budget(self, most_products: int) -> Iterative:
-        """The same with fewer products at most, where there is another way to go on."""
-        return replace(self, most_products=min(most_products, self.most_products))
 
-    def eigenpairs(
-        self, cost: Multiplying, preconditioner: Preconditioner, count: int
-    ) -> Eigenpairs:
-        """The ``count`` smallest eigenpairs of whatever multiplies."""
-        likely = preconditioner.start(count + 2)
-        # and one column of chance, so that nothing is missed by symmetry
-        chance = np.random.default_rng(0).normal(size=(len(likely), 1))
-        return bottom_eigenpairs(
-            cost.multiply,
-            preconditioner.correct,
-            np.hstack([likely, chance]),
-            count=count,
-            norm=float(cost.n_shapes),
-            accuracy=self.accuracy,
-            most_products=self.most_products,
-        )
-
-
-def settled_signs(axes: Array) -> Array:
+def reproducible_signs(axes: Array) -> Array:
     """(…, k): the sign that puts the heavier tail of each axis (…, m, k) on the positive side.
 
     A symmetric axis has none: then the first of its largest entries is positive.

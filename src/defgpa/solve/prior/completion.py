@@ -28,7 +28,6 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, transposed
 from defgpa._threads import in_blocks
-from defgpa.polar import nearest_orthogonal
 
 PAIRS_UP_TO = 128  # shapes: 16,384 pairs
 SHAPES_AT_A_TIME = 512  # so that what they become stays in the cache
@@ -232,10 +231,11 @@ def similarities(moments: PairMoments) -> Similarities:
     source_mean = moments.source_sum / common[..., None]
     target_mean = moments.target_sum / common[..., None]
     means = source_mean[..., :, None] * target_mean[..., None, :]
-    best = nearest_orthogonal(moments.cross - common[..., None, None] * means)
+    left, values, right = np.linalg.svd(moments.cross - common[..., None, None] * means)
     spread = moments.source_square - common * (source_mean * source_mean).sum(axis=-1)
-    trusted = (moments.common > d) & (best.breadth > _COLLINEAR) & (spread > 0)
-    linear = (best.total / np.where(trusted, spread, 1.0))[..., None, None] * best.rotation
+    trusted = (moments.common > d) & (values[..., 1] > _COLLINEAR * values[..., 0]) & (spread > 0)
+    scale = values.sum(axis=-1) / np.where(trusted, spread, 1.0)
+    linear = scale[..., None, None] * (left @ right)
     offset = target_mean - (source_mean[..., None, :] @ linear)[..., 0, :]
     return Similarities(linear, offset, trusted)
 

@@ -1,7 +1,7 @@
-"""Squared distances by differences, and the thin-plate kernel on them.
+"""Squared distances by differences.
 
-Differences, not ‖x‖² + ‖c‖² − 2x·c: near a control point the kernel has a logarithm or a
-square root, and what cancellation leaves there would be wrong in the leading digits.
+Not by ‖x‖² + ‖c‖² − 2x·c: near a control point a kernel has a logarithm or a square root, and what
+cancellation leaves there would be wrong in the leading digits.
 """
 
 from __future__ import annotations
@@ -57,27 +57,3 @@ def wider_like(rows: Array, width: int) -> Array:
     if rows.flags.c_contiguous:
         return np.empty((*lead, p, width))
     return transposed(np.empty((*lead, width, p)))
-
-
-# the bending of Σ φ(‖x − c_k‖) w_k is this times wᵀ K w, K = φ(‖c_i − c_j‖)
-BENDING_SIGN = {2: 1.0, 3: -1.0}
-
-
-def thin_plate(squared: Array, dim: int, out: Array | None = None) -> Array:
-    """φ of r²: r² log r² in 2-D, r in 3-D, both continuous at 0. Overwrites ``squared``."""
-    target = squared if out is None else out
-    if dim == 2:
-        logarithm = np.log(np.maximum(squared, TINY))
-        return np.multiply(squared, logarithm, out=target)
-    return np.sqrt(squared, out=target)
-
-
-def thin_plate_slope(squared: Array, dim: int) -> Array:
-    """ψ with ∇φ = ψ · (x − c): 2 (1 + log r²) in 2-D, 1/r in 3-D, 0 at r = 0."""
-    if dim == 2:
-        # at r = 0 the gradient itself is 0: any finite slope will do
-        return 2.0 * (1.0 + np.log(np.maximum(squared, TINY)))
-    with np.errstate(divide="ignore"):
-        slope = 1.0 / np.sqrt(squared)
-    slope[squared == 0.0] = 0.0  # the cone's tip: the mean of the one-sided slopes
-    return slope

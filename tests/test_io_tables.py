@@ -1,0 +1,213 @@
+"""Tables as people have them: rows and columns exchanged, no header, commas as decimal points."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from defgpa.errors import DefgpaWarning, FormatError
+from defgpa.io import read_shapes
+from defgpa.io.text.dimension import unlikeness
+
+
+def specimens(seed, n, m, d, spread=1.0):
+    """(n, m, d) one shape again and again, a little different and somewhere else each time."""
+    rng = np.random.default_rng(seed)
+    shape, places = rng.normal(size=(1, m, d)), spread * rng.normal(size=(n, 1, d))
+    return (shape + places + 0.05 * rng.normal(size=(n, m, d))).round(6)
+
+
+WINGS = specimens(0, 5, 6, 2)
+SKULLS = specimens(1, 7, 4, 3)
+LABELS = ("nasion", "left eye", "tip", "base")
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The shapes of a table of cells, and what was said about it."""
+
+    def read_text(rows, mark=",", suffix=".csv", **options):
+        lines = rows if isinstance(rows, str) else "\n".join(mark.join(map(str, r)) for r in rows)
+        path = tmp_path / f"set{suffix}"
+        path.write_text(lines)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", DefgpaWarning)
+            shapes = read_shapes(path, **options)
+        return shapes, [str(warning.message) for warning in caught]
+
+    return read_text
+
+
+def across(points, heads, rows=None):
+    """An array as R's write.csv has it: a row a landmark, the shapes side by side."""
+    body = [list(row) for row in points.transpose(1, 0, 2).reshape(points.shape[1], -1)]
+    if rows is None:
+        return [heads, *body]
+    return [["", *heads], *([name, *row] for name, row in zip(rows, body, strict=True))]
+
+
+@pytest.mark.parametrize("rows", [None, "123456", ("g", "h", "i", "j", "k", "l")])
+@pytest.mark.parametrize("axes", ["X1 X2", "1 2", "V1 V2"])
+def test_an_array_of_r_is_known_by_its_columns_with_and_without_row_names(read, rows, axes):
+    heads = [f"{axis}.{k}" for k in range(1, 6) for axis in axes.split()]
+    shapes, said = read(across(WINGS, heads, rows))
+    np.testing.assert_array_equal(shapes.points, WINGS)
+    assert shapes.names == ("1", "2", "3", "4", "5")
+    assert said == []
+
+
+def test_a_file_of_points_whose_first_is_numbered_like_an_array_has_no_header(read):
+    assert read("1.1 2.1\n1.2 2.2\n3 4\n", suffix=".txt")[0].n_landmarks == 3
+
+
+@pytest.mark.parametrize("rows", [None, "123456", ("g", "h", "i", "j", "k", "l")])
+@pytest.mark.parametrize("names", ["12345", ("fly", "bee", "ant", "bug", "tick")])
+def test_of_two_readings_that_which_makes_shapes_of_one_kind_is_taken(read, rows, names):
+    """X.a, Y.a: shape a, or landmark a? Superimposed shapes are alike in one reading only."""
+    aligned = (WINGS - WINGS.mean(axis=1, keepdims=True)).round(6)
+    heads = [f"{axis}.{name}" for name in names for axis in "XY"]
+    shapes, said = read(across(aligned, heads, rows))
+    np.testing.assert_array_equal(shapes.points, aligned)
+    assert len(said) == 1
+    assert "taken as 5 shapes of 6 landmarks, which makes better shapes" in said[0]
+    assert "If it is 6 shapes of 5 landmarks, give layout='nmd'" in said[0]
+    turned = aligned.transpose(1, 0, 2)  # now the rows are the shapes
+    shapes, said = read(
+        across(turned, [f"{axis}.{k}" for k in range(1, 7) for axis in "XY"], rows and "12345")
+    )
+    np.testing.assert_array_equal(shapes.points, aligned)
+
+
+def test_unlikeness_is_0_for_one_shape_moved_and_large_for_points_at_random():
+    rng = np.random.default_rng(3)
+    turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(6)]
+    shape = rng.normal(size=(8, 3))
+    moved = np.stack([2.0 * k * shape @ turn + k for k, turn in enumerate(turns, start=1)])
+    assert unlikeness(moved) < 1e-20
+    moved[2, 3] = np.nan
+    assert unlikeness(moved) < 0.05  # filled with the mean of all, which are turned
+    assert unlikeness(rng.normal(size=(9, 30, 2))) > 0.5
+    assert np.isnan(unlikeness(moved[:1]))
+    assert np.isnan(unlikeness(np.zeros((3, 4, 2))))
+
+
+@pytest.mark.parametrize("form", ["{label} ({axis})", "{label} [{axis}]", "{axis}-{label}"])
+def test_rows_that_name_an_axis_in_brackets_are_coordinates(read, form):
+    rows = [["", *"abcdefg"]]
+    for j, label in enumerate(LABELS):
+        for k, axis in enumerate("XYZ"):
+            rows.append([form.format(label=label, axis=axis), *SKULLS[:, j, k]])
+    shapes, said = read(rows)
+    assert (shapes.names, shapes.landmarks, said) == (tuple("abcdefg"), LABELS, [])
+    np.testing.assert_array_equal(shapes.points, SKULLS)
+
+
+def test_the_axis_may_stand_before_the_landmark_in_a_column_of_its_own(read):
+    rows = [["Axis", "Landmark", *"abcdefg"]]
+    for k, axis in enumerate("XYZ"):
+        rows += [[axis, label, *SKULLS[:, j, k]] for j, label in enumerate(LABELS)]
+    shapes, _ = read(rows)
+    assert (shapes.names, shapes.landmarks) == (tuple("abcdefg"), LABELS)
+    np.testing.assert_array_equal(shapes.points, SKULLS)
+
+
+def test_a_row_for_each_coordinate_may_be_numbered(read):
+    cells = [
+        [f"l{j}", axis, f"s{i}", WINGS[i, j, k]]
+        for i in range(5)
+        for k, axis in enumerate("XY")
+        for j in range(6)
+    ]
+    rows = [["", "Var1", "Var2", "Var3", "Freq"], *([k + 1, *c] for k, c in enumerate(cells))]
+    shapes, _ = read(rows)
+    assert shapes.landmarks == tuple(f"l{j}" for j in range(6))
+    np.testing.assert_array_equal(shapes.points, WINGS)
+
+
+@pytest.mark.parametrize("mark", ["\t", " ", ";"])
+@pytest.mark.parametrize("header", [True, False])
+def test_decimal_commas_where_no_comma_separates(read, mark, header):
+    heads = [["id", *(f"{axis}{j}" for j in range(1, 7) for axis in "xy")]] if header else []
+    body = [
+        [f"w{k}", *(str(v).replace(".", ",") for v in row.ravel())] for k, row in enumerate(WINGS)
+    ]
+    shapes, _ = read([*heads, *body], mark, ".txt", dimension=2)
+    np.testing.assert_array_equal(shapes.points, WINGS)
+    assert shapes.names == ("w0", "w1", "w2", "w3", "w4")
+
+
+def test_decimal_commas_between_commas_are_refused(read):
+    with pytest.raises(FormatError, match="expected 5 columns, as above; found 9"):
+        read("id,x1,y1,x2,y2\na,1,5,2,5,3,5,4,5\n")
+
+
+@pytest.mark.parametrize("mark", [",", " ", "\t"])
+@pytest.mark.parametrize("behind", [[], ["male"]])
+def test_names_and_groups_may_stand_around_coordinates_without_header(read, mark, behind):
+    rows = [[f"w{k}", *wing.ravel(), *behind] for k, wing in enumerate(WINGS[:, :5])]
+    suffix = ".csv" if behind else ".txt"
+    shapes, said = read(rows, mark, suffix)
+    np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
+    assert shapes.names == ("w0", "w1", "w2", "w3", "w4")
+    assert said == []
+    if behind:
+        assert shapes.metadata["variables"][0] == {"column 12": "male"}
+
+
+def test_dates_in_prose_are_no_points(tmp_path):
+    (tmp_path / "notes.txt").write_text("May 12 2020\nJune 13 2021\nJuly 14 2022\n")
+    with pytest.raises(FormatError, match="not a landmark file"):
+        read_shapes(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize("head", ["Slice", "frame", "Animal", "ind", "Label"])
+@pytest.mark.parametrize("landmark", [True, False])
+def test_the_column_that_repeats_tells_shapes_apart_whatever_it_is_called(read, head, landmark):
+    rows = [[head, *["pt"] * landmark, "x", "y"]]
+    for k in range(5):
+        rows += [[f"w{k}", *[j + 1] * landmark, *WINGS[k, j]] for j in range(6)]
+    shapes, said = read(rows)
+    np.testing.assert_array_equal(shapes.points, WINGS)
+    assert shapes.names == ("w0", "w1", "w2", "w3", "w4")
+    assert len(said) == 1
+    assert said[0].endswith(f"set.csv: column {head!r} tells the shapes apart.")
+
+
+def test_a_column_that_says_the_same_of_all_points_tells_nothing(read):
+    """ImageJ counts its points and says of each on which frame of the picture it is."""
+    rows = [[" ", "Area", "X", "Y", "Frame"], *([j + 1, 0, *WINGS[0, j], 1] for j in range(6))]
+    shapes, said = read(rows)
+    np.testing.assert_array_equal(shapes.points, WINGS[:1])
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("name", "landmark"),
+    [
+        ("skull {}", "1234"),
+        ("skull {}", LABELS),
+        ("skull {}", None),
+        ("{}", "1234"),
+        ("{}", LABELS),
+    ],
+)
+def test_a_row_a_landmark_without_header_is_gathered_by_its_shape(read, name, landmark):
+    rows = [
+        [name.format(k), *([landmark[j]] if landmark else []), *SKULLS[k, j]]
+        for k in range(7)
+        for j in range(4)
+    ]
+    shapes, said = read(rows)
+    np.testing.assert_array_equal(shapes.points, SKULLS)
+    assert shapes.names == tuple(name.format(k) for k in range(7))
+    assert said == []
+
+
+def test_points_of_a_scan_may_be_counted_first_and_have_an_intensity(read):
+    points = "".join(f"{x} {y} {z} 17\n" for x, y, z in SKULLS[0])
+    for text in (points, f"4\n{points}"):
+        shapes, said = read(text, suffix=".xyz")
+        np.testing.assert_array_equal(shapes.points, SKULLS[:1])
+        assert said == []
+    with pytest.raises(FormatError, match="line 2: expected 1 columns, as above; found 4"):
+        read(f"5\n{points}", suffix=".xyz")
