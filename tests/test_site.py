@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -41,6 +42,31 @@ def test_every_public_name_is_in_the_reference(site):
     text = "".join(page.read_text() for page in (site / "reference").rglob("*.html"))
     missing = [name for name in defgpa.__all__ if f'id="defgpa.{name}"' not in text]
     assert not missing
+
+
+def test_notebooks_hold_what_their_pages_ran(site):
+    books = [json.loads(path.read_text()) for path in (site / "notebooks").glob("*.ipynb")]
+    assert len(books) >= 6
+    for book in books:
+        code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+        assert any(cell["outputs"] for cell in code)
+
+
+def test_the_gallery_shows_every_plot_and_every_family(site):
+    plots = (site / "gallery" / "plots.html").read_text()
+    functions = [name for name in defgpa.plot.__all__ if name.islower()]
+    assert len(functions) > 20
+    assert not [name for name in functions if f"<h3>{name}<" not in plots]
+    families = (site / "gallery" / "warps.html").read_text()
+    for name in (
+        "Affine",
+        "ThinPlateSpline",
+        "RadialBasis",
+        "FreeForm",
+        "Polynomial",
+        "landmark_kernel",
+    ):
+        assert name in families
 
 
 def test_a_dead_link_a_missing_place_and_a_fetched_script_are_found(tmp_path):

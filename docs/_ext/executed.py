@@ -231,7 +231,8 @@ def open_figures() -> Iterator[tuple[bytes, float]]:
 
     for number in pyplot.get_fignums():
         figure, png = pyplot.figure(number), io.BytesIO()
-        figure.savefig(png, dpi=_DPI, bbox_inches="tight", pad_inches=0.06)
+        around = "tight" if any(hasattr(ax, "zaxis") for ax in figure.axes) else None
+        figure.savefig(png, dpi=_DPI, bbox_inches=around, pad_inches=0.06)
         pyplot.close(figure)
         columns = int.from_bytes(png.getvalue()[16:20], "big")
         yield png.getvalue(), columns / _DPI
@@ -330,5 +331,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     import matplotlib
 
     matplotlib.use("Agg")
+    matplotlib.rcParams["figure.constrained_layout.use"] = True
     app.connect("source-read", on_source_read)
     return {"parallel_read_safe": False}
