@@ -17,8 +17,11 @@ TOOLS = {"docs", "test"}
 def lower_bounds(project: dict) -> list[str]:
     """One line a dependency: ``numpy>=1.26`` becomes ``numpy==1.26``."""
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(d for k, v in extras.items() if k not in TOOLS for d in v)]
-    found = (re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", line) for line in wanted)
+    wanted = [line for name, lines in extras.items() if name not in TOOLS for line in lines]
+    found = (
+        re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", line)
+        for line in project["dependencies"] + wanted
+    )
     return sorted({f"{match[1]}=={match[2]}" for match in found if match})
 
 
