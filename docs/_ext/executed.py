@@ -71,6 +71,7 @@ class Page:
         except Exception as error:
             told = "".join(traceback.format_exception(error)[-4:])
             _LOG.error(f"{self.name}.md, line {line}: {error}\n{told}")
+            close_figures()
             return ""
 
     def _hidden(self, how: str, code: str, caption: str) -> str:
@@ -231,11 +232,19 @@ def open_figures() -> Iterator[tuple[bytes, float]]:
 
     for number in pyplot.get_fignums():
         figure, png = pyplot.figure(number), io.BytesIO()
-        around = "tight" if any(hasattr(ax, "zaxis") for ax in figure.axes) else None
+        laid_out = figure.get_layout_engine() is not None
+        solid = any(hasattr(ax, "zaxis") for ax in figure.axes)
+        around = None if laid_out and not solid else "tight"
         figure.savefig(png, dpi=_DPI, bbox_inches=around, pad_inches=0.06)
         pyplot.close(figure)
         columns = int.from_bytes(png.getvalue()[16:20], "big")
         yield png.getvalue(), columns / _DPI
+
+
+def close_figures() -> None:
+    """So that a figure that cannot be drawn spoils no other page."""
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def output(printed: str) -> str:
@@ -331,6 +340,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams["figure.constrained_layout.use"] = True
     app.connect("source-read", on_source_read)
     return {"parallel_read_safe": False}
