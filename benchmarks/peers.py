@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from race import Work
+from race import Work, prepared
 
 # Measured elsewhere, on one thread, and not again here: R's geomorph and Python's ktch (whose
 # requirements would change the environment), and the authors' program, its kernels vectorised.
@@ -24,6 +24,7 @@ CITED = {
 }
 
 
+@prepared
 def solve_floor(n: int, m: int, l: int) -> Work:
     """n symmetric products FᵀF (dsyrk) and n triangular solves (dtrsm), F of m × l."""
     from scipy.linalg import blas
@@ -52,6 +53,7 @@ def kernel_pass(points: np.ndarray, centres: np.ndarray) -> Work:
     return work
 
 
+@prepared
 def vtk_similarity(points: np.ndarray) -> Work:
     """vtkProcrustesAlignmentFilter alone: its input is made beforehand."""
     import vtk
@@ -85,6 +87,7 @@ def _vtk_blocks(points: np.ndarray):
     return blocks
 
 
+@prepared
 def geomstats_similarity(points: np.ndarray) -> Work:
     """The Fréchet mean in Kendall's shape space, and all shapes aligned to it."""
     os.environ.setdefault("GEOMSTATS_BACKEND", "numpy")

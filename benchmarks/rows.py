@@ -11,7 +11,7 @@ import defgpa
 from defgpa import Affine, DefGPA, ElasticGPA, EuclideanGPA, Shapes, ThinPlateSpline
 from defgpa.datasets import face_like, liver_like, smooth_family
 from peers import CITED, geomstats_similarity, kernel_pass, solve_floor, vtk_similarity
-from race import once, race
+from race import once, peak_bytes, prepared, race
 
 
 def points(n: int, m: int, d: int = 3, missing: float = 0.0) -> np.ndarray:
@@ -153,7 +153,7 @@ def _growth(sizes: list[int], ways: list) -> dict:
     taken = [found[str(size)] for size in sizes]
     slope = float(np.polyfit(np.log(sizes), np.log(taken), 1)[0])
     times = {f"{size:,}": time for size, time in zip(sizes, taken, strict=True)}
-    return {"ours": taken[-1], "peak": found["peak"], "exponent": slope, "times": times}
+    return {"ours": taken[-1], "peak": peak_bytes(), "exponent": slope, "times": times}
 
 
 def growth_in_shapes() -> dict:
@@ -188,7 +188,7 @@ def _huge(m: int) -> dict:
     data, estimator = points(10, m), tps(5)
     found = once(fit(estimator, data))
     facts = estimator.alignment_.diagnostics
-    return found | {"storage": facts.storage, "products": facts.products}
+    return found | {"storage": facts.storage, "products": facts.n_products}
 
 
 def evaluation() -> dict:
@@ -219,11 +219,15 @@ def image() -> dict:
     from bench_images import SIZE, Frame, image_and_warp, ours, theirs
 
     picture, warp = image_and_warp()
-    rows, columns = np.indices(SIZE)
-    pixels = np.column_stack([columns.ravel(), rows.ravel()])
     *_, mine = next(iter(ours(picture, warp, Frame((0.0, 0.0), SIZE))))
-    *_, peer = next(iter(theirs(picture, warp, pixels)))
-    return race(ours=mine, skimage=peer)
+
+    @prepared
+    def peer():
+        rows, columns = np.indices(SIZE)
+        pixels = np.column_stack([columns.ravel(), rows.ravel()])
+        return list(next(iter(theirs(picture, warp, pixels))))[-1]
+
+    return race(ours=mine, skimage=peer())
 
 
 def _reading(name: str, data: np.ndarray) -> dict:

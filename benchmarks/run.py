@@ -36,7 +36,8 @@ an evaluation one pass of the kernel on one thread, that of reading a file its b
 disk (or its cache). Peers that are *cited* (R's geomorph, ktch, the authors' program with
 vectorised kernels) were measured elsewhere on one thread, and not again here. VTK is its filter
 alone, on data that lies ready in VTK's own arrays; ours starts from a NumPy array and checks it.
-The peak is that of the whole process, interpreter and data included, after our first run.
+The peak is that of the whole process, interpreter and data included, after our first run and
+before anything else, its library too, has been loaded.
 """
 
 Found = dict[str, Any]

@@ -14,6 +14,7 @@ from defgpa.cli import main
 from defgpa.meshes import Mesh, write_mesh
 from defgpa.statistics import allometry, procrustes_anova, symmetry
 from support import PARITY
+from test_semilandmarks import varied_tps
 
 MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
 
@@ -443,6 +444,18 @@ def test_sliding_that_cannot_be_is_one_sentence(run, curved, words, said):
     assert code == 2
     assert said in err
     assert not (curved / "slid.tps").exists()
+
+
+def test_curves_of_different_numbers_of_points_are_resampled_on_request(run, tmp_path):
+    varied_tps(tmp_path / "varied.tps")
+    words = ("slide", tmp_path / "varied.tps", "-o", tmp_path / "slid.tps")
+    code, _, err = run(*words)
+    assert code == 2
+    assert "To have them resampled: --curve-points 30." in err
+    assert "Nothing slides" in err
+    code, out, err = run(*words, "--curve-points", 12)
+    assert (code, err) == (0, "")
+    assert "22 of 27 landmarks slide" in out
 
 
 def test_rounds_that_were_too_few_are_told(run, curved):

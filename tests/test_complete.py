@@ -62,9 +62,10 @@ def test_estimates_are_near_the_truth_and_as_near_as_they_say(partial, done):
 
 
 def test_estimates_are_marked_with_the_shapes(done):
-    assert done.shapes.metadata["estimated"][2] == ("4", "5")
-    assert done.shapes.metadata["estimated"][7] == ("12",)
-    assert done.shapes.metadata["estimated"][0] == ()
+    marks = [own["estimated"] for own in done.shapes.metadata["variables"]]
+    assert (marks[2], marks[7], marks[0]) == ("4; 5", "12", "")
+    comments = done.shapes.metadata["comments"]
+    assert (comments[2], comments[7], comments[0]) == ("estimated: 4; 5", "estimated: 12", None)
 
 
 def test_the_method_is_the_one_that_erred_least(done):

@@ -331,14 +331,14 @@ def test_a_flat_shape_is_named(d, thickness, rng):
     points = smooth_family(seed=9, d=d)
     points[3, :, 0] = 2 * points[3, :, 1] + 5 + thickness * rng.normal(size=40)
     where = "on one line" if d == 2 else "in one plane"
-    with pytest.raises(DegenerateShapeError, match=f"number '3' .* {where}"):
+    with pytest.raises(DegenerateShapeError, match=f"'shape_4' .* {where}"):
         affine_gpa(points)
 
 
 def test_a_shape_with_too_few_landmarks_is_named(d):
     points = smooth_family(seed=9, d=d)
     points[3, d:] = np.nan
-    with pytest.raises(DegenerateShapeError, match=rf"number '3' sees {d} landmarks"):
+    with pytest.raises(DegenerateShapeError, match=rf"'shape_4' sees {d} landmarks"):
         affine_gpa(points)
 
 
@@ -350,14 +350,14 @@ def test_a_shape_that_has_nothing_to_do_with_the_others_is_named(d, rng):
     explained = np.column_stack([base, np.ones(30)])
     strange -= explained @ np.linalg.lstsq(explained, strange)[0]
     points[4, :, 0] = 1e-3 * strange
-    with pytest.raises(DegenerateShapeError, match="onto shape number '4' flattens it"):
+    with pytest.raises(DegenerateShapeError, match="onto shape 'shape_5' flattens it"):
         affine_gpa(points)
 
 
 def test_a_landmark_seen_nowhere_is_named(d):
     points = smooth_family(seed=9, d=d)
     points[:, 5] = np.nan
-    with pytest.raises(DegenerateShapeError, match="Landmark number '5' is seen in no shape"):
+    with pytest.raises(DegenerateShapeError, match="Landmark '6' is seen in no shape"):
         affine_gpa(points)
 
 

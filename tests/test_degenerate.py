@@ -61,8 +61,9 @@ def test_so_it_is_with_the_few_landmarks_that_a_shape_sees(d):
 def test_nearly_collinear_landmarks_are_still_a_shape(d):
     points = smooth_family(seed=3, d=d)
     points[2, :, 1:] *= 1e-3
-    fitted = DefGPA(Affine()).fit(points).alignment_
+    fitted = DefGPA(Affine()).align(points)
     assert np.isfinite(fitted.reference).all()
+    assert [(f.kind, f.shapes) for f in fitted.findings] == [(Kind.FAR_SHAPE, ("shape_3",))]
 
 
 @DIMS
@@ -107,7 +108,7 @@ def test_whole_shapes_that_occur_twice_weigh_twice_and_change_nothing_else(warp,
 @every_warp
 @DIMS
 def test_two_shapes_are_enough(warp, d):
-    fitted = DefGPA(warp).fit(smooth_family(seed=8, n=2, d=d)).alignment_
+    fitted = DefGPA(warp).solve(smooth_family(seed=8, n=2, d=d))
     assert 0 < fitted.rmse_reference < 0.1
     assert fitted.findings == ()
 

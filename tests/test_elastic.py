@@ -157,6 +157,32 @@ def test_a_search_over_all_rotations_finds_nothing_better(seed):
     assert descended(anchors, inverse, start, dial).cost[0] < found + 1e-9
 
 
+@pytest.mark.parametrize("mu", [0.1, np.inf])
+def test_a_search_over_all_references_finds_nothing_better(mu):
+    """With scales and holes: 1 − κ Σ (nuclear norm of D̄ᵀS)² / ‖D̄‖² / tr SᵀPS over S itself."""
+    from scipy.optimize import minimize
+
+    points = smooth_family(seed=1, n=4, m=8, d=3, bend=0.5, noise=0.1)
+    points[1, :2] = points[3, 6] = np.nan
+    dial = Dial(mu, True)
+    anchors, inverse, start, cost = problem(points, ThinPlateSpline(2, smoothing=0.1), dial)
+
+    def left(flat):
+        S = flat.reshape(8, 3)
+        S = S - S.mean(axis=0)
+        turn, values, other = np.linalg.svd(anchors.centred[0].swapaxes(1, 2) @ S)
+        values[:, -1] *= np.linalg.det(turn @ other)  # no shape is mirrored
+        gain = (values.sum(axis=1) ** 2 / anchors.squares[0]).sum()
+        return 1.0 - dial.firmness * gain / np.sum(S * (cost @ S))
+
+    end = descended(anchors, inverse, start, dial)
+    np.testing.assert_allclose(left(end.reference[0].ravel()), end.cost[0], **EXACT)
+    rng = np.random.default_rng(0)
+    ends = [minimize(left, start.ravel() + rng.normal(size=24)).fun for _ in range(4)]
+    assert end.cost[0] < min(ends) + 1e-9
+    assert min(ends) < end.cost[0] + 1e-6  # the search did get there
+
+
 @every_family
 def test_the_rigid_end_is_rigid_alignment(family):
     points = smooth_family(bend=0.4, **family)
@@ -180,6 +206,21 @@ def test_the_rigid_end_with_scaling_is_that_of_shapes_of_one_size(d):
     rigid = EuclideanGPA(scaling=True).fit(points).alignment_
     found = ElasticGPA(Affine(), np.inf).fit(points).alignment_
     assert_same_shape(turned_like(found.reference, rigid.reference), rigid.reference, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "warp",
+    [ThinPlateSpline(smoothing=1e12), RadialBasis(smoothing=1e12), FreeForm(smoothing=1e9),
+     Polynomial(smoothing=1e12), defgpa.warps.landmark_kernel(smoothing=1e12)],
+    ids=["spline", "radial", "free form", "polynomial", "kernel"],
+)  # fmt: skip
+def test_warps_that_cannot_afford_to_bend_are_rigid_too(warp):
+    points = smooth_family(seed=2, bend=0.4, missing=0.2)
+    rigid = EuclideanGPA().fit(points).alignment_
+    found = ElasticGPA(warp, np.inf, scaling=False).fit(points).alignment_
+    turned = turned_like(found.reference, rigid.reference)
+    np.testing.assert_allclose(turned, rigid.reference, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.rmse_reference, rigid.rmse_reference, rtol=1e-8)
 
 
 def test_a_stiff_spline_is_nearly_rigid():
@@ -429,6 +470,53 @@ def test_a_saved_result_comes_back(tmp_path):
     np.testing.assert_array_equal(after.register(other)(other), before.register(other)(other))
 
 
+def test_its_result_serves_whatever_an_alignment_serves(tmp_path):
+    points = smooth_family(seed=2, n=6, m=25, missing=0.1, bend=0.3)
+    model = ElasticGPA(ThinPlateSpline(3), 0.5).fit(points)
+    a = model.alignment_
+    np.testing.assert_array_equal(model.transform(points), a.aligned)
+    assert np.isfinite(model.transform(points, "carried")).all()
+    np.testing.assert_allclose(-model.score(points), a.rmse_reference, **EXACT)
+    assert np.isfinite(defgpa.complete(a).shapes.points).all()
+    assert defgpa.ShapePCA(2).fit(a).scores_.shape == (6, 2)
+    defgpa.report.write_report(a, tmp_path / "report.html")
+    assert "rigidity 0.5" in (tmp_path / "report.html").read_text()
+    # a bright spot at a landmark comes to lie where the warp puts it
+    shift = points[1][np.isfinite(points[1, :, 0])].min(axis=0) - 1.0
+    image = np.zeros((160, 160))
+    number = int(np.flatnonzero(np.isfinite(points[1, :, 0]))[0])
+    x, y = np.rint(10.0 * (points[1, number] - shift)).astype(int)
+    image[y - 2 : y + 3, x - 2 : x + 3] = 1.0
+    in_pixels = Shapes(10.0 * (points - shift))
+    b = ElasticGPA(ThinPlateSpline(3), 0.5).fit(in_pixels).alignment_
+    picture = defgpa.warp_image(image, b.warps[1])
+    centre = np.argwhere(np.nan_to_num(picture.pixels) > 0.5).mean(axis=0)[::-1]
+    np.testing.assert_allclose(picture.origin + centre, b.aligned[1, number], atol=1.5)
+
+
+def test_it_has_the_manners_of_an_estimator():
+    from sklearn.base import clone
+
+    model = ElasticGPA(ThinPlateSpline(3), 0.5, False)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    copy.set_params(warp__smoothing=1e-2, rigidity=2.0)
+    assert (copy.warp.smoothing, copy.rigidity, model.warp.smoothing) == (1e-2, 2.0, None)
+    with pytest.raises(TypeError, match="'warp' parameter of ElasticGPA"):
+        ElasticGPA(ThinPlateSpline).fit(smooth_family())
+
+
+def test_meshes_follow_its_warps():
+    from defgpa.meshes import Mesh, aligned_mesh, warp_mesh
+
+    points = smooth_family(seed=2, n=5, m=30, d=3, bend=0.3)
+    faces = np.array([[0, 1, 2], [2, 3, 4]])
+    a = ElasticGPA(ThinPlateSpline(2), 0.5).fit(Shapes(points, faces=faces)).alignment_
+    np.testing.assert_allclose(aligned_mesh(a, 1).vertices, a.aligned[1], **EXACT)
+    moved_mesh = warp_mesh(Mesh(points[1], faces), a.warps[1])
+    np.testing.assert_allclose(moved_mesh.vertices, a.aligned[1], **EXACT)
+
+
 def test_a_descent_that_is_cut_short_says_so():
     points = smooth_family(bend=0.8)
     with warned_of("descent ended after 1 steps"):
@@ -502,3 +590,25 @@ def test_real_sets_are_predicted_as_the_prototype_did(name):
     cv = defgpa.cross_validate(model, points, fold_size)
     size = np.sqrt((cv.reference**2).sum(axis=1).mean())
     np.testing.assert_allclose(100 * cv.error / size, expected, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    "warp", [defgpa.warps.landmark_kernel(), ThinPlateSpline(4)], ids=["kernel", "tps"]
+)
+def test_conjugate_gradients_come_to_an_end(warp, monkeypatch):
+    """Features reproduce translations but for rounding, which nothing but centring removes."""
+    points = smooth_family(seed=4, n=4, m=600, missing=0.1)
+    frames = Frames.of(points, ~np.isnan(points[..., 0]))
+    cost, rows = eliminated_cost(frames, warp), orthonormal_rows(frames)
+    made = anchored_inverse(cost, rows, 0.5, dense=10)
+    products, multiply = [], ConjugateGradients.multiply
+    monkeypatch.setattr(
+        ConjugateGradients, "multiply", lambda own, x: products.append(1) or multiply(own, x)
+    )
+    target = np.random.default_rng(0).normal(size=(1, 600, 2))
+    target -= target.mean(axis=1, keepdims=True)
+    found = made.solve(target, target, np.full(1, 1e-12))[0]
+    assert len(products) < 250
+    image = cost.multiply(found) + 0.5 * np.einsum("ndm,ndk->mk", rows, rows @ found)
+    left = image - image.mean(axis=0) - target[0]
+    assert np.linalg.norm(left) < 1e-8 * np.linalg.norm(target)  # flat kernels: nearly singular

@@ -144,10 +144,22 @@ def test_morphoj_reads_tabs_and_so_do_we(whole, tmp_path):
     np.testing.assert_array_equal(numbers(table[1:]).reshape(6, 20, 3), whole.shapes.points)
 
 
-def test_r_itself_reads_the_arrays_and_the_tables(partial, tmp_path):
+def said_by_r(code, folder):
+    """What R prints when it runs this code in a folder."""
     if shutil.which("Rscript") is None:
-        pytest.skip("R is not installed here: its own reading of the exports is not tested")
+        pytest.skip("R is not installed here: its own reading and writing is not tested")
     pytest.importorskip("rdata")
+    return subprocess.run(
+        ["Rscript", "--vanilla", "-e", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/usr/bin:/bin:/usr/local/bin", "LC_ALL": "C.UTF-8"},
+    ).stdout
+
+
+def test_r_itself_reads_the_arrays_and_the_tables(partial, tmp_path):
     export(partial, tmp_path, to="r")
     code = """
     x <- readRDS("superimposed.rds")
@@ -160,20 +172,40 @@ def test_r_itself_reads_the_arrays_and_the_tables(partial, tmp_path):
     cat(sprintf("%.17g", x[7, 2, 4]), "|", dimnames(x)[[3]][4], "|")
     cat(ncol(s), nrow(s), s$landmarks_seen[3])
     """
-    said = subprocess.run(
-        ["Rscript", "--vanilla", "-e", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PATH": "/usr/bin:/bin:/usr/local/bin", "LC_ALL": "C.UTF-8"},
-    ).stdout.split("|")
+    said = said_by_r(code, tmp_path).split("|")
     assert said[0].split() == ["20", "3", "6"]
     assert said[1].strip() == "TRUE"
     assert said[2].split() == ["3", "3"]
     assert float(said[3]) == partial.superimposed[3, 6, 1]
     assert said[4].strip() == "é"
     assert said[5].split() == ["10", "6", "19"]
+
+
+def test_what_r_itself_wrote_is_read_with_its_factors_and_links(tmp_path):
+    code = """
+    land <- array(1:72 / 7, c(12, 2, 3), list(NULL, c("X", "Y"), c("s1", "s2", "é")))
+    land[3, , 2] <- NA
+    species <- factor(c("b", NA, "a"))
+    links <- rbind(c(1, 2), c(2, 12))
+    plethodon <- list(land = land, links = links, species = species, age = c(3L, 2L, 1L))
+    save(plethodon, file = "list.rda")
+    more <- data.frame(site = c("x", "y", "x"), size = c(1.5, NA, 3))
+    saveRDS(list(coords = land, more = more), "frame.rds", compress = "xz")
+    """
+    said_by_r(code, tmp_path)
+    expected = np.arange(1, 73).reshape(3, 2, 12).transpose(0, 2, 1) / 7
+    expected[1, 2] = np.nan
+    listed, framed = (defgpa.read_shapes(tmp_path / name) for name in ("list.rda", "frame.rds"))
+    for found in (listed, framed):
+        np.testing.assert_array_equal(found.points, expected)
+        assert found.names == ("s1", "s2", "é")
+    assert listed.metadata["variables"] == (
+        {"species": "b", "age": "3"},
+        {"species": "", "age": "2"},
+        {"species": "a", "age": "1"},
+    )
+    assert listed.metadata["wireframe"] == ((0, 1), (1, 11))
+    assert framed.metadata["variables"][1] == {"site": "y", "size": ""}
 
 
 def test_meshes_along_a_component_are_the_shapes_there_in_the_place_of_the_reference(whole):
@@ -265,6 +297,21 @@ def test_files_are_completed_and_the_estimates_are_marked(run, tmp_path):
     assert [row[1] for row in marked[1:6]] == ["", "", "", "3", ""]
     assert "COMMENT=estimated: 3" in (tmp_path / "done" / "completed.tps").read_text()
     assert rows(tmp_path / "done" / "estimated.csv")[1][:2] == ["shape_4", "3"]
+
+
+def test_columns_and_groups_of_the_input_stay_beside_the_marks(run, tmp_path):
+    points = smooth_family(seed=53, n=8, m=20)
+    points[:6, 3:7] = np.nan
+    said = tuple({"sex": "fm"[k % 2]} for k in range(8))
+    known = Shapes(points, metadata={"variables": said, "comments": ("late",) * 8})
+    defgpa.write_shapes(known, tmp_path / "set.csv")
+    code, out, _ = run("complete", tmp_path / "set.csv", "-o", tmp_path / "done")
+    assert code == 0
+    assert "24 estimated in 6 shapes" in out
+    table = rows(tmp_path / "done" / "completed.csv")
+    assert table[0][:4] == ["id", "sex", "estimated", "comment"]
+    assert table[2][:4] == ["shape_2", "m", "4; 5; 6; 7", "late"]
+    assert table[8][:4] == ["shape_8", "m", "", "late"]
 
 
 def test_nothing_missing_is_said(run, tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from defgpa.errors import FormatError
+from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes, write_shapes
 from defgpa.shapes import Shapes
 
@@ -42,6 +42,23 @@ class TestStereoMorph:
     def test_pixels_are_taken_where_there_is_no_scale(self, tmp_path):
         (tmp_path / "a.txt").write_text(STEREOMORPH.replace("landmarks.scaled", "other"))
         assert read_shapes(tmp_path / "a.txt").points[0, 0].tolist() == [1094, 1307]
+
+    def test_an_empty_matrix_counts_for_nothing_and_a_set_half_in_pixels_is_noted(self, tmp_path):
+        start = STEREOMORPH.index("\t\tLM1\t547")
+        empty = STEREOMORPH[:start] + STEREOMORPH[STEREOMORPH.index("\t</landmarks.scaled") :]
+        (tmp_path / "a.txt").write_text(f"<image.id>7</image.id>\n{empty}")
+        (tmp_path / "b.txt").write_text(STEREOMORPH)
+        with pytest.warns(DefgpaWarning, match=r"1 of 2 specimens have no SCALE \('a'\)"):
+            shapes = read_shapes(tmp_path)
+        assert shapes.points[:, 0].tolist() == [[1094, 1307], [547, -653.5]]
+        assert shapes.metadata["scales"] == (None, 0.5)
+
+    @pytest.mark.parametrize("scale", ["", "NA", "0,5", "0", "-1", "inf", "mm"])
+    def test_a_scale_that_is_none_is_passed_over(self, tmp_path, scale):
+        (tmp_path / "a.txt").write_text(STEREOMORPH.replace(">0.5<", f">{scale}<"))
+        shapes = read_shapes(tmp_path / "a.txt")
+        assert shapes.points[0, 0].tolist() == [547, -653.5]
+        assert "scales" not in shapes.metadata
 
     def test_older_files_and_3d_ones_are_read(self, tmp_path):
         text = "<landmarks.pixel type=matrix rownames=TRUE as.numeric=TRUE>\n\t\tA\t1\t2\t3\n"

@@ -268,3 +268,13 @@ def test_the_note_says_whose_labels_are_taken_where_no_two_files_agree(slicer):
         folder = slicer(f"s{k}", [f"{word}{'abcd'[k]}" for word in ("tip", "base", "eye")])
     with pytest.warns(DefgpaWarning, match=r"labels of 3 shapes differ from those of 's0' \("):
         assert read_shapes(folder).n_landmarks == 3
+
+
+def test_files_of_which_no_two_agree_are_not_told_of_each_word(slicer):
+    for k in range(5):
+        folder = slicer(f"s{k}", [*WORDS[:3], f"own {'abcde'[k] * 9}"])
+    with pytest.warns(DefgpaWarning) as caught:
+        assert read_shapes(folder).n_landmarks == 8
+    assert [note[:53] for note in said(caught)] == [
+        "5 of 8 landmarks are seen in 1 of 5 shapes at most (5"
+    ]

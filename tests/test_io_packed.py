@@ -403,6 +403,11 @@ def test_the_array_is_found_in_a_list(tmp_path):
     others = {"links": np.ones((3, 2)), "species": ["a", "b"], "size": np.ones(4)}
     found = read_shapes(r_file(tmp_path / "a.rda", {"plethodon": {"land": array, **others}}))
     np.testing.assert_array_equal(found.points, points)
+    assert found.metadata["variables"] == ({"size": "1.0"},) * 4
+    assert found.metadata["wireframe"] == ((0, 0),) * 3
+    others["links"][2, 1] = 7  # of six landmarks
+    wrong = read_shapes(r_file(tmp_path / "b.rda", {"plethodon": {"land": array, **others}}))
+    assert "wireframe" not in wrong.metadata
 
 
 def test_of_several_arrays_the_usual_names_decide(tmp_path):

@@ -211,3 +211,41 @@ def test_points_of_a_scan_may_be_counted_first_and_have_an_intensity(read):
         assert said == []
     with pytest.raises(FormatError, match="line 2: expected 1 columns, as above; found 4"):
         read(f"5\n{points}", suffix=".xyz")
+    with pytest.raises(FormatError, match="line 2: expected 1 columns, as above; found 4"):
+        read(f"{'9' * 5000}\n{points}", suffix=".xyz")
+
+
+@pytest.mark.parametrize("form", ["{axis} {label}", "{label} {axis}", "{label} {axis} coordinate"])
+def test_brackets_and_words_around_an_axis_belong_to_the_landmark(read, form):
+    labels = ("eye (left)", "eye (right)", "tip", "base")
+    heads = [form.format(axis=axis, label=label) for label in labels for axis in "XYZ"]
+    flat = SKULLS.reshape(7, -1)
+    rows = [["", *"abcdefg"], *([head, *flat[:, k]] for k, head in enumerate(heads))]
+    wide = [["id", *heads], *([name, *row] for name, row in zip("abcdefg", flat, strict=True))]
+    for table in (rows, wide):
+        shapes, said = read(table)
+        assert (shapes.names, shapes.landmarks, said) == (tuple("abcdefg"), labels, [])
+        np.testing.assert_array_equal(shapes.points, SKULLS)
+
+
+@pytest.mark.parametrize("title", ["Wings of 2020\n", "Wings of 2020,,,\n\nby hand\n", ""])
+def test_a_title_above_the_table_is_passed_over(read, title):
+    rows = [["id", "x1", "y1", "x2", "y2"], *(["w", *wing[:2].ravel()] for wing in WINGS[:1])]
+    shapes, said = read(title + "\n".join(",".join(map(str, row)) for row in rows))
+    np.testing.assert_array_equal(shapes.points, WINGS[:1, :2])
+    assert (shapes.names, said) == (("w",), [])
+
+
+@pytest.mark.parametrize("first", [None, "Unnamed: 0", "", "index"])
+@pytest.mark.parametrize("base", [0, 1])
+def test_a_header_may_be_nothing_but_the_numbers_of_the_columns(read, first, base):
+    heads = [*([] if first is None else [first]), *range(base, base + 10)]
+    body = [[*([] if first is None else [k]), *wing[:5].ravel()] for k, wing in enumerate(WINGS)]
+    shapes, said = read([heads, *body])
+    np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
+    assert said == []
+
+
+def test_whole_numbers_that_count_are_coordinates_among_whole_numbers(read):
+    shapes, _ = read("1,2,3,4,5,6,7,8\n5,3,2,4,5,6,1,8\n")
+    assert shapes.points.shape == (2, 4, 2)

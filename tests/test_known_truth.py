@@ -5,14 +5,23 @@ from functools import cache
 import numpy as np
 import pytest
 
-from defgpa import Affine, DefGPA, DefgpaError, EuclideanGPA, ThinPlateSpline
+from defgpa import (
+    Affine,
+    AffineGPA,
+    DefGPA,
+    DefgpaError,
+    ElasticGPA,
+    EuclideanGPA,
+    ThinPlateSpline,
+)
 from defgpa.findings import Kind
-from truth import KINDS, images, known_set, off_by
+from truth import KINDS, images, known_set, off_by, turn
 
 SEEDS = range(14)  # of each kind: some two hundred sets
 FAR = 0.15  # Procrustes distance
 SOUND = ("plain", "few", "affine", "coplanar", "holes", "bytes", "tiny")
 MODELS = (ThinPlateSpline(), Affine())
+OTHERS = (EuclideanGPA(scaling=True), AffineGPA("balanced"), ElasticGPA())
 
 
 @cache
@@ -22,10 +31,19 @@ def fits(kind):
 
 def _fits(kind):
     for seed in SEEDS:
-        known = known_set(kind, seed)
-        alignment = DefGPA(MODELS[seed % 2]).align(known.points)
-        shared = alignment.shapes.views >= 2
-        yield seed, off_by(alignment.reference[shared], known.truth[shared]), alignment.findings
+        yield seed, *_fit(DefGPA(MODELS[seed % 2]), known_set(kind, seed))
+
+
+def _fit(method, known):
+    alignment = method.align(known.points)
+    shared = alignment.shapes.views >= 2
+    return off_by(alignment.reference[shared], known.truth[shared]), alignment.findings
+
+
+@cache
+def fits_of_others(kind):
+    """Rigid, affine and elastic ones, by turns."""
+    return [(k, *_fit(OTHERS[k % 3], known_set(kind, 20 + k))) for k in range(6)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -33,9 +51,29 @@ def test_no_reference_is_far_off_without_a_finding(kind):
     assert not [(seed, off) for seed, off, found in fits(kind) if off > FAR and not found]
 
 
-def test_findings_on_sound_shapes_are_rare():
-    told = [found for kind in SOUND for _, _, found in fits(kind)]
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_reference_of_other_methods_is_far_off_without_a_finding(kind):
+    assert not [(k, off) for k, off, found in fits_of_others(kind) if off > FAR and not found]
+
+
+@pytest.mark.parametrize("of", [fits, fits_of_others])
+def test_findings_on_sound_shapes_are_rare(of):
+    told = [found for kind in SOUND for _, _, found in of(kind)]
     assert sum(map(bool, told)) <= 0.03 * len(told)
+
+
+@pytest.mark.parametrize("method", [EuclideanGPA(), *OTHERS])
+def test_parts_that_turn_about_a_line_are_told_of_by_methods_without_a_spectrum(method):
+    rng = np.random.default_rng(5)
+    truth = rng.uniform(-1, 1, size=(30, 3))
+    truth[:6] = truth[0] + np.linspace(0, 1, 6)[:, None] * [1.0, 0.5, -0.3]
+    points = images(rng, truth, 8)
+    sound = points.copy()
+    points[:3, 6:18], points[3:, 18:] = np.nan, np.nan
+    sound[:3, 10:18], sound[3:, 22:] = np.nan, np.nan
+    (found,) = [f for f in method.solve(points).findings if f.kind is Kind.HINGE]
+    assert found.shapes == ("shape_1", "shape_2", "shape_3")
+    assert not [f for f in method.solve(sound).findings if f.kind is Kind.HINGE]
 
 
 def test_shapes_that_are_sound_are_aligned_well():
@@ -73,6 +111,22 @@ def test_an_outlier_is_named_with_what_the_reference_would_be_without_it(rng):
     assert found.figures["change"] == pytest.approx(off_by(alignment.reference, other), rel=1e-9)
 
 
+def test_a_shape_far_from_the_others_is_named_where_no_landmark_explains_it(rng):
+    points = images(rng, rng.uniform(-1, 1, size=(20, 2)), 8)
+    points[5] = points[5, rng.permutation(20)]
+    (found,) = [f for f in DefGPA().align(points).findings if f.kind is Kind.FAR_SHAPE]
+    assert found.shapes == ("shape_6",)
+    assert found.figures["error"] > 0.2 > found.figures["usual"]
+
+
+def test_few_shapes_must_agree_better_than_many(rng):
+    truth = rng.uniform(-1, 1, size=(20, 2))
+    stretched = [truth @ np.diag([1 + a, 1 - a]) for a in (0.15, -0.15)]
+    found = {n: {f.kind for f in DefGPA().align(np.array(stretched * n)).findings} for n in (1, 4)}
+    assert Kind.LARGE_DEFORMATION in found[1]
+    assert Kind.LARGE_DEFORMATION not in found[4]
+
+
 def test_a_large_set_is_not_looked_at(rng):
     from defgpa.tuning import Tuning
 
@@ -106,3 +160,14 @@ def test_coordinates_far_from_the_origin_have_lost_their_digits(rng):
         DefGPA().align(points + 1e40)
     kinds = {finding.kind for finding in DefGPA(Affine()).align(points).findings}
     assert Kind.FAR_FROM_ORIGIN in kinds
+
+
+@pytest.mark.parametrize("thickness", [1e-16, 1e-10, 1e-7])
+@pytest.mark.parametrize("warp", MODELS, ids=["spline", "affine"])
+def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thickness, rng):
+    flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
+    points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
+    for posed in (points, np.array([own @ turn(rng, 3) for own in points])):
+        kinds = {found.kind for found in DefGPA(warp).align(posed).findings}
+        assert kinds & {Kind.UNDETERMINED_WARP, Kind.THIN_SHAPE}
+    assert Kind.THIN_SHAPE not in {f.kind for f in EuclideanGPA(scaling=True).align(posed).findings}

@@ -1,8 +1,10 @@
 """Imports point one way: modules import from the layers below them, and from nowhere else."""
 
 import ast
+import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,10 @@ LAYERS = [
     "cli",
     "__main__",
 ]
+ROOMS = {  # within a package, the same
+    "solve": ["eigen", "prior", "deformable", "datum"],
+    "io": ["text", "arrays", "mesh", "saved"],
+}
 HEAVY = {
     "matplotlib",
     "plotly",
@@ -97,6 +103,59 @@ def test_imports_point_downwards(path):
     assert {target for target, _ in imports(path)} <= allowed
 
 
+def imported_modules(path):
+    """The modules of the package that a file imports, as paths below it, wherever that stands."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "defgpa":
+            for name in [""] + [alias.name for alias in node.names]:
+                parts = [*node.module.split(".")[1:], *[name] * bool(name)]
+                if ROOT.joinpath(*parts).with_suffix(".py").is_file() and parts:
+                    yield tuple(parts)
+
+
+@every_module
+def test_imports_between_the_rooms_of_a_package_point_downwards(path):
+    package, *inner = path.relative_to(ROOT).parts
+    if package not in ROOMS or len(inner) < 2:
+        return
+    rooms = ROOMS[package]
+    assert inner[0] in rooms, f"{package}/{inner[0]} is new: give it its place in ROOMS"
+    used = {parts[1] for parts in imported_modules(path) if parts[0] == package and len(parts) > 2}
+    assert used <= set(rooms[: rooms.index(inner[0]) + 1])
+
+
+@every_module
+def test_no_private_module_of_another_package_is_imported(path):
+    home = path.relative_to(ROOT).parts[:-1]
+    for parts in imported_modules(path):
+        private = [k for k, part in enumerate(parts) if part.startswith("_") and k]
+        assert all(parts[:k] == home[:k] for k in private), ".".join(parts)
+
+
+def test_no_module_imports_itself_through_others():
+    """Also where an import stands inside a function, which only hides a circle.
+
+    Two circles are in the matter itself: an archive is a format, and holds files of any format;
+    a warp has an approximate inverse, which is a warp.
+    """
+    graph = {
+        path.relative_to(ROOT).with_suffix("").parts: set(imported_modules(path))
+        for path in ROOT.rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    graph["io", "packed"] -= {("io", "discover"), ("io", "read")}
+    graph["warps", "_warp"] -= {("warps", "_approximate_inverse")}
+    TopologicalSorter(graph).prepare()
+
+
+def test_nothing_suppresses_every_exception():
+    for path in ROOT.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert "suppress(Exception)" not in text, path
+        assert "suppress(BaseException)" not in text, path
+        assert "except:" not in text, path
+
+
 @every_module
 def test_only_the_command_line_and_what_refits_know_estimators(path):
     if layer_of(path) in {"__init__", "estimators", "evaluate", "distributed", "cli"}:
@@ -118,6 +177,20 @@ def test_readers_of_shapes_know_no_warp(path):
     if layer_of(path) != "io" or "saved" in path.parts:
         return
     assert {target for target, _ in imports(path)}.isdisjoint({"warps", "solve"})
+
+
+PAGES = ["CONTRIBUTING.md", *(f"docs/{name}.md" for name in ("decisions", "scaling", "theory"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_files_that_a_page_names_are_there(page):
+    project = Path(__file__).resolve().parents[1]
+    named = re.findall(r"`([\w/]+\.py)`", (project / page).read_text(encoding="utf-8"))
+    assert named
+    for name in named:
+        homes = [ROOT / name, project / name, project / "tests" / name]
+        homes += ROOT.rglob(name) if "/" not in name else []
+        assert any(home.is_file() for home in homes), f"{page} names {name}"
 
 
 def loaded_by(statement):

@@ -8,7 +8,13 @@ from scipy.stats import boxcox, kstest
 
 import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
-from defgpa.statistics import allometry, landmark_differences, procrustes_anova, tangent_space
+from defgpa.statistics import (
+    allometry,
+    landmark_differences,
+    procrustes_anova,
+    repeatability,
+    tangent_space,
+)
 from defgpa.statistics.design import design, grouped, sequential_bases
 from defgpa.statistics.differences import discovery_rate
 from defgpa.statistics.permutation import (
@@ -19,8 +25,8 @@ from defgpa.statistics.permutation import (
     p_value,
     permuted_ratios,
 )
-from defgpa.statistics.table import probabilities
-from support import EXACT, PARITY, moved, shared_data
+from defgpa.statistics.table import Effect, EffectTable, probabilities
+from support import EXACT, PARITY, moved, shared_data, warned_of
 
 FORMULA = "shape ~ species * site"
 
@@ -193,6 +199,20 @@ def test_order_pose_and_size_do_not_matter(plethodon):
         np.testing.assert_allclose([own.ss, own.f], [row.ss, row.f], rtol=1e-8)
 
 
+def test_a_mirrored_specimen_is_named_by_every_test():
+    x = noisy()
+    x[3, :, 0] *= -1
+    who = np.arange(16) // 2
+    for test in (
+        lambda: procrustes_anova("shape ~ kind", x, {"kind": list("ab") * 8}, 9),
+        lambda: landmark_differences(x, list("ab") * 8, 9),
+        lambda: allometry(x, n_permutations=9),
+        lambda: repeatability(x, who),
+    ):
+        with warned_of("Mirrored", "shape_4"):
+            test()
+
+
 def test_the_same_seed_gives_the_same_p_and_another_another():
     data = {"kind": np.repeat(["a", "b"], 8)}
     one, same, other = (
@@ -200,6 +220,8 @@ def test_the_same_seed_gives_the_same_p_and_another_another():
         for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
+    default = procrustes_anova("shape ~ kind", noisy(), data).permutations
+    assert (default.count, default.seed) == (999, 0)
     assert not np.array_equal(one, other)
 
 
@@ -355,6 +377,7 @@ def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
     assert list(frame.index) == [row.term for row in salamanders.table]
     assert salamanders.to_csv().splitlines()[-1].startswith("Total,39,0.19693")
     assert salamanders.to_csv().splitlines()[-1].endswith(",,,,,")
+    assert repr(salamanders) == text
     assert "<td>species</td>" in salamanders.table._repr_html_()
     pairs = salamanders.pairwise("site")
     assert pairs.to_pandas().shape == (1, 5)
@@ -362,6 +385,18 @@ def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
     assert line.startswith("Symp – Allo")
     assert line.split()[-1] == f"{pairs.p[0, 1]:.3f}"
     assert line.split()[-2] == f"{pairs.z[0, 1]:#.4g}"
+
+
+def test_figures_of_very_different_size_have_no_more_decimals_than_the_large_ones_bear():
+    sums = (123456.0, 0.5, 12.0)
+    table = EffectTable(tuple(Effect(name, 1, ss) for name, ss in zip("abc", sums, strict=True)))
+    assert [line.split()[2] for line in str(table).splitlines()[1:]] == [
+        "123456.00",
+        "0.50",
+        "12.00",
+    ]
+    close = EffectTable((Effect("a", 1, 1234.5678), Effect("b", 1, 12.5)))
+    assert [line.split()[2] for line in str(close).splitlines()[1:]] == ["1234.568", "12.500"]
 
 
 def test_a_small_p_is_not_printed_as_zero():

@@ -492,6 +492,8 @@ def test_the_odd_specimen_and_its_landmarks_are_named(page):
         alignment = defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_
     made = page(alignment)
     assert "1 specimen lies beyond the fence" in made.prose
+    assert "no proof of a mistake" in made.prose
+    assert "take the coordinates called superimposed" in made.prose
     marks = [given["data-mark"] for tag, given in made.tags if "data-mark" in given]
     assert marks[0] == names[7]
     assert marks.count(names[7]) == 3  # in the list of specimens, and for both landmarks
@@ -512,6 +514,8 @@ def test_groups_that_are_large_enough_have_fences_of_their_own(page):
     assert [fence["group"] for fence in told["fences"]] == ["x", "y"]
     assert told["fences"][1]["at"] == found.fences[-1]
     assert "the mean shape of the group" in page(alignment).prose
+    assert "No specimen lies beyond the fence" in page(alignment).prose
+    assert "no proof of a mistake" not in page(alignment).prose
     alone = page(fitted(n=12, metadata={"groups": small})).drawn["outliers"]
     assert [fence["group"] for fence in alone["fences"]] == [""]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Shapes
-from defgpa.screening import guessed_units, missing_code, of_other_size, screen
+from defgpa.screening import guessed_units, landmarks_at, missing_code, of_other_size, screen
 from support import EXACT, shared_data, shared_points, smooth_family
 
 
@@ -136,3 +136,15 @@ def test_units_are_guessed_from_what_the_files_say():
     solid = np.random.default_rng(1).uniform(0, 400, size=(5, 8, 3))
     assert "millimetres" in guessed_units(Shapes(solid, metadata={"space": "LPS"}))
     assert guessed_units(Shapes(solid)) == "unknown"
+
+
+@pytest.mark.parametrize("place", [(1998.0, 1998.0, -1998.0), (-1998.0, -1998.0, -1998.0)])
+def test_a_place_that_nobody_measured_is_a_code_whatever_its_number(place):
+    points = np.random.default_rng(4).uniform(-30, 30, size=(5, 8, 3))
+    points[1, 3] = points[4, 0] = place
+    shapes = Shapes.specimens(points, metadata={"space": "LPS"})
+    assert missing_code(shapes) == -1998.0
+    assert np.argwhere(landmarks_at(shapes, -1998.0)).tolist() == [[1, 3], [4, 0]]
+    points[1, 3] = points[4, 0] = 80.0  # not so far
+    assert missing_code(Shapes.specimens(points)) is None
+    assert missing_code(Shapes.specimens(np.full((2, 3, 3), 7.0))) is None

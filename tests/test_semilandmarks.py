@@ -20,7 +20,7 @@ from defgpa.semilandmarks import (
 )
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Distance, bending_matrix
-from defgpa.semilandmarks.paths import spline_path
+from defgpa.semilandmarks.paths import PatchPath, spline_path
 from defgpa.semilandmarks.sliders import chains
 from defgpa.statistics import tangent_space
 from support import EXACT, PARITY, rotation, shared_data, warned_of
@@ -305,6 +305,18 @@ def ball(rings=24):
     return Mesh(vertices, faces)
 
 
+def test_the_plane_of_a_surface_point_is_that_of_it_and_its_four_nearest():
+    x = dome(n=1)[0]
+    x[20] = np.nan  # not seen: no neighbour
+    path = PatchPath(np.array([8, 18]), x[[8, 18]])
+    for j, found in zip((8, 18), path.directions(path.start, x), strict=True):
+        near = np.argsort(np.linalg.norm(x - x[j], axis=1))[:5]  # NaN is sorted to the end
+        assert j in near
+        normal = np.linalg.eigh(np.cov(x[near].T))[1][:, 0]
+        np.testing.assert_allclose(found @ normal, 0.0, atol=1e-9)
+        np.testing.assert_allclose(found @ found.T, np.eye(2), atol=1e-9)
+
+
 @both_criteria
 def test_patches_slide_in_their_tangent_planes(by):
     points = dome()
@@ -409,6 +421,14 @@ def test_points_that_would_pass_a_fixed_one_are_named(along):
     assert ("16", "15") in [part.landmarks for part in found.parts]
 
 
+def test_a_mirrored_shape_is_named():
+    points = jittered()
+    points[2, :, 0] *= -1
+    with warned_of("Mirrored", "shape_3"):
+        slid = slide(points, [CURVE], max_rounds=2)
+    assert slid.findings[0].shapes == ("shape_3",)
+
+
 def test_only_points_that_were_apart_can_pass_each_other():
     x = np.array([[0, 0], [1, 0.1], [1, 0.1], [2, 0], [3, 0.2]])
     path = spline_path(chains([[0, 1, 2, 3, 4]], list("abcde"))[0], x, None)
@@ -417,7 +437,8 @@ def test_only_points_that_were_apart_can_pass_each_other():
     assert list(path.passed(there, x)) == [(2, 3)]
     ring = spline_path(chains([[0, 1, 3, 4, 0, 1]], list("abcde"))[0], x, None)
     assert list(ring.passed(ring.start, x)) == []
-    assert list(ring.passed(ring.start + np.array([0, 0, 0, 9.0]), x)) == [(0, 1)]
+    for far in (1.3, 9.0):  # past the first, where the ring closes, and past all of them
+        assert list(ring.passed(ring.start + np.array([0, 0, 0, far]), x)) == [(0, 1)]
 
 
 def test_slid_shapes_are_shapes(tmp_path):
@@ -470,6 +491,50 @@ def test_curves_of_a_tps_file_slide_by_themselves(tmp_path):
     assert slid.sliders.tolist() == list(range(4, 23))
     expected = slide(points, [CURVE]).points
     np.testing.assert_allclose(slid.points[:, 4:23], expected[:, 5:], atol=1e-6)
+
+
+def varied_tps(file):
+    """Curves and outlines that every specimen has digitised with other numbers of points."""
+    rng = np.random.default_rng(9)
+    lines = []
+    for k in range(6):
+        t = np.sort(np.concatenate([[0.0, np.pi], rng.uniform(0, np.pi, 40 + 3 * k)]))
+        turn = np.sort(rng.uniform(0, 2 * np.pi, 60 + k))
+        ring = np.column_stack([np.cos(turn), np.sin(turn)]) * 0.3
+        for key, points in (("LM", SPOTS[:, :2]), ("CURVES=1\nPOINTS", arch(t)),
+                            ("OUTLINES=1\nPOINTS", ring)):  # fmt: skip
+            lines += [f"{key}={len(points)}", *(f"{x!r} {y!r}" for x, y in points.tolist())]
+        lines.append(f"ID=s{k}")
+    file.write_text("\n".join(lines) + "\n")
+
+
+def test_curves_of_a_tps_file_are_resampled_where_their_points_are_not_equally_many(tmp_path):
+    file = tmp_path / "varied.tps"
+    varied_tps(file)
+    with warned_of("left out", "curve_points=30"):
+        assert defgpa.read_shapes(file).n_landmarks == 3
+    shapes = defgpa.read_shapes(file, curve_points=12)
+    assert shapes.landmarks[3:5] == ("curve1_1", "curve1_2")
+    assert shapes.landmarks[-1] == "outline1_12"
+    assert shapes.n_landmarks == 27
+    curve, ring = shapes.points[:, 3:15], shapes.points[:, 15:]
+    ends = np.tile(arch(np.array([0, np.pi])), (6, 1, 1))
+    np.testing.assert_allclose(curve[:, [0, -1]], ends, atol=1e-12)
+    steps = np.linalg.norm(np.diff(curve, axis=1), axis=2)
+    assert np.ptp(steps, axis=1).max() < 0.05 * steps.mean()  # chords of equal arcs
+    # the same curve, however it was digitised
+    assert np.ptp(curve, axis=0).max() < 0.01
+    np.testing.assert_allclose(np.linalg.norm(ring, axis=2), 0.3, atol=0.005)
+    around = np.linalg.norm(np.diff(ring, axis=1, append=ring[:, :1]), axis=2)
+    assert np.ptp(around, axis=1).max() < 0.05 * around.mean()
+    slid = slide(shapes)
+    assert len(slid.sliders) == 10 + 12
+    for count in (2, 2.5, "many"):
+        with pytest.raises(FormatError, match="'curve_points' parameter"):
+            defgpa.read_shapes(file, curve_points=count)
+    file.write_text("LM=1\n0 0\nCURVES=1\nPOINTS=1\n1 1\nID=lone\n")
+    with pytest.raises(FormatError, match=r"'lone'.*curve1 has too few points"):
+        defgpa.read_shapes(file, curve_points=5)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import find_pairs, repeatability, symmetry, tangent_space
-from defgpa.statistics.design import indicator, sequential_bases
+from defgpa.statistics.design import sequential_bases
 from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
@@ -151,7 +151,7 @@ def test_group_sums_are_the_projections_of_dense_columns_though_cells_are_uneven
     rng = np.random.default_rng(4)
     codes = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3])
     sides = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0])
-    who, which = indicator(codes), indicator(sides)
+    who, which = (np.eye(k)[own] for k, own in ((4, codes), (2, sides)))
     cells = (who[:, :, None] * which[:, None]).reshape(12, -1)
     dense = SequentialTerms(tuple(sequential_bases([who, which, cells])), 12)
     fast = TwoWay(codes, sides)
@@ -234,6 +234,13 @@ def test_one_specimen_mirrored_against_its_side_is_named(mosquito):
     points[3, :, 1] *= -1
     with warned_of("shape_4", "side"):
         symmetry(points, **wings(mosquito), n_permutations=1)
+
+
+def test_a_whole_specimen_that_is_mirrored_is_named():
+    x = moths(20)
+    x[3, :, 0] *= -1
+    with warned_of("Mirrored", "shape_4"):
+        symmetry(x, pairs=MOTH_PAIRS, n_permutations=1)
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -355,6 +362,10 @@ def test_repeatability_by_its_definition(lizards):
     assert found.overall > 0.9  # two photographs of the same lizard
     np.testing.assert_allclose(found.error**2, within / 49, **EXACT)
     assert found.table["individual"].f == pytest.approx(ms.sum() / error)
+    assert found.table["individual"].ms == pytest.approx(ms.sum())
+    assert found.table["Residuals"].ms == pytest.approx(error)
+    shares = [found.table[term].r_squared for term in ("individual", "Residuals")]
+    assert shares == pytest.approx(np.array([among.sum(), within.sum()]) / (among + within).sum())
     np.testing.assert_allclose(found.deviations.sum(axis=0), 0.0, atol=1e-9)
 
 

@@ -48,8 +48,8 @@ class Completion:
     Attributes
     ----------
     shapes : Shapes
-        Nothing missing; what was seen is untouched. ``metadata["estimated"]`` lists, for each
-        shape, the landmarks that were estimated.
+        Nothing missing; what was seen is untouched. The column ``estimated`` of
+        ``metadata["variables"]``, and ``comments``, name the landmarks that were estimated.
     estimated : array (n, m) of bool
         Which landmarks were estimated.
     uncertainty : array (n, m)
@@ -165,14 +165,20 @@ def _assembled(
 
 
 def _marked(shapes: Shapes) -> dict[str, Any]:
-    """What the shapes knew, and which landmarks were estimated: in the comments as well."""
+    """What the shapes knew, and which landmarks were estimated: a column, and in the comments."""
     labels = np.array(shapes.landmarks, dtype=object)
-    estimated = tuple(tuple(labels[~own]) for own in shapes.visible)
-    said = shapes.metadata.get("comments", [None] * len(shapes))
-    words = [f"estimated: {', '.join(own)}" if own else None for own in estimated]
-    pairs = zip(said, words, strict=True)
-    comments = tuple("; ".join(filter(None, pair)) or None for pair in pairs)
-    return {**shapes.metadata, "estimated": estimated, "comments": comments}
+    marks = ["; ".join(labels[~own]) for own in shapes.visible]
+    nothing = [None] * len(shapes)
+    rows = zip(shapes.metadata.get("variables") or nothing, marks, strict=True)
+    said = zip(shapes.metadata.get("comments") or nothing, marks, strict=True)
+    return {
+        **shapes.metadata,
+        "variables": tuple({**(row or {}), "estimated": mark} for row, mark in rows),
+        "comments": tuple(
+            "; ".join(filter(None, (words, mark and f"estimated: {mark}"))) or None
+            for words, mark in said
+        ),
+    }
 
 
 # The ways

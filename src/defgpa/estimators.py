@@ -16,13 +16,13 @@ from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
 from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
-from defgpa.checks.solves import descent_findings
+from defgpa.checks.solves import descent_findings, hinge_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
-from defgpa.screening import input_findings
+from defgpa.screening import input_findings, with_deformation
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.affine import affine_gpa, balanced
@@ -48,7 +48,7 @@ from defgpa.solve.registration import (
     RidgeRegistration,
     affine_warps,
 )
-from defgpa.spaces import in_space
+from defgpa.spaces import in_space, superimposed
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 
@@ -81,11 +81,8 @@ class AlignmentEstimator(BaseEstimator):
         """An alignment that ``solve`` has made, with what its shapes themselves show."""
         tuning = getattr(self, "tuning", None) or DEFAULT
         found = [self._with_change(f, alignment) for f in input_findings(alignment, tuning)]
-        if not found:
-            return alignment
-        # where the input explains it, a large deformation is none
-        known = [f for f in alignment.findings if f.kind is not Kind.LARGE_DEFORMATION]
-        return replace(alignment, findings=(*known, *found))
+        told = with_deformation((*alignment.findings, *found), alignment, tuning)
+        return replace(alignment, findings=told)
 
     def _with_change(self, finding: Finding, alignment: Alignment) -> Finding:
         """A finding on landmarks of a shape, with the change of the reference without them."""
@@ -433,7 +430,7 @@ class _Anchored:
     @cached_property
     def starts(self) -> tuple[Array, Array]:
         """(1, m, d) each: the deformable reference, and the rigid mean."""
-        rigid = rigid_start(self.shapes.points, self.free.diagnostics.votes[0])
+        rigid = rigid_start(self.shapes.points, self.free.diagnostics.votes[0], self.shapes.names)
         return self.free.reference, rigid[None]
 
     def at(self, dial: Dial) -> Alignment:
@@ -453,8 +450,13 @@ class _Anchored:
             fit.facts(0),
             ElasticRegistration(self.model, dial.rigidity, dial.scaling),
             np.eye(self.shapes.dim),
-            (*found, *fit.findings(0, names)),
+            (*found, *fit.findings(0, names), *self._hinged(fit.reference[0])),
         )
+
+    def _hinged(self, reference: Array) -> tuple[Finding, ...]:
+        away = superimposed(self.shapes.points, reference) - reference
+        noise = float(np.sqrt(np.nanmean((away**2).sum(axis=2))))
+        return _hinged(self.shapes, reference, noise, self.shapes.dim - 1, self.method.tuning)
 
     def _soft(self) -> Alignment:
         """The deformable alignment, at the size that all of the dial has."""
@@ -505,15 +507,16 @@ class EuclideanGPA(AlignmentEstimator):
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
-        fit = rigid_gpa(shapes.points, motions)
+        fit = rigid_gpa(shapes.points, motions, shapes.names)
         votes = _votes(fit.reference, frames)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right
             even = shapes.points / frames.size[:, None, None]
-            votes = _votes(rigid_gpa(even, ORTHOGONAL_SIMILARITY).reference, frames)
+            votes = _votes(rigid_gpa(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, frames)
         condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
+        hinged = _hinged(shapes, fit.reference, fit.rmse_datum, shapes.dim - 1)
         registration = MotionRegistration(motions)
-        return _datum_space_alignment(shapes, fit, votes, condition, registration)
+        return _datum_space_alignment(shapes, fit, votes, condition, registration, hinged)
 
 
 class AffineGPA(AlignmentEstimator):
@@ -551,11 +554,14 @@ class AffineGPA(AlignmentEstimator):
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
                 f"Got {self.frame!r} instead."
             )
-        fit = affine_gpa(shapes.points)
+        fit = affine_gpa(shapes.points, shapes.names)
         told = fit if self.frame == "first" else balanced(fit)
         condition = np.linalg.cond(told.matrices)
         votes = _votes(told.reference, frames)
-        return _datum_space_alignment(shapes, told, votes, condition, AffineRegistration())
+        even = balanced(fit).reference  # as large as the shapes, as the errors are
+        hinged = _hinged(shapes, even, fit.rmse_datum, shapes.dim)
+        registration = AffineRegistration()
+        return _datum_space_alignment(shapes, told, votes, condition, registration, hinged)
 
 
 def _warps(cost: EliminatedCost, weights: Sequence[Array], shapes: Shapes) -> tuple[Warp, ...]:
@@ -588,12 +594,20 @@ def _votes(reference: Array, frames: Frames) -> Index:
     return np.asarray(found.votes * found.majority)
 
 
+def _hinged(
+    shapes: Shapes, reference: Array, noise: float, rank: int, tuning: Tuning = DEFAULT
+) -> tuple[Finding, ...]:
+    """What is loose between parts of the shapes."""
+    return hinge_findings(reference, shapes.visible, rank, noise, shapes.names, tuning)
+
+
 def _datum_space_alignment(
     shapes: Shapes,
     fit: DatumSpaceFit,
     votes: Index,
     condition: Array,
     registration: Registration,
+    findings: tuple[Finding, ...],
 ) -> Alignment:
     """The affine maps of a datum-space method as warps; ``condition`` (n,) is that of each."""
     facts = DescentDiagnostics(
@@ -613,7 +627,7 @@ def _datum_space_alignment(
         facts,
         registration,
         np.eye(shapes.dim),
-        descent_findings(facts, shapes.names),
+        (*descent_findings(facts, shapes.names), *findings),
     )
 
 

@@ -22,7 +22,6 @@ from defgpa.alignment import Alignment
 from defgpa.completion import Completion, complete
 from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.io.atomic import replacing, write_text
-from defgpa.io.text.columns import coordinate_names
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
 from defgpa.procrustes import similarity
 from defgpa.shapes import Shapes
@@ -279,17 +278,6 @@ def write_estimates(done: Completion, path: Path) -> Path:
         for i, j in pairs
     )
     return _table(path, ["shape", "landmark", "uncertainty", "far"], rows)
-
-
-def write_completed(done: Completion, path: Path) -> Path:
-    """A row a shape: ``id``, ``estimated`` (the landmarks that were, parted by ;), x1, y1, …"""
-    shapes = done.shapes
-    marks = [
-        "; ".join(np.array(shapes.landmarks, dtype=object)[own].tolist()) for own in done.estimated
-    ]
-    heads = coordinate_names(shapes.landmarks, shapes.dim)
-    flat = shapes.points.reshape(len(shapes), -1)
-    return _table(path, ["id", "estimated", *heads], _rows(shapes.names, marks, *flat.T))
 
 
 def _listed_estimates(done: Completion, folder: Path) -> list[Path]:

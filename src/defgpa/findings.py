@@ -20,6 +20,8 @@ class Kind(StrEnum):
     SPARSE_LANDMARKS = "sparse-landmarks"
     EXCHANGED_LANDMARKS = "exchanged-landmarks"
     MISPLACED_LANDMARK = "misplaced-landmark"
+    FAR_SHAPE = "far-shape"
+    THIN_SHAPE = "thin-shape"
     OTHER_SIZE = "other-size"
     REPEATED_SHAPE = "repeated-shape"
     FAR_FROM_ORIGIN = "far-from-origin"
@@ -115,14 +117,15 @@ REMARKS = frozenset(
 )
 #: Found shape by shape; several of a kind are told in one sentence.
 _ONE_BY_ONE = (Kind.MISPLACED_LANDMARK, Kind.EXCHANGED_LANDMARKS, Kind.REPEATED_SHAPE)
-_NO_MATTER = 0.01  # change of the reference, as a Procrustes distance, that nobody would see
+_NO_MATTER = 0.01  # change of the reference by one landmark that nobody would see
 
 
 def is_remark(finding: Finding) -> bool:
     """Whether a finding, or all that it sums up, is no warning."""
     if finding.parts:
         return all(is_remark(part) for part in finding.parts)
-    return finding.kind in REMARKS or finding.figures.get("change", 1.0) < _NO_MATTER
+    harmless = finding.kind is Kind.MISPLACED_LANDMARK
+    return finding.kind in REMARKS or (harmless and finding.figures.get("change", 1.0) < _NO_MATTER)
 
 
 def news(found: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:

@@ -26,6 +26,7 @@ from defgpa.sentences import option
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.proportions import moments, sides
+from defgpa.solve.registration import MotionRegistration
 from defgpa.tuning import Tuning
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
@@ -38,9 +39,11 @@ _EXCHANGE_LANDMARKS_UP_TO = 2000
 _COMPARED_LANDMARKS = 100_000  # of all shapes: beyond, bytes take longer than a fit should
 _EACH_LEFT_OUT_UP_TO = 400  # landmarks of a shape: m² of them are moved
 _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
+_THICK = 1e-5  # of the longest extent: no instrument measures so thin a shape
 _LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
 # seen in the wild
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
+_FAR_OUT = 3.0  # times the largest coordinate of the others: nobody measured that
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +111,7 @@ def screen(shapes: Shapes) -> Screening:
     require_extended(frames, core.names)
     # equally large: or one in micrometres would be the mean of those in metres
     points = core.points / frames.size[:, None, None]
-    fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY)
+    fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY, core.names)
     aligned = (points @ fit.matrices + fit.offsets[:, None]) / _size(fit.reference)
     reference = fit.reference / _size(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
@@ -129,6 +132,32 @@ def screen(shapes: Shapes) -> Screening:
     )
 
 
+def mirrored_against(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
+    """A finding where shapes lie clearly mirrored against most others.
+
+    Parameters
+    ----------
+    reference : array (m, d)
+        What they have in common, NaN where it is not known.
+    shapes : Shapes
+        In any pose and size.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> points = rng.normal(size=(20, 2)) + 0.02 * rng.normal(size=(8, 20, 2))
+    >>> points[3, :, 0] *= -1
+    >>> mirrored_against(points[0], Shapes(points))[0].shapes
+    ('shape_4',)
+    """
+    known = ~np.isnan(reference[:, 0])
+    frames = Frames.of(shapes.points, shapes.visible & known)
+    axes = np.where(known[:, None], reference, 0.0)
+    side = sides(moments(axes, frames.centred, frames.visible), np.eye(shapes.dim))
+    names = _named(shapes, side.votes * side.majority < 0)
+    return (Finding(Kind.MIRRORED, shapes=names),) if names else ()
+
+
 def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
     """What seems wrong with the shapes of an alignment, as `screen` would name it.
 
@@ -137,7 +166,7 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
     ``tuning.screened_landmarks`` landmarks in all shapes together nothing is looked at.
     """
     shapes = alignment.shapes
-    if shapes.visible.size > tuning.screened_landmarks:
+    if _too_many(alignment, tuning):
         return ()
     sizes = (*_size_findings(alignment), *_repetitions(shapes))
     if not _doubtful(alignment, tuning):
@@ -146,6 +175,36 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
         return (*sizes, *_screening_findings(screen(shapes), alignment))
     except ShapeError:  # what cannot be brought together by similarities may still be warped
         return sizes
+
+
+_EXPLAINS = frozenset({Kind.EXCHANGED_LANDMARKS, Kind.MISPLACED_LANDMARK, Kind.FAR_SHAPE})
+
+
+def with_deformation(
+    findings: tuple[Finding, ...], alignment: Alignment, tuning: Tuning
+) -> tuple[Finding, ...]:
+    """The findings, with a large deformation among them unless the input explains it.
+
+    Whatever the method: shapes that differ from the reference by more than
+    ``tuning.large_deformation`` of its size after the best similarities, mirrored or not.
+    """
+    kinds = {finding.kind for finding in findings}
+    if kinds & _EXPLAINS:
+        return tuple(f for f in findings if f.kind is not Kind.LARGE_DEFORMATION)
+    if Kind.LARGE_DEFORMATION in kinds or _too_many(alignment, tuning):
+        return findings
+    points, reference = alignment.shapes.points, alignment.reference
+    moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
+    away = ((moved - reference) ** 2).sum(axis=2)[alignment.counted]
+    residual = float(np.sqrt(away.mean())) / _size(reference)
+    of_the_mean = residual / np.sqrt(len(points) - 1)
+    if residual <= tuning.large_deformation and of_the_mean <= tuning.uncertain_mean:
+        return findings
+    return (*findings, Finding(Kind.LARGE_DEFORMATION, figures={"residual": residual}))
+
+
+def _too_many(alignment: Alignment, tuning: Tuning) -> bool:
+    return bool(alignment.shapes.visible.size > tuning.screened_landmarks)
 
 
 def _size_findings(alignment: Alignment) -> Iterator[Finding]:
@@ -157,12 +216,21 @@ def _size_findings(alignment: Alignment) -> Iterator[Finding]:
     if odd:
         figures = {"times": _OTHER_SIZE, "of": shapes.n_shapes}
         yield Finding(Kind.OTHER_SIZE, shapes=odd, figures=figures)
+    if not isinstance(alignment.registration, MotionRegistration):
+        yield from _thin(shapes, frames, alignment.findings)
     away = np.linalg.norm(frames.centre, axis=1) / frames.size
     if (away > _LOST_DIGITS).any():
         figures = {"ratio": float(away.max())}
         yield Finding(
             Kind.FAR_FROM_ORIGIN, shapes=_named(shapes, away > _LOST_DIGITS), figures=figures
         )
+
+
+def _thin(shapes: Shapes, frames: Frames, known: tuple[Finding, ...]) -> Iterator[Finding]:
+    """Shapes as thick as rounding, which a warp that stretches takes for a direction."""
+    thin = frames.extents[:, -1] < _THICK * frames.extents[:, 0]
+    if thin.any() and not any(found.kind is Kind.UNDETERMINED_WARP for found in known):
+        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": _THICK})
 
 
 def _repetitions(shapes: Shapes) -> Iterator[Finding]:
@@ -172,10 +240,12 @@ def _repetitions(shapes: Shapes) -> Iterator[Finding]:
 
 
 def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
-    """Whether some landmark is far off: absolutely, or against its shape and its likes."""
+    """Whether some landmark is far off, absolutely or against its shape and its likes, or all."""
     seen = alignment.shapes.visible
     away = np.linalg.norm(alignment.superimposed - alignment.reference, axis=2)
     off = np.where(seen, away / _size(alignment.reference), -1.0)
+    if np.mean(off[seen] ** 2) > tuning.spread**2:
+        return True
     if not tuning.near < off.max() <= tuning.far_off:
         return bool(off.max() > tuning.far_off)
     level = np.maximum(_medians(off, seen), _medians(off.T, seen.T).T)
@@ -196,6 +266,17 @@ def _screening_findings(found: Screening, alignment: Alignment) -> Iterator[Find
         yield Finding(Kind.EXCHANGED_LANDMARKS, shapes=(name,), landmarks=tuple(pair))
     for name, label in found.misplaced[:_MOST_EXCHANGES]:
         yield Finding(Kind.MISPLACED_LANDMARK, shapes=(name,), landmarks=(label,))
+    yield from _far_shapes(found, alignment.shapes)
+
+
+def _far_shapes(found: Screening, shapes: Shapes) -> Iterator[Finding]:
+    """Shapes far from the others for no reason that was found."""
+    explained = {name for name, *_ in (*found.exchanged, *found.misplaced)} | {*found.mirrored}
+    usual = float(np.median(found.errors))
+    for name in found.outliers[:_MOST_EXCHANGES]:
+        error = float(found.errors[shapes.index(name)])
+        if error > _LEAST_ELSEWHERE and name not in explained:
+            yield Finding(Kind.FAR_SHAPE, (name,), figures={"error": error, "usual": usual})
 
 
 def of_other_size(shapes: Shapes) -> tuple[str, ...]:
@@ -230,12 +311,26 @@ def missing_code(shapes: Shapes) -> float | None:
     -1.0
     """
     points = _as_stored(shapes)
-    for code in _CODES:
+    for code in (*_CODES, *_uniform_places(points)):
         coded = landmarks_at(shapes, code)
         others = points[shapes.visible & ~coded]
         if coded.any() and len(others) and not others.min() <= code <= others.max():
             return code
     return None
+
+
+def _uniform_places(points: Array) -> list[float]:
+    """What landmarks far from all others have in all coordinates, signs aside.
+
+    z has the sign of the code in either anatomical system.
+    """
+    known = points[np.isfinite(points[..., 0])]
+    sizes = np.abs(known)
+    uniform = (sizes == sizes[:, :1]).all(axis=1)
+    if not uniform.any() or uniform.all():
+        return []
+    far = uniform & (sizes[:, 0] > _FAR_OUT * sizes[~uniform].max())
+    return sorted(set(known[far, -1].tolist()))
 
 
 def landmarks_at(shapes: Shapes, code: float) -> Mask:

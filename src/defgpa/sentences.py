@@ -119,6 +119,22 @@ def _misplaced_landmark(found: Finding) -> str:
     )
 
 
+def _far_shape(found: Finding) -> str:
+    return (
+        f"Shape {found.shapes[0]!r} is far from all the others: they differ from their mean by "
+        f"{found.figures['usual']:.0%} of their size, it by {found.figures['error']:.0%}. Check "
+        "its landmarks, their order and those that few others have; drop it if they are wrong."
+    )
+
+
+def _thin_shape(found: Finding) -> str:
+    return (
+        f"Nearly flat, less than {found.figures['thickness']:.0e} of their length thick: "
+        f"{listed(found.shapes)}. That is rounding of coordinates, and across that plane the warps "
+        "follow it: send no points through them that lie off the plane, or align in 2-D."
+    )
+
+
 def _if_without(found: Finding) -> str:
     change = found.figures.get("change")
     if change is None:
@@ -244,8 +260,9 @@ def _free_directions(found: Finding) -> str:
 
 
 def _hinge(found: Finding) -> str:
+    seen = f" (some seen by {listed(found.shapes)} alone)" if found.shapes else ""
     return (
-        "Parts of the reference hang together as by a hinge and may be sheared or turned "
+        f"Parts of the reference{seen} hang together as by a hinge and may be sheared or turned "
         "against each other: the landmarks that link them lie nearly on a line or in a plane, "
         "or are too few. Add landmarks that link them, or align the parts on their own."
     )
@@ -394,6 +411,8 @@ _COMMON: Words = {
     Kind.SPARSE_LANDMARKS: _sparse_landmarks,
     Kind.EXCHANGED_LANDMARKS: _exchanged_landmarks,
     Kind.MISPLACED_LANDMARK: _misplaced_landmark,
+    Kind.FAR_SHAPE: _far_shape,
+    Kind.THIN_SHAPE: _thin_shape,
     Kind.OTHER_SIZE: _other_size,
     Kind.REPEATED_SHAPE: _repeated_shape,
     Kind.FAR_FROM_ORIGIN: _far_from_origin,

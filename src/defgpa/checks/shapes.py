@@ -8,7 +8,7 @@ algebra would go through.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -79,18 +79,26 @@ def require_linked_pattern(visible: Mask, names: Sequence[str], dim: int) -> Non
         )
 
 
+Links = Callable[[Mask], Mask]  # (g, m), what each of g groups shares with one: is it enough?
+
+
 def linked_groups(visible: Mask, least: int) -> list[Index]:
     """Groups of shapes: two groups are one if what they see together shares ``least`` landmarks."""
+    return groups_by(visible, lambda shared: shared.sum(axis=1) >= least)
+
+
+def groups_by(visible: Mask, linked: Links) -> list[Index]:
+    """Groups of shapes, the largest first: two groups are one if what they share links them."""
     groups = [(np.array([i]), seen) for i, seen in enumerate(visible)]
     merged = True
     while merged and len(groups) > 1:
         before = len(groups)
-        groups = _merged_once(groups, least)
+        groups = _merged_once(groups, linked)
         merged = len(groups) < before
     return [members for members, _ in sorted(groups, key=lambda group: -len(group[0]))]
 
 
-def _merged_once(groups: list[tuple[Index, Mask]], least: int) -> list[tuple[Index, Mask]]:
+def _merged_once(groups: list[tuple[Index, Mask]], links: Links) -> list[tuple[Index, Mask]]:
     """Each group in turn takes in all that are linked to it, until nothing more is."""
     remaining = np.array([seen for _, seen in groups])
     members = [own for own, _ in groups]
@@ -101,7 +109,7 @@ def _merged_once(groups: list[tuple[Index, Mask]], least: int) -> list[tuple[Ind
         todo[first] = False
         taken, seen = [first], remaining[first]
         while True:
-            linked = todo & (remaining[:, seen].sum(axis=1) >= least)
+            linked = todo & links(remaining & seen)
             if not linked.any():
                 break
             taken.extend(np.flatnonzero(linked))

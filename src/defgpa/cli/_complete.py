@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from defgpa.completion import Completion
 
 _MOST_ROWS = 15
+_FAR = "far outside what is seen"
 
 
 @click.command("complete", epilog="Example: defgpa complete skulls.tps -o completed/")
@@ -63,7 +64,8 @@ def command(
     """
     from defgpa.completion import complete
     from defgpa.estimators import DefGPA
-    from defgpa.exports import write_completed, write_estimates
+    from defgpa.exports import write_estimates
+    from defgpa.io import write_shapes
 
     console = Console(quiet, as_json)
     if smoothing == "auto":
@@ -84,7 +86,10 @@ def command(
     with results(folder) as partial:
         with console.noting():
             write_shapes_twice(done.shapes, partial, "completed")
-            write_completed(done, partial / "completed.csv")
+            # a column has the marks: no need of the comments, which a .tps must do with
+            said = shapes.metadata.get("comments") or (None,) * len(shapes)
+            plain = done.shapes.with_metadata(comments=said)
+            write_shapes(plain, partial / "completed.csv", format="csv")
             write_estimates(done, partial / "estimated.csv")
         summary = write_summary(console, partial, summary)
     _show(console, done)
@@ -96,6 +101,8 @@ def _show(console: Console, done: Completion) -> None:
     """What was estimated how well."""
     import numpy as np
 
+    from defgpa.statistics import centroid_sizes
+
     if not done.estimated.any():
         console.say("Nothing is missing.")
         return
@@ -104,15 +111,34 @@ def _show(console: Console, done: Completion) -> None:
     ]
     console.table("Tried on known landmarks", ["method", "error / size", ""], rows)
     places = np.argwhere(done.estimated)
-    order = np.argsort([-done.uncertainty[i, j] for i, j in places], kind="stable")
+    shapes, doubt = done.shapes, done.uncertainty / centroid_sizes(done.shapes)[:, None]
+    if len(places) > _MOST_ROWS:
+        _show_shapes(console, done, doubt)
+        return
+    order = np.argsort(-doubt[done.estimated], kind="stable")
     shown = [
         [
-            done.shapes.names[i],
-            done.shapes.landmarks[j],
+            shapes.names[i],
+            shapes.landmarks[j],
             float(done.uncertainty[i, j]),
-            "far outside what is seen" if done.far[i, j] else "",
+            _FAR * int(done.far[i, j]),
         ]
-        for i, j in places[order[:_MOST_ROWS]]
+        for i, j in places[order]
     ]
     title = f"{len(places)} estimated, the least certain first"
     console.table(title, ["shape", "landmark", "uncertainty", ""], shown)
+
+
+def _show_shapes(console: Console, done: Completion, doubt: Any) -> None:
+    """Too many landmarks to name: how many of each shape, and how uncertain they are."""
+    import numpy as np
+
+    count, far = done.estimated.sum(axis=1), done.far.sum(axis=1)
+    relative = np.sqrt((doubt**2).sum(axis=1) / np.maximum(count, 1))
+    order = [i for i in np.argsort(-relative, kind="stable") if count[i]]
+    shown = [
+        [done.shapes.names[i], f"{count[i]:,}", float(relative[i]), f"{far[i]:,}" * bool(far[i])]
+        for i in order[:_MOST_ROWS]
+    ]
+    title = f"{int(count.sum()):,} estimated in {len(order)} shapes, the least certain first"
+    console.table(title, ["shape", "estimated", "uncertainty / size", _FAR], shown)

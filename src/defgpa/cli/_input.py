@@ -41,6 +41,7 @@ def read_input(
         dimension=None if dimension is None else int(dimension),
         names=wishes.get("names", "auto"),
         group=wishes.get("group"),
+        curve_points=wishes.get("curve_points"),
         incomplete="drop" if wishes.get("drop_incomplete") else incomplete,
     )
     _note_not_read(shapes)

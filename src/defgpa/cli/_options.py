@@ -94,6 +94,12 @@ reading = _combined(
     ),
     _reading_option("--group", metavar="COLUMN", help="Column of a table that has the groups."),
     _reading_option(
+        "--curve-points",
+        type=click.IntRange(3),
+        metavar="COUNT",
+        help="Resample every curve of a TPS file to so many points at equal distances.",
+    ),
+    _reading_option(
         "--drop-incomplete",
         is_flag=True,
         help="Leave out specimens with another number of landmarks than most.",

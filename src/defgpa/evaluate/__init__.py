@@ -9,7 +9,8 @@ from defgpa.evaluate._comparison import (
 )
 from defgpa.evaluate._cross_validation import CrossValidation, cross_validate
 from defgpa.evaluate._dial import DialSurface
-from defgpa.evaluate._smoothing import SmoothingPath, select_smoothing
+from defgpa.evaluate._path import SmoothingPath
+from defgpa.evaluate._smoothing import select_smoothing
 
 __all__ = [
     "Comparison",

@@ -23,7 +23,7 @@ from defgpa.evaluate._cross_validation import (
 )
 from defgpa.evaluate._elastic_folds import ElasticFolds
 from defgpa.evaluate._folds import LeftOut, Progress, Steps, consecutive_folds
-from defgpa.evaluate._smoothing import SmoothingPath, columns, path_findings
+from defgpa.evaluate._path import SmoothingPath, columns, path_findings
 from defgpa.evaluate._sweep import Point, Sweep, smooth_warp, within_reach
 from defgpa.findings import Finding
 from defgpa.shapes import Shapes

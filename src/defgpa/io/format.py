@@ -88,6 +88,8 @@ class ReadOptions:
         The column of a table that says to which group a specimen belongs.
     incomplete : {"error", "drop"}
         What to do with specimens that have another number of landmarks than most.
+    curve_points : int or None
+        How many points a curve is resampled to; as many as it has by default.
     """
 
     on_mismatch: str = "error"
@@ -99,6 +101,7 @@ class ReadOptions:
     match: str = "auto"
     group: str | None = None
     incomplete: str = "error"
+    curve_points: int | None = None
 
 
 @dataclass(frozen=True)

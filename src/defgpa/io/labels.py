@@ -266,8 +266,9 @@ def _other_words(own: Labels, usual: Labels) -> list[tuple[str, str]]:
 def _warn_of_other_words(found: Sequence[Sourced], usual: Labels, renamed: set[Labels]) -> None:
     """Say so where a file has another word at a place, which may be another landmark or not."""
     holders = _one_each(found)
-    if len(set(map(len, holders))) > 1:
-        return  # files without what was not seen
+    agree = sum(one.specimen.labels == usual for one in found)
+    if len(set(map(len, holders))) > 1 or 2 * agree < len(found):
+        return  # files without what was not seen, or no two alike
     odd = ((one, _other_words(own, usual)) for own, one in holders.items() if own not in renamed)
     one, words = next(((one, words) for one, words in odd if words), (None, []))
     if words and 2 * len(words) <= len(usual):

@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError, ShapeError, listed
+from defgpa.io.curves import evenly
 from defgpa.io.files import readable, shown
 from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced, Specimen
 from defgpa.io.labels import landmark_names, matched
 from defgpa.io.limits import Budget
 from defgpa.io.names import Read, in_natural_order, named_after, unique_names
 from defgpa.io.space import in_space
-from defgpa.io.text.lines import warn
+from defgpa.io.text.lines import numbered, warn
 from defgpa.sentences import option
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
@@ -34,7 +36,7 @@ def merged_shapes(read: Read, options: ReadOptions) -> Shapes:
     """All specimens of all documents as one set of shapes."""
     read = in_natural_order(named_after(options.names, read))
     system = _common_space(read, options.space)
-    found = _with_equal_curves(_sourced(read, system))
+    found = _with_equal_curves(_resampled(_sourced(read, system), options.curve_points))
     found, left_out = _finished(read, found, options)
     found = matched(found, options.match)
     landmarks = landmark_names(found)
@@ -84,6 +86,27 @@ def _sourced(read: Read, system: str | None) -> list[Sourced]:
 # Which points take part
 
 
+def _resampled(found: list[Sourced], count: int | None) -> list[Sourced]:
+    """Every curve with so many points; as they are where no number is asked for."""
+    if count is None:
+        return found
+    return [replace(one, specimen=_with_curves_of(one, count)) for one in found]
+
+
+def _with_curves_of(one: Sourced, count: int) -> Specimen:
+    specimen, end = one.specimen, len(one.specimen.points)
+    start = end - len(specimen.curves)
+    blocks, names = [specimen.points[:start]], list[str]()
+    for prefix, members in groupby(specimen.curves, key=lambda name: name.rpartition("_")[0]):
+        own = specimen.points[start : (start := start + len(list(members)))]
+        try:
+            blocks.append(evenly(own, count, prefix.startswith("outline")))
+        except ShapeError:
+            raise FormatError(f"{one}: {prefix} has too few points to be resampled.") from None
+        names += numbered(f"{prefix}_", count)
+    return replace(specimen, points=np.concatenate(blocks), curves=tuple(names))
+
+
 def _with_equal_curves(found: list[Sourced]) -> list[Sourced]:
     """Points of curves stay where all specimens have the same; else they are left out."""
     some = [one for one in found if len(one.specimen.points)]
@@ -96,14 +119,19 @@ def _with_equal_curves(found: list[Sourced]) -> list[Sourced]:
     if not any(len(one.specimen.points) for one in bare):
         raise FormatError(
             f"{odd}: expected curves with the same number of points in every specimen, "
-            "as there are no landmarks besides; found different ones. Resample the curves."
+            "as there are no landmarks besides; found different ones. Resample the curves: "
+            f"{_resampling()}."
         )
     warn(
         "The curves do not have the same number of points in every specimen "
         f"({len(usual)} in most, {len(odd.specimen.curves)} in {odd}), so they are left out; "
-        "only landmarks are read."
+        f"only landmarks are read. To have them resampled: {_resampling()}."
     )
     return bare
+
+
+def _resampling() -> str:
+    return option("curve_points", 30, shell="--curve-points 30")
 
 
 def _without_curves(specimen: Specimen) -> Specimen:

@@ -41,6 +41,7 @@ def read_shapes(
     names: str = "auto",
     group: str | None = None,
     incomplete: str = "error",
+    curve_points: int | None = None,
 ) -> Shapes:
     """Shapes from landmark files of any known format.
 
@@ -80,6 +81,10 @@ def read_shapes(
     incomplete : {"error", "drop"}
         What to do with specimens that have another number of landmarks than most: refuse to
         read, or leave them out with a warning.
+    curve_points : int, optional
+        Resample every curve of a TPS file (``CURVES``, ``OUTLINES``) to so many points at equal
+        distances; by default curves are read as they are, and only where all specimens have the
+        same number of points.
 
     Returns
     -------
@@ -108,7 +113,8 @@ def read_shapes(
     ('left', 'right')
     """
     options = ReadOptions(
-        on_mismatch, missing, layout, space, dimension, names, match, group, incomplete
+        *(on_mismatch, missing, layout, space, dimension, names, match, group, incomplete),
+        curve_points=curve_points,
     )
     _require_choices(options)
     found = find_files(source, format)
@@ -154,6 +160,12 @@ def _require_choices(options: ReadOptions) -> None:
                 f"The {name!r} parameter of read_shapes must be one of {choices}. "
                 f"Got {value!r} instead."
             )
+    least, asked = 3, options.curve_points
+    if asked is not None and not (isinstance(asked, int) and asked >= least):
+        raise FormatError(
+            f"The 'curve_points' parameter of read_shapes must be a whole number of at least "
+            f"{least}. Got {asked!r} instead."
+        )
     missing = options.missing
     if missing not in ("marked", "negative") and not _is_finite_number(missing):
         raise FormatError(

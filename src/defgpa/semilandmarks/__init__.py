@@ -3,8 +3,8 @@
 They may slide there until they say as little as possible about where they happened to be put.
 """
 
+from defgpa.io.curves import resampled
 from defgpa.semilandmarks.read import read_sliders, read_surface
-from defgpa.semilandmarks.resample import resampled
 from defgpa.semilandmarks.slicer_curves import with_slicer_curves
 from defgpa.semilandmarks.sliders import curves_of
 from defgpa.semilandmarks.sliding import SlidShapes, slide

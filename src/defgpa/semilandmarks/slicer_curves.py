@@ -15,7 +15,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import FormatError, listed
 from defgpa.io import read_shapes
-from defgpa.semilandmarks.resample import resampled
+from defgpa.io.curves import evenly
 from defgpa.semilandmarks.sliders import curves_of
 from defgpa.shapes import Shapes
 
@@ -56,7 +56,7 @@ def with_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: in
     points = np.full((shapes.n_shapes, count, 3), np.nan)
     for i, name in enumerate(shapes.names):
         if name in files:
-            points[i] = _evenly(_points(files[name], shapes.metadata.get("space")), count, ring)
+            points[i] = evenly(_points(files[name], shapes.metadata.get("space")), count, ring)
     return Shapes.specimens(
         np.concatenate([shapes.points, points], axis=1),
         names=shapes.names,
@@ -94,12 +94,6 @@ def _is_closed(path: Path) -> bool:
 
 def _points(path: Path, space: str | None) -> Array:
     return read_shapes(path, space=space).points[0]
-
-
-def _evenly(points: Array, count: int, ring: bool) -> Array:
-    if not ring:
-        return resampled(points, count)
-    return resampled(np.vstack([points, points[:1]]), count + 1)[:-1]
 
 
 def _labels(shapes: Shapes, count: int, ring: bool) -> list[str]:

@@ -24,6 +24,7 @@ from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
 from defgpa.procrustes import SIMILARITY
+from defgpa.screening import mirrored_against
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Criterion, bending_matrix, distance_from
 from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
@@ -49,7 +50,8 @@ class SlidShapes(Shapes):
         Bending energy or squared distance of every shape before and after each round, against the
         reference of that round.
     findings : tuple of Finding
-        What to look at: points that have come past a neighbour, one part for each.
+        What to look at: points that have come past a neighbour, one part for each; shapes that are
+        mirrored against most others.
     settled : bool
         Whether another round would have gained nothing worth it.
     digitised : array (n, m, d)
@@ -150,7 +152,7 @@ def slide(
             state = slid if slid.total <= state.total else state
             if progress is not None:
                 progress(len(state.criterion), max_rounds)
-    return _told(given, state, task, settled)
+    return _told(given, state, task, settled, reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +299,9 @@ def _rigid_reference(shapes: Shapes) -> Array:
     require_linked(core)
     sizes = Frames.of(core.points, core.visible).size
     reference = np.full(shapes.points.shape[1:], np.nan)
-    reference[shared] = rigid_gpa(core.points / sizes[:, None, None], SIMILARITY).reference
+    reference[shared] = rigid_gpa(
+        core.points / sizes[:, None, None], SIMILARITY, core.names
+    ).reference
     return reference
 
 
@@ -312,8 +316,10 @@ def _refitted(estimator: Any) -> Callable[[Shapes], Array]:
     return reference
 
 
-def _told(shapes: Shapes, state: _State, task: _Task, settled: bool) -> SlidShapes:
-    findings = tuple(_findings(shapes, state, task))
+def _told(
+    shapes: Shapes, state: _State, task: _Task, settled: bool, reference: Array
+) -> SlidShapes:
+    findings = (*mirrored_against(reference, shapes), *_findings(shapes, state, task))
     warn_of(findings, stacklevel=3)
     moved = np.linalg.norm(state.points - shapes.points, axis=2)
     return SlidShapes.of(

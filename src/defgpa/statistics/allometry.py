@@ -49,6 +49,8 @@ class Allometry:
     def __str__(self) -> str:
         return str(self.anova)
 
+    __repr__ = __str__
+
     def predict(self, sizes: ArrayLike) -> Array:
         """(k, m, d): the expected shapes of these sizes."""
         chosen = np.atleast_1d(np.asarray(sizes, dtype=np.float64))

@@ -71,6 +71,8 @@ class ProcrustesAnova:
         how = f"{count} permutations of the residuals of reduced models, seed"
         return f"{head}\n{how} {self.permutations.seed}\n\n{self.table}"
 
+    __repr__ = __str__
+
     def __getitem__(self, term: str) -> Effect:
         """The row of a term."""
         return self.table[term]

@@ -139,11 +139,6 @@ def typed(words: Sequence[str]) -> list[Any]:
     return list(known)
 
 
-def indicator(codes: Index) -> Array:
-    """(n, g): one column of zeros and ones for every group."""
-    return np.asarray(codes[:, None] == np.arange(codes.max() + 1), dtype=np.float64)
-
-
 def grouped(values: Any, n: int, what: str) -> tuple[tuple[str, ...], Index]:
     """The names of groups in order of first sight, and the number of each shape's group.
 

@@ -66,6 +66,8 @@ class LandmarkDifferences:
         title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"
         return f"{title}\n{lined_up(_COLUMNS, rows)}"
 
+    __repr__ = __str__
+
     def to_pandas(self) -> Any:
         """A pandas DataFrame with one row a landmark."""
         return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))

@@ -45,6 +45,8 @@ class PairwiseDistances:
         ]
         return lined_up(("", "distance", "Z", "Pr(>d)"), rows)
 
+    __repr__ = __str__
+
     def to_pandas(self) -> Any:
         """A pandas DataFrame with one row a pair."""
         return pandas_for_tables().DataFrame(self._pairs(), columns=list(_COLUMNS))

@@ -19,7 +19,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.statistics.design import grouped
-from defgpa.statistics.space import Analysed, complete_shapes
+from defgpa.statistics.space import Analysed, complete_shapes, tangents_of
 from defgpa.statistics.table import (
     Effect,
     EffectTable,
@@ -28,7 +28,6 @@ from defgpa.statistics.table import (
     lined_up,
     pandas_for_tables,
 )
-from defgpa.statistics.tangent import tangent_space
 
 _COLUMNS = ("landmark", "repeatability", "error")
 
@@ -71,6 +70,8 @@ class Repeatability:
             f"Repeatability {self.overall:.4f} over all landmarks, {self.replicates:g} replicates"
         )
         return f"{head}\n\n{self.table}\n\n{lined_up(_COLUMNS, rows)}"
+
+    __repr__ = __str__
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with one row a landmark."""
@@ -115,7 +116,7 @@ def repeatability(x: Analysed, individual: Sequence[Any]) -> Repeatability:
             f"{n} shapes of {k}. Check that individuals are written alike in all their replicates."
         )
     r = float((n - (counts**2).sum() / n) / (k - 1))
-    tangents = tangent_space(shapes)
+    tangents = tangents_of(shapes)
     means = np.stack([tangents[codes == own].mean(axis=0) for own in range(k)])
     mean = tangents.mean(axis=0)
     among = np.einsum("k,kmd->m", counts.astype(np.float64), (means - mean) ** 2)

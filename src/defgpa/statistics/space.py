@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.screening import mirrored_against
+from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.statistics.sizes import ShapesLike
 from defgpa.statistics.tangent import tangent_space
@@ -23,6 +25,13 @@ def complete_shapes(x: Analysed) -> Shapes:
     return x if isinstance(x, Shapes) else Shapes.specimens(x)
 
 
+def tangents_of(shapes: Shapes, stacklevel: int = 4) -> Array:
+    """(n, m, d): tangent coordinates, with a warning where shapes are mirrored against most."""
+    x = tangent_space(shapes)
+    warn_of(mirrored_against(x.mean(axis=0), shapes), stacklevel=stacklevel)
+    return x
+
+
 def flat_tangents(shapes: Shapes) -> Array:
-    """(n, m·d): tangent coordinates, one row a shape."""
-    return tangent_space(shapes).reshape(shapes.n_shapes, -1)
+    """(n, m·d): the same, one row a shape."""
+    return tangents_of(shapes, stacklevel=5).reshape(shapes.n_shapes, -1)

@@ -41,7 +41,7 @@ from defgpa.statistics.permutation import (
     permuted_ratios,
 )
 from defgpa.statistics.sizes import require_complete
-from defgpa.statistics.space import Analysed, complete_shapes
+from defgpa.statistics.space import Analysed, complete_shapes, tangents_of
 from defgpa.statistics.table import Effect, EffectTable, csv_text, pandas_for_tables
 from defgpa.statistics.tangent import tangent_space
 
@@ -87,6 +87,8 @@ class Symmetry:
         head = f"{self.kind.capitalize()} symmetry, {len(self.individuals)} individuals"
         da, fa = self.directional_index, self.fluctuating_index
         return f"{head}\n\n{self.table}\n\nDirectional {da:.5g}, fluctuating {fa:.5g} (RMS)"
+
+    __repr__ = __str__
 
     @property
     def mean(self) -> Array:
@@ -209,7 +211,8 @@ def _object_symmetry(
     n, m = shapes.n_shapes, shapes.n_landmarks
     names, codes = grouped(shapes.names if individual is None else individual, n, "individual")
     _require_once(names, codes, np.zeros(n, dtype=np.intp), ("",), replicate)
-    found = find_pairs(tangent_space(shapes)) if pairs is None else None
+    each = tangents_of(shapes)
+    found = find_pairs(each) if pairs is None else None
     chosen = found.pairs if found else pairs_from(() if pairs is None else pairs, shapes.landmarks)
     if not chosen:
         raise ShapeError("There is no pair: without pairs a shape is its own mirror image.")

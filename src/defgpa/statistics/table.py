@@ -71,6 +71,8 @@ class EffectTable:
         lines = _lined_up(self.cells(), [_stars(row.p) for row in self.rows])
         return "\n".join([*lines, _LEGEND] if any(row.p == row.p for row in self.rows) else lines)
 
+    __repr__ = __str__
+
     def to_pandas(self) -> Any:
         """A pandas DataFrame, indexed by term."""
         names = [field.name for field in fields(Effect)]

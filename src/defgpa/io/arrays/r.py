@@ -2,13 +2,15 @@
 
 Recognised are an array of landmarks, coordinates and specimens, wherever in lists it stands, by
 the name of ``land`` or ``coords`` where there are several; a list of p × k matrices; or one such
-matrix. Names of the dimensions are those of landmarks and specimens. Needs ``rdata``, which
-runs no code that a file may hold.
+matrix. Names of the dimensions are those of landmarks and specimens. Vectors, factors and columns
+of data frames as long as the specimens are many are columns of that name; ``links`` joins pairs of
+landmarks, from 1. Needs ``rdata``, which runs no code that a file may hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ def read_r(path: Path, options: ReadOptions) -> Document:
     variables = dict(_flattened(_content(path), path.stem, _DEEPEST))
     value = _shapes_among(path, variables)
     if isinstance(value, list):
-        return _list_of_matrices(path, value, options)
+        return _list_of_matrices(path, value, options, variables)
     names, labels = None, None
     array = _numbers(value)
     if array.ndim == 3:
@@ -49,17 +51,46 @@ def read_r(path: Path, options: ReadOptions) -> Document:
         labels = _dimension_names(value, 0) if len(stack[0]) == len(array) else None
     stack = hidden(stack, options.missing)
     known = names or [default_name(path, k, len(stack)) for k in range(len(stack))]
-    return Document(tuple(Specimen(n, p, labels) for n, p in zip(known, stack, strict=True)))
+    said = _columns(variables, len(stack))
+    return Document(
+        tuple(map(Specimen, known, stack, repeat(labels), said)),
+        metadata=_links(variables, stack.shape[1]),
+    )
 
 
-def _list_of_matrices(path: Path, matrices: list[Any], options: ReadOptions) -> Document:
+def _columns(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
+    """What vectors as long as the specimens are many say of each, in words; "" for NA."""
+    columns = {
+        name: ["" if own is None or own != own else str(own) for own in value.tolist()]
+        for name, value in variables.items()
+        if getattr(value, "ndim", 0) == 1 and len(value) == n
+    }
+    rows = [{name: words[i] for name, words in columns.items()} for i in range(n)]
+    return [{"variables": row} if row else {} for row in rows]
+
+
+def _links(variables: Mapping[str, Any], m: int) -> dict[str, Any]:
+    """The pairs of landmarks that are joined, from 0, where there are pairs of their numbers."""
+    links = variables.get("links")
+    if links is None or not _has_axes(links, 2) or links.shape[1] != 2:
+        return {}
+    numbers = _numbers(links)
+    if not np.isin(numbers, np.arange(1, m + 1)).all():
+        return {}
+    return {"wireframe": tuple((int(a) - 1, int(b) - 1) for a, b in numbers)}
+
+
+def _list_of_matrices(
+    path: Path, matrices: list[Any], options: ReadOptions, variables: Mapping[str, Any]
+) -> Document:
     specimens = []
-    for name, value in matrices:
+    said = _columns(variables, len(matrices))
+    for (name, value), known in zip(matrices, said, strict=True):
         points = hidden(as_matrix(path, _numbers(value), options.layout), options.missing)
         labels = _dimension_names(value, 0)
         own = labels if labels and len(labels) == len(points) else None
-        specimens.append(Specimen(name, points, own))
-    return Document(tuple(specimens))
+        specimens.append(Specimen(name, points, own, known))
+    return Document(tuple(specimens), metadata=_links(variables, len(specimens[0].points)))
 
 
 def _content(path: Path) -> Any:
@@ -95,6 +126,9 @@ def _flattened(value: Any, name: str, levels: int) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (Mapping, list, tuple)) and levels:
         for key, entry in _entries(value, name):
             yield from _flattened(entry, key, levels - 1)
+    elif hasattr(value, "columns") and levels:  # a data frame
+        for key, column in value.items():
+            yield str(key), column
     elif hasattr(value, "ndim") and hasattr(value, "dtype"):
         yield name, value
 

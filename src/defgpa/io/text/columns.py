@@ -18,7 +18,7 @@ _AXES = "xyz"
 _FORMS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"(?P<label>.+)[ _.:-](?P<axis>[xyz])",
+        r"(?P<label>.+)[ _.:-](?P<axis>[xyz])([ _.:-]?coord(inate)?s?)?",
         r"(?P<axis>[xyz])[ _.:-]?(?P<label>.+)",
         r"(?P<label>.+)(?P<axis>[xyz])",
     )
@@ -63,7 +63,10 @@ def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Coordinat
     repeated = _repeated_landmarks(heads)
     if repeated is not None:
         return CoordinateColumns(None, repeated)
-    claims = max((_claims(form, heads) for form in _FORMS), key=_heads_explained)
+    bare = [_bare(head) for head in heads]
+    if len(set(bare)) < len({head.strip() for head in heads}):
+        bare = [head.strip() for head in heads]  # eye (left) and eye (right)
+    claims = max((_claims(form, bare) for form in _FORMS), key=_heads_explained)
     complete = {label: axes for label, axes in claims.items() if {"x", "y"} <= axes.keys()}
     if not complete:
         return None
@@ -155,7 +158,7 @@ def _claims(form: re.Pattern[str], heads: Sequence[str]) -> dict[str, Axes]:
     """Landmark to its columns, in one form of naming."""
     claims: dict[str, Axes] = {}
     for column, head in enumerate(heads):
-        match = form.fullmatch(_bare(head))
+        match = form.fullmatch(head)
         if match:
             axes = claims.setdefault(match["label"], {})
             axes.setdefault(match["axis"].lower(), []).append(column)

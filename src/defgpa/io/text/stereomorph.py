@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from defgpa.errors import FormatError
 from defgpa.io.files import hidden, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
-from defgpa.io.text.lines import head_text, numbers, text_of
+from defgpa.io.text.lines import head_text, numbers, quick_numbers, text_of
 
 _KINDS = ("landmarks.scaled", "landmarks.pixel")  # the first of them that is there
 
@@ -23,7 +24,8 @@ _KINDS = ("landmarks.scaled", "landmarks.pixel")  # the first of them that is th
 def read_stereomorph(path: Path, options: ReadOptions) -> Document:
     """The landmarks of a shape file."""
     text = text_of(path)
-    block = next((found for kind in _KINDS if (found := _block(text, kind))), None)
+    blocks = (found for kind in _KINDS if (found := _block(text, kind)))
+    block = next((found for found in blocks if found[1].strip()), None)
     if block is None:
         raise wrong(path, "a matrix <landmarks.scaled> or <landmarks.pixel>", "none")
     labels, points = [], []
@@ -34,10 +36,18 @@ def read_stereomorph(path: Path, options: ReadOptions) -> Document:
             points.append(point)
     if not points or len({len(point) for point in points}) > 1:
         raise FormatError(f"{path}: expected landmarks with as many coordinates each.")
-    image = _block(text, "image.name")
-    known = {"images": image[1].strip()} if image and image[1].strip() else {}
     stack = hidden(np.array(points), options.missing)
+    known = _known(text, scaled=block[0].startswith(f"<{_KINDS[0]}"))
     return Document((Specimen(path.stem, stack, tuple(labels), known),))
+
+
+def _known(text: str, scaled: bool) -> dict[str, Any]:
+    """The image, and the scale where it is in the coordinates."""
+    words = {key: _block(text, key) for key in ("image.name", "scaling")}
+    image, scale = (found[1].strip() if found else "" for found in words.values())
+    known: dict[str, Any] = {"images": image} if image else {}
+    factors = [value for value in quick_numbers([scale]) if 0 < value < np.inf]
+    return {**known, "scales": factors[0]} if scaled and factors else known
 
 
 def _block(text: str, kind: str) -> re.Match[str] | None:
@@ -55,7 +65,10 @@ def _row(path: Path, line: int, row: str) -> tuple[str, list[float]]:
 
 def _looks_like_stereomorph(head: bytes) -> bool:
     text = head_text(head).lstrip()
-    return text.startswith("<shapes") or bool(re.match(r"<landmarks\.(pixel|scaled)\b", text))
+    return (
+        text.startswith("<")
+        and re.search(r"<(shapes|landmarks\.(pixel|scaled))\b", text) is not None
+    )
 
 
 FORMATS = (Format("stereomorph", (".txt",), _looks_like_stereomorph, read_stereomorph, write=None),)

@@ -28,7 +28,11 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')  # a cell between blanks
 _FORMULA = re.compile("'*[=+@-]")  # what a spreadsheet runs, guarded or not
 _EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
 _DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?")
-_CALLS_ROWS = re.compile(r"\b(id|name|specimen|individual|shape|sample)s?\b", re.IGNORECASE)
+_CALLS_ROWS = re.compile(
+    r"\b(id|name|specimen|individual|shape|sample|index|unnamed)s?\b", re.IGNORECASE
+)
+_MOST_TITLES = 5  # lines above a table that are not part of it
+_LEAST_COUNTED = 6  # columns in a header that is nothing but their numbers
 
 
 @dataclass(frozen=True)
@@ -89,13 +93,14 @@ class Table:
 def table_of(path: Path) -> Table:
     """Rows of equal length, and the header if the first of them is one."""
     lines, rows, delimiter = _cells(path, text_of(path))
-    rows = _with_corner(_without_padding(rows))
+    titles = _titles(rows)
+    lines, rows = lines[titles:], _with_corner(_without_padding(rows[titles:]))
     for at, row in zip(lines, rows, strict=True):
         if len(row) != len(rows[0]):
             raise wrong(path, f"{len(rows[0])} columns, as above", str(len(row)), at)
     if len(rows[0]) < 2:
         raise wrong(path, "columns of numbers", repr(", ".join(rows[0])), lines[0])
-    if not _is_header(rows[0]):
+    if not (_is_header(rows[0]) or _only_numbers_columns(rows)):
         return Table(path, (), 0, rows, lines, delimiter)
     if len(rows) == 1:
         raise FormatError(f"{path} has no numbers: expected rows below the header; found none.")
@@ -133,7 +138,7 @@ def _start(lines: Sequence[str]) -> tuple[int, str]:
         start, hint = start + 1, match[1]
     elif start < len(lines) and is_whole(lines[start]):
         rest = sum(bool(line.strip()) for line in lines[start + 1 :])
-        start += int(lines[start]) == rest  # scanners say first how many points follow
+        start += lines[start].strip() == str(rest)  # scanners say first how many points follow
     return start, hint if hint in _DELIMITERS else ""
 
 
@@ -186,6 +191,21 @@ def _between_blanks(line: str) -> list[str]:
     if '"' not in line:
         return line.split()
     return [quoted.replace('""', '"') or bare for quoted, bare in _QUOTED.findall(line)]
+
+
+def _titles(rows: Sequence[Sequence[str]]) -> int:
+    """How many rows on top are a title: a single cell of words, above rows of three and more."""
+    filled = [[cell for cell in row if cell.strip()] for row in rows[: _MOST_TITLES + 1]]
+    titles = (len(cells) == 1 and not is_number(cells[0]) for cells in filled)
+    count = next((k for k, is_title in enumerate(titles) if not is_title), len(filled))
+    return count if count < len(filled) and len(filled[count]) > 2 else 0
+
+
+def _only_numbers_columns(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row is 0, 1, 2, … or 1, 2, 3, … and the others are not whole numbers."""
+    if len(rows[0]) < _LEAST_COUNTED or not count_up([cell.strip() for cell in rows[0]]):
+        return False
+    return len(rows) > 1 and not all(map(is_whole, rows[1]))
 
 
 def _with_corner(rows: list[list[str]]) -> list[list[str]]:

@@ -22,6 +22,7 @@ experiments, or `balanced`, which favours none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +31,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from defgpa._arrays import Array, transposed
 from defgpa._threads import one_blas_thread
-from defgpa.errors import DegenerateShapeError, listed
+from defgpa.errors import DegenerateShapeError
 from defgpa.solve.datum.affine_cost import Span
 from defgpa.solve.datum.fit import CentredShapes, DatumSpaceFit, fit_in_datum_space, inverted
 from defgpa.solve.datum.trust_region import Descent, descend
@@ -39,13 +40,15 @@ _DENSE_UP_TO = 1500  # the size of an eigenproblem that is solved whole
 _FLAT = 1e-7  # thickness of a shape, relative to its length, that no affine map can rely on
 
 
-def affine_gpa(points: Array) -> DatumSpaceFit:
+def affine_gpa(points: Array, names: Sequence[str] = ()) -> DatumSpaceFit:
     """The best reference and one affine map per shape, for the datum-space cost.
 
     Parameters
     ----------
     points : array (n, m, d)
         Shapes, with NaN for landmarks not seen.
+    names : sequence of n str, optional
+        What errors call the shapes; shape_1, shape_2, … by default.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def affine_gpa(points: Array) -> DatumSpaceFit:
     >>> bool(np.allclose(fit.reference, shapes[0]))
     True
     """
-    shapes = CentredShapes.of(points)
+    shapes = CentredShapes.of(points, names)
     _require_extended(shapes)
     if shapes.visible is None:
         best = Descent(Span.at(shapes, _leading_rows(shapes.rows, shapes.shape[2])), 0)
@@ -81,7 +84,7 @@ def affine_gpa(points: Array) -> DatumSpaceFit:
         with one_blas_thread:  # products this thin gain nothing from a second thread
             best = descend(Span.at(shapes, start))
     span = best.point
-    _require_invertible(span.maps)
+    _require_invertible(span.maps, shapes)
     back = inverted(span.maps)
     fit = fit_in_datum_space(shapes, span.reference, span.maps, back, best.iterations, span.slope)
     return in_frame_of(fit, 0)
@@ -202,18 +205,18 @@ def _require_extended(shapes: CentredShapes) -> None:
     flat = np.flatnonzero(~(values[:, 0] > _FLAT**2 * values[:, -1]) | (shapes.counts <= d))
     if len(flat):
         raise DegenerateShapeError(
-            f"Shape number {listed(flat)} sees {int(shapes.counts[flat[0]])} landmarks, which lie "
+            f"Shape {shapes.named(flat)} sees {int(shapes.counts[flat[0]])} landmarks, which lie "
             f"{'on one line' if d == 2 else 'in one plane'} or nearly so; an affine map in {d}-D "
             f"needs at least {d + 1} that do not. Drop such shapes, or use a rigid model."
         )
 
 
-def _require_invertible(maps: Array) -> None:
+def _require_invertible(maps: Array, shapes: CentredShapes) -> None:
     """A DegenerateShapeError that names shapes onto which the reference collapses."""
     values = np.linalg.svd(maps, compute_uv=False)
     lost = np.flatnonzero(~(values[:, -1] > _FLAT * values[:, 0]))
     if len(lost):
         raise DegenerateShapeError(
-            f"The best affine map of the reference onto shape number {listed(lost)} flattens it, "
+            f"The best affine map of the reference onto shape {shapes.named(lost)} flattens it, "
             "so that there is no way back. The shape does not fit the others; drop it."
         )

@@ -19,7 +19,7 @@ from defgpa.solve.deformable.preconditioner import SHIFT, LowRankInverse
 _SMALL_PIVOT = 1e-5  # of the largest: its square is an eigenvalue that may be rounding
 _SINGULAR = 1e-12  # of the largest eigenvalue: below, a direction of the reference is free
 _LEAST = 1e-13  # relative residual below which there is only rounding
-_MOST_STEPS = 500
+_LEAST_STEPS, _MOST_STEPS = 2, 500
 
 
 class Inverse(Protocol):
@@ -74,9 +74,10 @@ class ConjugateGradients:
     preconditioner: LowRankInverse
 
     def multiply(self, block: Array) -> Array:
-        """P X + κ Σ Q (Qᵀ X)."""
+        """P X + κ Σ Q (Qᵀ X) of centred X, and centred: translations are free but for rounding."""
         anchored = self.rows.T @ small_product(self.rows, block)
-        return self.cost.multiply(block) + self.firmness * anchored
+        image = self.cost.multiply(block) + self.firmness * anchored
+        return np.asarray(image - image.mean(axis=0))
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
         """Each column its own conjugate gradients, all with one product a step."""
@@ -88,8 +89,10 @@ class ConjugateGradients:
         direction = corrected = self._corrected(residual)
         slope = _dots(residual, corrected)
         goal = max(float(accuracy[0]), _LEAST) * np.linalg.norm(target)
-        for _ in range(_MOST_STEPS):
-            if np.linalg.norm(residual) <= goal:
+        for step in range(_MOST_STEPS):
+            left = np.linalg.norm(residual)
+            # a start that would do tells nothing of how far the end is
+            if left <= goal and (step >= _LEAST_STEPS or left <= _LEAST * np.linalg.norm(target)):
                 break
             image = self.multiply(direction)
             length = _quotient(slope, _dots(direction, image))

@@ -51,7 +51,7 @@ _ACCURACY = 1e-10  # of the reference, relative
 _ROUNDING = 1e-7  # change of the reference below which it may be rounding that keeps it going
 _NOTHING = 1e-13  # relative cost that is rounding: the warps explain everything
 _INEXACT = 1e-2  # of the last change: what an iterative solve may leave
-_SAME_COST = 1e-9  # relative cost by which two ends are the same
+_SAME_COST = 1e-7  # relative cost by which two ends are the same, iterative solves too
 _TINY = np.finfo(np.float64).tiny
 _THIN = 1e-7  # of the longest extent of a shape: below, it has no such direction
 
@@ -320,11 +320,11 @@ def elastic_gpa(
     return replace(open_, reference=in_principal_axes(reference))
 
 
-def rigid_start(points: Array, side: Array) -> Array:
+def rigid_start(points: Array, side: Array, names: Sequence[str] = ()) -> Array:
     """(m, d): the mean of similarities of shapes (n, m, d) with NaN, mirrored ones mirrored."""
     turned = points.copy()
     turned[side < 0.0, :, 0] *= -1.0
-    return rigid_gpa(turned, SIMILARITY).reference
+    return rigid_gpa(turned, SIMILARITY, names).reference
 
 
 def _norm(stack: Array) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import DegenerateShapeError, listed
+from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import Motion, Motions, pairwise
 from defgpa.solve.datum.fit import CentredShapes, against
 
@@ -74,7 +74,7 @@ def _grown_start(points: Array, shapes: CentredShapes, motions: Motions) -> Arra
         shared = (seen[left] & (views > 0)).sum(axis=1)
         linked = np.where(motion.determined, shared, 0)
         if not linked.any():
-            raise DegenerateShapeError(_unlinked(left, shared, d))
+            raise DegenerateShapeError(_unlinked(shapes.named(left), shared, d))
         chosen = 2 * linked >= linked.max()
         joining, motion = left[chosen], motion[chosen]
         Z[joining] = motion.rotation / motion.scale[:, np.newaxis, np.newaxis]
@@ -89,9 +89,9 @@ def _onto(shapes: Array, reference: Array, motions: Motions) -> Motion:
     return motion
 
 
-def _unlinked(left: Index, shared: Index, d: int) -> str:
+def _unlinked(left: str, shared: Index, d: int) -> str:
     return (
-        f"Shape number {listed(left)} cannot be turned against the others: it shares "
+        f"Shape {left} cannot be turned against the others: it shares "
         f"{int(shared.max())} landmarks with them at most, where {d}-D needs at least {d} that do "
         f"not all lie on one {'point' if d == 2 else 'line'}. Drop such shapes, or add landmarks."
     )

@@ -6,6 +6,7 @@ shape, D_i ≈ S A_i + a_i, and the result is told the other way round, from dat
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,9 +66,10 @@ class CentredShapes:
     visible: Array | None  # (n, m) ones and zeros, or None when everything is seen
     counts: Array  # (n,): landmarks seen
     spreads: Array  # (n,): ‖D_i‖² about the centroid
+    names: Sequence[str]  # for errors; empty: shape_1, shape_2, …
 
     @classmethod
-    def of(cls, points: Array) -> CentredShapes:
+    def of(cls, points: Array, names: Sequence[str] = ()) -> CentredShapes:
         """Centre points (n, m, d) with NaN for what is not seen."""
         n, m, d = points.shape
         stack = np.array(points.transpose(0, 2, 1), order="C")
@@ -79,19 +81,22 @@ class CentredShapes:
         else:
             visible = (~np.isnan(stack[:, 0])).astype(np.float64)
             counts = visible.sum(axis=1)
-            _require_seen(counts, "shape", "sees no landmark")
-            _require_seen(visible.sum(axis=0), "landmark", "is seen in no shape")
+            _require_seen(counts, visible.sum(axis=0), names)
             centroids = np.nansum(stack, axis=2) / counts[:, np.newaxis]
             stack -= centroids[..., np.newaxis]
             stack[np.isnan(stack)] = 0.0
         spreads = np.einsum("idm,idm->i", stack, stack)
-        return cls(stack.reshape(n * d, m), centroids, visible, counts, spreads)
+        return cls(stack.reshape(n * d, m), centroids, visible, counts, spreads, names)
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """n, m, d."""
         n, d = self.centroids.shape
         return n, self.rows.shape[1], d
+
+    def named(self, numbers: Iterable[int]) -> str:
+        """These shapes, for a sentence."""
+        return listed(_names(numbers, self.names))
 
     @cached_property
     def blur(self) -> Array:
@@ -133,10 +138,17 @@ class CentredShapes:
         return np.subtract(self.rows, fitted, out=fitted)
 
 
-def _require_seen(counts: Array, what: str, fault: str) -> None:
-    empty = np.flatnonzero(counts == 0)
+def _names(numbers: Iterable[int], names: Sequence[str]) -> list[str]:
+    return [names[i] if names else f"shape_{i + 1}" for i in numbers]
+
+
+def _require_seen(counts: Array, views: Array, names: Sequence[str]) -> None:
+    empty, lost = np.flatnonzero(counts == 0), np.flatnonzero(views == 0)
     if len(empty):
-        raise DegenerateShapeError(f"{what.capitalize()} number {listed(empty)} {fault}. Drop it.")
+        culprits = listed(_names(empty, names))
+        raise DegenerateShapeError(f"Shape {culprits} sees no landmark. Drop it.")
+    if len(lost):
+        raise DegenerateShapeError(f"Landmark {listed(lost + 1)} is seen in no shape. Drop it.")
 
 
 def against(rows: Array, reference: Array) -> Array:

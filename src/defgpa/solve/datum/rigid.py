@@ -22,11 +22,13 @@ shapes (each completed, where it has holes, by its own fit).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from defgpa._arrays import Array, transposed
 from defgpa._threads import one_blas_thread
-from defgpa.errors import DegenerateShapeError, listed
+from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
 from defgpa.solve.datum.first_pose import first_pose
 from defgpa.solve.datum.fit import CentredShapes, DatumSpaceFit, against, fit_in_datum_space
@@ -41,7 +43,7 @@ _MIRRORS_DIFFER = 1e-3  # any of them may then be on the wrong side
 _LOWER = 1e-10  # of the shapes' sizes squared: by less, it is the same place
 
 
-def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:
+def rigid_gpa(points: Array, motions: Motions = RIGID, names: Sequence[str] = ()) -> DatumSpaceFit:
     """The best reference and one motion per shape, for the datum-space cost.
 
     Parameters
@@ -50,6 +52,8 @@ def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:
         Shapes, d = 2 or 3, with NaN for landmarks not seen.
     motions : Motions
         RIGID, SIMILARITY, or either with reflections.
+    names : sequence of n str, optional
+        What errors call the shapes; shape_1, shape_2, … by default.
 
     Returns
     -------
@@ -77,12 +81,12 @@ def rigid_gpa(points: Array, motions: Motions = RIGID) -> DatumSpaceFit:
     True
     """
     with one_blas_thread:  # products this thin gain nothing from a second thread
-        return _aligned(points, motions)
+        return _aligned(points, motions, names)
 
 
-def _aligned(points: Array, motions: Motions) -> DatumSpaceFit:
+def _aligned(points: Array, motions: Motions, names: Sequence[str]) -> DatumSpaceFit:
     """A closed-form start (more where it is in doubt), a descent, a frame to tell its end in."""
-    shapes = CentredShapes.of(points)
+    shapes = CentredShapes.of(points, names)
     _require_size(shapes)
     algebra = Algebra.of(motions, shapes.shape[2])
     best = _descended(shapes, algebra, first_pose(points, shapes, motions), motions)
@@ -112,7 +116,7 @@ def _require_size(shapes: CentredShapes) -> None:
     empty = np.flatnonzero(~(shapes.spreads > shapes.blur**2))
     if len(empty):
         raise DegenerateShapeError(
-            f"Shape number {listed(empty)} sees one landmark only, or several on one point: it has "
+            f"Shape {shapes.named(empty)} sees one landmark only, or several on one point: it has "
             "no direction. Drop such shapes, or add landmarks."
         )
 
@@ -134,8 +138,8 @@ def _require_turned(pose: Pose) -> None:
     except np.linalg.LinAlgError:
         loose = np.flatnonzero(np.linalg.eigvalsh(stiffness)[:, 0] <= 0)
         raise DegenerateShapeError(
-            f"Shape number {listed(loose)} can be turned without moving away from the others: the "
-            f"landmarks it shares with them lie on one {'point' if d == 2 else 'line'}, or fit "
+            f"Shape {pose.shapes.named(loose)} can be turned without moving away from the others: "
+            f"the landmarks it shares with them lie on one {'point' if d == 2 else 'line'}, or fit "
             "equally well in several directions. Drop such shapes, or add landmarks."
         ) from None
 

@@ -14,6 +14,13 @@ from defgpa.errors import ShapeError
 _FINE = 64  # samples of the spline between two points, to measure its length
 
 
+def evenly(points: Array, count: int, closed: bool) -> Array:
+    """(count, d): the same of a curve that may be closed, with nothing twice."""
+    if not closed:
+        return resampled(points, count)
+    return resampled(np.vstack([points, points[:1]]), count + 1)[:-1]
+
+
 def resampled(curve: ArrayLike, count: int) -> Array:
     """(count, d): points at equal arc lengths on the spline through a curve (p, d), ends kept.
 

@@ -1,0 +1,179 @@
+r"""The error figures along amounts of smoothing, and which of them to choose.
+
+Two signs tell over-fitting, and both need figures that the fit does not minimise: landmarks that
+were left out are predicted worse (CVE rises), and the error in the space of the shapes stops
+following the one in the space of the reference (RMSE_d rises while RMSE_r falls).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, frozen
+from defgpa.evaluate._sweep import Point
+from defgpa.findings import Finding, Kind
+
+CLIMB = 1.01  # RMSE_d rises when it is one per cent above its lowest value so far
+_TIED = 1.0 + 1e-9  # errors this close are the same
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothingPath:
+    """The error figures along amounts of smoothing; immutable.
+
+    Attributes
+    ----------
+    values : array (k,)
+        The relative smoothing τ, ascending.
+    cve, rmse_reference, rmse_datum : array (k,)
+        The cross-validation error, RMSE_r and RMSE_d at each (RMSE_d is NaN where some warp has
+        no inverse).
+    best : estimator
+        A fresh, unfitted copy of the estimator with the smoothing that was chosen.
+    standard_error : array (k,)
+        Of each CVE, over the landmarks.
+    foldovers : array (k,)
+        Landmarks of all shapes that lie where their warp folds over.
+    alignment, cross_validation : Alignment, CrossValidation
+        Those of the smoothing that was chosen: nothing needs to be fitted again.
+    findings : tuple of Finding
+        What was found along the way.
+
+    See Also
+    --------
+    select_smoothing : makes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.array([1e-3, 1e-2, 1e-1, 1.0])
+    >>> cve, datum = np.array([4.0, 2.0, 3.0, 5.0]), np.array([6.0, 1.9, 2.5, 4.5])
+    >>> path = SmoothingPath(values, cve, 0.9 * cve, datum, best=None)
+    >>> path.best_value, path.at_edge, path.parting
+    (0.01, False, 0.01)
+    """
+
+    values: Array
+    cve: Array
+    rmse_reference: Array
+    rmse_datum: Array
+    best: Any
+    standard_error: Any = None
+    foldovers: Any = None
+    alignment: Any = None
+    cross_validation: Any = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def best_value(self) -> float:
+        """The smoothing that was chosen.
+
+        Of the values whose CVE is within one standard error of the smallest, the stiffest at
+        which no warp folds over; the one of the smallest CVE where all of them fold.
+        """
+        return float(self.values[self.best_index])
+
+    @property
+    def best_index(self) -> int:
+        """The place of the chosen smoothing among the values."""
+        return chosen_index(self.cve, self.standard_error, self.foldovers)
+
+    @property
+    def least_value(self) -> float:
+        """The smoothing of the smallest CVE; of several, the stiffest."""
+        return float(self.values[least_index(self.cve)])
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the smallest CVE is at either end of the values: the best may lie beyond."""
+        return least_index(self.cve) in (0, len(self.values) - 1)
+
+    @property
+    def parting(self) -> float | None:
+        """Where RMSE_r and RMSE_d part ways, the second sign of over-fitting.
+
+        With less and less smoothing RMSE_r falls, and RMSE_d with it at first. This is where
+        RMSE_d is lowest before it first climbs more than one per cent above that; None if it
+        never does.
+        """
+        towards_soft = self.rmse_datum[::-1]
+        lowest = np.fmin.accumulate(towards_soft)
+        climbed = np.flatnonzero(~(towards_soft <= CLIMB * lowest) & ~np.isnan(lowest))
+        if not len(climbed):
+            return None
+        return float(self.values[::-1][np.nanargmin(towards_soft[: climbed[0]])])
+
+    def __repr__(self) -> str:
+        low, high = self.values[0], self.values[-1]
+        return (
+            f"SmoothingPath(best_value={self.best_value:.3g}, cve={self.cve[self.best_index]:.6g}, "
+            f"{len(self.values)} values from {low:.3g} to {high:.3g})"
+        )
+
+
+def columns(points: Sequence[Point], chosen: Point) -> dict[str, Any]:
+    """The fields of a path along these points, of which one was chosen."""
+    validated = [point.cross_validation for point in points]
+    return {
+        "values": frozen(np.array([point.value for point in points])),
+        "cve": frozen(np.array([own.error for own in validated])),
+        "rmse_reference": frozen(np.array([point.alignment.rmse_reference for point in points])),
+        "rmse_datum": frozen(np.array([point.rmse_datum for point in points])),
+        "standard_error": frozen(np.array([own.standard_error for own in validated])),
+        "foldovers": frozen(np.array([int(p.alignment.foldovers.sum()) for p in points])),
+        "alignment": chosen.alignment,
+        "cross_validation": chosen.cross_validation,
+    }
+
+
+def path_findings(path: SmoothingPath, points: Sequence[Point]) -> tuple[Finding, ...]:
+    """What was found at the points of a path, and in its course."""
+    return (*_along(points), *_at_edge(path), *_stiffer(path))
+
+
+def chosen_index(cve: Array, spread: Array | None, foldovers: Index | None) -> int:
+    """The stiffest without foldovers within one standard error of the least error."""
+    least = least_index(cve)
+    if spread is None or foldovers is None:
+        return least
+    as_good = (cve <= cve[least] + spread[least]) & (foldovers == 0)
+    return int(np.flatnonzero(as_good)[-1]) if as_good.any() else least
+
+
+def least_index(cve: Array) -> int:
+    """The last, stiffest, of the smallest errors."""
+    return int(np.flatnonzero(cve <= _TIED * np.nanmin(cve))[-1])
+
+
+def _along(points: Sequence[Point]) -> Iterator[Finding]:
+    """What the full fits found, once for all values."""
+    first: dict[Kind, Finding] = {}
+    count: Counter[Kind] = Counter()
+    for point in reversed(points):
+        count.update({finding.kind for finding in point.alignment.findings})
+        first |= {finding.kind: finding for finding in point.alignment.findings}
+    for kind, finding in first.items():
+        figures = {"count": count[kind], "of": len(points)}
+        yield Finding(Kind.AT_SMOOTHING, figures=figures, parts=(finding,))
+
+
+def _at_edge(path: SmoothingPath) -> Iterator[Finding]:
+    if path.at_edge and len(path.values) > 1:
+        soft = float(path.least_value == path.values[0])
+        yield Finding(Kind.BEST_AT_EDGE, figures={"soft": soft, "smoothing": path.least_value})
+
+
+def _stiffer(path: SmoothingPath) -> Iterator[Finding]:
+    """Said where the value chosen is not that of the least error."""
+    if path.best_value == path.least_value:
+        return
+    least = path.foldovers[path.values == path.least_value]
+    figures = {"smoothing": path.best_value, "least": path.least_value}
+    yield Finding(
+        Kind.STIFFER_PREFERRED, figures=figures | {"foldovers_avoided": float(least.sum())}
+    )
