@@ -211,6 +211,8 @@ def test_points_of_a_scan_may_be_counted_first_and_have_an_intensity(read):
         assert said == []
     with pytest.raises(FormatError, match="line 2: expected 1 columns, as above; found 4"):
         read(f"5\n{points}", suffix=".xyz")
+    with pytest.raises(FormatError, match="line 2: expected 1 columns, as above; found 4"):
+        read(f"{'9' * 5000}\n{points}", suffix=".xyz")
 
 
 @pytest.mark.parametrize("form", ["{axis} {label}", "{label} {axis}", "{label} {axis} coordinate"])
