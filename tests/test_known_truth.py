@@ -15,7 +15,7 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.findings import Kind
-from truth import KINDS, images, known_set, off_by
+from truth import KINDS, images, known_set, off_by, turn
 
 SEEDS = range(14)  # of each kind: some two hundred sets
 FAR = 0.15  # Procrustes distance
@@ -160,3 +160,14 @@ def test_coordinates_far_from_the_origin_have_lost_their_digits(rng):
         DefGPA().align(points + 1e40)
     kinds = {finding.kind for finding in DefGPA(Affine()).align(points).findings}
     assert Kind.FAR_FROM_ORIGIN in kinds
+
+
+@pytest.mark.parametrize("thickness", [1e-16, 1e-10, 1e-7])
+@pytest.mark.parametrize("warp", MODELS, ids=["spline", "affine"])
+def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thickness, rng):
+    flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
+    points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
+    for posed in (points, np.array([own @ turn(rng, 3) for own in points])):
+        kinds = {found.kind for found in DefGPA(warp).align(posed).findings}
+        assert kinds & {Kind.UNDETERMINED_WARP, Kind.THIN_SHAPE}
+    assert Kind.THIN_SHAPE not in {f.kind for f in EuclideanGPA(scaling=True).align(posed).findings}

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     EXCHANGED_LANDMARKS = "exchanged-landmarks"
     MISPLACED_LANDMARK = "misplaced-landmark"
     FAR_SHAPE = "far-shape"
+    THIN_SHAPE = "thin-shape"
     OTHER_SIZE = "other-size"
     REPEATED_SHAPE = "repeated-shape"
     FAR_FROM_ORIGIN = "far-from-origin"

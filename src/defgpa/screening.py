@@ -21,11 +21,12 @@ from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.io.space import missing_places
-from defgpa.procrustes import ORTHOGONAL_SIMILARITY, SIMILARITY, stacked
+from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.proportions import moments, sides
+from defgpa.solve.registration import MotionRegistration
 from defgpa.tuning import Tuning
 
 _FAR = 6.0  # robust standard deviations above the median error of a shape
@@ -38,6 +39,7 @@ _EXCHANGE_LANDMARKS_UP_TO = 2000
 _COMPARED_LANDMARKS = 100_000  # of all shapes: beyond, bytes take longer than a fit should
 _EACH_LEFT_OUT_UP_TO = 400  # landmarks of a shape: m² of them are moved
 _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
+_THICK = 1e-5  # of the longest extent: no instrument measures so thin a shape
 _LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
 # seen in the wild
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
@@ -192,7 +194,9 @@ def with_deformation(
     if Kind.LARGE_DEFORMATION in kinds or _too_many(alignment, tuning):
         return findings
     points, reference = alignment.shapes.points, alignment.reference
-    moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
+    moved = alignment.superimposed
+    if (alignment.diagnostics.votes <= 0).any():  # the other side may be the nearer one
+        moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
     away = ((moved - reference) ** 2).sum(axis=2)[alignment.counted]
     residual = float(np.sqrt(away.mean())) / _size(reference)
     of_the_mean = residual / np.sqrt(len(points) - 1)
@@ -209,17 +213,25 @@ def _size_findings(alignment: Alignment) -> Iterator[Finding]:
     """By the similarities onto the reference: a shape that shows little of itself is not small."""
     shapes = alignment.shapes
     frames = Frames.of(shapes.points, shapes.visible)
-    scale = stacked(shapes.points, alignment.reference, motions=SIMILARITY).scale
-    odd = _named(shapes, _apart(_against_median(1.0 / scale)))
+    odd = _named(shapes, _apart(_against_median(1.0 / alignment.similarities.scale)))
     if odd:
         figures = {"times": _OTHER_SIZE, "of": shapes.n_shapes}
         yield Finding(Kind.OTHER_SIZE, shapes=odd, figures=figures)
+    if not isinstance(alignment.registration, MotionRegistration):
+        yield from _thin(shapes, frames, alignment.findings)
     away = np.linalg.norm(frames.centre, axis=1) / frames.size
     if (away > _LOST_DIGITS).any():
         figures = {"ratio": float(away.max())}
         yield Finding(
             Kind.FAR_FROM_ORIGIN, shapes=_named(shapes, away > _LOST_DIGITS), figures=figures
         )
+
+
+def _thin(shapes: Shapes, frames: Frames, known: tuple[Finding, ...]) -> Iterator[Finding]:
+    """Shapes as thick as rounding, which a warp that stretches takes for a direction."""
+    thin = frames.extents[:, -1] < _THICK * frames.extents[:, 0]
+    if thin.any() and not any(found.kind is Kind.UNDETERMINED_WARP for found in known):
+        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": _THICK})
 
 
 def _repetitions(shapes: Shapes) -> Iterator[Finding]:

@@ -127,6 +127,14 @@ def _far_shape(found: Finding) -> str:
     )
 
 
+def _thin_shape(found: Finding) -> str:
+    return (
+        f"Nearly flat, less than {found.figures['thickness']:.0e} of their length thick: "
+        f"{listed(found.shapes)}. That is rounding of coordinates, and across that plane the warps "
+        "follow it: send no points through them that lie off the plane, or align in 2-D."
+    )
+
+
 def _if_without(found: Finding) -> str:
     change = found.figures.get("change")
     if change is None:
@@ -404,6 +412,7 @@ _COMMON: Words = {
     Kind.EXCHANGED_LANDMARKS: _exchanged_landmarks,
     Kind.MISPLACED_LANDMARK: _misplaced_landmark,
     Kind.FAR_SHAPE: _far_shape,
+    Kind.THIN_SHAPE: _thin_shape,
     Kind.OTHER_SIZE: _other_size,
     Kind.REPEATED_SHAPE: _repeated_shape,
     Kind.FAR_FROM_ORIGIN: _far_from_origin,
