@@ -65,8 +65,7 @@ def test_the_reference_is_the_truth_and_the_free_directions_are_told(seed, d, wa
 def test_without_noise_the_truth_is_exact(d, warp):
     points, base = hinged(0, d, noise=0.0)
     found = DefGPA(warp).align(points)
-    # the descent falls linearly, and slowly where parts are loose
-    assert error(found.reference, base) < 1e-5
+    assert error(found.reference, base) < 1e-7
     assert kinds(found.findings) == {Kind.FREE_DIRECTIONS}
     assert found.mirrored == ()
 
@@ -111,6 +110,60 @@ def test_cross_validation_has_nothing_new_to_tell(d):
     assert found.error < 0.05
 
 
+def scattered(seed, d, spread=1.0, m=20, n=10, links=6, noise=0.01):
+    """Two groups whose parts lie all over the place, tied by a few links on a line or a plane."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(2 * m + links, d)) * np.linspace(2, 1, d)
+    plane = np.linalg.qr(rng.normal(size=(d, d - 1)))[0]
+    base[2 * m :] = spread * rng.uniform(-1, 1, size=(links, d - 1)) @ plane.T
+    points = np.stack(
+        [
+            rng.uniform(0.5, 2.0) * (base + noise * rng.normal(size=base.shape)) @ rotation(rng, d)
+            for _ in range(n)
+        ]
+    )
+    points[: n // 2, m : 2 * m] = points[n // 2 :, :m] = np.nan
+    return points, base
+
+
+@pytest.mark.parametrize("seed", range(4))
+@DIMS
+@every_warp
+def test_parts_that_lie_all_over_the_place_are_held_too(seed, d, warp):
+    """Noise picks axes on which a part may be flat: what hangs together must be told without."""
+    points, base = scattered(seed, d)
+    found = DefGPA(warp).align(points)
+    assert error(found.reference, base) < 0.015
+    assert kinds(found.findings) == {Kind.FREE_DIRECTIONS}
+    assert found.diagnostics.looseness < 0.01
+    assert found.diagnostics.proportions_converged
+
+
+@every_warp
+def test_short_links_are_enough(warp):
+    """The parts are held loosely: the descent must not stop half way."""
+    for seed in (0, 1, 4):
+        points, base = scattered(seed, 2, spread=0.3)
+        found = DefGPA(warp).align(points)
+        assert error(found.reference, base) < 0.02
+        assert kinds(found.findings) == {Kind.FREE_DIRECTIONS}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@every_warp
+def test_in_space_links_on_a_line_are_a_hinge_that_rigidity_cannot_settle(seed, warp):
+    points, _ = scattered(seed, 3)
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(46, 3)) * [2, 1.5, 1]
+    base[40:] = np.outer(np.linspace(-1, 1, 6), [1.0, 0.3, 0.2])
+    noisy = base + 0.01 * rng.normal(size=(10, 46, 3))
+    points = np.where(np.isnan(points), np.nan, noisy)
+    found = DefGPA(warp).align(points)
+    assert Kind.HINGE in kinds(found.findings)
+    assert Kind.FREE_DIRECTIONS not in kinds(found.findings)
+    assert found.diagnostics.looseness > 0.05
+
+
 def test_without_free_directions_the_parts_come_out_sheared():
     """With the threshold at zero only d axes are taken, of which noise picks some."""
     points, base = hinged(0)
@@ -152,7 +205,10 @@ def hinged_like(base, d, noise=0.01, per_part=15, n=10):
 @pytest.fixture(scope="module")
 def client():
     distributed = pytest.importorskip("distributed")
-    with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    with (
+        distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=":0") as made,
+        distributed.Client(made) as client,
+    ):
         yield client
 
 

@@ -24,8 +24,8 @@ class SpectralDiagnostics:
     gap : float
         (σ_{k+1} − σ_k) / σ_{k+1}: near zero, another reference would do as well as this one.
     cohesion : float
-        What affine maps of the reference, shape by shape, leave of the cheapest direction beyond
-        it: 1 in a sound set, near 0 where parts of it hang together as by a hinge.
+        How much of the cheapest direction beyond the reference is a deformation: 1 in a sound
+        set, near 0 where it moves parts that hang together as by a hinge.
     translation_cost : float
         ‖P1‖: zero for warps with free translations.
     offset, extent : float
@@ -46,6 +46,9 @@ class SpectralDiagnostics:
         Relative excess of the cost tr SᵀPS over the optimum for the same Λ.
     similarity_residual : float
         What the best similarities of the shapes onto the reference leave, relative to its size.
+    looseness : float
+        Standard error of the reference along the direction that similarities determine least,
+        relative to its size: large where rigidity cannot hold parts together.
     rounds : int
         Of the descent for the proportions; 0 where there was none.
     proportions_converged, proportions_determined : bool
@@ -71,6 +74,7 @@ class SpectralDiagnostics:
     converged: Any
     excess: Any
     similarity_residual: Any
+    looseness: Any
     proportions_converged: Any
     proportions_determined: Any
     proportions: str

@@ -24,15 +24,13 @@ class Tuning:
         Products after which iterations give way to another way that is sure.
     free_value : float
         σ/n below which a direction costs nothing but noise; ordinary sets have 0.035 to 1.
-    parts : float
-        Cohesion below which a direction that costs nothing is a movement of parts, not a
-        deformation: hinges have 0 to 0.4, deformations nearly 1.
     hinged : float
-        The same for a direction that costs something.
+        Cohesion below which a direction is a movement of parts, not a deformation: hinges have 0
+        to 0.05, deformations 0.3 to 1.
     most_axes : int
         Axes that the reference may be made of where more than d directions are free.
     most_rounds : int
-        Of the descent for the proportions; hinged sets take some hundred, others two to ten.
+        Of the descent for the proportions; hinged sets take up to a hundred, others two to ten.
     narrow_gap : float
         Relative spectral gap below which another reference would do as well.
     charged : float
@@ -52,6 +50,9 @@ class Tuning:
         Share of an axis that d + 1 landmarks must not carry.
     settled_residual : float
         Relative residual of the similarity fit below which rigidity settles a hinge.
+    loose : float
+        Standard error of the reference, relative, above which rigidity does not settle a hinge:
+        hinges have 0.15 and more, what is settled up to 0.01.
     large_deformation : float
         Relative residual of the similarity fit above which the proportions are an average of very
         different ones; real sets have 0.03 to 0.2.
@@ -72,10 +73,9 @@ class Tuning:
     few_features: int = 16
     patience: int = 150
     free_value: float = 0.01
-    parts: float = 0.5
     hinged: float = 0.1
     most_axes: int = 32
-    most_rounds: int = 1000
+    most_rounds: int = 300
     narrow_gap: float = 1e-3
     charged: float = 1e-7
     off_centre: float = 1e-6
@@ -85,6 +85,7 @@ class Tuning:
     blurred: float = 1e-3
     handful: float = 0.9
     settled_residual: float = 0.25
+    loose: float = 0.03
     large_deformation: float = 0.21
     uncertain_mean: float = 0.13
     screened_landmarks: int = 5_000_000

@@ -4,12 +4,14 @@ Every check takes the facts of a stack of sets and yields (set, finding): the sa
 this machine, for the folds of a cross-validation and on a cluster.
 
 What the visibility pattern does not show are parts of a set that hang together as by a hinge. The
-cheapest direction v beyond the reference is a deformation in a sound set: no affine map of the
-reference makes it. If the landmarks that link two parts lie on a line or in a plane, it is a
-movement of one part against the other, and every shape, seeing one part only, takes it for an
-affine map of what it sees:
+cheapest direction v beyond the axes X of the reference is a deformation in a sound set: what a
+shape sees of [X v] has a dimension more than the shape. If the landmarks that link two parts lie on
+a line or in a plane, v moves one part against the other, and every shape, seeing one part only,
+takes what it sees of [X v] for an affine map of itself, of no more than d dimensions:
 
-    cohesion = Σ_i ‖v_i − A_i(X_i)‖² / Σ_i ‖v_i‖²,     A_i the best affine map, over what i sees.
+    cohesion = (1/(k − d)) Σ_i (λ_{d+1} + … + λ_k)_i  /  (1/k) Σ_i (λ_1 + … + λ_k)_i,
+
+λ_1 ≥ … ≥ λ_k the squared singular values of what shape i sees of the k columns, centred.
 
 Where motions or affine maps are fitted there is no such direction to look at. There two parts hold
 together if the landmarks they share are spread enough against the noise: with σ their spread along
@@ -70,19 +72,18 @@ def descent_findings(facts: DescentDiagnostics, names: Sequence[str]) -> tuple[F
     return tuple(found)
 
 
-def cohesion(axes: Array, direction: Array, visible: Mask) -> Array:
-    """(…): from 0, hinged, to 1. Of axes (…, m, k), v (…, m) and visibility (…, n, m)."""
+def cohesion(axes: Array, direction: Array, visible: Mask, dim: int) -> Array:
+    """(…): from 0, hinged, to 1. Of axes (…, m, k − 1), v (…, m) and visibility (…, n, m)."""
     if visible.all():
-        # orthogonal to the axes and to the constant vector: all of v is left
+        # centred and orthonormal: all singular values are one
         return np.ones(visible.shape[:-2])
     scatter = _scatters(np.concatenate([axes, direction[..., None]], axis=-1), visible)
-    own, shared, whole = scatter[..., :-1, :-1], scatter[..., :-1, -1], scatter[..., -1, -1]
-    inverse = np.linalg.pinv(own, hermitian=True)
-    explained = np.einsum("...d,...de,...e->...", shared, inverse, shared).sum(axis=-1)
-    total = whole.sum(axis=-1)
+    k = scatter.shape[-1]
+    values = np.linalg.eigvalsh(scatter).sum(axis=-2)  # ascending, as in each shape
+    share = values[..., : k - dim].mean(axis=-1) / values.mean(axis=-1)
     # a constant v: as many landmarks as an affine map needs, and no more
-    constant = ~(total > np.finfo(np.float64).eps)
-    return np.asarray(np.where(constant, 1.0, 1.0 - explained / np.where(constant, 1.0, total)))
+    constant = ~(scatter[..., -1, -1].sum(axis=-1) > np.finfo(np.float64).eps)
+    return np.asarray(np.where(constant, 1.0, np.maximum(share, 0.0)))
 
 
 def hinge_findings(
@@ -181,7 +182,7 @@ def _hinged(facts: SpectralDiagnostics, tuning: Tuning) -> Found:
     loose = (facts.cohesion < tuning.hinged) & (facts.gap < tuning.firm_gap)
     loose &= facts.gap > tuning.narrow_gap
     if facts.n_axes > facts.dim:
-        loose |= ~_settled(facts, tuning)
+        loose = ~_settled(facts, tuning)
     for s in np.flatnonzero(loose):
         yield int(s), Finding(Kind.HINGE, figures={"cohesion": float(facts.cohesion[s])})
 
@@ -189,7 +190,7 @@ def _hinged(facts: SpectralDiagnostics, tuning: Tuning) -> Found:
 def _settled(facts: SpectralDiagnostics, tuning: Tuning) -> Mask:
     """(g,): whether similarities of the shapes agree well enough to hold the parts together."""
     agreed = facts.similarity_residual < tuning.settled_residual
-    return np.asarray(agreed & facts.proportions_converged & facts.proportions_determined)
+    return np.asarray(agreed & (facts.looseness < tuning.loose) & facts.proportions_determined)
 
 
 def _carried_by_few(axes: Array, landmarks: Array, tuning: Tuning) -> Found:
@@ -234,6 +235,8 @@ def _proportions(facts: SpectralDiagnostics, tuning: Tuning) -> Found:
         yield int(s), Finding(Kind.LARGE_DEFORMATION, figures=figures)
     for s in np.flatnonzero(~facts.proportions_determined):
         yield int(s), Finding(Kind.PROPORTIONS_UNDETERMINED)
-    for s in np.flatnonzero(facts.proportions_determined & ~facts.proportions_converged):
+    unsettled = np.full(facts.looseness.shape, facts.n_axes > facts.dim) & ~_settled(facts, tuning)
+    stopped = facts.proportions_determined & ~facts.proportions_converged
+    for s in np.flatnonzero(stopped & ~unsettled):  # of a hinge that is told already
         figures = {"rounds": facts.rounds}
         yield int(s), Finding(Kind.PROPORTIONS_NOT_CONVERGED, figures=figures)

@@ -155,7 +155,7 @@ def _solved(sets: Sets, cost: SetsCost, spectrum: Spectrum, method: Method) -> S
     facts = SpectralDiagnostics(
         spectrum=spectrum.values,
         gap=relative_gap(spectrum.values, spectrum.n_axes),
-        cohesion=cohesion(spectrum.axes, spectrum.next_vector, sets.visible),
+        cohesion=_cohesion(sets, spectrum),
         translation_cost=np.linalg.norm(np.atleast_2d(explained.translation), axis=1),
         offset=offset,
         extent=np.abs(reference).max(axis=(1, 2)),
@@ -166,6 +166,7 @@ def _solved(sets: Sets, cost: SetsCost, spectrum: Spectrum, method: Method) -> S
         converged=spectrum.converged,
         excess=_excess(spectrum, matrix),
         similarity_residual=chosen.residual,
+        looseness=_looseness(chosen, sets),
         proportions_converged=chosen.converged,
         proportions_determined=chosen.determined,
         proportions=method.proportions if isinstance(method.proportions, str) else "given",
@@ -189,7 +190,7 @@ def _cheapest(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Sp
         return
     free = _next_value(spectrum) < tuning.free_value * n
     if free.any() and not sets.visible.all():
-        free &= cohesion(spectrum.axes, spectrum.next_vector, sets.visible) < tuning.parts
+        free &= _cohesion(sets, spectrum) < tuning.hinged
     else:
         free[:] = False
     if not free.all():
@@ -198,6 +199,10 @@ def _cheapest(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Sp
         one = everything[[number]]
         own = cost if len(everything) == 1 else cost[one]
         yield one, _all_free(sets.visible[one], own, method, sets.rank)
+
+
+def _cohesion(sets: Sets, spectrum: Spectrum) -> Array:
+    return cohesion(spectrum.axes, spectrum.next_vector, sets.visible, sets.rank)
 
 
 def _next_value(spectrum: Spectrum) -> Array:
@@ -242,7 +247,7 @@ def _n_free(spectrum: Spectrum, visible: Mask, n: int, rank: int, tuning: Tuning
     count = rank
     while count < spectrum.n_axes and spectrum.values[0, count] < tuning.free_value * n:
         axes, direction = spectrum.axes[..., :count], spectrum.axes[..., count]
-        if not cohesion(axes, direction, visible)[0] < tuning.parts:
+        if not cohesion(axes, direction, visible, rank)[0] < tuning.hinged:
             break
         count += 1
     return count
@@ -278,6 +283,12 @@ def _proportions(
         told = rigid.determined[:, None, None]
         matrix = np.where(told, matrix, _paired(sets.prior(), spectrum))
     return replace(rigid, matrix=matrix), np.einsum("gkd,gkd->gd", matrix, matrix)
+
+
+def _looseness(chosen: Proportions, sets: Sets) -> Array:
+    """(g,): standard error of the loosest direction of A, relative: residuals over what is felt."""
+    count = sets.dim * sets.visible.sum(axis=(1, 2))
+    return np.asarray(chosen.residual / np.sqrt(count * np.maximum(chosen.firmness, _FLAT**2)))
 
 
 def _by_rigidity(method: Method) -> bool:

@@ -15,7 +15,8 @@ keeps the paper's constraint: with A = V √Λ Wᵀ, S = (XV) √Λ has orthonor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +28,10 @@ _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a 
 _SAME = 1e-6  # a relative residual below is rounding: its square is known to 1e-16
 _TINY = np.finfo(np.float64).tiny
 _SINGULAR = 1e-10  # reciprocal condition of G below which not all axes are seen
+_PLAIN = 10  # rounds before the descent is extrapolated
+_MEMORY = 8  # rounds that are extrapolated
+_STEP = 1e-5  # of the size of A, by which its neighbourhood is felt
+_MARGIN = 10.0  # what is still to come of an extrapolated descent, in changes of a round
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +78,7 @@ class Proportions:
     rounds: int
     converged: Mask  # (…)
     determined: Mask  # (…): whether the shapes tell all of A
+    firmness: Array  # (…): how much of a step away from A is felt, from 0, a hinge, to 1
 
 
 def moments(axes: Array, centred: Array, visible: Mask) -> Moments:
@@ -126,7 +132,7 @@ def _squared_sizes(seen: Moments, matrix: Array) -> Array:
 
 
 def rigid_proportions(
-    seen: Moments, most_rounds: int = 100, accuracy: float = 1e-12
+    seen: Moments, most_rounds: int = 300, accuracy: float = 1e-12
 ) -> Proportions:
     """Block descent on Σ ‖s D̄ R − X̄ A‖² over similarities (s, R) and A, from the closed form.
 
@@ -135,13 +141,35 @@ def rigid_proportions(
     have mirrored one part against the others; then all shapes are tried on one side, too.
     """
     matrix = _closed_form(seen)
-    found = _descended(seen, matrix, _own_side(seen, matrix), most_rounds, accuracy)
+    side, one = _own_side(seen, matrix), np.ones_like(seen.square)
+    found = _descended(seen, matrix, side, most_rounds, accuracy)
     k, d = matrix.shape[-2:]
     if k <= d:
         return found
-    together = _descended(seen, matrix, np.ones_like(seen.square), most_rounds, accuracy)
+    together = _descended(seen, matrix, one, most_rounds, accuracy)
     apart = together.residual > _CLEARLY * found.residual + _SAME
-    return found if apart.all() else _chosen(apart, found, together)
+    chosen = _chosen(apart, found, together)
+    firmness = _firmness(seen, chosen.matrix, np.where(apart[..., None], side, one))
+    return replace(chosen, firmness=firmness)
+
+
+def _firmness(seen: Moments, matrix: Array, side: Array) -> Array:
+    """(…): 1 − μ, μ the largest share of a step away from A that a round leaves.
+
+    At A, the end of the descent, a round undoes a step but for its share along each eigenvector of
+    its derivative. Turns of A and its size are no steps: their eigenvalues are one.
+    """
+    k, d = matrix.shape[-2:]
+    matrix = matrix / _norm(matrix)[..., None, None]
+    inverse, _ = _inverse(seen)
+    columns = []
+    for step in _STEP * np.eye(k * d).reshape(k * d, k, d):
+        ahead, behind = (
+            _improved(seen, own, side, inverse) for own in (matrix + step, matrix - step)
+        )
+        columns.append((ahead - behind).reshape(*matrix.shape[:-2], k * d) / (2.0 * _STEP))
+    shares = -np.sort(-np.linalg.eigvals(np.stack(columns, axis=-1)).real, axis=-1)
+    return np.asarray(np.clip(1.0 - shares[..., 1 + d * (d - 1) // 2], 0.0, 1.0))
 
 
 def _chosen(first: Mask, one: Proportions, other: Proportions) -> Proportions:
@@ -152,29 +180,30 @@ def _chosen(first: Mask, one: Proportions, other: Proportions) -> Proportions:
         max(one.rounds, other.rounds),
         np.where(first, one.converged, other.converged),
         np.where(first, one.determined, other.determined),
+        np.where(first, one.firmness, other.firmness),
     )
 
 
 def _descended(
     seen: Moments, matrix: Array, side: Array, most_rounds: int, accuracy: float
 ) -> Proportions:
-    """The descent from A, every shape on its ``side`` (…, n)."""
+    """The descent from A, every shape on its ``side`` (…, n).
+
+    Some plain rounds suffice but for parts that hang loosely together, where every further one
+    comes a little nearer; from then on the last rounds are extrapolated.
+    """
     inverse, determined = _inverse(seen)
     change, rounds = np.full(determined.shape, np.inf), 0
-    left = change  # what is still to come, if the changes go on to fall as they do
-    while rounds < most_rounds and not (left < accuracy).all():
-        turn, scale = _similarities(seen, matrix, side)
-        # A ← (Σ G)⁻¹ Σ s C R, rescaled: or all would shrink together
-        turned = seen.cross @ (scale[..., None, None] * turn)
-        better = inverse @ turned.sum(axis=-3)
-        better *= (_norm(matrix) / _norm(better))[..., None, None]
-        before = change
-        change = _norm(better @ transposed(better) - matrix @ transposed(matrix))
-        change /= _norm(matrix) ** 2
-        falling = np.where(np.isfinite(before), change / np.maximum(before, _TINY), 1.0)
-        falling = np.minimum(falling, 1.0 - 1e-6)
-        left = np.where(change < accuracy, change, change * falling / (1.0 - falling))
-        matrix, rounds = better, rounds + 1
+    converged = np.zeros(determined.shape, dtype=bool)
+    steps: list[tuple[Array, Array]] = []  # each A, and what a round changes in it
+    while rounds < most_rounds and not converged.all():
+        better = _improved(seen, matrix, side, inverse)
+        before, change = change, _norm(better - matrix) / _norm(matrix)
+        left = _to_come(change, before) if rounds < _PLAIN else _MARGIN * change
+        converged |= left < accuracy
+        steps = [*steps[-_MEMORY:], (matrix, better - matrix)]
+        ahead = better if rounds < _PLAIN else _extrapolated(seen, side, steps)
+        matrix, rounds = np.where(converged[..., None, None], better, ahead), rounds + 1
     _, scale = _similarities(seen, matrix, side)
     positive = (scale > 0.0).all(axis=-1)
     size = (1.0 / np.where(scale > 0.0, scale, 1.0)).mean(axis=-1)
@@ -182,9 +211,43 @@ def _descended(
         matrix * size[..., None, None],
         _residual(seen, matrix, scale),
         rounds,
-        left < accuracy,
+        converged,
         determined & positive,
+        np.ones(determined.shape),
     )
+
+
+def _improved(seen: Moments, matrix: Array, side: Array, inverse: Array) -> Array:
+    """One round, A ← (Σ G)⁻¹ Σ s C R, rescaled: or all would shrink together."""
+    turn, scale = _similarities(seen, matrix, side)
+    better = inverse @ (seen.cross @ (scale[..., None, None] * turn)).sum(axis=-3)
+    return np.asarray(better * (_norm(matrix) / _norm(better))[..., None, None])
+
+
+def _to_come(change: Array, before: Array) -> Array:
+    """What is still to come, if the changes go on to fall as they do."""
+    falling = np.where(np.isfinite(before), change / np.maximum(before, _TINY), 1.0)
+    falling = np.minimum(falling, 1.0 - 1e-6)
+    return np.asarray(change * falling / (1.0 - falling))
+
+
+def _extrapolated(seen: Moments, side: Array, steps: Sequence[tuple[Array, Array]]) -> Array:
+    """Anderson's mixing: the combination of the last rounds whose changes f cancel best,
+
+        A + f − (ΔA + Δf) γ,    γ = Δf⁺ f,
+
+    where it leaves no more than one more round would.
+    """
+    matrices, changes = (np.stack(own, axis=-1) for own in zip(*steps, strict=True))
+    shape, count = matrices.shape[:-1], matrices.shape[-1]
+    matrices, changes = (own.reshape(*shape[:-2], -1, count) for own in (matrices, changes))
+    plain = matrices[..., -1] + changes[..., -1]
+    differences = np.diff(changes, axis=-1)
+    weights = np.linalg.pinv(differences, rcond=1e-10) @ changes[..., -1:]
+    ahead = plain - ((np.diff(matrices, axis=-1) + differences) @ weights)[..., 0]
+    both = [own.reshape(shape) for own in (plain, ahead)]
+    left = [_residual(seen, own, _similarities(seen, own, side)[1]) for own in both]
+    return np.where((left[1] > left[0])[..., None, None], *both)
 
 
 def _inverse(seen: Moments) -> tuple[Array, Mask]:
@@ -202,7 +265,8 @@ def judged(seen: Moments, matrix: Array) -> Proportions:
     """Proportions that were stated, and how well similarities of the shapes agree with them."""
     _, scale = _similarities(seen, matrix, _own_side(seen, matrix))
     sure = np.ones(matrix.shape[:-2], dtype=bool)
-    return Proportions(matrix, _residual(seen, matrix, scale), 0, sure, sure)
+    residual = _residual(seen, matrix, scale)
+    return Proportions(matrix, residual, 0, sure, sure, np.ones(sure.shape))
 
 
 def _closed_form(seen: Moments) -> Array:
