@@ -422,3 +422,20 @@ def test_a_vertex_that_is_nan_stays_so_and_no_fold_is_blamed(run, solid, tmp_pat
     moved = read_mesh(tmp_path / "m.ply").vertices
     assert np.isnan(moved[3]).all()
     assert np.isfinite(moved[:3]).all()
+
+
+@pytest.mark.parametrize(
+    "given", [("--smoothing", "1e-8"), ("--theta", "1e-8")], ids=["relative", "absolute"]
+)
+def test_where_a_fit_folds_over_the_note_names_a_smoothing_that_does_not(run, tmp_path, given):
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, size=(40, 2)) + 0.05 * rng.normal(size=(6, 40, 2))
+    np.savez(tmp_path / "set.npz", points=points)
+    code, _, err = run("fit", tmp_path / "set.npz", *given, "-o", tmp_path / "soft")
+    (note,) = [line for line in err.splitlines() if "folds over" in line]
+    assert code == 0
+    assert f"With {given[0]} " in note
+    value = note.split(f"With {given[0]} ")[1].split()[0]
+    run("fit", tmp_path / "set.npz", given[0], value, "-o", tmp_path / "stiff")
+    figures = json.loads((tmp_path / "stiff" / "summary.json").read_text())["figures"]
+    assert figures["foldovers"] == 0
