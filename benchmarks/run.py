@@ -35,7 +35,8 @@ n symmetric products FᵀF (dsyrk, l × m) and n triangular solves of the same s
 an evaluation one pass of the kernel on one thread, that of reading a file its bytes from the
 disk (or its cache). Peers that are *cited* (R's geomorph, ktch, the authors' program with
 vectorised kernels) were measured elsewhere on one thread, and not again here. VTK is its filter
-alone, on data that lies ready in VTK's own arrays; ours starts from a NumPy array and checks it.
+alone, on data that lies ready in VTK's own arrays; ours starts from a NumPy array and checks it
+(`solve`; *fit* among the peers is the same with the look at the input that no peer takes).
 The peak is that of the whole process, interpreter and data included, after our first run and
 before anything else, its library too, has been loaded.
 """
@@ -104,6 +105,23 @@ class Peak:
 
 
 @dataclass(frozen=True)
+class Within:
+    """Seconds, for what is only ever run once."""
+
+    limit: float
+
+    @property
+    def text(self) -> str:
+        return f"≤ {self.limit:g} s"
+
+    def measured(self, found: Found) -> float:
+        return found["ours"]
+
+    def met(self, found: Found) -> bool:
+        return self.measured(found) <= self.limit
+
+
+@dataclass(frozen=True)
 class Row:
     """One line of the table."""
 
@@ -161,7 +179,7 @@ ROWS = (
     Row(
         "million",
         "TPS(5), 10 × 10⁶ × 3",
-        (Peak(6.0), AtMost(12.0, "10⁵", "≤ 12 × the time of 10⁵")),
+        (Peak(6.0), Within(60.0)),
         large=True,
     ),
     Row(

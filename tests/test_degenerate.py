@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from defgpa import Affine, DefGPA, DegenerateShapeError, Shapes, ThinPlateSpline
+from defgpa import Affine, DefGPA, DegenerateShapeError, Dense, Shapes, ThinPlateSpline
 from defgpa.findings import Kind
 from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.solve.deformable.ridge import (
@@ -11,6 +11,7 @@ from defgpa.solve.deformable.ridge import (
     ridge_from_normal_matrix,
     with_penalty_rows,
 )
+from defgpa.tuning import Tuning
 from defgpa.warps import Frames
 from support import (
     EXACT,
@@ -208,6 +209,23 @@ def test_flat_shapes_in_space_align_as_they_do_in_the_plane(warp, seed):
         side = np.sign(np.sum(plane.reference * fitted.reference[:, :2], axis=0))
         assert_same_shape(fitted.reference[:, :2] * side, plane.reference)
         np.testing.assert_allclose(fitted.rmse_reference, plane.rmse_reference, **EXACT)
+
+
+@pytest.mark.parametrize("tuning", [Tuning(), Tuning(dense_landmarks=1, few_features=0)])
+def test_one_flat_shape_among_others_is_taken_with_care_and_named(tuning):
+    """Whatever its batch: the others do not hide it, and it does not touch them."""
+    points = smooth_family(seed=5, d=3)
+    points[2, :, 2] = 0.0
+    found = DefGPA(Affine(), tuning=tuning, solver=Dense()).solve(points)
+    assert found.diagnostics.free_directions.tolist() == [0, 0, 1, 0, 0, 0]
+    told = [own for own in found.findings if own.kind is Kind.UNDETERMINED_WARP]
+    assert [own.shapes for own in told] == [("shape_3",)]
+    shapes = Shapes(points)
+    frames = Frames.of(shapes.points, shapes.visible)
+    alone = sum(eliminated_cost(frames[i : i + 1], Affine()).dense() for i in range(6))
+    np.testing.assert_allclose(
+        eliminated_cost(frames, Affine(), tuning=tuning).dense(), alone, rtol=0, atol=1e-12
+    )
 
 
 class RawMonomials:

@@ -97,7 +97,7 @@ def test_the_default_grid_is_refined_beside_the_best():
     assert (np.diff(found.values) > 0).all()
     assert ticks[-1][0] == ticks[-1][1] == 12 * 7 * 3
     np.testing.assert_allclose(found.values[-5:], 10.0 ** np.array([-0.5, -0.25, 0, 0.25, 0.5]))
-    assert found.rigidities[0] == 0.0
+    np.testing.assert_array_equal(found.rigidities, [0, 1e-3, 1e-2, 0.1, 1, 10, np.inf])
     # no worse than either end of the dial
     with warned_of("at the largest smoothing tried"):
         free = defgpa.select_smoothing(DefGPA(model.warp), points, found.values, fold_size=5)
@@ -227,9 +227,13 @@ class TestCommandLine:
         _, _, summary = run("--rigidity", "auto", "--smoothing", "0.01", *few)
         assert summary["smoothing_path"]["smoothing"] == [0.01]
         assert len(summary["smoothing_path"]["rigidity"]) == 7
+        assert summary["figures"]["chosen_smoothing"] is None
+        assert summary["figures"]["chosen_rigidity"] is not None
         _, _, summary = run("--rigidity", "inf", "--smoothing", "auto", *few)
         assert summary["smoothing_path"]["rigidity"] == ["inf"]
         assert len(summary["smoothing_path"]["smoothing"]) > 3
+        assert summary["figures"]["chosen_smoothing"] is not None
+        assert summary["figures"]["chosen_rigidity"] is None
 
     @pytest.mark.parametrize(
         ("words", "said"),

@@ -119,6 +119,9 @@ def test_the_words_say_what_was_found(page, everything):
     assert f"errs most at landmark {1 + int(np.argmax(measured.error))} (" in page
     assert f"2 of 8 landmarks slid in {len(slid.criterion)} rounds" in page
     assert "Each shape has both sides" in page
+    assert f"The picture is of {slid.names[int(np.argmax(slid.distances.max(axis=1)))]}," in page
+    titles = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page)
+    assert titles[:8] == ["Term", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(&gt;F)"]
 
 
 def test_nothing_found_is_said_as_well(tmp_path):

@@ -20,7 +20,7 @@ from defgpa.semilandmarks import (
 )
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Distance, bending_matrix
-from defgpa.semilandmarks.paths import spline_path
+from defgpa.semilandmarks.paths import PatchPath, spline_path
 from defgpa.semilandmarks.sliders import chains
 from defgpa.statistics import tangent_space
 from support import EXACT, PARITY, rotation, shared_data, warned_of
@@ -305,6 +305,18 @@ def ball(rings=24):
     return Mesh(vertices, faces)
 
 
+def test_the_plane_of_a_surface_point_is_that_of_it_and_its_four_nearest():
+    x = dome(n=1)[0]
+    x[20] = np.nan  # not seen: no neighbour
+    path = PatchPath(np.array([8, 18]), x[[8, 18]])
+    for j, found in zip((8, 18), path.directions(path.start, x), strict=True):
+        near = np.argsort(np.linalg.norm(x - x[j], axis=1))[:5]  # NaN is sorted to the end
+        assert j in near
+        normal = np.linalg.eigh(np.cov(x[near].T))[1][:, 0]
+        np.testing.assert_allclose(found @ normal, 0.0, atol=1e-9)
+        np.testing.assert_allclose(found @ found.T, np.eye(2), atol=1e-9)
+
+
 @both_criteria
 def test_patches_slide_in_their_tangent_planes(by):
     points = dome()
@@ -425,7 +437,8 @@ def test_only_points_that_were_apart_can_pass_each_other():
     assert list(path.passed(there, x)) == [(2, 3)]
     ring = spline_path(chains([[0, 1, 3, 4, 0, 1]], list("abcde"))[0], x, None)
     assert list(ring.passed(ring.start, x)) == []
-    assert list(ring.passed(ring.start + np.array([0, 0, 0, 9.0]), x)) == [(0, 1)]
+    for far in (1.3, 9.0):  # past the first, where the ring closes, and past all of them
+        assert list(ring.passed(ring.start + np.array([0, 0, 0, far]), x)) == [(0, 1)]
 
 
 def test_slid_shapes_are_shapes(tmp_path):

@@ -16,7 +16,7 @@ from defgpa._threads import own_threads
 from defgpa.diagnostics import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.findings import Finding, Kind
-from defgpa.procrustes import stacked
+from defgpa.procrustes import Motion, stacked
 from defgpa.shapes import Shapes
 from defgpa.solve.registration import Registration, RidgeRegistration
 from defgpa.warps import Warp
@@ -78,7 +78,12 @@ class Alignment:
 
         NaN where a landmark was not seen. Use it for shape statistics of what was measured.
         """
-        return frozen(spaces.superimposed(self.shapes.points, self.reference))
+        return frozen(self.similarities(self.shapes.points))
+
+    @cached_property
+    def similarities(self) -> Motion:
+        """The similarity of each shape onto the reference, over what it sees; nothing mirrored."""
+        return spaces.similarities(self.shapes.points, self.reference)
 
     @cached_property
     def carried(self) -> Array:

@@ -294,6 +294,8 @@ class _Moments:
 
 def _moments(source: Array, target: Array, visible: Array | Mask | None) -> _Moments:
     """Moments of a stack of pairs."""
+    if visible is None and not (np.isnan(source).any() or np.isnan(target).any()):
+        return _whole_moments(source, target)
     x, y = np.broadcast_arrays(source, target)
     hidden = np.isnan(x[..., 0]) | np.isnan(y[..., 0])
     w = np.where(hidden, 0.0, 1.0 if visible is None else visible)[..., np.newaxis]
@@ -306,6 +308,37 @@ def _moments(source: Array, target: Array, visible: Array | Mask | None) -> _Mom
     x_spread, y_spread = (w * x * x).sum(axis=(-1, -2)), (w * y * y).sum(axis=(-1, -2))
     cross = transposed(w * x) @ y
     return _Moments(count, x_mean, y_mean, cross, x_spread, y_spread, x_reach, y_reach)
+
+
+def _whole_moments(source: Array, target: Array) -> _Moments:
+    """The same where nothing is hidden; each set is looked at once, however often it is paired."""
+    x, y = _about_mean(source), _about_mean(target)
+    cross = transposed(x.points) @ y.points
+    lead = cross.shape[:-2]
+    mean = (*lead, source.shape[-1])
+    return _Moments(
+        np.full(lead, float(source.shape[-2])),
+        np.broadcast_to(x.mean, mean),
+        np.broadcast_to(y.mean, mean),
+        cross,
+        *(np.broadcast_to(own, lead) for own in (x.spread, y.spread, x.reach, y.reach)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _AboutMean:
+    points: Array  # (…, m, d)
+    mean: Array  # (…, d)
+    spread: Array  # (…)
+    reach: Array  # (…)
+
+
+def _about_mean(shapes: Array) -> _AboutMean:
+    # a sum over landmarks as a product: far faster than a reduction along a middle axis
+    mean = np.ones(shapes.shape[-2]) @ shapes / shapes.shape[-2]
+    points = shapes - mean[..., np.newaxis, :]
+    flat = points.reshape(*points.shape[:-2], -1)
+    return _AboutMean(points, mean, np.einsum("...k,...k->...", flat, flat), _reach(shapes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.io.space import missing_places
-from defgpa.procrustes import ORTHOGONAL_SIMILARITY, SIMILARITY, stacked
+from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
@@ -194,7 +194,9 @@ def with_deformation(
     if Kind.LARGE_DEFORMATION in kinds or _too_many(alignment, tuning):
         return findings
     points, reference = alignment.shapes.points, alignment.reference
-    moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
+    moved = alignment.superimposed
+    if (alignment.diagnostics.votes <= 0).any():  # the other side may be the nearer one
+        moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
     away = ((moved - reference) ** 2).sum(axis=2)[alignment.counted]
     residual = float(np.sqrt(away.mean())) / _size(reference)
     of_the_mean = residual / np.sqrt(len(points) - 1)
@@ -211,8 +213,7 @@ def _size_findings(alignment: Alignment) -> Iterator[Finding]:
     """By the similarities onto the reference: a shape that shows little of itself is not small."""
     shapes = alignment.shapes
     frames = Frames.of(shapes.points, shapes.visible)
-    scale = stacked(shapes.points, alignment.reference, motions=SIMILARITY).scale
-    odd = _named(shapes, _apart(_against_median(1.0 / scale)))
+    odd = _named(shapes, _apart(_against_median(1.0 / alignment.similarities.scale)))
     if odd:
         figures = {"times": _OTHER_SIZE, "of": shapes.n_shapes}
         yield Finding(Kind.OTHER_SIZE, shapes=odd, figures=figures)

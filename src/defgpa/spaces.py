@@ -13,7 +13,7 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa._threads import own_threads
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import SIMILARITY, Motion, stacked
 from defgpa.warps import Warp
 
 OUTPUTS = ("aligned", "superimposed", "carried")
@@ -24,12 +24,17 @@ def warped(points: Array, warps: Sequence[Warp]) -> Array:
     return np.stack([warp(own) for warp, own in zip(warps, points, strict=True)])
 
 
-def superimposed(points: Array, reference: Array) -> Array:
-    """(n, m, d): every shape by its similarity onto the reference, over what it sees.
+def similarities(points: Array, reference: Array) -> Motion:
+    """Of every shape (n, m, d) onto the reference, over what it sees.
 
     Nothing is mirrored: a specimen of the other side keeps its own.
     """
-    return np.asarray(stacked(points, reference, motions=SIMILARITY)(points))
+    return stacked(points, reference, motions=SIMILARITY)
+
+
+def superimposed(points: Array, reference: Array) -> Array:
+    """(n, m, d): every shape by its similarity onto the reference, deformation kept."""
+    return np.asarray(similarities(points, reference)(points))
 
 
 def brought_back(warps: Sequence[Warp], reference: Array) -> Array:
@@ -40,7 +45,7 @@ def brought_back(warps: Sequence[Warp], reference: Array) -> Array:
 
 def carried(points: Array, warps: Sequence[Warp], reference: Array) -> Array:
     """(n, m, d): ĝ_i in the pose that superimposes shape i; nothing is missing."""
-    pose = stacked(points, reference, motions=SIMILARITY)
+    pose = similarities(points, reference)
     return np.asarray(pose(brought_back(warps, reference)))
 
 

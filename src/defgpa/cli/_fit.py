@@ -210,12 +210,14 @@ class Fitted:
     @property
     def chosen_smoothing(self) -> float | None:
         """The smoothing, if it was to be chosen."""
-        return None if self.path is None else float(self.path.best_value)
+        chosen = self.path is not None and len(self.path.values) > 1
+        return float(self.path.best_value) if chosen else None
 
     @property
     def chosen_rigidity(self) -> float | str | None:
         """The rigidity, if it was to be chosen."""
-        return _told(getattr(self.path, "best_rigidity", None))
+        chosen = len(getattr(self.path, "rigidities", ())) > 1
+        return _told(self.path.best_rigidity) if chosen else None
 
     @property
     def path_table(self) -> dict[str, Any] | None:
@@ -223,7 +225,7 @@ class Fitted:
         if self.path is None:
             return None
         dial: dict[str, Any] = {}
-        if self.chosen_rigidity is not None:
+        if hasattr(self.path, "rigidities"):
             tried = [_told(float(own)) for own in self.path.rigidities]
             dial = {"rigidity": tried, "surface": self.path.surface}
         return dial | {

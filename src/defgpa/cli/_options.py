@@ -181,6 +181,6 @@ proportioning = click.option(
 rigidity = click.option(
     "--rigidity",
     metavar="VALUE|auto",
-    help="Tie every warp to a pose and let it pay for stretching, too (0.1 soft, 10 stiff, inf "
+    help="Tie every warp to a pose and let it pay for stretching, too (0 free, 10 stiff, inf "
     "rigid). auto: chosen by cross-validation, together with the smoothing.",
 )

@@ -186,7 +186,7 @@ def _surface(sweep: DialSweep, rows: Sequence[Sequence[Point]]) -> DialSurface:
         surface_error=frozen(spread),
         surface_foldovers=frozen(foldovers),
     )
-    along = path_findings(found, [point for own in rows for point in own])
+    along = path_findings(found, [own[column] for own in rows])
     return replace(found, findings=(*_new_in(chosen, rows[row][column]), *along))
 
 

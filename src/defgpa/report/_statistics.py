@@ -192,6 +192,7 @@ def _repeatability(found: Repeatability, links: Links) -> _Told:
 def _sliding(found: SlidShapes, links: Links) -> _Told:
     moved = np.where(np.isnan(found.distances), 0.0, found.distances)
     order = np.argsort(-moved.max(axis=1), kind="stable")
+    farthest = int(order[0])
     counts = np.maximum(found.visible[:, found.sliders].sum(axis=1), 1)
     rows = [
         (found.names[i], figure(moved[i].sum() / counts[i]), figure(moved[i].max())) for i in order
@@ -200,12 +201,12 @@ def _sliding(found: SlidShapes, links: Links) -> _Told:
     words = (
         f"{len(found.sliders)} of {found.n_landmarks} landmarks slid in {len(found.criterion)} "
         f"rounds, which brought the criterion from {first:.4g} to {last:.4g}. The picture is of "
-        f"{found.names[order[0]]}, whose points went farthest.",
+        f"{found.names[farthest]}, whose points went farthest.",
         *map(in_python, found.findings),
     )
     table = Table("How far the points slid", ("Shape", "Mean", "Largest"), rows)
     before = found.with_points(found.digitised)
-    draw = lambda f, ax: f(before, found, int(order[0]), ax)  # noqa: E731
+    draw = lambda f, ax: f(before, found, farthest, ax)  # noqa: E731
     return "Semilandmarks", words, table, "sliding", draw
 
 

@@ -138,7 +138,7 @@ def _start(lines: Sequence[str]) -> tuple[int, str]:
         start, hint = start + 1, match[1]
     elif start < len(lines) and is_whole(lines[start]):
         rest = sum(bool(line.strip()) for line in lines[start + 1 :])
-        start += int(lines[start]) == rest  # scanners say first how many points follow
+        start += lines[start].strip() == str(rest)  # scanners say first how many points follow
     return start, hint if hint in _DELIMITERS else ""
 
 
