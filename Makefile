@@ -29,6 +29,21 @@ docs: $(VENV)/.docs
 	@$(TEST_ENV) $(BIN)/python docs/build.py site
 	@echo "Open site/index.html in a browser."
 
+# wheel and sdist, each installed into an empty environment and tried there
+dist: $(VENV)/.test
+	@$(BIN)/python .ci/dist.py dist
+
+# the tests with every dependency at its lower bound; the tools that run them are the newest.
+# Old versions meet newer Pythons and companions, so what is deprecated is no error here.
+OLDEST := .venv-oldest
+test-oldest: pyproject.toml
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(PYTHON) .ci/oldest.py > $(OLDEST)/constraints.txt
+	@$(OLDEST)/bin/python -m pip --disable-pip-version-check --quiet install \
+	  -c $(OLDEST)/constraints.txt -e '.[all]' pytest pytest-xdist hypothesis selenium trimesh meshio vtk
+	@$(TEST_ENV) $(OLDEST)/bin/python -m pytest -n 2 \
+	  -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
+
 bench: $(VENV)/.bench
 	@$(BIN)/python benchmarks/run.py
 
@@ -65,4 +80,4 @@ $(VENV)/.bench: benchmarks/requirements.txt $(VENV)/.test
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

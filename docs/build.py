@@ -6,6 +6,7 @@ python docs/build.py site
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -40,7 +41,9 @@ def build(site: Path) -> int:
     """Run Sphinx from nothing; a warning is an error."""
     from sphinx.cmd.build import main
 
-    return main(["-b", "html", "-q", "-W", "--keep-going", "-E", "-a", str(DOCS), str(site)])
+    with tempfile.TemporaryDirectory() as doctrees:
+        how = ["-b", "html", "-q", "-W", "--keep-going", "-d", doctrees]
+        return main([*how, str(DOCS), str(site)])
 
 
 def wrong_links(site: Path) -> Iterator[str]:

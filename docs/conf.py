@@ -47,6 +47,8 @@ python_maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_title = "defgpa"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False

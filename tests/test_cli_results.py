@@ -240,9 +240,12 @@ def test_what_all_methods_say_is_said_once(run, tmp_path):
 def test_notes_are_told_where_an_error_ends_the_work(capsys):
     from defgpa.cli._console import Console
 
-    with pytest.raises(ShapeError), Console().noting():
+    def odd_and_hopeless():
         warnings.warn(DefgpaWarning("the file is odd"), stacklevel=1)
         raise ShapeError("and cannot be aligned")
+
+    with pytest.raises(ShapeError), Console().noting():
+        odd_and_hopeless()
     assert "Note: the file is odd" in capsys.readouterr().err
 
 

@@ -103,12 +103,18 @@ def test_rows_that_name_an_axis_in_brackets_are_coordinates(read, form):
 
 
 def test_the_axis_may_stand_before_the_landmark_in_a_column_of_its_own(read):
+    labels = (*LABELS[:3], "7")
     rows = [["Axis", "Landmark", *"abcdefg"]]
     for k, axis in enumerate("XYZ"):
-        rows += [[axis, label, *SKULLS[:, j, k]] for j, label in enumerate(LABELS)]
+        rows += [[axis, label, *SKULLS[:, j, k]] for j, label in enumerate(labels)]
     shapes, _ = read(rows)
-    assert (shapes.names, shapes.landmarks) == (tuple("abcdefg"), LABELS)
+    assert (shapes.names, shapes.landmarks) == (tuple("abcdefg"), labels)
     np.testing.assert_array_equal(shapes.points, SKULLS)
+
+
+def test_whole_numbers_first_are_coordinates_where_the_others_are_no_pairs(read):
+    shapes, _ = read("17,2.5,3.5,4.5,5.5,6.5,7.5,8.5\n12,2.5,3,4.5,5,6.5,7,8.5\n")
+    assert shapes.points[0, 0].tolist() == [17, 2.5]
 
 
 def test_a_row_for_each_coordinate_may_be_numbered(read):

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+from selenium.webdriver.support.ui import WebDriverWait
 
 import defgpa
 from support import ROOT
 
 pytest.importorskip("sphinx", reason="the site is built with: pip install 'defgpa[docs]'")
 BUILD = ROOT / "docs" / "build.py"
+_spec = importlib.util.spec_from_file_location("make_picture", ROOT / "docs" / "make_picture.py")
+make_picture = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(make_picture)
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +49,31 @@ def test_every_public_name_is_in_the_reference(site):
     assert not missing
 
 
+def test_notebooks_hold_what_their_pages_ran(site):
+    books = [json.loads(path.read_text()) for path in (site / "notebooks").glob("*.ipynb")]
+    assert len(books) >= 6
+    for book in books:
+        code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+        assert any(cell["outputs"] for cell in code)
+
+
+def test_the_gallery_shows_every_plot_and_every_family(site):
+    plots = (site / "gallery" / "plots.html").read_text()
+    functions = [name for name in defgpa.plot.__all__ if name.islower()]
+    assert len(functions) > 20
+    assert not [name for name in functions if f"<h3>{name}<" not in plots]
+    families = (site / "gallery" / "warps.html").read_text()
+    for name in (
+        "Affine",
+        "ThinPlateSpline",
+        "RadialBasis",
+        "FreeForm",
+        "Polynomial",
+        "landmark_kernel",
+    ):
+        assert name in families
+
+
 def test_a_dead_link_a_missing_place_and_a_fetched_script_are_found(tmp_path):
     spec = importlib.util.spec_from_file_location("build_site", BUILD)
     build = importlib.util.module_from_spec(spec)
@@ -56,3 +87,37 @@ def test_a_dead_link_a_missing_place_and_a_fetched_script_are_found(tmp_path):
         "a.html: #no: the page has no such place",
         "a.html: b.html leads nowhere",
     ]
+
+
+def test_the_readme_runs_and_its_links_lead_somewhere(capsys):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(compile(block, "README.md", "exec"), {})
+    assert "TPS_r(5)" in capsys.readouterr().out
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert len(links) > 10
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
+@pytest.mark.skipif(
+    make_picture.browser_and_driver() is None,
+    reason="no chromium with chromedriver here: the site is not opened in a browser",
+)
+def test_in_a_browser_the_site_fetches_nothing_fits_a_phone_and_finds_words(site):
+    with make_picture.chromium(1280) as browser:
+        phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        for page in ("index", "start/figures", "tutorials/fish", "theory/derivation"):
+            browser.get((site / f"{page}.html").as_uri())
+            wide = browser.execute_script("return document.documentElement.scrollWidth")
+            assert wide <= 391, page
+        browser.get((site / "search.html").as_uri() + "?q=foldover")
+        found = "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
+        WebDriverWait(browser, 60, 0.2).until(lambda b: b.execute_script(found))
+        assert any("glossary" in link for link in browser.execute_script(found))
+        log = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [
+        m["params"]["request"]["url"] for m in log if m["method"] == "Network.requestWillBeSent"
+    ]
+    assert asked
+    assert not [url for url in asked if not url.startswith(("file:", "data:"))]

@@ -9,6 +9,7 @@ A page is a story: its blocks share one namespace and one empty folder, from top
 - `<!-- run … -->` is run and not shown: what a page takes for granted.
 - `<!-- draw CAPTION … -->`: only the figures are shown; `<!-- write … -->`: what it prints becomes
   part of the page, as Markdown.
+- Files that a page names in a list `KEEP` are copied to `files/` of the site.
 - `sh` blocks are for what cannot be run here, and only for that: installing, and `make`.
 
 Anything that goes wrong stops the build, with the page and the line.
@@ -23,6 +24,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -69,6 +71,7 @@ class Page:
         except Exception as error:
             told = "".join(traceback.format_exception(error)[-4:])
             _LOG.error(f"{self.name}.md, line {line}: {error}\n{told}")
+            close_figures()
             return ""
 
     def _hidden(self, how: str, code: str, caption: str) -> str:
@@ -229,10 +232,19 @@ def open_figures() -> Iterator[tuple[bytes, float]]:
 
     for number in pyplot.get_fignums():
         figure, png = pyplot.figure(number), io.BytesIO()
-        figure.savefig(png, dpi=_DPI, bbox_inches="tight", pad_inches=0.06)
+        laid_out = figure.get_layout_engine() is not None
+        solid = any(hasattr(ax, "zaxis") for ax in figure.axes)
+        around = None if laid_out and not solid else "tight"
+        figure.savefig(png, dpi=_DPI, bbox_inches=around, pad_inches=0.06)
         pyplot.close(figure)
         columns = int.from_bytes(png.getvalue()[16:20], "big")
         yield png.getvalue(), columns / _DPI
+
+
+def close_figures() -> None:
+    """So that a figure that cannot be drawn spoils no other page."""
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def output(printed: str) -> str:
@@ -315,6 +327,10 @@ def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="page-", ignore_cleanup_errors=True) as folder:
         page = Page(docname, Path(folder), site / "_images")
         source[0] = run_page(source[0], page)
+        for kept in page.names.get("KEEP", ()):
+            target = site / "files" / docname.replace("/", "-") / Path(kept).name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Path(folder) / kept, target)
     if docname.startswith("tutorials/"):
         write_notebook(page, site / "notebooks")
 

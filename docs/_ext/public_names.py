@@ -5,25 +5,38 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from sphinx.application import Sphinx
 
 import defgpa
 
-_ASKED = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
+_ASKED = re.compile(r"^<!-- names of ([\w.]+)(?:: ([\w, ]+))? -->$", re.MULTILINE)
 
 
 def reference(match: re.Match[str]) -> str:
     """A table of the names with a line each, then each in full."""
     module = import_module(match[1])
-    shared = [name for name in module.__all__ if match[1] != "defgpa" and name in defgpa.__all__]
-    names = [name for name in module.__all__ if name not in shared]
-    table = [".. autosummary::", "   :nosignatures:", "", *(f"   {match[1]}.{n}" for n in names)]
+    wanted = match[2].split(", ") if match[2] else public(module)
+    shared = [name for name in wanted if match[1] != "defgpa" and name in defgpa.__all__]
+    names = [name for name in wanted if name not in shared]
+    table = [".. autosummary::", "   :nosignatures:", "", *(f"   ~{match[1]}.{n}" for n in names)]
     entries = [line for name in names for line in entry(match[1], name, getattr(module, name))]
     links = ", ".join(f"{{py:obj}}`{name} <defgpa.{name}>`" for name in shared)
     also = [f"Described with [the package](defgpa.md): {links}.", ""] if shared else []
     return "\n".join([*also, "```{eval-rst}", *table, "", *entries, "```"])
+
+
+def public(module: ModuleType) -> list[str]:
+    """What the module offers, functions first, then classes and values."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    ]
+    names = getattr(module, "__all__", own)
+    return sorted(names, key=lambda name: (inspect.isclass(getattr(module, name)), name.lower()))
 
 
 def entry(module: str, name: str, value: Any) -> list[str]:

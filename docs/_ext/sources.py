@@ -1,7 +1,8 @@
 """Places in the code: ``{src}`solve/deformable/ridge.py``` and ``{test}`test_elimination.py```.
 
 Each is a link to a page with the file itself. A file or a name (``ridge.py:ridge_weights``) that
-does not exist stops the build, so no place named in the documentation can be wrong.
+does not exist stops the build, so no place named in the documentation can be wrong. A file in
+plain `code` is taken the same way.
 """
 
 from __future__ import annotations
@@ -45,6 +46,25 @@ class Place(SphinxRole):
         return self.inliner.reporter.warning(what, line=self.lineno)
 
 
+_PLAIN = re.compile(r"(?<![`}])`((?:[\w-]+/)*[\w-]+\.py)`")
+_FENCED = re.compile(r"(^```.*?^```[ ]*$|^<!--.*?^-->$)", re.DOTALL | re.MULTILINE)
+
+
+def linked(match: re.Match[str]) -> str:
+    """``ridge.py`` in plain code, as the role that links to it."""
+    for role, home in _HOMES.items():
+        if (_ROOT / home / match[1]).is_file():
+            return f"{{{role}}}{match[0]}"
+    return f"{{src}}{match[0]}" if "/" in match[1] or match[1].startswith("test_") else match[0]
+
+
+def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Files named in prose become links; blocks stay as they are."""
+    parts = _FENCED.split(source[0])
+    parts[::2] = [_PLAIN.sub(linked, prose) for prose in parts[::2]]
+    source[0] = "".join(parts)
+
+
 def line_of(path: Path, name: str) -> int | None:
     """The line that defines a name; 1 for no name, None where there is none."""
     if not name:
@@ -67,5 +87,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     for name in _HOMES:
         app.add_role(name, Place())
+    app.connect("source-read", on_source_read)
     app.connect("html-collect-pages", pages)
     return {"parallel_read_safe": True}

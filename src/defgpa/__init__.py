@@ -7,7 +7,7 @@ at once; matplotlib, plotly, pandas and dask are loaded only by what needs them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "alignment": ["Alignment"],
