@@ -7,12 +7,14 @@ import json
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import defgpa
+from defgpa import DefgpaWarning, ShapeError
 from defgpa.cli import main
 from defgpa.datasets import load_wings, smooth_family
 from support import EXACT
@@ -233,6 +235,18 @@ def test_what_all_methods_say_is_said_once(run, tmp_path):
     np.savez(tmp_path / "set.npz", points=points)
     _, _, err = run("compare", tmp_path / "set.npz", "--fold-size", 15)
     assert err.count("Mirrored against the majority of the shapes: 'set_3'") == 1
+
+
+def test_notes_are_told_where_an_error_ends_the_work(capsys):
+    from defgpa.cli._console import Console
+
+    def odd_and_hopeless():
+        warnings.warn(DefgpaWarning("the file is odd"), stacklevel=1)
+        raise ShapeError("and cannot be aligned")
+
+    with pytest.raises(ShapeError), Console().noting():
+        odd_and_hopeless()
+    assert "Note: the file is odd" in capsys.readouterr().err
 
 
 def test_what_files_say_alike_is_said_once_and_all_else_is_kept():

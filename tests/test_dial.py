@@ -141,7 +141,11 @@ def test_beyond_the_dense_size_folds_are_fitted_one_by_one(points, surface):
     from defgpa.tuning import Tuning
 
     model = ElasticGPA(ThinPlateSpline(3), tuning=Tuning(dense_landmarks=8))
-    found = defgpa.select_smoothing(model, points, [1e-2], fold_size=8, rigidities=[1.0])
+    ticks = []
+    found = defgpa.select_smoothing(
+        model, points, [1e-2], 8, rigidities=[1.0], progress=lambda *own: ticks.append(own)
+    )
+    assert ticks[-1] == (3, 3)  # one fit and two folds
     dense = defgpa.cross_validate(
         ElasticGPA(ThinPlateSpline(3, smoothing=1e-2), 1.0), points, fold_size=8
     )
