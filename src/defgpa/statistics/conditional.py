@@ -76,9 +76,8 @@ class ShapeGaussian:
 
     @cached_property
     def variance(self) -> float:
-        """v; never less than rounding leaves, so that shapes that do not differ have one, too."""
-        rounding = np.finfo(np.float64).eps * np.abs(self.specimens).max()
-        return float(max(self.specimens.var(axis=0).mean(), rounding**2))
+        """v."""
+        return float(self.specimens.var(axis=0).mean())
 
     def with_dials(self, dials: Dials) -> ShapeGaussian:
         """The same specimens, other dials."""
