@@ -13,7 +13,7 @@ from defgpa.completion import hidden_for_once
 from defgpa.findings import Kind
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
-from defgpa.statistics.dials import chosen_dials
+from defgpa.statistics.dials import Trial, chosen_dials
 from defgpa.statistics.tangent import rotated_onto_mean, unit_size
 from support import EXACT, moved, shared_points, smooth_family, told_among_others, warned_of
 
@@ -277,6 +277,18 @@ def test_a_shape_with_gaps_is_left_out_as_if_they_were_never_asked(d):
         found, _ = others._hidden_part(posed, np.setdiff1d(seen, [j]), alone)
         np.testing.assert_allclose(residuals[j], posed[j] - found[0], **EXACT)
     assert np.isnan(residuals[[2, 7]]).all()
+
+
+def test_dials_for_very_many_landmarks_are_chosen_on_some_of_them():
+    points = smooth_family(seed=33, n=8, m=900)
+    specimens = rotated_onto_mean(unit_size(points))
+    hidden = np.arange(900) < 90
+    blocks = [Trial(i, hidden) for i in range(4)]
+    fewer = [Trial(i, hidden[::3]) for i in range(4)]
+    found = chosen_dials(specimens, points, blocks)
+    assert found == chosen_dials(specimens[:, ::3], points[:, ::3], fewer)
+    nowhere = [Trial(0, np.isin(np.arange(900), [1, 2]))]  # none of them among the some
+    assert chosen_dials(specimens, points, nowhere).smooth >= 0.0
 
 
 def test_a_specimen_that_is_there_twice_tells_all():

@@ -141,7 +141,11 @@ def test_beyond_the_dense_size_folds_are_fitted_one_by_one(points, surface):
     from defgpa.tuning import Tuning
 
     model = ElasticGPA(ThinPlateSpline(3), tuning=Tuning(dense_landmarks=8))
-    found = defgpa.select_smoothing(model, points, [1e-2], fold_size=8, rigidities=[1.0])
+    ticks = []
+    found = defgpa.select_smoothing(
+        model, points, [1e-2], 8, rigidities=[1.0], progress=lambda *own: ticks.append(own)
+    )
+    assert ticks[-1] == (3, 3)  # one fit and two folds
     dense = defgpa.cross_validate(
         ElasticGPA(ThinPlateSpline(3, smoothing=1e-2), 1.0), points, fold_size=8
     )
@@ -250,3 +254,16 @@ class TestCommandLine:
         assert code == 2
         assert said in " ".join(error.split())
         assert not summary
+
+
+def test_folds_without_rigidity_tell_what_folds_of_the_deformable_method_tell():
+    points = smooth_family(n=5, m=12, noise=0.05)
+    told = []
+    for model in (
+        DefGPA(ThinPlateSpline(3, smoothing=0)),
+        ElasticGPA(ThinPlateSpline(3, smoothing=0), 0),
+    ):
+        with warned_of("neither landmarks nor penalty determine"):
+            told.append(defgpa.cross_validate(model, points, fold_size=4).findings)
+    assert any(told[0])
+    assert told[0] == told[1]

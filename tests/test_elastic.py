@@ -349,6 +349,18 @@ def test_the_reference_is_as_large_as_the_shapes():
     np.testing.assert_allclose(np.linalg.norm(reference), sizes.mean(), **EXACT)
 
 
+@pytest.mark.parametrize("mu", [0, 0.2, np.inf])
+def test_with_holes_it_is_as_large_as_the_whole_shapes_would_be(mu):
+    base = np.random.default_rng(1).normal(size=(15, 2)) * [2, 1]
+    base -= base.mean(axis=0)
+    scales = np.array([0.5, 1.0, 2.0, 3.0])
+    points = moved(scales[:, None, None] * base)
+    points[0, :4] = points[3, 7:9] = np.nan
+    reference = ElasticGPA(rigidity=mu).fit(points).reference_
+    expected = scales.mean() * np.linalg.norm(base)
+    np.testing.assert_allclose(np.linalg.norm(reference), expected, rtol=1e-8)
+
+
 @every_scaling
 @pytest.mark.parametrize("mu", [0.1, 1.0, np.inf])
 @pytest.mark.parametrize("missing", [0.0, 0.2])

@@ -171,3 +171,25 @@ def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thicknes
         kinds = {found.kind for found in DefGPA(warp).align(posed).findings}
         assert kinds & {Kind.UNDETERMINED_WARP, Kind.THIN_SHAPE}
     assert Kind.THIN_SHAPE not in {f.kind for f in EuclideanGPA(scaling=True).align(posed).findings}
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-155, 1e-80, 1e80, 1e155, 7e307])
+@pytest.mark.parametrize("d", [2, 3])
+def test_units_beyond_what_numbers_hold_are_refused_in_one_sentence(unit, d, rng):
+    points = images(rng, rng.uniform(-1, 1, size=(20, d)), 5)
+    spoiled = points.copy()
+    spoiled[3] *= unit
+    for method in (DefGPA(), DefGPA(ThinPlateSpline(theta=10)), *OTHERS):
+        with pytest.raises(DefgpaError, match=r"coordinates of shape 'shape_4' .* Use other units"):
+            method.solve(spoiled)
+    with pytest.raises(DefgpaError, match="Use other units"):
+        DefGPA(Affine()).align(points).register(spoiled[3])
+
+
+@pytest.mark.parametrize("unit", [1e-50, 1e50])
+@pytest.mark.parametrize("method", [DefGPA(), *OTHERS], ids=repr)
+def test_any_other_unit_gives_the_same_shape(method, unit, rng):
+    points = images(rng, rng.uniform(-1, 1, size=(20, 3)), 5)
+    usual, other = method.align(points), method.align(unit * points)
+    assert off_by(other.reference / unit, usual.reference) < 1e-6
+    assert [found.kind for found in other.findings] == [found.kind for found in usual.findings]

@@ -240,7 +240,7 @@ class Alignment:
         )
 
     def _visible_part(self, points: ArrayLike) -> tuple[Array, Mask]:
-        own = Shapes.specimens([points]).points[0]
+        own = Shapes.specimens([points]).require_computable().points[0]
         if own.shape != self.reference.shape:
             raise ShapeError(
                 f"A shape for this reference has {len(self.reference)} landmarks in "

@@ -27,7 +27,7 @@ from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.spaces import brought_back
-from defgpa.statistics.conditional import Dials, Estimate, ShapeGaussian
+from defgpa.statistics.conditional import Dials, Estimate, ShapeGaussian, asked_landmarks
 from defgpa.statistics.dials import Trial, chosen_dials, squared_errors, without
 from defgpa.statistics.sizes import centroid_sizes
 from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
@@ -218,7 +218,14 @@ class ByWarp:
 
     def estimate(self, i: int, own: Array) -> Estimate:
         """The shape completed."""
-        return self.with_misses(own, self.returned(i, own))
+        hidden, returned = np.isnan(own[:, 0]), self.returned(i, own)
+        asked = asked_landmarks(self.alignment.reference, ~hidden)
+        K, factor = self._kernels(hidden, asked)
+        unknown = 1.0 - np.einsum("hs,sh->h", K, cho_solve(factor, K.T))
+        spread = np.sqrt(np.maximum(unknown, 0.0) + self.dials.noise)
+        deviation = np.zeros(len(own))
+        deviation[hidden] = spread * _rms((own - returned)[asked])
+        return Estimate(self.with_misses(own, returned, asked), deviation)
 
     def returned(self, i: int, own: Array) -> Array:
         """(m, d): the reference in the specimen.
@@ -232,17 +239,22 @@ class ByWarp:
         S[shown] += (S - a.aligned[i])[shown] / (a.shapes.views[shown, None] - 1)
         return np.asarray(a.register(own).inverse()(S))
 
-    def with_misses(self, own: Array, returned: Array) -> Estimate:
-        """The reference in the specimen, its misses carried along."""
-        seen, S = ~np.isnan(own[:, 0]), self.alignment.reference
-        width = self.dials.reach * np.sqrt(((S - S.mean(axis=0)) ** 2).sum(axis=1).mean())
-        K = np.exp(-0.5 * cdist(S, S[seen], "sqeuclidean") / width**2)
-        factor = cho_factor(K[seen] + self.dials.noise * np.eye(int(seen.sum())))
-        misses = (own - returned)[seen]
-        known = 1.0 - np.einsum("hs,sh->h", K, cho_solve(factor, K.T))
-        points = np.where(seen[:, None], own, returned + K @ cho_solve(factor, misses))
-        spread = np.sqrt(np.maximum(known, 0.0) + self.dials.noise) * _rms(misses)
-        return Estimate(points, np.where(seen, 0.0, spread))
+    def with_misses(self, own: Array, returned: Array, asked: Index) -> Array:
+        """(m, d): the reference in the specimen, its misses of those asked carried along."""
+        hidden, points = np.isnan(own[:, 0]), np.array(own)
+        K, factor = self._kernels(hidden, asked)
+        points[hidden] = returned[hidden] + K @ cho_solve(factor, (own - returned)[asked])
+        return points
+
+    def _kernels(self, hidden: Mask, asked: Index) -> tuple[Array, tuple[Array, bool]]:
+        """K_hs, and the factor of K_ss + ρI."""
+        S = self.alignment.reference
+        width = self.dials.reach * _rms(S - S.mean(axis=0))
+        K_hs, K_ss = (
+            np.exp(-0.5 * cdist(S[rows], S[asked], "sqeuclidean") / width**2)
+            for rows in (hidden, asked)
+        )
+        return K_hs, cho_factor(K_ss + self.dials.noise * np.eye(len(asked)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,9 +278,12 @@ class BySpline:
         """The shape completed."""
         mean = self.specimens[self.numbers != i].mean(axis=0)
         seen = ~np.isnan(own[:, 0])
-        carried = interpolating_spline(mean[seen], own[seen])(mean)
-        distance = cdist(mean, mean[seen]).min(axis=1) * _rms(own[seen] - own[seen].mean(axis=0))
-        return Estimate(np.where(seen[:, None], own, carried), np.where(seen, 0.0, distance))
+        asked = asked_landmarks(mean, seen)
+        points, distance = np.array(own), np.zeros(len(own))
+        points[~seen] = interpolating_spline(mean[asked], own[asked])(mean[~seen])
+        width = _rms(own[seen] - own[seen].mean(axis=0))
+        distance[~seen] = cdist(mean[~seen], mean[asked]).min(axis=1) * width
+        return Estimate(points, distance)
 
 
 _CARRIED = [Dials(noise, reach=reach) for reach in (0.15, 0.3, 0.6) for noise in (0.03, 0.3, 3.0)]
@@ -318,15 +333,16 @@ def _showing_enough(points: Array) -> Index:
 def _by_warp(alignment: Alignment, points: Array, trials: Sequence[Trial]) -> ByWarp:
     """With the field that carries the misses of the trials best."""
     ways = [ByWarp(alignment, dials) for dials in _CARRIED]
-    owns = [_hidden(points, trial) for trial in trials]
-    returned = [
-        ways[0].returned(trial.specimen, own) for trial, own in zip(trials, owns, strict=True)
-    ]
+    tried = []
+    for trial in trials:
+        own = _hidden(points, trial)
+        asked = asked_landmarks(alignment.reference, ~np.isnan(own[:, 0]))
+        tried.append((trial, own, ways[0].returned(trial.specimen, own), asked))
 
     def error(way: ByWarp) -> float:
         total = 0.0
-        for trial, own, back in zip(trials, owns, returned, strict=True):
-            found = way.with_misses(own, back).points
+        for trial, own, back, asked in tried:
+            found = way.with_misses(own, back, asked)
             total += squared_errors(found, points[trial.specimen], trial.hidden).sum()
         return total
 

@@ -20,6 +20,7 @@ from defgpa.tables import frame_of, labelled, read_frame
 
 PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources", "variables"})
 
+_LARGEST = 1e60  # of coordinates: their fourth powers, and those of what is left, are numbers
 _FEW = 1000  # numbered labels that are made once and for all
 
 
@@ -300,6 +301,25 @@ class Shapes:
         if not self.views.all():
             lost = [self.landmarks[j] for j in np.flatnonzero(self.views == 0)]
             raise ShapeError(f"Landmark {listed(lost)} is seen in no shape. Drop it.")
+        return self.require_computable()
+
+    def require_computable(self) -> Shapes:
+        """Self, if fourth powers of the coordinates are still numbers; otherwise a ShapeError."""
+        high, low = np.fmax.reduce(self.points, axis=1), np.fmin.reduce(self.points, axis=1)
+        reach = np.fmax.reduce(np.maximum(high, -low), axis=1)
+        with np.errstate(over="ignore"):
+            extent = np.fmax.reduce(high - low, axis=1)
+        for value, wrong, what in (
+            (reach, reach > _LARGEST, "reach"),
+            (extent, (extent > 0.0) & (extent < 1.0 / _LARGEST), "extend over"),
+        ):
+            if wrong.any():
+                i = int(np.flatnonzero(wrong)[0])
+                raise ShapeError(
+                    f"The coordinates of shape {self.names[i]!r} {what} {value[i]:.0e}: no number "
+                    f"beyond {_LARGEST:.0e} or below {1 / _LARGEST:.0e} can be computed with. "
+                    "Use other units."
+                )
         return self
 
     def _require_clean_coordinates(self) -> None:

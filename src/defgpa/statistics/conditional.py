@@ -86,7 +86,7 @@ class ShapeGaussian:
     def completed(self, own: Array) -> Estimate:
         """A shape (m, d), NaN where not seen, that is none of the specimens."""
         seen = ~np.isnan(own[:, 0])
-        asked = _asked(self.mean, seen)
+        asked = asked_landmarks(self.mean, seen)
         pose = stacked(own[seen], self.mean[seen], motions=SIMILARITY)
         whole, deviation = pose(own), np.zeros(len(own))
         for _ in range(_ROUNDS if 4 * seen.sum() < 3 * len(seen) else 1):
@@ -256,7 +256,7 @@ def _kernel(x: Array, y: Array, width: float) -> Array:
     return np.asarray(np.exp(-0.5 * cdist(x, y, "sqeuclidean") / width**2))
 
 
-def _asked(mean: Array, seen: Mask) -> Index:
+def asked_landmarks(mean: Array, seen: Mask) -> Index:
     """The seen landmarks an estimate is made from: all, or the near ones and some all over."""
     known = np.flatnonzero(seen)
     if len(known) <= _MOST_SEEN or seen.all():

@@ -20,7 +20,8 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "noise": (0.002, 0.01, 0.05, 0.2, 0.6, 2.0),
 }
 _NEARNESS = (0.3, 1.0, np.inf)
-_MOST_LANDMARKS = 300  # that are left out one by one
+_MOST_LANDMARKS = 300  # that are left out one by one, or in blocks where there are very many
+_THINNED_BEYOND = 600
 _MOST_TURNS = 3  # of each dial
 
 
@@ -49,13 +50,28 @@ def chosen_dials(specimens: Array, points: Array, trials: Sequence[Trial]) -> Di
     trials : sequence of Trial
         Holes like those that are to be filled.
     """
-    by_blocks = _score_of(lambda dials: _errors_of(specimens, points, trials, dials))
+    fewer = _thinned(specimens, points, trials)
+    by_blocks = _score_of(lambda dials: _errors_of(*fewer, dials))
     if np.median([trial.hidden.sum() for trial in trials]) > 1:
         found = _turned(Dials(), CHOICES, by_blocks)
     else:
         hidden = np.any([trial.hidden for trial in trials], axis=0)
         found = _turned(Dials(), CHOICES, _score_of(_one_by_one(specimens, points, hidden)))
     return _turned(found, {"nearness": _NEARNESS}, by_blocks)
+
+
+def _thinned(
+    specimens: Array, points: Array, trials: Sequence[Trial]
+) -> tuple[Array, Array, Sequence[Trial]]:
+    """The same, of very many landmarks only some: dials need no more to be told apart."""
+    m, d = specimens.shape[1:]
+    kept = np.arange(0, m, -(-m // _MOST_LANDMARKS))
+    if m <= _THINNED_BEYOND:
+        return specimens, points, trials
+    fewer = [replace(trial, hidden=trial.hidden[kept]) for trial in trials]
+    shown = ~np.isnan(points[:, kept, 0])
+    able = [t for t in fewer if t.hidden.any() and (shown[t.specimen] & ~t.hidden).sum() > 2 * d]
+    return (specimens[:, kept], points[:, kept], able) if able else (specimens, points, trials)
 
 
 def _turned(start: Dials, choices: dict[str, tuple[float, ...]], score: _Score) -> Dials:
