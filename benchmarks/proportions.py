@@ -1,6 +1,6 @@
 """The reference by rigidity and by the published prior, on the real sets beside the project.
 
-    python benchmarks/proportions.py [DATA] [--also FILE ...] [--into docs/theory.md]
+    python benchmarks/proportions.py [DATA] [--also FILE ...] [--into docs/theory/proportions.md]
 
 DATA is a folder of .npz files with an array ``points`` (n, m, d), NaN for a landmark that was not
 seen; by default ../shared/data. Mosquito wings come with ktch, where that is installed. ``--also``

@@ -7,12 +7,14 @@ import json
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import defgpa
+from defgpa import DefgpaWarning, ShapeError
 from defgpa.cli import main
 from defgpa.datasets import load_wings, smooth_family
 from support import EXACT
@@ -235,6 +237,18 @@ def test_what_all_methods_say_is_said_once(run, tmp_path):
     assert err.count("Mirrored against the majority of the shapes: 'set_3'") == 1
 
 
+def test_notes_are_told_where_an_error_ends_the_work(capsys):
+    from defgpa.cli._console import Console
+
+    def odd_and_hopeless():
+        warnings.warn(DefgpaWarning("the file is odd"), stacklevel=1)
+        raise ShapeError("and cannot be aligned")
+
+    with pytest.raises(ShapeError), Console().noting():
+        odd_and_hopeless()
+    assert "Note: the file is odd" in capsys.readouterr().err
+
+
 def test_what_files_say_alike_is_said_once_and_all_else_is_kept():
     from defgpa.cli._console import said_once
 
@@ -422,3 +436,20 @@ def test_a_vertex_that_is_nan_stays_so_and_no_fold_is_blamed(run, solid, tmp_pat
     moved = read_mesh(tmp_path / "m.ply").vertices
     assert np.isnan(moved[3]).all()
     assert np.isfinite(moved[:3]).all()
+
+
+@pytest.mark.parametrize(
+    "given", [("--smoothing", "1e-8"), ("--theta", "1e-8")], ids=["relative", "absolute"]
+)
+def test_where_a_fit_folds_over_the_note_names_a_smoothing_that_does_not(run, tmp_path, given):
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, size=(40, 2)) + 0.05 * rng.normal(size=(6, 40, 2))
+    np.savez(tmp_path / "set.npz", points=points)
+    code, _, err = run("fit", tmp_path / "set.npz", *given, "-o", tmp_path / "soft")
+    (note,) = [line for line in err.splitlines() if "folds over" in line]
+    assert code == 0
+    assert f"With {given[0]} " in note
+    value = note.split(f"With {given[0]} ")[1].split()[0]
+    run("fit", tmp_path / "set.npz", given[0], value, "-o", tmp_path / "stiff")
+    figures = json.loads((tmp_path / "stiff" / "summary.json").read_text())["figures"]
+    assert figures["foldovers"] == 0

@@ -614,6 +614,18 @@ def test_flat_shapes_in_space_are_validated_without_a_word():
         assert cross_validate(DefGPA(), flat, 10).error > 0.0
 
 
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
+@pytest.mark.parametrize("kind", [DefGPA, Refitted])
+def test_a_fold_without_which_the_shapes_fall_apart_is_named(kind):
+    """Two groups that share three landmarks: in the plane none of them can be spared."""
+    points = smooth_family(seed=12)
+    points[:3, 23:] = np.nan
+    points[3:, :20] = np.nan
+    told = r"3 of 40 folds .*'21' or '22' or '23': The shapes fall into 2 groups"
+    with pytest.raises(DefgpaError, match=told):
+        cross_validate(kind(Affine()), points)
+
+
 def test_a_long_list_of_failures_is_cut_short():
     """Each reason is told once, the first three of them."""
     points = smooth_family(seed=12)
@@ -621,7 +633,7 @@ def test_a_long_list_of_failures_is_cut_short():
         seen = points[shape, first : first + 3].copy()
         points[shape] = np.nan
         points[shape, first : first + 3] = seen
-    told = r"12 of 40 folds .*'1' or '2' or '3': Shape 'shape_3' .*; and 3 more folds"
+    told = r"12 of 40 folds .*'1' or '2' or '3': Shape 'shape_3' .*; and 3 more folds\. Use"
     with pytest.raises(DefgpaError, match=told):
         cross_validate(DefGPA(Affine()), points)
 

@@ -7,6 +7,7 @@ import pytest
 
 from defgpa import DefGPA, Shapes, ThinPlateSpline
 from defgpa.solve.deformable.cost import eliminated_cost
+from defgpa.tuning import Tuning
 from defgpa.warps import Frames
 from support import (
     EXACT,
@@ -104,12 +105,12 @@ def test_products_with_the_cost_are_those_with_its_matrix(warp, shapes, rng):
     np.testing.assert_allclose(cost.multiply(block), cost.dense() @ block, **EXACT)
 
 
-def test_shapes_in_many_batches_cost_what_they_cost_in_one(monkeypatch):
+def test_shapes_in_many_batches_cost_what_they_cost_in_one():
     shapes = Shapes(smooth_family(seed=4, n=11, missing=0.2))
     together = cost_of(shapes, ThinPlateSpline(3))
-    monkeypatch.setattr("defgpa.solve.deformable.batches._BATCH_BYTES", 8 * 40 * 9 * 3)
-    monkeypatch.setattr("defgpa.solve.deformable.batches._LITTLE_BYTES", 0)
-    in_batches = eliminated_cost(Frames.of(shapes.points, shapes.visible), ThinPlateSpline(3))
+    small = Tuning(batch_bytes=8 * 40 * 9 * 3, few_bytes=0)
+    frames = Frames.of(shapes.points, shapes.visible)
+    in_batches = eliminated_cost(frames, ThinPlateSpline(3), tuning=small)
     assert len(in_batches.factors) == 4
     np.testing.assert_allclose(in_batches.dense(), together, **EXACT)
 

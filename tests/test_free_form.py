@@ -17,6 +17,7 @@ from defgpa.solve.deformable.sparse_factor import (
     sparse_factor,
     streamed_sparse_factor,
 )
+from defgpa.tuning import Tuning
 from defgpa.warps import BendingEnergy, Frames, Laplacian, Membrane
 from support import EXACT, cost_of, smooth_family
 
@@ -245,17 +246,17 @@ def test_sparse_features_solve_the_same_problem(hold, d, rng):
 
 
 @pytest.mark.parametrize("hold", [sparse_factor, streamed_sparse_factor])
-def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng, monkeypatch):
+def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng):
     shapes = Shapes(smooth_family(seed=4, n=4, m=150, missing=0.05))
     block = rng.normal(size=(150, 3))
-    batches = make_batches(Frames.of(shapes.points, shapes.visible), FreeForm(5))
-    cost = EliminatedCost(shapes.views.astype(float), tuple(map(hold, batches)), 4)
-    expected = cost.multiply(block)
-    monkeypatch.setattr("defgpa.solve.deformable.sparse_factor._BLOCK_BYTES", 12 * 16 * 20)
-    monkeypatch.setattr("defgpa.solve.deformable.cost._FEW_LANDMARKS", 0)
-    again = EliminatedCost(cost.views, cost.factors, 4)
-    assert again._at_a_time == 20
-    np.testing.assert_allclose(again.multiply(block), expected, **EXACT)
+    frames, views = Frames.of(shapes.points, shapes.visible), shapes.views.astype(float)
+    blocks = Tuning(sparse_block_bytes=12 * 16 * 20, whole_image_landmarks=0)
+    whole, cut = (
+        EliminatedCost(views, tuple(map(hold, make_batches(frames, FreeForm(5), own))), 4, own)
+        for own in (Tuning(), blocks)
+    )
+    assert cut._at_a_time == 20
+    np.testing.assert_allclose(cut.multiply(block), whole.multiply(block), **EXACT)
 
 
 def test_sparse_features_survive_no_smoothing(rng):

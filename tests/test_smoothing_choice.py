@@ -1,6 +1,6 @@
 """The smoothing that predicts left-out landmarks best, and the signs of over-fitting."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -17,8 +17,9 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.evaluate import SmoothingPath, cross_validate, select_smoothing
+from defgpa.evaluate._path import path_findings
 from defgpa.findings import Kind
-from defgpa.sentences import in_python
+from defgpa.sentences import in_python, warn_of
 from support import EXACT, shared_points, smooth_family
 
 GRID = np.logspace(-6, 0, 4)
@@ -342,3 +343,19 @@ class TestTheStiffestThatPredictsAsWell:
         assert told.figures["smoothing"] == path.best_value
         assert told.figures["least"] == path.least_value
         assert "within one standard error" in in_python(told)
+
+    @wherever_the_best_is
+    def test_where_it_folds_over_a_value_that_does_not_is_named(self):
+        shapes, _ = known_truth(4, 0.05)
+        path = select_smoothing(DefGPA(), shapes, [1e-8, 1e-7, 1e-2], fold_size=12)
+        path = path_choosing(path, 0)
+        with pytest.warns(DefgpaWarning, match=r"folds over.*With smoothing=0\.01 none does"):
+            warn_of(path_findings(path, ()))
+        assert path.unfolded_value == 1e-2
+
+
+def path_choosing(path, index):
+    """The path, had the least error been at another value."""
+    cve = np.where(np.arange(len(path.values)) == index, 0.0, path.cve + 100.0)
+    soft = DefGPA(ThinPlateSpline(smoothing=path.values[index])).align(path.alignment.shapes)
+    return replace(path, cve=cve, alignment=soft)

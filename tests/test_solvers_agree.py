@@ -1,13 +1,13 @@
 """Dense or iterative, stored, as columns or streamed: one answer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa._threads import own_threads
-from defgpa.solve.deformable import cost as cost_module
 from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost
-from defgpa.solve.deformable.preconditioner import preconditioner
 from defgpa.solve.deformable.whole_inverse import sampled_matrix
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
 from defgpa.tuning import DEFAULT, Tuning
@@ -55,15 +55,15 @@ def many(request):
 
 
 @pytest.fixture
-def held(monkeypatch):
+def held():
     """Make the cost hold its features in a given way, whatever their size."""
 
     def hold(storage):
         if storage == "columns":
             return {"memory_budget": 1 << 30, "tuning": COLUMNS}
         if storage == "streamed":
-            monkeypatch.setattr("defgpa.solve.deformable.factors._BLOCK_BYTES", 8 * 40_000)
-        return {"memory_budget": 0 if storage == "streamed" else 1 << 30}
+            return {"memory_budget": 0, "tuning": Tuning(block_bytes=8 * 40_000)}
+        return {"memory_budget": 1 << 30}
 
     return hold
 
@@ -82,17 +82,18 @@ def test_the_cost_is_the_same_however_its_features_are_held(warp, storage, many,
 @every_model
 @every_storage
 @pytest.mark.parametrize("threads", [1, 2])
-def test_products_add_up_block_by_block_of_landmarks(
-    warp, storage, threads, many, held, rng, monkeypatch
-):
+def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, many, held, rng):
     """As where there are too many landmarks for an image of every batch."""
     expected = cost_of(many, warp)
     options = held(storage)
-    monkeypatch.setattr("defgpa.solve.deformable.factors._BLOCK_BYTES", 8 * 2_000)
-    monkeypatch.setattr("defgpa.solve.deformable.factors._STORED_BLOCK_BYTES", 8 * 2_500)
-    monkeypatch.setattr(cost_module, "_FEW_LANDMARKS", 0)
-    monkeypatch.setattr(cost_module, "_MANY_BLOCKS", threads)
-    found = cost_held(many, warp, options)
+    blocks = replace(
+        options.get("tuning", DEFAULT),
+        block_bytes=8 * 2_000,
+        stored_block_bytes=8 * 2_500,
+        whole_image_landmarks=0,
+        thread_blocks=threads,
+    )
+    found = cost_held(many, warp, options | {"tuning": blocks})
     assert found._at_a_time < many.n_landmarks
     block = rng.normal(size=(many.n_landmarks, 3))
     with own_threads(threads):
@@ -100,7 +101,6 @@ def test_products_add_up_block_by_block_of_landmarks(
         explained = found.explained(block)
     np.testing.assert_allclose(image, expected @ block, rtol=0, atol=AGREED)
     np.testing.assert_allclose(explained.translation, expected.sum(axis=1), rtol=0, atol=AGREED)
-    monkeypatch.undo()
     at_once = cost_held(many, warp, options).explained(block)
     for own, other in zip(explained.weights, at_once.weights, strict=True):
         np.testing.assert_allclose(own, other, **EXACT)
@@ -307,32 +307,31 @@ class TestPreconditioner:
         matrix = cost.dense() + shift * np.eye(many.n_landmarks)
         block = rng.normal(size=(many.n_landmarks, 2))
         np.testing.assert_allclose(
-            preconditioner(cost).correct(block), np.linalg.solve(matrix, block), rtol=1e-6
+            cost.preconditioner().correct(block), np.linalg.solve(matrix, block), rtol=1e-6
         )
 
     @pytest.mark.parametrize("limit", [0, 10**6])
-    def test_exact_or_representative_the_answer_is_the_same(self, limit, many, monkeypatch):
+    def test_exact_or_representative_the_answer_is_the_same(self, limit, many):
         """n shapes, or one that stands for all: only the number of products differs."""
         expected = DefGPA(solver=Dense()).fit(many).reference_
-        monkeypatch.setattr("defgpa.solve.deformable.preconditioner._FEW", limit)
-        found = DefGPA(solver=Iterative()).fit(many)
+        tuning = Tuning(exact_inverse_features=limit)
+        found = DefGPA(solver=Iterative(), tuning=tuning).fit(many)
         assert_same_shape(found.reference_, expected, rtol=AGREED)
 
-    def test_the_representative_inverse_helps(self, monkeypatch):
+    def test_the_representative_inverse_helps(self):
         """Without it thousands of products would be needed, with it tens."""
-        monkeypatch.setattr("defgpa.solve.deformable.preconditioner._FEW", 0)
         shapes = Shapes(smooth_family(seed=29, n=10, m=400))
-        assert DefGPA(solver=Iterative()).fit(shapes).alignment_.diagnostics.n_products < 80
+        model = DefGPA(solver=Iterative(), tuning=Tuning(exact_inverse_features=0))
+        assert model.fit(shapes).alignment_.diagnostics.n_products < 80
 
 
 def test_threads_change_nothing(monkeypatch):
     """Blocks on two threads or on one: the same sums in the same order."""
     shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
-    monkeypatch.setattr("defgpa.solve.deformable.batches._BATCH_BYTES", 1)
-    monkeypatch.setattr("defgpa.solve.deformable.batches._LITTLE_BYTES", 0)
-    single = DefGPA().fit(shapes)
+    model = DefGPA(tuning=Tuning(batch_bytes=1, few_bytes=0))
+    single = model.solve(shapes)
     monkeypatch.setattr("defgpa._threads.n_threads", lambda: 4)
-    several = DefGPA().fit(shapes)
-    np.testing.assert_array_equal(several.reference_, single.reference_)
-    np.testing.assert_array_equal(several.alignment_.aligned, single.alignment_.aligned)
-    np.testing.assert_allclose(single.reference_.mean(axis=0), 0, **EXACT)
+    several = model.solve(shapes)
+    np.testing.assert_array_equal(several.reference, single.reference)
+    np.testing.assert_array_equal(several.aligned, single.aligned)
+    np.testing.assert_allclose(single.reference.mean(axis=0), 0, **EXACT)

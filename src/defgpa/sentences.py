@@ -347,9 +347,11 @@ def _large_deformation(found: Finding) -> str:
     )
 
 
-def _foldovers(found: Finding, remedy: str) -> str:
-    count, tried = int(found.figures["landmarks"]), found.figures.get("smoothing")
-    better = "" if tried is None else f" At {tried:.3g} it does not."
+def _foldovers(found: Finding, remedy: str, written: str) -> str:
+    """``written`` is how a name and a value of the smoothing are given."""
+    count = int(found.figures["landmarks"])
+    tried = [(own, found.figures[own]) for own in ("smoothing", "theta") if own in found.figures]
+    better = "".join(f" With {written.format(*own)} none does." for own in tried[:1])
     return (
         f"The warp of {listed(found.shapes)} folds over itself at {count:,} landmarks: there it is "
         f"no one-to-one map. {remedy}{better}"
@@ -434,7 +436,7 @@ _COMMON: Words = {
     Kind.PROPORTIONS_UNDETERMINED: _proportions_undetermined,
     Kind.PROPORTIONS_NOT_CONVERGED: _proportions_not_converged,
     Kind.LARGE_DEFORMATION: _large_deformation,
-    Kind.FOLDOVERS: lambda f: _foldovers(f, "More smoothing would straighten it."),
+    Kind.FOLDOVERS: lambda f: _foldovers(f, "More smoothing would straighten it.", "{}={:.3g}"),
     Kind.BEST_AT_EDGE: _best_at_edge,
     Kind.STIFFER_PREFERRED: _stiffer_preferred,
 }
@@ -453,7 +455,9 @@ _SHELL: Words = {
     ),
     Kind.NOT_CONVERGED: _not_converged_shell,
     Kind.PROPORTIONS_UNDETERMINED: _proportions_undetermined_shell,
-    Kind.FOLDOVERS: lambda f: _foldovers(f, "A larger --smoothing would straighten it."),
+    Kind.FOLDOVERS: lambda f: _foldovers(
+        f, "A larger --smoothing would straighten it.", "--{} {:.3g}"
+    ),
     Kind.FAR_ESTIMATES: lambda f: _far_estimates(f, "estimated.csv"),
     Kind.IN_FOLDS: lambda f: _in_folds(f, in_shell),
     Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_shell),

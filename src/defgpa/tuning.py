@@ -22,6 +22,18 @@ class Tuning:
         With so few features U itself is as small as its columns, and stored.
     patience : int
         Products after which iterations give way to another way that is sure.
+    batch_bytes, few_bytes : int
+        Features of the shapes of one batch, which then stays near the cache; so few features of
+        all shapes are one batch, not worth a second thread.
+    block_bytes, stored_block_bytes, sparse_block_bytes : int
+        Columns of one block of landmarks: where they are made, where they lie in memory (enough
+        for a thread to be worth its start), and where they are mostly zero.
+    whole_image_landmarks : int
+        Landmarks up to which every batch may make an image of its own, to be summed.
+    thread_blocks : int
+        Blocks of landmarks that are enough for every thread.
+    exact_inverse_features : int
+        Features of all shapes together up to which the exact inverse of the cost is cheap.
     free_value : float
         σ/n below which a direction costs nothing but noise; ordinary sets have 0.035 to 1.
     hinged : float
@@ -72,6 +84,14 @@ class Tuning:
     moderate_landmarks: int = 4000
     few_features: int = 16
     patience: int = 150
+    batch_bytes: int = 4 << 20
+    few_bytes: int = 1 << 20
+    block_bytes: int = 4 << 20
+    stored_block_bytes: int = 8 << 20
+    sparse_block_bytes: int = 32 << 20
+    whole_image_landmarks: int = 2048
+    thread_blocks: int = 16
+    exact_inverse_features: int = 200
     free_value: float = 0.01
     hinged: float = 0.1
     most_axes: int = 32

@@ -35,13 +35,16 @@ class Console:
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
         """Warnings of the package become notes, each shown once; others are for developers."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
-        own = [w.message for w in caught if isinstance(w.message, DefgpaWarning)]
-        self.tell(*(message.finding for message in own if message.finding is not None))
-        for text in said_once([str(message) for message in own if message.finding is None]):
-            self.note(text)
+        caught: list[warnings.WarningMessage] = []
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                yield
+        finally:  # where an error ends it, too: what was noted on the way may explain it
+            own = [w.message for w in caught if isinstance(w.message, DefgpaWarning)]
+            self.tell(*(message.finding for message in own if message.finding is not None))
+            for text in said_once([str(message) for message in own if message.finding is None]):
+                self.note(text)
 
     def tell(self, *findings: Finding) -> None:
         """Findings, in the words of the command line; their fields are kept for machines."""

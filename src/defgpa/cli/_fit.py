@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
 _POSES = ("principal", "first")
+_SOFTEST, _DECADES = 1e-6, 7  # smoothing from which, and decades in which, one is looked for
 _QUICK = 200_000  # landmarks of all shapes: some more fits are then no matter
 
 
@@ -268,25 +269,25 @@ def fitted(
 
 def _with_remedy(finding: Finding, done: Fitted, shapes: Shapes) -> Finding:
     """The finding of warps that fold over, with a smoothing at which none does, if one is found."""
-    value = _unfolded_smoothing(done, shapes)
-    figures = {} if value is None else {"smoothing": value}
+    warp = done.model
+    name = "smoothing" if getattr(warp, "theta", None) is None else "theta"
+    value = _unfolded(done, shapes, name, getattr(warp, name, None))
+    figures = {} if value is None else {name: value}
     return replace(finding, figures={**finding.figures, **figures})
 
 
-def _unfolded_smoothing(done: Fitted, shapes: Shapes) -> float | None:
+def _unfolded(done: Fitted, shapes: Shapes, name: str, used: float | None) -> float | None:
     """The least smoothing tried at which no warp folds over: along the path, or by decades."""
     from sklearn.base import clone
 
-    warp = done.model
     if done.path is not None:
-        sound = done.path.values[(done.path.foldovers == 0) & (done.path.values > 0)]
-        return float(sound[0]) if len(sound) else None
-    used = getattr(warp, "smoothing", None)
-    if not used or getattr(warp, "theta", None) is not None or shapes.visible.size > _QUICK:
+        return done.path.unfolded_value
+    if used is None or shapes.visible.size > _QUICK:
         return None
-    for value in (10.0 * used, 100.0 * used, 1000.0 * used):
-        other = clone(done.estimator).set_params(warp=replace(warp, smoothing=value))
-        if not other.align(shapes).foldovers.any():
+    for exponent in range(1, _DECADES):
+        value = max(used, _SOFTEST) * 10.0**exponent
+        other = clone(done.estimator).set_params(warp=replace(done.model, **{name: value}))
+        if not other.solve(shapes).foldovers.any():
             return float(value)
     return None
 

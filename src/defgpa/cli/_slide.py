@@ -126,9 +126,8 @@ def command(
         shapes = fitting_input(console, shapes)
         patch = [] if surface is None else _patch(surface, shapes)
         chosen = _curves(sliders, curves, shapes)
-    if not (chosen or patch or curves_of(shapes)):
-        raise click.UsageError("Nothing slides: give --sliders, --curve or --surface.")
-    with console.noting():
+        if not (chosen or patch or curves_of(shapes)):
+            raise click.UsageError("Nothing slides: give --sliders, --curve or --surface.")
         surfaces_of = None if meshes is None else _meshes(console, Path(meshes), shapes)
         with console.progress("Sliding") as tick:
             slid = slide(

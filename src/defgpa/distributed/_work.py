@@ -7,7 +7,7 @@ landmarks. Everything the driver receives is of the size of the reference, or sm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -106,7 +106,7 @@ def batches_of(points: Array, model: WarpModel) -> list[Batch]:
 def block_of(batches: list[Batch], landmarks: slice, stored: bool) -> list[Block]:
     """The columns of some landmarks."""
     cut = [
-        Batch(b.shapes, b.points[:, landmarks], b.visible[:, landmarks], b.bases) for b in batches
+        replace(b, points=b.points[:, landmarks], visible=b.visible[:, landmarks]) for b in batches
     ]
     return [Block(batch, batch.columns() if stored else None) for batch in cut]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,14 @@ class SmoothingPath:
         return float(self.values[least_index(self.cve)])
 
     @property
+    def unfolded_value(self) -> float | None:
+        """The least smoothing above zero at which no warp folds over; None if all do."""
+        if self.foldovers is None:
+            return None
+        sound = self.values[(self.foldovers == 0) & (self.values > 0.0)]
+        return float(sound[0]) if len(sound) else None
+
+    @property
     def at_edge(self) -> bool:
         """Whether the smallest CVE is at either end of the values: the best may lie beyond."""
         return least_index(self.cve) in (0, len(self.values) - 1)
@@ -133,7 +141,7 @@ def columns(points: Sequence[Point], chosen: Point) -> dict[str, Any]:
 
 def path_findings(path: SmoothingPath, points: Sequence[Point]) -> tuple[Finding, ...]:
     """What was found at the points of a path, and in its course."""
-    return (*_along(points), *_at_edge(path), *_stiffer(path))
+    return (*_along(points), *_at_edge(path), *_stiffer(path), *_folding(path))
 
 
 def chosen_index(cve: Array, spread: Array | None, foldovers: Index | None) -> int:
@@ -166,6 +174,13 @@ def _at_edge(path: SmoothingPath) -> Iterator[Finding]:
     if path.at_edge and len(path.values) > 1:
         soft = float(path.least_value == path.values[0])
         yield Finding(Kind.BEST_AT_EDGE, figures={"soft": soft, "smoothing": path.least_value})
+
+
+def _folding(path: SmoothingPath) -> Iterator[Finding]:
+    """Said where warps fold over at the value chosen, with one at which none does."""
+    better = {} if path.unfolded_value is None else {"smoothing": path.unfolded_value}
+    for finding in path.alignment.foldover_findings:
+        yield replace(finding, figures={**finding.figures, **better})
 
 
 def _stiffer(path: SmoothingPath) -> Iterator[Finding]:

@@ -19,10 +19,9 @@ from defgpa.errors import ShapeError
 from defgpa.frames import Frames
 from defgpa.solve.deformable.proportions import Moments, moments
 from defgpa.solve.prior.covariance import covariance_prior
+from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Basis, FactoredBasis, StackedModel, WarpModel
 
-_BATCH_BYTES = 4 << 20  # of features: a batch and its products stay near the cache
-_LITTLE_BYTES = 1 << 20  # of features: not worth a second thread
 _USUAL_FEATURES = 64  # where so many fit into one batch, nobody is asked how many there are
 
 
@@ -80,6 +79,7 @@ class Batch:
     points: Array  # (b, m, d), finite
     visible: Mask  # (b, m)
     bases: FactoredBasis  # a stack of b
+    tuning: Tuning = DEFAULT
 
     @property
     def n_landmarks(self) -> int:
@@ -87,7 +87,8 @@ class Batch:
         return int(self.points.shape[1])
 
     def __getitem__(self, part: slice) -> Batch:
-        return Batch(self.shapes[part], self.points[part], self.visible[part], self.bases[part])
+        own = self.shapes[part], self.points[part], self.visible[part], self.bases[part]
+        return Batch(*own, self.tuning)
 
     def columns(self, landmarks: slice | Index = slice(None)) -> Array:
         """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
@@ -148,37 +149,39 @@ def full_penalty(basis: Basis, size: int) -> Array:
     return penalty
 
 
-def make_batches(frames: Frames, model: WarpModel) -> list[Batch]:
+def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
     """All shapes in batches, in order."""
     if isinstance(model, StackedModel):
         n = len(frames.points)
-        parts = blocks(n, _batch_size(frames, model))
-        return in_blocks(lambda part: stacked_batch(frames[part], model, np.arange(n)[part]), parts)
-    return _looped_batches(frames.points, frames.visible, model)
+        parts, numbers = blocks(n, _batch_size(frames, model, tuning)), np.arange(n)
+        return in_blocks(lambda p: stacked_batch(frames[p], model, numbers[p], tuning), parts)
+    return _looped_batches(frames.points, frames.visible, model, tuning)
 
 
-def stacked_batch(frames: Frames, model: StackedModel, shapes: Index) -> Batch:
+def stacked_batch(
+    frames: Frames, model: StackedModel, shapes: Index, tuning: Tuning = DEFAULT
+) -> Batch:
     """These shapes as one batch."""
-    return Batch(shapes, frames.points, frames.visible, model.bases(frames))
+    return Batch(shapes, frames.points, frames.visible, model.bases(frames), tuning)
 
 
-def _batch_size(frames: Frames, model: StackedModel) -> int:
+def _batch_size(frames: Frames, model: StackedModel, tuning: Tuning) -> int:
     """Shapes of a batch; as many as there are, where all their features are few."""
     n, m, _ = frames.points.shape
-    if 8 * n * m * _USUAL_FEATURES <= _LITTLE_BYTES:
+    if 8 * n * m * _USUAL_FEATURES <= tuning.few_bytes:
         return n
-    return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1])
+    return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1], tuning)
 
 
-def _shapes_at_a_time(n: int, m: int, features: int) -> int:
+def _shapes_at_a_time(n: int, m: int, features: int, tuning: Tuning) -> int:
     size = 8 * n * m * features
-    if size <= _LITTLE_BYTES:
+    if size <= tuning.few_bytes:
         return n
     # two or four threads then have equally much to do
-    return -(-n // (4 * -(-size // (4 * _BATCH_BYTES))))
+    return -(-n // (4 * -(-size // (4 * tuning.batch_bytes))))
 
 
-def _looped_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batch]:
+def _looped_batches(points: Array, visible: Mask, model: WarpModel, tuning: Tuning) -> list[Batch]:
     """Consecutive shapes with equally many features share a batch."""
     members = [model.basis(own[seen]) for own, seen in zip(points, visible, strict=True)]
     sizes = [
@@ -192,9 +195,10 @@ def _looped_batches(points: Array, visible: Mask, model: WarpModel) -> list[Batc
             points[chosen[part]],
             visible[chosen[part]],
             StackedBases(tuple(members[i] for i in chosen[part]), sizes[chosen[0]]),
+            tuning,
         )
         for chosen in np.split(np.arange(len(sizes)), starts[1:])
         for part in blocks(
-            len(chosen), _shapes_at_a_time(len(chosen), points.shape[1], sizes[chosen[0]])
+            len(chosen), _shapes_at_a_time(len(chosen), points.shape[1], sizes[chosen[0]], tuning)
         )
     ]

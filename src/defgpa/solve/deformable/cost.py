@@ -27,8 +27,6 @@ from defgpa.solve.eigen.solvers import Preconditioner
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Frames, SparseBasis, WarpModel
 
-_MANY_BLOCKS = 16  # of landmarks: enough for every thread
-_FEW_LANDMARKS = 2048  # of which an image for every batch costs nothing
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
 
 
@@ -47,6 +45,7 @@ class EliminatedCost:
     views: Array  # (m,): shapes that see each landmark
     factors: tuple[Factor, ...]
     n_shapes: int
+    tuning: Tuning = DEFAULT
 
     @property
     def n_landmarks(self) -> int:
@@ -62,7 +61,7 @@ class EliminatedCost:
 
     def projections(self, block: Array) -> list[Array]:
         """Uᵀ X of every batch; the threads share the landmarks where there are enough of them."""
-        if self.n_landmarks >= _MANY_BLOCKS * self._at_a_time:
+        if self.n_landmarks >= self.tuning.thread_blocks * self._at_a_time:
             return [factor.project(block) for factor in self.factors]
         return in_blocks(lambda factor: factor.project(block), self.factors)
 
@@ -89,7 +88,7 @@ class EliminatedCost:
         The order of the sum does not depend on the threads, which must not change a digit.
         """
         both = list(zip(self.factors, coefficients, strict=True))
-        if self.n_landmarks <= max(_FEW_LANDMARKS, self._at_a_time):
+        if self.n_landmarks <= max(self.tuning.whole_image_landmarks, self._at_a_time):
             return summed(in_blocks(lambda own: self._image_of(*own), both))
         image = np.zeros((self.n_landmarks, coefficients[0].shape[-1]), order="F")
 
@@ -128,7 +127,7 @@ class EliminatedCost:
 
     def preconditioner(self) -> Preconditioner:
         """A cheap approximation of P⁻¹."""
-        return preconditioner(self)
+        return preconditioner(self, self.tuning.exact_inverse_features)
 
     def whole_inverse(self) -> Preconditioner | None:
         """A dearer and better one, where the features are columns and not too many."""
@@ -136,7 +135,7 @@ class EliminatedCost:
 
     def of_one(self, factor: Factor) -> EliminatedCost:
         """The cost of one shape alone, with the views of all."""
-        return EliminatedCost(self.views, (factor,), self.n_shapes)
+        return EliminatedCost(self.views, (factor,), self.n_shapes, self.tuning)
 
     def explained(self, reference: Array) -> Explained:
         """W = Y Uᵀ S of every batch, (b, l, d), and P1, which needs the same pass."""
@@ -158,9 +157,10 @@ def eliminated_cost(
     more than ``budget`` bytes they are streamed.
     """
     n, m, _ = frames.points.shape
-    batches = make_batches(frames, model)
+    batches = make_batches(frames, model, tuning)
     factors = in_blocks(_way_to_hold(batches[0], n, m, budget, tuning), batches)
-    return EliminatedCost(frames.visible.sum(axis=0).astype(np.float64), tuple(factors), n)
+    views = frames.visible.sum(axis=0).astype(np.float64)
+    return EliminatedCost(views, tuple(factors), n, tuning)
 
 
 def _way_to_hold(

@@ -27,9 +27,7 @@ from defgpa.solve.deformable.ridge import (
     with_penalty_rows,
 )
 
-_BLOCK_BYTES = 4 << 20  # of columns: larger blocks leave the cache, smaller ones wait for Python
 _SAMPLE = 128  # landmarks, enough to foresee a poor condition
-_STORED_BLOCK_BYTES = 8 << 20  # of columns in memory: enough for a thread to be worth its start
 
 
 class Factor(Protocol):
@@ -88,7 +86,7 @@ class StoredFactor:
     def landmarks_at_a_time(self) -> int:
         """The landmarks whose rows of U stay in the cache."""
         b, l, _ = self.rows.shape
-        return max(1, _BLOCK_BYTES // (8 * b * l))
+        return max(1, self.batch.tuning.block_bytes // (8 * b * l))
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C."""
@@ -123,7 +121,7 @@ class CombinedColumns:
     @property
     def landmarks_at_a_time(self) -> int:
         """The landmarks whose columns stay in the cache."""
-        return _landmarks_in(self.batch, _BLOCK_BYTES)
+        return _landmarks_in(self.batch, self.batch.tuning.block_bytes)
 
     @property
     def _blocks(self) -> list[slice]:
@@ -178,7 +176,7 @@ class ColumnFactor(CombinedColumns):
     @property
     def landmarks_at_a_time(self) -> int:
         """The landmarks that are worth the start of a thread: nothing is made, only read."""
-        return _landmarks_in(self.batch, _STORED_BLOCK_BYTES)
+        return _landmarks_in(self.batch, self.batch.tuning.stored_block_bytes)
 
     def only(self, shape: int) -> ColumnFactor:
         """One shape of the batch."""
@@ -221,7 +219,7 @@ def column_factor(batch: Batch) -> ColumnFactor:
     """U of dense shapes through columnsᵀ columns and small algebra, never an m × l product."""
     # the landmarks side by side: BLAS multiplies thin blocks with such columns faster
     columns = transposed(np.empty((len(batch.shapes), _width(batch), batch.n_landmarks)))
-    for landmarks in _landmark_blocks(batch, _BLOCK_BYTES):
+    for landmarks in _landmark_blocks(batch):
         columns[:, landmarks] = batch.columns(landmarks)
     return ColumnFactor(batch, *_eliminated(batch, lambda part: columns[:, part]), columns)
 
@@ -236,8 +234,8 @@ def _product(wide: Array, tall: Array) -> Array:
     return small_product(wide, tall) if tall.flags.forc else np.asarray(wide @ tall)
 
 
-def _landmark_blocks(batch: Batch, n_bytes: int) -> list[slice]:
-    return blocks(batch.n_landmarks, _landmarks_in(batch, n_bytes))
+def _landmark_blocks(batch: Batch) -> list[slice]:
+    return blocks(batch.n_landmarks, _landmarks_in(batch, batch.tuning.block_bytes))
 
 
 def _landmarks_in(batch: Batch, n_bytes: int) -> int:
@@ -254,7 +252,7 @@ def _width(batch: Batch) -> int:
 def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Ridge, Array]:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; and mixing @ Y."""
     penalty, mixing = batch.bases.penalty(), batch.bases.mixing
-    parts = _landmark_blocks(batch, _BLOCK_BYTES)
+    parts = _landmark_blocks(batch)
     if mixing is None or not _surely_poor(batch, mixing, penalty):
         ridge = ridge_from_gram(_gram(columns_of, parts), mixing, penalty)
         poor = ~(ridge.condition < POOR_CONDITION)
@@ -292,7 +290,7 @@ def careful_ridge(
     What loses digits is the Gram matrix of the columns *before* they are mixed: the features are
     tame. Only where Cholesky fails on them too are they taken apart by QR.
     """
-    penalty, parts = batch.bases.penalty()[chosen], _landmark_blocks(batch, _BLOCK_BYTES)
+    penalty, parts = batch.bases.penalty()[chosen], _landmark_blocks(batch)
     mixing = None if batch.bases.mixing is None else batch.bases.mixing[chosen]
 
     def features_of(part: slice) -> Array:

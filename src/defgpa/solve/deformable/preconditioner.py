@@ -1,4 +1,4 @@
-r"""A cheap idea of the cost, from all shapes or from one.
+r"""A cheap approximation of the inverse of the cost, from all shapes or from one.
 
 With D = diag(views) − σI, σ just below zero, and Ũ a few columns, both are
 
@@ -21,7 +21,6 @@ from defgpa._arrays import Array, symmetrised
 from defgpa.solve.deformable.factors import Factor
 
 SHIFT = 1e-4  # times n: keeps the inverse finite on the constant vector
-_FEW = 200  # features of all shapes together, up to which the exact inverse is cheap
 
 
 class Factored(Protocol):
@@ -79,10 +78,10 @@ class LowRankInverse:
         return self.outer[:, None] * (scaled + self.inner[:, None] * bent)
 
 
-def preconditioner(cost: Factored) -> LowRankInverse:
-    """The exact inverse where it is cheap, that of one shape standing for all elsewhere."""
+def preconditioner(cost: Factored, few_features: int) -> LowRankInverse:
+    """The exact inverse of few features, that of one shape standing for all elsewhere."""
     shapes_and_features = [factor.ridge.inverse.shape for factor in cost.factors]
-    if sum(b * l for b, _, l in shapes_and_features) <= _FEW:
+    if sum(b * l for b, _, l in shapes_and_features) <= few_features:
         return _exact_inverse(cost)
     return _representative_inverse(cost)
 

@@ -19,7 +19,6 @@ from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.factors import careful_ridge
 from defgpa.solve.deformable.ridge import POOR_CONDITION, Ridge, ridge_from_normal_matrix
 
-_BLOCK_BYTES = 32 << 20  # of the entries of one block of landmarks
 _ENTRY_BYTES = 12  # a number and where it stands
 
 
@@ -52,7 +51,7 @@ class _SparseFactor:
     @property
     def landmarks_at_a_time(self) -> int:
         """The landmarks whose entries take one block."""
-        return max(1, _BLOCK_BYTES // (_ENTRY_BYTES * _row_entries(self.batch, 0)))
+        return _landmarks_at_a_time(self.batch, 0)
 
     def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
         """(p, r): the columns of some landmarks."""
@@ -166,9 +165,14 @@ def _seen_columns(batch: Batch, shape: int, landmarks: slice) -> csr_array:
 
 
 def _made_columns(batch: Batch, shape: int) -> Iterator[tuple[slice, csr_array]]:
-    size = max(1, _BLOCK_BYTES // (_ENTRY_BYTES * _row_entries(batch, shape)))
-    for landmarks in blocks(batch.n_landmarks, size):
+    for landmarks in blocks(batch.n_landmarks, _landmarks_at_a_time(batch, shape)):
         yield landmarks, _seen_columns(batch, shape, landmarks)
+
+
+def _landmarks_at_a_time(batch: Batch, shape: int) -> int:
+    """The landmarks whose entries take one block."""
+    entry_bytes = _ENTRY_BYTES * _row_entries(batch, shape)
+    return max(1, batch.tuning.sparse_block_bytes // entry_bytes)
 
 
 def _row_entries(batch: Batch, shape: int) -> int:
