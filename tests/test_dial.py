@@ -254,3 +254,16 @@ class TestCommandLine:
         assert code == 2
         assert said in " ".join(error.split())
         assert not summary
+
+
+def test_folds_without_rigidity_tell_what_folds_of_the_deformable_method_tell():
+    points = smooth_family(n=5, m=12, noise=0.05)
+    told = []
+    for model in (
+        DefGPA(ThinPlateSpline(3, smoothing=0)),
+        ElasticGPA(ThinPlateSpline(3, smoothing=0), 0),
+    ):
+        with warned_of("neither landmarks nor penalty determine"):
+            told.append(defgpa.cross_validate(model, points, fold_size=4).findings)
+    assert any(told[0])
+    assert told[0] == told[1]
