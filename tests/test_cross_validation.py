@@ -633,7 +633,7 @@ def test_a_long_list_of_failures_is_cut_short():
         seen = points[shape, first : first + 3].copy()
         points[shape] = np.nan
         points[shape, first : first + 3] = seen
-    told = r"12 of 40 folds .*'1' or '2' or '3': Shape 'shape_3' .*; and 3 more folds"
+    told = r"12 of 40 folds .*'1' or '2' or '3': Shape 'shape_3' .*; and 3 more folds\. Use"
     with pytest.raises(DefgpaError, match=told):
         cross_validate(DefGPA(Affine()), points)
 

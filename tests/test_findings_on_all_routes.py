@@ -32,7 +32,7 @@ from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian
 from support import FAMILIES, smooth_family
 from test_degenerate import RawMonomials
-from test_hinges import hinged
+from test_hinges import hinged, hinged_like
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning"),
@@ -285,6 +285,23 @@ class TestTheBatchedRoute:
         found = cross_validate(DefGPA(), points, fold_size=4)
         assert sum(taken) == len(found.folds) == 10
         assert max(taken) > 1
+
+    def test_takes_a_hinged_fold_among_sound_ones(self):
+        """One link is off the line of the others: without it, and only then, they are a hinge."""
+        base = hinged(0)[1]
+        base[30, 0] = 0.8
+        shapes = Shapes(hinged_like(base, 2)[0])
+        model = DefGPA(Affine())
+        full = model.solve(shapes)
+        folds = [np.array([j]) for j in (3, 30, 31, 12, 20, 35)]
+        (outcome,) = FoldSets.of(model, shapes).predicted(folds, np.ones(1), full.reference[None])
+        told = [Kind.FREE_DIRECTIONS in {own.kind for own in out.findings} for out in outcome]
+        assert told == [False, True, False, False, False, False]
+        for fold, out in zip(folds, outcome, strict=True):
+            expected = refitted(model, full, fold)
+            seen = shapes.visible[:, fold]
+            np.testing.assert_allclose(out.predicted[seen], expected.predicted[seen], atol=1e-8)
+            assert_same_findings(out.findings, expected.findings)
 
     def test_breaks_when_it_is_broken(self, monkeypatch):
         monkeypatch.setattr(FoldSets, "_predicted", lambda *_: 1 / 0)

@@ -1,4 +1,4 @@
-r"""A cheap idea of the cost, from all shapes or from one.
+r"""A cheap approximation of the inverse of the cost, from all shapes or from one.
 
 With D = diag(views) − σI, σ just below zero, and Ũ a few columns, both are
 
