@@ -331,3 +331,14 @@ class TestReplacing:
     def test_names_as_long_as_they_may_be_can_be_written(self, tmp_path):
         write_text(tmp_path / ("ü" * 120 + ".txt"), "x")
         assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_too_little_memory_is_one_sentence_at_the_command_line(monkeypatch, capsys):
+    from defgpa.cli import _app
+
+    def hungry(*arguments, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(_app.app, "main", hungry)
+    assert _app._run(["fit", "wings.tps"]) == 1
+    assert "not enough memory" in capsys.readouterr().err

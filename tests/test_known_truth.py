@@ -193,3 +193,13 @@ def test_any_other_unit_gives_the_same_shape(method, unit, rng):
     usual, other = method.align(points), method.align(unit * points)
     assert off_by(other.reference / unit, usual.reference) < 1e-6
     assert [found.kind for found in other.findings] == [found.kind for found in usual.findings]
+
+
+@pytest.mark.parametrize("method", [DefGPA(), *OTHERS], ids=repr)
+def test_a_fitted_shape_is_registered_by_its_own_warp_though_it_alone_sees_a_landmark(method, rng):
+    points = images(rng, rng.uniform(-1, 1, size=(20, 2)), 5)
+    points[1:, 4] = np.nan
+    alignment = method.align(points)
+    for own, warp in zip(points, alignment.warps, strict=True):
+        seen = own[~np.isnan(own[:, 0])]
+        np.testing.assert_allclose(alignment.register(own)(seen), warp(seen), rtol=0, atol=1e-6)

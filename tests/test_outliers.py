@@ -126,3 +126,9 @@ def test_very_many_landmarks_are_predicted_in_shares():
 def test_too_few_specimens_are_told():
     with pytest.raises(ShapeError, match=r"at least 4 specimens; there are 3"):
         outliers(aligned(smooth_family(seed=46, n=3)))
+
+
+def test_shapes_that_do_not_differ_have_no_odd_one(rng):
+    same = np.repeat(rng.normal(size=(1, 12, 2)), 5, axis=0)
+    with pytest.raises(ShapeError, match="do not differ"):
+        outliers(EuclideanGPA().align(same))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from selenium.webdriver.support.ui import WebDriverWait
@@ -121,3 +123,57 @@ def test_in_a_browser_the_site_fetches_nothing_fits_a_phone_and_finds_words(site
     ]
     assert asked
     assert not [url for url in asked if not url.startswith(("file:", "data:"))]
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """The extension that runs the blocks of a page; what it complains of is in ``.wrong``."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    module = importlib.import_module("executed")
+    module.wrong = []
+    monkeypatch.setattr(module, "_LOG", SimpleNamespace(error=module.wrong.append))
+    return module
+
+
+def run(executed, folder, *blocks):
+    page = executed.Page("tutorials/page", folder, folder / "pictures")
+    return executed.run_page("\n".join(blocks), page), page
+
+
+def test_what_a_page_shows_is_what_was_said_and_drawn_not_what_was_typed(executed, tmp_path):
+    text, page = run(
+        executed,
+        tmp_path,
+        "<!-- run\nx = 6\n-->",
+        "```python A line\nfrom matplotlib import pyplot as plt\nplt.plot([1, 2])\nx * 7\n```",
+        "```console\n$ echo new\nold\n```",
+        "<!-- write\nprint('| made |')\n-->\n",
+    )
+    assert not executed.wrong
+    assert "\n42\n" in text
+    assert "new" in text
+    assert "old" not in text
+    assert "| made |" in text
+    assert 'alt="A line"' in text
+    assert len(list((tmp_path / "pictures").glob("*.png"))) == 1
+    assert [cell["cell_type"] for cell in page.cells] == ["code", "code", "markdown"]
+
+
+@pytest.mark.parametrize(
+    ("block", "word"),
+    [
+        ("```python\n1 / 0\n```", "line 3: division by zero"),
+        ("<!-- run\nundefined\n-->\n", "undefined"),
+        ("```console\n$ defgpa info nowhere.tps\n```", "ended with 2"),
+        ("```console fails\n$ true\n```", "ended with 0"),
+        ("```python\nimport warnings\nwarnings.warn('old')\n```", "old"),
+        ("```sh\ndefgpa info wings.tps\n```", "neither pip nor make"),
+    ],
+)
+def test_whatever_goes_wrong_in_a_block_is_an_error_with_page_and_line(
+    executed, tmp_path, block, word
+):
+    run(executed, tmp_path, "", "", block)
+    assert len(executed.wrong) == 1
+    assert "tutorials/page.md" in executed.wrong[0]
+    assert word in executed.wrong[0]

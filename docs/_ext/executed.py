@@ -201,7 +201,7 @@ def as_on_a_terminal(said: str) -> Iterator[str]:
     """Lines without blanks at their end, broken at 88 columns."""
     for line in said.splitlines():
         yield from (
-            textwrap.wrap(line, 88, drop_whitespace=True) if len(line) > 88 else [line.rstrip()]
+            textwrap.wrap(line, 88, break_on_hyphens=False) if len(line) > 88 else [line.rstrip()]
         )
 
 

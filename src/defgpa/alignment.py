@@ -201,7 +201,10 @@ class Alignment:
             pairs = zip(several.points, several.names, strict=True)
             return tuple(registered(self, own, name) for own, name in pairs)
         own, seen = self._visible_part(points)
-        return self.registration.warp(own[seen], self.reference[seen])
+        # as in the fit: where a landmark is that one shape has seen, nobody else knows
+        shared = seen & (self.shapes.views >= 2)
+        known = shared if shared.sum() > own.shape[1] else seen
+        return self.registration.warp(own[known], self.reference[known])
 
     def posed_like(self, points: ArrayLike) -> Alignment:
         """The same solution turned and moved to the pose of ``points`` (m, d)."""

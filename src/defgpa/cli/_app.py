@@ -35,6 +35,10 @@ _COMMANDS = {
     "completion": "Print the shell completion script for bash, zsh or fish.",
 }
 
+_MEMORY = (
+    "There is not enough memory: a fit of a small set takes about half a gigabyte. Free some, "
+    "raise the limit (ulimit -v), or take fewer landmarks or --points-per-axis."
+)
 _MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE)
 
 
@@ -88,6 +92,9 @@ def _run(arguments: list[str] | None) -> int:
             return 2
         except (KeyboardInterrupt, click.Abort):
             click.echo("Stopped. Nothing was left half-written.", err=True)
+            return 1
+        except MemoryError:
+            click.echo(f"Error: {_MEMORY}", err=True)
             return 1
         except NotConvergedError as error:
             return _said(error, 1)

@@ -24,6 +24,7 @@ from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_siz
 _FENCE = 1.5  # interquartile ranges above the third quartile
 _FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
 _SOUND = 0.75  # of the specimens, at least, say what is usual: those with the least odd landmark
+_ROUNDING = 1e-12  # of the size of a shape: what is less is no difference
 _FEWEST = 4  # specimens that predictions can be made from
 _MOST_TAKEN = 10  # landmarks away from one specimen
 _MOST_AT_ONCE = 400  # landmarks that predict each other
@@ -170,6 +171,8 @@ def _from_predictions(whole: Array, visible: Mask) -> Array:
             f"Landmarks are predicted from at least {_FEWEST} specimens; there are {len(whole)}."
         )
     specimens = rotated_onto_mean(unit_size(whole))
+    if specimens.std(axis=0).max() < _ROUNDING:
+        raise ShapeError("The shapes do not differ, so none of their landmarks can be odd.")
     step = -(-specimens.shape[1] // _MOST_AT_ONCE)
     lengths = np.empty(specimens.shape[:2])
     for start in range(step):  # very many landmarks: each from those of its own share
