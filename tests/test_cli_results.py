@@ -378,6 +378,35 @@ def test_the_space_of_a_mesh_is_kept_in_its_file(run, solid, tmp_path, suffix):
         assert corners == {tuple(row) for row in warp(np.eye(4, 3) * signs).round(9).tolist()}
 
 
+@pytest.mark.parametrize("mode", ["Ascii", "Binary", "Appended"])
+@pytest.mark.parametrize("compressor", ["None", "ZLib"])
+def test_the_space_of_a_vtp_file_is_a_field_as_in_3d_slicer(run, solid, tmp_path, mode, compressor):
+    vtk = pytest.importorskip("vtk")
+    points, stated, mesh = vtk.vtkPoints(), vtk.vtkStringArray(), vtk.vtkPolyData()
+    for corner in np.eye(4, 3):
+        points.InsertNextPoint(corner)
+    mesh.SetPoints(points)
+    stated.SetName("SPACE")
+    stated.InsertNextValue("LPS")
+    mesh.GetFieldData().AddArray(stated)
+    writer = vtk.vtkXMLPolyDataWriter()
+    writer.SetFileName(str(tmp_path / "mesh.vtp"))
+    writer.SetInputData(mesh)
+    getattr(writer, f"SetDataModeTo{mode}")()
+    getattr(writer, f"SetCompressorTypeTo{compressor}")()
+    writer.Write()
+    call = ("apply", solid, 1, tmp_path / "mesh.vtp", "-o", tmp_path / "moved.vtp")
+    assert run(*call)[2] == ""
+    reader = vtk.vtkXMLPolyDataReader()
+    reader.SetFileName(str(tmp_path / "moved.vtp"))
+    reader.Update()
+    moved = reader.GetOutput()
+    assert moved.GetFieldData().GetAbstractArray("SPACE").GetValue(0) == "RAS"
+    expected = defgpa.load(solid).warps[0](np.eye(4, 3) * [-1, -1, 1])
+    found = [moved.GetPoint(k) for k in range(4)]
+    np.testing.assert_allclose(found, expected, atol=1e-6)  # the corners were exact
+
+
 def test_a_mesh_keeps_its_space_where_the_fit_has_none(run, tmp_path):
     from defgpa.io.mesh.space import stated_space
 
@@ -431,7 +460,7 @@ def test_a_vertex_that_is_nan_stays_so_and_no_fold_is_blamed(run, solid, tmp_pat
     told = json.loads(out)
     assert code == 0
     assert (told["points"], told["without_image"]) == (3, 0)
-    assert any("1 vertices" in note and "NaN" in note for note in told["notes"])
+    assert any("NaN, and stay so: 1." in note for note in told["notes"])
     assert not any("fold" in note for note in told["notes"])
     moved = read_mesh(tmp_path / "m.ply").vertices
     assert np.isnan(moved[3]).all()

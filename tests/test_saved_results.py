@@ -92,6 +92,10 @@ def test_damaged_and_foreign_files_are_refused_with_a_sentence(tmp_path):
         defgpa.load(tmp_path / "other.npz")
     with pytest.raises(defgpa.FormatError, match="no such file"):
         defgpa.load(tmp_path / "absent.npz")
+    with pytest.raises(
+        defgpa.FormatError, match=r"is a folder: name the result in it, .*result\.npz"
+    ):
+        defgpa.load(tmp_path)
 
 
 def test_a_flipped_byte_never_gives_another_error(tmp_path):

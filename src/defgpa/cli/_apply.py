@@ -79,7 +79,7 @@ def command(
             shapes = in_space_of(shapes, alignment.shapes)
             count, lost = sent.shapes(shapes, Path(output), to_format)
     if lost:
-        console.note(f"{lost} points have no inverse image (the warp folds there): written as NaN.")
+        console.note(f"Points without an inverse image (the warp folds), written as NaN: {lost}.")
     console.say(f"{count} points, {_DIRECTIONS[direction]}, written to {output}")
     console.result(
         {"points": count, "without_image": lost, "output": output, "notes": console.notes}
@@ -138,7 +138,7 @@ class Sent:
             self.console.note(f"The texture of {source} is not kept: {target} has none.")
         unknown = np.asarray(np.isnan(mesh.vertices).any(axis=1))
         if unknown.any():
-            self.console.note(f"{unknown.sum()} vertices of {source} are NaN, and stay so.")
+            self.console.note(f"Vertices of {source} that are NaN, and stay so: {unknown.sum()}.")
         wanted, stated = self.alignment.shapes.metadata.get("space"), stated_space(source)
         self._note_if_unstated(source, stated, wanted)
         points = in_space(np.where(unknown[:, None], np.nan, mesh.vertices), stated, wanted)

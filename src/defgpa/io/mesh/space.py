@@ -1,7 +1,7 @@
 """What the file of a mesh says beside it: its anatomical space, and texture that is not read.
 
-3D Slicer writes ``SPACE=LPS`` or ``SPACE=RAS`` into the header of a mesh; no format has a place
-of its own for it.
+3D Slicer writes ``SPACE=LPS`` or ``SPACE=RAS`` into the header of a mesh, and into VTP, which has
+a place for it, a field ``SPACE``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_bytes, file_head
+from defgpa.io.mesh.vtp import looks_like_vtp, vtp_space
 
 _SPACE = re.compile(rb"SPACE=(LPS|RAS)")
 _TEXTURE = {  # texture coordinates, or an image that they belong to
@@ -25,19 +26,25 @@ _HEADS = {  # what our own files begin with, and the same with a space
     ".obj": (b"written by defgpa", b"written by defgpa. SPACE=%s"),
     ".stl": (b"solid defgpa", b"solid defgpa SPACE=%s"),
     ".off": (b"OFF\n", b"OFF\n# SPACE=%s\n"),
-    ".vtp": (b"?>\n", b"?>\n<!-- SPACE=%s -->\n"),
+    ".vtp": (b"<PolyData>\n", b"<PolyData>\n%s\n"),
 }
+_FIELD = '<FieldData><Array type="String" Name="SPACE" NumberOfTuples="1" format="ascii">{} 0</Array></FieldData>'
 
 
 def stated_space(path: Path) -> str | None:
     """``LPS`` or ``RAS``, where the header of a mesh says so."""
-    found = _SPACE.search(file_head(path))
+    head = file_head(path)
+    if looks_like_vtp(head):
+        return vtp_space(path)
+    found = _SPACE.search(head)
     return None if found is None else found[1].decode()
 
 
 def state_space(path: Path, space: str) -> None:
     """Put it into the header of a mesh that ``write_mesh`` wrote."""
     plain, stated = _HEADS[path.suffix.lower()]
+    if path.suffix.lower() == ".vtp":
+        space = _FIELD.format(" ".join(str(ord(letter)) for letter in space))
     content = path.read_bytes().replace(plain, stated % space.encode(), 1)
     with replacing(path) as temporary:
         temporary.write_bytes(content)

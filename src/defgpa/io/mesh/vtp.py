@@ -76,6 +76,15 @@ def write_vtp(path: Path, mesh: Mesh) -> None:
     write_text(path, "\n".join(lines) + "\n")
 
 
+def vtp_space(path: Path) -> str | None:
+    """``LPS`` or ``RAS``, as 3D Slicer puts it among the field data."""
+    with refusing(path, "VTK PolyData file"):
+        arrays = _Arrays(path)
+        stated = arrays.root.find("./PolyData/FieldData/Array[@Name='SPACE'][@type='String']")
+        words = b"" if stated is None else arrays.letters(stated)
+    return next((space for space in ("LPS", "RAS") if space.encode() in words), None)
+
+
 def _data_array(name: str, values: NDArray[Any]) -> str:
     kinds = {"f8": "Float64", "i8": "Int64", "u1": "UInt8"}
     little = values.astype(values.dtype.newbyteorder("<"))
@@ -173,19 +182,28 @@ class _Arrays:
 
     def values(self, element: ElementTree.Element) -> Array:
         """The numbers of one DataArray."""
-        kind, text = element.get("type", ""), element.text or ""
+        kind = element.get("type", "")
         if kind not in _KINDS:
             raise wrong(self._path, "a type of numbers", kind)
-        encoding = element.get("format", "ascii")
-        if encoding == "ascii":
-            return self._written(text.split())
+        if element.get("format", "ascii") == "ascii":
+            return self._written((element.text or "").split())
+        data = self._encoded(element)
+        return np.frombuffer(data, dtype=self._order + _KINDS[kind]).astype(np.float64)
+
+    def letters(self, element: ElementTree.Element) -> bytes:
+        """The words of one Array, each with a 0 behind it; as text they are its letters' codes."""
+        if element.get("format", "ascii") == "ascii":
+            return bytes(_whole(self._path, word) for word in (element.text or "").split())
+        return self._encoded(element)
+
+    def _encoded(self, element: ElementTree.Element) -> bytes:
+        encoding = element.get("format")
         if encoding == "appended":
             source = self._appended[_whole(self._path, element.get("offset", "0")) :]
             encoding = self._appended_encoding
         else:
-            source = text.strip().encode("ascii")
-        data = self._bytes(_raw if encoding == "raw" else _base64, source)
-        return np.frombuffer(data, dtype=self._order + _KINDS[kind]).astype(np.float64)
+            source = (element.text or "").strip().encode("ascii")
+        return self._bytes(_raw if encoding == "raw" else _base64, source)
 
     def _written(self, words: Sequence[str]) -> Array:
         values = quick_numbers(words)

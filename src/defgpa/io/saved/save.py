@@ -197,6 +197,8 @@ def _provenance(shapes: Shapes) -> dict[str, Any]:
 
 
 def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
+    if path.is_dir():
+        raise FormatError(f"{path} is a folder: name the result in it, {path / 'result.npz'}.")
     if not path.is_file():
         raise FormatError(f"{path}: there is no such file.")
     if not file_head(path).startswith(b"PK"):
