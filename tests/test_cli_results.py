@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
+import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -87,6 +91,34 @@ def test_the_summary_names_the_files_that_are_there_and_the_command(result, wing
     assert sorted(told["files"]) == names_in(result)
     assert told["command"].startswith(f"defgpa fit {wings} -o ")
     assert told["command"].endswith("--warp affine --quiet")
+    assert Path(told["folder"]).expanduser() == Path.cwd()
+
+
+def command_in(page):
+    """What a report says to type."""
+    text = page.read_text(encoding="utf-8")
+    return html.unescape(re.search(r'"Command"><code>(.*?)</code>', text, re.DOTALL)[1])
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash to paste into")
+@pytest.mark.parametrize("home", ["", "my home"], ids=["elsewhere", "at home"])
+def test_to_do_it_again_can_be_pasted_anywhere(run, wings, tmp_path, monkeypatch, home):
+    place = tmp_path / "my home" / "it's here"
+    place.mkdir(parents=True)
+    shutil.copy(wings, place / "my wings.tps")
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("HOME", str(tmp_path / home if home else tmp_path / "none"))
+    assert run("fit", "my wings.tps", "-o", "out", "--warp", "affine", "--report")[0] == 0
+    assert run("report", "out/result.npz", "-o", "later.html")[0] == 0
+    typed, later = map(command_in, (place / "out" / "report.html", place / "later.html"))
+    assert typed == later
+    assert (str(tmp_path) in typed) is not bool(home)
+    first = (place / "out" / "reference.csv").read_bytes()
+    shutil.rmtree(place / "out")
+    pasted = f'defgpa() {{ {shlex.quote(sys.executable)} -m defgpa "$@"; }}\n{typed}\n'
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run(["bash", "-ec", pasted], cwd=tmp_path, env=environment, check=True)
+    assert (place / "out" / "reference.csv").read_bytes() == first
 
 
 def test_no_file_of_another_run_stays_beside_the_new_ones(run, wings, tmp_path):

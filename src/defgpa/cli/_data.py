@@ -185,13 +185,13 @@ class Written:
     def report(self, x: Alignment | Shapes, found: Sequence[Any], title: str) -> None:
         """``report.html``: of an alignment all about it, and a section for each result."""
         from defgpa.alignment import Alignment
-        from defgpa.cli._output import command_line
+        from defgpa.cli._output import to_paste
         from defgpa.report import write_report, write_statistics
 
         if self.folder is None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        target, known = self.folder / "report.html", {"command": command_line()}
+        target, known = self.folder / "report.html", {"command": to_paste()}
         if isinstance(x, Alignment):
             write_report(x, target, statistics=found, provenance=known)
         else:

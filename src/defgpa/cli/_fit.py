@@ -29,7 +29,6 @@ from defgpa.cli._options import (
 )
 from defgpa.cli._output import (
     RESULTS,
-    command_line,
     figures,
     list_run,
     output_folder,
@@ -37,6 +36,7 @@ from defgpa.cli._output import (
     require_report,
     results,
     show_figures,
+    to_paste,
     write_alignment,
     write_summary,
 )
@@ -143,7 +143,7 @@ def command(
                     partial / "report.html",
                     smoothing=done.path,
                     cross_validation=done.cv,
-                    provenance={"command": command_line(), "result": "result.npz"},
+                    provenance={"command": to_paste(), "result": "result.npz"},
                 )
         summary = write_summary(console, partial, summary)
     show_figures(console, numbers)

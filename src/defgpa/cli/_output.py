@@ -254,6 +254,7 @@ def write_summary(console: Console, folder: Path, summary: dict[str, Any]) -> di
         "notes": console.notes,
         "findings": [finding.to_dict() for finding in console.findings],
         "command": command_line(),
+        "folder": working_folder(),
         "versions": versions(),
         "files": [*files_in(folder), SUMMARY],
     }
@@ -267,6 +268,26 @@ def command_line() -> str:
     context = click.get_current_context(silent=True)
     words = context.find_root().obj if context is not None else None
     return "" if words is None else shlex.join(["defgpa", *words])
+
+
+def working_folder() -> str:
+    """Where it was typed, the home folder as ``~``: a page that is shared names no user."""
+    try:
+        here = Path.cwd()
+        return f"~/{here.relative_to(Path.home()).as_posix()}"
+    except ValueError:
+        return str(here)
+    except (OSError, RuntimeError):  # the folder is gone, or there is no home
+        return ""
+
+
+def to_paste(command: str = "", folder: str = "") -> str:
+    """What was typed (or this command) behind a ``cd`` to where: relative names then hold."""
+    command, folder = (command, folder) if command else (command_line(), working_folder())
+    if not command or not folder:
+        return command
+    home = "~/" if folder.startswith("~/") else ""  # between quotes a shell leaves ~ as it is
+    return f"cd {home}{shlex.quote(folder.removeprefix(home))}\n{command}"
 
 
 def versions() -> dict[str, str]:

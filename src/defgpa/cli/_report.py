@@ -10,7 +10,7 @@ import click
 
 from defgpa.cli._console import Console
 from defgpa.cli._options import speaking
-from defgpa.cli._output import command_line, output_file, refuse_input
+from defgpa.cli._output import output_file, refuse_input, to_paste
 
 
 @click.command("report", epilog="Example: defgpa report result/result.npz -o report.html")
@@ -37,7 +37,8 @@ def _command_of(result: Path) -> str:
     """What was typed to make a result, as the summary beside it knows; else to make this page."""
     try:
         summary = json.loads((result.parent / "summary.json").read_text(encoding="utf-8"))
-        own = summary["command"] if result.name in summary["files"] else ""
-    except (OSError, ValueError, TypeError, KeyError):
-        own = ""
-    return str(own) or command_line()
+        known = result.name in summary["files"]
+        own = (str(summary["command"]), str(summary.get("folder", ""))) if known else ()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        own = ()
+    return to_paste(*own)

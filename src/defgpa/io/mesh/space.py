@@ -28,7 +28,10 @@ _HEADS = {  # what our own files begin with, and the same with a space
     ".off": (b"OFF\n", b"OFF\n# SPACE=%s\n"),
     ".vtp": (b"<PolyData>\n", b"<PolyData>\n%s\n"),
 }
-_FIELD = '<FieldData><Array type="String" Name="SPACE" NumberOfTuples="1" format="ascii">{} 0</Array></FieldData>'
+_FIELD = (
+    '<FieldData><Array type="String" Name="SPACE" NumberOfTuples="1" format="ascii">'
+    "{} 0</Array></FieldData>"
+)
 
 
 def stated_space(path: Path) -> str | None:
