@@ -303,6 +303,17 @@ class TestTheBatchedRoute:
             np.testing.assert_allclose(out.predicted[seen], expected.predicted[seen], atol=1e-8)
             assert_same_findings(out.findings, expected.findings)
 
+    def test_breaks_when_only_stacks_of_several_are_broken(self, monkeypatch):
+        """Folds that can be fitted alone do not hide it."""
+        predicted = FoldSets._predicted
+        monkeypatch.setattr(
+            FoldSets,
+            "_predicted",
+            lambda self, folds, *rest: predicted(self, folds, *rest) if len(folds) == 1 else 1 / 0,
+        )
+        with pytest.raises(ZeroDivisionError):
+            cross_validate(DefGPA(), smooth_family(), fold_size=4)
+
     def test_breaks_when_it_is_broken(self, monkeypatch):
         monkeypatch.setattr(FoldSets, "_predicted", lambda *_: 1 / 0)
         with pytest.raises(DefgpaError, match=r"folds cannot be fitted.*division"):

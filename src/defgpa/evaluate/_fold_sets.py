@@ -79,7 +79,8 @@ class FoldSets:
         """[factor][fold]: the landmarks of folds, for penalties times ``factors`` (k,).
 
         ``references`` (k, m, d) are those of the full fits. One fold that cannot be solved does
-        not spoil the others: they are then solved on their own.
+        not spoil the others: they are then solved on their own. If each of them can, it is the
+        stack that is broken, and that is an error.
         """
         try:
             return self._predicted(np.stack(folds), factors, references)
@@ -87,7 +88,9 @@ class FoldSets:
             if len(folds) == 1:
                 nothing = np.full((len(self.shapes), len(folds[0]), self.shapes.dim), np.nan)
                 return [[LeftOut(nothing, error=error)] for _ in factors]
-        alone = [self.predicted([fold], factors, references) for fold in folds]
+            alone = [self.predicted([fold], factors, references) for fold in folds]
+            if not any(own[0].error for one in alone for own in one):
+                raise
         return [[own[c][0] for own in alone] for c in range(len(factors))]
 
     def _predicted(self, folds: Index, factors: Array, references: Array) -> list[list[LeftOut]]:
