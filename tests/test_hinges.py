@@ -229,7 +229,7 @@ def test_on_a_cluster_too(d, warp, client):
 def test_links_that_hardly_leave_their_line_do_not_hold_parts():
     """How far they extend is judged by the noise, at the angle that would matter."""
     rng = np.random.default_rng(0)
-    left, right = rng.normal(size=(2, 10, 2)) + [[[-3.0, 0.0]], [[3.0, 0.0]]]
+    left, right = rng.normal([[[-3.0, 0.0]], [[3.0, 0.0]]], size=(2, 10, 2))
     visible = np.ones((2, 25), dtype=bool)
     visible[0, 10:20] = visible[1, :10] = False
     for across, apart in ((0.1, True), (1.0, False)):
