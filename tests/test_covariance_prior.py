@@ -156,8 +156,10 @@ def test_a_shape_that_meets_the_others_on_a_line_only_is_named():
     copies = moved(scales[:, None, None] * base, 7)
     copies[0, 9:] = np.nan  # its last three are not on the line, but nobody else sees them
     copies[1:, 6:9] = np.nan
-    with pytest.raises(DegenerateShapeError, match=r"'shape_1'.* collinear.*proportions="):
-        prior(copies)
+    with pytest.raises(
+        DegenerateShapeError, match=r"'shape_1'.*'shape_4'.*collinear.*proportions="
+    ):
+        prior(copies)  # nor can the three be carried to the others
 
 
 class TestManyShapes:

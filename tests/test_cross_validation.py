@@ -131,6 +131,18 @@ def test_the_error_is_the_one_of_the_definition(warp, fold_size, shapes):
     )
 
 
+@pytest.mark.parametrize("proportions", ["prior", "rigid"])
+def test_as_many_shapes_as_landmarks_far_from_the_origin(proportions):
+    """Axes of equal length are not exchanged, and holes are filled about centroids."""
+    points = smooth_family(seed=6, n=12, m=12, missing=0.2)
+    estimator = DefGPA(Affine(), proportions=proportions)
+    here = cross_validate(estimator, points, 2)
+    alone = cross_validate(Refitted(Affine(), proportions=proportions), points, 2)
+    np.testing.assert_allclose(here.error, alone.error, **EXACT)
+    away = cross_validate(estimator, points + 1e6, 2)
+    np.testing.assert_allclose(away.error, here.error, **PARITY)
+
+
 # -- the authors' figures --------------------------------------------------------------------------
 
 

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from defgpa import Affine, DefGPA, DegenerateShapeError, Dense, Shapes, ThinPlateSpline
+from defgpa import (
+    Affine,
+    AffineGPA,
+    DefGPA,
+    DegenerateShapeError,
+    Dense,
+    EuclideanGPA,
+    Shapes,
+    ThinPlateSpline,
+)
 from defgpa.findings import Kind
 from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.solve.deformable.ridge import (
@@ -74,6 +83,26 @@ def test_registering_a_line_or_a_point_is_refused(d):
     for points in (line, np.ones((40, d))):
         with pytest.raises(DegenerateShapeError, match="collinear or coincident"):
             fitted.register(points)
+
+
+@pytest.mark.parametrize("scaling", [False, True])
+def test_registering_by_a_motion_refuses_what_leaves_the_motion_open(scaling):
+    """About a line in space every turn is as good as any other; about a point, in the plane too."""
+    for d in (2, 3):
+        fitted = EuclideanGPA(scaling=scaling).fit(smooth_family(seed=4, d=d)).alignment_
+        line = np.outer(np.linspace(-1, 1, 40), np.arange(1.0, d + 1))
+        for points in (np.ones((40, d)), line)[: d - 1]:
+            with pytest.raises(DegenerateShapeError, match="no single motion"):
+                fitted.register(points)
+
+
+@DIMS
+def test_registering_a_flat_shape_by_an_affine_map_is_refused(d):
+    fitted = AffineGPA().fit(smooth_family(seed=4, d=d)).alignment_
+    flat = smooth_family(seed=5, d=d)[0]
+    flat[:, -1] = flat[:, 0]
+    with pytest.raises(DegenerateShapeError, match="no affine map"):
+        fitted.register(flat)
 
 
 @every_warp

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline, cross_validate
+from defgpa.checks.solves import hinge_findings
 from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.findings import Kind
 from defgpa.tuning import Tuning
@@ -223,3 +224,16 @@ def test_on_a_cluster_too(d, warp, client):
     assert kinds(there.findings) == kinds(here.findings) == {Kind.FREE_DIRECTIONS}
     assert error(there.reference, base) < 0.01
     assert np.abs(there.reference - here.reference).max() < 1e-8
+
+
+def test_links_that_hardly_leave_their_line_do_not_hold_parts():
+    """How far they extend is judged by the noise, at the angle that would matter."""
+    rng = np.random.default_rng(0)
+    left, right = rng.normal([[[-3.0, 0.0]], [[3.0, 0.0]]], size=(2, 10, 2))
+    visible = np.ones((2, 25), dtype=bool)
+    visible[0, 10:20] = visible[1, :10] = False
+    for across, apart in ((0.1, True), (1.0, False)):
+        links = np.column_stack([across * np.tile([1.0, -1.0, 0.0], 2)[:5], np.linspace(-2, 2, 5)])
+        reference = np.vstack([left, right, links])
+        found = hinge_findings(reference, visible, 2, 0.1, ("a", "b"), Tuning())
+        assert [own.shapes for own in found] == ([("b",)] if apart else [])

@@ -116,7 +116,7 @@ def test_in_a_browser_the_site_fetches_nothing_fits_a_phone_and_finds_words(site
         browser.get((site / "search.html").as_uri() + "?q=foldover")
         found = "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
         WebDriverWait(browser, 60, 0.2).until(lambda b: b.execute_script(found))
-        assert any("glossary" in link for link in browser.execute_script(found))
+        assert any("start/figures" in link for link in browser.execute_script(found))
         log = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = [
         m["params"]["request"]["url"] for m in log if m["method"] == "Network.requestWillBeSent"

@@ -232,10 +232,7 @@ def open_figures() -> Iterator[tuple[bytes, float]]:
 
     for number in pyplot.get_fignums():
         figure, png = pyplot.figure(number), io.BytesIO()
-        laid_out = figure.get_layout_engine() is not None
-        solid = any(hasattr(ax, "zaxis") for ax in figure.axes)
-        around = None if laid_out and not solid else "tight"
-        figure.savefig(png, dpi=_DPI, bbox_inches=around, pad_inches=0.06)
+        figure.savefig(png, dpi=_DPI, bbox_inches="tight", pad_inches=0.06)
         pyplot.close(figure)
         columns = int.from_bytes(png.getvalue()[16:20], "big")
         yield png.getvalue(), columns / _DPI

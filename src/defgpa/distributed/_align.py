@@ -1,10 +1,14 @@
-"""The whole solve with the shapes on a cluster; the driver holds no more than references."""
+"""The whole solve with the shapes on a cluster; the driver holds no more than references.
+
+Sets with few enough landmarks are looked at here as a fit on one machine looks at its input:
+exchanged and misplaced landmarks, other sizes.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +50,8 @@ class DistributedAlignment:
         Of the shapes and of the landmarks.
     solution : Solution
         The solution as the pipeline gave it.
+    findings : tuple of Finding
+        What a user should be told, as values; ``align`` has warned of them.
     """
 
     reference: Array
@@ -59,14 +65,7 @@ class DistributedAlignment:
     cluster: Cluster
     parts: tuple[Any, ...]  # futures of (b, m, d)
     sizes: tuple[int, ...]  # shapes of each part
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What a user should be told, as values; ``align`` has warned of them."""
-        lone = np.setdiff1d(np.arange(len(self.landmarks)), self.shared)
-        labels = tuple(self.landmarks[j] for j in lone)
-        told = (Finding(Kind.LONE_LANDMARKS, landmarks=labels),) if labels else ()
-        return (*told, *self.solution.findings[0])
+    findings: tuple[Finding, ...]
 
     @property
     def diagnostics(self) -> SpectralDiagnostics:
@@ -108,7 +107,7 @@ class DistributedAlignment:
             for warp, own in zip(self.warps, core.points, strict=True)
         ]
         found = assembled(core, self.solution, warps, self.model)
-        return with_lone_landmarks(found, shapes, self.shared)
+        return replace(with_lone_landmarks(found, shapes, self.shared), findings=self.findings)
 
     def _split(self, items: tuple[Warp, ...]) -> list[tuple[Warp, ...]]:
         stops = np.cumsum(self.sizes)
@@ -174,9 +173,20 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
         cluster,
         tuple(cluster.submit(work.kept_landmarks, part, None) for part in parts),
         pattern.sizes,
+        _findings(pattern, solution),
     )
+    if pattern.visible.size <= method.tuning.screened_landmarks:  # few enough to be looked at here
+        result = replace(result, findings=chosen.looked_at(result.gather()).findings)
     warn_of(result.findings)
     return result
+
+
+def _findings(pattern: Pattern, solution: Solution) -> tuple[Finding, ...]:
+    """Of the landmarks seen once, and of the solve."""
+    lone = np.setdiff1d(np.arange(pattern.n_landmarks), pattern.shared)
+    labels = tuple(pattern.landmarks[j] for j in lone)
+    told = (Finding(Kind.LONE_LANDMARKS, landmarks=labels),) if labels else ()
+    return (*told, *solution.findings[0])
 
 
 def _set_of(cluster: Cluster, parts: Sequence[Any], pattern: Pattern) -> ClusterSet:
