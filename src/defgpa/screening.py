@@ -19,7 +19,7 @@ from defgpa.alignment import Alignment
 from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
 from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
-from defgpa.frames import Frames
+from defgpa.frames import FLAT, Frames
 from defgpa.io.space import missing_places
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.sentences import option
@@ -39,7 +39,6 @@ _EXCHANGE_LANDMARKS_UP_TO = 2000
 _COMPARED_LANDMARKS = 100_000  # of all shapes: beyond, bytes take longer than a fit should
 _EACH_LEFT_OUT_UP_TO = 400  # landmarks of a shape: m² of them are moved
 _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
-_THICK = 1e-5  # of the longest extent: no instrument measures so thin a shape
 _LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
 # seen in the wild
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
@@ -229,9 +228,9 @@ def _size_findings(alignment: Alignment) -> Iterator[Finding]:
 
 def _thin(shapes: Shapes, frames: Frames, known: tuple[Finding, ...]) -> Iterator[Finding]:
     """Shapes as thick as rounding, which a warp that stretches takes for a direction."""
-    thin = frames.extents[:, -1] < _THICK * frames.extents[:, 0]
+    thin = frames.extents[:, -1] < FLAT * frames.extents[:, 0]
     if thin.any() and not any(found.kind is Kind.UNDETERMINED_WARP for found in known):
-        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": _THICK})
+        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": FLAT})
 
 
 def _repetitions(shapes: Shapes) -> Iterator[Finding]:
