@@ -143,6 +143,17 @@ def test_as_many_shapes_as_landmarks_far_from_the_origin(proportions):
     np.testing.assert_allclose(away.error, here.error, **PARITY)
 
 
+@pytest.mark.filterwarnings("ignore:Warps with directions:defgpa.DefgpaWarning")
+def test_folds_of_shapes_as_thick_as_rounding_are_those_of_flat_ones(rng):
+    flat = np.zeros((5, 16, 3))
+    flat[..., :2] = smooth_family(seed=7, n=5, m=16)
+    thin = flat + [0.0, 0.0, 1e-8] * rng.normal(size=flat.shape)
+    expected = cross_validate(Refitted(Affine()), flat, 4)
+    assert_same_predictions(cross_validate(DefGPA(Affine()), flat, 4), expected)
+    found = cross_validate(DefGPA(Affine()), thin, 4)
+    np.testing.assert_allclose(found.error, expected.error, **PARITY)
+
+
 # -- the authors' figures --------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from defgpa import (
     DefgpaError,
     ElasticGPA,
     EuclideanGPA,
+    Polynomial,
     ThinPlateSpline,
 )
 from defgpa.findings import Kind
@@ -171,6 +172,34 @@ def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thicknes
         kinds = {found.kind for found in DefGPA(warp).align(posed).findings}
         assert kinds & {Kind.UNDETERMINED_WARP, Kind.THIN_SHAPE}
     assert Kind.THIN_SHAPE not in {f.kind for f in EuclideanGPA(scaling=True).align(posed).findings}
+
+
+@pytest.mark.parametrize("thickness", [1e-16, 1e-10, 1e-8, 1e-6])
+@pytest.mark.parametrize(
+    "method", [DefGPA(Affine()), DefGPA(), DefGPA(Polynomial(2)), ElasticGPA()], ids=repr
+)
+def test_thickness_that_is_rounding_determines_no_warp_across_the_plane(method, thickness, rng):
+    """A point off the plane stays there or falls onto it; it is not thrown away."""
+    flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
+    points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
+    for posed in (points, np.array([own @ turn(rng, 3) + 9.0 for own in points])):
+        found = method.align(posed)
+        told = [own for own in found.findings if own.kind is Kind.UNDETERMINED_WARP]
+        assert [own.shapes for own in told] == [found.shapes.names]
+        for own, warp in zip(posed, found.warps, strict=True):
+            normal = np.linalg.svd(own - own.mean(axis=0))[2][2]
+            for map_ in (warp, found.register(own)):
+                away = map_(own + 1e-3 * normal) - map_(own)
+                assert np.abs(away).max() <= 1e-3
+
+
+def test_a_shape_a_little_thicker_than_that_keeps_its_thickness(rng):
+    flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
+    points = np.concatenate([flat, rng.normal(size=(5, 30, 1))], axis=2)
+    points -= points.mean(axis=1, keepdims=True)
+    for own in points:
+        own[:, 2] *= 1.5e-5 * np.linalg.svd(own[:, :2])[1][0] / np.linalg.norm(own[:, 2])
+    assert not DefGPA(Affine()).align(points).diagnostics.free_directions.any()
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-155, 1e-80, 1e80, 1e155, 7e307])

@@ -86,6 +86,12 @@ class Alignment:
         return spaces.similarities(self.shapes.points, self.reference)
 
     @cached_property
+    def squared_distances(self) -> Array:
+        """(n, m): of the superimposed landmarks from those of the reference; NaN where unseen."""
+        away = self.superimposed - self.reference
+        return frozen(np.einsum("nmd,nmd->nm", away, away))
+
+    @cached_property
     def carried(self) -> Array:
         """(n, m, d): the reference carried into each shape, warp_i⁻¹(S), in the same pose.
 

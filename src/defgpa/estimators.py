@@ -296,6 +296,7 @@ class DefGPA(AlignmentEstimator):
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         method, model = self.method(shapes.dim), self.model
+        frames = frames.flattened()
         cost = eliminated_cost(frames, model, self.memory_budget, method.tuning)
         sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
         solution = solve_one(sets, cost, method)
@@ -406,6 +407,7 @@ class ElasticGPA(AlignmentEstimator):
 
     def _anchored(self, shapes: Shapes, frames: Frames) -> _Anchored:
         method = self.deformable.method(shapes.dim)
+        frames = frames.flattened()
         cost = eliminated_cost(frames, self.model, self.memory_budget, method.tuning)
         rows = orthonormal_rows(frames)
         linear = linear_projections(cost, rows, shapes.names)

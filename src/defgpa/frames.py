@@ -14,8 +14,10 @@ import numpy as np
 from defgpa._arrays import Array, Mask, transposed
 
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
+FLAT = 1e-5  # of the longest extent: no instrument measures so thin a shape
+_NEAR = 1e3  # sizes from the origin: beyond, rounding scatters a plane by more than 1e-13
 _COINCIDENT = 1e-14  # of the distance from the origin: the size of what rounding scatters
-_VOLUMINOUS = 1e-10  # product of the eigenvalues of a scatter matrix over that of their mean
+_VOLUMINOUS = 1e-9  # ∏ of the eigenvalues of a scatter matrix over that of their mean: not FLAT
 _WIDE = 1.0 - 6e-6  # ‖·‖² / tr² of a scatter matrix, below which λ₂ > 1e-6 λ₁: not on a line
 
 
@@ -118,13 +120,35 @@ class Frames:
     @property
     def rank(self) -> int:
         """The dimension of the widest shape: less than d where all of them are flat."""
-        d = self.points.shape[-1]
-        # det / (tr/d)^d, the product of the eigenvalues over that of their mean
-        mean = np.einsum("ndd->n", self.scatter) / d
-        volume = np.linalg.det(self.scatter / np.where(mean > 0.0, mean, 1.0)[:, None, None])
-        if (volume > _VOLUMINOUS).any():
-            return d
+        if self._voluminous.any():
+            return int(self.points.shape[-1])
         return int((self._principal[0] > 0.0).sum(axis=-1).max())
+
+    def flattened(self) -> Frames:
+        """The same shapes, with those that are FLAT in space laid into their planes.
+
+        A thickness that is nothing but rounding of coordinates determines no warp across a plane.
+        """
+        if self._voluminous.all():
+            return self
+        values, axes = self._principal
+        thin = values < FLAT**2 * values[:, :1]
+        near = np.linalg.norm(self.centre, axis=1) < _NEAR * self.size
+        flat = thin[:, -1] & ~thin[:, 1] & near  # a line has no plane
+        if not flat.any():
+            return self
+        normal = axes[flat][:, :, -1:]
+        points = np.array(self.points)
+        points[flat] -= self.centred[flat] @ normal @ transposed(normal)
+        return Frames(points, self.visible)
+
+    @cached_property
+    def _voluminous(self) -> Mask:
+        """(n,): shapes that are clearly not flat, told without their eigenvalues."""
+        # det / (tr/d)^d, the product of the eigenvalues over that of their mean
+        mean = np.einsum("ndd->n", self.scatter) / self.points.shape[-1]
+        volume = np.linalg.det(self.scatter / np.where(mean > 0.0, mean, 1.0)[:, None, None])
+        return np.asarray(volume > _VOLUMINOUS)
 
     @property
     def _clearly_wide(self) -> bool:

@@ -19,7 +19,7 @@ from defgpa.alignment import Alignment
 from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
 from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
-from defgpa.frames import Frames
+from defgpa.frames import FLAT, Frames
 from defgpa.io.space import missing_places
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.sentences import option
@@ -39,7 +39,6 @@ _EXCHANGE_LANDMARKS_UP_TO = 2000
 _COMPARED_LANDMARKS = 100_000  # of all shapes: beyond, bytes take longer than a fit should
 _EACH_LEFT_OUT_UP_TO = 400  # landmarks of a shape: m² of them are moved
 _MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
-_THICK = 1e-5  # of the longest extent: no instrument measures so thin a shape
 _LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
 # seen in the wild
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
@@ -194,11 +193,11 @@ def with_deformation(
     if Kind.LARGE_DEFORMATION in kinds or _too_many(alignment, tuning):
         return findings
     points, reference = alignment.shapes.points, alignment.reference
-    moved = alignment.superimposed
+    squares = alignment.squared_distances
     if (alignment.diagnostics.votes <= 0).any():  # the other side may be the nearer one
-        moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
-    away = ((moved - reference) ** 2).sum(axis=2)[alignment.counted]
-    residual = float(np.sqrt(away.mean())) / _size(reference)
+        away = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
+        squares = np.einsum("nmd,nmd->nm", away, away)
+    residual = float(np.sqrt(squares[alignment.counted].mean())) / _size(reference)
     of_the_mean = residual / np.sqrt(len(points) - 1)
     if residual <= tuning.large_deformation and of_the_mean <= tuning.uncertain_mean:
         return findings
@@ -229,9 +228,9 @@ def _size_findings(alignment: Alignment) -> Iterator[Finding]:
 
 def _thin(shapes: Shapes, frames: Frames, known: tuple[Finding, ...]) -> Iterator[Finding]:
     """Shapes as thick as rounding, which a warp that stretches takes for a direction."""
-    thin = frames.extents[:, -1] < _THICK * frames.extents[:, 0]
+    thin = frames.extents[:, -1] < FLAT * frames.extents[:, 0]
     if thin.any() and not any(found.kind is Kind.UNDETERMINED_WARP for found in known):
-        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": _THICK})
+        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": FLAT})
 
 
 def _repetitions(shapes: Shapes) -> Iterator[Finding]:
@@ -243,21 +242,21 @@ def _repetitions(shapes: Shapes) -> Iterator[Finding]:
 def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
     """Whether some landmark is far off, absolutely or against its shape and its likes, or all."""
     seen = alignment.shapes.visible
-    away = np.linalg.norm(alignment.superimposed - alignment.reference, axis=2)
-    off = np.where(seen, away / _size(alignment.reference), -1.0)
-    if np.mean(off[seen] ** 2) > tuning.spread**2:
+    off = np.where(seen, alignment.squared_distances / _size(alignment.reference) ** 2, -1.0)
+    if off.mean(where=seen) > tuning.spread**2:
         return True
-    if not tuning.near < off.max() <= tuning.far_off:
-        return bool(off.max() > tuning.far_off)
+    if not tuning.near**2 < off.max() <= tuning.far_off**2:
+        return bool(off.max() > tuning.far_off**2)
     level = np.maximum(_medians(off, seen), _medians(off.T, seen.T).T)
-    return bool((off > tuning.stray * level).any())
+    return bool((off > tuning.stray**2 * level).any())
 
 
 def _medians(off: Array, seen: Mask) -> Array:
     """(n, 1): the median of what is seen in each row; what is not seen is below zero."""
     hidden = off.shape[1] - seen.sum(axis=1)
     middle = hidden + (seen.sum(axis=1) - 1) // 2
-    return np.take_along_axis(np.sort(off, axis=1), middle[:, None], axis=1)
+    sorted_there = np.partition(off, np.unique(middle), axis=1)
+    return np.take_along_axis(sorted_there, middle[:, None], axis=1)
 
 
 def _screening_findings(found: Screening, alignment: Alignment) -> Iterator[Finding]:

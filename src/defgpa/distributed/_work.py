@@ -79,7 +79,7 @@ def kept_landmarks(part: Any, landmarks: Index | None) -> Array:
 
 def frames_of_part(points: Array) -> Frames:
     """Where the shapes of a part lie."""
-    return Frames.of(points, ~np.isnan(points[..., 0]))
+    return Frames.of(points, ~np.isnan(points[..., 0])).flattened()
 
 
 def extents_of(points: Array) -> tuple[Array, Mask, Mask, int]:

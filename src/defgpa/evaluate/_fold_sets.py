@@ -128,7 +128,7 @@ class FoldSets:
         shapes = self.shapes
         points = np.moveaxis(shapes.points[:, kept], 1, 0).reshape(-1, m, shapes.dim)
         visible = np.moveaxis(shapes.visible[:, kept], 1, 0)
-        frames = Frames.of(points, visible.reshape(-1, m))
+        frames = Frames.of(points, visible.reshape(-1, m)).flattened()
         require_extended(frames, shapes.names * g)
         if not self._surely_linked(len(kept[0])):
             for own in visible:

@@ -31,7 +31,7 @@ class RidgeRegistration:
 
     def warp(self, points: Array, reference: Array) -> Warp:
         """W = (FᵀF + R)⁻¹ Fᵀ S."""
-        frames = frames_of(points)
+        frames = frames_of(points).flattened()
         if frames.on_a_line[0]:
             raise DegenerateShapeError(
                 "The visible landmarks of the shape are all collinear or coincident, which "

@@ -69,7 +69,7 @@ class ElasticRegistration:
 
     def warp(self, points: Array, reference: Array) -> Warp:
         """In closed form: the pose depends on the reference alone."""
-        frames = frames_of(points)
+        frames = frames_of(points).flattened()
         if frames.on_a_line[0]:
             raise DegenerateShapeError(
                 "The visible landmarks of the shape are all collinear or coincident, which "
