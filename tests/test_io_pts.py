@@ -1,4 +1,4 @@
-"""Two formats share the suffix .pts: the first line tells which one it is."""
+"""Several formats share the suffix .pts: the first line tells which one it is."""
 
 import re
 
@@ -33,6 +33,16 @@ def test_pixels_of_a_face_are_taken_as_they_are(pts, text):
     np.testing.assert_array_equal(shapes.points[0], [[30.5, 204.25], [29, 240], [np.nan] * 2])
 
 
+@pytest.mark.parametrize("count", ["", "3\n", "\n 3 \n"])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_bare_rows_of_numbers_are_points(pts, count, dim):
+    points = np.array([[30.5, 204.25, -1], [29, 240, 7], [1, 2, 3.5]])[:, :dim]
+    text = "\n".join(" ".join(map(repr, row)) for row in points.tolist())
+    shapes = pts(f"{count}{text}\n")
+    np.testing.assert_array_equal(shapes.points, [points])
+    assert shapes.landmarks == ("1", "2", "3")
+
+
 def test_idav_points_have_labels_and_9999_is_missing(pts):
     shapes = pts(SKULL)
     assert shapes.landmarks == ("S0000", "S0001", "S0002")
@@ -56,7 +66,10 @@ def test_files_are_matched_by_label(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("PTS\n1 2 3\n", "line 1: expected 'version: 1' (300-W) or 'Version 1.0' (IDAV)"),
+        ("PTS\n1 2 3\n", "line 1: expected 'version: 1' (300-W), 'Version 1.0' (IDAV) or rows of"),
+        ("2\n1 2 3 0 9 9 9\n4 5 6 0 9 9 9\n", "or rows of 2 or 3 numbers; found '2'"),
+        ("\n3\n1 2.5 3\n4 5 6\n", "line 2: expected 3 rows of points; found 2"),
+        ("1 2.5 3\n4 5 six\n", "line 2: expected a number; found 'six'"),
         ("version: 1\nn_points: 3\n", "expected 'n_points: N' and then '{'; found neither or one"),
         ("version: 1\n{\n1 2\n}\n", "expected 'n_points: N' and then '{'"),
         (FACE.replace("3\n", "many\n", 1), "line 2: expected a whole number as n_points"),

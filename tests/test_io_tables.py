@@ -255,3 +255,116 @@ def test_a_header_may_be_nothing_but_the_numbers_of_the_columns(read, first, bas
 def test_whole_numbers_that_count_are_coordinates_among_whole_numbers(read):
     shapes, _ = read("1,2,3,4,5,6,7,8\n5,3,2,4,5,6,1,8\n")
     assert shapes.points.shape == (2, 4, 2)
+
+
+# Tables of other programs
+
+
+def tracked(likelihoods=True, individuals=(), dim=2):
+    """Rows as DeepLabCut writes them, of SKULLS' first landmarks, and these as (n, m, d)."""
+    several = individuals or ("",)
+    columns = [
+        (name, part, axis)
+        for name in several
+        for part in LABELS
+        for axis in [*"xyz"[:dim], *["likelihood"] * likelihoods]
+    ]
+    heads = [["scorer", *["DLC_me"] * len(columns)]]
+    heads += [["individuals", *(name for name, _, _ in columns)]] if individuals else []
+    heads += [["bodyparts", *(p for _, p, _ in columns)], ["coords", *(a for _, _, a in columns)]]
+    frames = SKULLS[:6, :, :dim].reshape(6 // len(several), len(several), 4, dim)
+    rows = [
+        [k, *(c for own in frame for point in own for c in [*point, *[0.5] * likelihoods])]
+        for k, frame in enumerate(frames.tolist())
+    ]
+    return [*heads, *rows], frames.transpose(1, 0, 2, 3).reshape(6, 4, dim)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("likelihoods", [True, False])
+def test_frames_of_deeplabcut_are_shapes(read, likelihoods, dim):
+    rows, points = tracked(likelihoods, dim=dim)
+    shapes, notes = read(rows)
+    np.testing.assert_array_equal(shapes.points, points)
+    assert shapes.landmarks == LABELS
+    assert shapes.names == tuple(f"frame_{k}" for k in range(6))
+    assert len(notes) == 1
+    assert "every frame is a shape" in notes[0]
+    assert ("Likelihoods are not used" in notes[0]) is likelihoods
+
+
+def test_individuals_of_deeplabcut_are_groups_and_frames_without_them_are_left_out(read):
+    rows, points = tracked(individuals=("rat", "mouse"))
+    rows[4][13:] = [""] * 12  # no mouse in the first frame
+    rows[5][1:4] = [""] * 3  # and no nasion of the rat in the second
+    shapes, notes = read(rows)
+    points[1, 0] = np.nan
+    np.testing.assert_array_equal(shapes.points, np.delete(points, 3, axis=0))
+    assert shapes.names[2:4] == ("rat_frame_2", "mouse_frame_1")
+    assert shapes.metadata["groups"] == ("rat",) * 3 + ("mouse",) * 2
+    assert "but 1 in which nothing was seen" in notes[0]
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_images_labelled_in_deeplabcut_are_named_by_their_paths(read, apart):
+    rows, points = tracked(likelihoods=False)
+    for row in rows:
+        place = f"labeled-data/day 1/img{row[0]}.png" if isinstance(row[0], int) else row[0]
+        cells = place.split("/") if isinstance(row[0], int) else [place, "", ""]
+        row[:1] = cells if apart else [place]
+    shapes, _ = read(rows)
+    np.testing.assert_array_equal(shapes.points, points)
+    assert shapes.names[5] == shapes.metadata["images"][5] == "labeled-data/day 1/img5.png"
+
+
+@pytest.mark.parametrize("scorer", ["me", "a_network_with_a_name_that_is_as_long_as_they_are" * 9])
+def test_a_folder_of_tables_of_deeplabcut(tmp_path, scorer):
+    rows, points = tracked()
+    rows[0][1:] = [scorer] * 12
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("\n".join(",".join(map(str, row)) for row in rows))
+    with pytest.warns(DefgpaWarning):
+        shapes = read_shapes(tmp_path)
+    np.testing.assert_array_equal(shapes.points, [*points, *points])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows: [row[:-3] + row[-2:] for row in rows], "x and y of every body part"),
+        (lambda rows: rows[:3], "expected frames below 'coords'; found none"),
+        (lambda rows: [*rows[:3], [0, *[""] * 12]], "in which something was seen; found none"),
+        (lambda rows: [*rows[:4], [1, "left", *rows[4][2:]]], "line 5: expected a number; found"),
+    ],
+    ids=["no x", "no frames", "nothing seen", "a word"],
+)
+def test_a_damaged_table_of_deeplabcut_is_refused(read, change, words):
+    with pytest.raises(FormatError, match=words):
+        read(change(tracked()[0]))
+
+
+def blocks(points, first=None):
+    """An array as Deformetrica writes it."""
+    first = first or " ".join(map(str, points.shape))
+    rows = ["\n".join(" ".join(map(repr, row)) for row in block) for block in points.tolist()]
+    return "\n\n".join([first, *rows]) + "\n"
+
+
+@pytest.mark.parametrize("points", [WINGS, SKULLS, SKULLS[:1]])
+def test_blocks_below_their_counts_are_shapes(read, points):
+    shapes, notes = read(blocks(points), suffix=".txt")
+    np.testing.assert_array_equal(shapes.points, points)
+    assert notes == []
+
+
+def test_momenta_are_told_from_places(tmp_path):
+    (tmp_path / "Atlas__Momenta.txt").write_text(blocks(SKULLS))
+    with pytest.warns(DefgpaWarning, match="momenta are directions"):
+        assert read_shapes(tmp_path / "Atlas__Momenta.txt").n_shapes == 7
+
+
+@pytest.mark.parametrize("first", ["7 5 3", "0 28 3", "7.5 4 3"])
+def test_numbers_that_count_nothing_are_a_point(read, first):
+    shapes, _ = read(blocks(SKULLS, first), suffix=".txt")
+    assert shapes.points.shape == (1, 29, 3)
+    assert shapes.points[0, 0].tolist() == [float(word) for word in first.split()]

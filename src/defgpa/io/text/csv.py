@@ -4,7 +4,8 @@ Wide: ``id, x1, y1[, z1], x2, …``, or ``ProcCoord1, ProcCoord2, …`` as Morph
 columns shape, landmark, x, y[, z] in any order. One file a shape: rows of 2 or 3 numbers, with a
 label or without, or a table of 3D Slicer's (``label, l, p, s`` or ``r, a, s``). The header
 decides, or, where there is none, the number of columns. Comma, semicolon, tab or blanks separate.
-Each layout is read in a file of its own: ``shape_rows``, ``landmark_rows``, ``across``.
+Each layout is read in a file of its own: ``shape_rows``, ``landmark_rows``, ``across``,
+``tracked``, ``blocks``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from defgpa.io.text.across import (
     read_melted,
     read_named_rows,
 )
+from defgpa.io.text.blocks import read_blocks
 from defgpa.io.text.columns import (
     coordinate_columns,
     coordinate_names,
@@ -48,6 +50,7 @@ from defgpa.io.text.landmark_rows import (
 from defgpa.io.text.lines import is_number, storable
 from defgpa.io.text.shape_rows import read_counted, read_under_heads, read_unnamed
 from defgpa.io.text.table import Table, first_rows, guarded, table_of
+from defgpa.io.text.tracked import begins_tracked, is_tracked, read_tracked
 from defgpa.io.text.variables import written_variables
 from defgpa.shapes import Shapes
 
@@ -58,7 +61,7 @@ _HOLDS = frozenset({"groups", "variables", "images", "comments"})
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
     """A table in whatever layout it is."""
-    return _hidden(_read(table_of(path), options), options)
+    return _hidden(read_blocks(path) or _read(table_of(path), options), options)
 
 
 def read_long(path: Path, options: ReadOptions) -> Document:
@@ -108,6 +111,8 @@ def write_points(path: Path, shapes: Shapes) -> None:
 
 def _read(table: Table, options: ReadOptions) -> Document:
     """What a table holds: its header tells how it is laid out, or else its columns do."""
+    if is_tracked(table):
+        return read_tracked(table)
     if anatomical_axes(table.header):
         return read_control_points(table)
     if names_shapes(table):
@@ -163,7 +168,9 @@ def _stored(cell: str | float) -> str | float:
 def _looks_like_csv(head: bytes) -> bool:
     """A row of numbers, or a header with coordinates: what cannot be prose."""
     rows, delimiter = first_rows(head)
-    return bool(rows) and (_coordinate_header(rows[0]) or _coordinate_rows(rows, delimiter))
+    return bool(rows) and (
+        _coordinate_header(rows[0]) or _coordinate_rows(rows, delimiter) or begins_tracked(rows)
+    )
 
 
 def _coordinate_header(heads: Sequence[str]) -> bool:

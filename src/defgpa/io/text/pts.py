@@ -1,8 +1,9 @@
-"""Two unrelated formats share the suffix ``.pts``; their first lines tell them apart.
+"""Unrelated formats share the suffix ``.pts``; their first lines tell them apart.
 
 300-W (``version: 1``): the points of one image in pixels counted from 1, kept as they are.
 IDAV Landmark (``Version 1.0``): one specimen in 3-D with a label a point, 9999 for missing.
-Either way one file is one shape; 2-D shapes are written in the first, 3-D in the second.
+Others are bare rows of 2 or 3 numbers, perhaps below their count, and read as such tables are.
+One file is one shape; 2-D shapes are written in the first format, 3-D in the second.
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.landmark_rows import read_one_shape
 from defgpa.io.text.lines import (
     Disagree,
     coordinate_rows,
     count,
     disagreements,
     head_text,
+    is_number,
     numbers,
     storable,
     text_of,
     without_labels,
 )
+from defgpa.io.text.table import table_of
 from defgpa.shapes import Shapes
 
 _FACES = re.compile(r"version\s*:", re.IGNORECASE)
@@ -51,8 +55,11 @@ def read_pts(path: Path, options: ReadOptions) -> Document:
             points = _read_faces(path, lines, disagree)
         elif _LANDMARK.match(first):
             points, labels = _read_landmark(path, rest, disagree)
+        elif _are_bare(first, rest):
+            points, labels = _read_bare(path, (at, first), rest, options)
         else:
-            raise wrong(path, "'version: 1' (300-W) or 'Version 1.0' (IDAV)", repr(first), at)
+            expected = "'version: 1' (300-W), 'Version 1.0' (IDAV) or rows of 2 or 3 numbers"
+            raise wrong(path, expected, repr(first), at)
     points = hidden(points, options.missing)
     return Document((Specimen(path.stem, points, labels),))
 
@@ -97,6 +104,22 @@ def _read_landmark(
     array = np.array(points)
     array[(array == _MISSING).all(axis=1)] = np.nan
     return array, tuple(labels) if all(labels) else None
+
+
+def _are_bare(first: str, rest: Sequence[Line]) -> bool:
+    """Whether rows of 2 or 3 words follow on numbers: the first such row, or how many come."""
+    widths = {len(line.split()) for _, line in rest}
+    return widths in ({2}, {3}) and all(map(is_number, first.split()))
+
+
+def _read_bare(
+    path: Path, first: Line, rest: Sequence[Line], options: ReadOptions
+) -> tuple[Array, tuple[str, ...] | None]:
+    at, text = first
+    if len(text.split()) == 1 and text != str(len(rest)):
+        raise wrong(path, f"{text} rows of points", str(len(rest)), at)
+    (specimen,) = read_one_shape(table_of(path), options.dimension).specimens
+    return specimen.points, specimen.labels
 
 
 def _faces_text(shapes: Shapes) -> str:

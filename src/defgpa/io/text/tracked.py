@@ -1,0 +1,100 @@
+"""Tables of body parts followed through a video, as DeepLabCut writes them.
+
+Several rows are the header: ``scorer``, perhaps ``individuals``, ``bodyparts``, ``coords``. Below
+them a row is a frame, by its number or its image, with x, y[, z] and perhaps a likelihood for
+each body part of each individual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from defgpa.io.files import wrong
+from defgpa.io.format import Document, Specimen
+from defgpa.io.text.lines import warn
+from defgpa.io.text.table import Table, is_whole
+
+_HEADS = ("individuals", "bodyparts", "coords")
+_AXES = ("x", "y", "z")
+
+Part = dict[str, int]  # "x", "y", "z" to their columns
+
+
+def is_tracked(table: Table) -> bool:
+    """Whether the header goes on in rows that are called ``bodyparts`` and ``coords``."""
+    return bool(table.header) and {"bodyparts", "coords"} <= _heads(table).keys()
+
+
+def begins_tracked(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether these first rows, which may be cut off, are such a header's."""
+    firsts = [row[0].strip() for row in rows[:2] if row]
+    return firsts[:1] == ["scorer"] and len(rows[0]) > 2 and set(firsts[1:]) <= set(_HEADS)
+
+
+def read_tracked(table: Table) -> Document:
+    """A shape for each individual in each frame, if anything of it was seen."""
+    heads = _heads(table)
+    frames = replace(table, rows=table.rows[len(heads) :], lines=table.lines[len(heads) :])
+    if not frames.rows:
+        raise wrong(table.path, "frames below 'coords'", "none", table.lines[-1])
+    specimens = [
+        specimen
+        for individual, parts in _individuals(table, heads).items()
+        for specimen in _shapes(frames, individual, parts, _start(heads["coords"]))
+    ]
+    seen = tuple(s for s in specimens if not np.isnan(s.points).all())
+    if not seen:
+        raise wrong(table.path, "frames in which something was seen", "none")
+    unseen = len(specimens) - len(seen)
+    warn(
+        f"{table.path}: a table of DeepLabCut; every frame is a shape"
+        + (f", but {unseen} in which nothing was seen" if unseen else "")
+        + (". Likelihoods are not used." if "likelihood" in heads["coords"] else ".")
+    )
+    return Document(seen, metadata={"format": "csv"})
+
+
+def _heads(table: Table) -> dict[str, list[str]]:
+    """The rows of the header below the first, by their names."""
+    rows = ([cell.strip() for cell in row] for row in table.rows[: len(_HEADS)])
+    return {row[0]: row for row in rows if row[0] in _HEADS}
+
+
+def _start(coords: Sequence[str]) -> int:
+    """The first column of coordinates; before it stands what the frame is called."""
+    return next((k for k, word in enumerate(coords) if word in _AXES), len(coords))
+
+
+def _individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, dict[str, Part]]:
+    """Individual ("" where none is named) to body part to its columns."""
+    found: dict[str, dict[str, Part]] = {}
+    names = heads.get("individuals", [""] * table.width)
+    cells = zip(names, heads["bodyparts"], heads["coords"], strict=True)
+    for column, (name, part, axis) in enumerate(cells):
+        if axis in _AXES:
+            found.setdefault(name, {}).setdefault(part, {})[axis] = column
+    kinds = {frozenset(axes) for parts in found.values() for axes in parts.values()}
+    if kinds not in ({frozenset("xy")}, {frozenset("xyz")}):
+        expected = "x and y of every body part, and z of all or none"
+        raise wrong(table.path, expected, "others", table.lines[0])
+    return found
+
+
+def _shapes(
+    frames: Table, individual: str, parts: dict[str, Part], start: int
+) -> Iterator[Specimen]:
+    """One individual, frame by frame."""
+    columns = [axes[axis] for axes in parts.values() for axis in _AXES if axis in axes]
+    points = frames.numbers(columns).reshape(len(frames.rows), len(parts), -1)
+    for row, own in zip(frames.rows, points, strict=True):
+        frame = "/".join(cell.strip() for cell in row[:start])
+        known = {"groups": individual} if individual else {}
+        if is_whole(frame):
+            frame = f"frame_{frame}"
+        else:
+            known["images"] = frame
+        name = f"{individual}_{frame}" if individual else frame
+        yield Specimen(name, own, tuple(parts), known)
