@@ -412,7 +412,7 @@ def test_momenta_are_told_from_places(tmp_path):
         assert read_shapes(tmp_path / "Atlas__Momenta.txt").n_shapes == 7
 
 
-@pytest.mark.parametrize("first", ["7 5 3", "0 28 3", "7.5 4 3"])
+@pytest.mark.parametrize("first", ["7 5 3", "0 28 3", "7.5 4 3", "7 4 2"])
 def test_numbers_that_count_nothing_are_a_point(read, first):
     shapes, _ = read(blocks(SKULLS, first), suffix=".txt")
     assert shapes.points.shape == (1, 29, 3)
