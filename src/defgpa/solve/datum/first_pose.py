@@ -21,7 +21,7 @@ def first_pose(points: Array, shapes: CentredShapes, motions: Motions) -> Array:
         return _grown_start(points, shapes, motions)
     if d == 2 and min(n, m) <= _SPECTRAL_UP_TO and not motions.reflections:
         return _spectral_start(shapes, motions)
-    return _first_shape_start(shapes, motions)
+    return _one_shape_start(shapes, motions)
 
 
 def _spectral_start(shapes: CentredShapes, motions: Motions) -> Array:
@@ -40,14 +40,15 @@ def _spectral_start(shapes: CentredShapes, motions: Motions) -> Array:
     return np.stack([z.real, z.imag, -z.imag, z.real], axis=1).reshape(n, 2, 2)
 
 
-def _first_shape_start(shapes: CentredShapes, motions: Motions) -> Array:
-    """Every shape onto the first."""
-    d = shapes.shape[2]
-    cross = against(shapes.rows, shapes.rows[:d])
+def _one_shape_start(shapes: CentredShapes, motions: Motions) -> Array:
+    """Every shape onto one of them, in the middle of their own order."""
+    n, _, d = shapes.shape
+    one = shapes.order[n // 2]
+    cross = against(shapes.rows, shapes.rows[one * d : (one + 1) * d])
     R, _ = motions.nearest(cross)
     if not motions.scaling:
         return R
-    along = (R * cross).sum(axis=(1, 2)) / shapes.spreads[0]
+    along = (R * cross).sum(axis=(1, 2)) / shapes.spreads[one]
     return R * np.maximum(along, np.finfo(np.float64).eps)[:, np.newaxis, np.newaxis]
 
 
@@ -58,7 +59,7 @@ def _grown_start(points: Array, shapes: CentredShapes, motions: Motions) -> Arra
     local = points - shapes.centroids[:, np.newaxis]
     seen = ~np.isnan(points[..., 0])
     waiting = np.ones(n, dtype=bool)
-    joining = np.array([seen.sum(axis=1).argmax()])
+    joining = shapes.order[[seen.sum(axis=1)[shapes.order].argmax()]]
     Z = np.broadcast_to(np.eye(d), (n, d, d)).copy()
     moved = local[joining]
     total, views = np.zeros_like(local[0]), np.zeros(points.shape[1])

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array, Index, transposed
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.solve.datum.trust_region import FLAT_GROUND
 
@@ -103,6 +103,13 @@ class CentredShapes:
         """(n,): how much of the size of a shape is rounding of its coordinates as written."""
         reach = np.abs(self.centroids).max(axis=1) + np.sqrt(self.spreads / self.counts)
         return 32 * np.finfo(np.float64).eps * np.sqrt(self.counts) * reach
+
+    @cached_property
+    def order(self) -> Index:
+        """(n,): the shapes in an order of their own, Σ‖x‖⁴ / (Σ‖x‖²)², whatever they came in."""
+        n, m, d = self.shape
+        shares = (self.rows.reshape(n, d, m) ** 2).sum(axis=1) / self.spreads[:, np.newaxis]
+        return np.argsort((shares**2).sum(axis=1), kind="stable")
 
     @property
     def n_seen(self) -> float:

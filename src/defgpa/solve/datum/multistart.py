@@ -3,7 +3,8 @@ r"""Other places for a rigid alignment to start from, where the usual one is in 
 The cost of an alignment has several minima when the shapes differ about as much as they agree, or
 when every shape may be mirrored. Then many poses are improved at once, by turns: the reference that
 is best for the motions, the motions that are best for the reference. That is a few products for all
-of them. Most are soon given up; those that have come lowest are worth a descent.
+of them. Most are soon given up; those that have come lowest are worth a descent. Chance goes by the
+shapes' own order, so that the one in which they are given does not matter.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ def _first(shapes: CentredShapes, motions: Motions, count: int) -> Array:
     """(count, n, d, d): some with all shapes onto one of them, the others turned by chance."""
     n, _, d = shapes.shape
     rng = np.random.default_rng(0)
-    chosen = rng.permutation(n)[: count // 2]
+    chosen = shapes.order[rng.permutation(n)[: count // 2]]
     onto = shapes.rows.reshape(n, d, -1)[chosen].reshape(len(chosen) * d, -1)
-    turned = rng.normal(size=(count - len(chosen), n, d, d))
+    turned = np.empty((count - len(chosen), n, d, d))
+    turned[:, shapes.order] = rng.normal(size=turned.shape)
     return motions.nearest(np.concatenate([_cross(shapes, onto), turned]))[0]
 
 
