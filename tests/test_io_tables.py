@@ -257,6 +257,55 @@ def test_whole_numbers_that_count_are_coordinates_among_whole_numbers(read):
     assert shapes.points.shape == (2, 4, 2)
 
 
+# Tables without a header
+
+
+def test_whole_numbers_before_coordinates_are_names_though_some_coordinates_are_whole(read):
+    rows = [[12, 5, *SKULLS[0].ravel()[:7]], [7, 6, *SKULLS[1].ravel()[:7]]]
+    shapes, _ = read(rows)
+    assert shapes.names == ("12", "7")
+    assert shapes.points.shape == (2, 4, 2)
+    assert shapes.points[:, 0, 0].tolist() == [5, 6]
+
+
+def test_names_may_begin_with_a_number(read):
+    shapes, _ = read([[name, *own.ravel()] for name, own in zip(["12a", "7"], WINGS, strict=False)])
+    assert shapes.names == ("12a", "7")
+    np.testing.assert_array_equal(shapes.points, WINGS[:2])
+
+
+@pytest.mark.parametrize("labels", [("tip", "eye", "base", "rim"), ("11", "12", "13", "14")])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_shape_and_landmark_before_coordinates_need_no_header(read, labels, dim):
+    points = SKULLS[:, :, :dim]
+    pairs = [(f"skull {k}", label) for k in range(7) for label in labels]
+    rows = [[*pair, *point] for pair, point in zip(pairs, points.reshape(-1, dim), strict=True)]
+    shapes, _ = read(rows)
+    np.testing.assert_array_equal(shapes.points, points)
+    assert shapes.landmarks == labels
+    assert shapes.names[3] == "skull 3"
+
+
+def test_coordinates_that_are_one_number_for_each_shape_are_no_landmarks(read):
+    points = SKULLS[:4].copy()
+    points[:, :, 0] = np.arange(4)[:, None]  # each slice lies in a plane
+    rows = [[f"slice {k}", *point] for k, own in enumerate(points) for point in own]
+    shapes, _ = read(rows)
+    np.testing.assert_array_equal(shapes.points, points)
+
+
+@pytest.mark.parametrize(
+    ("before", "labels"), [("CHNO", tuple("CHNO")), ("1234", tuple("1234")), ([""] * 4, None)]
+)
+@pytest.mark.parametrize("dim", [2, 3])
+def test_points_of_an_xyz_file_may_be_named_or_numbered(read, before, labels, dim):
+    points = SKULLS[0, :, :dim]
+    rows = [" ".join([w, *map(repr, own)]) for w, own in zip(before, points.tolist(), strict=True)]
+    shapes, _ = read("\n".join(rows), suffix=".xyz")
+    np.testing.assert_array_equal(shapes.points, [points])
+    assert shapes.landmarks == (labels or tuple("1234"))
+
+
 # Tables of other programs
 
 
@@ -363,7 +412,7 @@ def test_momenta_are_told_from_places(tmp_path):
         assert read_shapes(tmp_path / "Atlas__Momenta.txt").n_shapes == 7
 
 
-@pytest.mark.parametrize("first", ["7 5 3", "0 28 3", "7.5 4 3"])
+@pytest.mark.parametrize("first", ["7 5 3", "0 28 3", "7.5 4 3", "7 4 2"])
 def test_numbers_that_count_nothing_are_a_point(read, first):
     shapes, _ = read(blocks(SKULLS, first), suffix=".txt")
     assert shapes.points.shape == (1, 29, 3)
