@@ -351,3 +351,22 @@ def test_too_little_memory_is_one_sentence_at_the_command_line(monkeypatch, caps
     monkeypatch.setattr(_app.app, "main", hungry)
     assert _app._run(["fit", "wings.tps"]) == 1
     assert "not enough memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError("This fit takes at least 9 MB"), "Error: This fit takes at least 9 MB\n"),
+        (ImportError("a.so: failed to map segment"), "not enough memory"),
+        (ImportError("no module named 'x'"), "no module named 'x'"),
+    ],
+)
+def test_what_was_out_of_memory_is_said(error, told, monkeypatch, capsys):
+    from defgpa.cli import _app
+
+    def hungry(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(_app.app, "main", hungry)
+    assert _app._run(["fit", "wings.tps"]) == 1
+    assert told in capsys.readouterr().err

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
+from defgpa.checks.memory import require_memory
 from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
 from defgpa.checks.solves import descent_findings, hinge_findings
 from defgpa.diagnostics import DescentDiagnostics
@@ -110,6 +111,7 @@ class AlignmentEstimator(BaseEstimator):
     ) -> list[Alignment]:
         """What ``aligned`` makes of shapes that are linked and each extended enough."""
         given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
+        require_memory(self._least_bytes(given))
         shared = shared_landmarks(given)
         with threads_for(given.visible.size * self._features(given.dim)):
             core = given if len(shared) == given.n_landmarks else _core(given, shared)
@@ -146,6 +148,10 @@ class AlignmentEstimator(BaseEstimator):
     def _features(self, dim: int) -> int:
         """About how many numbers a landmark becomes: what decides whether threads pay."""
         return dim + 1
+
+    def _least_bytes(self, shapes: Shapes) -> int:
+        """What a fit surely takes: the points centred, and their images."""
+        return 2 * shapes.points.nbytes
 
     @property
     def reference_(self) -> Array:

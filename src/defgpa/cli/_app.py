@@ -36,8 +36,8 @@ _COMMANDS = {
 }
 
 _MEMORY = (
-    "There is not enough memory: a fit of a small set takes about half a gigabyte. Free some, "
-    "raise the limit (ulimit -v), or take fewer landmarks or --points-per-axis."
+    "There is not enough memory: a fit of a small set takes about 750 MB of address space. Free "
+    "some, raise the limit (ulimit -v), or take fewer landmarks or --points-per-axis."
 )
 _MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE)
 
@@ -93,13 +93,20 @@ def _run(arguments: list[str] | None) -> int:
         except (KeyboardInterrupt, click.Abort):
             click.echo("Stopped. Nothing was left half-written.", err=True)
             return 1
-        except MemoryError:
-            click.echo(f"Error: {_MEMORY}", err=True)
+        except MemoryError as error:
+            # a check of ours knows how much; libraries say which array it was
+            told = str(error) if type(error) is MemoryError and str(error) else _MEMORY
+            click.echo(f"Error: {told}", err=True)
             return 1
         except NotConvergedError as error:
             return _said(error, 1)
         except (DefgpaError, ValueError, FileNotFoundError, NotADirectoryError) as error:
             return _said(error, 1 if _is_of_the_machine(error) else 2)
+        except ImportError as error:
+            if "failed to map" not in str(error):  # what a loader says when memory is out
+                return _said(error, 1)
+            click.echo(f"Error: {_MEMORY}", err=True)
+            return 1
         except Exception as error:  # nobody foresaw it: still one sentence, and where to look
             return _said(error, 1)
 
