@@ -473,6 +473,13 @@ def test_a_mesh_that_cannot_be_meant_is_pointed_out(run, solid, tmp_path, mesh, 
     assert err.count("Note: ") == 1
 
 
+def test_what_the_file_of_moved_points_cannot_hold_is_said(run, solid, tmp_path):
+    (tmp_path / "mesh.obj").write_text(mesh_at())
+    code, _, err = run("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "m.csv")
+    assert code == 0
+    assert err.count("Left out, as") == err.count("has no place for it: faces") == 1
+
+
 def test_a_landmark_file_far_from_the_landmarks_is_pointed_out(run, wings, made, tmp_path):
     shapes = defgpa.read_shapes(wings)
     np.savez(tmp_path / "far.npz", points=shapes.points + 1e5)

@@ -121,7 +121,7 @@ class Sent:
 
         self.note_if_far(shapes.points)
         images = np.stack([self.warp(own) for own in shapes])
-        written_as(shapes.with_points(images), target, format_name)
+        written_as(self.console, shapes.with_points(images), target, format_name)
         seen = shapes.visible
         return int(seen.sum()), int((np.isnan(images[..., 0]) & seen).sum())
 
