@@ -333,6 +333,15 @@ class TestReplacing:
         assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.parametrize("name", ["a\0b.npz", "\ud800.npz"])
+@pytest.mark.parametrize("writer", [replacing, run_folder])
+def test_a_name_that_no_file_can_have_is_one_sentence(writer, name, tmp_path):
+    for path in (tmp_path / name, str(tmp_path / name)):
+        with pytest.raises(FormatError, match=r"' cannot be written: no file can .* name"):
+            writer(path).__enter__()
+    assert not list(tmp_path.iterdir())
+
+
 def test_too_little_memory_is_one_sentence_at_the_command_line(monkeypatch, capsys):
     from defgpa.cli import _app
 

@@ -5,8 +5,12 @@ import csv
 import numpy as np
 import pytest
 
+from defgpa import Affine, DefGPA
+from defgpa.cli._data import _rows
+from defgpa.cli._output import write_specimens
 from defgpa.io import read_shapes, write_shapes
 from defgpa.shapes import Shapes
+from defgpa.statistics.table import csv_text
 
 NAMES = ["=1+1", "+x", "-y", "@SUM(A1)", "'=quoted", "''-z", "-7", "plain", "a=b", "'s"]
 LABELS = ["=cmd|' /C calc'!A0", "-tip", "@", "'", "1"]
@@ -35,3 +39,16 @@ def test_one_shape_a_file_is_guarded_too(tmp_path):
     write_shapes(shapes, tmp_path / "a.csv", format="csv-points")
     assert "'=evil()" in (tmp_path / "a.csv").read_text()
     assert read_shapes(tmp_path / "a.csv").landmarks == shapes.landmarks
+
+
+def test_tables_of_results_are_guarded_and_join_the_shapes_again(tmp_path):
+    """Results are what people open in a spreadsheet first."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(20, 2)) * [3, 2] + 0.1 * rng.normal(size=(6, 20, 2))
+    names = ("=cmd()", "+a", "-b", "@c", "d", "e")
+    alignment = DefGPA(Affine()).align(Shapes.specimens(points, names=names))
+    write_specimens(alignment, tmp_path)
+    rows = csv.reader((tmp_path / "specimens.csv").read_text().splitlines())
+    assert [row[0] for row in rows][1:] == ["'=cmd()", "'+a", "'-b", "'@c", "d", "e"]
+    assert _rows(tmp_path / "specimens.csv")[1][0][0] == "=cmd()"
+    assert csv_text(["term"], [["=1+1"], [-1.5], [float("nan")]]) == 'term\n\'=1+1\n-1.5\n""\n'

@@ -22,6 +22,7 @@ from defgpa.alignment import Alignment
 from defgpa.completion import Completion, complete
 from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.io.atomic import replacing, write_text
+from defgpa.io.text.table import guarded
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
 from defgpa.procrustes import similarity
 from defgpa.shapes import Shapes
@@ -270,8 +271,8 @@ def write_estimates(done: Completion, path: Path) -> Path:
     pairs = np.argwhere(done.estimated)
     rows = (
         [
-            done.shapes.names[i],
-            done.shapes.landmarks[j],
+            guarded(done.shapes.names[i]),
+            guarded(done.shapes.landmarks[j]),
             float(done.uncertainty[i, j]),
             bool(done.far[i, j]),
         ]

@@ -117,6 +117,7 @@ def column(columns: dict[str, Any], name: str, option: str) -> Any:
 def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
     from defgpa.errors import FormatError
     from defgpa.io.text.lines import text_of
+    from defgpa.io.text.table import unguarded
 
     lines = [line for line in text_of(path).split("\n") if line.strip()]
     if len(lines) < 2:
@@ -124,7 +125,9 @@ def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
             f"{path}: expected a header and one row per shape; found {len(lines)} lines."
         )
     mark = max(",;\t", key=lines[0].count)
-    header, *rows = ([cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark))
+    header, *rows = (
+        [unguarded(cell.strip()) for cell in row] for row in csv.reader(lines, delimiter=mark)
+    )
     if all(len(row) == len(header) + 1 for row in rows):  # R writes row names without a title
         header = ["", *header]
     for number, row in enumerate(rows, start=2):

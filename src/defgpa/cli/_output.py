@@ -188,13 +188,14 @@ def write_specimens(alignment: Alignment, folder: Path) -> None:
     import io
 
     from defgpa.io.atomic import write_text
+    from defgpa.io.text.table import guarded_row
     from defgpa.statistics import specimens
 
     columns = specimens(alignment)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    writer.writerow(guarded_row(columns))
+    writer.writerows(map(guarded_row, zip(*columns.values(), strict=True)))
     write_text(folder / "specimens.csv", text.getvalue())
 
 

@@ -38,8 +38,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     FormatError
         With the system's reason, where nothing can be written.
     """
-    target = Path(os.path.realpath(path))
     with _writing(path):
+        target = Path(os.path.realpath(path))
         if target.exists() and not target.is_file():
             raise FormatError(f"{path} cannot be written: it is no file.")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -93,8 +93,8 @@ def run_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     FormatError
         With the system's reason, where nothing can be written.
     """
-    target = Path(os.path.realpath(path))
     with _writing(path):
+        target = Path(os.path.realpath(path))
         if target.exists() and not target.is_dir():
             raise FormatError(f"{path} cannot be written: it is a file, not a folder.")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -295,6 +295,12 @@ def _raised(error: OSError) -> None:
 
 @contextlib.contextmanager
 def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        name = os.fsencode(path)
+    except UnicodeEncodeError:
+        name = b"\0"
+    if b"\0" in name:
+        raise FormatError(f"{os.fspath(path)!r} cannot be written: no file can have such a name.")
     try:
         yield
     except OSError as error:

@@ -11,6 +11,7 @@ from math import ceil, floor, log10
 from typing import Any
 
 from defgpa.errors import DefgpaError
+from defgpa.io.text.table import guarded_row
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
@@ -108,8 +109,8 @@ def csv_text(header: Sequence[str], rows: Any) -> str:
     """Comma-separated text of rows, NaN as nothing."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([["" if value != value else value for value in row] for row in rows])
+    writer.writerow(guarded_row(header))
+    writer.writerows(guarded_row("" if value != value else value for value in row) for row in rows)
     return text.getvalue()
 
 

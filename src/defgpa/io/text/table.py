@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -179,6 +180,11 @@ def guarded(cell: str) -> str:
     ["'=1+1", "'@apex", '-7', 'wing']
     """
     return f"'{cell}" if _FORMULA.match(cell) and not is_number(cell) else cell
+
+
+def guarded_row(row: Iterable[Any]) -> list[Any]:
+    """The cells of a row, its words guarded; numbers are numbers."""
+    return [guarded(cell) if isinstance(cell, str) else cell for cell in row]
 
 
 def unguarded(cell: str) -> str:
