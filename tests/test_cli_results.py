@@ -473,6 +473,36 @@ def test_a_mesh_that_cannot_be_meant_is_pointed_out(run, solid, tmp_path, mesh, 
     assert err.count("Note: ") == 1
 
 
+def test_texture_survives_from_obj_to_obj(run, solid, tmp_path):
+    from defgpa.meshes import read_mesh
+
+    v = mesh_at(space="LPS").split("f 1")[0]
+    texture = "mtllib my.mtl\nvt 0 0.5\nvt 1 0.25\nvn 0 0 1\nusemtl skin\n"
+    (tmp_path / "mesh.obj").write_text(
+        f"{v}{texture}f 1/1/1 2/2/1 3/1/1 # a\nf 2//1 3//1 \\\n4//1\n"
+    )
+    target = tmp_path / "moved.obj"
+    assert run("apply", solid, 1, tmp_path / "mesh.obj", "-o", target)[::2] == (0, "")
+    moved, lines = read_mesh(target), target.read_text().splitlines()
+    expected = defgpa.load(solid).warps[0](np.eye(4, 3) * [-1, -1, 1])
+    np.testing.assert_allclose(moved.vertices, expected, **EXACT)
+    np.testing.assert_array_equal(moved.faces, [[0, 1, 2], [1, 2, 3]])
+    assert lines[0] == "# written by defgpa. SPACE=RAS"
+    assert lines[5:] == [
+        *("mtllib my.mtl", "vt 0 0.5", "vt 1 0.25", "usemtl skin"),
+        *("f 1/1 2/2 3/1", "f 2 3 4"),
+    ]
+    _, _, err = run("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "x" / "m.obj")
+    assert "put its materials and images beside" in err
+
+
+def test_what_the_file_of_moved_points_cannot_hold_is_said(run, solid, tmp_path):
+    (tmp_path / "mesh.obj").write_text(mesh_at())
+    code, _, err = run("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "m.csv")
+    assert code == 0
+    assert err.count("Left out, as") == err.count("has no place for it: faces") == 1
+
+
 def test_a_landmark_file_far_from_the_landmarks_is_pointed_out(run, wings, made, tmp_path):
     shapes = defgpa.read_shapes(wings)
     np.savez(tmp_path / "far.npz", points=shapes.points + 1e5)

@@ -62,7 +62,7 @@ def command(
     """Send any points or a mesh through one warp of a saved result, or back.
 
     SHAPE is the name (or number, from 1) of a shape of the fit. POINTS is a mesh (PLY, OBJ, STL,
-    OFF, VTK, VTP: faces and colours are kept), or any landmark file.
+    OFF, VTK, VTP: faces and colours are kept, texture from OBJ to OBJ), or any landmark file.
     """
     from defgpa.io import load
 
@@ -121,7 +121,7 @@ class Sent:
 
         self.note_if_far(shapes.points)
         images = np.stack([self.warp(own) for own in shapes])
-        written_as(shapes.with_points(images), target, format_name)
+        written_as(self.console, shapes.with_points(images), target, format_name)
         seen = shapes.visible
         return int(seen.sum()), int((np.isnan(images[..., 0]) & seen).sum())
 
@@ -131,11 +131,17 @@ class Sent:
 
         from defgpa.io.mesh.files import read_mesh, write_mesh
         from defgpa.io.mesh.space import has_texture, state_space, stated_space
+        from defgpa.io.mesh.text import rewrite_obj
         from defgpa.io.space import in_space
 
         mesh = read_mesh(source)
-        if has_texture(source):
-            self.console.note(f"The texture of {source} is not kept: {target} has none.")
+        rewritten = has_texture(source) and {source.suffix.lower(), target.suffix.lower()} == {
+            ".obj"
+        }
+        if has_texture(source) and not rewritten:
+            self.console.note(
+                f"The texture of {source} is not kept: {target} has none. From .obj to .obj it is."
+            )
         unknown = np.asarray(np.isnan(mesh.vertices).any(axis=1))
         if unknown.any():
             self.console.note(f"Vertices of {source} that are NaN, and stay so: {unknown.sum()}.")
@@ -144,10 +150,21 @@ class Sent:
         points = in_space(np.where(unknown[:, None], np.nan, mesh.vertices), stated, wanted)
         self.note_if_far(points)
         vertices: Array = self.warp(points)
-        write_mesh(target, replace(mesh, vertices=vertices))
+        moved = replace(mesh, vertices=vertices)
+        if rewritten:
+            self._note_if_elsewhere(source, target)
+            rewrite_obj(source, target, moved)
+        else:
+            write_mesh(target, moved)
         if space := wanted or stated:
             state_space(target, space)
         return int((~unknown).sum()), int((np.isnan(vertices[:, 0]) & ~unknown).sum())
+
+    def _note_if_elsewhere(self, source: Path, target: Path) -> None:
+        if source.resolve().parent != target.resolve().parent:
+            self.console.note(
+                f"The texture of {source} is kept; put its materials and images beside {target}."
+            )
 
     def _note_if_unstated(self, mesh: Path, stated: str | None, wanted: str | None) -> None:
         if wanted is not None and stated is None:

@@ -32,16 +32,11 @@ def command(
     as_json: bool,
 ) -> None:
     """Write shapes in another format; OUT is a file, or a folder where a file holds one shape."""
-    from defgpa.io import not_held
-
     console = Console(quiet, as_json)
     with console.noting():
         shapes = read_input(source, format_, missing, layout, lenient, space)
         refuse_input(Path(target), *shapes.metadata.get("sources", ()))
-        written_as(shapes, Path(target), to_format)
-        lost = not_held(shapes, target, format=to_format)
-    if lost:
-        console.note(f"Left out, as {target} has no place for it: {', '.join(lost)}.")
+        written_as(console, shapes, target, to_format)
     console.say(f"{shapes.n_shapes} shapes, {shapes.n_landmarks} landmarks, written to {target}")
     console.result(
         {

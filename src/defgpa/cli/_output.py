@@ -146,11 +146,15 @@ def _own_name(own: Format, stem: str) -> str:
     return f"{stem}_long.csv" if own.name == "csv-long" else stem + own.suffixes[0]
 
 
-def written_as(shapes: Shapes, target: Path, format_name: str | None) -> None:
-    """The shapes in a format of the user's choice, whose option is named where it is missing."""
-    from defgpa.io import write_shapes
+def written_as(
+    console: Console, shapes: Shapes, target: Path | str, format_name: str | None
+) -> None:
+    """The shapes in a format of the user's choice, with a note on what it cannot hold."""
+    from defgpa.io import not_held, write_shapes
 
     write_shapes(shapes, target, format=format_name)
+    if lost := not_held(shapes, target, format=format_name):
+        console.note(f"Left out, as {target} has no place for it: {', '.join(lost)}.")
 
 
 RESULTS = ("reference", "aligned", "superimposed")  # what a fit writes as shapes

@@ -141,7 +141,7 @@ def command(
                 max_rounds=rounds,
                 progress=tick,
             )
-        written_as(slid, target, to_format)
+        written_as(console, slid, target, to_format)
     _show(console, slid)
     written.table("slid.csv", _distances(slid))
     written.figure("slid.png", lambda ax: _drawn(shapes, slid, ax), slid.dim)

@@ -61,6 +61,20 @@ def write_obj(path: Path, mesh: Mesh) -> None:
     write_text(path, "\n".join(lines) + "\n")
 
 
+def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
+    """An OBJ file with its vertices elsewhere: texture, materials and groups stay, normals go."""
+    _warn_of_loss(target, "OBJ", mesh)
+    moved, lines = iter(mesh.vertices.tolist()), ["# written by defgpa"]
+    for _, (word, *rest) in _words(text_of(source).replace("\\\n", " "), comment="#"):
+        if word == "v":
+            rest = [_spaced(next(moved)), *rest[3:]]
+        elif word in ("f", "l"):
+            rest = ["/".join(corner.split("/")[:2]).rstrip("/") for corner in rest]
+        if word != "vn":
+            lines.append(" ".join([word, *rest]))
+    write_text(target, "\n".join(lines) + "\n")
+
+
 def _corner(path: Path, line: int, corner: str, known: int) -> int:
     """The vertex in ``7``, ``7/1``, ``7//3`` or ``7/1/3``; negative ones count from the end."""
     try:
