@@ -39,3 +39,8 @@ def nearby_shapes(shapes):
     offset = 0.5 * np.sin(np.arange(shapes.n_shapes * shapes.dim)).reshape(-1, 1, shapes.dim)
     centred = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
     return shapes.with_points(centred + offset)
+
+
+def pytest_collection_modifyitems(items):
+    """What takes longest in one worker, a site to build and a browser to drive, begins first."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
