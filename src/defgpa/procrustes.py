@@ -54,13 +54,16 @@ class Motions:
 def nearest_on_side(stack: Array, side: Array) -> tuple[Array, Array]:
     """The orthogonal R nearest to every M (…, d, d) with det R = side (…), and ⟨R, M⟩ (…)."""
     if stack.shape[-1] == 2:
-        (a, b), (c, e) = stack[..., 0, :].T, stack[..., 1, :].T
-        along, across = (a + side.T * e).T, (b - side.T * c).T
+        along = stack[..., 0, 0] + side * stack[..., 1, 1]
+        across = stack[..., 0, 1] - side * stack[..., 1, 0]
         total = np.hypot(along, across)
-        length = np.where(total > 0.0, total, 1.0)
-        cosine, sine = np.where(total > 0.0, along / length, 1.0), across / length
-        rows = np.stack([cosine, sine, -side * sine, side * cosine], axis=-1)
-        return rows.reshape(stack.shape), total
+        nothing = total == 0.0
+        length = total + nothing
+        cosine, sine = (along + nothing) / length, across / length
+        turn = np.empty(stack.shape)
+        turn[..., 0, 0], turn[..., 0, 1] = cosine, sine
+        turn[..., 1, 0], turn[..., 1, 1] = -side * sine, side * cosine
+        return turn, total
     left, _, right = np.linalg.svd(stack)
     left[..., -1] *= (np.linalg.det(left @ right) * side)[..., np.newaxis]
     turn = left @ right

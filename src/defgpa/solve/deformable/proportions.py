@@ -157,19 +157,16 @@ def _firmness(seen: Moments, matrix: Array, side: Array) -> Array:
     """(…): 1 − μ, μ the largest share of a step away from A that a round leaves.
 
     At A, the end of the descent, a round undoes a step but for its share along each eigenvector of
-    its derivative. Turns of A and its size are no steps: their eigenvalues are one.
+    its derivative. Turns of A are no steps: their eigenvalues are one.
     """
     k, d = matrix.shape[-2:]
-    matrix = matrix / _norm(matrix)[..., None, None]
-    inverse, _ = _inverse(seen)
+    matrix, descent = _unit(matrix), _Descent.of(seen, side)
     columns = []
     for step in _STEP * np.eye(k * d).reshape(k * d, k, d):
-        ahead, behind = (
-            _improved(seen, own, side, inverse) for own in (matrix + step, matrix - step)
-        )
+        ahead, behind = descent.round(matrix + step), descent.round(matrix - step)
         columns.append((ahead - behind).reshape(*matrix.shape[:-2], k * d) / (2.0 * _STEP))
     shares = -np.sort(-np.linalg.eigvals(np.stack(columns, axis=-1)).real, axis=-1)
-    return np.asarray(np.clip(1.0 - shares[..., 1 + d * (d - 1) // 2], 0.0, 1.0))
+    return np.asarray(np.clip(1.0 - shares[..., d * (d - 1) // 2], 0.0, 1.0))
 
 
 def _chosen(first: Mask, one: Proportions, other: Proportions) -> Proportions:
@@ -192,19 +189,21 @@ def _descended(
     Some plain rounds suffice but for parts that hang loosely together, where every further one
     comes a little nearer; from then on the last rounds are extrapolated.
     """
-    inverse, determined = _inverse(seen)
+    descent, matrix = _Descent.of(seen, side), _unit(matrix)
+    determined = descent.determined
     change, rounds = np.full(determined.shape, np.inf), 0
     converged = np.zeros(determined.shape, dtype=bool)
     steps: list[tuple[Array, Array]] = []  # each A, and what a round changes in it
     while rounds < most_rounds and not converged.all():
-        better = _improved(seen, matrix, side, inverse)
-        before, change = change, _norm(better - matrix) / _norm(matrix)
+        better = descent.round(matrix)
+        before, change = change, _norm(better - matrix)
         left = _to_come(change, before) if rounds < _PLAIN else _MARGIN * change
         converged |= left < accuracy
-        steps = [*steps[-_MEMORY:], (matrix, better - matrix)]
-        ahead = better if rounds < _PLAIN else _extrapolated(seen, side, steps)
+        if rounds + _MEMORY >= _PLAIN:
+            steps = [*steps[-_MEMORY:], (matrix, better - matrix)]
+        ahead = better if rounds < _PLAIN else _extrapolated(seen, descent, steps)
         matrix, rounds = np.where(converged[..., None, None], better, ahead), rounds + 1
-    _, scale = _similarities(seen, matrix, side)
+    _, scale = descent.similarities(matrix)
     positive = (scale > 0.0).all(axis=-1)
     size = (1.0 / np.where(scale > 0.0, scale, 1.0)).mean(axis=-1)
     return Proportions(
@@ -217,11 +216,36 @@ def _descended(
     )
 
 
-def _improved(seen: Moments, matrix: Array, side: Array, inverse: Array) -> Array:
-    """One round, A ← (Σ G)⁻¹ Σ s C R, rescaled: or all would shrink together."""
-    turn, scale = _similarities(seen, matrix, side)
-    better = inverse @ (seen.cross @ (scale[..., None, None] * turn)).sum(axis=-3)
-    return np.asarray(better * (_norm(matrix) / _norm(better))[..., None, None])
+@dataclass(frozen=True, eq=False)
+class _Descent:
+    """Alternately the best similarities for A, and the best A for them, all shapes in a product."""
+
+    onto: Array  # (…, n d, k): Cᵀ of all shapes below each other
+    back: Array  # (…, k, n d): (Σ G)⁻¹ C of all shapes beside each other
+    square: Array  # (…, n)
+    side: Array  # (…, n)
+    determined: Mask  # (…): whether all axes are seen
+
+    @classmethod
+    def of(cls, seen: Moments, side: Array) -> _Descent:
+        """For shapes each on its ``side`` (…, n)."""
+        inverse, determined = _inverse(seen)
+        *lead, n, k, d = seen.cross.shape
+        onto = np.ascontiguousarray(transposed(seen.cross)).reshape(*lead, n * d, k)
+        return cls(onto, inverse @ transposed(onto), seen.square, side, determined)
+
+    def similarities(self, matrix: Array) -> tuple[Array, Array]:
+        """R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its own side."""
+        d = matrix.shape[-1]
+        target = (self.onto @ matrix).reshape(*self.square.shape, d, d)  # D̄ᵀX̄A
+        turn, total = nearest_on_side(target, self.side)
+        return turn, total / self.square
+
+    def round(self, matrix: Array) -> Array:
+        """A ← (Σ G)⁻¹ Σ s C R, brought to unit size: or all would shrink together."""
+        turn, scale = self.similarities(matrix)
+        turn *= scale[..., None, None]
+        return _unit(self.back @ turn.reshape(*matrix.shape[:-2], -1, matrix.shape[-1]))
 
 
 def _to_come(change: Array, before: Array) -> Array:
@@ -231,7 +255,7 @@ def _to_come(change: Array, before: Array) -> Array:
     return np.asarray(change * falling / (1.0 - falling))
 
 
-def _extrapolated(seen: Moments, side: Array, steps: Sequence[tuple[Array, Array]]) -> Array:
+def _extrapolated(seen: Moments, descent: _Descent, steps: Sequence[tuple[Array, Array]]) -> Array:
     """Anderson's mixing: the combination of the last rounds whose changes f cancel best,
 
         A + f − (ΔA + Δf) γ,    γ = Δf⁺ f,
@@ -246,7 +270,7 @@ def _extrapolated(seen: Moments, side: Array, steps: Sequence[tuple[Array, Array
     weights = np.linalg.pinv(differences, rcond=1e-10) @ changes[..., -1:]
     ahead = plain - ((np.diff(matrices, axis=-1) + differences) @ weights)[..., 0]
     both = [own.reshape(shape) for own in (plain, ahead)]
-    left = [_residual(seen, own, _similarities(seen, own, side)[1]) for own in both]
+    left = [_residual(seen, own, descent.similarities(own)[1]) for own in both]
     return np.where((left[1] > left[0])[..., None, None], *both)
 
 
@@ -263,7 +287,7 @@ def _inverse(seen: Moments) -> tuple[Array, Mask]:
 
 def judged(seen: Moments, matrix: Array) -> Proportions:
     """Proportions that were stated, and how well similarities of the shapes agree with them."""
-    _, scale = _similarities(seen, matrix, _own_side(seen, matrix))
+    _, scale = _Descent.of(seen, _own_side(seen, matrix)).similarities(matrix)
     sure = np.ones(matrix.shape[:-2], dtype=bool)
     residual = _residual(seen, matrix, scale)
     return Proportions(matrix, residual, 0, sure, sure, np.ones(sure.shape))
@@ -292,12 +316,6 @@ def _own_side(seen: Moments, matrix: Array) -> Array:
     return np.where(found.votes == -majority, -majority, majority).astype(np.float64)
 
 
-def _similarities(seen: Moments, matrix: Array, side: Array) -> tuple[Array, Array]:
-    """R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its own side."""
-    turn, total = nearest_on_side(transposed(seen.cross) @ matrix[..., None, :, :], side)  # D̄ᵀX̄A
-    return turn, total / seen.square
-
-
 def _residual(seen: Moments, matrix: Array, scale: Array) -> Array:
     """√(Σ ‖s D̄ R − X̄A‖² / Σ ‖X̄A‖²): at the best s, ‖X̄A‖² − s² ‖D̄‖² is left of each."""
     whole = np.broadcast_to(_squared_sizes(seen, matrix), scale.shape)
@@ -307,3 +325,8 @@ def _residual(seen: Moments, matrix: Array, scale: Array) -> Array:
 
 def _norm(stack: Array) -> Array:
     return np.asarray(np.sqrt(np.einsum("...ij,...ij->...", stack, stack)))
+
+
+def _unit(stack: Array) -> Array:
+    """Every matrix of a stack, brought to size 1."""
+    return stack / _norm(stack)[..., None, None]
