@@ -324,6 +324,27 @@ class TestPreconditioner:
         model = DefGPA(solver=Iterative(), tuning=Tuning(exact_inverse_features=0))
         assert model.fit(shapes).alignment_.diagnostics.n_products < 80
 
+    def test_a_second_shape_tells_soft_directions_apart(self):
+        """One shape takes what it can bend for free; another one may not."""
+        shapes = Shapes(smooth_family(seed=31, n=6, m=700, d=3))
+        warp, one = ThinPlateSpline(5, smoothing=1e-6), Tuning(nearly_free=0.0, patience=1000)
+        both = DefGPA(warp, solver=Iterative()).solve(shapes)
+        alone = DefGPA(warp, solver=Iterative(), tuning=one).solve(shapes)
+        assert both.diagnostics.n_products < 0.9 * alone.diagnostics.n_products
+        assert_same_shape(both.reference, alone.reference, rtol=AGREED)
+
+
+def test_batch_after_batch_or_step_after_step_the_product_is_the_same(rng):
+    points = smooth_family(seed=32, n=5, m=600, missing=0.1)
+    frames = Frames.of(points, ~np.isnan(points[..., 0]))
+    block = rng.normal(size=(600, 3))
+    tunings = [Tuning(batch_bytes=1 << 18, few_bytes=0, cache_bytes=own) for own in (0, 1 << 30)]
+    costs = [eliminated_cost(frames, ThinPlateSpline(), tuning=own) for own in tunings]
+    assert len(costs[0].factors) > 1
+    expected = costs[0].dense() @ block
+    for cost in costs:
+        np.testing.assert_allclose(cost.multiply(block), expected, **EXACT)
+
 
 def test_threads_change_nothing(monkeypatch):
     """Blocks on two threads or on one: the same sums in the same order."""

@@ -28,12 +28,17 @@ class Tuning:
     block_bytes, stored_block_bytes, sparse_block_bytes : int
         Columns of one block of landmarks: where they are made, where they lie in memory (enough
         for a thread to be worth its start), and where they are mostly zero.
+    cache_bytes : int
+        U of a batch that is still in the cache when a product reads it a second time.
     whole_image_landmarks : int
         Landmarks up to which every batch may make an image of its own, to be summed.
     thread_blocks : int
         Blocks of landmarks that are enough for every thread.
     exact_inverse_features : int
         Features of all shapes together up to which the exact inverse of the cost is cheap.
+    nearly_free : float
+        Cost of a direction for one shape, relative, below which another shape is asked about it
+        before iterations start; beyond affine maps, soft warps have such directions.
     free_value : float
         σ/n below which a direction costs nothing but noise; ordinary sets have 0.035 to 1.
     hinged : float
@@ -89,9 +94,11 @@ class Tuning:
     block_bytes: int = 4 << 20
     stored_block_bytes: int = 8 << 20
     sparse_block_bytes: int = 32 << 20
+    cache_bytes: int = 16 << 20
     whole_image_landmarks: int = 2048
     thread_blocks: int = 16
     exact_inverse_features: int = 200
+    nearly_free: float = 1e-3
     free_value: float = 0.01
     hinged: float = 0.1
     most_axes: int = 32

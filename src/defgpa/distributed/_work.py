@@ -120,7 +120,7 @@ def triangle_of(blocks: list[Block]) -> list[Array]:
     """(b, l, l) per batch: the triangle of the QR decomposition of the features."""
     triangles = []
     for block in blocks:
-        mixing = block.batch.bases.mixing
+        mixing = block.batch.mixing
         features = block.columns if mixing is None else block.columns @ mixing
         triangles.append(np.asarray(np.linalg.qr(features, mode="r")))
     return triangles
@@ -129,7 +129,7 @@ def triangle_of(blocks: list[Block]) -> list[Array]:
 def ridges_of(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
     """The regressions, from the Gram matrices of all blocks."""
     return [
-        ridge_from_gram(sum(own[1:], own[0]), batch.bases.mixing, batch.bases.penalty())
+        ridge_from_gram(sum(own[1:], own[0]), batch.mixing, batch.bases.penalty())
         for batch, own in zip(batches, zip(*grams, strict=True), strict=True)
     ]
 
@@ -156,7 +156,7 @@ def quality_of(ridges: list[Ridge]) -> tuple[Array, Index]:
 def combine_of(batches: list[Batch], ridges: list[Ridge]) -> list[Array]:
     """(b, r, l) per batch: mixing @ Y."""
     return [
-        ridge.inverse if batch.bases.mixing is None else batch.bases.mixing @ ridge.inverse
+        ridge.inverse if batch.mixing is None else batch.mixing @ ridge.inverse
         for batch, ridge in zip(batches, ridges, strict=True)
     ]
 

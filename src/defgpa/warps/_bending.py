@@ -22,7 +22,8 @@ from defgpa.warps._affine import affine_columns
 from defgpa.warps._control_points import Grid, places
 from defgpa.warps._distances import TINY, squared_distances
 
-_MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
+MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
+_ORDERS = 3  # of polynomials that are taken out of kernel columns: 1, x, x²
 
 
 # the bending of Σ φ(‖x − c_k‖) w_k is this times wᵀ K w, K = φ(‖c_i − c_j‖)
@@ -60,7 +61,7 @@ def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
 
 def spline_mixing_on_grid(grid: Grid, ridge: float = 0.0) -> Array:
     """The ``spline_mixing`` of control points on grids, which share most of the work."""
-    if np.prod(grid.counts) > _MANY_CONTROLS:
+    if np.prod(grid.counts) > MANY_CONTROLS:
         return spline_mixing(grid.points, ridge)
     return _mixing(_grid_kernel(grid), _grid_complement(grid.counts), ridge)
 
@@ -156,6 +157,53 @@ def _eigen_inverse_root(energy: Array) -> Array:
 def _grid_complement(counts: tuple[int, ...]) -> Complement:
     """N of every grid of so many points per axis."""
     return affine_complement(places(counts).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Deflation:
+    """Another N, orthonormal too: polynomials of low order in the control points come first.
+
+    Kernels grow with the distance. Most of the columns Φ is a polynomial of low order in the
+    control points, the same in all of them, which cancels in the features; so would the digits of
+    ΦᵀΦ. In ΦN it stands in a few columns, and all others are small.
+    """
+
+    polynomials: Complement  # the reflection I − Y T Yᵀ that takes q unit vectors to them
+    bent: Array  # (q, q − d − 1): those of them that are orthogonal to all affine functions
+
+    @property
+    def _reflection(self) -> tuple[Array, Array]:
+        """Y and T Yᵀ."""
+        return self.polynomials.mirror, self.polynomials.inner @ self.polynomials.mirror.T
+
+    def columns(self, columns: Array) -> Array:
+        """(…, p, k + j − d − 1): [ΦN …] of columns [Φ …] (…, p, k + j), which are overwritten."""
+        mirror, back = self._reflection
+        (k, q), affine = mirror.shape, len(self.bent) - self.bent.shape[1]
+        columns[..., :k] -= (columns[..., :k] @ mirror) @ back
+        columns[..., affine:q] = columns[..., :q] @ self.bent
+        return columns[..., affine:]
+
+    def coefficients(self, rows: Array) -> Array:
+        """(…, k + j − d − 1, l): what [ΦN …] is multiplied with, where [Φ …] is with ``rows``."""
+        mirror, back = self._reflection
+        k, q = mirror.shape
+        reflected = rows[..., :k, :] - back.T @ (mirror.T @ rows[..., :k, :])
+        low = self.bent.T @ reflected[..., :q, :]
+        return np.concatenate([low, reflected[..., q:, :], rows[..., k:, :]], axis=-2)
+
+
+@lru_cache(maxsize=8)
+def grid_deflation(counts: tuple[int, ...]) -> Deflation:
+    """That of every grid of so many points per axis; as many orders as the points can tell."""
+    place = places(counts) / (np.array(counts) - 1.0) - 0.5
+    orders = [own for own in np.ndindex(*np.minimum(counts, _ORDERS)) if sum(own) < _ORDERS]
+    powers = np.stack([np.prod(place**own, axis=1) for own in sorted(orders, key=sum)], axis=1)
+    polynomials = complement_of(powers)
+    basis = np.eye(len(place), len(orders))
+    basis -= polynomials.mirror @ (polynomials.inner @ polynomials.mirror[: len(orders)].T)
+    affine = powers[:, : len(counts) + 1].T @ basis
+    return Deflation(polynomials, np.linalg.svd(affine)[2][len(affine) :].T)
 
 
 def _grid_kernel(grid: Grid) -> Array:

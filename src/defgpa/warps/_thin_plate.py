@@ -35,6 +35,9 @@ from defgpa.frames import Frames, frames_of
 from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._bending import (
     BENDING_SIGN,
+    MANY_CONTROLS,
+    Deflation,
+    grid_deflation,
     spline_mixing,
     spline_mixing_on_grid,
     thin_plate,
@@ -103,6 +106,13 @@ class ThinPlateBasis:
             grid[part].fill_squared_distances(local[part], out=kernel)
             thin_plate(kernel, d)
         return transposed(columns)
+
+    @property
+    def deflation(self) -> Deflation | None:
+        """What takes low orders out of the kernel columns, where all shapes share it."""
+        if self.mixing is None or self.grid is None or self.controls.shape[-2] > MANY_CONTROLS:
+            return None
+        return grid_deflation(self.grid.counts)
 
     def features(self, points: Array) -> Array:
         """(…, p, l)."""

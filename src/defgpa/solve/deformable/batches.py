@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,9 +91,25 @@ class Batch:
         own = self.shapes[part], self.points[part], self.visible[part], self.bases[part]
         return Batch(*own, self.tuning)
 
+    @cached_property
+    def mixing(self) -> Array | None:
+        """(b, r, l), or None for the identity: features = columns @ mixing."""
+        mixing, deflation = self.bases.mixing, self._deflation
+        return mixing if deflation is None else deflation.coefficients(mixing)
+
     def columns(self, landmarks: slice | Index = slice(None)) -> Array:
-        """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
-        return self._hidden_zeroed(self.bases.columns(self.points[:, landmarks]), landmarks)
+        """(b, p, r): the columns of these landmarks; rows of hidden ones are zero.
+
+        Those of the basis, or such as lose fewer digits in products with each other.
+        """
+        rows, deflation = self.bases.columns(self.points[:, landmarks]), self._deflation
+        return self._hidden_zeroed(
+            rows if deflation is None else deflation.columns(rows), landmarks
+        )
+
+    @property
+    def _deflation(self) -> Any:
+        return getattr(self.bases, "deflation", None)
 
     def features(self) -> Array:
         """(b, m, l): the features of all landmarks; rows of hidden ones are zero."""

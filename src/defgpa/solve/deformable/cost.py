@@ -54,7 +54,12 @@ class EliminatedCost:
 
     def multiply(self, block: Array) -> Array:
         """P X = views ∘ X − Σ U (Uᵀ X)."""
-        image = self.image(self.projections(block))
+        if max(factor.n_bytes for factor in self.factors) <= self.tuning.cache_bytes:
+            # batch after batch: U is still in the cache when it is read again
+            both = in_blocks(lambda own: self._image_of(own, own.project(block)), self.factors)
+            image = summed(both)
+        else:
+            image = self.image(self.projections(block))
         image *= -1.0
         image += self.views[:, None] * block
         return image
@@ -127,7 +132,7 @@ class EliminatedCost:
 
     def preconditioner(self) -> Preconditioner:
         """A cheap approximation of P⁻¹."""
-        return preconditioner(self, self.tuning.exact_inverse_features)
+        return preconditioner(self, self.tuning)
 
     def whole_inverse(self) -> Preconditioner | None:
         """A dearer and better one, where the features are columns and not too many."""

@@ -18,7 +18,6 @@ from defgpa._threads import blocks, in_blocks
 from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.ridge import (
     POOR_CONDITION,
-    POOR_FEATURES,
     Ridge,
     ridge_from_features,
     ridge_from_gram,
@@ -26,8 +25,6 @@ from defgpa.solve.deformable.ridge import (
     second_ridge,
     with_penalty_rows,
 )
-
-_SAMPLE = 128  # landmarks, enough to foresee a poor condition
 
 
 class Factor(Protocol):
@@ -50,6 +47,11 @@ class Factor(Protocol):
     @property
     def landmarks_at_a_time(self) -> int:
         """How many landmarks can be expanded with all that is made for it in the cache."""
+        ...
+
+    @property
+    def n_bytes(self) -> float:
+        """What is read in a product; infinite where it is made again every time."""
         ...
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
@@ -76,6 +78,11 @@ class StoredFactor:
     batch: Batch
     ridge: Ridge
     rows: Array
+
+    @property
+    def n_bytes(self) -> float:
+        """The bytes of U."""
+        return self.rows.nbytes
 
     def project(self, block: Array) -> Array:
         """Uᵀ X."""
@@ -117,6 +124,11 @@ class CombinedColumns:
     batch: Batch
     ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
+
+    @property
+    def n_bytes(self) -> float:
+        """Without bound: nothing is kept."""
+        return np.inf
 
     @property
     def landmarks_at_a_time(self) -> int:
@@ -168,6 +180,11 @@ class ColumnFactor(CombinedColumns):
     """The columns stay in memory, (b, m, r)."""
 
     columns: Array
+
+    @property
+    def n_bytes(self) -> float:
+        """The bytes of the columns."""
+        return self.columns.nbytes
 
     def columns_of(self, landmarks: slice) -> Array:
         """The columns of one block of landmarks."""
@@ -245,41 +262,18 @@ def _landmarks_in(batch: Batch, n_bytes: int) -> int:
 
 def _width(batch: Batch) -> int:
     """r, the number of columns."""
-    mixing = batch.bases.mixing
+    mixing = batch.mixing
     return int(batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2])
 
 
 def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Ridge, Array]:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; and mixing @ Y."""
-    penalty, mixing = batch.bases.penalty(), batch.bases.mixing
-    parts = _landmark_blocks(batch)
-    if mixing is None or not _surely_poor(batch, mixing, penalty):
-        ridge = ridge_from_gram(_gram(columns_of, parts), mixing, penalty)
-        poor = ~(ridge.condition < POOR_CONDITION)
-        if poor.any():
-            ridge = ridge.updated(poor, careful_ridge(batch, columns_of, poor))
-    else:
-        ridge = careful_ridge(batch, columns_of, slice(None))
+    penalty, mixing = batch.bases.penalty(), batch.mixing
+    ridge = ridge_from_gram(_gram(columns_of, _landmark_blocks(batch)), mixing, penalty)
+    poor = ~(ridge.condition < POOR_CONDITION)
+    if poor.any():
+        ridge = ridge.updated(poor, careful_ridge(batch, columns_of, poor))
     return ridge, ridge.inverse if mixing is None else mixing @ ridge.inverse
-
-
-def _surely_poor(batch: Batch, mixing: Array, penalty: Array) -> bool:
-    """Whether the Gram matrix of the columns would lose too many digits, told from a sample.
-
-    ‖mixing Y‖² = Σ_jk (mixingᵀ mixing ∘ A⁻¹)_jk with A = FᵀF + R is about Σ_j ‖mixing_j‖² / A_jj.
-    """
-    step = max(1, batch.n_landmarks // _SAMPLE)
-    columns = batch.columns(slice(None, None, step))
-    normal = step * _squares(columns @ mixing) + np.einsum("bll->bl", penalty)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        amplified = np.nansum(_squares(mixing) / normal, axis=1)
-    size = 0.1 * step * _squares(columns).sum(axis=1) * amplified
-    return bool((size > POOR_CONDITION).all())
-
-
-def _squares(rows: Array) -> Array:
-    """(b, k): squared lengths of columns."""
-    return np.einsum("bpk,bpk->bk", rows, rows)
 
 
 def careful_ridge(
@@ -291,14 +285,14 @@ def careful_ridge(
     tame. Only where Cholesky fails on them too are they taken apart by QR.
     """
     penalty, parts = batch.bases.penalty()[chosen], _landmark_blocks(batch)
-    mixing = None if batch.bases.mixing is None else batch.bases.mixing[chosen]
+    mixing = None if batch.mixing is None else batch.mixing[chosen]
 
     def features_of(part: slice) -> Array:
         own = columns_of(part)[chosen]
         return own if mixing is None else own @ mixing
 
     first = ridge_from_normal_matrix(_gram(features_of, parts), penalty)
-    poor = ~(first.condition < POOR_FEATURES)
+    poor = ~(first.condition < POOR_CONDITION)
     if not poor.any():
         return first
     gram = _gram(lambda part: features_of(part) @ first.inverse, parts)

@@ -6,21 +6,25 @@ With D = diag(views) − σI, σ just below zero, and Ũ a few columns, both are
 
 Exactly so with Ũ = D^(−1/2) [U_1 … U_n], which is cheap where all features together are few.
 Where they are many, the shapes resemble each other, and one of them stands for all: Ũ = U_1,
-at an n-th of the price of a product with P. Where that is not good enough there is a dearer one,
-see ``whole_inverse``.
+at an n-th of the price of a product with P. Soft warps leave many directions of U_1 nearly free,
+and one shape cannot tell which of them cost the others something: there a second one is asked.
+Where that is not good enough there is a dearer one, see ``whole_inverse``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from heapq import nsmallest
 from typing import Protocol
 
 import numpy as np
 
 from defgpa._arrays import Array, symmetrised
 from defgpa.solve.deformable.factors import Factor
+from defgpa.tuning import Tuning
 
 SHIFT = 1e-4  # times n: keeps the inverse finite on the constant vector
+_NOTHING = 1e-8  # of it: a direction that has less to do with the landmarks has nothing to say
 
 
 class Factored(Protocol):
@@ -78,12 +82,12 @@ class LowRankInverse:
         return self.outer[:, None] * (scaled + self.inner[:, None] * bent)
 
 
-def preconditioner(cost: Factored, few_features: int) -> LowRankInverse:
+def preconditioner(cost: Factored, tuning: Tuning) -> LowRankInverse:
     """The exact inverse of few features, that of one shape standing for all elsewhere."""
     shapes_and_features = [factor.ridge.inverse.shape for factor in cost.factors]
-    if sum(b * l for b, _, l in shapes_and_features) <= few_features:
+    if sum(b * l for b, _, l in shapes_and_features) <= tuning.exact_inverse_features:
         return _exact_inverse(cost)
-    return _representative_inverse(cost)
+    return _representative_inverse(cost, tuning.nearly_free)
 
 
 def _exact_inverse(cost: Factored) -> LowRankInverse:
@@ -93,12 +97,30 @@ def _exact_inverse(cost: Factored) -> LowRankInverse:
     return LowRankInverse(cost, outer, outer, modes, strengths)
 
 
-def _representative_inverse(cost: Factored) -> LowRankInverse:
-    """With the shape that sees the most landmarks."""
-    seen = [int(factor.batch.visible.sum(axis=1).max()) for factor in cost.factors]
-    holder = cost.factors[int(np.argmax(seen))]
-    factor = holder.only(int(np.argmax(holder.batch.visible.sum(axis=1))))
-    return inverse_from_one(cost.of_one(factor))
+def _representative_inverse(cost: Factored, nearly_free: float) -> LowRankInverse:
+    """With the shape that sees the most landmarks, and the next one where it is soft."""
+    most_seen = [
+        (-int(seen), number, shape)
+        for number, factor in enumerate(cost.factors)
+        for shape, seen in enumerate(factor.batch.visible.sum(axis=1))
+    ]
+    first, *others = (cost.factors[own].only(shape) for _, own, shape in nsmallest(2, most_seen))
+    alone = inverse_from_one(cost.of_one(first))
+    free = int((alone.strengths > 1.0 - nearly_free).sum())
+    soft = free > first.batch.points.shape[-1] + 1  # affine maps are free always
+    return _seen_by(others[0], alone) if soft and others and first.n_bytes < np.inf else alone
+
+
+def _seen_by(other: Factor, alone: LowRankInverse) -> LowRankInverse:
+    """What the directions E of one shape, orthonormal, cost two: 1 − (λ + ‖U_2ᵀE‖²) / 2 a part."""
+    clear = alone.strengths > _NOTHING
+    shares = alone.strengths[clear]
+    directions = alone.modes[:, clear] / np.sqrt(shares)
+    seen = other.project(alone.cost.stacked_image(directions))[0]
+    strengths, turn = np.linalg.eigh(symmetrised(0.5 * (np.diag(shares) + seen.T @ seen)))
+    strengths = np.clip(strengths, 0.0, 1.0) / (1.0 + SHIFT)
+    # 1/(1 − λ) − 1 = λ/(1 − λ), as E is orthonormal and U_1 is not
+    return replace(alone, modes=directions @ turn * np.sqrt(strengths), strengths=strengths)
 
 
 def inverse_from_one(alone: Factored) -> LowRankInverse:

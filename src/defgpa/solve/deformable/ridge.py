@@ -24,8 +24,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, inverse_of_lower, symmetrised, transposed
 
-POOR_CONDITION = 1e7  # of FᵀF + R: Cholesky then loses half the digits of P, QR does not
-POOR_FEATURES = 1e8  # of the same where nothing cancelled before: P then keeps twelve digits
+POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
 _HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in R charges it
 _LIGHT = 1e-10  # of the longest feature: a column that is shorter may be nothing but rounding
 _ROUNDING = 1e-12  # of the size of the shape: an effect that is smaller says nothing
@@ -79,14 +78,17 @@ def ridge_from_normal_matrix(gram: Array, penalty: Array | float = 0.0) -> Ridge
 def ridge_from_gram(gram: Array, mixing: Array | None, penalty: Array) -> Ridge:
     """By Cholesky of mixingᵀ G mixing + R, with G = columnsᵀ columns of the cheap columns.
 
-    The columns are larger than the features made of them, and what cancels in the mixing has lost
-    digits before: the condition counts that too (the norms overstate it by about ten).
+    The columns may be larger than the features made of them, and what cancels in the mixing has
+    lost digits before. With Z = mixing @ Y, rounding of G is off by Σ_ij ‖c_i‖ ‖c_j‖ |Z_i| |Z_j| at
+    most: the condition counts that too.
     """
     if mixing is None:
         return ridge_from_normal_matrix(gram, penalty)
     ridge = ridge_from_normal_matrix(transposed(mixing) @ gram @ mixing, penalty)
-    size = np.einsum("bii->b", gram) * _squared_norm(mixing @ ridge.inverse)
-    return Ridge(ridge.inverse, np.maximum(ridge.condition, 0.1 * size), ridge.dropped)
+    lengths = np.sqrt(np.maximum(np.einsum("bii->bi", gram), 0.0))
+    amplified = lengths[:, None, :] @ np.abs(mixing @ ridge.inverse)
+    size = np.einsum("bil,bil->b", amplified, amplified)
+    return Ridge(ridge.inverse, np.maximum(ridge.condition, size), ridge.dropped)
 
 
 def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:

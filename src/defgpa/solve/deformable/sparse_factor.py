@@ -30,6 +30,11 @@ class _SparseFactor:
     ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
 
+    @property
+    def n_bytes(self) -> float:
+        """Without bound: nothing is kept, or too little to matter."""
+        return np.inf
+
     def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
         """Blocks of landmarks with the columns (p, r) of one shape of the batch."""
         raise NotImplementedError
@@ -182,13 +187,13 @@ def _row_entries(batch: Batch, shape: int) -> int:
 
 
 def _combine(batch: Batch, ridge: Ridge) -> Array:
-    mixing = batch.bases.mixing
+    mixing = batch.mixing
     return ridge.inverse if mixing is None else mixing @ ridge.inverse
 
 
 def _ridge(batch: Batch, grams: Array) -> Ridge:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; by QR where that is too poor."""
-    penalty, mixing = batch.bases.penalty(), batch.bases.mixing
+    penalty, mixing = batch.bases.penalty(), batch.mixing
     features = grams if mixing is None else transposed(mixing) @ grams @ mixing
     ridge = ridge_from_normal_matrix(features, penalty)
     poor = ~(ridge.condition < POOR_CONDITION)
