@@ -91,7 +91,7 @@ def test_in_these_coordinates_the_bending_is_a_sum_of_squares(counts, ridge, rng
 def test_large_grids_are_made_without_the_tables(monkeypatch, rng):
     points = rng.normal(size=(50, 2))
     usual = ThinPlateSpline(6).basis(points)
-    monkeypatch.setattr(bending, "_MANY_CONTROLS", 10)
+    monkeypatch.setattr(bending, "MANY_CONTROLS", 10)
     again = ThinPlateSpline(6).basis(points)
     here, there = (
         basis.features(points) @ np.swapaxes(basis.features(points), -1, -2)
