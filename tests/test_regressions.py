@@ -84,6 +84,7 @@ def test_columns_without_low_orders_make_the_same_features(counts):
     np.testing.assert_allclose(columns @ mixing, batch.features(), **EXACT)
     np.testing.assert_allclose(batch.columns(slice(20, 50)), columns[:, 20:50], **EXACT)
     assert columns.shape[-1] == np.prod(counts)
+    np.testing.assert_allclose(batch.of_basis(mixing), batch.bases.mixing, **EXACT)
 
 
 def test_one_poor_shape_does_not_change_the_others(rng):

@@ -107,6 +107,11 @@ class Batch:
             rows if deflation is None else deflation.columns(rows), landmarks
         )
 
+    def of_basis(self, coefficients: Array) -> Array:
+        """(b, ≥ r, k): of the columns of the bases, where these (b, r, k) are of ours."""
+        deflation = self._deflation
+        return coefficients if deflation is None else np.asarray(deflation.undone(coefficients))
+
     @property
     def _deflation(self) -> Any:
         return getattr(self.bases, "deflation", None)
