@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -91,9 +91,7 @@ class SpectralDiagnostics:
 
     def __getitem__(self, which: int) -> SpectralDiagnostics:
         """Those of one set of a stack."""
-        return SpectralDiagnostics(
-            **{field.name: _one(getattr(self, field.name), which) for field in fields(self)}
-        )
+        return SpectralDiagnostics(**{name: _one(own, which) for name, own in vars(self).items()})
 
 
 @dataclass(frozen=True, eq=False)

@@ -649,10 +649,15 @@ def with_lone_landmarks(core: Alignment, shapes: Shapes, shared: Index) -> Align
     for j in lone:
         seer = int(np.argmax(shapes.visible[:, j]))
         reference[j] = core.warps[seer](shapes.points[seer, j][None])[0]
-    labels = tuple(shapes.landmarks[j] for j in lone)
-    told = Finding(Kind.LONE_LANDMARKS, landmarks=labels)
-    findings = (told, *core.findings)
+    findings = (*lone_findings(shapes.landmarks, shared), *core.findings)
     return replace(core, shapes=shapes, reference=frozen(reference), findings=findings)
+
+
+def lone_findings(landmarks: Sequence[str], shared: Index) -> tuple[Finding, ...]:
+    """One that names the landmarks which are not ``shared`` by two shapes; none if all are."""
+    lone = np.setdiff1d(np.arange(len(landmarks)), shared)
+    labels = tuple(landmarks[j] for j in lone)
+    return (Finding(Kind.LONE_LANDMARKS, landmarks=labels),) if labels else ()
 
 
 def _refuse(gone: dict[str, Any]) -> None:

@@ -24,8 +24,8 @@ from defgpa.distributed._cost import distributed_cost
 from defgpa.distributed._pattern import Pattern
 from defgpa.distributed._sets import ClusterSet
 from defgpa.errors import DefgpaError
-from defgpa.estimators import DefGPA, assembled, with_lone_landmarks
-from defgpa.findings import Finding, Kind
+from defgpa.estimators import DefGPA, assembled, lone_findings, with_lone_landmarks
+from defgpa.findings import Finding
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.deformable.pipeline import Solution, solve_one
@@ -173,20 +173,12 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
         cluster,
         tuple(cluster.submit(work.kept_landmarks, part, None) for part in parts),
         pattern.sizes,
-        _findings(pattern, solution),
+        (*lone_findings(pattern.landmarks, pattern.shared), *solution.findings[0]),
     )
     if pattern.visible.size <= method.tuning.screened_landmarks:  # few enough to be looked at here
         result = replace(result, findings=chosen.looked_at(result.gather()).findings)
     warn_of(result.findings)
     return result
-
-
-def _findings(pattern: Pattern, solution: Solution) -> tuple[Finding, ...]:
-    """Of the landmarks seen once, and of the solve."""
-    lone = np.setdiff1d(np.arange(pattern.n_landmarks), pattern.shared)
-    labels = tuple(pattern.landmarks[j] for j in lone)
-    told = (Finding(Kind.LONE_LANDMARKS, landmarks=labels),) if labels else ()
-    return (*told, *solution.findings[0])
 
 
 def _set_of(cluster: Cluster, parts: Sequence[Any], pattern: Pattern) -> ClusterSet:
