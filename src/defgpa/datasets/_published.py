@@ -15,15 +15,12 @@ from defgpa.datasets._archives import all_found, found, opened
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.io.arrays.matlab import mat_variables, read_mat
 from defgpa.io.files import wrong
-from defgpa.io.format import Document, ReadOptions
+from defgpa.io.format import ReadOptions
 from defgpa.io.read import read_shapes
 from defgpa.io.text.lines import is_number, numbers, text_of
 from defgpa.shapes import Shapes
 
 PathLike = str | os.PathLike[str]
-
-_RUG_FRAMES = range(1, 599, 3)  # 1, 4, …, 598: the 200 frames of the paper
-_RUG_SCALE = 100.0
 
 
 def load_face(path: PathLike) -> Shapes:
@@ -60,9 +57,10 @@ def load_face(path: PathLike) -> Shapes:
         document = read_mat(file, ReadOptions())
         frames = mat_variables(file).get("framelist")
     n = len(document.specimens)
-    if isinstance(frames, np.ndarray) and frames.size == n:
-        return _set(document, names=[f"frame_{int(k)}" for k in frames.ravel()])
-    return _set(document, names=[f"frame_{k}" for k in range(1, n + 1)])
+    if not isinstance(frames, np.ndarray) or frames.size != n:
+        frames = np.arange(1, n + 1)
+    points = [specimen.points for specimen in document.specimens]
+    return Shapes(points, names=[f"frame_{int(k)}" for k in frames.ravel()])
 
 
 def load_handbag(path: PathLike) -> Shapes:
@@ -115,25 +113,6 @@ def load_pillow_cover(path: PathLike) -> Shapes:
     -------
     Shapes
         With ``metadata["images"]``, as of :func:`load_handbag`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from scipy.io import savemat
-    >>> points, images = np.empty((1, 2), dtype=object), np.empty((1, 2), dtype=object)
-    >>> points[0, 0], points[0, 1] = np.eye(2, 4), 2 * np.eye(2, 4)
-    >>> images[0] = ["img1", "img2"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "correspData2D", "GT").mkdir(parents=True)
-    ...     file = f"{folder}/correspData2D/GT/Corresp.mat"
-    ...     savemat(file, {"Corresp": {"ptsImg": points, "imNames": images}})
-    ...     shapes = load_pillow_cover(folder)
-    >>> shapes
-    Shapes(2 shapes, 4 landmarks, 2-D, all seen)
-    >>> Path(shapes.metadata["images"][0]).name
-    'img1.bmp'
     """
     return _photographed(path)
 
@@ -203,11 +182,11 @@ def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> 
     if len(table) % 3:
         raise wrong(file, "three rows a frame", f"{len(table)} rows")
     stack = table.reshape(len(table) // 3, 3, -1).transpose(0, 2, 1)
-    chosen = [k for k in _RUG_FRAMES if k <= len(stack)] if frames is None else list(frames)
+    chosen = [*range(1, min(len(stack), 598) + 1, 3)] if frames is None else list(frames)
     beyond = [k for k in chosen if not 1 <= k <= len(stack)]
     if beyond:
         raise FormatError(f"{file} has frames 1 to {len(stack)}; there is no frame {beyond[0]}.")
-    points = _RUG_SCALE * stack[np.array(chosen, dtype=np.intp) - 1]
+    points = 100.0 * stack[np.array(chosen, dtype=np.intp) - 1]
     return Shapes(points, names=[f"frame_{k}" for k in chosen])
 
 
@@ -239,12 +218,7 @@ def load_lits(path: PathLike) -> Shapes:
         files = all_found(folder, "*.fcsv", path)
         shapes = read_shapes(files)
         sources = [str(Path(source).relative_to(folder)) for source in shapes.metadata["sources"]]
-    return Shapes(
-        shapes.points,
-        names=shapes.names,
-        landmarks=shapes.landmarks,
-        metadata={**shapes.metadata, "sources": sources},
-    )
+    return shapes.with_metadata(sources=sources)
 
 
 def load_topacs(path: PathLike) -> Shapes:
@@ -345,10 +319,6 @@ def _quietly(pooch: Any, download: Callable[[], str], url: str) -> str:
         raise DefgpaError(f"{url} could not be fetched: {error}") from error
     finally:
         logger.setLevel(level)
-
-
-def _set(document: Document, names: Sequence[str]) -> Shapes:
-    return Shapes([specimen.points for specimen in document.specimens], names=names)
 
 
 def _photographed(path: PathLike) -> Shapes:
