@@ -51,13 +51,8 @@ def command(
     points: str,
     output: str,
     direction: str,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
     to_format: str | None,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Send any points or a mesh through one warp of a saved result, or back.
 
@@ -66,7 +61,6 @@ def command(
     """
     from defgpa.io import load
 
-    console = Console(quiet, as_json)
     refuse_input(Path(output), points, result)
     with console.noting():
         alignment = load(result)
@@ -75,7 +69,7 @@ def command(
         if _are_meshes(Path(points), Path(output)):
             count, lost = sent.mesh(Path(points), Path(output))
         else:
-            shapes = read_input([points], format_, missing, layout, lenient)
+            shapes = read_input([points])
             shapes = in_space_of(shapes, alignment.shapes)
             count, lost = sent.shapes(shapes, Path(output), to_format)
     if lost:

@@ -38,12 +38,7 @@ def command(
     output: str | None,
     published: bool,
     theta: float | None,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Rigid, affine and deformable alignment side by side: is deformation worth it?
 
@@ -61,9 +56,8 @@ def command(
         raise click.BadParameter("must end in .md, .csv, .tex or .txt.", param_hint="--output")
     if output is not None:
         output_file(output)
-    console = Console(quiet, as_json)
     with console.noting():
-        shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
+        shapes = fitting_input(console, read_input(source))
         size = fold_size_for(shapes, fold_size)
         with console.progress("Comparing") as tick:
             methods = published_methods(theta) if published else None

@@ -84,12 +84,7 @@ def command(
     jobs: int | None,
     pose: str,
     report: bool,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Align shapes onto one reference, with one smooth warp per shape.
 
@@ -99,14 +94,13 @@ def command(
     What an earlier run left in the folder is replaced. The cross-validation error is computed
     with --fold-size or --smoothing auto.
     """
-    console = Console(quiet, as_json)
     _refuse_contradictions(warp, smoothing, theta, rigidity, proportions)
     model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
     folder = output_folder(output, source, "defgpa")
     if report:
         require_report()
     with console.noting():
-        shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
+        shapes = fitting_input(console, read_input(source))
         refuse_inputs(shapes.metadata.get("sources", ()), folder, *RESULTS)
         if pose not in _POSES:
             shapes.index(pose)  # a name that nobody has is told before the work

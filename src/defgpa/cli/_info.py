@@ -30,20 +30,14 @@ _MOST_WORDS = 12  # groups, columns or landmarks in a line
 @speaking
 def command(
     source: tuple[str, ...],
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
     from defgpa.io.format import SeveralSetsError
 
-    console = Console(quiet, as_json)
     try:
         with console.noting():
-            shapes = read_input(source, format_, missing, layout, lenient, incomplete="drop")
+            shapes = read_input(source, incomplete="drop")
     except SeveralSetsError as error:
         _show_sets(console, error.sets)
         return

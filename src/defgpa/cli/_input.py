@@ -18,45 +18,28 @@ DEFAULT_FOLDS = 20  # folds, when nobody says how large one should be
 
 def read_input(
     source: Sequence[str],
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
     space: str | None = None,
     incomplete: str = "error",
 ) -> Shapes:
     """The shapes of the files named on the command line, as its options want them."""
     from defgpa.io import read_shapes
 
-    wishes = _wishes()
-    dimension = wishes.get("dimension")
-    shapes = read_shapes(
-        source[0] if len(source) == 1 else list(source),
-        format=format_,
-        missing=missing_code(missing),
-        layout=layout,
-        on_mismatch="warn" if lenient else "error",
-        space=space,
-        match=wishes.get("match", "auto"),
-        dimension=None if dimension is None else int(dimension),
-        names=wishes.get("names", "auto"),
-        group=wishes.get("group"),
-        curve_points=wishes.get("curve_points"),
-        incomplete="drop" if wishes.get("drop_incomplete") else incomplete,
-    )
+    wishes = dict(click.get_current_context().meta[READING])
+    mirrored, dropped = wishes.pop("mirror"), wishes.pop("drop")
+    if wishes.pop("drop_incomplete"):
+        incomplete = "drop"
+    wishes["on_mismatch"] = "warn" if wishes.pop("lenient") else "error"
+    wishes["missing"] = missing_code(wishes["missing"])
+    wishes["dimension"] = wishes["dimension"] and int(wishes["dimension"])
+    place = source[0] if len(source) == 1 else list(source)
+    shapes = read_shapes(place, space=space, incomplete=incomplete, **wishes)
     _note_not_read(shapes)
-    return shapes.mirror(wishes.get("mirror", ())).drop(wishes.get("drop", ()))
+    return shapes.mirror(mirrored).drop(dropped)
 
 
 def matches_by_position() -> bool:
     """Whether the command was told to go by the order of landmarks alone."""
-    return bool(_wishes().get("match") == "position")
-
-
-def _wishes() -> dict[str, Any]:
-    """The options of the command that only reading needs."""
-    context = click.get_current_context(silent=True)
-    return {} if context is None else context.meta.get(READING, {})
+    return bool(click.get_current_context().meta[READING]["match"] == "position")
 
 
 def _note_not_read(shapes: Shapes) -> None:

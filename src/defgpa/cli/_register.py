@@ -45,12 +45,7 @@ def command(
     result: str,
     source: tuple[str, ...],
     output: str | None,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Bring new specimens onto a saved reference, in closed form.
 
@@ -60,11 +55,10 @@ def command(
     """
     from defgpa.io import load, save
 
-    console = Console(quiet, as_json)
     folder = output_folder(output, source, "registered")
     with console.noting():
         alignment = load(result)
-        shapes = read_input(source, format_, missing, layout, lenient)
+        shapes = read_input(source)
         refuse_inputs([*shapes.metadata.get("sources", ()), result], folder, "registered")
         note_likely_code(console, shapes)
         shapes = matched(console, in_space_of(shapes, alignment.shapes), alignment)

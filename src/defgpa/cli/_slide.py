@@ -102,13 +102,8 @@ def command(
     rounds: int,
     figures: str | None,
     report: bool,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
     to_format: str | None,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Slide semilandmarks along curves and on surfaces.
 
@@ -116,11 +111,11 @@ def command(
     """
     from defgpa.semilandmarks import curves_of, slide, with_slicer_curves
 
-    console, written = Console(quiet, as_json), Written(figures, report, "--figures")
+    written = Written(figures, report, "--figures")
     target = output_file(output)
     refuse_input(target, *source)
     with console.noting():
-        shapes = read_input(source, format_, missing, layout, lenient)
+        shapes = read_input(source)
         for folder, count in folders:
             shapes = with_slicer_curves(shapes, folder, count)
         shapes = fitting_input(console, shapes)
