@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,17 +21,9 @@ _FEW: Colormap = ListedColormap(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class BeforeAfterArtists:
-    """One cloud on either side; every shape keeps its colour."""
-
-    before: Any
-    after: Any
-
-
 def before_and_after(
     alignment: Alignment, axes: Sequence[Axes] | None = None, *, unit: str | None = None
-) -> BeforeAfterArtists:
+) -> style.Artists:
     """Two plots: the shapes as they came, and warped onto each other.
 
     Parameters
@@ -46,7 +37,8 @@ def before_and_after(
 
     Returns
     -------
-    BeforeAfterArtists
+    Artists
+        ``before`` and ``after``: one cloud each, in which every shape keeps its colour.
 
     Examples
     --------
@@ -70,7 +62,7 @@ def before_and_after(
         clouds.append(_cloud(ax, points))
         ax.set_title(title, fontsize="medium")
         style.as_map(ax, dim, unit)
-    return BeforeAfterArtists(*clouds)
+    return style.Artists(before=clouds[0], after=clouds[1])
 
 
 def _two(axes: Sequence[Axes] | None, dim: int) -> tuple[Any, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,23 +31,6 @@ _MOST_KNOTS = 300
 _ELLIPSE = float(np.sqrt(5.991))  # 95 % of a normal distribution in the plane
 
 
-@dataclass(frozen=True, eq=False)
-class ComponentArtists:
-    """The dots and outline of each group, and the axes with the shapes at the ends."""
-
-    dots: tuple[Any, ...]
-    outlines: tuple[Any, ...]
-    ends: tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class ScreeArtists:
-    """The bars of the shares and the line of their sum."""
-
-    bars: Any
-    total: Any
-
-
 def components(
     pca: ShapePCA,
     ax: Axes | None = None,
@@ -57,7 +39,7 @@ def components(
     which: tuple[int, int] = (1, 2),
     outline: str = "hull",
     links: Iterable[tuple[int, int]] = (),
-) -> ComponentArtists:
+) -> style.Artists:
     """Scores of two components, with the shapes at the ends of each.
 
     The ends are the observed ones. In 2-D they are drawn as grids, warped from the mean to the
@@ -77,6 +59,11 @@ def components(
         Around each group: its convex hull, or 95 % of a normal distribution.
     links : iterable of (int, int)
         Landmarks joined by a line, in the shapes at the ends.
+
+    Returns
+    -------
+    Artists
+        ``dots`` and ``outlines`` of the groups, ``ends``: the axes with the shapes there.
 
     Examples
     --------
@@ -109,11 +96,18 @@ def components(
     )
     if groups is not None:
         style.legend(axes, list(dots), ncols=min(4, len(dots)))
-    return ComponentArtists(tuple(dots), tuple(o for o in outlines if o is not None), ends)
+    return style.Artists(
+        dots=tuple(dots), outlines=tuple(o for o in outlines if o is not None), ends=ends
+    )
 
 
-def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> ScreeArtists:
+def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> style.Artists:
     """Shares of the variance, component by component, and their sum.
+
+    Returns
+    -------
+    Artists
+        ``bars`` of the shares and the line of their ``total``.
 
     Examples
     --------
@@ -136,7 +130,7 @@ def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> ScreeArti
     axes.set_xlabel("principal component")
     axes.set_ylabel("variance (%)")
     style.legend(axes)
-    return ScreeArtists(bars, total)
+    return style.Artists(bars=bars, total=total)
 
 
 def _roomy() -> Any:

@@ -70,24 +70,6 @@ def skeleton(ax: Any, drawn: Array, links: Links, **look: Any) -> Any:
     return style.wireframe(ax, drawn, links, **{"color": style.UNSEEN, "zorder": 0, **look})
 
 
-def arrows(ax: Any, tails: Array, vectors: Array, color: str, label: str) -> Any:
-    """Arrows in the units of the axes, whose heads the view holds."""
-    drawn = ax.quiver(
-        *tails.T,
-        *vectors.T,
-        color=color,
-        label=label,
-        angles="xy",
-        scale_units="xy",
-        scale=1.0,
-        width=0.004,
-        headwidth=4,
-        zorder=3,
-    )
-    style.dots(ax, tails + vectors, "_heads", marker="None")
-    return drawn
-
-
 def circles(ax: Any, centres: Array, radii: Array, **look: Any) -> Any:
     """Circles in the units of the axes, which the view holds."""
     from matplotlib.collections import EllipseCollection

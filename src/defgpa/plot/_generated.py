@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 
 from defgpa.alignment import Alignment
 from defgpa.plot import _style as style
-
-
-@dataclass(frozen=True, eq=False)
-class GeneratedArtists:
-    """The observed landmarks, the generated ones, and the lines between them."""
-
-    observed: Any
-    generated: Any
-    errors: Any
 
 
 def generated(
@@ -27,7 +15,7 @@ def generated(
     ax: Axes | None = None,
     *,
     unit: str | None = None,
-) -> GeneratedArtists:
+) -> style.Artists:
     """A datum shape beside the one that the reference generates through the inverse warp.
 
     Parameters
@@ -43,7 +31,8 @@ def generated(
 
     Returns
     -------
-    GeneratedArtists
+    Artists
+        ``observed`` landmarks, ``generated`` ones, and the lines between them, ``errors``.
 
     Examples
     --------
@@ -86,4 +75,4 @@ def generated(
     )
     style.legend(axes)
     style.as_map(axes, dim, unit)
-    return GeneratedArtists(rings, crosses, lines)
+    return style.Artists(observed=rings, generated=crosses, errors=lines)

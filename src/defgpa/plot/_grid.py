@@ -21,15 +21,6 @@ _PER_CELL = 6  # points of a line between two crossings
 _MARGIN = 0.08  # of the extent of the landmarks, around them
 
 
-@dataclass(frozen=True, eq=False)
-class GridArtists:
-    """The lines, the landmarks, and the pieces of lines where the warp folds over (or None)."""
-
-    lines: Any
-    landmarks: Any
-    foldovers: Any
-
-
 def deformation_grid(
     warp: Callable[[ArrayLike], Array],
     points: ArrayLike,
@@ -38,7 +29,7 @@ def deformation_grid(
     cells: int = 16,
     normal: ArrayLike | None = None,
     unit: str | None = None,
-) -> GridArtists:
+) -> style.Artists:
     """A grid over the landmarks of a shape, through its warp.
 
     Parameters
@@ -61,7 +52,8 @@ def deformation_grid(
 
     Returns
     -------
-    GridArtists
+    Artists
+        ``lines``, ``landmarks``, and ``foldovers``: pieces of lines where the warp folds, or None.
 
     Examples
     --------
@@ -92,7 +84,7 @@ def deformation_grid(
     )
     folds = _marked_folds(axes, _where(images, folded))
     style.as_map(axes, dim, unit)
-    return GridArtists(drawn, marks, folds)
+    return style.Artists(lines=drawn, landmarks=marks, foldovers=folds)
 
 
 def _marked_folds(ax: Any, pieces: Array) -> Any:

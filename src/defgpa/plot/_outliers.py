@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -14,17 +11,7 @@ from defgpa.statistics import Outliers
 _MOST_NAMES = 12
 
 
-@dataclass(frozen=True, eq=False)
-class RankedArtists:
-    """The dots, those beyond the fence, the fence, and the names beside the odd ones."""
-
-    usual: Any
-    odd: Any
-    fence: Any
-    names: tuple[Any, ...]
-
-
-def ranked_distances(found: Outliers, ax: Axes | None = None) -> RankedArtists:
+def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
     """Procrustes distances from the mean, the largest first.
 
     Parameters
@@ -33,6 +20,11 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> RankedArtists:
         Of ``defgpa.statistics.outliers``.
     ax : Axes, optional
         Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Artists
+        ``usual`` dots, ``odd`` ones beyond the ``fence``, and ``names`` beside these.
 
     Examples
     --------
@@ -82,4 +74,4 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> RankedArtists:
     axes.set_xlabel("specimens, the farthest first")
     axes.set_ylabel("Procrustes distance from the mean")
     style.legend(axes, ncols=3)
-    return RankedArtists(usual, beyond, fence, names)
+    return style.Artists(usual=usual, odd=beyond, fence=fence, names=names)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -15,17 +12,7 @@ from defgpa.plot import _style as style
 _WIDE = 30.0  # ratio from which eigenvalues are drawn on decades
 
 
-@dataclass(frozen=True, eq=False)
-class SpectrumArtists:
-    """The eigenvalues of the axes, the next ones, and the span of the gap with its label."""
-
-    axes: Any
-    rest: Any
-    gap: Any
-    label: Any
-
-
-def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
+def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
     """The smallest eigenvalues of the eliminated cost, and the gap that makes the reference sure.
 
     The first d belong to the axes of the reference. If the next one were as small, another
@@ -40,7 +27,8 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
 
     Returns
     -------
-    SpectrumArtists
+    Artists
+        Eigenvalues of the ``axes``, the ``rest``, the span of the ``gap``, and its ``label``.
 
     Examples
     --------
@@ -86,4 +74,4 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
     axes.set_xlabel("eigenvalue number")
     axes.set_ylabel(f"eigenvalue of P (at most {alignment.shapes.n_shapes})")
     style.legend(axes)
-    return SpectrumArtists(own, rest, gap, label)
+    return style.Artists(axes=own, rest=rest, gap=gap, label=label)

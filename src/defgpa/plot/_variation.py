@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,23 +16,6 @@ from defgpa.plot import _style as style
 _ROUND = 60  # corners of an ellipse
 
 
-@dataclass(frozen=True, eq=False)
-class EllipseArtists:
-    """The ellipses (in 3-D three around each landmark), the specimens and the means."""
-
-    ellipses: Any
-    specimens: Any
-    means: Any
-
-
-@dataclass(frozen=True, eq=False)
-class HeatArtists:
-    """The coloured surface and its scale."""
-
-    surface: Any
-    scale: Any
-
-
 def landmark_ellipses(
     alignment: Alignment,
     ax: Axes | None = None,
@@ -41,7 +23,7 @@ def landmark_ellipses(
     space: str = "superimposed",
     deviations: float = 2.0,
     unit: str | None = None,
-) -> EllipseArtists:
+) -> style.Artists:
     """Every landmark of every shape, and an ellipse of so many standard deviations around each.
 
     Parameters
@@ -56,6 +38,11 @@ def landmark_ellipses(
         Half axes of the ellipses, in standard deviations.
     unit : str, optional
         Of the coordinates, for the labels.
+
+    Returns
+    -------
+    Artists
+        ``ellipses`` (in 3-D three around each landmark), ``specimens`` and ``means``.
 
     Examples
     --------
@@ -93,10 +80,10 @@ def landmark_ellipses(
     )
     style.as_map(axes, dim, unit)
     style.legend(axes, [cloud, drawn, dots], ncols=3)
-    return EllipseArtists(drawn, cloud, dots)
+    return style.Artists(ellipses=drawn, specimens=cloud, means=dots)
 
 
-def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: Any) -> HeatArtists:
+def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: Any) -> style.Artists:
     """The end of a deformation as a surface, coloured by how far each vertex moved from the start.
 
     Parameters
@@ -107,6 +94,11 @@ def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: An
         3-D axes; a new figure by default.
     **look
         ``label``: what the colours measure.
+
+    Returns
+    -------
+    Artists
+        ``surface``, coloured, and its ``scale``.
 
     Examples
     --------
@@ -136,7 +128,7 @@ def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: An
     scale = axes.figure.colorbar(
         surface, ax=axes, shrink=0.6, label=look.get("label", "displacement")
     )
-    return HeatArtists(surface, scale)
+    return style.Artists(surface=surface, scale=scale)
 
 
 def _ellipses(cloud: Array, deviations: float) -> Array:
