@@ -106,26 +106,17 @@ class ShapeSpace:
         return f"{said} {advice}" if count else said
 
 
-@dataclass(frozen=True)
-class NoShapeSpace:
-    """Too few shapes, or none that differ: the page does without."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Nothing, for the page's script."""
-        return {"space": None, "outliers": None}
-
-
-def shape_space(alignment: Alignment, drawn: Drawn) -> ShapeSpace | NoShapeSpace:
-    """The shape space of an alignment, where there are shapes enough."""
+def shape_space(alignment: Alignment, drawn: Drawn) -> ShapeSpace | None:
+    """The shape space of an alignment; None where shapes are too few, or none differ."""
     if alignment.shapes.n_shapes < FEWEST_SHAPES:
-        return NoShapeSpace()
+        return None
     try:
         pca = ShapePCA().fit(alignment)
         if not len(pca.components_):
-            return NoShapeSpace()
+            return None
         return ShapeSpace(alignment, drawn, pca, outliers(alignment, _fenced(alignment)))
     except DefgpaError:  # a landmark too many is missing: the alignment stands without it
-        return NoShapeSpace()
+        return None
 
 
 def _fenced(alignment: Alignment) -> tuple[str, ...] | None:
