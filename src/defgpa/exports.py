@@ -20,7 +20,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.completion import Completion, complete
-from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.errors import ShapeError, listed, needed
 from defgpa.io.atomic import replacing, write_text
 from defgpa.io.text.table import guarded
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
@@ -28,6 +28,7 @@ from defgpa.procrustes import similarity
 from defgpa.shapes import Shapes
 from defgpa.statistics import ShapePCA, centroid_sizes, specimens
 from defgpa.statistics.specimens import groups_of
+from defgpa.tables import coordinate_names
 from defgpa.warps import interpolating_spline
 
 TARGETS = ("slicermorph", "r", "morphoj")
@@ -215,10 +216,7 @@ def _r(alignment: Alignment, folder: Path) -> list[Path]:
 
 def _rds(path: Path, shapes: Shapes) -> Path:
     """An array p × k × n: landmarks, coordinates, specimens, with their names."""
-    try:
-        import rdata
-    except ImportError:
-        raise DefgpaError("Files of R are written by rdata: pip install 'defgpa[r]'.") from None
+    rdata = needed("rdata", "Files of R are written by rdata: pip install 'defgpa[r]'.")
     array = shapes.points.transpose(1, 2, 0)
     heads = (shapes.landmarks, tuple("XYZ"[: shapes.dim]), shapes.names)
 
@@ -241,9 +239,7 @@ class _Named:
 
 def _arrayspecs(path: Path, shapes: Shapes) -> Path:
     """A row a specimen, x1, y1, x2, …: what ``arrayspecs`` makes an array of."""
-    heads = [f"{axis}{j + 1}" for j in range(shapes.n_landmarks) for axis in "xyz"[: shapes.dim]]
-    flat = shapes.points.reshape(len(shapes), -1)
-    return _table(path, ["id", *heads], _rows(shapes.names, *flat.T))
+    return _table(path, *_wide(shapes))
 
 
 # MorphoJ
@@ -252,12 +248,10 @@ def _arrayspecs(path: Path, shapes: Shapes) -> Path:
 def _morphoj(alignment: Alignment, folder: Path) -> list[Path]:
     done = complete(alignment)
     shapes = done.shapes
-    heads = [f"{axis}{j + 1}" for j in range(shapes.n_landmarks) for axis in "xyz"[: shapes.dim]]
-    flat = shapes.points.reshape(len(shapes), -1)
     groups = groups_of(alignment, None) or [""] * len(shapes)
     rows = _rows(shapes.names, groups)
     return [
-        _table(folder / "morphoj.txt", ["id", *heads], _rows(shapes.names, *flat.T), "\t"),
+        _table(folder / "morphoj.txt", *_wide(shapes), "\t"),
         _table(folder / "classifiers.txt", ["id", "group"], rows, "\t"),
         *_listed_estimates(done, folder),
     ]
@@ -295,13 +289,16 @@ def _table(
     writer = csv.writer(text, delimiter=between, lineterminator="\n")
     if head:
         writer.writerow(head)
-    writer.writerows([_cell(cell) for cell in row] for row in rows)
+    writer.writerows(["NA" if cell != cell else cell for cell in row] for row in rows)
     write_text(path, text.getvalue())
     return path
 
 
-def _cell(value: Any) -> Any:
-    return "NA" if isinstance(value, float) and np.isnan(value) else value
+def _wide(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """The head and the rows of a table with a row a specimen."""
+    numbers = [str(j + 1) for j in range(shapes.n_landmarks)]
+    flat = shapes.points.reshape(len(shapes), -1)
+    return ["id", *coordinate_names(numbers, shapes.dim)], _rows(shapes.names, *flat.T)
 
 
 def _rows(*columns: Any) -> Iterable[Sequence[Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.datasets._archives import all_found, found, opened
-from defgpa.errors import DefgpaError, FormatError
+from defgpa.errors import DefgpaError, FormatError, needed
 from defgpa.io.arrays.matlab import mat_variables, read_mat
 from defgpa.io.files import wrong
 from defgpa.io.format import ReadOptions
@@ -298,10 +298,7 @@ def fetch(
     """
     if not re.fullmatch(r"[\w-]+", name):
         raise DefgpaError(f"The name of a set must be a word, such as 'liver'; got {name!r}.")
-    try:
-        import pooch
-    except ImportError:
-        raise DefgpaError("Downloads need pooch: pip install 'defgpa[download]'.") from None
+    pooch = needed("pooch", "Downloads need pooch: pip install 'defgpa[download]'.")
     suffix = re.search(r"(\.tar)?\.\w{1,4}$", url.split("?")[0])
     target = f"{name}{suffix[0] if suffix else ''}"
     folder = Path(cache) if cache is not None else Path(pooch.os_cache("defgpa"))

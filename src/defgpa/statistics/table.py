@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any
 
-from defgpa.errors import DefgpaError
+from defgpa.errors import needed
 from defgpa.io.text.table import guarded_row
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
@@ -116,11 +116,7 @@ def csv_text(header: Sequence[str], rows: Any) -> str:
 
 def pandas_for_tables() -> Any:
     """The package pandas, or a sentence on how to get it."""
-    try:
-        import pandas
-    except ImportError:
-        raise DefgpaError("A DataFrame needs pandas: pip install 'defgpa[tables]'.") from None
-    return pandas
+    return needed("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
 
 
 def lined_up(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Mask
-from defgpa.errors import DefgpaError, FormatError
+from defgpa.errors import FormatError, needed
 from defgpa.io.arrays.axes import as_matrix, as_stack, real_numbers, triangles
 from defgpa.io.arrays.mat_bytes import (
     DEEPEST,
@@ -221,13 +221,11 @@ def _cell(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _hdf_variables(path: Path) -> dict[str, Value]:
-    try:
-        import h5py
-    except ImportError:
-        raise DefgpaError(
-            f"{path} is a MATLAB 7.3 file, which needs h5py: pip install 'defgpa[matlab]'. "
-            "Or save it in MATLAB with -v7."
-        ) from None
+    how = (
+        f"{path} is a MATLAB 7.3 file, which needs h5py: pip install 'defgpa[matlab]'. "
+        "Or save it in MATLAB with -v7."
+    )
+    h5py = needed("h5py", how)
     with refusing(path, "MATLAB 7.3 file"), h5py.File(path, "r") as file:
         reader = _HdfReader(file, Budget(path))
         return {name: reader.value(file[name], DEEPEST) for name in _own_members(file)}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa.errors import DefgpaError, FormatError
+from defgpa.errors import FormatError, needed
 from defgpa.io.arrays.axes import as_matrix, as_stack, layout_of
 from defgpa.io.files import file_bytes, hidden, named, refusing
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
@@ -95,13 +95,11 @@ def _list_of_matrices(
 
 def _content(path: Path) -> Any:
     """The values of a file as Python's, within a budget."""
-    try:
-        from rdata import conversion, parser
-    except ImportError:
-        raise DefgpaError(
-            f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
-            "Or write it in R with geomorph's writeland.tps."
-        ) from None
+    how = (
+        f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
+        "Or write it in R with geomorph's writeland.tps."
+    )
+    conversion, parser = needed("rdata.conversion", how), needed("rdata.parser", how)
     packed, budget = file_bytes(path), Budget(path)
 
     def bounded(build: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -41,14 +41,6 @@ class CoordinateColumns:
     where: Index  # (m, d)
 
 
-def coordinate_names(labels: Sequence[str], dim: int) -> list[str]:
-    """The heads of the columns of these landmarks: ``x1, y1`` if numbered, else ``apex_x``."""
-    axes = _AXES[:dim]
-    if tuple(labels) == numbered("", len(labels)):
-        return [f"{axis}{label}" for label in labels for axis in axes]
-    return [f"{label}_{axis}" for label in labels for axis in axes]
-
-
 def plain_axes(heads: Sequence[str]) -> tuple[int, ...]:
     """The columns called x, y and perhaps z; () unless there are x and y, each once."""
     places = _repeated(heads)

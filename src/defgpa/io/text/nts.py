@@ -19,7 +19,7 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
 from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, Specimen
-from defgpa.io.text.columns import coordinate_columns, coordinate_names
+from defgpa.io.text.columns import coordinate_columns
 from defgpa.io.text.lines import (
     Disagree,
     count,
@@ -34,6 +34,7 @@ from defgpa.io.text.lines import (
 )
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
+from defgpa.tables import coordinate_names
 
 _HEADER = "1 rows[L] columns[L] flag [missing code] DIM=d"
 _DIM = re.compile(r"\bDIM\s*=\s*(\S+)", re.IGNORECASE)
