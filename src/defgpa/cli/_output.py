@@ -201,15 +201,7 @@ def write_specimens(alignment: Alignment, folder: Path) -> None:
 
 def in_reference_space(shapes: Shapes, points: Array) -> Shapes:
     """Shapes brought there under their names; scales of the files do not hold there."""
-    from defgpa.shapes import Shapes as _Shapes
-
-    return _Shapes.specimens(
-        points,
-        names=shapes.names,
-        landmarks=shapes.landmarks,
-        faces=shapes.faces,
-        metadata={key: value for key, value in shapes.metadata.items() if key != "scales"},
-    )
+    return shapes.with_points(points).with_metadata(scales=None)
 
 
 def figures(alignment: Alignment, cve: float | None, smoothing: float | None) -> dict[str, Any]:
