@@ -28,7 +28,7 @@ from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.spaces import brought_back
 from defgpa.statistics.conditional import Dials, Estimate, ShapeGaussian, asked_landmarks
-from defgpa.statistics.dials import Trial, chosen_dials, squared_errors, without
+from defgpa.statistics.dials import Trial, chosen_dials, squared_errors
 from defgpa.statistics.sizes import centroid_sizes
 from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
 from defgpa.warps import interpolating_spline
@@ -145,13 +145,7 @@ def _assembled(
             whole[i, missing] = (estimate.points * flip[i])[missing]
             deviation[i] = estimate.deviation * tried[used].calibration
     far = _far(alignment)
-    done = Shapes.specimens(
-        whole,
-        names=shapes.names,
-        landmarks=shapes.landmarks,
-        faces=shapes.faces,
-        metadata=_marked(shapes),
-    )
+    done = shapes.with_points(whole).with_metadata(**_marked(shapes))
     errors = {name: own.error for name, own in tried.items()}
     return Completion(
         done,
@@ -165,14 +159,13 @@ def _assembled(
 
 
 def _marked(shapes: Shapes) -> dict[str, Any]:
-    """What the shapes knew, and which landmarks were estimated: a column, and in the comments."""
+    """Which landmarks were estimated, after what the shapes knew: a column, and the comments."""
     labels = np.array(shapes.landmarks, dtype=object)
     marks = ["; ".join(labels[~own]) for own in shapes.visible]
     nothing = [None] * len(shapes)
     rows = zip(shapes.metadata.get("variables") or nothing, marks, strict=True)
     said = zip(shapes.metadata.get("comments") or nothing, marks, strict=True)
     return {
-        **shapes.metadata,
         "variables": tuple({**(row or {}), "estimated": mark} for row, mark in rows),
         "comments": tuple(
             "; ".join(filter(None, (words, mark and f"estimated: {mark}"))) or None
@@ -315,7 +308,8 @@ def _by_statistics(whole: Array, points: Array, trials: Sequence[Trial]) -> BySt
     for _ in range(_ROUNDS if len(partial) else 0):
         filled = np.array(own)
         for k in partial:
-            filled[k] = ShapeGaussian(without(specimens, int(k)), dials).completed(own[k]).points
+            others = ShapeGaussian(np.delete(specimens, k, axis=0), dials)
+            filled[k] = others.completed(own[k]).points
         specimens = _in_one_pose(filled)
     return ByStatistics(specimens, numbers, dials)
 

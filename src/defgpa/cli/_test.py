@@ -150,7 +150,7 @@ class _Run:
     def landmarks(self, name: str, between: str | None) -> None:
         """Two groups landmark by landmark."""
         from defgpa.statistics import landmark_differences
-        from defgpa.statistics.space import complete_shapes
+        from defgpa.statistics.tangent import complete_shapes
 
         groups = [str(value) for value in column(self.columns, name, "--landmarks")]
         wanted = _two_groups(groups, between)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.report._drawn import Drawn
@@ -23,6 +22,7 @@ from defgpa.solve.registration import (
     MotionRegistration,
     RidgeRegistration,
 )
+from defgpa.statistics.specimens import rms_by_shape
 
 if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation
@@ -176,8 +176,8 @@ def shape_rows(
     alignment: Alignment, cv: CrossValidation | None, drawn: Drawn
 ) -> list[dict[str, Any]]:
     """Every drawn shape in numbers, the worst first."""
-    reference = _per_shape(alignment.residuals, alignment)
-    datum = _per_shape(alignment.datum_residuals, alignment)
+    reference = rms_by_shape(alignment.residuals, alignment)
+    datum = rms_by_shape(alignment.datum_residuals, alignment)
     order = drawn.shapes[np.argsort(-np.nan_to_num(reference[drawn.shapes]), kind="stable")]
     shapes, found = alignment.shapes, alignment.diagnostics
     return [
@@ -192,12 +192,6 @@ def shape_rows(
         }
         for i in order
     ]
-
-
-def _per_shape(residuals: Array, alignment: Alignment) -> Array:
-    squares = np.where(alignment.counted, residuals, 0.0) ** 2
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.sqrt(squares.sum(axis=1) / alignment.counted.sum(axis=1)))
 
 
 def parameters(alignment: Alignment) -> list[tuple[str, str]]:

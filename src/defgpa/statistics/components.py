@@ -23,8 +23,7 @@ from defgpa.errors import ShapeError, listed
 from defgpa.procrustes import stacked
 from defgpa.shapes import Shapes
 from defgpa.spaces import OUTPUTS, in_space
-from defgpa.statistics.conditional import Dials, ShapeGaussian
-from defgpa.statistics.gaps import without_gaps
+from defgpa.statistics.conditional import Dials, ShapeGaussian, without_gaps
 from defgpa.statistics.sizes import ShapesLike, filled
 from defgpa.statistics.tangent import tangent_space, unit_size
 

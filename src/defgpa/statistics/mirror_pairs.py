@@ -155,17 +155,14 @@ def _number(one: int | str, place: dict[str, int], m: int) -> int:
 def _best_starts(points: Array) -> list[Array]:
     """The directions whose reflection brings most points near to others."""
     tree = cKDTree(points)
-    normals = np.vstack([_principal_axes(points), _directions(points.shape[1])])
+    principal = np.linalg.svd(points, full_matrices=False)[2]
+    normals = np.vstack([principal, _directions(points.shape[1])])
     costs = [np.minimum(tree.query(_reflected(points, v))[0] ** 2, 0.25).mean() for v in normals]
     chosen: list[Array] = []
     for k in np.argsort(costs, kind="stable"):
         if all(abs(normals[k] @ other) < _APART for other in chosen):
             chosen.append(normals[k])
     return chosen[:_REFINED]
-
-
-def _principal_axes(points: Array) -> Array:
-    return np.asarray(np.linalg.svd(points, full_matrices=False)[2])
 
 
 def _directions(dim: int) -> Array:

@@ -16,8 +16,7 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
-from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
-from defgpa.statistics.gaps import without_gaps
+from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out, without_gaps
 from defgpa.statistics.specimens import groups_of
 from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
 

@@ -19,7 +19,6 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.statistics.design import grouped
-from defgpa.statistics.space import Analysed, complete_shapes, tangents_of
 from defgpa.statistics.table import (
     Effect,
     EffectTable,
@@ -28,6 +27,7 @@ from defgpa.statistics.table import (
     lined_up,
     pandas_for_tables,
 )
+from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
 
 _COLUMNS = ("landmark", "repeatability", "error")
 
