@@ -23,8 +23,8 @@ from defgpa.images import (
     warp_image,
     write_picture,
 )
+from defgpa.images._frame import PixelWarp
 from defgpa.images._inverse_map import InverseMap
-from defgpa.images._pixel_warp import PixelWarp
 from support import EXACT, shared_data
 
 SIZE = (200, 260)

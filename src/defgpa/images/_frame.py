@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from defgpa._arrays import Array
 from defgpa._threads import blocks
 from defgpa.errors import ShapeError
+from defgpa.warps import Invertible
 
 Image = NDArray[Any]
 MOST_PIXELS = 1 << 28  # of one frame: beyond, a unit is surely mistaken
@@ -90,6 +91,24 @@ class Frame:
                     self, origin=(float(x), float(y)), shape=(part.stop - part.start, self.shape[1])
                 ),
             )
+
+
+@dataclass(frozen=True, eq=False)
+class PixelWarp:
+    """``warp``, read in the pixels of ``source`` and written in the pixels of ``frame``."""
+
+    warp: Invertible
+    source: Frame
+    frame: Frame
+
+    def __call__(self, points: ArrayLike) -> Array:
+        """(p, 2): source column and row to the column and the row in the frame."""
+        return self.frame.pixels(self.warp(self.source.points(points)))
+
+    def jacobian(self, points: ArrayLike) -> Array:
+        """(p, 2, 2): frame pixels per source pixel."""
+        slopes = self.warp.jacobian(self.source.points(points))
+        return slopes * self.source.step / np.asarray(self.frame.step)[:, None]
 
 
 Placement = Callable[[Image], Frame]
