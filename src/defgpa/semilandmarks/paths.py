@@ -152,11 +152,9 @@ class PatchPath:
 
 
 @dataclass(frozen=True, eq=False)
-class MeshPath:
+class MeshPath(PatchPath):
     """In the tangent plane of a mesh, and back to it."""
 
-    sliders: Index
-    start: Array
     surface: Surface
 
     def directions(self, place: Array, x: Array) -> Array:
@@ -166,15 +164,7 @@ class MeshPath:
 
     def moved(self, place: Array, steps: Array, ways: Array) -> Array:
         """The nearest point of the mesh."""
-        return self.surface.nearest(place + np.einsum("kf,kfd->kd", steps, ways))[0]
-
-    def points(self, place: Array) -> Array:
-        """A place is a point."""
-        return place
-
-    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """On a surface there is no order to lose."""
-        return iter(())
+        return self.surface.nearest(super().moved(place, steps, ways))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +196,7 @@ def spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
     spline = CubicSpline(knots[apart], loop[apart], bc_type=kind)
     own = _SeenCurve(members, sliding, curve.closed, knots[: len(members)])
     place = own.knots[sliding]
-    return SplinePath(members[sliding], place, spline, float(knots[-1]), own, onto or _as_is)
+    return SplinePath(members[sliding], place, spline, float(knots[-1]), own, onto or np.asarray)
 
 
 def chord_path(curve: Curve, x: Array) -> ChordPath | None:
@@ -220,7 +210,3 @@ def chord_path(curve: Curve, x: Array) -> ChordPath | None:
         return None
     after = members[(own + 1) % len(members)]
     return ChordPath(members[own], x[members[own]], members[own - 1], after)
-
-
-def _as_is(points: Array) -> Array:
-    return points
