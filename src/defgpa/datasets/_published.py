@@ -38,19 +38,7 @@ def load_face(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from scipy.io import savemat
-    >>> D, V = np.empty((1, 2), dtype=object), np.empty((1, 2), dtype=object)
-    >>> D[0, 0], D[0, 1] = np.eye(2, 5), 2 * np.eye(2, 5)
-    >>> V[0, 0], V[0, 1] = np.eye(5), np.diag([1, 1, 0, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     savemat(f"{folder}/ShapeDataFace.mat", {"D": D, "V": V, "framelist": [12, 40]})
-    ...     shapes = load_face(folder)
-    >>> shapes
-    Shapes(2 shapes, 5 landmarks, 2-D, 1 of 10 not seen)
-    >>> shapes.names
-    ('frame_12', 'frame_40')
+    >>> shapes = load_face("Face.zip")  # doctest: +SKIP
     """
     with opened(path) as folder:
         file = found(folder, "ShapeDataFace.mat", path)
@@ -80,22 +68,7 @@ def load_handbag(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from scipy.io import savemat
-    >>> points, images = np.empty((1, 2), dtype=object), np.empty((1, 2), dtype=object)
-    >>> points[0, 0], points[0, 1] = np.eye(2, 4), 2 * np.eye(2, 4)
-    >>> images[0] = ["img1", "img2"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "correspData2D", "GT").mkdir(parents=True)
-    ...     file = f"{folder}/correspData2D/GT/Corresp.mat"
-    ...     savemat(file, {"Corresp": {"ptsImg": points, "imNames": images}})
-    ...     shapes = load_handbag(folder)
-    >>> shapes
-    Shapes(2 shapes, 4 landmarks, 2-D, all seen)
-    >>> Path(shapes.metadata["images"][0]).name
-    'img1.bmp'
+    >>> shapes = load_handbag("HandBag.zip")  # doctest: +SKIP
     """
     return _photographed(path)
 
@@ -132,15 +105,7 @@ def load_liver(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "PointClouds").mkdir()
-    ...     for k in (1, 2):
-    ...         file = Path(folder, "PointClouds", f"liver{k}.txt")
-    ...         _ = file.write_text("0 0 0\\n1 0 0\\n1 1 2\\n")
-    ...     load_liver(folder)
-    Shapes(2 shapes, 3 landmarks, 3-D, all seen)
+    >>> shapes = load_liver("Liver.tar.gz")  # doctest: +SKIP
     """
     with opened(path) as folder:
         files = all_found(folder, "PointClouds/*.txt", path)
@@ -169,12 +134,7 @@ def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> 
 
     Examples
     --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savetxt(f"{folder}/X.txt", np.ones((3 * 651, 30)))
-    ...     load_stereo_toy_rug(folder)
-    Shapes(200 shapes, 30 landmarks, 3-D, all seen)
+    >>> shapes = load_stereo_toy_rug("StereoToyRug.zip", frames=range(1, 100))  # doctest: +SKIP
     """
     with opened(path) as folder:
         file = found(folder, "X.txt", path)
@@ -205,14 +165,7 @@ def load_lits(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> text = "# CoordinateSystem = LPS\\n# columns = label,x,y,z\\na,1,2,3\\nb,4,5,6\\n"
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for k in (1, 2):
-    ...         _ = Path(folder, f"scan{k}.fcsv").write_text(text)
-    ...     load_lits(folder)
-    Shapes(2 shapes, 2 landmarks, 3-D, all seen)
+    >>> shapes = load_lits("LiTS/")  # doctest: +SKIP
     """
     with opened(path) as folder:
         files = all_found(folder, "*.fcsv", path)
@@ -238,14 +191,7 @@ def load_topacs(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for k in (0, 1):
-    ...         _ = Path(folder, f"points{k}.csv").write_text("0,0,0\\n1,0,0\\n1,1,2\\n")
-    ...     _ = Path(folder, "CorrespondenceMatrix.txt").write_text("1 2\\n3 0\\n")
-    ...     load_topacs(folder)
-    Shapes(2 shapes, 2 landmarks, 3-D, 1 of 4 not seen)
+    >>> shapes = load_topacs("TOPACS.zip")  # doctest: +SKIP
     """
     with opened(path) as folder:
         matrix = found(folder, "CorrespondenceMatrix.txt", path)
