@@ -99,7 +99,7 @@ def _content(path: Path) -> Any:
         f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
         "Or write it in R with geomorph's writeland.tps."
     )
-    conversion, parser = needed("rdata.conversion", how), needed("rdata.parser", how)
+    rdata = needed("rdata", how)
     packed, budget = file_bytes(path), Budget(path)
 
     def bounded(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -110,11 +110,12 @@ def _content(path: Path) -> Any:
         return checked
 
     sequences = (b"compact_intseq", b"compact_realseq")
-    known = dict(parser.DEFAULT_ALTREP_MAP)
+    known = dict(rdata.parser.DEFAULT_ALTREP_MAP)
     known |= {name: bounded(known[name]) for name in sequences}
     with refusing(path, "R file"):
         data = budget.unpacked(decompressed(packed), "what it packs")
-        return conversion.convert(parser.parse_data(data, altrep_constructor_dict=known))
+        parsed = rdata.parser.parse_data(data, altrep_constructor_dict=known)
+        return rdata.conversion.convert(parsed)
 
 
 def _flattened(value: Any, name: str, levels: int) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ X2.a``; ``as.data.frame.table`` has a row for each single coordinate. Others nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -125,16 +125,12 @@ def _row_heads(table: Table) -> tuple[int, list[str]]:
         first, second = second, first
     if table.width < 3 or not _are_axes(second):
         return 1, table.column(0)
-    filled = accumulate(first, _own_or_above)
+    filled: Iterator[str] = accumulate(first, lambda above, own: own or above)
     return 2, [f"{label}_{axis}" for label, axis in zip(filled, second, strict=True)]
 
 
 def _are_axes(words: Sequence[str]) -> bool:
     return {word.lower() for word in words} <= set("xyz")
-
-
-def _own_or_above(above: str, own: str) -> str:
-    return own or above
 
 
 def is_melted(table: Table) -> bool:

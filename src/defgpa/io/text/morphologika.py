@@ -321,15 +321,11 @@ def _written_links(key: str, links: Sequence[Sequence[int]]) -> list[str]:
     return [f"[{key}]"] * bool(links) + [" ".join(str(k + 1) for k in link) for link in links]
 
 
-def _looks_like_morphologika(head: bytes) -> bool:
-    return _SURE.search(head_text(head)) is not None
-
-
 FORMATS = (
     Format(
         "morphologika",
         (".txt", ".morphologika"),
-        _looks_like_morphologika,
+        lambda head: bool(_SURE.search(head_text(head))),
         read_morphologika,
         write_morphologika,
         holds=frozenset({"groups", "wireframe", "polygons", "faces"}),

@@ -280,15 +280,11 @@ def _written_words(metadata: Any, shape: int) -> list[str]:
     return lines
 
 
-def _looks_like_tps(head: bytes) -> bool:
-    return _OPENS.search(head_text(head)) is not None
-
-
 FORMATS = (
     Format(
         "tps",
         (".tps",),
-        _looks_like_tps,
+        lambda head: bool(_OPENS.search(head_text(head))),
         read_tps,
         write_tps,
         holds=frozenset({"images", "comments"}),
