@@ -36,7 +36,6 @@ from defgpa.warps import interpolating_spline
 METHODS = ("statistics", "warp", "spline")
 
 _MOST_TRIALS = 40
-_MOST_BROKEN = 16  # trials where many landmarks are missing together: each tells much
 _ROUNDS = 2  # of estimates from specimens that are themselves estimated in part
 _FEWEST = 3  # specimens besides one that statistics can be made of
 
@@ -384,7 +383,7 @@ def hidden_for_once(visible: Mask, dim: int) -> list[Trial]:
     """
     real = list(islice(_holes_of_others(visible, dim), _MOST_TRIALS))
     if real and np.median([trial.hidden.sum() for trial in real]) > 1:
-        return real[:_MOST_BROKEN]
+        return real[:16]  # each tells much where many are missing together
     single = list(islice(_single(visible, dim), _MOST_TRIALS))
     return (
         real[: max(_MOST_TRIALS // 2, _MOST_TRIALS - len(single))]

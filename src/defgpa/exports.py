@@ -33,8 +33,6 @@ from defgpa.warps import interpolating_spline
 
 TARGETS = ("slicermorph", "r", "morphoj")
 
-_MOST_KNOTS = 500  # landmarks that a mesh follows: a spline through more is no different
-
 
 def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
     """Write what another program opens; the files, in order.
@@ -133,7 +131,7 @@ def _following(S: Array, ends: Array, mesh: Mesh | None, alignment: Alignment) -
     if mesh is None:
         faces = alignment.shapes.faces
         return Mesh(ends) if faces is None else Mesh(ends, faces)
-    knots = slice(None, None, -(-len(S) // _MOST_KNOTS))
+    knots = slice(None, None, -(-len(S) // 500))  # a spline through more is no different
     return warp_mesh(mesh, interpolating_spline(S[knots], ends[knots]))
 
 

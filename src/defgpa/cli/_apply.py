@@ -25,7 +25,6 @@ _DIRECTIONS = {
     "exact": "reference to shape, solved point by point",
 }
 _FAR = 0.1  # of the points farther away than the landmarks extend: a note is due
-_TINY = 0.05  # of the extent of the landmarks: likewise
 
 
 @click.command(
@@ -179,7 +178,7 @@ class Sent:
         low, high = np.nanmin(landmarks, axis=0), np.nanmax(landmarks, axis=0)
         span = np.linalg.norm(high - low)
         far = ((known < low - span) | (known > high + span)).any(axis=1).mean()
-        tiny = len(known) > 1 and np.linalg.norm(np.ptp(known, axis=0)) < _TINY * span
+        tiny = len(known) > 1 and np.linalg.norm(np.ptp(known, axis=0)) < 0.05 * span
         if far > _FAR or tiny:
             what = (
                 f"{far:.0%} of the points lie far from"

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 _POSES = ("principal", "first")
 _SOFTEST, _DECADES = 1e-6, 7  # smoothing from which, and decades in which, one is looked for
-_QUICK = 200_000  # landmarks of all shapes: some more fits are then no matter
 
 
 @click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
@@ -276,7 +275,7 @@ def _unfolded(done: Fitted, shapes: Shapes, name: str, used: float | None) -> fl
 
     if done.path is not None:
         return done.path.unfolded_value
-    if used is None or shapes.visible.size > _QUICK:
+    if used is None or shapes.visible.size > 200_000:  # more fits would take long
         return None
     for exponent in range(1, _DECADES):
         value = max(used, _SOFTEST) * 10.0**exponent

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
 _MOST_ROWS = 40
-_MOST_BLOCKS = 60  # characters of a bar of landmarks
 _MOST_WORDS = 12  # groups, columns or landmarks in a line
 
 
@@ -148,7 +147,7 @@ def _show_missing(console: Console, shapes: Shapes) -> None:
         return
     names = briefly([shapes.names[i] for i in gaps[:_MOST_ROWS]])
     beside = min(max(map(len, names)), 40) + len("missing") + 10  # and the blanks between columns
-    width = max(10, min(_MOST_BLOCKS, console.width - beside))
+    width = max(10, min(60, console.width - beside))  # characters of the bar
     rows = [
         [name, int((~shapes.visible[i]).sum()), _bar(shapes.visible[i], width)]
         for name, i in zip(names, gaps, strict=False)

@@ -13,8 +13,6 @@ from defgpa.cli._options import READING
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
-DEFAULT_FOLDS = 20  # folds, when nobody says how large one should be
-
 
 def read_input(
     source: Sequence[str],
@@ -177,7 +175,7 @@ def smoothing_value(word: str | None) -> float | None:
 
 def fold_size_for(shapes: Shapes, given: int | None) -> int:
     """As given, or such that there are about twenty folds (one landmark each if there are few)."""
-    return given if given is not None else max(1, round(shapes.n_landmarks / DEFAULT_FOLDS))
+    return given if given is not None else max(1, round(shapes.n_landmarks / 20))
 
 
 def _counts(word: str | None) -> int | tuple[int, ...] | None:

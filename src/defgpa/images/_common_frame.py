@@ -17,7 +17,6 @@ from defgpa.warps import Invertible
 
 FLAT = "This warp flattens its image: there is nothing to show."
 _SAMPLES = 33  # along each side of an image
-_BEYOND = 0.5  # of the typical extent, on either side
 _ROUNDING = 1e-6  # pixels: less than this is no reason for another row
 
 
@@ -83,7 +82,7 @@ def _warped_box(warp: Invertible, source: Frame) -> tuple[Array, Array]:
     slope = np.median(slopes[upright], axis=0)
     typical = points @ slope.T + np.median(images - points @ slope.T, axis=0)
     low, high = typical.min(axis=0), typical.max(axis=0)
-    slack = _BEYOND * (high - low)
+    slack = 0.5 * (high - low)
     return (
         np.maximum(images.min(axis=0), low - slack),
         np.minimum(images.max(axis=0), high + slack),

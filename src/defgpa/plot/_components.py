@@ -27,7 +27,6 @@ _INSETS = {  # left and right end of the first component below, those of the sec
     (1, 0): (1.04, 0.0, 0.46, 0.4),
     (1, 1): (1.04, 0.58, 0.46, 0.4),
 }
-_MOST_KNOTS = 300
 _ELLIPSE = float(np.sqrt(5.991))  # 95 % of a normal distribution in the plane
 
 
@@ -197,7 +196,7 @@ def _end(
     inset = ax.inset_axes(place, **({"projection": "3d"} if dim == 3 else {}))
     pairs = list(links)
     if dim == 2:
-        knots = style.thinned(len(shape), _MOST_KNOTS)
+        knots = style.thinned(len(shape), 300)
         warp = interpolating_spline(pca.mean_[knots], shape[knots])
         deformation_grid(warp, pca.mean_, inset, cells=10)
         inset.set_axis_off()

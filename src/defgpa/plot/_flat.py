@@ -12,8 +12,6 @@ from matplotlib.axes import Axes
 from defgpa._arrays import Array
 from defgpa.plot import _style as style
 
-_LONGEST = 0.15  # of the extent of a shape, for the longest arrow or circle
-
 Links = Iterable[tuple[int, int]]
 
 
@@ -55,7 +53,7 @@ def magnifier(lengths: Array, mean: Array, given: float | None) -> float:
     longest = float(np.max(lengths, initial=0.0))
     if not longest > 0:
         return 1.0
-    wanted = _LONGEST * float(np.ptp(mean, axis=0).max()) / longest
+    wanted = 0.15 * float(np.ptp(mean, axis=0).max()) / longest  # for the longest arrow or circle
     power = 10.0 ** np.floor(np.log10(wanted))
     return float(max(step * power for step in (1.0, 2.0, 5.0) if step * power <= wanted))
 

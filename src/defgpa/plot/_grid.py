@@ -17,9 +17,6 @@ from defgpa._arrays import Array, Mask
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 
-_PER_CELL = 6  # points of a line between two crossings
-_MARGIN = 0.08  # of the extent of the landmarks, around them
-
 
 def deformation_grid(
     warp: Callable[[ArrayLike], Array],
@@ -116,7 +113,7 @@ class _Plane:
             centre + size * np.linspace(-0.5, 0.5, count + 1) * count
             for centre, count in zip(middle, counts, strict=True)
         ]
-        most = _PER_CELL * int(counts.max()) + 1
+        most = 6 * int(counts.max()) + 1  # points of a line between two crossings
         u, v = (np.linspace(tick[0], tick[-1], most) for tick in ticks)
         along = np.stack([np.broadcast_arrays(u, level) for level in ticks[1]])
         across = np.stack([np.broadcast_arrays(level, v) for level in ticks[0]])
@@ -129,7 +126,7 @@ def _plane(points: Array, normal: ArrayLike | None) -> _Plane:
     directions = np.eye(2) if points.shape[1] == 2 else _directions(points - centre, normal)
     local = (points - centre) @ directions.T
     low, high = local.min(axis=0), local.max(axis=0)
-    margin = _MARGIN * (high - low).max()
+    margin = 0.08 * (high - low).max()
     return _Plane(centre, directions, low - margin, high + margin)
 
 

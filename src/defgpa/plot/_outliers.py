@@ -8,8 +8,6 @@ from matplotlib.axes import Axes
 from defgpa.plot import _style as style
 from defgpa.statistics import Outliers
 
-_MOST_NAMES = 12
-
 
 def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
     """Procrustes distances from the mean, the largest first.
@@ -68,7 +66,7 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
             va="center",
             fontsize=8,
         )
-        for k in np.flatnonzero(odd)[:_MOST_NAMES]
+        for k in np.flatnonzero(odd)[:12]
     )
     axes.set_ylim(0, None)
     axes.set_xlabel("specimens, the farthest first")

@@ -14,8 +14,6 @@ from defgpa.plot import _style as style
 if TYPE_CHECKING:
     from defgpa.evaluate import SmoothingPath
 
-_WIDE = 10.0  # ratio of the largest to the smallest error from which they are drawn on decades
-
 
 def smoothing_path(
     path: SmoothingPath, ax: Axes | None = None, *, unit: str | None = None
@@ -91,7 +89,7 @@ def _scales(ax: Any, path: SmoothingPath) -> None:
     ax.set_xscale("log")
     errors = np.concatenate([path.cve, path.rmse_reference, path.rmse_datum])
     errors = errors[np.isfinite(errors) & (errors > 0)]
-    if len(errors) and errors.max() > _WIDE * errors.min():
+    if len(errors) and errors.max() > 10.0 * errors.min():
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))

@@ -9,8 +9,6 @@ from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 
-_WIDE = 30.0  # ratio from which eigenvalues are drawn on decades
-
 
 def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
     """The smallest eigenvalues of the eliminated cost, and the gap that makes the reference sure.
@@ -58,7 +56,7 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
         numbers[d:], values[d:], "D", color=style.GREY, label="next eigenvalues", **look
     )[0]
     gap = axes.axhspan(values[d - 1], values[d], color=style.SKY, alpha=0.25, linewidth=0)
-    log = values.min() > 0 and values.max() > _WIDE * values.min()
+    log = values.min() > 0 and values.max() > 30.0 * values.min()
     axes.set_yscale("log" if log else "linear")
     ends = values[[d - 1, d]]
     middle = float(np.sqrt(ends.prod()) if log else ends.mean())

@@ -13,8 +13,6 @@ from defgpa.errors import ShapeError
 from defgpa.meshes import Mesh
 from defgpa.plot import _style as style
 
-_ROUND = 60  # corners of an ellipse
-
 
 def landmark_ellipses(
     alignment: Alignment,
@@ -138,7 +136,7 @@ def _ellipses(cloud: Array, deviations: float) -> Array:
     covariance = np.cov(known.T) if len(known) > 1 else np.zeros((d, d))
     values, vectors = np.linalg.eigh(covariance)
     reach = deviations * np.sqrt(np.maximum(values, 0.0))
-    angle = np.linspace(0.0, 2.0 * np.pi, _ROUND)[:, None]
+    angle = np.linspace(0.0, 2.0 * np.pi, 60)[:, None]
     rings = [
         np.cos(angle) * reach[a] * vectors[:, a] + np.sin(angle) * reach[b] * vectors[:, b]
         for a in range(d)

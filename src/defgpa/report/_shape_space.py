@@ -17,8 +17,6 @@ from defgpa.report._words import number, percent
 from defgpa.statistics import Outliers, ShapePCA, outliers
 
 MOST_COMPONENTS = 10
-FEWEST_SHAPES = 4  # fewer make no cloud, and no fence
-FEWEST_IN_A_GROUP = 5  # for a fence of its own
 _LISTED = 10  # specimens and landmarks in the tables
 _MOST_ODD = 40  # specimens in the table where so many are beyond the fence
 
@@ -108,7 +106,7 @@ class ShapeSpace:
 
 def shape_space(alignment: Alignment, drawn: Drawn) -> ShapeSpace | None:
     """The shape space of an alignment; None where shapes are too few, or none differ."""
-    if alignment.shapes.n_shapes < FEWEST_SHAPES:
+    if alignment.shapes.n_shapes < 4:  # fewer make no cloud, and no fence
         return None
     try:
         pca = ShapePCA().fit(alignment)
@@ -122,5 +120,5 @@ def shape_space(alignment: Alignment, drawn: Drawn) -> ShapeSpace | None:
 def _fenced(alignment: Alignment) -> tuple[str, ...] | None:
     """The first column of groups that are all large enough for a fence of their own."""
     columns = group_columns(alignment.shapes).values()
-    large = (own for own in columns if min(Counter(own).values()) >= FEWEST_IN_A_GROUP)
+    large = (own for own in columns if min(Counter(own).values()) >= 5)  # for a fence of its own
     return next(large, None)

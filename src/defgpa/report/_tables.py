@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation
 
 AS_CODE = ("command", "result")  # of the provenance: to be pasted
-_LARGEST = 5  # residuals that are named
 
 _METHODS = {
     "EUC_d": "rigid: moved and turned only",
@@ -163,7 +162,7 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
 def largest_residuals(alignment: Alignment) -> list[tuple[str, str, str]]:
     """The worst shape and landmark pairs: names and distance."""
     counted = np.where(alignment.counted, alignment.residuals, -1.0)
-    order = np.argsort(-counted, axis=None, kind="stable")[:_LARGEST]
+    order = np.argsort(-counted, axis=None, kind="stable")[:5]
     shapes = alignment.shapes
     return [
         (shapes.names[i], shapes.landmarks[j], number(counted[i, j], 3))

@@ -19,8 +19,6 @@ from defgpa._arrays import Array, Index
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.sliders import Curve
 
-_NEIGHBOURS = 4  # that show the tangent plane of a surface point, besides itself
-
 Onto = Callable[[Array], Array]
 
 
@@ -134,7 +132,7 @@ class PatchPath:
     def directions(self, place: Array, x: Array) -> Array:
         """The first two principal components of each point and its 4 nearest neighbours."""
         seen = x[~np.isnan(x[:, 0])]
-        near = cKDTree(seen).query(place, k=min(_NEIGHBOURS + 1, len(seen)))[1]
+        near = cKDTree(seen).query(place, k=min(4 + 1, len(seen)))[1]
         cloud = seen[near] - seen[near].mean(axis=1, keepdims=True)
         return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :2])
 

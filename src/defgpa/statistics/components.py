@@ -27,8 +27,6 @@ from defgpa.statistics.conditional import Dials, ShapeGaussian, without_gaps
 from defgpa.statistics.sizes import ShapesLike, filled
 from defgpa.statistics.tangent import tangent_space, unit_size
 
-_NOTHING = 1e-10  # of the largest singular value: below, a direction is rounding
-
 
 @dataclass(frozen=True)
 class SumsOfSquares:
@@ -110,7 +108,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         self.mean_ = x.mean(axis=0)
         deviations = (x - self.mean_).reshape(len(x), -1)
         _, sigma, axes = np.linalg.svd(deviations, full_matrices=False)
-        k = self._how_many(int((sigma > _NOTHING * sigma[0]).sum()))
+        k = self._how_many(int((sigma > 1e-10 * sigma[0]).sum()))  # others are rounding
         axes = axes[:k] * _signs(axes[:k])
         variances = sigma**2 / (len(x) - 1)
         self.components_ = axes.reshape(k, *self.mean_.shape)

@@ -31,9 +31,6 @@ from defgpa.statistics.tangent import rotated_onto_mean, unit_size
 _FREE = 100.0  # standard deviations: what a motion may amount to
 _ROUNDS = 3  # of pose and estimate, each from the other, where much is hidden
 _MOST_SEEN = 600  # seen landmarks that are asked: those near the hidden ones, and some all over
-_ROUNDS_OF_MEAN = 20  # of filling gaps with the mean, and of the mean
-_ROUNDS_OF_GAPS = 3  # of filling gaps with what the others say, which may have been filled
-_FEWEST = 4  # specimens that statistics can be made of
 
 
 @dataclass(frozen=True)
@@ -271,9 +268,9 @@ def without_gaps(points: Array) -> Array:
     """Shapes (n, m, d), NaN where not seen, with estimates there; what is seen is untouched."""
     partial = np.flatnonzero(np.isnan(points[..., 0]).any(axis=1))
     whole = points if not len(partial) else _filled_with_mean(points)
-    if len(points) <= _FEWEST:
+    if len(points) <= 4:  # specimens that statistics can be made of
         return whole
-    for _ in range(_ROUNDS_OF_GAPS if len(partial) else 0):
+    for _ in range(3 if len(partial) else 0):
         specimens = rotated_onto_mean(unit_size(whole))
         whole = whole.copy()
         for i in partial:
@@ -288,7 +285,7 @@ def _filled_with_mean(points: Array) -> Array:
     fullest = points[int(seen.sum(axis=1).argmax())]
     mean = np.where(np.isnan(fullest), np.nanmean(fullest, axis=0), fullest)
     whole = points
-    for _ in range(_ROUNDS_OF_MEAN):
+    for _ in range(20):
         pose = stacked(points, mean, motions=SIMILARITY)
         whole = np.where(seen, points, pose.inverse()(np.broadcast_to(mean, points.shape)))
         mean = pose(whole).mean(axis=0)

@@ -21,8 +21,6 @@ CHOICES: dict[str, tuple[float, ...]] = {
 }
 _NEARNESS = (0.3, 1.0, np.inf)
 _MOST_LANDMARKS = 300  # that are left out one by one, or in blocks where there are very many
-_THINNED_BEYOND = 600
-_MOST_TURNS = 3  # of each dial
 
 _Score = Callable[[Dials], float]
 
@@ -63,7 +61,7 @@ def _thinned(
     """The same, of very many landmarks only some: dials need no more to be told apart."""
     m, d = specimens.shape[1:]
     kept = np.arange(0, m, -(-m // _MOST_LANDMARKS))
-    if m <= _THINNED_BEYOND:
+    if m <= 600:
         return specimens, points, trials
     fewer = [replace(trial, hidden=trial.hidden[kept]) for trial in trials]
     shown = ~np.isnan(points[:, kept, 0])
@@ -73,7 +71,7 @@ def _thinned(
 
 def _turned(start: Dials, choices: dict[str, tuple[float, ...]], score: _Score) -> Dials:
     best = start
-    for _ in range(_MOST_TURNS):
+    for _ in range(3):  # turns of each dial
         before = best
         for name, values in choices.items():
             # on a tie the dial stays

@@ -27,7 +27,6 @@ from defgpa.io.text.lines import default_name
 _USUAL = ("land", "coords", "landmarks", "points", "A")
 _STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
 _AXES = {"mdn": (2, 0), "dmn": (2, 1), "nmd": (0, 1)}  # which are of specimens and of landmarks
-_DEEPEST = 4
 _PER_ENTRY = 1000  # bytes that an entry of a sequence may become, which R stores as its ends
 
 Numbers = NDArray[Any]
@@ -35,7 +34,7 @@ Numbers = NDArray[Any]
 
 def read_r(path: Path, options: ReadOptions) -> Document:
     """The shapes of an R file."""
-    variables = dict(_flattened(_content(path), path.stem, _DEEPEST))
+    variables = dict(_flattened(_content(path), path.stem, 4))  # lists in lists
     value = _shapes_among(path, variables)
     if isinstance(value, list):
         return _list_of_matrices(path, value, options, variables)

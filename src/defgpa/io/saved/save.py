@@ -36,7 +36,6 @@ _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
-_PER_CHARACTER = 25  # bytes that a character of JSON can become
 
 
 def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
@@ -201,7 +200,7 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
             budget = Budget(path)
             arrays = archive_arrays(path, archive, archive_members(archive), budget)
         text = arrays.pop("header").tobytes()
-        budget.spend(_PER_CHARACTER * len(text), "its header")
+        budget.spend(25 * len(text), "its header")  # bytes that a character of JSON can become
         header = json.loads(text)
     except FormatError:
         raise

@@ -23,7 +23,6 @@ from defgpa.io.text.table import Table, count_up
 from defgpa.io.text.variables import described
 from defgpa.sentences import option
 
-_NEARLY_ALL = 0.8  # of the rows: the others say whose coordinates they are
 _UNLIKE = 0.15  # of their size between shapes, squared: they are not of one kind
 _ALIKE = 0.25  # of what the other reading leaves: they are
 
@@ -93,7 +92,7 @@ def named_rows(table: Table) -> NamedRows | None:
         found = coordinate_columns(table.path, table.lines[0], heads)
     except FormatError:
         return None
-    if found is None or found.where.size < max(4, _NEARLY_ALL * len(heads)):
+    if found is None or found.where.size < max(4, 0.8 * len(heads)):
         return None
     taken = set(found.where.ravel().tolist())
     others = {head: k for k, head in enumerate(heads) if head and k not in taken}

@@ -25,7 +25,6 @@ _FORMS = tuple(
 )
 
 _SERIAL = re.compile(r"(.*?)[ _.]?([0-9]{1,9})", re.DOTALL)  # ProcCoord1, RawCoord1, V1, 1
-_LEAST_SERIES = 4  # coordinates that a header counts: those of two landmarks
 # X1.a, X2.a, X1.b as R calls the columns of an array, or X.a, Y.a with names for its coordinates
 _SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTALL)
 _REPEATED = re.compile(r"([xyz])(\.[0-9]+)?", re.IGNORECASE)  # x, then x.1 as pandas writes it
@@ -87,7 +86,7 @@ def serial_columns(heads: Sequence[str]) -> list[int]:
             return columns
     longest = max(series.values(), key=len, default=[])
     together = longest == list(range(longest[0], longest[-1] + 1)) if longest else False
-    return longest if together and len(longest) >= _LEAST_SERIES else []
+    return longest if together and len(longest) >= 4 else []  # two landmarks
 
 
 @dataclass(frozen=True)
