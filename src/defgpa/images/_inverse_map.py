@@ -29,8 +29,7 @@ from scipy.spatial import cKDTree
 
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import ShapeError
-from defgpa.images._common_frame import FLAT
-from defgpa.images._frame import PixelWarp
+from defgpa.images._frame import FLAT, PixelWarp
 from defgpa.warps import NewtonInverse
 
 TILE = 64  # side of the largest tiles, in pixels

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from defgpa._arrays import Array, Mask
 from defgpa._threads import blocks
 from defgpa.errors import ShapeError
-from defgpa.images._common_frame import common_frame
-from defgpa.images._frame import Frame, Image, PixelWarp, Placement, rows_down
+from defgpa.images._frame import Frame, Image, PixelWarp, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE, InverseMap
 from defgpa.images._sampling import Sampler, Sampling, linear, require_image
 from defgpa.warps import Invertible
