@@ -64,33 +64,7 @@ class Document:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read what a format leaves open.
-
-    Parameters
-    ----------
-    on_mismatch : {"error", "warn"}
-        What to do when a count in the file disagrees with what follows it.
-    missing : {"marked", "negative"} or float
-        ``"marked"``: only what the format marks. ``"negative"``: also any landmark with a
-        negative coordinate (tpsDig). A number: also that code.
-    layout : {"auto", "nmd", "mdn", "dmn"}
-        The order of the axes in bare arrays, and in tables that leave it open: shapes n,
-        landmarks m, coordinates d.
-    space : {"LPS", "RAS"} or None
-        The anatomical system to bring Slicer files to; by default that of the first file.
-    dimension : {2, 3} or None
-        How many coordinates a landmark has, where a table does not say it.
-    names : {"auto", "id", "image", "file"}
-        What specimens are called after.
-    match : {"auto", "label", "position"}
-        What makes landmarks of several specimens the same one.
-    group : str or None
-        The column of a table that says to which group a specimen belongs.
-    incomplete : {"error", "drop"}
-        What to do with specimens that have another number of landmarks than most.
-    curve_points : int or None
-        How many points a curve is resampled to; as many as it has by default.
-    """
+    """How to read what a format leaves open: the parameters of `read_shapes`, described there."""
 
     on_mismatch: str = "error"
     missing: str | float = "marked"
