@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input
-from defgpa.cli._input import fold_size_for, read_input
+from defgpa.cli._input import fitting_input, fold_size_for, read_input
 from defgpa.cli._options import folding, input_argument, reading, speaking
 from defgpa.cli._output import output_file
 from defgpa.errors import DefgpaError
@@ -79,8 +78,7 @@ def command(
             "ranking": table.ranking,
             "verdict": None if table.verdict is None else asdict(table.verdict),
             "fold_size": size,
-            "notes": console.notes,
-            "findings": [finding.to_dict() for finding in console.findings],
+            **console.told(),
         }
     )
 

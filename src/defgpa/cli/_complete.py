@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input
-from defgpa.cli._input import read_input, smoothing_value, warp_model
+from defgpa.cli._input import fitting_input, read_input, smoothing_value, warp_model
 from defgpa.cli._options import input_argument, reading, smoothing, speaking, warping
 from defgpa.cli._output import (
     list_run,

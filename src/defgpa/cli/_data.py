@@ -248,12 +248,6 @@ def plot() -> Any:
     return plot
 
 
-def told(console: Console, files: Sequence[str]) -> dict[str, Any]:
-    """What every command says to machines besides its figures."""
-    findings = [finding.to_dict() for finding in console.findings]
-    return {"files": list(files), "notes": console.notes, "findings": findings}
-
-
 def links_of(shapes: Shapes) -> list[tuple[int, int]]:
     """The wireframe that the files came with, as pairs of landmarks."""
     from itertools import pairwise

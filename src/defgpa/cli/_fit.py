@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input
 from defgpa.cli._input import (
+    fitting_input,
     fold_size_for,
     proportions_value,
     read_input,
@@ -148,11 +148,11 @@ def _refuse_contradictions(
     warp: str, smoothing: str | None, theta: float | None, rigidity: str | None, proportions: str
 ) -> None:
     """A UsageError where one option leaves another nothing to say."""
-    if "auto" in (smoothing, rigidity) and theta is not None:
-        which = "--smoothing auto" if smoothing == "auto" else "--rigidity auto"
+    chooses = "auto" in (smoothing, rigidity)
+    which = "--smoothing auto" if smoothing == "auto" else "--rigidity auto"
+    if chooses and theta is not None:
         raise click.UsageError(f"{which} chooses the smoothing: drop --theta.")
-    if "auto" in (smoothing, rigidity) and warp == "affine":
-        which = "--smoothing auto" if smoothing == "auto" else "--rigidity auto"
+    if chooses and warp == "affine":
         raise click.UsageError(f"--warp affine does not bend: drop {which}.")
     if rigidity is not None and proportions != "rigid":
         raise click.UsageError(
@@ -184,16 +184,20 @@ def _told(rigidity: float | None) -> float | str | None:
     return "inf" if rigidity == float("inf") else rigidity
 
 
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """A fit with what was learnt on the way to it."""
 
-    def __init__(self, estimator: Any, alignment: Alignment, fold_size: int | None) -> None:
-        self.estimator = estimator
-        self.model = estimator.model
-        self.alignment = alignment
-        self.fold_size = fold_size
-        self.path: Any = None
-        self.cv: Any = None
+    estimator: Any
+    alignment: Alignment
+    fold_size: int | None = None
+    path: Any = None
+    cv: Any = None
+
+    @property
+    def model(self) -> Any:
+        """The warp."""
+        return self.estimator.model
 
     @property
     def cve(self) -> float | None:
@@ -248,16 +252,12 @@ def fitted(
             path = select_smoothing(
                 estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick, **held
             )
-        done = Fitted(path.best, path.alignment, size)
-        done.path, done.cv = path, path.cross_validation
-        return done
+        return Fitted(path.best, path.alignment, size, path, path.cross_validation)
     if fold_size is None:
-        return Fitted(estimator, estimator.fit(shapes).alignment_, None)
+        return Fitted(estimator, estimator.fit(shapes).alignment_)
     with console.progress("Cross-validating") as tick:
         cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick)
-    done = Fitted(estimator, cv.alignment, size)
-    done.cv = cv
-    return done
+    return Fitted(estimator, cv.alignment, size, cv=cv)
 
 
 def _with_remedy(finding: Finding, done: Fitted, shapes: Shapes) -> Finding:

@@ -62,6 +62,25 @@ def in_space_of(shapes: Shapes, model: Shapes) -> Shapes:
     return moved.with_metadata(space=wanted)
 
 
+def fitting_input(console: Console, shapes: Shapes) -> Shapes:
+    """The shapes that a fit can use, with notes on what it will not use and what looks odd."""
+    note_likely_code(console, shapes)
+    return without_empty(console, shapes)
+
+
+def note_likely_code(console: Console, shapes: Shapes) -> None:
+    """Say so where a number seems to stand for a landmark that was not seen."""
+    from defgpa.screening import missing_code
+
+    code = missing_code(shapes)
+    if code is not None:
+        place = ", ".join([f"{code:g}"] * shapes.dim)
+        console.note(
+            f"Some landmarks lie at ({place}), away from all others. If that means missing, "
+            f"say so: --missing {code:g}"
+        )
+
+
 def without_empty(console: Console, shapes: Shapes) -> Shapes:
     """The shapes without undigitised specimens and landmarks seen nowhere, saying so."""
     import numpy as np
@@ -111,22 +130,22 @@ def warp_model(
         raise click.UsageError("--theta is the spline's (--warp tps); use --smoothing.")
     counts = _counts(points_per_axis)
     given: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
-    if family in ("affine", "polynomial", "kernel"):
-        if counts is not None:
-            raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
-        if family == "affine" and given:
-            raise click.UsageError("--warp affine does not bend: drop --smoothing.")
-        makers: dict[str, Any] = {
-            "affine": Affine,
-            "polynomial": Polynomial,
-            "kernel": landmark_kernel,
-        }
-        return makers[family](**given)
+    if family in ("affine", "polynomial", "kernel") and counts is not None:
+        raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
+    if family == "affine" and given:
+        raise click.UsageError("--warp affine does not bend: drop --smoothing.")
     if counts is not None:
         given["points_per_axis"] = counts
     if theta is not None:
         given["theta"] = theta
-    families = {"tps": ThinPlateSpline, "rbf": RadialBasis, "ffd": FreeForm}
+    families: dict[str, Any] = {
+        "affine": Affine,
+        "tps": ThinPlateSpline,
+        "rbf": RadialBasis,
+        "kernel": landmark_kernel,
+        "ffd": FreeForm,
+        "polynomial": Polynomial,
+    }
     return families[family](**given)
 
 
@@ -145,12 +164,7 @@ def proportions_value(text: str) -> Any:
 
 def rigidity_value(word: str) -> float:
     """A number from 0 to infinity; 1 for ``auto``, which will choose."""
-    if word == "auto":
-        return 1.0
-    try:
-        value = float(word)
-    except ValueError:
-        value = -1.0
+    value = 1.0 if word == "auto" else _number(word)
     if not value >= 0.0:
         raise click.BadParameter(
             f"must be a number from 0 to inf, or auto; got {word!r}.", param_hint="--rigidity"
@@ -162,15 +176,20 @@ def smoothing_value(word: str | None) -> float | None:
     """A number, or None where none is given or ``auto`` is."""
     if word is None or word == "auto":
         return None
-    try:
-        value = float(word)
-    except ValueError:
-        value = -1.0
+    value = _number(word)
     if not 0.0 <= value < float("inf"):
         raise click.BadParameter(
             f"must be a number of at least 0, or auto; got {word!r}.", param_hint="--smoothing"
         )
     return value
+
+
+def _number(word: str) -> float:
+    """A number; NaN for what is none."""
+    try:
+        return float(word)
+    except ValueError:
+        return float("nan")
 
 
 def fold_size_for(shapes: Shapes, given: int | None) -> int:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._data import Written, reporting, told
-from defgpa.cli._doubts import fitting_input
-from defgpa.cli._input import read_input, warp_model
+from defgpa.cli._data import Written, reporting
+from defgpa.cli._input import fitting_input, read_input, warp_model
 from defgpa.cli._options import WARPS, input_argument, reading, speaking, writing
 from defgpa.cli._output import list_files, output_file, refuse_input, written_as
 
@@ -109,6 +108,7 @@ def command(
 
     They go where the shapes differ least, by bending energy or distance, and stay on their curves.
     """
+    from defgpa.estimators import DefGPA
     from defgpa.semilandmarks import curves_of, slide, with_slicer_curves
 
     written = Written(figures, report, "--figures")
@@ -132,7 +132,7 @@ def command(
                 by,
                 along=along,
                 meshes=surfaces_of,
-                estimator=None if warp is None else _estimator(warp),
+                estimator=warp and DefGPA(warp_model(warp, None, None, None)),
                 max_rounds=rounds,
                 progress=tick,
             )
@@ -143,7 +143,13 @@ def command(
     if report:
         written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
     list_files(console, [output, *written.files])
-    console.result(_figures(slid) | told(console, [output, *written.files]))
+    figures_of = {
+        "sliding": [slid.landmarks[j] for j in slid.sliders],
+        "criterion": slid.criterion.sum(axis=2),
+        "settled": slid.settled,
+        "distances": slid.distances,
+    }
+    console.result(figures_of | {"files": [output, *written.files]} | console.told())
 
 
 def _curves(
@@ -197,12 +203,6 @@ def _meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, Any]:
     return found
 
 
-def _estimator(warp: str) -> Any:
-    from defgpa.estimators import DefGPA
-
-    return DefGPA(warp_model(warp, None, None, None))
-
-
 def _show(console: Console, slid: SlidShapes) -> None:
     import numpy as np
 
@@ -242,12 +242,3 @@ def _drawn(shapes: Shapes, slid: SlidShapes, ax: Any) -> Any:
 
     own = np.nanmax(np.where(np.isnan(slid.distances), 0.0, slid.distances), axis=1)
     return sliding(shapes, slid, int(np.argmax(own)), ax)
-
-
-def _figures(slid: SlidShapes) -> dict[str, Any]:
-    return {
-        "sliding": [slid.landmarks[j] for j in slid.sliders],
-        "criterion": slid.criterion.sum(axis=2),
-        "settled": slid.settled,
-        "distances": slid.distances,
-    }

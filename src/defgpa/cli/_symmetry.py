@@ -19,7 +19,6 @@ from defgpa.cli._data import (
     plot,
     reporting,
     result_folder,
-    told,
 )
 from defgpa.cli._options import input_argument, reading, speaking
 from defgpa.cli._output import list_files
@@ -91,7 +90,7 @@ def command(
         written.report(x, [found], f"Symmetry of {Path(source[0]).name}")
     if written.files:
         list_files(console, written.files)
-    console.result(_figures(found, shapes) | told(console, written.files))
+    console.result(_figures(found, shapes) | {"files": written.files} | console.told())
 
 
 def _pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:

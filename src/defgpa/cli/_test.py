@@ -19,7 +19,6 @@ from defgpa.cli._data import (
     plot,
     reporting,
     result_folder,
-    told,
 )
 from defgpa.cli._options import input_argument, reading, speaking
 from defgpa.cli._output import list_files
@@ -95,7 +94,7 @@ def command(
             written.report(x, run.found, f"Tests of {Path(source[0]).name}")
     if written.files:
         list_files(console, written.files)
-    console.result(run.figures | told(console, written.files))
+    console.result(run.figures | {"files": written.files} | console.told())
 
 
 class _Run:

@@ -7,8 +7,13 @@ from typing import Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input
-from defgpa.cli._input import fold_size_for, proportions_value, read_input, warp_model
+from defgpa.cli._input import (
+    fitting_input,
+    fold_size_for,
+    proportions_value,
+    read_input,
+    warp_model,
+)
 from defgpa.cli._options import (
     folding,
     input_argument,
@@ -82,8 +87,7 @@ def command(
             "best": path.best_value,
             "fold_size": size,
             "foldovers": path.foldovers,
-            "notes": console.notes,
-            "findings": [finding.to_dict() for finding in console.findings],
+            **console.told(),
         }
     )
 
