@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from defgpa._arrays import Array
 from defgpa.plot import _style as style
-from defgpa.plot._flat import Links, View, map_axes, skeleton
+from defgpa.plot._flat import Links, map_axes, skeleton, view_of
 from defgpa.statistics import Allometry
 
 _LOOKS = (
@@ -92,7 +92,8 @@ def allometry(
     reach = float(np.ptp(found.scores))
     axes.set_ylim(found.scores.min() - 0.12 * reach, found.scores.max() + 0.12 * reach)
     style.legend(axes)
-    mean, view = found.anova.tangents.mean(axis=0), View.of(found.anova.tangents.mean(axis=0))
+    mean = found.anova.tangents.mean(axis=0)
+    view = view_of(mean)
     small, large = (view(shape) for shape in found.predict(ends))
     corners = ((0.01, 0.58), (0.66, 0.01))
     drawn = {

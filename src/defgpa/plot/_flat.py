@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,24 +14,15 @@ from defgpa.plot import _style as style
 Links = Iterable[tuple[int, int]]
 
 
-@dataclass(frozen=True, eq=False)
-class View:
-    """From d dimensions to the two that are drawn."""
+def view_of(mean: Array) -> Callable[[Array], Array]:
+    """From points or displacements (…, d) to what is drawn (…, 2).
 
-    matrix: Array  # (d, 2)
-
-    @classmethod
-    def of(cls, mean: Array) -> View:
-        """A plane shape as it is; of others the plane of the two longest principal axes."""
-        if mean.shape[1] == 2:
-            return cls(np.eye(2))
-        return cls(
-            np.asarray(np.linalg.svd(mean - mean.mean(axis=0), full_matrices=False)[2][:2].T)
-        )
-
-    def __call__(self, points: Array) -> Array:
-        """Points or displacements (…, d) as drawn (…, 2)."""
-        return np.asarray(points @ self.matrix)
+    A plane shape as it is; of others the plane of the two longest principal axes.
+    """
+    matrix = np.eye(2)
+    if mean.shape[1] == 3:
+        matrix = np.linalg.svd(mean - mean.mean(axis=0), full_matrices=False)[2][:2].T
+    return lambda points: np.asarray(points @ matrix)
 
 
 def map_axes(ax: Axes | None) -> Any:

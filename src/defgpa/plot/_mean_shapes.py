@@ -8,13 +8,13 @@ from matplotlib.axes import Axes
 from defgpa.plot import _style as style
 from defgpa.plot._flat import (
     Links,
-    View,
     circles,
     magnifier,
     map_axes,
     names,
     skeleton,
     times,
+    view_of,
 )
 from defgpa.statistics import LandmarkDifferences, Repeatability, Symmetry
 
@@ -51,7 +51,7 @@ def landmark_differences(
     >>> bool(len(drawn.labels) >= 1)
     True
     """
-    axes, view = map_axes(ax), View.of(found.mean)
+    axes, view = map_axes(ax), view_of(found.mean)
     mean, vectors = view(found.mean), view(found.difference)
     many = magnifier(np.linalg.norm(vectors, axis=1), mean, magnify)
     skeleton(axes, mean, links)
@@ -104,7 +104,7 @@ def symmetry(
     >>> symmetry(analyse(x, n_permutations=9), Figure().subplots()).arrows.N
     6
     """
-    axes, view = map_axes(ax), View.of(found.mean)
+    axes, view = map_axes(ax), view_of(found.mean)
     mean, vectors = view(found.mean), view(found.directional)
     radii = np.sqrt((found.fluctuating**2).sum(axis=2).mean(axis=0))
     lengths = np.concatenate([np.linalg.norm(vectors, axis=1), radii])
@@ -146,7 +146,7 @@ def repeatability(
     >>> len(repeatability(found, Figure().subplots()).labels)
     6
     """
-    axes, view = map_axes(ax), View.of(found.mean)
+    axes, view = map_axes(ax), view_of(found.mean)
     mean = view(found.mean)
     many = magnifier(found.error, mean, magnify)
     skeleton(axes, mean, links)
