@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.files import whole
+from defgpa.io.files import file_head
 from defgpa.io.format import Format
 from defgpa.io.registry import FORMATS, format_named, formats_with_suffix, known_suffixes
 from defgpa.io.text import csv as _csv
 from defgpa.io.text.lines import warn
 from defgpa.sentences import option
 
-HEAD = 4096
 # Anything may have these suffixes, so there the content decides alone.
 _VAGUE_SUFFIXES = (".txt", ".csv", ".tsv", ".json", ".dat")
 _SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
@@ -96,7 +95,7 @@ def _looked_up(name: str, path: Path, wanted: Format | None) -> Found:
     if not name:
         raise FormatError("There is no file or folder ''.")  # to pathlib it is the current one
     if path.is_file():
-        _head(path)  # a pointer to a file is none, whatever format is wanted
+        file_head(path)  # a pointer to a file is none, whatever format is wanted
         return Found((Find(path, wanted or _format_of(path)),))
     if path.is_dir():
         return _chosen(sorted(path.iterdir()), f"The folder {path}", wanted)
@@ -115,7 +114,7 @@ def _format_of(path: Path) -> Format:
 
     If only its suffix speaks for one, it is read in that, to hear what is wrong with it.
     """
-    head = _head(path)
+    head = file_head(path)
     if not head:
         raise FormatError(f"{path} is empty.")
     by_suffix = formats_with_suffix(path)
@@ -140,11 +139,6 @@ def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
     """
     others = [f for f in FORMATS if not by_suffix or f.name not in _TABLES]
     return next((f for f in (*by_suffix, *others) if f.looks_like(head)), None)
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return whole(path, file.read(HEAD))
 
 
 def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
@@ -204,7 +198,7 @@ def _has_known_suffix(path: Path) -> bool:
 
 def _recognised_here(path: Path, wanted: Format | None) -> Find | None:
     """The find, if its content or a suffix that nothing else has speaks for a format."""
-    head, by_suffix = _head(path), formats_with_suffix(path)
+    head, by_suffix = file_head(path), formats_with_suffix(path)
     if wanted is not None:
         by_suffix = [wanted] if path.name.lower().endswith(wanted.suffixes) else []
         format_ = wanted if wanted.looks_like(head) else None

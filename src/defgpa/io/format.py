@@ -6,8 +6,9 @@ and naming across files happen once, in ``merge.py``. A writer gets the whole se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,37 @@ class Document:
     specimens: tuple[Specimen, ...]
     faces: Index | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)  # space, wireframe, polygons, …
+
+
+def document(
+    path: Path,
+    points: Sequence[Array] | Array,
+    names: Sequence[str] = (),
+    labels: tuple[str, ...] | None = None,
+    said: Sequence[Mapping[str, Any]] = (),
+    **known: Any,
+) -> Document:
+    """Specimens of points (m, d) each; one without a name is called after the file.
+
+    ``said`` is the metadata of each, ``known`` what is told about all.
+    """
+    n, stated = len(points), dict(enumerate(names))
+    own = [stated.get(k) or default_name(path, k, n) for k in range(n)]
+    return Document(tuple(map(Specimen, own, points, repeat(labels), said or repeat({}))), **known)
+
+
+def require_3d(path: Path, shapes: Shapes, what: str) -> None:
+    """A FormatError that says why a format, of which ``what`` is true, cannot hold these shapes."""
+    if shapes.dim != 3:
+        raise FormatError(
+            f"{path} cannot be written: {what}, and these are {shapes.dim}-D. "
+            "Choose another format, such as .tps or .csv."
+        )
+
+
+def default_name(path: Path, position: int, total: int) -> str:
+    """What an unnamed specimen is called: after its file, numbered where it has company."""
+    return path.stem if total == 1 else f"{path.stem}_{position + 1}"
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pathlib import Path, PureWindowsPath
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import readable
-from defgpa.io.format import Document, Sourced, Specimen
-from defgpa.io.text.lines import default_name, made_unique, warn
+from defgpa.io.format import Document, Sourced, Specimen, default_name
+from defgpa.io.text.lines import made_unique, warn
 from defgpa.io.text.table import is_whole
 
 Read = Sequence[tuple[Path, Document]]  # files and what they hold

@@ -32,9 +32,8 @@ from defgpa.io.arrays.mat_bytes import (
 )
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_bytes, file_head, hidden, named, refusing, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, document
 from defgpa.io.limits import Budget
-from defgpa.io.text.lines import default_name
 from defgpa.shapes import Shapes
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -93,15 +92,8 @@ def _image_correspondences(
     if not _is_cell_of_matrices(cell) or any(len(matrix) < 2 for matrix in cell):
         raise FormatError(f"{path}: Corresp.ptsImg must be a cell of matrices with 2 rows or more.")
     stack = [hidden(real_numbers(path, matrix[:2].T), options.missing) for matrix in cell]
-    images = _texts(path, "Corresp.imNames", correspondences.get("imNames"), len(cell))
-    names = images or [default_name(path, i, len(cell)) for i in range(len(cell))]
-    extra: list[dict[str, Any]] = [{"images": image} for image in images or ()]
-    return Document(
-        tuple(
-            Specimen(name, points, metadata=known)
-            for name, points, known in zip(names, stack, extra or [{}] * len(cell), strict=True)
-        )
-    )
+    images = _texts(path, "Corresp.imNames", correspondences.get("imNames"), len(cell)) or ()
+    return document(path, stack, images, said=[{"images": image} for image in images])
 
 
 def _points_among(path: Path, variables: Mapping[str, Value]) -> Value:
@@ -138,9 +130,7 @@ def _is_cell_of_matrices(value: Value) -> bool:
 def _document(path: Path, given: Mapping[str, Value], options: ReadOptions) -> Document:
     stack = [hidden(points, options.missing) for points in _matrices(path, given, options.layout)]
     n, m = len(stack), len(stack[0])
-    names = _texts(path, "names", given.get("names"), n)
-    if names is None:
-        names = tuple(default_name(path, i, n) for i in range(n))
+    names = _texts(path, "names", given.get("names"), n) or ()
     if given.get("visible") is not None:
         seen = _visibility(path, given["visible"], [len(points) for points in stack])
         stack = [
@@ -149,10 +139,9 @@ def _document(path: Path, given: Mapping[str, Value], options: ReadOptions) -> D
         ]
     labels = _texts(path, "landmarks", given.get("landmarks"), m)
     faces = given.get("faces")
-    return Document(
-        tuple(Specimen(name, points, labels) for name, points in zip(names, stack, strict=True)),
-        faces=triangles(path, _from_zero(path, faces), m) if faces is not None else None,
-    )
+    if faces is not None:
+        faces = triangles(path, _from_zero(path, faces), m)
+    return document(path, stack, names, labels, faces=faces)
 
 
 def _matrices(path: Path, given: Mapping[str, Value], layout: str) -> list[Array]:

@@ -10,7 +10,6 @@ landmarks, from 1. Needs ``rdata``, which runs no code that a file may hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ from numpy.typing import NDArray
 from defgpa.errors import FormatError, needed
 from defgpa.io.arrays.axes import as_matrix, as_stack, layout_of
 from defgpa.io.files import file_bytes, hidden, named, refusing
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, document
 from defgpa.io.limits import Budget, decompressed, peeked
-from defgpa.io.text.lines import default_name
 
 _USUAL = ("land", "coords", "landmarks", "points", "A")
 _STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
@@ -49,12 +47,8 @@ def read_r(path: Path, options: ReadOptions) -> Document:
         stack = as_matrix(path, array, options.layout)[None]
         labels = _dimension_names(value, 0) if len(stack[0]) == len(array) else None
     stack = hidden(stack, options.missing)
-    known = names or [default_name(path, k, len(stack)) for k in range(len(stack))]
-    said = _columns(variables, len(stack))
-    return Document(
-        tuple(map(Specimen, known, stack, repeat(labels), said)),
-        metadata=_links(variables, stack.shape[1]),
-    )
+    said, links = _columns(variables, len(stack)), _links(variables, stack.shape[1])
+    return document(path, stack, names or (), labels, said, metadata=links)
 
 
 def _columns(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:

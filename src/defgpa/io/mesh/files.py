@@ -14,7 +14,7 @@ from pathlib import Path
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import file_head, hidden
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
 from defgpa.io.mesh.mesh import Mesh
 from defgpa.io.mesh.ply import looks_like_ply, read_ply, write_ply
 from defgpa.io.mesh.text import (
@@ -57,11 +57,7 @@ class MeshFormat:
 
     def write_shape(self, path: Path, shapes: Shapes) -> None:
         """One shape as a mesh, with the faces of its set."""
-        if shapes.dim != 3:
-            raise FormatError(
-                f"{path} cannot be written: a mesh has 3-D vertices, and these are {shapes.dim}-D. "
-                "Choose another format, such as .tps or .csv."
-            )
+        require_3d(path, shapes, "a mesh has 3-D vertices")
         mesh = Mesh(shapes[0]) if shapes.faces is None else Mesh(shapes[0], shapes.faces)
         self.write(path, mesh)
 

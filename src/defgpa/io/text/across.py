@@ -15,10 +15,10 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
-from defgpa.io.format import Document, Specimen
+from defgpa.io.format import Document, document
 from defgpa.io.text.columns import CoordinateColumns, Slices, array_slices, coordinate_columns
 from defgpa.io.text.dimension import unlikeness
-from defgpa.io.text.lines import default_name, is_number, warn
+from defgpa.io.text.lines import is_number, warn
 from defgpa.io.text.table import Table, count_up
 from defgpa.io.text.variables import described
 from defgpa.sentences import option
@@ -169,13 +169,5 @@ def _shapes(
     labels: tuple[str, ...] | None,
     said: Sequence[Mapping[str, str]] = (),
 ) -> Document:
-    n = len(points)
-    own = [name.strip() for name in names] or [""] * n
-    known = [described(words) for words in said] or [{}] * n
-    return Document(
-        tuple(
-            Specimen(own[k] or default_name(table.path, k, n), points[k], labels, known[k])
-            for k in range(n)
-        ),
-        metadata={"format": "csv"},
-    )
+    own, known = [name.strip() for name in names], [described(words) for words in said]
+    return document(table.path, points, own, labels, known, metadata={"format": "csv"})

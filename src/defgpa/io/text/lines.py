@@ -242,15 +242,15 @@ def collected_warnings() -> Iterator[list[str]]:
         _collecting.reset(token)
 
 
+def written_row(values: Sequence[float]) -> str:
+    """Numbers with every digit, ``NA`` for NaN."""
+    return " ".join("NA" if value != value else repr(value) for value in values)
+
+
 @lru_cache(maxsize=256)
 def numbered(prefix: str, length: int) -> tuple[str, ...]:
     """``prefix1``, ``prefix2``, …"""
     return tuple(f"{prefix}{k}" for k in range(1, length + 1))
-
-
-def default_name(path: Path, position: int, total: int) -> str:
-    """What an unnamed specimen is called: after its file, numbered where it has company."""
-    return path.stem if total == 1 else f"{path.stem}_{position + 1}"
 
 
 def storable(words: Sequence[str], forbidden: str, kind: str) -> list[str]:

@@ -22,12 +22,11 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, default_name
 from defgpa.io.text.lines import (
     Disagree,
     coordinate_rows,
     count,
-    default_name,
     disagreements,
     head_text,
     number,
@@ -35,6 +34,7 @@ from defgpa.io.text.lines import (
     storable,
     text_of,
     without_labels,
+    written_row,
 )
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
@@ -264,10 +264,7 @@ def _kind(prefix: str) -> str:
 
 
 def _rows(points: Array) -> list[str]:
-    return [
-        " ".join("NA" if value != value else repr(value) for value in row)
-        for row in points.tolist()
-    ]
+    return list(map(written_row, points.tolist()))
 
 
 def _written_words(metadata: Any, shape: int) -> list[str]:
