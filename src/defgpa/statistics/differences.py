@@ -64,7 +64,7 @@ class LandmarkDifferences:
             zip(self.landmarks, map(figure, self.distances.tolist()), *chances, strict=True)
         )
         title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"
-        return f"{title}\n{lined_up(_COLUMNS, rows)}"
+        return f"{title}\n{lined_up([_COLUMNS, *rows])}"
 
     __repr__ = __str__
 

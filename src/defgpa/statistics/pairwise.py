@@ -44,7 +44,7 @@ class PairwiseDistances:
             (f"{a} – {b}", figure(d), figure(z), p)
             for (a, b, d, z, _), p in zip(pairs, probabilities([r[-1] for r in pairs]), strict=True)
         ]
-        return lined_up(("", "distance", "Z", "Pr(>d)"), rows)
+        return lined_up([("", "distance", "Z", "Pr(>d)"), *rows])
 
     __repr__ = __str__
 

@@ -69,7 +69,7 @@ class Repeatability:
         head = (
             f"Repeatability {self.overall:.4f} over all landmarks, {self.replicates:g} replicates"
         )
-        return f"{head}\n\n{self.table}\n\n{lined_up(_COLUMNS, rows)}"
+        return f"{head}\n\n{self.table}\n\n{lined_up([_COLUMNS, *rows])}"
 
     __repr__ = __str__
 
