@@ -437,7 +437,8 @@ def _hide(points: Array, visible: ArrayLike | None) -> Array:
     return points
 
 
-def _numbered(prefix: str, count: int) -> tuple[str, ...]:
+def numbered(prefix: str, count: int) -> tuple[str, ...]:
+    """``prefix1``, ``prefix2``, …"""
     if count <= _FEW:
         return _made_before(prefix)[:count]
     return tuple([f"{prefix}{k}" for k in range(1, count + 1)])
@@ -453,7 +454,7 @@ def _labels(
 ) -> tuple[str, ...]:
     """``count`` unique strings, the given ones or numbered ones."""
     if given is None:
-        return _numbered(prefix, count)
+        return numbered(prefix, count)
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ShapeError(f"The {owner} {word}s must be a list of strings; got {given!r}.")
     labels = tuple(map(str, given))

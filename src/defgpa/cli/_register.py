@@ -206,7 +206,7 @@ def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) 
     """The landmarks of the reference that the labels of new shapes mean, one each."""
     from defgpa.errors import ShapeError
     from defgpa.io.labels import numbers_behind
-    from defgpa.io.text.lines import numbered
+    from defgpa.shapes import numbered
 
     if matches_by_position() and len(own) == len(wanted):
         return wanted

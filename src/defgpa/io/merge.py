@@ -23,9 +23,9 @@ from defgpa.io.labels import landmark_names, matched
 from defgpa.io.limits import Budget
 from defgpa.io.names import Read, in_natural_order, named_after, unique_names
 from defgpa.io.space import in_space
-from defgpa.io.text.lines import numbered, warn
+from defgpa.io.text.lines import warn
 from defgpa.sentences import option
-from defgpa.shapes import PER_SHAPE_METADATA, Shapes
+from defgpa.shapes import PER_SHAPE_METADATA, Shapes, numbered
 
 _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
 _MOST_NAMED = 20  # specimens in a sentence about those that are unfinished

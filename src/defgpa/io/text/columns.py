@@ -12,7 +12,7 @@ import numpy as np
 from defgpa._arrays import Index
 from defgpa.errors import FormatError
 from defgpa.io.files import wrong
-from defgpa.io.text.lines import numbered
+from defgpa.shapes import numbered
 
 _AXES = "xyz"
 _FORMS = tuple(

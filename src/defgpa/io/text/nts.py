@@ -26,13 +26,12 @@ from defgpa.io.text.lines import (
     disagreements,
     head_text,
     number,
-    numbered,
     numbers_at,
     storable,
     text_of,
 )
 from defgpa.sentences import option
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, numbered
 from defgpa.tables import coordinate_names
 
 _HEADER = "1 rows[L] columns[L] flag [missing code] DIM=d"

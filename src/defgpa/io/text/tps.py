@@ -30,14 +30,13 @@ from defgpa.io.text.lines import (
     disagreements,
     head_text,
     number,
-    numbered,
     storable,
     text_of,
     without_labels,
     written_row,
 )
 from defgpa.sentences import option
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, numbered
 
 _KEY = re.compile(r"[A-Za-z][\w .-]*")
 _OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
