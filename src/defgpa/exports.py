@@ -207,7 +207,8 @@ def _r(alignment: Alignment, folder: Path) -> list[Path]:
     files = []
     for name, points in spaces.items():
         shapes = alignment.shapes.with_points(points)
-        files += [_rds(folder / f"{name}.rds", shapes), _arrayspecs(folder / f"{name}.csv", shapes)]
+        files.append(_rds(folder / f"{name}.rds", shapes))
+        files.append(_table(folder / f"{name}.csv", *_wide(shapes)))
     columns = specimens(alignment)
     return [*files, _table(folder / "specimens.csv", list(columns), _rows(*columns.values()))]
 
@@ -233,11 +234,6 @@ def _rds(path: Path, shapes: Shapes) -> Path:
 
 class _Named:
     """What stands for an array with dimension names, which rdata does not write by itself."""
-
-
-def _arrayspecs(path: Path, shapes: Shapes) -> Path:
-    """A row a specimen, x1, y1, x2, …: what ``arrayspecs`` makes an array of."""
-    return _table(path, *_wide(shapes))
 
 
 # MorphoJ
@@ -293,7 +289,7 @@ def _table(
 
 
 def _wide(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
-    """The head and the rows of a table with a row a specimen."""
+    """The head and the rows of a table: a row a specimen, x1, y1, x2, …, as arrayspecs takes it."""
     numbers = [str(j + 1) for j in range(shapes.n_landmarks)]
     flat = shapes.points.reshape(len(shapes), -1)
     return ["id", *coordinate_names(numbers, shapes.dim)], _rows(shapes.names, *flat.T)

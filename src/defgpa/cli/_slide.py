@@ -109,7 +109,7 @@ def command(
     They go where the shapes differ least, by bending energy or distance, and stay on their curves.
     """
     from defgpa.estimators import DefGPA
-    from defgpa.semilandmarks import curves_of, slide, with_slicer_curves
+    from defgpa.semilandmarks import curves_of, read_surface, slide, with_slicer_curves
 
     written = Written(figures, report, "--figures")
     target = output_file(output)
@@ -119,7 +119,10 @@ def command(
         for folder, count in folders:
             shapes = with_slicer_curves(shapes, folder, count)
         shapes = fitting_input(console, shapes)
-        patch = [] if surface is None else _patch(surface, shapes)
+        patch: list[Any] = []
+        if surface is not None:
+            is_file = Path(surface).is_file()
+            patch = read_surface(surface, shapes) if is_file else _labels(surface, shapes)
         chosen = _curves(sliders, curves, shapes)
         if not (chosen or patch or curves_of(shapes)):
             raise click.UsageError("Nothing slides: give --sliders, --curve or --surface.")
@@ -161,12 +164,6 @@ def _curves(
     found: list[list[Any]] = [curve for path in sliders for curve in read_sliders(path, shapes)]
     found += [_labels(words, shapes, "--curve") for words in curves]
     return found or None
-
-
-def _patch(words: str, shapes: Shapes) -> list[Any]:
-    from defgpa.semilandmarks import read_surface
-
-    return read_surface(words, shapes) if Path(words).is_file() else _labels(words, shapes)
 
 
 def _labels(words: str, shapes: Shapes, option: str = "--surface") -> list[str]:

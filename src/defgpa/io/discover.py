@@ -162,18 +162,10 @@ def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
             f"{listed([find.path.name for find in finds if find.format.name != best])}. "
             f"Name the format to choose ({option('format')})."
         )
-    rest = _warn_of_tables(_without(files, finds), best, where)
+    known = {find.path for find in finds}
+    rest = _warn_of_tables([path for path in files if path not in known], best, where)
     read = tuple(find for find in finds if find.format.name == best)
     return Found(read, tuple(path.name for path in rest))
-
-
-def _without(files: Sequence[Path], finds: Sequence[Find]) -> list[Path]:
-    known = {find.path for find in finds}
-    return [path for path in files if path not in known]
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"
 
 
 def _nothing_in(
@@ -183,7 +175,8 @@ def _nothing_in(
     kind = "file of a known format" if wanted is None else f"{wanted.name} file"
     folders = [path.name for path in paths if path.is_dir() and not path.name.startswith(".")]
     names = listed([path.name for path in files], 3)
-    there = f"it has {_files(len(files))}: {names}" if files else "there is no file in it"
+    count = "1 file" if len(files) == 1 else f"{len(files)} files"
+    there = f"it has {count}: {names}" if files else "there is no file in it"
     if not folders:
         return FormatError(f"{where} has no {kind} ({there}).")
     return FormatError(

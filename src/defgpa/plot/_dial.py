@@ -60,7 +60,8 @@ def dial_surface(surface: DialSurface, ax: Axes | None = None) -> style.Artists:
         for (row, column), value in np.ndenumerate(excess)
     )
     row, column = surface.position
-    chosen = axes.add_patch(_frame(row, column))
+    look: dict[str, Any] = {"fill": False, "edgecolor": style.VERMILLION, "linewidth": 2.5}
+    chosen = axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1.0, 1.0, **look))
     axes.set_xticks(range(len(surface.rigidities)), [f"{mu:g}" for mu in surface.rigidities])
     axes.set_yticks(range(len(surface.values)), [f"{tau:.2g}" for tau in surface.values])
     axes.set_xlabel("rigidity")
@@ -72,9 +73,3 @@ def dial_surface(surface: DialSurface, ax: Axes | None = None) -> style.Artists:
 
 def _percent(excess: float) -> str:
     return f"{100 * excess:+.0f}" if excess > 0.0995 else f"{100 * excess:+.1f}"
-
-
-def _frame(row: int, column: int) -> Any:
-    return Rectangle(
-        (column - 0.5, row - 0.5), 1.0, 1.0, fill=False, edgecolor=style.VERMILLION, linewidth=2.5
-    )

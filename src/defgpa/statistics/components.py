@@ -124,7 +124,9 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         After a fit to an alignment, new specimens are registered onto its reference first where
         its space asks for that.
         """
-        return self._flat(shapes) @ self.components_.reshape(len(self.components_), -1).T
+        self._require_fitted()
+        x = self._deviations(shapes)
+        return x.reshape(len(x), -1) @ self.components_.reshape(len(self.components_), -1).T
 
     def inverse_transform(self, scores: ArrayLike) -> Array:
         """(n, m, d): the shapes, at unit size, that have these scores (n, k)."""
@@ -171,11 +173,6 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         of_residuals = self.space_ == "aligned" or any(str(h).startswith("aligned:") for h in heads)
         word = "residual PC" if of_residuals else "PC"
         return np.array([f"{word}{k + 1}" for k in range(len(self.components_))], dtype=object)
-
-    def _flat(self, shapes: ShapesLike | Alignment) -> Array:
-        self._require_fitted()
-        x = self._deviations(shapes)
-        return x.reshape(len(x), -1)
 
     def _deviations(self, shapes: ShapesLike | Alignment) -> Array:
         """(n, m, d): in the tangent space at the mean shape, from the mean.

@@ -242,7 +242,9 @@ class _HdfReader:
             return None
         if hasattr(item, "keys"):
             is_sparse = "MATLAB_sparse" in item.attrs
-            return self._sparse(item) if is_sparse else self._struct(item, levels)
+            if is_sparse:
+                return self._sparse(item)
+            return {name: self.value(item[name], levels - 1) for name in _own_members(item)}
         kind = item.attrs.get("MATLAB_class", b"")
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)
         if item.attrs.get("MATLAB_empty", 0):
@@ -259,9 +261,6 @@ class _HdfReader:
             raise FormatError(f"{self._file.filename}: {item.name!r} is in other files.")
         self._budget.spend(item.size * max(item.dtype.itemsize, 8) + OVERHEAD, f"{item.name!r}")
         return np.asarray(item[()])
-
-    def _struct(self, group: Any, levels: int) -> dict[str, Value]:
-        return {name: self.value(group[name], levels - 1) for name in _own_members(group)}
 
     def _text(self, item: Any) -> Value:
         codes = np.atleast_2d(self._numbers(item)).T.astype("<u2")
@@ -282,15 +281,11 @@ def is_hdf5(head: bytes) -> bool:
     return any(head[at:].startswith(_HDF5) for at in (0, 512, 1024, 2048))
 
 
-def _looks_like_mat(head: bytes) -> bool:
-    return is_mat5(head) or is_hdf5(head) or head.startswith(b"MATLAB ")
-
-
 FORMATS = (
     Format(
         name="mat",
         suffixes=(".mat",),
-        looks_like=_looks_like_mat,
+        looks_like=lambda head: is_mat5(head) or is_hdf5(head) or head.startswith(b"MATLAB "),
         read=read_mat,
         write=write_mat,
         holds=frozenset({"faces"}),

@@ -76,8 +76,9 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         arrays["links"] = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     said = {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
     for key, values in sorted((_columns_of(shapes) | said).items()):
-        if all(isinstance(value, str) for value in values) or all(map(_is_real, values)):
-            arrays[key] = np.array(values)
+        for kind in (str, (int, float, np.integer, np.floating)):
+            if all(isinstance(value, kind) for value in values):
+                arrays[key] = np.array(values)
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
 
@@ -87,10 +88,6 @@ def _columns_of(shapes: Shapes) -> dict[str, list[Any]]:
     rows = [own or {} for own in shapes.metadata.get("variables") or ()]
     heads = dict.fromkeys(str(head) for own in rows for head in own)
     return {head: [own.get(head, "") for own in rows] for head in heads if head not in _KNOWN}
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating))
 
 
 def _members(path: Path) -> dict[str, NDArray[Any]]:
