@@ -42,15 +42,12 @@ def before_and_after(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
     >>> artists = before_and_after(a, Figure().subplots(1, 2))
     >>> len(artists.before.get_offsets()), len(artists.after.get_offsets())
-    (150, 150)
+    (1014, 1014)
     """
     dim = alignment.shapes.dim
     left, right = _two(axes, dim)

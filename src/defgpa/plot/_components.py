@@ -66,13 +66,13 @@ def components(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
-    >>> artists = components(ShapePCA().fit(shapes), Figure().subplots(), groups="aaabbbccc")
+    >>> wings = defgpa.datasets.load_wings()
+    >>> pca, groups = ShapePCA().fit(wings), wings.metadata["groups"]
+    >>> artists = components(pca, Figure().subplots(), groups=groups)
     >>> len(artists.dots), len(artists.ends)
-    (3, 4)
+    (2, 4)
     """
     if outline not in ("hull", "ellipse"):
         raise ValueError(f"The 'outline' must be 'hull' or 'ellipse'. Got {outline!r} instead.")
@@ -110,11 +110,10 @@ def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> style.Art
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
-    >>> len(scree(ShapePCA().fit(shapes), Figure().subplots(), most=5).bars)
+    >>> pca = ShapePCA().fit(defgpa.datasets.load_wings())
+    >>> len(scree(pca, Figure().subplots(), most=5).bars)
     5
     """
     axes = style.axes_for(ax, 2)

@@ -44,14 +44,11 @@ def displacements(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
-    >>> displacements(a, "shape_3", Figure().subplots(), magnify=5).arrows.N
-    30
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
+    >>> displacements(a, "apis_02", Figure().subplots(), magnify=5).arrows.N
+    43
     """
     i, dim = alignment.shapes.index(shape), alignment.shapes.dim
     axes = style.axes_for(ax, dim)

@@ -36,14 +36,11 @@ def generated(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
     >>> generated(a, ax=Figure().subplots()).generated.get_xydata().shape
-    (30, 2)
+    (43, 2)
     """
     errors = np.sqrt(np.nanmean(alignment.datum_residuals**2, axis=1))
     i = int(np.argmax(errors)) if shape is None else alignment.shapes.index(shape)

@@ -45,14 +45,11 @@ def residual_map(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
     >>> residual_map(a, Figure().subplots()).image.get_array().shape
-    (5, 30)
+    (24, 43)
     """
     axes = style.axes_for(ax, 2)
     shapes, residuals = alignment.shapes, alignment.residuals

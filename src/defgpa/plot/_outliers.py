@@ -26,15 +26,12 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
-    >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
+    >>> a = defgpa.EuclideanGPA().fit(defgpa.datasets.load_wings()).alignment_
     >>> artists = ranked_distances(defgpa.statistics.outliers(a), Figure().subplots())
     >>> len(artists.usual.get_xdata()) + len(artists.odd.get_xdata())
-    9
+    24
     """
     axes = style.axes_for(ax, 2)
     order = found.ranked

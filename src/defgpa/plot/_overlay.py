@@ -42,15 +42,12 @@ def aligned(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
     >>> artists = aligned(a, Figure().subplots(), unit="mm")
     >>> len(artists.shapes.get_xdata())
-    150
+    1014
     """
     return _overlay(alignment, alignment.aligned, "warped shapes", ax, unit)
 

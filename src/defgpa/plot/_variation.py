@@ -44,14 +44,11 @@ def landmark_ellipses(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
-    >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
+    >>> a = defgpa.EuclideanGPA().fit(defgpa.datasets.load_wings()).alignment_
     >>> len(landmark_ellipses(a, Figure().subplots()).ellipses.get_segments())
-    12
+    43
     """
     points = np.asarray(getattr(alignment, space))
     dim = points.shape[2]
