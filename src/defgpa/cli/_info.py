@@ -29,10 +29,7 @@ _MOST_WORDS = 12  # groups, columns or landmarks in a line
 @input_argument
 @reading
 @speaking
-def command(
-    source: tuple[str, ...],
-    console: Console,
-) -> None:
+def command(source: tuple[str, ...], console: Console) -> None:
     """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
     from defgpa.io.format import SeveralSetsError
 

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def read_input(
-    source: Sequence[str],
-    space: str | None = None,
-    incomplete: str = "error",
+    source: Sequence[str], space: str | None = None, incomplete: str = "error"
 ) -> Shapes:
     """The shapes of the files named on the command line, as its options want them."""
     from defgpa.io import read_shapes

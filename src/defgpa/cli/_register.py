@@ -40,12 +40,7 @@ if TYPE_CHECKING:
 )
 @reading
 @speaking
-def command(
-    result: str,
-    source: tuple[str, ...],
-    output: str | None,
-    console: Console,
-) -> None:
+def command(result: str, source: tuple[str, ...], output: str | None, console: Console) -> None:
     """Bring new specimens onto a saved reference, in closed form.
 
     Landmarks are matched by label where the files carry labels, by position otherwise. Writes the

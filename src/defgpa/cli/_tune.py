@@ -14,14 +14,7 @@ from defgpa.cli._input import (
     read_input,
     warp_model,
 )
-from defgpa.cli._options import (
-    folding,
-    input_argument,
-    proportioning,
-    reading,
-    speaking,
-    warping,
-)
+from defgpa.cli._options import folding, input_argument, proportioning, reading, speaking, warping
 from defgpa.cli._output import output_file
 
 

@@ -21,11 +21,7 @@ from defgpa.plot._effects import effects, pairwise
 from defgpa.plot._generated import generated
 from defgpa.plot._grid import deformation_grid
 from defgpa.plot._maps import missing_map, residual_map
-from defgpa.plot._mean_shapes import (
-    landmark_differences,
-    repeatability,
-    symmetry,
-)
+from defgpa.plot._mean_shapes import landmark_differences, repeatability, symmetry
 from defgpa.plot._outliers import ranked_distances
 from defgpa.plot._overlay import aligned, cross_validated
 from defgpa.plot._pictures import deviation, picture, picture_with_landmarks
@@ -33,10 +29,7 @@ from defgpa.plot._sliding import sliding
 from defgpa.plot._smoothing import smoothing_path
 from defgpa.plot._spectrum import spectrum
 from defgpa.plot._style import Artists
-from defgpa.plot._variation import (
-    displacement_heat,
-    landmark_ellipses,
-)
+from defgpa.plot._variation import displacement_heat, landmark_ellipses
 
 __all__ = [
     "Artists",

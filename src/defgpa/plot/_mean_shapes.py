@@ -6,16 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from defgpa.plot import _style as style
-from defgpa.plot._flat import (
-    Links,
-    circles,
-    magnifier,
-    map_axes,
-    names,
-    skeleton,
-    times,
-    view_of,
-)
+from defgpa.plot._flat import Links, circles, magnifier, map_axes, names, skeleton, times, view_of
 from defgpa.statistics import LandmarkDifferences, Repeatability, Symmetry
 
 _ARROW = {"width": 0.004, "zorder": 3}

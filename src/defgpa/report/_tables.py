@@ -17,11 +17,7 @@ from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.report._drawn import Drawn
 from defgpa.report._words import as_code, number, percent, shortened
 from defgpa.solve.datum.elastic_warps import ElasticRegistration
-from defgpa.solve.registration import (
-    AffineRegistration,
-    MotionRegistration,
-    RidgeRegistration,
-)
+from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.statistics.specimens import rms_by_shape
 
 if TYPE_CHECKING:

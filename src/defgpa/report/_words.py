@@ -11,11 +11,7 @@ from defgpa.alignment import Alignment
 from defgpa.findings import joined
 from defgpa.sentences import in_shell
 from defgpa.solve.datum.elastic_warps import ElasticRegistration
-from defgpa.solve.registration import (
-    AffineRegistration,
-    MotionRegistration,
-    RidgeRegistration,
-)
+from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.warps import (
     DEFAULT_SMOOTHING,
     Affine,

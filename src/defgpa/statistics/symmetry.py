@@ -33,13 +33,7 @@ from defgpa.shapes import Shapes
 from defgpa.statistics.anova import effect_table
 from defgpa.statistics.design import grouped
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs, pairs_from, renumbering
-from defgpa.statistics.permutation import (
-    RESIDUAL,
-    Permutations,
-    Progress,
-    Ratios,
-    permuted_ratios,
-)
+from defgpa.statistics.permutation import RESIDUAL, Permutations, Progress, Ratios, permuted_ratios
 from defgpa.statistics.sizes import require_complete
 from defgpa.statistics.table import Effect, EffectTable, csv_text, pandas_for_tables
 from defgpa.statistics.tangent import Analysed, complete_shapes, tangent_space, tangents_of

@@ -31,11 +31,7 @@ from defgpa.io.text.across import (
     read_named_rows,
 )
 from defgpa.io.text.blocks import read_blocks
-from defgpa.io.text.columns import (
-    coordinate_columns,
-    plain_axes,
-    serial_columns,
-)
+from defgpa.io.text.columns import coordinate_columns, plain_axes, serial_columns
 from defgpa.io.text.landmark_rows import (
     anatomical_axes,
     is_cloud,
