@@ -103,7 +103,7 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
             Patch(color=_SEEN_TO_UNSEEN(1.0), label=f"not seen ({share:.1%})"),
         ],
     )
-    return style.Artists(image=image)
+    return style.Artists(image=image, colorbar=None, worst=None)
 
 
 def _landmarks_per_cell(shapes: Shapes) -> int:

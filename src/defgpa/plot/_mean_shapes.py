@@ -108,7 +108,7 @@ def symmetry(
     ring = style.sign("o", style.SKY, "fluctuating (RMS)", linestyle="none", markersize=9)
     sign = style.sign(">", style.VERMILLION, f"directional{times(many)}", markersize=5)
     style.legend(axes, [marks, sign, ring], ncols=3)
-    return style.Artists(mean=marks, arrows=drawn, circles=rings)
+    return style.Artists(mean=marks, arrows=drawn, circles=rings, labels=())
 
 
 def repeatability(

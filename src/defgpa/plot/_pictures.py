@@ -50,7 +50,7 @@ def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None
         grey = np.ma.array(pixels[..., 0], mask=~picture.mask)
         shown = axes.imshow(grey, cmap="gray", extent=extent)
     _labelled(axes, unit)
-    return style.Artists(image=shown)
+    return style.Artists(image=shown, landmarks=None, reference=None, colorbar=None)
 
 
 def picture_with_landmarks(
@@ -99,7 +99,7 @@ def picture_with_landmarks(
     axes.set_xlim(*shown.frame.extent[:2])
     axes.set_ylim(*shown.frame.extent[2:])
     style.legend(axes)
-    return style.Artists(image=image, landmarks=landmarks, reference=reference)
+    return style.Artists(image=image, landmarks=landmarks, reference=reference, colorbar=None)
 
 
 def deviation(
@@ -136,7 +136,7 @@ def deviation(
     if spread.common.any():
         _outline(axes, spread)
     _labelled(axes, unit)
-    return style.Artists(image=image, colorbar=bar)
+    return style.Artists(image=image, landmarks=None, reference=None, colorbar=bar)
 
 
 def _outline(ax: Any, spread: IntensityDeviation) -> None:
