@@ -182,19 +182,13 @@ def write_alignment(alignment: Alignment, folder: Path) -> None:
 
 def write_specimens(alignment: Alignment, folder: Path) -> None:
     """``specimens.csv``: one row a specimen."""
-    import csv
-    import io
-
     from defgpa.io.atomic import write_text
-    from defgpa.io.text.table import guarded_row
     from defgpa.statistics import specimens
+    from defgpa.statistics.table import csv_text
 
     columns = specimens(alignment)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(guarded_row(columns))
-    writer.writerows(map(guarded_row, zip(*columns.values(), strict=True)))
-    write_text(folder / "specimens.csv", text.getvalue())
+    rows = zip(*columns.values(), strict=True)
+    write_text(folder / "specimens.csv", csv_text(list(columns), rows, unknown="nan"))
 
 
 def in_reference_space(shapes: Shapes, points: Array) -> Shapes:

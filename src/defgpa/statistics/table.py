@@ -106,12 +106,14 @@ class EffectTable:
         return list(zip(names, *(own for own in titled if any(own[1:])), strict=True))
 
 
-def csv_text(header: Sequence[str], rows: Any) -> str:
-    """Comma-separated text of rows, NaN as nothing."""
+def csv_text(header: Sequence[str], rows: Any, unknown: str = "") -> str:
+    """Comma-separated text of rows, with a word for NaN."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(guarded_row(header))
-    writer.writerows(guarded_row("" if value != value else value for value in row) for row in rows)
+    writer.writerows(
+        guarded_row(unknown if value != value else value for value in row) for row in rows
+    )
     return text.getvalue()
 
 
