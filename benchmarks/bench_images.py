@@ -19,8 +19,8 @@ import numpy as np
 
 import defgpa
 from defgpa.images import Frame, rows_down, warp_image
+from defgpa.images._frame import PixelWarp
 from defgpa.images._inverse_map import InverseMap
-from defgpa.images._pixel_warp import PixelWarp
 
 SIZE = (800, 1040)
 Work = Callable[[], object]

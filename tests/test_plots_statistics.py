@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import defgpa
 from defgpa import ShapeError, Shapes, plot
-from defgpa.plot._flat import View, magnifier
+from defgpa.plot._flat import magnifier, view_of
 from defgpa.statistics import (
     allometry,
     landmark_differences,
@@ -78,7 +78,7 @@ def test_allometry_draws_scores_the_line_and_both_ends(dim):
     ends = points_of(drawn.line)[[0, -1]]
     np.testing.assert_allclose(ends[:, 0], [found.sizes.min(), found.sizes.max()])
     np.testing.assert_allclose(ends[:, 1], found.predicted_scores(ends[:, 0]), **EXACT)
-    view = View.of(found.anova.tangents.mean(axis=0))
+    view = view_of(found.anova.tangents.mean(axis=0))
     np.testing.assert_allclose(
         points_of(drawn.smallest), view(found.predict(found.sizes.min())[0]), **EXACT
     )
@@ -103,7 +103,7 @@ def test_landmarks_that_differ_are_full_and_named():
 def test_asymmetry_is_drawn_as_arrows_and_circles(dim):
     found = symmetry(moths(dim=dim), [(2, 3), (4, 5), (6, 7)], n_permutations=9)
     drawn = plot.symmetry(found, flat(), magnify=2.0)
-    view = View.of(found.mean)
+    view = view_of(found.mean)
     np.testing.assert_allclose(drawn.arrows.U, 2 * view(found.directional)[:, 0], **EXACT)
     radii = np.sqrt((found.fluctuating**2).sum(axis=2).mean(axis=0))
     np.testing.assert_allclose(drawn.circles.get_widths(), 4 * radii, **EXACT)
@@ -151,6 +151,6 @@ def test_arrows_are_magnified_to_be_seen_by_a_round_number():
 def test_a_solid_shape_is_seen_along_its_shortest_axis():
     rng = np.random.default_rng(2)
     mean = rng.normal(size=(20, 3)) * [1.0, 5.0, 0.1]
-    seen = View.of(mean)(mean)
+    seen = view_of(mean)(mean)
     assert np.abs(np.corrcoef(seen[:, 0], mean[:, 1])[0, 1]) > 0.99
     assert seen[:, 1].std() > 0.5

@@ -28,7 +28,7 @@ from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.spaces import brought_back
 from defgpa.statistics.conditional import Dials, Estimate, ShapeGaussian, asked_landmarks
-from defgpa.statistics.dials import Trial, chosen_dials, squared_errors, without
+from defgpa.statistics.dials import Trial, chosen_dials, squared_errors
 from defgpa.statistics.sizes import centroid_sizes
 from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
 from defgpa.warps import interpolating_spline
@@ -36,7 +36,6 @@ from defgpa.warps import interpolating_spline
 METHODS = ("statistics", "warp", "spline")
 
 _MOST_TRIALS = 40
-_MOST_BROKEN = 16  # trials where many landmarks are missing together: each tells much
 _ROUNDS = 2  # of estimates from specimens that are themselves estimated in part
 _FEWEST = 3  # specimens besides one that statistics can be made of
 
@@ -145,13 +144,7 @@ def _assembled(
             whole[i, missing] = (estimate.points * flip[i])[missing]
             deviation[i] = estimate.deviation * tried[used].calibration
     far = _far(alignment)
-    done = Shapes.specimens(
-        whole,
-        names=shapes.names,
-        landmarks=shapes.landmarks,
-        faces=shapes.faces,
-        metadata=_marked(shapes),
-    )
+    done = shapes.with_points(whole).with_metadata(**_marked(shapes))
     errors = {name: own.error for name, own in tried.items()}
     return Completion(
         done,
@@ -165,14 +158,13 @@ def _assembled(
 
 
 def _marked(shapes: Shapes) -> dict[str, Any]:
-    """What the shapes knew, and which landmarks were estimated: a column, and in the comments."""
+    """Which landmarks were estimated, after what the shapes knew: a column, and the comments."""
     labels = np.array(shapes.landmarks, dtype=object)
     marks = ["; ".join(labels[~own]) for own in shapes.visible]
     nothing = [None] * len(shapes)
     rows = zip(shapes.metadata.get("variables") or nothing, marks, strict=True)
     said = zip(shapes.metadata.get("comments") or nothing, marks, strict=True)
     return {
-        **shapes.metadata,
         "variables": tuple({**(row or {}), "estimated": mark} for row, mark in rows),
         "comments": tuple(
             "; ".join(filter(None, (words, mark and f"estimated: {mark}"))) or None
@@ -315,7 +307,8 @@ def _by_statistics(whole: Array, points: Array, trials: Sequence[Trial]) -> BySt
     for _ in range(_ROUNDS if len(partial) else 0):
         filled = np.array(own)
         for k in partial:
-            filled[k] = ShapeGaussian(without(specimens, int(k)), dials).completed(own[k]).points
+            others = ShapeGaussian(np.delete(specimens, k, axis=0), dials)
+            filled[k] = others.completed(own[k]).points
         specimens = _in_one_pose(filled)
     return ByStatistics(specimens, numbers, dials)
 
@@ -390,7 +383,7 @@ def hidden_for_once(visible: Mask, dim: int) -> list[Trial]:
     """
     real = list(islice(_holes_of_others(visible, dim), _MOST_TRIALS))
     if real and np.median([trial.hidden.sum() for trial in real]) > 1:
-        return real[:_MOST_BROKEN]
+        return real[:16]  # each tells much where many are missing together
     single = list(islice(_single(visible, dim), _MOST_TRIALS))
     return (
         real[: max(_MOST_TRIALS // 2, _MOST_TRIALS - len(single))]

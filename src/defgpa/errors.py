@@ -11,6 +11,7 @@ DefgpaWarning                the result stands, but look at this
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 
@@ -43,6 +44,14 @@ class DefgpaWarning(UserWarning):
     def __init__(self, message: str, finding: Any = None) -> None:
         super().__init__(message)
         self.finding = finding
+
+
+def needed(module: str, sentence: str) -> Any:
+    """A module of an extra; where it is not installed, the sentence on how to get it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise DefgpaError(sentence) from None
 
 
 def listed(names: object, most: int = 6) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.completion import Completion, complete
-from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.errors import ShapeError, listed, needed
 from defgpa.io.atomic import replacing, write_text
 from defgpa.io.text.table import guarded
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
@@ -28,11 +28,10 @@ from defgpa.procrustes import similarity
 from defgpa.shapes import Shapes
 from defgpa.statistics import ShapePCA, centroid_sizes, specimens
 from defgpa.statistics.specimens import groups_of
+from defgpa.tables import coordinate_names
 from defgpa.warps import interpolating_spline
 
 TARGETS = ("slicermorph", "r", "morphoj")
-
-_MOST_KNOTS = 500  # landmarks that a mesh follows: a spline through more is no different
 
 
 def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
@@ -132,7 +131,7 @@ def _following(S: Array, ends: Array, mesh: Mesh | None, alignment: Alignment) -
     if mesh is None:
         faces = alignment.shapes.faces
         return Mesh(ends) if faces is None else Mesh(ends, faces)
-    knots = slice(None, None, -(-len(S) // _MOST_KNOTS))
+    knots = slice(None, None, -(-len(S) // 500))  # a spline through more is no different
     return warp_mesh(mesh, interpolating_spline(S[knots], ends[knots]))
 
 
@@ -208,17 +207,15 @@ def _r(alignment: Alignment, folder: Path) -> list[Path]:
     files = []
     for name, points in spaces.items():
         shapes = alignment.shapes.with_points(points)
-        files += [_rds(folder / f"{name}.rds", shapes), _arrayspecs(folder / f"{name}.csv", shapes)]
+        files.append(_rds(folder / f"{name}.rds", shapes))
+        files.append(_table(folder / f"{name}.csv", *_wide(shapes)))
     columns = specimens(alignment)
     return [*files, _table(folder / "specimens.csv", list(columns), _rows(*columns.values()))]
 
 
 def _rds(path: Path, shapes: Shapes) -> Path:
     """An array p × k × n: landmarks, coordinates, specimens, with their names."""
-    try:
-        import rdata
-    except ImportError:
-        raise DefgpaError("Files of R are written by rdata: pip install 'defgpa[r]'.") from None
+    rdata = needed("rdata", "Files of R are written by rdata: pip install 'defgpa[r]'.")
     array = shapes.points.transpose(1, 2, 0)
     heads = (shapes.landmarks, tuple("XYZ"[: shapes.dim]), shapes.names)
 
@@ -239,25 +236,16 @@ class _Named:
     """What stands for an array with dimension names, which rdata does not write by itself."""
 
 
-def _arrayspecs(path: Path, shapes: Shapes) -> Path:
-    """A row a specimen, x1, y1, x2, …: what ``arrayspecs`` makes an array of."""
-    heads = [f"{axis}{j + 1}" for j in range(shapes.n_landmarks) for axis in "xyz"[: shapes.dim]]
-    flat = shapes.points.reshape(len(shapes), -1)
-    return _table(path, ["id", *heads], _rows(shapes.names, *flat.T))
-
-
 # MorphoJ
 
 
 def _morphoj(alignment: Alignment, folder: Path) -> list[Path]:
     done = complete(alignment)
     shapes = done.shapes
-    heads = [f"{axis}{j + 1}" for j in range(shapes.n_landmarks) for axis in "xyz"[: shapes.dim]]
-    flat = shapes.points.reshape(len(shapes), -1)
     groups = groups_of(alignment, None) or [""] * len(shapes)
     rows = _rows(shapes.names, groups)
     return [
-        _table(folder / "morphoj.txt", ["id", *heads], _rows(shapes.names, *flat.T), "\t"),
+        _table(folder / "morphoj.txt", *_wide(shapes), "\t"),
         _table(folder / "classifiers.txt", ["id", "group"], rows, "\t"),
         *_listed_estimates(done, folder),
     ]
@@ -295,13 +283,16 @@ def _table(
     writer = csv.writer(text, delimiter=between, lineterminator="\n")
     if head:
         writer.writerow(head)
-    writer.writerows([_cell(cell) for cell in row] for row in rows)
+    writer.writerows(["NA" if cell != cell else cell for cell in row] for row in rows)
     write_text(path, text.getvalue())
     return path
 
 
-def _cell(value: Any) -> Any:
-    return "NA" if isinstance(value, float) and np.isnan(value) else value
+def _wide(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """The head and the rows of a table: a row a specimen, x1, y1, x2, …, as arrayspecs takes it."""
+    numbers = [str(j + 1) for j in range(shapes.n_landmarks)]
+    flat = shapes.points.reshape(len(shapes), -1)
+    return ["id", *coordinate_names(numbers, shapes.dim)], _rows(shapes.names, *flat.T)
 
 
 def _rows(*columns: Any) -> Iterable[Sequence[Any]]:

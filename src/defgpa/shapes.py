@@ -217,34 +217,21 @@ class Shapes:
             key: tuple(value[i] for i in chosen) if key in PER_SHAPE_METADATA else value
             for key, value in self.metadata.items()
         }
-        return Shapes.specimens(
-            self.points[chosen],
-            names=[self.names[i] for i in chosen],
-            landmarks=self.landmarks,
-            faces=self.faces,
-            metadata=metadata,
-        )
+        names = [self.names[i] for i in chosen]
+        return self._replaced(points=self.points[chosen], names=names, metadata=metadata)
 
     def without(self, landmarks: Sequence[int] | Index) -> Shapes:
         """All landmarks but these (by number); faces that lose a corner are dropped with them."""
         kept = np.delete(np.arange(self.n_landmarks), np.asarray(landmarks, dtype=np.intp))
-        return Shapes.specimens(
-            self.points[:, kept],
-            names=self.names,
+        return self._replaced(
+            points=self.points[:, kept],
             landmarks=[self.landmarks[j] for j in kept],
             faces=_surviving_faces(self.faces, kept, self.n_landmarks),
-            metadata=self.metadata,
         )
 
     def with_points(self, points: ArrayLike) -> Shapes:
         """Other coordinates for the same shapes and landmarks."""
-        return Shapes.specimens(
-            points,
-            names=self.names,
-            landmarks=self.landmarks,
-            faces=self.faces,
-            metadata=self.metadata,
-        )
+        return self._replaced(points=points)
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame with one row a shape and one column a coordinate: x1, y1, x2, …"""
@@ -257,13 +244,13 @@ class Shapes:
     def with_metadata(self, **metadata: Any) -> Shapes:
         """The same shapes, more being known about them; what is None is forgotten."""
         known = {**self.metadata, **metadata}
-        return Shapes.specimens(
-            self.points,
-            names=self.names,
-            landmarks=self.landmarks,
-            faces=self.faces,
-            metadata={key: value for key, value in known.items() if value is not None},
-        )
+        kept = {key: value for key, value in known.items() if value is not None}
+        return self._replaced(metadata=kept)
+
+    def _replaced(self, **changed: Any) -> Shapes:
+        """The same shapes but for these fields."""
+        names = ("points", "names", "landmarks", "faces", "metadata")
+        return Shapes.specimens(**{name: getattr(self, name) for name in names} | changed)
 
     def drop(self, names: Sequence[str]) -> Shapes:
         """All shapes but these, by name.
@@ -450,7 +437,8 @@ def _hide(points: Array, visible: ArrayLike | None) -> Array:
     return points
 
 
-def _numbered(prefix: str, count: int) -> tuple[str, ...]:
+def numbered(prefix: str, count: int) -> tuple[str, ...]:
+    """``prefix1``, ``prefix2``, …"""
     if count <= _FEW:
         return _made_before(prefix)[:count]
     return tuple([f"{prefix}{k}" for k in range(1, count + 1)])
@@ -466,7 +454,7 @@ def _labels(
 ) -> tuple[str, ...]:
     """``count`` unique strings, the given ones or numbered ones."""
     if given is None:
-        return _numbered(prefix, count)
+        return numbered(prefix, count)
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ShapeError(f"The {owner} {word}s must be a list of strings; got {given!r}.")
     labels = tuple(map(str, given))

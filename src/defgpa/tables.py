@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.errors import ShapeError, listed, needed
 
 _AXES = "xyz"
 _NAMED = re.compile(r"(?P<label>.+)[ _.:-](?P<axis>[xyz])", re.IGNORECASE)
@@ -22,15 +22,15 @@ _NUMBERED = re.compile(r"(?P<axis>[xyz])[ _.:-]?(?P<label>[0-9]+)", re.IGNORECAS
 
 def frame_of(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
     """A pandas.DataFrame (n, m·d): a row a shape, a column a coordinate."""
-    pandas = _imported("pandas", "tables")
-    heads = _heads(landmarks, points.shape[2])
+    pandas = needed("pandas", "This needs pandas: pip install 'defgpa[tables]'.")
+    heads = coordinate_names(landmarks, points.shape[2])
     index = pandas.Index(list(names), name="shape")
     return pandas.DataFrame(points.reshape(len(points), -1), index=index, columns=heads)
 
 
 def labelled(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
     """An xarray.DataArray with dimensions specimen, landmark and space."""
-    xarray = _imported("xarray", "tables")
+    xarray = needed("xarray", "This needs xarray: pip install 'defgpa[tables]'.")
     coords = {
         "specimen": list(names),
         "landmark": list(landmarks),
@@ -41,7 +41,7 @@ def labelled(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> A
 
 def read_frame(table: Any) -> tuple[Array, list[str], list[str]]:
     """Points (n, m, d), names and landmark labels of a table; other columns are left alone."""
-    places = _places([_head(column) for column in table.columns])
+    places = _places(table.columns)
     axes = {tuple(sorted(axes)) for axes in places.values()}
     if axes not in ({("x", "y")}, {("x", "y", "z")}):
         raise ShapeError(
@@ -54,31 +54,19 @@ def read_frame(table: Any) -> tuple[Array, list[str], list[str]]:
     return points, [str(name) for name in table.index], list(places)
 
 
-def _places(heads: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Landmark → axis → number of the column."""
+def _places(columns: Sequence[Any]) -> dict[str, dict[str, int]]:
+    """Landmark → axis → number of the column; a head of two levels is (landmark, axis)."""
     places: dict[str, dict[str, int]] = {}
-    for column, head in enumerate(heads):
+    for column, name in enumerate(columns):
+        head = "_".join(map(str, name)) if isinstance(name, tuple) else str(name)
         match = _NUMBERED.fullmatch(head) or _NAMED.fullmatch(head)
         if match:
             places.setdefault(match["label"], {})[match["axis"].lower()] = column
     return places
 
 
-def _head(column: Any) -> str:
-    """The name of a column; of two levels (landmark, axis) both."""
-    return "_".join(map(str, column)) if isinstance(column, tuple) else str(column)
-
-
-def _heads(landmarks: Sequence[str], dim: int) -> list[str]:
+def coordinate_names(landmarks: Sequence[str], dim: int) -> list[str]:
+    """The heads of the columns of these landmarks: ``x1, y1`` if numbered, else ``apex_x``."""
     numbered = list(landmarks) == [str(k + 1) for k in range(len(landmarks))]
     form = "{1}{0}" if numbered else "{0}_{1}"
     return [form.format(label, axis) for label in landmarks for axis in _AXES[:dim]]
-
-
-def _imported(name: str, extra: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError:
-        raise DefgpaError(f"This needs {name}: pip install 'defgpa[{extra}]'.") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,7 +25,6 @@ _DIRECTIONS = {
     "exact": "reference to shape, solved point by point",
 }
 _FAR = 0.1  # of the points farther away than the landmarks extend: a note is due
-_TINY = 0.05  # of the extent of the landmarks: likewise
 
 
 @click.command(
@@ -51,13 +50,8 @@ def command(
     points: str,
     output: str,
     direction: str,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
     to_format: str | None,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Send any points or a mesh through one warp of a saved result, or back.
 
@@ -66,7 +60,6 @@ def command(
     """
     from defgpa.io import load
 
-    console = Console(quiet, as_json)
     refuse_input(Path(output), points, result)
     with console.noting():
         alignment = load(result)
@@ -75,7 +68,7 @@ def command(
         if _are_meshes(Path(points), Path(output)):
             count, lost = sent.mesh(Path(points), Path(output))
         else:
-            shapes = read_input([points], format_, missing, layout, lenient)
+            shapes = read_input([points])
             shapes = in_space_of(shapes, alignment.shapes)
             count, lost = sent.shapes(shapes, Path(output), to_format)
     if lost:
@@ -99,13 +92,9 @@ class Sent:
     def warp(self) -> Callable[[Array], Array]:
         """The warp of the shape, or one of its inverses."""
         warp = self.alignment.warps[self.number]
-        maps: dict[str, Callable[[], Any]] = {
-            "forward": lambda: warp,
-            "inverse": warp.inverse,
-            "exact": warp.exact_inverse,
-        }
-        found: Callable[[Array], Array] = maps[self.direction]()
-        return found
+        if self.direction == "forward":
+            return warp
+        return warp.inverse() if self.direction == "inverse" else warp.exact_inverse()
 
     @property
     def landmarks(self) -> tuple[str, Array]:
@@ -135,9 +124,8 @@ class Sent:
         from defgpa.io.space import in_space
 
         mesh = read_mesh(source)
-        rewritten = has_texture(source) and {source.suffix.lower(), target.suffix.lower()} == {
-            ".obj"
-        }
+        suffixes = {source.suffix.lower(), target.suffix.lower()}
+        rewritten = has_texture(source) and suffixes == {".obj"}
         if has_texture(source) and not rewritten:
             self.console.note(
                 f"The texture of {source} is not kept: {target} has none. From .obj to .obj it is."
@@ -146,7 +134,11 @@ class Sent:
         if unknown.any():
             self.console.note(f"Vertices of {source} that are NaN, and stay so: {unknown.sum()}.")
         wanted, stated = self.alignment.shapes.metadata.get("space"), stated_space(source)
-        self._note_if_unstated(source, stated, wanted)
+        if wanted is not None and stated is None:
+            self.console.note(
+                f"{source} does not say whether it is LPS or RAS; it is taken as {wanted}, like "
+                "the fit."
+            )
         points = in_space(np.where(unknown[:, None], np.nan, mesh.vertices), stated, wanted)
         self.note_if_far(points)
         vertices: Array = self.warp(points)
@@ -166,13 +158,6 @@ class Sent:
                 f"The texture of {source} is kept; put its materials and images beside {target}."
             )
 
-    def _note_if_unstated(self, mesh: Path, stated: str | None, wanted: str | None) -> None:
-        if wanted is not None and stated is None:
-            self.console.note(
-                f"{mesh} does not say whether it is LPS or RAS; it is taken as {wanted}, like "
-                "the fit."
-            )
-
     def note_if_far(self, points: Array) -> None:
         """Say so where points lie elsewhere than the landmarks, or are of another size."""
         import numpy as np
@@ -185,13 +170,10 @@ class Sent:
         low, high = np.nanmin(landmarks, axis=0), np.nanmax(landmarks, axis=0)
         span = np.linalg.norm(high - low)
         far = ((known < low - span) | (known > high + span)).any(axis=1).mean()
-        tiny = len(known) > 1 and np.linalg.norm(np.ptp(known, axis=0)) < _TINY * span
+        tiny = len(known) > 1 and np.linalg.norm(np.ptp(known, axis=0)) < 0.05 * span
         if far > _FAR or tiny:
-            what = (
-                f"{far:.0%} of the points lie far from"
-                if far > _FAR
-                else "The points are tiny beside"
-            )
+            share = f"{far:.0%} of the points lie far from"
+            what = share if far > _FAR else "The points are tiny beside"
             self.console.note(
                 f"{what} the landmarks of {whose}. Another specimen, other units, another "
                 "coordinate system? Where it has no landmarks a warp only continues what it does "

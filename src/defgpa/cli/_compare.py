@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input
-from defgpa.cli._input import fold_size_for, read_input
+from defgpa.cli._input import fitting_input, fold_size_for, read_input
 from defgpa.cli._options import folding, input_argument, reading, speaking
 from defgpa.cli._output import output_file
 from defgpa.errors import DefgpaError
@@ -38,12 +37,7 @@ def command(
     output: str | None,
     published: bool,
     theta: float | None,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Rigid, affine and deformable alignment side by side: is deformation worth it?
 
@@ -61,9 +55,8 @@ def command(
         raise click.BadParameter("must end in .md, .csv, .tex or .txt.", param_hint="--output")
     if output is not None:
         output_file(output)
-    console = Console(quiet, as_json)
     with console.noting():
-        shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
+        shapes = fitting_input(console, read_input(source))
         size = fold_size_for(shapes, fold_size)
         with console.progress("Comparing") as tick:
             methods = published_methods(theta) if published else None
@@ -85,8 +78,7 @@ def command(
             "ranking": table.ranking,
             "verdict": None if table.verdict is None else asdict(table.verdict),
             "fold_size": size,
-            "notes": console.notes,
-            "findings": [finding.to_dict() for finding in console.findings],
+            **console.told(),
         }
     )
 

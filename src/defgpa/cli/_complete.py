@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input
-from defgpa.cli._input import read_input, smoothing_value, warp_model
+from defgpa.cli._input import fitting_input, read_input, smoothing_value, warp_model
 from defgpa.cli._options import input_argument, reading, smoothing, speaking, warping
 from defgpa.cli._output import (
     list_run,
@@ -48,12 +47,7 @@ def command(
     points_per_axis: str | None,
     smoothing: str | None,
     theta: float | None,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Estimate every missing landmark.
 
@@ -67,13 +61,12 @@ def command(
     from defgpa.exports import write_estimates
     from defgpa.io import write_shapes
 
-    console = Console(quiet, as_json)
     if smoothing == "auto":
         raise click.UsageError("Choose the smoothing first: defgpa tune.")
     model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
     folder = output_folder(output, source, "completed")
     with console.noting():
-        shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
+        shapes = fitting_input(console, read_input(source))
         refuse_inputs(shapes.metadata.get("sources", ()), folder, "completed", "estimated")
         done = complete(DefGPA(model).fit(shapes).alignment_, method)
     summary: dict[str, Any] = {

@@ -91,24 +91,23 @@ class Console:
 
         return RichConsole().width
 
-    def facts(self, title: str, rows: Sequence[Sequence[Any]]) -> None:
-        """A table of words and what they are, without a header."""
-        self._print(title, ["", ""], rows, {"show_header": False})
-
-    def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table on standard output; figures stand to the right."""
-        self._print(title, header, rows, {})
-
-    def _print(
-        self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], style: Any
+    def table(
+        self,
+        title: str,
+        header: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        total: int = 0,
+        what: str = "",
     ) -> None:
+        """A table on standard output; figures stand to the right. Below, how many are not shown."""
         if self.quiet or self.as_json:
             return
+        from rich.box import SIMPLE_HEAD
         from rich.console import Console as RichConsole
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table(box=_box(), **style)
+        table = Table(box=SIMPLE_HEAD, show_header=any(header))
         for k, name in enumerate(header):
             figures = all(isinstance(row[k], (int, float)) for row in rows if row[k] is not None)
             table.add_column(escape(name), justify="right" if figures else "left")
@@ -117,11 +116,18 @@ class Console:
         console = RichConsole()
         console.print(escape(printable(title)), style="bold", highlight=False)  # wider than a table
         console.print(table)
+        if total > len(rows):
+            self.say(f"  … and {total - len(rows)} more{what}")
 
     def say(self, text: str) -> None:
         """A line on standard output."""
         if not (self.quiet or self.as_json):
             click.echo(printable(text))
+
+    def told(self) -> dict[str, Any]:
+        """What every command tells machines besides its figures."""
+        findings = [finding.to_dict() for finding in self.findings]
+        return {"notes": self.notes, "findings": findings}
 
     def result(self, figures: Any) -> None:
         """The figures for machines, if they were asked for."""
@@ -137,12 +143,11 @@ def said_once(messages: Sequence[str]) -> list[str]:
         head, colon, sentence = message.partition(": ")
         names_one = colon and (" " not in head or os.sep in head)
         heads.setdefault(sentence if names_one else message, []).append(head if names_one else "")
-    return [_of_all(list(dict.fromkeys(own)), sentence) for sentence, own in heads.items()]
-
-
-def _of_all(heads: Sequence[str], sentence: str) -> str:
-    more = f" and {len(heads) - 1} more" if len(heads) > 1 else ""
-    return f"{heads[0]}{more}: {sentence}" if heads[0] else sentence
+    said = []
+    for sentence, (first, *others) in ((k, dict.fromkeys(own)) for k, own in heads.items()):
+        more = f" and {len(others)} more" if others else ""
+        said.append(f"{first}{more}: {sentence}" if first else sentence)
+    return said
 
 
 def printable(text: str) -> str:
@@ -193,9 +198,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
-
-
-def _box() -> Any:
-    from rich import box
-
-    return box.SIMPLE_HEAD

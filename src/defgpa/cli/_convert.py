@@ -22,19 +22,13 @@ from defgpa.cli._output import refuse_input, written_as
 def command(
     source: tuple[str, ...],
     target: str,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
     to_format: str | None,
     space: str | None,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Write shapes in another format; OUT is a file, or a folder where a file holds one shape."""
-    console = Console(quiet, as_json)
     with console.noting():
-        shapes = read_input(source, format_, missing, layout, lenient, space)
+        shapes = read_input(source, space=space)
         refuse_input(Path(target), *shapes.metadata.get("sources", ()))
         written_as(console, shapes, target, to_format)
     console.say(f"{shapes.n_shapes} shapes, {shapes.n_landmarks} landmarks, written to {target}")

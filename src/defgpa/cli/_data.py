@@ -49,9 +49,7 @@ reporting = click.option(
 )
 
 
-def analysed(
-    source: Sequence[str], format_: str | None, missing: str, layout: str, lenient: bool
-) -> tuple[Alignment | Shapes, Shapes]:
+def analysed(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
     """A saved result or landmark files; and the shapes in either."""
     from defgpa.errors import FormatError
     from defgpa.io import load, read_header
@@ -64,7 +62,7 @@ def analysed(
         else:
             alignment = load(source[0])
             return alignment, alignment.shapes
-    shapes = read_input(source, format_, missing, layout, lenient)
+    shapes = read_input(source)
     _require_complete(shapes, source[0])
     return shapes, shapes
 
@@ -243,10 +241,11 @@ class Written:
         self.files.append(str(self.folder / name))
 
 
-def told(console: Console, files: Sequence[str]) -> dict[str, Any]:
-    """What every command says to machines besides its figures."""
-    findings = [finding.to_dict() for finding in console.findings]
-    return {"files": list(files), "notes": console.notes, "findings": findings}
+def plot() -> Any:
+    """The package that draws, which needs matplotlib."""
+    from defgpa import plot
+
+    return plot
 
 
 def links_of(shapes: Shapes) -> list[tuple[int, int]]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.command("demo", epilog="Example: defgpa demo --output demo")
 @click.option("--output", "-o", default="demo", show_default=True, type=click.Path())
 @speaking
-def command(output: str, quiet: bool, as_json: bool) -> None:
+def command(output: str, console: Console) -> None:
     """The whole thing on a bundled set of insect wings.
 
     Reads 24 wings of two species with a few landmarks missing, compares rigid, affine and
@@ -43,7 +43,6 @@ def command(output: str, quiet: bool, as_json: bool) -> None:
     from defgpa.evaluate import compare
     from defgpa.warps import ThinPlateSpline
 
-    console = Console(quiet, as_json)
     folder = output_folder(output)
     with console.noting():
         shapes = load_wings()

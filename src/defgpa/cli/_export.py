@@ -45,15 +45,13 @@ def command(
     mesh: str | None,
     components: int,
     sd: float,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Write a saved result for SlicerMorph, R or MorphoJ, or meshes along components."""
     from defgpa.exports import export, write_component_meshes
     from defgpa.io import load
     from defgpa.meshes import read_mesh
 
-    console = Console(quiet, as_json)
     if mesh is not None and target != "meshes":
         raise click.UsageError("--mesh goes with --to meshes.")
     folder = output_folder(output)

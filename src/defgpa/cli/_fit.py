@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input
 from defgpa.cli._input import (
+    fitting_input,
     fold_size_for,
     proportions_value,
     read_input,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 _POSES = ("principal", "first")
 _SOFTEST, _DECADES = 1e-6, 7  # smoothing from which, and decades in which, one is looked for
-_QUICK = 200_000  # landmarks of all shapes: some more fits are then no matter
 
 
 @click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
@@ -84,12 +83,7 @@ def command(
     jobs: int | None,
     pose: str,
     report: bool,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Align shapes onto one reference, with one smooth warp per shape.
 
@@ -99,14 +93,13 @@ def command(
     What an earlier run left in the folder is replaced. The cross-validation error is computed
     with --fold-size or --smoothing auto.
     """
-    console = Console(quiet, as_json)
     _refuse_contradictions(warp, smoothing, theta, rigidity, proportions)
     model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
     folder = output_folder(output, source, "defgpa")
     if report:
         require_report()
     with console.noting():
-        shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
+        shapes = fitting_input(console, read_input(source))
         refuse_inputs(shapes.metadata.get("sources", ()), folder, *RESULTS)
         if pose not in _POSES:
             shapes.index(pose)  # a name that nobody has is told before the work
@@ -155,11 +148,11 @@ def _refuse_contradictions(
     warp: str, smoothing: str | None, theta: float | None, rigidity: str | None, proportions: str
 ) -> None:
     """A UsageError where one option leaves another nothing to say."""
-    if "auto" in (smoothing, rigidity) and theta is not None:
-        which = "--smoothing auto" if smoothing == "auto" else "--rigidity auto"
+    chooses = "auto" in (smoothing, rigidity)
+    which = "--smoothing auto" if smoothing == "auto" else "--rigidity auto"
+    if chooses and theta is not None:
         raise click.UsageError(f"{which} chooses the smoothing: drop --theta.")
-    if "auto" in (smoothing, rigidity) and warp == "affine":
-        which = "--smoothing auto" if smoothing == "auto" else "--rigidity auto"
+    if chooses and warp == "affine":
         raise click.UsageError(f"--warp affine does not bend: drop {which}.")
     if rigidity is not None and proportions != "rigid":
         raise click.UsageError(
@@ -191,16 +184,20 @@ def _told(rigidity: float | None) -> float | str | None:
     return "inf" if rigidity == float("inf") else rigidity
 
 
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """A fit with what was learnt on the way to it."""
 
-    def __init__(self, estimator: Any, alignment: Alignment, fold_size: int | None) -> None:
-        self.estimator = estimator
-        self.model = estimator.model
-        self.alignment = alignment
-        self.fold_size = fold_size
-        self.path: Any = None
-        self.cv: Any = None
+    estimator: Any
+    alignment: Alignment
+    fold_size: int | None = None
+    path: Any = None
+    cv: Any = None
+
+    @property
+    def model(self) -> Any:
+        """The warp."""
+        return self.estimator.model
 
     @property
     def cve(self) -> float | None:
@@ -255,16 +252,12 @@ def fitted(
             path = select_smoothing(
                 estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick, **held
             )
-        done = Fitted(path.best, path.alignment, size)
-        done.path, done.cv = path, path.cross_validation
-        return done
+        return Fitted(path.best, path.alignment, size, path, path.cross_validation)
     if fold_size is None:
-        return Fitted(estimator, estimator.fit(shapes).alignment_, None)
+        return Fitted(estimator, estimator.fit(shapes).alignment_)
     with console.progress("Cross-validating") as tick:
         cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick)
-    done = Fitted(estimator, cv.alignment, size)
-    done.cv = cv
-    return done
+    return Fitted(estimator, cv.alignment, size, cv=cv)
 
 
 def _with_remedy(finding: Finding, done: Fitted, shapes: Shapes) -> Finding:
@@ -282,7 +275,7 @@ def _unfolded(done: Fitted, shapes: Shapes, name: str, used: float | None) -> fl
 
     if done.path is not None:
         return done.path.unfolded_value
-    if used is None or shapes.visible.size > _QUICK:
+    if used is None or shapes.visible.size > 200_000:  # more fits would take long
         return None
     for exponent in range(1, _DECADES):
         value = max(used, _SOFTEST) * 10.0**exponent

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._doubts import note_likely_code, sentences
-from defgpa.cli._input import read_input, without_empty
+from defgpa.cli._input import note_likely_code, read_input, without_empty
 from defgpa.cli._options import input_argument, reading, speaking
+from defgpa.errors import listed
 
 if TYPE_CHECKING:
     from defgpa.screening import Screening
     from defgpa.shapes import Shapes
 
 _MOST_ROWS = 40
-_MOST_BLOCKS = 60  # characters of a bar of landmarks
+_MANY = 5  # shapes with the same trouble: more of them are one row
 _MOST_WORDS = 12  # groups, columns or landmarks in a line
 
 
@@ -28,22 +29,13 @@ _MOST_WORDS = 12  # groups, columns or landmarks in a line
 @input_argument
 @reading
 @speaking
-def command(
-    source: tuple[str, ...],
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
+def command(source: tuple[str, ...], console: Console) -> None:
     """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
     from defgpa.io.format import SeveralSetsError
 
-    console = Console(quiet, as_json)
     try:
         with console.noting():
-            shapes = read_input(source, format_, missing, layout, lenient, incomplete="drop")
+            shapes = read_input(source, incomplete="drop")
     except SeveralSetsError as error:
         _show_sets(console, error.sets)
         return
@@ -61,9 +53,8 @@ def command(
 def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
     """The files of a folder that are different sets."""
     rows = [[Path(file).name, *counts] for file, counts in sets.items()]
-    console.table("Different sets", ["file", "shapes", "landmarks"], rows[:_MOST_ROWS])
-    if len(rows) > _MOST_ROWS:
-        console.say(f"  … and {len(rows) - _MOST_ROWS} more")
+    header = ["file", "shapes", "landmarks"]
+    console.table("Different sets", header, rows[:_MOST_ROWS], len(rows))
     console.note(
         f"These files are different sets: read them one by one, such as {next(iter(sets))}."
     )
@@ -103,22 +94,14 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
         *[[key, str(summary[key])] for key in ("units", "format", "space") if key in summary],
     ]
     if summary["groups"]:
-        rows.append(["groups", _counted(summary["groups"])])
+        sizes = [f"{group} {count}" for group, count in summary["groups"].items()]
+        rows.append(["groups", _some(sizes)])
     if summary["columns"]:
         rows.append(["columns", f"{_some(summary['columns'])} (one of them: --group)"])
     if summary["incomplete"]:
         n = len(summary["incomplete"])
         rows.append(["unfinished", f"{n}, left out here; a fit needs --drop-incomplete"])
-    console.facts("What is in it", rows)
-
-
-def _shapes(count: int) -> str:
-    return "1 shape" if count == 1 else f"{count} shapes"
-
-
-def _counted(groups: dict[str, int]) -> str:
-    """How large the groups are, or how many there are."""
-    return _some([f"{group} {count}" for group, count in groups.items()])
+    console.table("What is in it", ["", ""], rows)
 
 
 def _some(words: Sequence[str]) -> str:
@@ -141,9 +124,8 @@ def _shown_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
     }
     names = briefly(list(found)[:_MOST_ROWS])
     rows = [[name, _some(labels)] for name, labels in zip(names, found.values(), strict=False)]
-    console.table(f"All coordinates {code:g}: missing?", ["shape", "landmarks"], rows)
-    if len(found) > _MOST_ROWS:
-        console.say(f"  … and {len(found) - _MOST_ROWS} more shapes")
+    title = f"All coordinates {code:g}: missing?"
+    console.table(title, ["shape", "landmarks"], rows, len(found), " shapes")
     return {"likely_missing": {"code": code, "landmarks": found}}
 
 
@@ -154,15 +136,15 @@ def _show_missing(console: Console, shapes: Shapes) -> None:
         return
     names = briefly([shapes.names[i] for i in gaps[:_MOST_ROWS]])
     beside = min(max(map(len, names)), 40) + len("missing") + 10  # and the blanks between columns
-    width = max(10, min(_MOST_BLOCKS, console.width - beside))
+    width = max(10, min(60, console.width - beside))  # characters of the bar
     rows = [
         [name, int((~shapes.visible[i]).sum()), _bar(shapes.visible[i], width)]
         for name, i in zip(names, gaps, strict=False)
     ]
-    title = f"Missing landmarks ({_shapes(len(gaps))}; █ seen, · not, ▒ some)"
-    console.table(title, ["shape", "missing", "landmarks"], rows)
-    if len(gaps) > _MOST_ROWS:
-        console.say(f"  … and {len(gaps) - _MOST_ROWS} more shapes with missing landmarks")
+    shown = "1 shape" if len(gaps) == 1 else f"{len(gaps)} shapes"
+    title = f"Missing landmarks ({shown}; █ seen, · not, ▒ some)"
+    header, more = ["shape", "missing", "landmarks"], " shapes with missing landmarks"
+    console.table(title, header, rows, len(gaps), more)
 
 
 def _bar(seen: Any, width: int) -> str:
@@ -182,7 +164,7 @@ def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
     except ShapeError as error:
         console.note(f"These shapes cannot be aligned as they are. {error}")
         return {"alignable": False, "reason": str(error)}
-    _show_suspicions(console, list(sentences(found, shapes)))
+    _show_suspicions(console, list(_sentences(found, shapes)))
     if found.mirrored:
         options = " ".join(f"--mirror {shlex.quote(name)}" for name in found.mirrored[:_MOST_WORDS])
         more = " …" if len(found.mirrored) > _MOST_WORDS else ""
@@ -209,6 +191,56 @@ def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> 
         return
     names = briefly([name for name, _ in sentences[:_MOST_ROWS]])
     rows = [[name, what] for name, (_, what) in zip(names, sentences, strict=False)]
-    console.table("Worth a look", ["shape", "what"], rows)
-    if len(sentences) > _MOST_ROWS:
-        console.say(f"  … and {len(sentences) - _MOST_ROWS} more")
+    console.table("Worth a look", ["shape", "what"], rows, len(sentences))
+
+
+def _sentences(found: Screening, shapes: Shapes) -> Iterator[tuple[str, str]]:
+    """Shape and what is odd about it, one sentence each."""
+    for name in found.outliers:
+        yield name, "is far from all the others"
+    yield from _other_sizes({name: found.sizes[shapes.index(name)] for name in found.other_size})
+    yield from _mistakes(found)
+    for name, pairs in groupby(found.coincident, key=lambda entry: entry[0]):
+        yield name, _same_place([(a, b) for _, a, b in pairs])
+
+
+def _other_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    """Shapes of another size, many of them in one sentence."""
+    if len(sizes) <= _MANY:
+        for name, size in sizes.items():
+            yield name, f"{_times(size)} the usual size: other units?"
+        return
+    low, high = min(sizes.values()), max(sizes.values())
+    span = f"{_times(low)} to {_times(high)} the usual size"
+    yield f"{len(sizes)} shapes", f"{span}, such as {listed(sizes, 3)}: other units?"
+
+
+def _repeated(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Shapes that are copies of others, likewise."""
+    if len(pairs) <= _MANY:
+        for name, first in pairs:
+            yield name, f"has the very coordinates of {first}"
+        return
+    names = listed([name for name, _ in pairs], 3)
+    yield f"{len(pairs)} shapes", f"have the very coordinates of others, such as {names}"
+
+
+def _mistakes(found: Screening) -> Iterator[tuple[str, str]]:
+    """What can hardly be meant."""
+    for name in found.mirrored:
+        yield name, "fits clearly better mirrored"
+    for name, a, b in found.exchanged:
+        yield name, f"landmarks {a} and {b} look exchanged"
+    for name, label in found.misplaced:
+        yield name, f"landmark {label} is far from where the others have it"
+    yield from _repeated(found.repeated)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f} times" if ratio > 1 else f"1/{1 / ratio:,.0f} of"
+
+
+def _same_place(pairs: Sequence[tuple[str, str]]) -> str:
+    (a, b), rest = pairs[0], len(pairs) - 1
+    more = f" (and {rest} more pair{'s' * (rest > 1)})" if rest else ""
+    return f"landmarks {a} and {b} have the same place{more}"

@@ -13,50 +13,29 @@ from defgpa.cli._options import READING
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
-DEFAULT_FOLDS = 20  # folds, when nobody says how large one should be
-
 
 def read_input(
-    source: Sequence[str],
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    space: str | None = None,
-    incomplete: str = "error",
+    source: Sequence[str], space: str | None = None, incomplete: str = "error"
 ) -> Shapes:
     """The shapes of the files named on the command line, as its options want them."""
     from defgpa.io import read_shapes
 
-    wishes = _wishes()
-    dimension = wishes.get("dimension")
-    shapes = read_shapes(
-        source[0] if len(source) == 1 else list(source),
-        format=format_,
-        missing=missing_code(missing),
-        layout=layout,
-        on_mismatch="warn" if lenient else "error",
-        space=space,
-        match=wishes.get("match", "auto"),
-        dimension=None if dimension is None else int(dimension),
-        names=wishes.get("names", "auto"),
-        group=wishes.get("group"),
-        curve_points=wishes.get("curve_points"),
-        incomplete="drop" if wishes.get("drop_incomplete") else incomplete,
-    )
+    wishes = dict(click.get_current_context().meta[READING])
+    mirrored, dropped = wishes.pop("mirror"), wishes.pop("drop")
+    if wishes.pop("drop_incomplete"):
+        incomplete = "drop"
+    wishes["on_mismatch"] = "warn" if wishes.pop("lenient") else "error"
+    wishes["missing"] = missing_code(wishes["missing"])
+    wishes["dimension"] = wishes["dimension"] and int(wishes["dimension"])
+    place = source[0] if len(source) == 1 else list(source)
+    shapes = read_shapes(place, space=space, incomplete=incomplete, **wishes)
     _note_not_read(shapes)
-    return shapes.mirror(wishes.get("mirror", ())).drop(wishes.get("drop", ()))
+    return shapes.mirror(mirrored).drop(dropped)
 
 
 def matches_by_position() -> bool:
     """Whether the command was told to go by the order of landmarks alone."""
-    return bool(_wishes().get("match") == "position")
-
-
-def _wishes() -> dict[str, Any]:
-    """The options of the command that only reading needs."""
-    context = click.get_current_context(silent=True)
-    return {} if context is None else context.meta.get(READING, {})
+    return bool(click.get_current_context().meta[READING]["match"] == "position")
 
 
 def _note_not_read(shapes: Shapes) -> None:
@@ -79,6 +58,25 @@ def in_space_of(shapes: Shapes, model: Shapes) -> Shapes:
         return shapes
     moved = shapes.with_points(in_space(shapes.points, own, wanted))
     return moved.with_metadata(space=wanted)
+
+
+def fitting_input(console: Console, shapes: Shapes) -> Shapes:
+    """The shapes that a fit can use, with notes on what it will not use and what looks odd."""
+    note_likely_code(console, shapes)
+    return without_empty(console, shapes)
+
+
+def note_likely_code(console: Console, shapes: Shapes) -> None:
+    """Say so where a number seems to stand for a landmark that was not seen."""
+    from defgpa.screening import missing_code
+
+    code = missing_code(shapes)
+    if code is not None:
+        place = ", ".join([f"{code:g}"] * shapes.dim)
+        console.note(
+            f"Some landmarks lie at ({place}), away from all others. If that means missing, "
+            f"say so: --missing {code:g}"
+        )
 
 
 def without_empty(console: Console, shapes: Shapes) -> Shapes:
@@ -130,22 +128,22 @@ def warp_model(
         raise click.UsageError("--theta is the spline's (--warp tps); use --smoothing.")
     counts = _counts(points_per_axis)
     given: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
-    if family in ("affine", "polynomial", "kernel"):
-        if counts is not None:
-            raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
-        if family == "affine" and given:
-            raise click.UsageError("--warp affine does not bend: drop --smoothing.")
-        makers: dict[str, Any] = {
-            "affine": Affine,
-            "polynomial": Polynomial,
-            "kernel": landmark_kernel,
-        }
-        return makers[family](**given)
+    if family in ("affine", "polynomial", "kernel") and counts is not None:
+        raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
+    if family == "affine" and given:
+        raise click.UsageError("--warp affine does not bend: drop --smoothing.")
     if counts is not None:
         given["points_per_axis"] = counts
     if theta is not None:
         given["theta"] = theta
-    families = {"tps": ThinPlateSpline, "rbf": RadialBasis, "ffd": FreeForm}
+    families: dict[str, Any] = {
+        "affine": Affine,
+        "tps": ThinPlateSpline,
+        "rbf": RadialBasis,
+        "kernel": landmark_kernel,
+        "ffd": FreeForm,
+        "polynomial": Polynomial,
+    }
     return families[family](**given)
 
 
@@ -164,12 +162,7 @@ def proportions_value(text: str) -> Any:
 
 def rigidity_value(word: str) -> float:
     """A number from 0 to infinity; 1 for ``auto``, which will choose."""
-    if word == "auto":
-        return 1.0
-    try:
-        value = float(word)
-    except ValueError:
-        value = -1.0
+    value = 1.0 if word == "auto" else _number(word)
     if not value >= 0.0:
         raise click.BadParameter(
             f"must be a number from 0 to inf, or auto; got {word!r}.", param_hint="--rigidity"
@@ -181,10 +174,7 @@ def smoothing_value(word: str | None) -> float | None:
     """A number, or None where none is given or ``auto`` is."""
     if word is None or word == "auto":
         return None
-    try:
-        value = float(word)
-    except ValueError:
-        value = -1.0
+    value = _number(word)
     if not 0.0 <= value < float("inf"):
         raise click.BadParameter(
             f"must be a number of at least 0, or auto; got {word!r}.", param_hint="--smoothing"
@@ -192,9 +182,17 @@ def smoothing_value(word: str | None) -> float | None:
     return value
 
 
+def _number(word: str) -> float:
+    """A number; NaN for what is none."""
+    try:
+        return float(word)
+    except ValueError:
+        return float("nan")
+
+
 def fold_size_for(shapes: Shapes, given: int | None) -> int:
     """As given, or such that there are about twenty folds (one landmark each if there are few)."""
-    return given if given is not None else max(1, round(shapes.n_landmarks / DEFAULT_FOLDS))
+    return given if given is not None else max(1, round(shapes.n_landmarks / 20))
 
 
 def _counts(word: str | None) -> int | tuple[int, ...] | None:

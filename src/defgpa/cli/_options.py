@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
+from defgpa.cli._console import Console
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-READING = "defgpa.reading"  # where a command keeps the options that only reading needs
+READING = "defgpa.reading"  # where a command keeps its options for read_shapes
 
 WARPS = ("affine", "tps", "rbf", "kernel", "ffd", "polynomial")
 # named here again, because loading the formats would make --help slow
@@ -50,14 +53,13 @@ input_argument = click.argument(
 )
 
 reading = _combined(
-    click.option(
+    _reading_option(
         "--format",
-        "format_",
         type=click.Choice(FORMATS, case_sensitive=False),
         metavar="NAME",
         help=f"Format of the input, where it cannot be told: {', '.join(FORMATS)}.",
     ),
-    click.option(
+    _reading_option(
         "--missing",
         default="marked",
         show_default=True,
@@ -65,13 +67,13 @@ reading = _combined(
         help="What counts as a missing landmark: what the format marks as such; also any "
         "negative coordinate; or also this number in all coordinates.",
     ),
-    click.option(
+    _reading_option(
         "--layout",
         type=click.Choice(["auto", "nmd", "mdn", "dmn"]),
         default="auto",
         help="Axes of a bare array: shapes n, landmarks m, coordinates d (p x k x n in R is mdn).",
     ),
-    click.option(
+    _reading_option(
         "--lenient", is_flag=True, help="Warn instead of stopping where a file contradicts itself."
     ),
     _reading_option(
@@ -123,10 +125,18 @@ writing = click.option(
     help="Format of the output, where its suffix does not tell.",
 )
 
-speaking = _combined(
-    click.option("--quiet", "-q", is_flag=True, help="No progress bars, no tables."),
-    click.option("--json", "as_json", is_flag=True, help="Figures as JSON on standard output."),
-)
+
+def speaking(function: Callable[..., None]) -> Callable[..., None]:
+    """Two options that a command gets as its console."""
+
+    @click.option("--quiet", "-q", is_flag=True, help="No progress bars, no tables.")
+    @click.option("--json", "as_json", is_flag=True, help="Figures as JSON on standard output.")
+    @wraps(function)
+    def command(*words: Any, quiet: bool, as_json: bool, **named: Any) -> None:
+        function(*words, console=Console(quiet, as_json), **named)
+
+    return command
+
 
 warping = _combined(
     click.option(

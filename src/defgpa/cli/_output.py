@@ -30,10 +30,7 @@ def output_folder(name: str | None, source: Sequence[str] = (), ending: str = ""
     current folder, and likewise for the folder of several files.
     """
     folder = Path(f"{_stem(source)}-{ending}") if name is None else Path(name)
-    place = _existing(folder)
-    if not place.is_dir():
-        raise click.BadParameter(f"{place} is a file, not a folder.", param_hint="--output")
-    _require_writable(place)
+    _require_writable(folder, "--output")
     return folder
 
 
@@ -42,10 +39,7 @@ def output_file(name: str, option: str = "--output") -> Path:
     file = Path(name)
     if file.is_dir():
         raise click.BadParameter(f"{file} is a folder; name a file.", param_hint=option)
-    place = _existing(file.parent)
-    if not place.is_dir():
-        raise click.BadParameter(f"{place} is a file, not a folder.", param_hint=option)
-    _require_writable(place)
+    _require_writable(file.parent, option)
     return file
 
 
@@ -102,9 +96,13 @@ def _existing(path: Path) -> Path:
         ) from None
 
 
-def _require_writable(folder: Path) -> None:
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise click.BadParameter(f"Nothing can be written to {folder}.", param_hint="--output")
+def _require_writable(folder: Path, option: str) -> None:
+    """An error where the nearest folder that is there is none, or not to be written to."""
+    place = _existing(folder)
+    if not place.is_dir():
+        raise click.BadParameter(f"{place} is a file, not a folder.", param_hint=option)
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise click.BadParameter(f"Nothing can be written to {place}.", param_hint="--output")
 
 
 def require_report() -> None:
@@ -184,32 +182,18 @@ def write_alignment(alignment: Alignment, folder: Path) -> None:
 
 def write_specimens(alignment: Alignment, folder: Path) -> None:
     """``specimens.csv``: one row a specimen."""
-    import csv
-    import io
-
     from defgpa.io.atomic import write_text
-    from defgpa.io.text.table import guarded_row
     from defgpa.statistics import specimens
+    from defgpa.statistics.table import csv_text
 
     columns = specimens(alignment)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(guarded_row(columns))
-    writer.writerows(map(guarded_row, zip(*columns.values(), strict=True)))
-    write_text(folder / "specimens.csv", text.getvalue())
+    rows = zip(*columns.values(), strict=True)
+    write_text(folder / "specimens.csv", csv_text(list(columns), rows, unknown="nan"))
 
 
 def in_reference_space(shapes: Shapes, points: Array) -> Shapes:
     """Shapes brought there under their names; scales of the files do not hold there."""
-    from defgpa.shapes import Shapes as _Shapes
-
-    return _Shapes.specimens(
-        points,
-        names=shapes.names,
-        landmarks=shapes.landmarks,
-        faces=shapes.faces,
-        metadata={key: value for key, value in shapes.metadata.items() if key != "scales"},
-    )
+    return shapes.with_points(points).with_metadata(scales=None)
 
 
 def figures(alignment: Alignment, cve: float | None, smoothing: float | None) -> dict[str, Any]:
@@ -256,8 +240,7 @@ def write_summary(console: Console, folder: Path, summary: dict[str, Any]) -> di
 
     complete = {
         **summary,
-        "notes": console.notes,
-        "findings": [finding.to_dict() for finding in console.findings],
+        **console.told(),
         "command": command_line(),
         "folder": working_folder(),
         "versions": versions(),

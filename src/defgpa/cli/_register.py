@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._doubts import note_likely_code
-from defgpa.cli._input import in_space_of, matches_by_position, read_input
+from defgpa.cli._input import in_space_of, matches_by_position, note_likely_code, read_input
 from defgpa.cli._options import reading, speaking
 from defgpa.cli._output import (
     list_run,
@@ -41,17 +40,7 @@ if TYPE_CHECKING:
 )
 @reading
 @speaking
-def command(
-    result: str,
-    source: tuple[str, ...],
-    output: str | None,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
+def command(result: str, source: tuple[str, ...], output: str | None, console: Console) -> None:
     """Bring new specimens onto a saved reference, in closed form.
 
     Landmarks are matched by label where the files carry labels, by position otherwise. Writes the
@@ -60,11 +49,10 @@ def command(
     """
     from defgpa.io import load, save
 
-    console = Console(quiet, as_json)
     folder = output_folder(output, source, "registered")
     with console.noting():
         alignment = load(result)
-        shapes = read_input(source, format_, missing, layout, lenient)
+        shapes = read_input(source)
         refuse_inputs([*shapes.metadata.get("sources", ()), result], folder, "registered")
         note_likely_code(console, shapes)
         shapes = matched(console, in_space_of(shapes, alignment.shapes), alignment)
@@ -213,6 +201,7 @@ def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) 
     """The landmarks of the reference that the labels of new shapes mean, one each."""
     from defgpa.errors import ShapeError
     from defgpa.io.labels import numbers_behind
+    from defgpa.shapes import numbered
 
     if matches_by_position() and len(own) == len(wanted):
         return wanted
@@ -223,7 +212,7 @@ def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) 
         place = dict(zip(known[1], wanted, strict=True))
         return tuple(place[k] for k in new[1])
     sides = {"the new shapes": own, "the reference": wanted}
-    whose = [side for side, labels in sides.items() if _are_counted(labels)]
+    whose = [side for side, labels in sides.items() if labels == numbered("", len(labels))]
     if not whose:
         return own
     if len(own) != len(wanted):
@@ -233,8 +222,3 @@ def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) 
         )
     console.note(f"There are no labels in {whose[0]}: landmarks are matched by their order.")
     return wanted
-
-
-def _are_counted(labels: tuple[str, ...]) -> bool:
-    """Whether labels are what landmarks without labels are called."""
-    return labels == tuple(str(k) for k in range(1, len(labels) + 1))

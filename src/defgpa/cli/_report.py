@@ -18,12 +18,11 @@ from defgpa.cli._output import output_file, refuse_input, to_paste
 @click.option("--output", "-o", default="report.html", show_default=True, type=click.Path())
 @click.option("--draw-all", is_flag=True, help="Draw every shape and landmark, however many.")
 @speaking
-def command(result: str, output: str, draw_all: bool, quiet: bool, as_json: bool) -> None:
+def command(result: str, output: str, draw_all: bool, console: Console) -> None:
     """One self-contained HTML page about a saved result."""
     from defgpa.io import load
     from defgpa.report import write_report
 
-    console = Console(quiet, as_json)
     refuse_input(output_file(output), result)
     more: dict[str, Any] = {"most_drawn": None} if draw_all else {}
     with console.noting():

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._data import Written, reporting, told
-from defgpa.cli._doubts import fitting_input
-from defgpa.cli._input import read_input, warp_model
+from defgpa.cli._data import Written, reporting
+from defgpa.cli._input import fitting_input, read_input, warp_model
 from defgpa.cli._options import WARPS, input_argument, reading, speaking, writing
 from defgpa.cli._output import list_files, output_file, refuse_input, written_as
 
@@ -102,29 +101,28 @@ def command(
     rounds: int,
     figures: str | None,
     report: bool,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
     to_format: str | None,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Slide semilandmarks along curves and on surfaces.
 
     They go where the shapes differ least, by bending energy or distance, and stay on their curves.
     """
-    from defgpa.semilandmarks import curves_of, slide, with_slicer_curves
+    from defgpa.estimators import DefGPA
+    from defgpa.semilandmarks import curves_of, read_surface, slide, with_slicer_curves
 
-    console, written = Console(quiet, as_json), Written(figures, report, "--figures")
+    written = Written(figures, report, "--figures")
     target = output_file(output)
     refuse_input(target, *source)
     with console.noting():
-        shapes = read_input(source, format_, missing, layout, lenient)
+        shapes = read_input(source)
         for folder, count in folders:
             shapes = with_slicer_curves(shapes, folder, count)
         shapes = fitting_input(console, shapes)
-        patch = [] if surface is None else _patch(surface, shapes)
+        patch: list[Any] = []
+        if surface is not None:
+            is_file = Path(surface).is_file()
+            patch = read_surface(surface, shapes) if is_file else _labels(surface, shapes)
         chosen = _curves(sliders, curves, shapes)
         if not (chosen or patch or curves_of(shapes)):
             raise click.UsageError("Nothing slides: give --sliders, --curve or --surface.")
@@ -137,7 +135,7 @@ def command(
                 by,
                 along=along,
                 meshes=surfaces_of,
-                estimator=None if warp is None else _estimator(warp),
+                estimator=warp and DefGPA(warp_model(warp, None, None, None)),
                 max_rounds=rounds,
                 progress=tick,
             )
@@ -148,7 +146,13 @@ def command(
     if report:
         written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
     list_files(console, [output, *written.files])
-    console.result(_figures(slid) | told(console, [output, *written.files]))
+    figures_of = {
+        "sliding": [slid.landmarks[j] for j in slid.sliders],
+        "criterion": slid.criterion.sum(axis=2),
+        "settled": slid.settled,
+        "distances": slid.distances,
+    }
+    console.result(figures_of | {"files": [output, *written.files]} | console.told())
 
 
 def _curves(
@@ -160,12 +164,6 @@ def _curves(
     found: list[list[Any]] = [curve for path in sliders for curve in read_sliders(path, shapes)]
     found += [_labels(words, shapes, "--curve") for words in curves]
     return found or None
-
-
-def _patch(words: str, shapes: Shapes) -> list[Any]:
-    from defgpa.semilandmarks import read_surface
-
-    return read_surface(words, shapes) if Path(words).is_file() else _labels(words, shapes)
 
 
 def _labels(words: str, shapes: Shapes, option: str = "--surface") -> list[str]:
@@ -200,12 +198,6 @@ def _meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, Any]:
     if lacking:
         console.note(f"No mesh is named like {listed(lacking)}.")
     return found
-
-
-def _estimator(warp: str) -> Any:
-    from defgpa.estimators import DefGPA
-
-    return DefGPA(warp_model(warp, None, None, None))
 
 
 def _show(console: Console, slid: SlidShapes) -> None:
@@ -247,12 +239,3 @@ def _drawn(shapes: Shapes, slid: SlidShapes, ax: Any) -> Any:
 
     own = np.nanmax(np.where(np.isnan(slid.distances), 0.0, slid.distances), axis=1)
     return sliding(shapes, slid, int(np.argmax(own)), ax)
-
-
-def _figures(slid: SlidShapes) -> dict[str, Any]:
-    return {
-        "sliding": [slid.landmarks[j] for j in slid.sliders],
-        "criterion": slid.criterion.sum(axis=2),
-        "settled": slid.settled,
-        "distances": slid.distances,
-    }

@@ -16,9 +16,9 @@ from defgpa.cli._data import (
     known_data,
     links_of,
     permuting,
+    plot,
     reporting,
     result_folder,
-    told,
 )
 from defgpa.cli._options import input_argument, reading, speaking
 from defgpa.cli._output import list_files
@@ -59,12 +59,7 @@ def command(
     seed: int,
     output: str | None,
     report: bool,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """What two sides share, how they always differ, and how they differ by chance.
 
@@ -73,9 +68,9 @@ def command(
     """
     from defgpa.statistics import symmetry
 
-    console, written = Console(quiet, as_json), Written(output, report)
+    written = Written(output, report)
     with console.noting():
-        x, shapes = analysed(source, format_, missing, layout, lenient)
+        x, shapes = analysed(source)
         columns = columns_for(console, data, shapes)
         named = {"individual": individual, "side": side, "replicate": replicate}
         factors = {k: column(columns, v, f"--{k}") for k, v in named.items() if v is not None}
@@ -95,7 +90,7 @@ def command(
         written.report(x, [found], f"Symmetry of {Path(source[0]).name}")
     if written.files:
         list_files(console, written.files)
-    console.result(_figures(found, shapes) | told(console, written.files))
+    console.result(_figures(found, shapes) | {"files": written.files} | console.told())
 
 
 def _pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:
@@ -134,7 +129,7 @@ def _write(written: Written, found: Symmetry, shapes: Shapes) -> None:
     for name in ("symmetric", "asymmetric"):
         written.shapes(name, getattr(found, name), found.individuals, shapes.landmarks)
     links = links_of(shapes)
-    written.figure("symmetry.png", lambda ax: _plot().symmetry(found, ax, links=links))
+    written.figure("symmetry.png", lambda ax: plot().symmetry(found, ax, links=links))
 
 
 def _figures(found: Symmetry, shapes: Shapes) -> dict[str, Any]:
@@ -146,9 +141,3 @@ def _figures(found: Symmetry, shapes: Shapes) -> dict[str, Any]:
         "fluctuating": found.fluctuating_index,
         "asymmetry": dict(zip(found.individuals, found.index.tolist(), strict=True)),
     }
-
-
-def _plot() -> Any:
-    from defgpa import plot
-
-    return plot

@@ -16,9 +16,9 @@ from defgpa.cli._data import (
     known_data,
     links_of,
     permuting,
+    plot,
     reporting,
     result_folder,
-    told,
 )
 from defgpa.cli._options import input_argument, reading, speaking
 from defgpa.cli._output import list_files
@@ -63,12 +63,7 @@ def command(
     seed: int,
     output: str | None,
     report: bool,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """What shape depends on: groups, size, regression, repeatability.
 
@@ -82,9 +77,9 @@ def command(
         )
     if pairwise and not formula:
         raise click.UsageError("--pairwise compares the groups of a model: give --formula too.")
-    console, written = Console(quiet, as_json), Written(output, report)
+    written = Written(output, report)
     with console.noting():
-        x, shapes = analysed(source, format_, missing, layout, lenient)
+        x, shapes = analysed(source)
         run = _Run(console, written, x, shapes, columns_for(console, data, shapes))
         run.chance = {"n_permutations": permutations, "seed": seed}
         if formula:
@@ -99,7 +94,7 @@ def command(
             written.report(x, run.found, f"Tests of {Path(source[0]).name}")
     if written.files:
         list_files(console, written.files)
-    console.result(run.figures | told(console, written.files))
+    console.result(run.figures | {"files": written.files} | console.told())
 
 
 class _Run:
@@ -127,7 +122,7 @@ class _Run:
                 raise
             raise DefgpaError(f"{error} A table with more is given by --data.") from None
         self._told("anova", found, [row.__dict__ for row in found.table])
-        self.written.figure("anova.png", lambda ax: _plot().effects(found, ax))
+        self.written.figure("anova.png", lambda ax: plot().effects(found, ax))
         if pairwise:
             with self.console.progress("Permuting") as tick:
                 pairs = found.pairwise(pairwise, progress=tick)
@@ -136,7 +131,7 @@ class _Run:
                 pairs,
                 {"groups": pairs.names, "distances": pairs.distances, "p": pairs.p},
             )
-            self.written.figure("pairwise.png", lambda ax: _plot().pairwise(pairs, ax))
+            self.written.figure("pairwise.png", lambda ax: plot().pairwise(pairs, ax))
 
     def allometry(self, sizes: list[float]) -> None:
         """Shape on log size (a column ``size``, or centroid sizes); shapes expected at sizes."""
@@ -145,7 +140,7 @@ class _Run:
         found = self._permuting(allometry, self.x, self.columns.get("size"))
         self._told("allometry", found, [row.__dict__ for row in found.anova.table])
         self.written.figure(
-            "allometry.png", lambda ax: _plot().allometry(found, ax, links=self.links)
+            "allometry.png", lambda ax: plot().allometry(found, ax, links=self.links)
         )
         if sizes:
             names = [f"size {size:g}" for size in sizes]
@@ -154,7 +149,7 @@ class _Run:
     def landmarks(self, name: str, between: str | None) -> None:
         """Two groups landmark by landmark."""
         from defgpa.statistics import landmark_differences
-        from defgpa.statistics.space import complete_shapes
+        from defgpa.statistics.tangent import complete_shapes
 
         groups = [str(value) for value in column(self.columns, name, "--landmarks")]
         wanted = _two_groups(groups, between)
@@ -163,7 +158,7 @@ class _Run:
         found = self._permuting(landmark_differences, complete_shapes(self.x).take(chosen), own)
         self._told("landmarks", found, {"p": found.p, "q": found.q, "distance": found.distances})
         self.written.figure(
-            "landmarks.png", lambda ax: _plot().landmark_differences(found, ax, links=self.links)
+            "landmarks.png", lambda ax: plot().landmark_differences(found, ax, links=self.links)
         )
 
     def repeatability(self, name: str) -> None:
@@ -174,7 +169,7 @@ class _Run:
         figures = {"overall": found.overall, "per_landmark": found.per_landmark}
         self._told("repeatability", found, figures)
         self.written.figure(
-            "repeatability.png", lambda ax: _plot().repeatability(found, ax, links=self.links)
+            "repeatability.png", lambda ax: plot().repeatability(found, ax, links=self.links)
         )
 
     def _permuting(self, test: Any, *words: Any) -> Any:
@@ -212,9 +207,3 @@ def _numbers(words: str | None) -> list[float]:
         raise click.BadParameter(
             f"must be numbers such as 10,20; got {words!r}.", param_hint="--sizes"
         ) from None
-
-
-def _plot() -> Any:
-    from defgpa import plot
-
-    return plot

@@ -7,16 +7,14 @@ from typing import Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._doubts import fitting_input
-from defgpa.cli._input import fold_size_for, proportions_value, read_input, warp_model
-from defgpa.cli._options import (
-    folding,
-    input_argument,
-    proportioning,
-    reading,
-    speaking,
-    warping,
+from defgpa.cli._input import (
+    fitting_input,
+    fold_size_for,
+    proportions_value,
+    read_input,
+    warp_model,
 )
+from defgpa.cli._options import folding, input_argument, proportioning, reading, speaking, warping
 from defgpa.cli._output import output_file
 
 
@@ -36,12 +34,7 @@ def command(
     fold_size: int | None,
     jobs: int | None,
     plot: str | None,
-    format_: str | None,
-    missing: str,
-    layout: str,
-    lenient: bool,
-    quiet: bool,
-    as_json: bool,
+    console: Console,
 ) -> None:
     """Choose the smoothing by cross-validation.
 
@@ -50,14 +43,13 @@ def command(
     from defgpa.estimators import DefGPA
     from defgpa.evaluate import select_smoothing
 
-    console = Console(quiet, as_json)
     if warp == "affine":
         raise click.UsageError("--warp affine does not bend: there is no smoothing to choose.")
     model = warp_model(warp, points_per_axis, None, None)
     if plot is not None:
         _require_picture(plot)
     with console.noting():
-        shapes = fitting_input(console, read_input(source, format_, missing, layout, lenient))
+        shapes = fitting_input(console, read_input(source))
         size = fold_size_for(shapes, fold_size)
         with console.progress("Choosing the smoothing") as tick:
             path = select_smoothing(
@@ -88,8 +80,7 @@ def command(
             "best": path.best_value,
             "fold_size": size,
             "foldovers": path.foldovers,
-            "notes": console.notes,
-            "findings": [finding.to_dict() for finding in console.findings],
+            **console.told(),
         }
     )
 

@@ -2,10 +2,7 @@
 
 from defgpa.datasets._deformations import Deformation
 from defgpa.datasets._fish import make_fish
-from defgpa.datasets._lookalikes import (
-    face_like,
-    liver_like,
-)
+from defgpa.datasets._lookalikes import face_like, liver_like
 from defgpa.datasets._missing import AtRandom, Blocks, Missing
 from defgpa.datasets._published import (
     fetch,
@@ -20,8 +17,7 @@ from defgpa.datasets._published import (
 from defgpa.datasets._sample import WING_EDGES, WING_LANDMARKS, load_wings, make_wings
 from defgpa.datasets._skulls import make_skulls
 from defgpa.datasets._slices import Slices, make_slices
-from defgpa.datasets._synthetic import Synthetic, flat_family, smooth_family
-from defgpa.datasets._wing_image import wing_image
+from defgpa.datasets._synthetic import Synthetic, smooth_family
 
 __all__ = [
     "WING_EDGES",
@@ -34,7 +30,6 @@ __all__ = [
     "Synthetic",
     "face_like",
     "fetch",
-    "flat_family",
     "liver_like",
     "load_face",
     "load_handbag",
@@ -49,5 +44,4 @@ __all__ = [
     "make_slices",
     "make_wings",
     "smooth_family",
-    "wing_image",
 ]

@@ -8,7 +8,6 @@ ones that say nothing about the fish.
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from defgpa.datasets._synthetic import (
     Synthetic,
     amounts,
     centred,
+    edges_along,
     joined,
     observed,
     random_turns,
@@ -120,8 +120,6 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     ]
     poses = _in_the_tray(rng, n)
     shapes = joined(steps, waves(rng, n, truth, count=4, height=0.01), poses)
-    number = {label: j for j, label in enumerate(_FISH)}
-    edges = tuple((number[a], number[b]) for line in _LINES for a, b in pairwise(line))
     groups = tuple(np.repeat(["lake", "stream"], per_kind).tolist())
     return observed(
         truth,
@@ -132,7 +130,7 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
         landmarks=list(_FISH),
         metadata={
             "groups": groups,
-            "wireframe": edges,
+            "wireframe": edges_along(_LINES, list(_FISH)),
             "variables": tuple(
                 {"gape": f"{np.rad2deg(angle):.1f}", "bend": f"{curvature:.5f}"}
                 for angle, curvature in zip(gape, bent, strict=True)

@@ -164,21 +164,17 @@ def _bends(rng: _Generator, n: int, truth: Array, height: float) -> list[Deforma
     return [bend(curvature, long, side) for curvature in curvatures]
 
 
-def _in_image(
-    rng: _Generator, n: int, *, at: tuple[float, float] = (340.0, 300.0)
-) -> list[Deformation]:
+def _in_image(rng: _Generator, n: int) -> list[Deformation]:
     """Upright or nearly so, near the middle of the image, from nearer or farther away."""
     linear = random_turns(rng, n, 2, most=0.15) * rng.uniform(0.94, 1.06, size=(n, 1, 1))
-    shifts = np.array(at) * (1.0 + rng.uniform(-0.1, 0.1, size=(n, 2)))
+    shifts = np.array([340.0, 300.0]) * (1.0 + rng.uniform(-0.1, 0.1, size=(n, 2)))
     return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
 
 
-def _in_scanner(
-    rng: _Generator, n: int, *, at: tuple[float, float, float] = (0.0, 0.0, 0.0)
-) -> list[Deformation]:
+def _in_scanner(rng: _Generator, n: int) -> list[Deformation]:
     """At its own size, turned moderately, moved by some centimetres."""
     turns = random_turns(rng, n, 3, most=0.6)
-    shifts = np.array(at) + rng.normal(scale=20.0, size=(n, 3))
+    shifts = rng.normal(scale=20.0, size=(n, 3))
     return [affine(R, t) for R, t in zip(turns, shifts, strict=True)]
 
 

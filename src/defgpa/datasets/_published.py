@@ -12,18 +12,15 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.datasets._archives import all_found, found, opened
-from defgpa.errors import DefgpaError, FormatError
+from defgpa.errors import DefgpaError, FormatError, needed
 from defgpa.io.arrays.matlab import mat_variables, read_mat
 from defgpa.io.files import wrong
-from defgpa.io.format import Document, ReadOptions
+from defgpa.io.format import ReadOptions
 from defgpa.io.read import read_shapes
 from defgpa.io.text.lines import is_number, numbers, text_of
 from defgpa.shapes import Shapes
 
 PathLike = str | os.PathLike[str]
-
-_RUG_FRAMES = range(1, 599, 3)  # 1, 4, …, 598: the 200 frames of the paper
-_RUG_SCALE = 100.0
 
 
 def load_face(path: PathLike) -> Shapes:
@@ -41,28 +38,17 @@ def load_face(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from scipy.io import savemat
-    >>> D, V = np.empty((1, 2), dtype=object), np.empty((1, 2), dtype=object)
-    >>> D[0, 0], D[0, 1] = np.eye(2, 5), 2 * np.eye(2, 5)
-    >>> V[0, 0], V[0, 1] = np.eye(5), np.diag([1, 1, 0, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     savemat(f"{folder}/ShapeDataFace.mat", {"D": D, "V": V, "framelist": [12, 40]})
-    ...     shapes = load_face(folder)
-    >>> shapes
-    Shapes(2 shapes, 5 landmarks, 2-D, 1 of 10 not seen)
-    >>> shapes.names
-    ('frame_12', 'frame_40')
+    >>> shapes = load_face("Face.zip")  # doctest: +SKIP
     """
     with opened(path) as folder:
         file = found(folder, "ShapeDataFace.mat", path)
         document = read_mat(file, ReadOptions())
         frames = mat_variables(file).get("framelist")
     n = len(document.specimens)
-    if isinstance(frames, np.ndarray) and frames.size == n:
-        return _set(document, names=[f"frame_{int(k)}" for k in frames.ravel()])
-    return _set(document, names=[f"frame_{k}" for k in range(1, n + 1)])
+    if not isinstance(frames, np.ndarray) or frames.size != n:
+        frames = np.arange(1, n + 1)
+    points = [specimen.points for specimen in document.specimens]
+    return Shapes(points, names=[f"frame_{int(k)}" for k in frames.ravel()])
 
 
 def load_handbag(path: PathLike) -> Shapes:
@@ -82,22 +68,7 @@ def load_handbag(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from scipy.io import savemat
-    >>> points, images = np.empty((1, 2), dtype=object), np.empty((1, 2), dtype=object)
-    >>> points[0, 0], points[0, 1] = np.eye(2, 4), 2 * np.eye(2, 4)
-    >>> images[0] = ["img1", "img2"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "correspData2D", "GT").mkdir(parents=True)
-    ...     file = f"{folder}/correspData2D/GT/Corresp.mat"
-    ...     savemat(file, {"Corresp": {"ptsImg": points, "imNames": images}})
-    ...     shapes = load_handbag(folder)
-    >>> shapes
-    Shapes(2 shapes, 4 landmarks, 2-D, all seen)
-    >>> Path(shapes.metadata["images"][0]).name
-    'img1.bmp'
+    >>> shapes = load_handbag("HandBag.zip")  # doctest: +SKIP
     """
     return _photographed(path)
 
@@ -115,25 +86,6 @@ def load_pillow_cover(path: PathLike) -> Shapes:
     -------
     Shapes
         With ``metadata["images"]``, as of :func:`load_handbag`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from scipy.io import savemat
-    >>> points, images = np.empty((1, 2), dtype=object), np.empty((1, 2), dtype=object)
-    >>> points[0, 0], points[0, 1] = np.eye(2, 4), 2 * np.eye(2, 4)
-    >>> images[0] = ["img1", "img2"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "correspData2D", "GT").mkdir(parents=True)
-    ...     file = f"{folder}/correspData2D/GT/Corresp.mat"
-    ...     savemat(file, {"Corresp": {"ptsImg": points, "imNames": images}})
-    ...     shapes = load_pillow_cover(folder)
-    >>> shapes
-    Shapes(2 shapes, 4 landmarks, 2-D, all seen)
-    >>> Path(shapes.metadata["images"][0]).name
-    'img1.bmp'
     """
     return _photographed(path)
 
@@ -153,15 +105,7 @@ def load_liver(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "PointClouds").mkdir()
-    ...     for k in (1, 2):
-    ...         file = Path(folder, "PointClouds", f"liver{k}.txt")
-    ...         _ = file.write_text("0 0 0\\n1 0 0\\n1 1 2\\n")
-    ...     load_liver(folder)
-    Shapes(2 shapes, 3 landmarks, 3-D, all seen)
+    >>> shapes = load_liver("Liver.tar.gz")  # doctest: +SKIP
     """
     with opened(path) as folder:
         files = all_found(folder, "PointClouds/*.txt", path)
@@ -190,12 +134,7 @@ def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> 
 
     Examples
     --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savetxt(f"{folder}/X.txt", np.ones((3 * 651, 30)))
-    ...     load_stereo_toy_rug(folder)
-    Shapes(200 shapes, 30 landmarks, 3-D, all seen)
+    >>> shapes = load_stereo_toy_rug("StereoToyRug.zip", frames=range(1, 100))  # doctest: +SKIP
     """
     with opened(path) as folder:
         file = found(folder, "X.txt", path)
@@ -203,11 +142,11 @@ def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> 
     if len(table) % 3:
         raise wrong(file, "three rows a frame", f"{len(table)} rows")
     stack = table.reshape(len(table) // 3, 3, -1).transpose(0, 2, 1)
-    chosen = [k for k in _RUG_FRAMES if k <= len(stack)] if frames is None else list(frames)
+    chosen = [*range(1, min(len(stack), 598) + 1, 3)] if frames is None else list(frames)
     beyond = [k for k in chosen if not 1 <= k <= len(stack)]
     if beyond:
         raise FormatError(f"{file} has frames 1 to {len(stack)}; there is no frame {beyond[0]}.")
-    points = _RUG_SCALE * stack[np.array(chosen, dtype=np.intp) - 1]
+    points = 100.0 * stack[np.array(chosen, dtype=np.intp) - 1]
     return Shapes(points, names=[f"frame_{k}" for k in chosen])
 
 
@@ -226,25 +165,13 @@ def load_lits(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> text = "# CoordinateSystem = LPS\\n# columns = label,x,y,z\\na,1,2,3\\nb,4,5,6\\n"
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for k in (1, 2):
-    ...         _ = Path(folder, f"scan{k}.fcsv").write_text(text)
-    ...     load_lits(folder)
-    Shapes(2 shapes, 2 landmarks, 3-D, all seen)
+    >>> shapes = load_lits("LiTS/")  # doctest: +SKIP
     """
     with opened(path) as folder:
         files = all_found(folder, "*.fcsv", path)
         shapes = read_shapes(files)
         sources = [str(Path(source).relative_to(folder)) for source in shapes.metadata["sources"]]
-    return Shapes(
-        shapes.points,
-        names=shapes.names,
-        landmarks=shapes.landmarks,
-        metadata={**shapes.metadata, "sources": sources},
-    )
+    return shapes.with_metadata(sources=sources)
 
 
 def load_topacs(path: PathLike) -> Shapes:
@@ -264,14 +191,7 @@ def load_topacs(path: PathLike) -> Shapes:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for k in (0, 1):
-    ...         _ = Path(folder, f"points{k}.csv").write_text("0,0,0\\n1,0,0\\n1,1,2\\n")
-    ...     _ = Path(folder, "CorrespondenceMatrix.txt").write_text("1 2\\n3 0\\n")
-    ...     load_topacs(folder)
-    Shapes(2 shapes, 2 landmarks, 3-D, 1 of 4 not seen)
+    >>> shapes = load_topacs("TOPACS.zip")  # doctest: +SKIP
     """
     with opened(path) as folder:
         matrix = found(folder, "CorrespondenceMatrix.txt", path)
@@ -324,10 +244,7 @@ def fetch(
     """
     if not re.fullmatch(r"[\w-]+", name):
         raise DefgpaError(f"The name of a set must be a word, such as 'liver'; got {name!r}.")
-    try:
-        import pooch
-    except ImportError:
-        raise DefgpaError("Downloads need pooch: pip install 'defgpa[download]'.") from None
+    pooch = needed("pooch", "Downloads need pooch: pip install 'defgpa[download]'.")
     suffix = re.search(r"(\.tar)?\.\w{1,4}$", url.split("?")[0])
     target = f"{name}{suffix[0] if suffix else ''}"
     folder = Path(cache) if cache is not None else Path(pooch.os_cache("defgpa"))
@@ -345,10 +262,6 @@ def _quietly(pooch: Any, download: Callable[[], str], url: str) -> str:
         raise DefgpaError(f"{url} could not be fetched: {error}") from error
     finally:
         logger.setLevel(level)
-
-
-def _set(document: Document, names: Sequence[str]) -> Shapes:
-    return Shapes([specimen.points for specimen in document.specimens], names=names)
 
 
 def _photographed(path: PathLike) -> Shapes:

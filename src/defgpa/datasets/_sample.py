@@ -7,7 +7,6 @@ camera at some angle, marked with a small error, and a few are torn at the margi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib.resources import as_file, files
 from itertools import pairwise
@@ -21,6 +20,7 @@ from defgpa.datasets._synthetic import (
     Synthetic,
     amounts,
     centred,
+    edges_along,
     joined,
     observed,
     random_turns,
@@ -31,7 +31,6 @@ from defgpa.shapes import Shapes
 
 _Generator = np.random.Generator
 
-IMAGE_SIZE = (400, 620)  # rows and columns of the camera that the wings lie under
 _SIZES = {"apis": 400.0, "bombus": 560.0}  # pixels per unit of the template, before its parts grow
 
 # label: (x, y) with the root of the wing near 0, its tip near 1, the leading edge up
@@ -87,11 +86,11 @@ _WING: dict[str, tuple[float, float]] = {
     "anal_2": (0.300, -0.132),
 }
 
-WING_MARGIN = tuple(_WING)[:24]  # once around, from the root
+_MARGIN = tuple(_WING)[:24]  # once around, from the root
 
 # veins, each through its landmarks in order
-WING_VEINS: tuple[tuple[str, ...], ...] = (
-    (*WING_MARGIN, "root"),
+_VEINS = (
+    (*_MARGIN, "root"),
     ("root", "radius_1", "radius_2", "stigma_base"),
     ("root", "media_1", "media_2", "cubital_1"),
     ("radius_2", "basal", "media_2"),
@@ -108,7 +107,7 @@ WING_VEINS: tuple[tuple[str, ...], ...] = (
 )
 
 WING_LANDMARKS = tuple(_WING)
-WING_EDGES = tuple(pair for vein in WING_VEINS for pair in pairwise(vein))
+WING_EDGES = tuple(pair for vein in _VEINS for pair in pairwise(vein))
 
 
 def load_wings() -> Shapes:
@@ -176,13 +175,6 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
     return Synthetic(marked, made.truth, made.warps, noise)
 
 
-def write_wings(path: str | os.PathLike[str]) -> None:
-    """The bundled file, as it was written."""
-    from defgpa.io.atomic import write_text
-
-    write_text(path, _as_tps(make_wings().shapes))
-
-
 def wing_template() -> Array:
     """(43, 2): the wing that all wings are grown from, of length about 1, centred."""
     return centred(np.array(list(_WING.values())))
@@ -190,10 +182,8 @@ def wing_template() -> Array:
 
 def _described(names: Sequence[str]) -> dict[str, Any]:
     """Labels, kinds and veins for wings with these names."""
-    number = {label: j for j, label in enumerate(WING_LANDMARKS)}
-    wireframe = tuple((number[a], number[b]) for a, b in WING_EDGES)
     groups = tuple(name.rpartition("_")[0] for name in names)
-    metadata = {"groups": groups, "wireframe": wireframe}
+    metadata = {"groups": groups, "wireframe": edges_along(_VEINS, WING_LANDMARKS)}
     return {"names": names, "landmarks": WING_LANDMARKS, "metadata": metadata}
 
 
@@ -227,16 +217,6 @@ def _torn(rng: _Generator, n: int) -> Mask:
     damaged = rng.permutation(n)[:8]
     for wing, start, length in zip(damaged[:3], (9, 15, 12), (4, 3, 6), strict=True):
         seen[wing, start : start + length] = False
-    inner = np.arange(len(WING_MARGIN), len(WING_LANDMARKS))
+    inner = np.arange(len(_MARGIN), len(WING_LANDMARKS))
     seen[damaged[3:], rng.choice(inner, size=5, replace=False)] = False
     return seen
-
-
-def _as_tps(shapes: Shapes) -> str:
-    """One specimen after the other; NA for a landmark not seen."""
-    lines = []
-    for name, points in zip(shapes.names, shapes, strict=True):
-        lines.append(f"LM={len(points)}")
-        lines += ["NA NA" if np.isnan(x) else f"{x:.2f} {y:.2f}" for x, y in points]
-        lines.append(f"ID={name}")
-    return "\n".join(lines) + "\n"

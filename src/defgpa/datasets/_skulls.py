@@ -7,8 +7,6 @@ the rear, or one side.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from defgpa._arrays import Array, Mask
@@ -18,6 +16,7 @@ from defgpa.datasets._synthetic import (
     Synthetic,
     amounts,
     centred,
+    edges_along,
     joined,
     observed,
     random_turns,
@@ -145,13 +144,12 @@ def _pairs() -> tuple[tuple[int, int], ...]:
 
 
 def _wireframe() -> tuple[tuple[int, int], ...]:
-    number = {label: j for j, label in enumerate(_labels())}
-    lines = [
-        [number.get(name, number.get(f"{name}_{side}", -1)) for name in line]
+    sides = [
+        [name if name in _MIDLINE else f"{name}_{side}" for name in line]
         for line in _LINES
         for side in "rl"
     ]
-    return tuple(sorted({(a, b) for line in lines for a, b in pairwise(line)}))
+    return tuple(sorted(set(edges_along(sides, _labels()))))
 
 
 def _growth(face: float, vault: float, width: float, flexion: float) -> Deformation:

@@ -6,15 +6,16 @@ the truth lies in the middle of its family, and a good alignment finds it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from defgpa._arrays import Array, Mask, frozen
-from defgpa.datasets._deformations import Deformation, affine, bend, chain, shear
+from defgpa.datasets._deformations import Deformation, affine, chain, shear
 from defgpa.datasets._missing import AtRandom, Missing, enough_to_place
 from defgpa.errors import ShapeError
 from defgpa.shapes import Shapes
@@ -130,55 +131,6 @@ def smooth_family(
     return observed(truth, joined(steps, poses), rng, noise=noise, missing=missing)
 
 
-def flat_family(
-    n: int = 20,
-    m: int = 60,
-    *,
-    thickness: float = 0.02,
-    bend: float = 0.15,
-    noise: float = 0.01,
-    missing: float | Missing = 0.0,
-    mirrored: int = 0,
-    seed: int = 0,
-) -> Synthetic:
-    """A nearly flat sheet in space, rolled and waved up and down.
-
-    The truth is a rectangle of root-mean-square radius 1, flat but for ``thickness``. Such
-    shapes hardly tell left from right: a mirrored sheet is almost a turned one.
-
-    Parameters
-    ----------
-    n, m : int
-        Shapes and landmarks.
-    thickness : float
-        Standard deviation of the truth across the sheet; 0 is perfectly flat.
-    bend : float, at most 0.4
-        How far the deformations move a landmark, about, root mean square.
-    noise, missing, mirrored, seed
-        As for :func:`smooth_family`.
-
-    Examples
-    --------
-    >>> family = flat_family(n=6, m=40, thickness=0.0)
-    >>> bool((family.truth[:, 2] == 0).all())
-    True
-    """
-    require_size(m, 3)
-    _require_amounts(thickness=thickness, bend=bend)
-    if bend > 0.4:
-        raise ShapeError(
-            f"The 'bend' parameter of flat_family must be at most 0.4, or the sheet would roll "
-            f"into itself. Got {bend} instead."
-        )
-    rng = np.random.default_rng(seed)
-    sheet = of_radius_one(np.column_stack([rng.uniform(-1, 1, (m, 2)) * (1.0, 0.75), np.zeros(m)]))
-    truth = centred(sheet + rng.normal(size=(m, 1)) * (0.0, 0.0, thickness))
-    poses = turned_anyway(rng, n, 3, mirrored=mirrored)
-    return observed(
-        truth, joined(rolls(rng, n, truth, bend), poses), rng, noise=noise, missing=missing
-    )
-
-
 def observed(
     truth: Array,
     deformations: Sequence[Deformation],
@@ -218,6 +170,14 @@ def joined(*parts: Sequence[Deformation]) -> list[Deformation]:
     return [chain(*steps) for steps in zip(*parts, strict=True)]
 
 
+def edges_along(
+    lines: Iterable[Sequence[str]], landmarks: Sequence[str]
+) -> tuple[tuple[int, int], ...]:
+    """The wireframe that lines of labels draw, as pairs of landmark numbers."""
+    number = {label: j for j, label in enumerate(landmarks)}
+    return tuple((number[a], number[b]) for line in lines for a, b in pairwise(line))
+
+
 def amounts(rng: _Generator, n: int, modes: int) -> Array:
     """(n, modes): how much of each mode a shape has; over the shapes mean 0, mean square 1."""
     if n < 2:
@@ -245,24 +205,6 @@ def waves(
     return [
         chain(*(shear(h * a, x, p) for h, (a, x, p) in zip(row, modes, strict=True)))
         for row in heights
-    ]
-
-
-def rolls(rng: _Generator, n: int, sheet: Array, height: float) -> list[Deformation]:
-    """For each shape a roll around an axis in the sheet and a wave of it, up or down.
-
-    The axes are each shape's own: what stays in the middle of all rolls is the flat sheet. A
-    landmark moves by about ``height`` times the radius of the sheet.
-    """
-    radius, up = _radius(sheet), np.array([0.0, 0.0, 1.0])
-    turns = rng.uniform(0.0, 2.0 * np.pi, size=(n, 2))
-    directions = np.stack([np.cos(turns), np.sin(turns), np.zeros_like(turns)], axis=-1)
-    phases = rng.uniform(0.0, 2.0 * np.pi, size=n)
-    # a landmark at distance u from the middle of a roll rises by about κ u²/2
-    much = amounts(rng, n, 2) * height * (2.0 / radius, 0.5 * radius)
-    return [
-        chain(bend(roll, axis, up), shear(wave * up, 1.5 * across / radius, phase))
-        for (roll, wave), (axis, across), phase in zip(much, directions, phases, strict=True)
     ]
 
 

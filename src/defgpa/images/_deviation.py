@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
-from defgpa.images._common_frame import common_frame
-from defgpa.images._frame import Frame, Image, Placement, rows_down
+from defgpa.images._frame import Frame, Image, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE
 from defgpa.images._picture import TOLERANCE, Picture, warp_image
 from defgpa.images._sampling import Sampling, as_kind, linear, require_image

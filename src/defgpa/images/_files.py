@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from defgpa.errors import DefgpaError, FormatError, ShapeError
+from defgpa.errors import FormatError, ShapeError, needed
 from defgpa.images._frame import Image
 from defgpa.images._picture import Picture
 from defgpa.io.atomic import replacing
 
 PathLike = str | os.PathLike[str]
 
+_IMAGEIO = (
+    "imageio.v3",
+    "Image files are read and written with imageio: pip install 'defgpa[images]'.",
+)
 _TRANSPARENT = (".png", ".tif", ".tiff", ".webp")
 
 
@@ -39,7 +42,7 @@ def read_image(path: PathLike) -> Image:
     if not Path(path).is_file():
         raise FormatError(f"There is no image file {os.fspath(path)}.")
     try:
-        return np.asarray(_imageio().imread(path, plugin="pillow"))
+        return np.asarray(needed(*_IMAGEIO).imread(path, plugin="pillow"))
     except (OSError, ValueError, SyntaxError) as error:
         raise FormatError(f"{os.fspath(path)} cannot be read as an image: {error}") from error
 
@@ -54,7 +57,7 @@ def write_picture(picture: Picture, path: PathLike) -> None:
         )
     pixels = with_opacity(picture)
     with replacing(target) as temporary:
-        _imageio().imwrite(temporary, pixels, plugin="pillow")
+        needed(*_IMAGEIO).imwrite(temporary, pixels, plugin="pillow")
 
 
 def with_opacity(picture: Picture) -> Image:
@@ -70,13 +73,3 @@ def with_opacity(picture: Picture) -> Image:
     own = layers[..., 3] if layers.shape[2] == 4 else np.uint8(255)
     opacity = np.where(picture.mask, own, np.uint8(0))
     return np.dstack([layers[..., :3], opacity])
-
-
-def _imageio() -> Any:
-    try:
-        import imageio.v3 as imageio
-    except ImportError as error:
-        raise DefgpaError(
-            "Image files are read and written with imageio: pip install 'defgpa[images]'."
-        ) from error
-    return imageio

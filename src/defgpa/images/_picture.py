@@ -14,10 +14,8 @@ from numpy.typing import ArrayLike
 from defgpa._arrays import Array, Mask
 from defgpa._threads import blocks
 from defgpa.errors import ShapeError
-from defgpa.images._common_frame import common_frame
-from defgpa.images._frame import Frame, Image, Placement, rows_down
+from defgpa.images._frame import Frame, Image, PixelWarp, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE, InverseMap
-from defgpa.images._pixel_warp import PixelWarp
 from defgpa.images._sampling import Sampler, Sampling, linear, require_image
 from defgpa.warps import Invertible
 
@@ -117,14 +115,10 @@ def warp_image(
         frame,
     )
     sampler = sampling(array)
-    for part in blocks(rows, _band_rows(columns)):
+    # whole tiles, so that no tile is solved twice
+    for part in blocks(rows, max(1, _BAND_PIXELS // (columns * TILE)) * TILE):
         _fill(picture, part, array.shape, inverse.rows(part), sampler)
     return picture
-
-
-def _band_rows(columns: int) -> int:
-    """Whole tiles, so that no tile is solved twice."""
-    return max(1, _BAND_PIXELS // (columns * TILE)) * TILE
 
 
 def _fill(

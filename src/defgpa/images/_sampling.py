@@ -33,7 +33,8 @@ def linear(image: Image) -> Sampler:
     >>> linear(np.array([[0, 10], [20, 30]], dtype=np.uint8))(np.array([[0.5, 0.5]]))
     array([[15]], dtype=uint8)
     """
-    planes = _planes(image)
+    # (channels, rows · columns): one flat array per channel
+    planes = np.ascontiguousarray(image.reshape(image.shape[0] * image.shape[1], -1).T)
 
     def at(positions: Array) -> Image:
         values = np.empty((len(positions), len(planes)), dtype=image.dtype)
@@ -108,14 +109,11 @@ def require_image(image: Any) -> Image:
     return array
 
 
-def _planes(image: Image) -> Image:
-    """(channels, rows · columns): one flat array per channel."""
-    return np.ascontiguousarray(image.reshape(image.shape[0] * image.shape[1], -1).T)
-
-
 def _between_four(planes: Image, positions: Array, size: tuple[int, ...], out: Image) -> None:
     """Σ of the four neighbours, each weighed by the area opposite to it."""
-    real = _working_dtype(planes.dtype)
+    # single precision holds 16-bit pixels and their mixtures; anything finer takes double
+    small = planes.dtype.itemsize <= 2 or planes.dtype == np.float32
+    real = np.float32 if small else np.float64
     column, across = _split(positions[:, 0], size[1], real)
     row, down = _split(positions[:, 1], size[0], real)
     right, below = int(size[1] > 1), int(size[0] > 1) * size[1]
@@ -134,12 +132,6 @@ def _split(position: Array, length: int, real: Any) -> tuple[NDArray[np.intp], N
     """The pixel before a position, and the fraction of the way to the next; ends repeat."""
     before = position.astype(np.intp).clip(0, max(length - 2, 0))
     return before, (position - before).clip(0.0, 1.0).astype(real)
-
-
-def _working_dtype(kind: np.dtype[Any]) -> Any:
-    """Single precision holds 16-bit pixels and their mixtures; anything finer takes double."""
-    small = kind.itemsize <= 2 or kind == np.float32
-    return np.float32 if small else np.float64
 
 
 def as_kind(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.files import whole
+from defgpa.io.files import file_head
 from defgpa.io.format import Format
 from defgpa.io.registry import FORMATS, format_named, formats_with_suffix, known_suffixes
 from defgpa.io.text import csv as _csv
 from defgpa.io.text.lines import warn
 from defgpa.sentences import option
 
-HEAD = 4096
 # Anything may have these suffixes, so there the content decides alone.
 _VAGUE_SUFFIXES = (".txt", ".csv", ".tsv", ".json", ".dat")
 _SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
@@ -96,7 +95,7 @@ def _looked_up(name: str, path: Path, wanted: Format | None) -> Found:
     if not name:
         raise FormatError("There is no file or folder ''.")  # to pathlib it is the current one
     if path.is_file():
-        _head(path)  # a pointer to a file is none, whatever format is wanted
+        file_head(path)  # a pointer to a file is none, whatever format is wanted
         return Found((Find(path, wanted or _format_of(path)),))
     if path.is_dir():
         return _chosen(sorted(path.iterdir()), f"The folder {path}", wanted)
@@ -115,7 +114,7 @@ def _format_of(path: Path) -> Format:
 
     If only its suffix speaks for one, it is read in that, to hear what is wrong with it.
     """
-    head = _head(path)
+    head = file_head(path)
     if not head:
         raise FormatError(f"{path} is empty.")
     by_suffix = formats_with_suffix(path)
@@ -142,11 +141,6 @@ def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
     return next((f for f in (*by_suffix, *others) if f.looks_like(head)), None)
 
 
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return whole(path, file.read(HEAD))
-
-
 def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
     """The files of the one format that most of them have."""
     files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
@@ -168,18 +162,10 @@ def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
             f"{listed([find.path.name for find in finds if find.format.name != best])}. "
             f"Name the format to choose ({option('format')})."
         )
-    rest = _warn_of_tables(_without(files, finds), best, where)
+    known = {find.path for find in finds}
+    rest = _warn_of_tables([path for path in files if path not in known], best, where)
     read = tuple(find for find in finds if find.format.name == best)
     return Found(read, tuple(path.name for path in rest))
-
-
-def _without(files: Sequence[Path], finds: Sequence[Find]) -> list[Path]:
-    known = {find.path for find in finds}
-    return [path for path in files if path not in known]
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"
 
 
 def _nothing_in(
@@ -189,7 +175,8 @@ def _nothing_in(
     kind = "file of a known format" if wanted is None else f"{wanted.name} file"
     folders = [path.name for path in paths if path.is_dir() and not path.name.startswith(".")]
     names = listed([path.name for path in files], 3)
-    there = f"it has {_files(len(files))}: {names}" if files else "there is no file in it"
+    count = "1 file" if len(files) == 1 else f"{len(files)} files"
+    there = f"it has {count}: {names}" if files else "there is no file in it"
     if not folders:
         return FormatError(f"{where} has no {kind} ({there}).")
     return FormatError(
@@ -204,7 +191,7 @@ def _has_known_suffix(path: Path) -> bool:
 
 def _recognised_here(path: Path, wanted: Format | None) -> Find | None:
     """The find, if its content or a suffix that nothing else has speaks for a format."""
-    head, by_suffix = _head(path), formats_with_suffix(path)
+    head, by_suffix = file_head(path), formats_with_suffix(path)
     if wanted is not None:
         by_suffix = [wanted] if path.name.lower().endswith(wanted.suffixes) else []
         format_ = wanted if wanted.looks_like(head) else None

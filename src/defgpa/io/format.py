@@ -6,8 +6,9 @@ and naming across files happen once, in ``merge.py``. A writer gets the whole se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -62,35 +63,40 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)  # space, wireframe, polygons, …
 
 
+def document(
+    path: Path,
+    points: Sequence[Array] | Array,
+    names: Sequence[str] = (),
+    labels: tuple[str, ...] | None = None,
+    said: Sequence[Mapping[str, Any]] = (),
+    **known: Any,
+) -> Document:
+    """Specimens of points (m, d) each; one without a name is called after the file.
+
+    ``said`` is the metadata of each, ``known`` what is told about all.
+    """
+    n, stated = len(points), dict(enumerate(names))
+    own = [stated.get(k) or default_name(path, k, n) for k in range(n)]
+    return Document(tuple(map(Specimen, own, points, repeat(labels), said or repeat({}))), **known)
+
+
+def require_3d(path: Path, shapes: Shapes, what: str) -> None:
+    """A FormatError that says why a format, of which ``what`` is true, cannot hold these shapes."""
+    if shapes.dim != 3:
+        raise FormatError(
+            f"{path} cannot be written: {what}, and these are {shapes.dim}-D. "
+            "Choose another format, such as .tps or .csv."
+        )
+
+
+def default_name(path: Path, position: int, total: int) -> str:
+    """What an unnamed specimen is called: after its file, numbered where it has company."""
+    return path.stem if total == 1 else f"{path.stem}_{position + 1}"
+
+
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read what a format leaves open.
-
-    Parameters
-    ----------
-    on_mismatch : {"error", "warn"}
-        What to do when a count in the file disagrees with what follows it.
-    missing : {"marked", "negative"} or float
-        ``"marked"``: only what the format marks. ``"negative"``: also any landmark with a
-        negative coordinate (tpsDig). A number: also that code.
-    layout : {"auto", "nmd", "mdn", "dmn"}
-        The order of the axes in bare arrays, and in tables that leave it open: shapes n,
-        landmarks m, coordinates d.
-    space : {"LPS", "RAS"} or None
-        The anatomical system to bring Slicer files to; by default that of the first file.
-    dimension : {2, 3} or None
-        How many coordinates a landmark has, where a table does not say it.
-    names : {"auto", "id", "image", "file"}
-        What specimens are called after.
-    match : {"auto", "label", "position"}
-        What makes landmarks of several specimens the same one.
-    group : str or None
-        The column of a table that says to which group a specimen belongs.
-    incomplete : {"error", "drop"}
-        What to do with specimens that have another number of landmarks than most.
-    curve_points : int or None
-        How many points a curve is resampled to; as many as it has by default.
-    """
+    """How to read what a format leaves open: the parameters of `read_shapes`, described there."""
 
     on_mismatch: str = "error"
     missing: str | float = "marked"

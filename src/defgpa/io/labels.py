@@ -17,8 +17,9 @@ from itertools import pairwise
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.format import Sourced, Specimen
-from defgpa.io.text.lines import numbered, warn
+from defgpa.io.text.lines import warn
 from defgpa.sentences import option
+from defgpa.shapes import numbered
 
 _NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a number in it
 _ALIKE = 0.75  # of two words, as difflib measures it: a letter or two are different

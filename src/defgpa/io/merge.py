@@ -23,13 +23,12 @@ from defgpa.io.labels import landmark_names, matched
 from defgpa.io.limits import Budget
 from defgpa.io.names import Read, in_natural_order, named_after, unique_names
 from defgpa.io.space import in_space
-from defgpa.io.text.lines import numbered, warn
+from defgpa.io.text.lines import warn
 from defgpa.sentences import option
-from defgpa.shapes import PER_SHAPE_METADATA, Shapes
+from defgpa.shapes import PER_SHAPE_METADATA, Shapes, numbered
 
 _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
 _MOST_NAMED = 20  # specimens in a sentence about those that are unfinished
-_FEW_VIEWS = 0.2  # of the shapes: a landmark that fewer see hardly belongs to the set
 
 
 def merged_shapes(read: Read, options: ReadOptions) -> Shapes:
@@ -260,7 +259,7 @@ def _warn_of_rare_landmarks(points: Array) -> None:
     """Say so where few shapes see most landmarks: labels that differ make such sets."""
     n, m, _ = points.shape
     views = np.isfinite(points[..., 0]).sum(axis=0)
-    rare = views <= max(1.0, _FEW_VIEWS * n)
+    rare = views <= max(1.0, 0.2 * n)
     if n < 3 or 2 * rare.sum() <= m:
         return
     share = 1 - views.sum() / (n * m)

@@ -11,11 +11,9 @@ from pathlib import Path, PureWindowsPath
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import readable
-from defgpa.io.format import Document, Sourced, Specimen
-from defgpa.io.text.lines import default_name, made_unique, warn
+from defgpa.io.format import Document, Sourced, Specimen, default_name
+from defgpa.io.text.lines import made_unique, warn
 from defgpa.io.text.table import is_whole
-
-_MOST_DIGITS = 9  # of a number that counts specimens
 
 Read = Sequence[tuple[Path, Document]]  # files and what they hold
 
@@ -102,7 +100,7 @@ def _say_little(specimens: Sequence[Specimen], images: dict[int, str]) -> bool:
 
 def _only_count(names: Sequence[str]) -> bool:
     """Whether names are 0, 1, 2, … or 1, 2, 3, …, some perhaps deleted, or with zeros before."""
-    if not all(is_whole(name) and len(name) <= _MOST_DIGITS for name in names):
+    if not all(is_whole(name) and len(name) <= 9 for name in names):
         return False
     numbers = [int(name) for name in names]
     ascending = all(a < b for a, b in pairwise(numbers))

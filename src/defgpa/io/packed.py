@@ -35,10 +35,13 @@ def packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
         inside = peeked(head) if head.startswith(_GZIP) else b""
         return bool(inside) and any(format_.looks_like(inside) for format_ in formats)
 
+    def is_zip(head: bytes) -> bool:
+        return head.startswith(_ZIP) and not any(mark in head for mark in _NO_LANDMARKS)
+
     suffixes = dict.fromkeys(f"{suffix}.gz" for f in formats for suffix in f.suffixes)
     return (
         Format("gz", tuple(suffixes), holds_one, read_gz, write=None),
-        Format("zip", (".zip",), _looks_like_zip, read_zip, write=None),
+        Format("zip", (".zip",), is_zip, read_zip, write=None),
     )
 
 
@@ -111,7 +114,3 @@ def _speaking_of(path: Path, place: Path) -> Iterator[None]:
         raise type(error)(str(error).replace(str(place), str(path))) from None
     for message in said:
         warn(message.replace(str(place), str(path)))
-
-
-def _looks_like_zip(head: bytes) -> bool:
-    return head.startswith(_ZIP) and not any(mark in head for mark in _NO_LANDMARKS)

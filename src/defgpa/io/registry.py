@@ -42,7 +42,8 @@ def format_named(name: str) -> Format:
     for format_ in FORMATS:
         if format_.name == name.lower():
             return format_
-    raise FormatError(f"There is no format {name!r}. There are: {listed(_names(), 99)}.")
+    names = listed([format_.name for format_ in FORMATS], 99)
+    raise FormatError(f"There is no format {name!r}. There are: {names}.")
 
 
 def formats_with_suffix(path: Path) -> list[Format]:
@@ -61,7 +62,3 @@ def known_suffixes() -> str:
     """All suffixes once, for a sentence."""
     plain = dict.fromkeys(suffix for f in _PLAIN for suffix in f.suffixes)
     return f"{', '.join(plain)}, all of them also packed (.gz, .zip)"
-
-
-def _names() -> list[str]:
-    return [format_.name for format_ in FORMATS]

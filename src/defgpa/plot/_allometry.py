@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from defgpa._arrays import Array
 from defgpa.plot import _style as style
-from defgpa.plot._flat import Links, View, map_axes, skeleton
+from defgpa.plot._flat import Links, map_axes, skeleton, view_of
 from defgpa.statistics import Allometry
 
 _LOOKS = (
@@ -24,23 +24,13 @@ _LOOKS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class AllometryArtists:
-    """The scores (one artist a group), the line, and the predicted shapes at both ends."""
-
-    scores: tuple[Any, ...]
-    line: Any
-    smallest: Any
-    largest: Any
-
-
 def allometry(
     found: Allometry,
     ax: Axes | None = None,
     *,
     groups: Sequence[str] | None = None,
     links: Links = (),
-) -> AllometryArtists:
+) -> style.Artists:
     """Regression scores over size, with the expected shapes of the smallest and largest.
 
     In the two corners that a rising line leaves free; the mean shape is grey.
@@ -55,6 +45,11 @@ def allometry(
         For markers and colours.
     links : iterable of (int, int)
         Landmarks to join by lines.
+
+    Returns
+    -------
+    Artists
+        ``scores`` (one artist a group), ``line``, and the shapes ``smallest`` and ``largest``.
 
     Examples
     --------
@@ -79,7 +74,7 @@ def allometry(
             alpha=0.8,
             label=style.shortened(name),
         )[0]
-        for name, (colour, marker) in zip(dict.fromkeys(labels), _endless(), strict=False)
+        for name, (colour, marker) in zip(dict.fromkeys(labels), cycle(_LOOKS), strict=False)
     )
     ends = np.array([found.sizes.min(), found.sizes.max()])
     between = np.geomspace(ends[0], ends[1], 50)
@@ -97,20 +92,15 @@ def allometry(
     reach = float(np.ptp(found.scores))
     axes.set_ylim(found.scores.min() - 0.12 * reach, found.scores.max() + 0.12 * reach)
     style.legend(axes)
-    mean, view = found.anova.tangents.mean(axis=0), View.of(found.anova.tangents.mean(axis=0))
+    mean = found.anova.tangents.mean(axis=0)
+    view = view_of(mean)
     small, large = (view(shape) for shape in found.predict(ends))
     corners = ((0.01, 0.58), (0.66, 0.01))
-    drawn = [
-        _corner(axes, where, view(mean), shape, word, links)
+    drawn = {
+        word: _corner(axes, where, view(mean), shape, word, links)
         for where, shape, word in zip(corners, (small, large), ("smallest", "largest"), strict=True)
-    ]
-    return AllometryArtists(scores, line, *drawn)
-
-
-def _endless() -> Any:
-    from itertools import cycle
-
-    return cycle(_LOOKS)
+    }
+    return style.Artists(scores=scores, line=line, **drawn)
 
 
 def _plain_ticks(axes: Any, ends: Array) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,17 +21,9 @@ _FEW: Colormap = ListedColormap(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class BeforeAfterArtists:
-    """One cloud on either side; every shape keeps its colour."""
-
-    before: Any
-    after: Any
-
-
 def before_and_after(
     alignment: Alignment, axes: Sequence[Axes] | None = None, *, unit: str | None = None
-) -> BeforeAfterArtists:
+) -> style.Artists:
     """Two plots: the shapes as they came, and warped onto each other.
 
     Parameters
@@ -46,19 +37,17 @@ def before_and_after(
 
     Returns
     -------
-    BeforeAfterArtists
+    Artists
+        ``before`` and ``after``: one cloud each, in which every shape keeps its colour.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
     >>> artists = before_and_after(a, Figure().subplots(1, 2))
     >>> len(artists.before.get_offsets()), len(artists.after.get_offsets())
-    (150, 150)
+    (1014, 1014)
     """
     dim = alignment.shapes.dim
     left, right = _two(axes, dim)
@@ -70,7 +59,7 @@ def before_and_after(
         clouds.append(_cloud(ax, points))
         ax.set_title(title, fontsize="medium")
         style.as_map(ax, dim, unit)
-    return BeforeAfterArtists(*clouds)
+    return style.Artists(before=clouds[0], after=clouds[1])
 
 
 def _two(axes: Sequence[Axes] | None, dim: int) -> tuple[Any, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,25 +27,7 @@ _INSETS = {  # left and right end of the first component below, those of the sec
     (1, 0): (1.04, 0.0, 0.46, 0.4),
     (1, 1): (1.04, 0.58, 0.46, 0.4),
 }
-_MOST_KNOTS = 300
 _ELLIPSE = float(np.sqrt(5.991))  # 95 % of a normal distribution in the plane
-
-
-@dataclass(frozen=True, eq=False)
-class ComponentArtists:
-    """The dots and outline of each group, and the axes with the shapes at the ends."""
-
-    dots: tuple[Any, ...]
-    outlines: tuple[Any, ...]
-    ends: tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class ScreeArtists:
-    """The bars of the shares and the line of their sum."""
-
-    bars: Any
-    total: Any
 
 
 def components(
@@ -57,7 +38,7 @@ def components(
     which: tuple[int, int] = (1, 2),
     outline: str = "hull",
     links: Iterable[tuple[int, int]] = (),
-) -> ComponentArtists:
+) -> style.Artists:
     """Scores of two components, with the shapes at the ends of each.
 
     The ends are the observed ones. In 2-D they are drawn as grids, warped from the mean to the
@@ -78,15 +59,20 @@ def components(
     links : iterable of (int, int)
         Landmarks joined by a line, in the shapes at the ends.
 
+    Returns
+    -------
+    Artists
+        ``dots`` and ``outlines`` of the groups, ``ends``: the axes with the shapes there.
+
     Examples
     --------
-    >>> import numpy as np
+    >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
-    >>> artists = components(ShapePCA().fit(shapes), Figure().subplots(), groups="aaabbbccc")
+    >>> wings = defgpa.datasets.load_wings()
+    >>> pca, groups = ShapePCA().fit(wings), wings.metadata["groups"]
+    >>> artists = components(pca, Figure().subplots(), groups=groups)
     >>> len(artists.dots), len(artists.ends)
-    (3, 4)
+    (2, 4)
     """
     if outline not in ("hull", "ellipse"):
         raise ValueError(f"The 'outline' must be 'hull' or 'ellipse'. Got {outline!r} instead.")
@@ -109,19 +95,25 @@ def components(
     )
     if groups is not None:
         style.legend(axes, list(dots), ncols=min(4, len(dots)))
-    return ComponentArtists(tuple(dots), tuple(o for o in outlines if o is not None), ends)
+    return style.Artists(
+        dots=tuple(dots), outlines=tuple(o for o in outlines if o is not None), ends=ends
+    )
 
 
-def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> ScreeArtists:
+def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> style.Artists:
     """Shares of the variance, component by component, and their sum.
+
+    Returns
+    -------
+    Artists
+        ``bars`` of the shares and the line of their ``total``.
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
-    >>> len(scree(ShapePCA().fit(shapes), Figure().subplots(), most=5).bars)
+    >>> pca = ShapePCA().fit(defgpa.datasets.load_wings())
+    >>> len(scree(pca, Figure().subplots(), most=5).bars)
     5
     """
     axes = style.axes_for(ax, 2)
@@ -136,7 +128,7 @@ def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> ScreeArti
     axes.set_xlabel("principal component")
     axes.set_ylabel("variance (%)")
     style.legend(axes)
-    return ScreeArtists(bars, total)
+    return style.Artists(bars=bars, total=total)
 
 
 def _roomy() -> Any:
@@ -203,7 +195,7 @@ def _end(
     inset = ax.inset_axes(place, **({"projection": "3d"} if dim == 3 else {}))
     pairs = list(links)
     if dim == 2:
-        knots = style.thinned(len(shape), _MOST_KNOTS)
+        knots = style.thinned(len(shape), 300)
         warp = interpolating_spline(pca.mean_[knots], shape[knots])
         deformation_grid(warp, pca.mean_, inset, cells=10)
         inset.set_axis_off()

@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from defgpa._arrays import Array
 from defgpa.plot import _style as style
 
-
-class Surface(Protocol):
-    """What ``defgpa.select_smoothing`` returns for an ElasticGPA."""
-
-    @property
-    def values(self) -> Array:
-        """(k,): the amounts of smoothing."""
-        ...
-
-    @property
-    def rigidities(self) -> Array:
-        """(r,)."""
-        ...
-
-    @property
-    def surface(self) -> Array:
-        """(k, r): the cross-validation error."""
-        ...
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """Row and column that were chosen."""
-        ...
+if TYPE_CHECKING:
+    from defgpa.evaluate import DialSurface
 
 
-@dataclass(frozen=True, eq=False)
-class DialArtists:
-    """The cells, the error in each, and the frame around the chosen one."""
-
-    cells: Any
-    figures: tuple[Any, ...]
-    chosen: Any
-
-
-def dial_surface(surface: Surface, ax: Axes | None = None) -> DialArtists:
+def dial_surface(surface: DialSurface, ax: Axes | None = None) -> style.Artists:
     """The cross-validation error at every smoothing and rigidity, the chosen one framed.
 
     Every cell shows how much its error exceeds the least one, in per cent of it.
@@ -60,7 +28,8 @@ def dial_surface(surface: Surface, ax: Axes | None = None) -> DialArtists:
 
     Returns
     -------
-    DialArtists
+    Artists
+        ``cells``, ``figures`` in them, and the frame around the ``chosen`` one.
 
     Examples
     --------
@@ -91,21 +60,16 @@ def dial_surface(surface: Surface, ax: Axes | None = None) -> DialArtists:
         for (row, column), value in np.ndenumerate(excess)
     )
     row, column = surface.position
-    chosen = axes.add_patch(_frame(row, column))
+    look: dict[str, Any] = {"fill": False, "edgecolor": style.VERMILLION, "linewidth": 2.5}
+    chosen = axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1.0, 1.0, **look))
     axes.set_xticks(range(len(surface.rigidities)), [f"{mu:g}" for mu in surface.rigidities])
     axes.set_yticks(range(len(surface.values)), [f"{tau:.2g}" for tau in surface.values])
     axes.set_xlabel("rigidity")
     axes.set_ylabel("smoothing")
     axes.set_title("cross-validation error: the least, and % above it", fontsize=10)
     axes.grid(False)
-    return DialArtists(cells, figures, chosen)
+    return style.Artists(cells=cells, figures=figures, chosen=chosen)
 
 
 def _percent(excess: float) -> str:
     return f"{100 * excess:+.0f}" if excess > 0.0995 else f"{100 * excess:+.1f}"
-
-
-def _frame(row: int, column: int) -> Any:
-    return Rectangle(
-        (column - 0.5, row - 0.5), 1.0, 1.0, fill=False, edgecolor=style.VERMILLION, linewidth=2.5
-    )

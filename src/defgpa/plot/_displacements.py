@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.plot import _style as style
 from defgpa.procrustes import rigid
-
-
-@dataclass(frozen=True, eq=False)
-class DisplacementArtists:
-    """The arrows and the landmarks of the reference they start from."""
-
-    arrows: Any
-    reference: Any
 
 
 def displacements(
@@ -30,7 +19,7 @@ def displacements(
     *,
     magnify: float = 1.0,
     unit: str | None = None,
-) -> DisplacementArtists:
+) -> style.Artists:
     """Arrows from the reference to a shape that was laid onto it rigidly.
 
     What rigid motion explains is taken out; the arrows are the deformation of the shape.
@@ -50,18 +39,16 @@ def displacements(
 
     Returns
     -------
-    DisplacementArtists
+    Artists
+        ``arrows``, and the landmarks of the ``reference`` they start from.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
-    >>> displacements(a, "shape_3", Figure().subplots(), magnify=5).arrows.N
-    30
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
+    >>> displacements(a, "apis_02", Figure().subplots(), magnify=5).arrows.N
+    43
     """
     i, dim = alignment.shapes.index(shape), alignment.shapes.dim
     axes = style.axes_for(ax, dim)
@@ -69,14 +56,14 @@ def displacements(
     vectors = magnify * (rigid(own, reference)(own) - reference)
     seen = np.flatnonzero(~np.isnan(vectors[:, 0]))
     drawn = seen[style.thinned(len(seen), style.MOST_ARROWS)]
-    label = style.shortened(alignment.shapes.names[i]) + _times(magnify)
-    arrows = _arrows(
-        axes,
-        reference[drawn],
-        vectors[drawn],
-        color=style.OBSERVED,
-        label=style.thinned_label(label, len(seen), len(drawn)),
-    )
+    times = "" if magnify == 1.0 else f", {magnify:g} × as long"
+    label = style.shortened(alignment.shapes.names[i]) + times
+    label = style.thinned_label(label, len(seen), len(drawn))
+    look: dict[str, Any] = {"width": 0.003, "zorder": 2}
+    if dim == 3:
+        look = {"linewidth": 0.8, "arrow_length_ratio": 0.25}
+    tails, colour = reference[drawn], style.OBSERVED
+    arrows = style.arrows(axes, tails, vectors[drawn], colour, label=label, **look)
     marks = style.dots(
         axes,
         reference,
@@ -86,36 +73,6 @@ def displacements(
         markersize=0.7 * style.marker_size(len(reference)),
         markeredgewidth=0,
     )
-    # the view must hold the heads as well: arrows do not count for the limits
-    style.dots(axes, (reference + vectors)[drawn], "_heads", marker="None")
-    style.legend(axes, [_arrow_sign(arrows), marks])
+    style.legend(axes, [style.sign(">", colour, label, markersize=5), marks])
     style.as_map(axes, dim, unit)
-    return DisplacementArtists(arrows, marks)
-
-
-def _times(magnify: float) -> str:
-    return "" if magnify == 1.0 else f", {magnify:g} × as long"
-
-
-def _arrow_sign(arrows: Any) -> Line2D:
-    """An arrow for the legend."""
-    return Line2D([], [], color=style.OBSERVED, marker=">", markersize=5, label=arrows.get_label())
-
-
-def _arrows(ax: Any, tails: Array, vectors: Array, color: str, label: str) -> Any:
-    if tails.shape[1] == 3:
-        return ax.quiver(
-            *tails.T, *vectors.T, color=color, label=label, linewidth=0.8, arrow_length_ratio=0.25
-        )
-    return ax.quiver(
-        *tails.T,
-        *vectors.T,
-        color=color,
-        label=label,
-        angles="xy",
-        scale_units="xy",
-        scale=1.0,
-        width=0.003,
-        headwidth=4,
-        zorder=2,
-    )
+    return style.Artists(arrows=arrows, reference=marks)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
@@ -14,19 +11,15 @@ from defgpa.plot import _style as style
 from defgpa.statistics import PairwiseDistances, ProcrustesAnova
 
 
-@dataclass(frozen=True, eq=False)
-class EffectArtists:
-    """The observed F of the terms, the span of the permuted ones, and the labels."""
-
-    observed: Any
-    chance: Any
-    labels: tuple[Any, ...]
-
-
-def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> EffectArtists:
+def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
     """The F of every term against what permuted residuals give.
 
     A grey bar holds 95 of 100 permutations, its tick half of them.
+
+    Returns
+    -------
+    Artists
+        ``observed`` F of the terms, the span of ``chance``, and ``labels``.
 
     Examples
     --------
@@ -78,19 +71,16 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> EffectArtists:
     axes.set_xlim(right=4.0 * max(float(high.max()), max(row.f for _, row in rows)))
     axes.set_xlabel("F")
     style.legend(axes, ncols=3)
-    return EffectArtists(observed, chance, labels)
+    return style.Artists(observed=observed, chance=chance, labels=labels)
 
 
-@dataclass(frozen=True, eq=False)
-class PairwiseArtists:
-    """The picture of the distances and the figures in it."""
-
-    image: Any
-    labels: tuple[Any, ...]
-
-
-def pairwise(found: PairwiseDistances, ax: Axes | None = None) -> PairwiseArtists:
+def pairwise(found: PairwiseDistances, ax: Axes | None = None) -> style.Artists:
     """Distances between the mean shapes of groups, with P; bold below 0.05.
+
+    Returns
+    -------
+    Artists
+        ``image`` of the distances, and the figures in it, ``labels``.
 
     Examples
     --------
@@ -128,4 +118,4 @@ def pairwise(found: PairwiseDistances, ax: Axes | None = None) -> PairwiseArtist
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.figure.colorbar(image, ax=axes, label="Procrustes distance", shrink=0.8)
-    return PairwiseArtists(image, labels)
+    return style.Artists(image=image, labels=labels)

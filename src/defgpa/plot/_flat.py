@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,29 +11,18 @@ from matplotlib.axes import Axes
 from defgpa._arrays import Array
 from defgpa.plot import _style as style
 
-_LONGEST = 0.15  # of the extent of a shape, for the longest arrow or circle
-
 Links = Iterable[tuple[int, int]]
 
 
-@dataclass(frozen=True, eq=False)
-class View:
-    """From d dimensions to the two that are drawn."""
+def view_of(mean: Array) -> Callable[[Array], Array]:
+    """From points or displacements (…, d) to what is drawn (…, 2).
 
-    matrix: Array  # (d, 2)
-
-    @classmethod
-    def of(cls, mean: Array) -> View:
-        """A plane shape as it is; of others the plane of the two longest principal axes."""
-        if mean.shape[1] == 2:
-            return cls(np.eye(2))
-        return cls(
-            np.asarray(np.linalg.svd(mean - mean.mean(axis=0), full_matrices=False)[2][:2].T)
-        )
-
-    def __call__(self, points: Array) -> Array:
-        """Points or displacements (…, d) as drawn (…, 2)."""
-        return np.asarray(points @ self.matrix)
+    A plane shape as it is; of others the plane of the two longest principal axes.
+    """
+    matrix = np.eye(2)
+    if mean.shape[1] == 3:
+        matrix = np.linalg.svd(mean - mean.mean(axis=0), full_matrices=False)[2][:2].T
+    return lambda points: np.asarray(points @ matrix)
 
 
 def map_axes(ax: Axes | None) -> Any:
@@ -55,7 +43,7 @@ def magnifier(lengths: Array, mean: Array, given: float | None) -> float:
     longest = float(np.max(lengths, initial=0.0))
     if not longest > 0:
         return 1.0
-    wanted = _LONGEST * float(np.ptp(mean, axis=0).max()) / longest
+    wanted = 0.15 * float(np.ptp(mean, axis=0).max()) / longest  # for the longest arrow or circle
     power = 10.0 ** np.floor(np.log10(wanted))
     return float(max(step * power for step in (1.0, 2.0, 5.0) if step * power <= wanted))
 
@@ -68,24 +56,6 @@ def times(magnify: float) -> str:
 def skeleton(ax: Any, drawn: Array, links: Links, **look: Any) -> Any:
     """Lines between landmarks, if there are any."""
     return style.wireframe(ax, drawn, links, **{"color": style.UNSEEN, "zorder": 0, **look})
-
-
-def arrows(ax: Any, tails: Array, vectors: Array, color: str, label: str) -> Any:
-    """Arrows in the units of the axes, whose heads the view holds."""
-    drawn = ax.quiver(
-        *tails.T,
-        *vectors.T,
-        color=color,
-        label=label,
-        angles="xy",
-        scale_units="xy",
-        scale=1.0,
-        width=0.004,
-        headwidth=4,
-        zorder=3,
-    )
-    style.dots(ax, tails + vectors, "_heads", marker="None")
-    return drawn
 
 
 def circles(ax: Any, centres: Array, radii: Array, **look: Any) -> Any:

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 
 from defgpa.alignment import Alignment
 from defgpa.plot import _style as style
-
-
-@dataclass(frozen=True, eq=False)
-class GeneratedArtists:
-    """The observed landmarks, the generated ones, and the lines between them."""
-
-    observed: Any
-    generated: Any
-    errors: Any
 
 
 def generated(
@@ -27,7 +15,7 @@ def generated(
     ax: Axes | None = None,
     *,
     unit: str | None = None,
-) -> GeneratedArtists:
+) -> style.Artists:
     """A datum shape beside the one that the reference generates through the inverse warp.
 
     Parameters
@@ -43,18 +31,16 @@ def generated(
 
     Returns
     -------
-    GeneratedArtists
+    Artists
+        ``observed`` landmarks, ``generated`` ones, and the lines between them, ``errors``.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
     >>> generated(a, ax=Figure().subplots()).generated.get_xydata().shape
-    (30, 2)
+    (43, 2)
     """
     errors = np.sqrt(np.nanmean(alignment.datum_residuals**2, axis=1))
     i = int(np.argmax(errors)) if shape is None else alignment.shapes.index(shape)
@@ -86,4 +72,4 @@ def generated(
     )
     style.legend(axes)
     style.as_map(axes, dim, unit)
-    return GeneratedArtists(rings, crosses, lines)
+    return style.Artists(observed=rings, generated=crosses, errors=lines)

@@ -17,18 +17,6 @@ from defgpa._arrays import Array, Mask
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 
-_PER_CELL = 6  # points of a line between two crossings
-_MARGIN = 0.08  # of the extent of the landmarks, around them
-
-
-@dataclass(frozen=True, eq=False)
-class GridArtists:
-    """The lines, the landmarks, and the pieces of lines where the warp folds over (or None)."""
-
-    lines: Any
-    landmarks: Any
-    foldovers: Any
-
 
 def deformation_grid(
     warp: Callable[[ArrayLike], Array],
@@ -38,7 +26,7 @@ def deformation_grid(
     cells: int = 16,
     normal: ArrayLike | None = None,
     unit: str | None = None,
-) -> GridArtists:
+) -> style.Artists:
     """A grid over the landmarks of a shape, through its warp.
 
     Parameters
@@ -61,7 +49,8 @@ def deformation_grid(
 
     Returns
     -------
-    GridArtists
+    Artists
+        ``lines``, ``landmarks``, and ``foldovers``: pieces of lines where the warp folds, or None.
 
     Examples
     --------
@@ -92,7 +81,7 @@ def deformation_grid(
     )
     folds = _marked_folds(axes, _where(images, folded))
     style.as_map(axes, dim, unit)
-    return GridArtists(drawn, marks, folds)
+    return style.Artists(lines=drawn, landmarks=marks, foldovers=folds)
 
 
 def _marked_folds(ax: Any, pieces: Array) -> Any:
@@ -124,7 +113,7 @@ class _Plane:
             centre + size * np.linspace(-0.5, 0.5, count + 1) * count
             for centre, count in zip(middle, counts, strict=True)
         ]
-        most = _PER_CELL * int(counts.max()) + 1
+        most = 6 * int(counts.max()) + 1  # points of a line between two crossings
         u, v = (np.linspace(tick[0], tick[-1], most) for tick in ticks)
         along = np.stack([np.broadcast_arrays(u, level) for level in ticks[1]])
         across = np.stack([np.broadcast_arrays(level, v) for level in ticks[0]])
@@ -137,7 +126,7 @@ def _plane(points: Array, normal: ArrayLike | None) -> _Plane:
     directions = np.eye(2) if points.shape[1] == 2 else _directions(points - centre, normal)
     local = (points - centre) @ directions.T
     low, high = local.min(axis=0), local.max(axis=0)
-    margin = _MARGIN * (high - low).max()
+    margin = 0.08 * (high - low).max()
     return _Plane(centre, directions, low - margin, high + margin)
 
 

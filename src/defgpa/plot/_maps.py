@@ -7,7 +7,6 @@ their residuals, or for the share of them that was not seen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,18 +24,9 @@ _CHARACTER, _LINE = 0.075, 0.155  # inches of small print
 _SEEN_TO_UNSEEN = LinearSegmentedColormap.from_list("defgpa_unseen", ["#e8f1f8", style.VERMILLION])
 
 
-@dataclass(frozen=True, eq=False)
-class MapArtists:
-    """The picture; its colour bar, and the ring around the worst cell, where there are any."""
-
-    image: Any
-    colorbar: Any = None
-    worst: Any = None
-
-
 def residual_map(
     alignment: Alignment, ax: Axes | None = None, *, unit: str | None = None
-) -> MapArtists:
+) -> style.Artists:
     """The residual of every landmark of every shape: which specimen, which landmark is off.
 
     Parameters
@@ -50,19 +40,16 @@ def residual_map(
 
     Returns
     -------
-    MapArtists
-        ``image`` holds the residuals, rows are shapes; the worst one is ringed and named.
+    Artists
+        ``image`` holds the residuals, rows are shapes; ``worst``, a ring; ``colorbar``.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
     >>> residual_map(a, Figure().subplots()).image.get_array().shape
-    (5, 30)
+    (24, 43)
     """
     axes = style.axes_for(ax, 2)
     shapes, residuals = alignment.shapes, alignment.residuals
@@ -73,10 +60,10 @@ def residual_map(
     bar = axes.figure.colorbar(image, ax=axes, pad=0.02)
     unseen = "" if shapes.visible.all() else "; grey: not seen"
     bar.set_label(style.with_unit("residual", unit) + unseen)
-    return MapArtists(image, bar, _ring(axes, shapes, residuals, per, unit))
+    return style.Artists(image=image, colorbar=bar, worst=_ring(axes, shapes, residuals, per, unit))
 
 
-def missing_map(shapes: Shapes, ax: Axes | None = None) -> MapArtists:
+def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
     """Which shape does not see which landmark.
 
     Parameters
@@ -88,7 +75,7 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> MapArtists:
 
     Returns
     -------
-    MapArtists
+    Artists
         ``image`` holds 1 where a landmark was not seen, 0 where it was.
 
     Examples
@@ -116,7 +103,7 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> MapArtists:
             Patch(color=_SEEN_TO_UNSEEN(1.0), label=f"not seen ({share:.1%})"),
         ],
     )
-    return MapArtists(image)
+    return style.Artists(image=image, colorbar=None, worst=None)
 
 
 def _landmarks_per_cell(shapes: Shapes) -> int:

@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from defgpa.plot import _style as style
-from defgpa.plot._flat import (
-    Links,
-    View,
-    arrows,
-    circles,
-    magnifier,
-    map_axes,
-    names,
-    skeleton,
-    times,
-)
+from defgpa.plot._flat import Links, circles, magnifier, map_axes, names, skeleton, times, view_of
 from defgpa.statistics import LandmarkDifferences, Repeatability, Symmetry
 
-
-@dataclass(frozen=True, eq=False)
-class MeanShapeArtists:
-    """The landmarks of the mean, arrows and circles at them, and labels of the notable ones."""
-
-    mean: Any
-    arrows: Any = None
-    circles: Any = None
-    labels: tuple[Any, ...] = ()
+_ARROW = {"width": 0.004, "zorder": 3}
 
 
 def landmark_differences(
@@ -41,10 +19,15 @@ def landmark_differences(
     level: float = 0.05,
     magnify: float | None = None,
     links: Links = (),
-) -> MeanShapeArtists:
+) -> style.Artists:
     """Which landmarks differ between two groups: arrows from the first mean to the second.
 
     Those that differ at this rate of false discoveries are full and named.
+
+    Returns
+    -------
+    Artists
+        ``mean`` (landmarks that differ), ``arrows``, and ``labels`` beside the former.
 
     Examples
     --------
@@ -59,12 +42,12 @@ def landmark_differences(
     >>> bool(len(drawn.labels) >= 1)
     True
     """
-    axes, view = map_axes(ax), View.of(found.mean)
+    axes, view = map_axes(ax), view_of(found.mean)
     mean, vectors = view(found.mean), view(found.difference)
     many = magnifier(np.linalg.norm(vectors, axis=1), mean, magnify)
     skeleton(axes, mean, links)
     sure = found.significant(level)
-    drawn = arrows(axes, mean, many * vectors, style.OBSERVED, "")
+    drawn = style.arrows(axes, mean, many * vectors, style.OBSERVED, **_ARROW)
     rest = style.dots(
         axes,
         mean[~sure],
@@ -76,10 +59,13 @@ def landmark_differences(
     marks = style.dots(
         axes, mean[sure], f"differ (q ≤ {level:g})", marker="o", color=style.REFERENCE
     )
-    sign = _arrow_sign(f"{found.groups[0]} to {found.groups[1]}{times(many)}")
+    words = f"{found.groups[0]} to {found.groups[1]}{times(many)}"
+    sign = style.sign(">", style.OBSERVED, words, markersize=5)
     style.legend(axes, [marks, rest, sign])
     labels = [label for label, own in zip(found.landmarks, sure, strict=True) if own]
-    return MeanShapeArtists(marks, drawn, None, tuple(names(axes, mean[sure], labels)))
+    return style.Artists(
+        mean=marks, arrows=drawn, circles=None, labels=tuple(names(axes, mean[sure], labels))
+    )
 
 
 def symmetry(
@@ -88,11 +74,16 @@ def symmetry(
     *,
     magnify: float | None = None,
     links: Links = (),
-) -> MeanShapeArtists:
+) -> style.Artists:
     """The symmetric mean with its directional asymmetry as arrows, fluctuating as circles.
 
     The radius of a circle is the RMS of a landmark's fluctuating asymmetry, magnified like the
     arrows; paired landmarks are joined.
+
+    Returns
+    -------
+    Artists
+        ``mean``, ``arrows`` (directional) and ``circles`` (fluctuating).
 
     Examples
     --------
@@ -104,7 +95,7 @@ def symmetry(
     >>> symmetry(analyse(x, n_permutations=9), Figure().subplots()).arrows.N
     6
     """
-    axes, view = map_axes(ax), View.of(found.mean)
+    axes, view = map_axes(ax), view_of(found.mean)
     mean, vectors = view(found.mean), view(found.directional)
     radii = np.sqrt((found.fluctuating**2).sum(axis=2).mean(axis=0))
     lengths = np.concatenate([np.linalg.norm(vectors, axis=1), radii])
@@ -112,20 +103,12 @@ def symmetry(
     skeleton(axes, mean, links)
     skeleton(axes, mean, found.pairs, linestyle=":", color=style.GREY, linewidth=0.8)
     rings = circles(axes, mean, many * radii, facecolor=style.SKY, alpha=0.35, edgecolor=style.BLUE)
-    drawn = arrows(axes, mean, many * vectors, style.VERMILLION, "")
+    drawn = style.arrows(axes, mean, many * vectors, style.VERMILLION, **_ARROW)
     marks = style.dots(axes, mean, "symmetric mean", marker="o", color=style.BLACK, markersize=3)
-    ring = Line2D(
-        [],
-        [],
-        linestyle="none",
-        marker="o",
-        color=style.SKY,
-        markersize=9,
-        label="fluctuating (RMS)",
-    )
-    sign = _arrow_sign(f"directional{times(many)}", style.VERMILLION)
+    ring = style.sign("o", style.SKY, "fluctuating (RMS)", linestyle="none", markersize=9)
+    sign = style.sign(">", style.VERMILLION, f"directional{times(many)}", markersize=5)
     style.legend(axes, [marks, sign, ring], ncols=3)
-    return MeanShapeArtists(marks, drawn, rings)
+    return style.Artists(mean=marks, arrows=drawn, circles=rings, labels=())
 
 
 def repeatability(
@@ -134,8 +117,13 @@ def repeatability(
     *,
     magnify: float | None = None,
     links: Links = (),
-) -> MeanShapeArtists:
+) -> style.Artists:
     """Where measuring errs: circles as large as the error, darker where less is repeatable.
+
+    Returns
+    -------
+    Artists
+        ``mean``, ``circles`` and ``labels``.
 
     Examples
     --------
@@ -149,7 +137,7 @@ def repeatability(
     >>> len(repeatability(found, Figure().subplots()).labels)
     6
     """
-    axes, view = map_axes(ax), View.of(found.mean)
+    axes, view = map_axes(ax), view_of(found.mean)
     mean = view(found.mean)
     many = magnifier(found.error, mean, magnify)
     skeleton(axes, mean, links)
@@ -162,18 +150,9 @@ def repeatability(
     marks = style.dots(axes, mean, "mean", marker="o", color=style.BLACK, markersize=2.5)
     said = f"repeatability ({found.overall:.3f} over all)"
     axes.figure.colorbar(rings, ax=axes, label=said, shrink=0.7)
-    ring = Line2D(
-        [],
-        [],
-        linestyle="none",
-        marker="o",
-        color=style.BLUE,
-        markersize=9,
-        label=f"measurement error (SD){times(many)}",
-    )
+    words = f"measurement error (SD){times(many)}"
+    ring = style.sign("o", style.BLUE, words, linestyle="none", markersize=9)
     style.legend(axes, [marks, ring])
-    return MeanShapeArtists(marks, None, rings, tuple(names(axes, mean, found.landmarks)))
-
-
-def _arrow_sign(label: str, colour: str = style.OBSERVED) -> Line2D:
-    return Line2D([], [], color=colour, marker=">", markersize=5, label=label)
+    return style.Artists(
+        mean=marks, arrows=None, circles=rings, labels=tuple(names(axes, mean, found.landmarks))
+    )

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 
 from defgpa.plot import _style as style
 from defgpa.statistics import Outliers
 
-_MOST_NAMES = 12
 
-
-@dataclass(frozen=True, eq=False)
-class RankedArtists:
-    """The dots, those beyond the fence, the fence, and the names beside the odd ones."""
-
-    usual: Any
-    odd: Any
-    fence: Any
-    names: tuple[Any, ...]
-
-
-def ranked_distances(found: Outliers, ax: Axes | None = None) -> RankedArtists:
+def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
     """Procrustes distances from the mean, the largest first.
 
     Parameters
@@ -34,17 +19,19 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> RankedArtists:
     ax : Axes, optional
         Where to draw; a new figure by default.
 
+    Returns
+    -------
+    Artists
+        ``usual`` dots, ``odd`` ones beyond the ``fence``, and ``names`` beside these.
+
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
-    >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
+    >>> a = defgpa.EuclideanGPA().fit(defgpa.datasets.load_wings()).alignment_
     >>> artists = ranked_distances(defgpa.statistics.outliers(a), Figure().subplots())
     >>> len(artists.usual.get_xdata()) + len(artists.odd.get_xdata())
-    9
+    24
     """
     axes = style.axes_for(ax, 2)
     order = found.ranked
@@ -76,10 +63,10 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> RankedArtists:
             va="center",
             fontsize=8,
         )
-        for k in np.flatnonzero(odd)[:_MOST_NAMES]
+        for k in np.flatnonzero(odd)[:12]
     )
     axes.set_ylim(0, None)
     axes.set_xlabel("specimens, the farthest first")
     axes.set_ylabel("Procrustes distance from the mean")
     style.legend(axes, ncols=3)
-    return RankedArtists(usual, beyond, fence, names)
+    return style.Artists(usual=usual, odd=beyond, fence=fence, names=names)

@@ -6,8 +6,7 @@ each landmark is drawn instead, as the size and the colour of its marker.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,36 +15,15 @@ from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.plot import _style as style
 
+if TYPE_CHECKING:
+    from defgpa.evaluate import CrossValidation
+
 _SMALLEST, _LARGEST = 6.0, 160.0  # marker areas in 3-D, points², for a few dozen landmarks
-
-
-class CrossValidated(Protocol):
-    """What ``defgpa.cross_validate`` returns."""
-
-    @property
-    def predicted(self) -> Array:
-        """(n, m, d)."""
-        ...
-
-    @property
-    def alignment(self) -> Alignment:
-        """That of all landmarks."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class OverlayArtists:
-    """What was drawn: 2-D: lines of markers; 3-D: one scatter with its colour bar."""
-
-    reference: Any
-    shapes: Any = None
-    wireframe: Any = None
-    colorbar: Any = None
 
 
 def aligned(
     alignment: Alignment, ax: Axes | None = None, *, unit: str | None = None
-) -> OverlayArtists:
+) -> style.Artists:
     """The reference with the warped shapes over it.
 
     Parameters
@@ -59,26 +37,24 @@ def aligned(
 
     Returns
     -------
-    OverlayArtists
+    Artists
+        ``reference`` and ``wireframe``; in 2-D ``shapes``, in 3-D a ``colorbar``, else None.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
     >>> artists = aligned(a, Figure().subplots(), unit="mm")
     >>> len(artists.shapes.get_xdata())
-    150
+    1014
     """
     return _overlay(alignment, alignment.aligned, "warped shapes", ax, unit)
 
 
 def cross_validated(
-    cross_validation: CrossValidated, ax: Axes | None = None, *, unit: str | None = None
-) -> OverlayArtists:
+    cross_validation: CrossValidation, ax: Axes | None = None, *, unit: str | None = None
+) -> style.Artists:
     """The reference with every landmark predicted by alignments that have not seen it.
 
     Parameters and result as in ``aligned``.
@@ -89,7 +65,7 @@ def cross_validated(
 
 def _overlay(
     alignment: Alignment, points: Array, label: str, ax: Axes | None, unit: str | None
-) -> OverlayArtists:
+) -> style.Artists:
     dim = alignment.shapes.dim
     axes = style.axes_for(ax, dim)
     draw = _over_each_other if dim == 2 else _with_errors
@@ -100,7 +76,7 @@ def _overlay(
 
 def _over_each_other(
     ax: Any, alignment: Alignment, points: Array, label: str, unit: str | None
-) -> OverlayArtists:
+) -> style.Artists:
     reference, size = alignment.reference, style.marker_size(len(alignment.reference))
     shapes = style.dots(
         ax,
@@ -123,12 +99,12 @@ def _over_each_other(
         markeredgewidth=0.18 * size,
     )
     style.legend(ax)
-    return OverlayArtists(marks, shapes, wires)
+    return style.Artists(reference=marks, shapes=shapes, wireframe=wires, colorbar=None)
 
 
 def _with_errors(
     ax: Any, alignment: Alignment, points: Array, label: str, unit: str | None
-) -> OverlayArtists:
+) -> style.Artists:
     distances = np.linalg.norm(points - alignment.reference, axis=2)
     errors = np.sqrt(np.nanmean(distances**2, axis=0))
     wires = _wires(ax, alignment)
@@ -145,7 +121,7 @@ def _with_errors(
     )
     bar = ax.figure.colorbar(scatter, ax=ax, shrink=0.6, pad=0.1)
     bar.set_label(style.with_unit(f"RMS error of the {label}", unit))
-    return OverlayArtists(scatter, None, wires, bar)
+    return style.Artists(reference=scatter, shapes=None, wireframe=wires, colorbar=bar)
 
 
 def _areas(errors: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,7 @@ from defgpa.images import IntensityDeviation, Picture
 from defgpa.plot import _style as style
 
 
-@dataclass(frozen=True, eq=False)
-class PictureArtists:
-    """The image; the warped landmarks and those of the reference, or a colour bar."""
-
-    image: Any
-    landmarks: Any = None
-    reference: Any = None
-    colorbar: Any = None
-
-
-def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None) -> PictureArtists:
+def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None) -> style.Artists:
     """A warped image in the coordinates of the reference, transparent where it is masked.
 
     Parameters
@@ -39,7 +28,8 @@ def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None
 
     Returns
     -------
-    PictureArtists
+    Artists
+        ``image``.
 
     Examples
     --------
@@ -60,7 +50,7 @@ def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None
         grey = np.ma.array(pixels[..., 0], mask=~picture.mask)
         shown = axes.imshow(grey, cmap="gray", extent=extent)
     _labelled(axes, unit)
-    return PictureArtists(shown)
+    return style.Artists(image=shown, landmarks=None, reference=None, colorbar=None)
 
 
 def picture_with_landmarks(
@@ -70,7 +60,7 @@ def picture_with_landmarks(
     ax: Axes | None = None,
     *,
     unit: str | None = None,
-) -> PictureArtists:
+) -> style.Artists:
     """A warped image with its warped landmarks and those of the reference.
 
     Parameters
@@ -86,7 +76,8 @@ def picture_with_landmarks(
 
     Returns
     -------
-    PictureArtists
+    Artists
+        ``image``, ``landmarks`` as warped, and those of the ``reference``.
     """
     axes = style.axes_for(ax, 2)
     image = picture(shown, axes, unit=unit).image
@@ -108,12 +99,12 @@ def picture_with_landmarks(
     axes.set_xlim(*shown.frame.extent[:2])
     axes.set_ylim(*shown.frame.extent[2:])
     style.legend(axes)
-    return PictureArtists(image, landmarks, reference)
+    return style.Artists(image=image, landmarks=landmarks, reference=reference, colorbar=None)
 
 
 def deviation(
     spread: IntensityDeviation, ax: Axes | None = None, *, unit: str | None = None
-) -> PictureArtists:
+) -> style.Artists:
     """The intensity deviation of warped images, mean of their channels; bright is large.
 
     The outline is the area that all shapes cover, over which the mean in the title is taken.
@@ -129,7 +120,8 @@ def deviation(
 
     Returns
     -------
-    PictureArtists
+    Artists
+        ``image`` and ``colorbar``.
     """
     axes = style.axes_for(ax, 2)
     levels = spread.deviation.reshape(*spread.coverage.shape, -1).mean(axis=2)
@@ -144,7 +136,7 @@ def deviation(
     if spread.common.any():
         _outline(axes, spread)
     _labelled(axes, unit)
-    return PictureArtists(image, colorbar=bar)
+    return style.Artists(image=image, landmarks=None, reference=None, colorbar=bar)
 
 
 def _outline(ax: Any, spread: IntensityDeviation) -> None:

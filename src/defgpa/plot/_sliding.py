@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -14,16 +11,6 @@ from defgpa.semilandmarks import SlidShapes
 from defgpa.shapes import Shapes
 
 
-@dataclass(frozen=True, eq=False)
-class SlidingArtists:
-    """Points before and after, the way between, and the landmarks that stay."""
-
-    before: Any
-    after: Any
-    ways: Any
-    fixed: Any
-
-
 def sliding(
     before: Shapes,
     after: SlidShapes,
@@ -31,7 +18,7 @@ def sliding(
     ax: Axes | None = None,
     *,
     unit: str | None = None,
-) -> SlidingArtists:
+) -> style.Artists:
     """One shape with its semilandmarks as digitised and as slid.
 
     Parameters
@@ -46,6 +33,11 @@ def sliding(
         Where to draw, 3-D axes for 3-D shapes; a new figure by default.
     unit : str, optional
         Of the coordinates, for the labels.
+
+    Returns
+    -------
+    Artists
+        Points ``before`` and ``after``, the ``ways`` between, and ``fixed`` landmarks.
 
     Examples
     --------
@@ -80,4 +72,4 @@ def sliding(
     fixed = style.dots(axes, new[rest], "fixed", marker="s", color=style.REFERENCE, markersize=size)
     style.legend(axes, ncols=3)
     style.as_map(axes, after.dim, unit)
-    return SlidingArtists(was, now, ways, fixed)
+    return style.Artists(before=was, after=now, ways=ways, fixed=fixed)

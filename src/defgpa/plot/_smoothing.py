@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,52 +11,13 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 from defgpa._arrays import Array
 from defgpa.plot import _style as style
 
-_WIDE = 10.0  # ratio of the largest to the smallest error from which they are drawn on decades
-
-
-class Path(Protocol):
-    """What ``defgpa.select_smoothing`` returns."""
-
-    @property
-    def values(self) -> Array:
-        """(k,): the amounts of smoothing."""
-        ...
-
-    @property
-    def cve(self) -> Array:
-        """(k,): the cross-validation error at each."""
-        ...
-
-    @property
-    def rmse_reference(self) -> Array:
-        """(k,)."""
-        ...
-
-    @property
-    def rmse_datum(self) -> Array:
-        """(k,)."""
-        ...
-
-    @property
-    def best_value(self) -> float:
-        """The smoothing that was chosen."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class SmoothingArtists:
-    """One line per figure, and the line at the chosen value with its label."""
-
-    cve: Any
-    rmse_reference: Any
-    rmse_datum: Any
-    chosen: Any
-    label: Any
+if TYPE_CHECKING:
+    from defgpa.evaluate import SmoothingPath
 
 
 def smoothing_path(
-    path: Path, ax: Axes | None = None, *, unit: str | None = None
-) -> SmoothingArtists:
+    path: SmoothingPath, ax: Axes | None = None, *, unit: str | None = None
+) -> style.Artists:
     """RMSE_r, RMSE_d and CVE against the smoothing, with the chosen value.
 
     Over-fitting shows in two ways: CVE rises, and RMSE_d parts from RMSE_r.
@@ -73,7 +33,8 @@ def smoothing_path(
 
     Returns
     -------
-    SmoothingArtists
+    Artists
+        ``cve``, ``rmse_reference``, ``rmse_datum``: lines; ``chosen``, another, and its ``label``.
 
     Examples
     --------
@@ -118,15 +79,17 @@ def smoothing_path(
     axes.set_xlabel("smoothing")
     axes.set_ylabel(style.with_unit("error", unit))
     style.legend(axes, loc="best", bbox_to_anchor=None, ncols=1)
-    return SmoothingArtists(cve, reference, datum, chosen, label)
+    return style.Artists(
+        cve=cve, rmse_reference=reference, rmse_datum=datum, chosen=chosen, label=label
+    )
 
 
-def _scales(ax: Any, path: Path) -> None:
+def _scales(ax: Any, path: SmoothingPath) -> None:
     """Decades of smoothing; decades of error only where they span more than one."""
     ax.set_xscale("log")
     errors = np.concatenate([path.cve, path.rmse_reference, path.rmse_datum])
     errors = errors[np.isfinite(errors) & (errors > 0)]
-    if len(errors) and errors.max() > _WIDE * errors.min():
+    if len(errors) and errors.max() > 10.0 * errors.min():
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))

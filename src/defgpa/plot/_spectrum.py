@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -12,20 +9,8 @@ from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 
-_WIDE = 30.0  # ratio from which eigenvalues are drawn on decades
 
-
-@dataclass(frozen=True, eq=False)
-class SpectrumArtists:
-    """The eigenvalues of the axes, the next ones, and the span of the gap with its label."""
-
-    axes: Any
-    rest: Any
-    gap: Any
-    label: Any
-
-
-def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
+def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
     """The smallest eigenvalues of the eliminated cost, and the gap that makes the reference sure.
 
     The first d belong to the axes of the reference. If the next one were as small, another
@@ -40,16 +25,14 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
 
     Returns
     -------
-    SpectrumArtists
+    Artists
+        Eigenvalues of the ``axes``, the ``rest``, the span of the ``gap``, and its ``label``.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
+    >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
     >>> len(spectrum(a, Figure().subplots()).axes.get_xdata())
     2
     """
@@ -70,7 +53,7 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
         numbers[d:], values[d:], "D", color=style.GREY, label="next eigenvalues", **look
     )[0]
     gap = axes.axhspan(values[d - 1], values[d], color=style.SKY, alpha=0.25, linewidth=0)
-    log = values.min() > 0 and values.max() > _WIDE * values.min()
+    log = values.min() > 0 and values.max() > 30.0 * values.min()
     axes.set_yscale("log" if log else "linear")
     ends = values[[d - 1, d]]
     middle = float(np.sqrt(ends.prod()) if log else ends.mean())
@@ -86,4 +69,4 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> SpectrumArtists:
     axes.set_xlabel("eigenvalue number")
     axes.set_ylabel(f"eigenvalue of P (at most {alignment.shapes.n_shapes})")
     style.legend(axes)
-    return SpectrumArtists(own, rest, gap, label)
+    return style.Artists(axes=own, rest=rest, gap=gap, label=label)

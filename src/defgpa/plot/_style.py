@@ -7,11 +7,13 @@ of it vermillion. Colour never carries a meaning alone, a marker or a line style
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.lines import Line2D
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import ShapeError
@@ -28,6 +30,10 @@ RASTER_FROM = 5_000  # points from which a vector file would become unwieldy
 ERRORS: Colormap = LinearSegmentedColormap.from_list(
     "defgpa_errors", ["#bcd7ea", "#56B4E9", "#0072B2", "#5b2a86", "#3a0a3a"]
 )
+
+
+class Artists(SimpleNamespace):
+    """What a plot drew, under the names that its function lists."""
 
 
 def axes_for(ax: Axes | None, dim: int) -> Any:
@@ -140,6 +146,20 @@ def polylines(ax: Any, lines: Array, **look: Any) -> Any:
     from matplotlib.collections import LineCollection
 
     return ax.add_collection(LineCollection(list(lines), **look))
+
+
+def arrows(ax: Any, tails: Array, vectors: Array, color: str, **look: Any) -> Any:
+    """Arrows in the units of the axes, whose heads the view holds."""
+    if tails.shape[1] == 2:
+        look = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "headwidth": 4, **look}
+    drawn = ax.quiver(*tails.T, *vectors.T, color=color, **look)
+    dots(ax, tails + vectors, "_heads", marker="None")
+    return drawn
+
+
+def sign(marker: str, color: str, label: str, **look: Any) -> Line2D:
+    """A marker for the legend."""
+    return Line2D([], [], color=color, marker=marker, label=label, **look)
 
 
 def wireframe(ax: Any, points: Array, edges: Iterable[tuple[int, int]], **look: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,25 +13,6 @@ from defgpa.errors import ShapeError
 from defgpa.meshes import Mesh
 from defgpa.plot import _style as style
 
-_ROUND = 60  # corners of an ellipse
-
-
-@dataclass(frozen=True, eq=False)
-class EllipseArtists:
-    """The ellipses (in 3-D three around each landmark), the specimens and the means."""
-
-    ellipses: Any
-    specimens: Any
-    means: Any
-
-
-@dataclass(frozen=True, eq=False)
-class HeatArtists:
-    """The coloured surface and its scale."""
-
-    surface: Any
-    scale: Any
-
 
 def landmark_ellipses(
     alignment: Alignment,
@@ -41,7 +21,7 @@ def landmark_ellipses(
     space: str = "superimposed",
     deviations: float = 2.0,
     unit: str | None = None,
-) -> EllipseArtists:
+) -> style.Artists:
     """Every landmark of every shape, and an ellipse of so many standard deviations around each.
 
     Parameters
@@ -57,16 +37,18 @@ def landmark_ellipses(
     unit : str, optional
         Of the coordinates, for the labels.
 
+    Returns
+    -------
+    Artists
+        ``ellipses`` (in 3-D three around each landmark), ``specimens`` and ``means``.
+
     Examples
     --------
-    >>> import numpy as np
     >>> import defgpa
     >>> from matplotlib.figure import Figure
-    >>> shapes = np.random.default_rng(0).normal(size=(12, 2)) * [3, 2]
-    >>> shapes = shapes + 0.1 * np.random.default_rng(1).normal(size=(9, 12, 2))
-    >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
+    >>> a = defgpa.EuclideanGPA().fit(defgpa.datasets.load_wings()).alignment_
     >>> len(landmark_ellipses(a, Figure().subplots()).ellipses.get_segments())
-    12
+    43
     """
     points = np.asarray(getattr(alignment, space))
     dim = points.shape[2]
@@ -93,10 +75,10 @@ def landmark_ellipses(
     )
     style.as_map(axes, dim, unit)
     style.legend(axes, [cloud, drawn, dots], ncols=3)
-    return EllipseArtists(drawn, cloud, dots)
+    return style.Artists(ellipses=drawn, specimens=cloud, means=dots)
 
 
-def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: Any) -> HeatArtists:
+def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: Any) -> style.Artists:
     """The end of a deformation as a surface, coloured by how far each vertex moved from the start.
 
     Parameters
@@ -107,6 +89,11 @@ def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: An
         3-D axes; a new figure by default.
     **look
         ``label``: what the colours measure.
+
+    Returns
+    -------
+    Artists
+        ``surface``, coloured, and its ``scale``.
 
     Examples
     --------
@@ -136,7 +123,7 @@ def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: An
     scale = axes.figure.colorbar(
         surface, ax=axes, shrink=0.6, label=look.get("label", "displacement")
     )
-    return HeatArtists(surface, scale)
+    return style.Artists(surface=surface, scale=scale)
 
 
 def _ellipses(cloud: Array, deviations: float) -> Array:
@@ -146,7 +133,7 @@ def _ellipses(cloud: Array, deviations: float) -> Array:
     covariance = np.cov(known.T) if len(known) > 1 else np.zeros((d, d))
     values, vectors = np.linalg.eigh(covariance)
     reach = deviations * np.sqrt(np.maximum(values, 0.0))
-    angle = np.linspace(0.0, 2.0 * np.pi, _ROUND)[:, None]
+    angle = np.linspace(0.0, 2.0 * np.pi, 60)[:, None]
     rings = [
         np.cos(angle) * reach[a] * vectors[:, a] + np.sin(angle) * reach[b] * vectors[:, b]
         for a in range(d)

@@ -11,8 +11,6 @@ from defgpa._arrays import Array, Mask
 
 MOST_NODES = 900  # per shape
 MOST_NODES_OF_ALL = 120_000  # about 1 MB in the page
-_BEYOND = 0.06  # of the longer side: how far the grid reaches beyond the landmarks
-_FEWEST = 5  # nodes on the shorter side
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ def lattice_over(reference: Array, n_shapes: int) -> Lattice:
     centre, axes = _plane(reference)
     local = (reference - centre) @ axes.T
     low, high = local.min(axis=0), local.max(axis=0)
-    beyond = _BEYOND * (high - low).max()
+    beyond = 0.06 * (high - low).max()
     low, high = low - beyond, high + beyond
     columns, rows = _counts(high - low, min(MOST_NODES, MOST_NODES_OF_ALL // n_shapes))
     x, y = np.linspace(low[0], high[0], columns), np.linspace(low[1], high[1], rows)
@@ -67,5 +65,5 @@ def _counts(sides: Array, most: int) -> tuple[int, int]:
     """Odd numbers of nodes along sides, in proportion, with at most about ``most`` nodes."""
     spacing = np.sqrt(sides.prod() / most)
     counts = 2 * np.floor((sides / spacing - 1) / 2).astype(int) + 1
-    columns, rows = np.maximum(counts, _FEWEST)
+    columns, rows = np.maximum(counts, 5)  # nodes on the shorter side
     return int(columns), int(rows)

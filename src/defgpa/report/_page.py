@@ -17,7 +17,7 @@ from defgpa.report._columns import group_columns, sentences
 from defgpa.report._drawn import MOST_PAIRS, Drawn, drawn_part
 from defgpa.report._packing import finite, script_json
 from defgpa.report._scene import Scene, wireframe_pairs
-from defgpa.report._shape_space import NoShapeSpace, ShapeSpace, shape_space
+from defgpa.report._shape_space import ShapeSpace, shape_space
 from defgpa.report._statistics import Found, Links, sections
 from defgpa.report._words import number, what_was_fitted, worries
 
@@ -212,7 +212,7 @@ def _numbers(
         "spectrum": alignment.spectral is not None,
         "gap": "" if alignment.spectral is None else number(alignment.spectral.gap, 3),
         "dim": alignment.shapes.dim,
-        "space": space if isinstance(space, ShapeSpace) else None,
+        "space": space,
         "thinned": [*drawn.sentences, *sentences(group_columns(alignment.shapes))],
         "data": script_json(_data(alignment, drawn, space, path, cv)),
     }
@@ -221,7 +221,7 @@ def _numbers(
 def _data(
     alignment: Alignment,
     drawn: Drawn,
-    space: ShapeSpace | NoShapeSpace,
+    space: ShapeSpace | None,
     path: SmoothingPath | None,
     cv: CrossValidation | None,
 ) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _data(
         **Scene(alignment, drawn, cv).as_data(),
         "smoothing": None if path is None else _path_columns(path),
         "spectrum": [] if alignment.spectral is None else finite(alignment.spectral.spectrum),
-        **space.as_data(),
+        **({"space": None, "outliers": None} if space is None else space.as_data()),
     }
 
 
@@ -264,13 +264,12 @@ def _dial_in_words(path: SmoothingPath) -> dict[str, Any] | None:
 
     if not isinstance(path, DialSurface):
         return None
-    surface = path
-    cells = [[f"{error:.4g}" for error in row] for row in surface.surface]
-    rows = list(zip([f"{value:.3g}" for value in surface.values], cells, strict=True))
-    row, column = surface.position
+    cells = [[f"{error:.4g}" for error in row] for row in path.surface]
+    rows = list(zip([f"{value:.3g}" for value in path.values], cells, strict=True))
+    row, column = path.position
     return {
-        "best": f"{surface.best_rigidity:g}",
-        "rigidities": [f"{value:g}" for value in surface.rigidities],
+        "best": f"{path.best_rigidity:g}",
+        "rigidities": [f"{value:g}" for value in path.rigidities],
         "rows": rows[::-1],
         "chosen": (len(rows) - 1 - row, column),
     }

@@ -17,8 +17,6 @@ from defgpa.report._words import number, percent
 from defgpa.statistics import Outliers, ShapePCA, outliers
 
 MOST_COMPONENTS = 10
-FEWEST_SHAPES = 4  # fewer make no cloud, and no fence
-FEWEST_IN_A_GROUP = 5  # for a fence of its own
 _LISTED = 10  # specimens and landmarks in the tables
 _MOST_ODD = 40  # specimens in the table where so many are beyond the fence
 
@@ -106,30 +104,21 @@ class ShapeSpace:
         return f"{said} {advice}" if count else said
 
 
-@dataclass(frozen=True)
-class NoShapeSpace:
-    """Too few shapes, or none that differ: the page does without."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Nothing, for the page's script."""
-        return {"space": None, "outliers": None}
-
-
-def shape_space(alignment: Alignment, drawn: Drawn) -> ShapeSpace | NoShapeSpace:
-    """The shape space of an alignment, where there are shapes enough."""
-    if alignment.shapes.n_shapes < FEWEST_SHAPES:
-        return NoShapeSpace()
+def shape_space(alignment: Alignment, drawn: Drawn) -> ShapeSpace | None:
+    """The shape space of an alignment; None where shapes are too few, or none differ."""
+    if alignment.shapes.n_shapes < 4:  # fewer make no cloud, and no fence
+        return None
     try:
         pca = ShapePCA().fit(alignment)
         if not len(pca.components_):
-            return NoShapeSpace()
+            return None
         return ShapeSpace(alignment, drawn, pca, outliers(alignment, _fenced(alignment)))
     except DefgpaError:  # a landmark too many is missing: the alignment stands without it
-        return NoShapeSpace()
+        return None
 
 
 def _fenced(alignment: Alignment) -> tuple[str, ...] | None:
     """The first column of groups that are all large enough for a fence of their own."""
     columns = group_columns(alignment.shapes).values()
-    large = (own for own in columns if min(Counter(own).values()) >= FEWEST_IN_A_GROUP)
+    large = (own for own in columns if min(Counter(own).values()) >= 5)  # for a fence of its own
     return next(large, None)

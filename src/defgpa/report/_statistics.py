@@ -100,7 +100,9 @@ def _anova(found: ProcrustesAnova, links: Links) -> _Told:
         f"{found.permutations.count:,} permutations of what the model leaves without it."
     )
     sure = [row.term for row in found.table if row.p <= _LEVEL]
-    said = f"Beyond chance (P ≤ {_LEVEL:g}): {_some(sure)}." if sure else _nothing("No term")
+    said = f"No term goes beyond chance (P ≤ {_LEVEL:g})."
+    if sure:
+        said = f"Beyond chance (P ≤ {_LEVEL:g}): {_some(sure)}."
     table = _effects("Sequential sums of squares", found.table)
     return "What shape depends on", (how, said), table, "effects", lambda f, ax: f(found, ax)
 
@@ -229,10 +231,6 @@ def _effects(caption: str, table: EffectTable) -> Table:
 def _some(names: Sequence[str]) -> str:
     rest = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _nothing(what: str) -> str:
-    return f"{what} goes beyond chance (P ≤ {_LEVEL:g})."
 
 
 def _drawn(name: str, draw: Callable[[Any, Any], Any], dim: int) -> str | None:

@@ -12,24 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.diagnostics import SpectralDiagnostics
-from defgpa.procrustes import Motions
 from defgpa.report._drawn import Drawn
 from defgpa.report._words import as_code, number, percent, shortened
 from defgpa.solve.datum.elastic_warps import ElasticRegistration
-from defgpa.solve.registration import (
-    AffineRegistration,
-    MotionRegistration,
-    RidgeRegistration,
-)
+from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
+from defgpa.statistics.specimens import rms_by_shape
 
 if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation
 
 AS_CODE = ("command", "result")  # of the provenance: to be pasted
-_LARGEST = 5  # residuals that are named
 
 _METHODS = {
     "EUC_d": "rigid: moved and turned only",
@@ -141,10 +135,6 @@ def _relative(error: float, size: float) -> str:
     return f"{percent(error / size)} of the size of the reference" if size > 0 else ""
 
 
-def _share(relative: float) -> str:
-    return "–" if np.isnan(relative) else percent(relative)
-
-
 def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """The methods with their figures; the one that predicts best is marked."""
     return [
@@ -155,7 +145,7 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
                 ("rmse_datum", row.rmse_datum, number(row.rmse_datum)),
                 ("rmse_reference", row.rmse_reference, number(row.rmse_reference)),
                 ("cve", row.cve, number(row.cve)),
-                ("relative_cve", row.relative_cve, _share(row.relative_cve)),
+                ("relative_cve", row.relative_cve, percent(row.relative_cve)),
                 ("seconds", row.seconds, number(row.seconds, 2)),
             ],
             "best": row is comparison.best,
@@ -168,7 +158,7 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
 def largest_residuals(alignment: Alignment) -> list[tuple[str, str, str]]:
     """The worst shape and landmark pairs: names and distance."""
     counted = np.where(alignment.counted, alignment.residuals, -1.0)
-    order = np.argsort(-counted, axis=None, kind="stable")[:_LARGEST]
+    order = np.argsort(-counted, axis=None, kind="stable")[:5]
     shapes = alignment.shapes
     return [
         (shapes.names[i], shapes.landmarks[j], number(counted[i, j], 3))
@@ -181,8 +171,8 @@ def shape_rows(
     alignment: Alignment, cv: CrossValidation | None, drawn: Drawn
 ) -> list[dict[str, Any]]:
     """Every drawn shape in numbers, the worst first."""
-    reference = _per_shape(alignment.residuals, alignment)
-    datum = _per_shape(alignment.datum_residuals, alignment)
+    reference = rms_by_shape(alignment.residuals, alignment)
+    datum = rms_by_shape(alignment.datum_residuals, alignment)
     order = drawn.shapes[np.argsort(-np.nan_to_num(reference[drawn.shapes]), kind="stable")]
     shapes, found = alignment.shapes, alignment.diagnostics
     return [
@@ -199,12 +189,6 @@ def shape_rows(
     ]
 
 
-def _per_shape(residuals: Array, alignment: Alignment) -> Array:
-    squares = np.where(alignment.counted, residuals, 0.0) ** 2
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.sqrt(squares.sum(axis=1) / alignment.counted.sum(axis=1)))
-
-
 def parameters(alignment: Alignment) -> list[tuple[str, str]]:
     """What determines the result."""
     kind = alignment.registration
@@ -213,7 +197,7 @@ def parameters(alignment: Alignment) -> list[tuple[str, str]]:
         ("Warp", as_code(model)),
         ("Covariance eigenvalues Λ", ", ".join(f"{x:.10g}" for x in alignment.eigenvalues)),
         ("Solver", _solver(alignment)),
-        ("SHA-256 of the points", _digest(alignment)),
+        ("SHA-256 of the points", hashlib.sha256(alignment.shapes.points.tobytes()).hexdigest()),
     ]
     space = alignment.shapes.metadata.get("space")
     return [*rows, ("Coordinate system", str(space))] if space else rows
@@ -232,24 +216,21 @@ def code(alignment: Alignment, result: str | None) -> str:
     match alignment.registration:
         case RidgeRegistration(model) if _built_in(model):
             warp = as_code(model)
-            names = ", ".join(sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", warp))))
-            call, imports = (
-                f"defgpa.DefGPA({warp}{_proportions(alignment)})",
-                f"from defgpa.warps import {names}\n",
-            )
+            call = f"defgpa.DefGPA({warp}{_proportions(alignment)})"
         case ElasticRegistration(model, rigidity, scaling) if _built_in(model):
             warp = as_code(model)
-            names = ", ".join(sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", warp))))
             call = f'defgpa.ElasticGPA({warp}, float("{rigidity!r}"), scaling={scaling})'
-            imports = f"from defgpa.warps import {names}\n"
         case MotionRegistration(motions):
-            call, imports = f"defgpa.EuclideanGPA({_changed(motions)})", ""
+            changed = as_code(motions).removeprefix("Motions(").removesuffix(")")
+            warp, call = "", f"defgpa.EuclideanGPA({changed})"
         case AffineRegistration():
-            call, imports = "defgpa.AffineGPA()", ""
+            warp, call = "", "defgpa.AffineGPA()"
         case _:
             return ""
     if "…" in call:
         return ""
+    names = ", ".join(sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", warp))))
+    imports = f"from defgpa.warps import {names}\n" if names else ""
     return (
         f"import defgpa\n{imports}\n{_shapes_again(alignment, result)}model = {call}.fit(shapes)\n"
     )
@@ -292,14 +273,6 @@ def default_title(alignment: Alignment) -> str:
 
 def _built_in(model: Any) -> bool:
     return type(model).__module__.startswith("defgpa.warps")
-
-
-def _changed(motions: Motions) -> str:
-    return as_code(motions).removeprefix("Motions(").removesuffix(")")
-
-
-def _digest(alignment: Alignment) -> str:
-    return hashlib.sha256(alignment.shapes.points.tobytes()).hexdigest()
 
 
 def versions() -> list[tuple[str, str]]:

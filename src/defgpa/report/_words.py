@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields, is_dataclass
-from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +11,7 @@ from defgpa.alignment import Alignment
 from defgpa.findings import joined
 from defgpa.sentences import in_shell
 from defgpa.solve.datum.elastic_warps import ElasticRegistration
-from defgpa.solve.registration import (
-    AffineRegistration,
-    MotionRegistration,
-    RidgeRegistration,
-)
+from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.warps import (
     DEFAULT_SMOOTHING,
     Affine,
@@ -47,6 +42,8 @@ def number(value: float, digits: int = 4) -> str:
 
 def percent(share: float) -> str:
     """A share for the eye."""
+    if np.isnan(share):
+        return "–"
     return f"{100 * share:.2g} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
 
 
@@ -56,7 +53,7 @@ def what_was_fitted(alignment: Alignment) -> str:
     return (
         f"{shapes.n_shapes:,} shapes with {shapes.n_landmarks:,} landmarks each, in "
         f"{shapes.dim}-D, {_missing(alignment)}, were brought onto one common reference shape. "
-        f"Each shape has a warp of its own onto it: {warp_in_words(alignment.registration)}. "
+        f"Each shape has a warp of its own onto it: {_warp_in_words(alignment.registration)}. "
         f"{_how(alignment.registration)}"
     )
 
@@ -69,97 +66,60 @@ def _missing(alignment: Alignment) -> str:
     return f"{hidden:,} of {visible.size:,} ({percent(hidden / visible.size)}) not seen"
 
 
-@singledispatch
 def _how(registration: Any) -> str:
+    match registration:
+        case RidgeRegistration():
+            return (
+                "Reference and warps were estimated together, in closed form: there is no better "
+                "reference for these warps, and no starting guess it depends on."
+            )
+        case ElasticRegistration():
+            return (
+                "Poses, reference and warps were estimated by turns, each in closed form, from the "
+                "rigid and from the deformable solution."
+            )
     return "Reference and warps were estimated together."
 
 
-@_how.register
-def _(registration: RidgeRegistration) -> str:
-    return (
-        "Reference and warps were estimated together, in closed form: there is no better "
-        "reference for these warps, and no starting guess it depends on."
-    )
-
-
-@_how.register
-def _(registration: ElasticRegistration) -> str:
-    return (
-        "Poses, reference and warps were estimated by turns, each in closed form, from the rigid "
-        "and from the deformable solution."
-    )
-
-
-@singledispatch
-def warp_in_words(registration: Any) -> str:
+def _warp_in_words(registration: Any) -> str:
     """How each shape is brought onto the reference."""
+    match registration:
+        case MotionRegistration(motions):
+            words = ["moved", "turned", *["scaled"] * motions.scaling]
+            words += ["mirrored where that fits better"] * motions.reflections
+            return f"it is {', '.join(words[:-1])} and {words[-1]}, and not deformed"
+        case AffineRegistration():
+            return _model_in_words(Affine())
+        case RidgeRegistration(model):
+            return _model_in_words(model)
+        case ElasticRegistration(model, rigidity):
+            pose = f"drawn to a pose of the shape with rigidity {rigidity:.3g}"
+            return f"{_model_in_words(model)}, {pose}"
     return f"a warp of the kind {type(registration).__name__}"
 
 
-@warp_in_words.register
-def _(registration: MotionRegistration) -> str:
-    words = ["moved", "turned"]
-    words += ["scaled"] * registration.motions.scaling
-    words += ["mirrored where that fits better"] * registration.motions.reflections
-    return f"it is {', '.join(words[:-1])} and {words[-1]}, and not deformed"
-
-
-@warp_in_words.register
-def _(registration: AffineRegistration) -> str:
-    return "an affine map, which stretches and shears but does not bend"
-
-
-@warp_in_words.register
-def _(registration: RidgeRegistration) -> str:
-    return model_in_words(registration.model)
-
-
-@warp_in_words.register
-def _(registration: ElasticRegistration) -> str:
-    words = model_in_words(registration.model)
-    return f"{words}, drawn to a pose of the shape with rigidity {registration.rigidity:.3g}"
-
-
-@singledispatch
-def model_in_words(model: Any) -> str:
+def _model_in_words(model: Any) -> str:
     """A warp model as it would be said."""
+    match model:
+        case Affine():
+            return "an affine map, which stretches and shears but does not bend"
+        case ThinPlateSpline(theta=theta):
+            stiffness = _smoothing(model) if theta is None else f"smoothing θ = {theta:.3g}"
+            return f"a thin-plate spline with {_controls(model, 'control points')} and {stiffness}"
+        case RadialBasis(kernel=kernel):
+            words = f"radial functions ({type(kernel).__name__}) around"
+            return f"{words} {_controls(model, 'centres')}, with {_smoothing(model)}"
+        case FreeForm():
+            points = _per_axis(model.points_per_axis, "points")
+            return f"a free-form deformation on a lattice of {points}, with {_smoothing(model)}"
+        case Polynomial():
+            return f"a polynomial of degree {model.degree} with {_smoothing(model)}"
     return f"a warp of the kind {type(model).__name__}"
 
 
-@model_in_words.register
-def _(model: Affine) -> str:
-    return "an affine map, which stretches and shears but does not bend"
-
-
-@model_in_words.register
-def _(model: ThinPlateSpline) -> str:
-    if model.theta is not None:
-        stiffness = f"smoothing θ = {model.theta:.3g}"
-    else:
-        tau = DEFAULT_SMOOTHING if model.smoothing is None else model.smoothing
-        stiffness = f"relative smoothing {tau:.3g}"
-    return f"a thin-plate spline with {_controls(model, 'control points')} and {stiffness}"
-
-
-@model_in_words.register
-def _(model: RadialBasis) -> str:
-    return (
-        f"radial functions ({type(model.kernel).__name__}) around {_controls(model, 'centres')}, "
-        f"with relative smoothing {model.smoothing:.3g}"
-    )
-
-
-@model_in_words.register
-def _(model: FreeForm) -> str:
-    return (
-        f"a free-form deformation on a lattice of {_per_axis(model.points_per_axis, 'points')}, "
-        f"with relative smoothing {model.smoothing:.3g}"
-    )
-
-
-@model_in_words.register
-def _(model: Polynomial) -> str:
-    return f"a polynomial of degree {model.degree} with relative smoothing {model.smoothing:.3g}"
+def _smoothing(model: Any) -> str:
+    tau = DEFAULT_SMOOTHING if model.smoothing is None else model.smoothing
+    return f"relative smoothing {tau:.3g}"
 
 
 def _controls(model: Any, what: str) -> str:

@@ -19,8 +19,6 @@ from defgpa._arrays import Array, Index
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.sliders import Curve
 
-_NEIGHBOURS = 4  # that show the tangent plane of a surface point, besides itself
-
 Onto = Callable[[Array], Array]
 
 
@@ -134,7 +132,7 @@ class PatchPath:
     def directions(self, place: Array, x: Array) -> Array:
         """The first two principal components of each point and its 4 nearest neighbours."""
         seen = x[~np.isnan(x[:, 0])]
-        near = cKDTree(seen).query(place, k=min(_NEIGHBOURS + 1, len(seen)))[1]
+        near = cKDTree(seen).query(place, k=min(4 + 1, len(seen)))[1]
         cloud = seen[near] - seen[near].mean(axis=1, keepdims=True)
         return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :2])
 
@@ -152,11 +150,9 @@ class PatchPath:
 
 
 @dataclass(frozen=True, eq=False)
-class MeshPath:
+class MeshPath(PatchPath):
     """In the tangent plane of a mesh, and back to it."""
 
-    sliders: Index
-    start: Array
     surface: Surface
 
     def directions(self, place: Array, x: Array) -> Array:
@@ -166,15 +162,7 @@ class MeshPath:
 
     def moved(self, place: Array, steps: Array, ways: Array) -> Array:
         """The nearest point of the mesh."""
-        return self.surface.nearest(place + np.einsum("kf,kfd->kd", steps, ways))[0]
-
-    def points(self, place: Array) -> Array:
-        """A place is a point."""
-        return place
-
-    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """On a surface there is no order to lose."""
-        return iter(())
+        return self.surface.nearest(super().moved(place, steps, ways))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +194,7 @@ def spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
     spline = CubicSpline(knots[apart], loop[apart], bc_type=kind)
     own = _SeenCurve(members, sliding, curve.closed, knots[: len(members)])
     place = own.knots[sliding]
-    return SplinePath(members[sliding], place, spline, float(knots[-1]), own, onto or _as_is)
+    return SplinePath(members[sliding], place, spline, float(knots[-1]), own, onto or np.asarray)
 
 
 def chord_path(curve: Curve, x: Array) -> ChordPath | None:
@@ -220,7 +208,3 @@ def chord_path(curve: Curve, x: Array) -> ChordPath | None:
         return None
     after = members[(own + 1) % len(members)]
     return ChordPath(members[own], x[members[own]], members[own - 1], after)
-
-
-def _as_is(points: Array) -> Array:
-    return points

@@ -132,14 +132,11 @@ def _markup_curves(path: Path, text: str, shapes: Shapes) -> list[list[int]]:
         raise FormatError(f"{path}: expected the markups of 3D Slicer; found other JSON.") from None
     if not curves:
         raise FormatError(f"{path} has no markup of the type Curve or ClosedCurve.")
+    numbers = [_numbers(path, labels, shapes) for labels in found]
     return [
-        _closed(_numbers(path, labels, shapes), str(node["type"]))
-        for labels, node in zip(found, curves, strict=True)
+        own + own[:2] if node["type"] == "ClosedCurve" and len(own) > 2 else own
+        for own, node in zip(numbers, curves, strict=True)
     ]
-
-
-def _closed(members: list[int], kind: str) -> list[int]:
-    return members + members[:2] if kind == "ClosedCurve" and len(members) > 2 else members
 
 
 def _numbers(path: Path, labels: Sequence[str], shapes: Shapes) -> list[int]:

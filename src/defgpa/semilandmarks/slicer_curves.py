@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from defgpa._arrays import Array
 from defgpa.errors import FormatError, listed
 from defgpa.io import read_shapes
 from defgpa.io.curves import evenly
@@ -56,7 +55,8 @@ def with_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: in
     points = np.full((shapes.n_shapes, count, 3), np.nan)
     for i, name in enumerate(shapes.names):
         if name in files:
-            points[i] = evenly(_points(files[name], shapes.metadata.get("space")), count, ring)
+            own = read_shapes(files[name], space=shapes.metadata.get("space")).points[0]
+            points[i] = evenly(own, count, ring)
     return Shapes.specimens(
         np.concatenate([shapes.points, points], axis=1),
         names=shapes.names,
@@ -90,10 +90,6 @@ def _is_closed(path: Path) -> bool:
     if not kinds & {"Curve", "ClosedCurve"}:
         raise FormatError(f"{path} has no markup of the type Curve or ClosedCurve.")
     return "ClosedCurve" in kinds
-
-
-def _points(path: Path, space: str | None) -> Array:
-    return read_shapes(path, space=space).points[0]
 
 
 def _labels(shapes: Shapes, count: int, ring: bool) -> list[str]:

@@ -98,7 +98,11 @@ def numbers_of(members: Sequence[Any], landmarks: Sequence[str]) -> list[int]:
 
 def _joined(between: dict[int, tuple[int, int]]) -> list[Curve]:
     """Sliders that are each other's neighbours, one curve each."""
-    follows = {own: after for own, (_, after) in between.items() if _linked(between, own, after)}
+    follows = {
+        own: after
+        for own, (_, after) in between.items()
+        if after in between and between[after][0] == own
+    }
     starts = [own for own in between if own not in follows.values()]
     found, used = [], set[int]()
     for start in starts:
@@ -114,10 +118,6 @@ def _joined(between: dict[int, tuple[int, int]]) -> list[Curve]:
             used.update(run)
             found.append(Curve(np.array(run, dtype=np.intp), np.ones(len(run), dtype=bool), True))
     return found
-
-
-def _linked(between: dict[int, tuple[int, int]], own: int, after: int) -> bool:
-    return after in between and between[after][0] == own
 
 
 def _run(start: int, follows: dict[int, int]) -> list[int]:

@@ -33,9 +33,6 @@ from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 
-_HALVINGS = 12
-_STEPS_A_ROUND = 3  # a curve bends away from its tangent: the best place takes a few steps
-
 
 class SlidShapes(Shapes):
     """Shapes whose semilandmarks have slid, and how.
@@ -242,7 +239,7 @@ def _one_round(state: _State, task: _Task, reference: Array, by: str) -> _State:
     def work(i: int) -> tuple[Array, tuple[Array, ...], Array]:
         x, places = state.points[i], state.places[i]
         before = criteria[i].value(x)
-        for _ in range(_STEPS_A_ROUND):
+        for _ in range(3):  # a curve bends away from its tangent: the best place takes a few steps
             x, places = _slid(x, places, task.paths[i], criteria[i])
         return x, places, np.array([before, criteria[i].value(x)])
 
@@ -273,7 +270,7 @@ def _slid(
     V = np.concatenate([way.reshape(-1, x.shape[1]) for way in ways])
     steps, best = criterion.steps(x, J, V), criterion.value(x)
     parts = np.split(steps, np.cumsum([way.shape[0] * way.shape[1] for way in ways])[:-1])
-    for halving in range(_HALVINGS):
+    for halving in range(12):
         there = tuple(
             path.moved(p, 0.5**halving * s.reshape(w.shape[:2]), w)
             for path, p, s, w in zip(paths, places, parts, ways, strict=True)

@@ -18,8 +18,8 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.permutation import Progress
 from defgpa.statistics.sizes import centroid_sizes
-from defgpa.statistics.space import Analysed, complete_shapes
 from defgpa.statistics.table import csv_text, pandas_for_tables
+from defgpa.statistics.tangent import Analysed, complete_shapes
 
 
 @dataclass(frozen=True, eq=False)

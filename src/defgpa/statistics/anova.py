@@ -34,8 +34,8 @@ from defgpa.statistics.permutation import (
     permuted_ratios,
 )
 from defgpa.statistics.sizes import centroid_sizes
-from defgpa.statistics.space import Analysed, complete_shapes, flat_tangents
 from defgpa.statistics.table import Effect, EffectTable
+from defgpa.statistics.tangent import Analysed, complete_shapes, flat_tangents
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,12 +23,9 @@ from defgpa.errors import ShapeError, listed
 from defgpa.procrustes import stacked
 from defgpa.shapes import Shapes
 from defgpa.spaces import OUTPUTS, in_space
-from defgpa.statistics.conditional import Dials, ShapeGaussian
-from defgpa.statistics.gaps import without_gaps
+from defgpa.statistics.conditional import Dials, ShapeGaussian, without_gaps
 from defgpa.statistics.sizes import ShapesLike, filled
 from defgpa.statistics.tangent import tangent_space, unit_size
-
-_NOTHING = 1e-10  # of the largest singular value: below, a direction is rounding
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         self.mean_ = x.mean(axis=0)
         deviations = (x - self.mean_).reshape(len(x), -1)
         _, sigma, axes = np.linalg.svd(deviations, full_matrices=False)
-        k = self._how_many(int((sigma > _NOTHING * sigma[0]).sum()))
+        k = self._how_many(int((sigma > 1e-10 * sigma[0]).sum()))  # others are rounding
         axes = axes[:k] * _signs(axes[:k])
         variances = sigma**2 / (len(x) - 1)
         self.components_ = axes.reshape(k, *self.mean_.shape)
@@ -127,7 +124,9 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         After a fit to an alignment, new specimens are registered onto its reference first where
         its space asks for that.
         """
-        return self._flat(shapes) @ self.components_.reshape(len(self.components_), -1).T
+        self._require_fitted()
+        x = self._deviations(shapes)
+        return x.reshape(len(x), -1) @ self.components_.reshape(len(self.components_), -1).T
 
     def inverse_transform(self, scores: ArrayLike) -> Array:
         """(n, m, d): the shapes, at unit size, that have these scores (n, k)."""
@@ -174,11 +173,6 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         of_residuals = self.space_ == "aligned" or any(str(h).startswith("aligned:") for h in heads)
         word = "residual PC" if of_residuals else "PC"
         return np.array([f"{word}{k + 1}" for k in range(len(self.components_))], dtype=object)
-
-    def _flat(self, shapes: ShapesLike | Alignment) -> Array:
-        self._require_fitted()
-        x = self._deviations(shapes)
-        return x.reshape(len(x), -1)
 
     def _deviations(self, shapes: ShapesLike | Alignment) -> Array:
         """(n, m, d): in the tangent space at the mean shape, from the mean.

@@ -26,6 +26,7 @@ from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Index, Mask, inverse_of_lower
 from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.statistics.tangent import rotated_onto_mean, unit_size
 
 _FREE = 100.0  # standard deviations: what a motion may amount to
 _ROUNDS = 3  # of pose and estimate, each from the other, where much is hidden
@@ -78,10 +79,6 @@ class ShapeGaussian:
     def variance(self) -> float:
         """v."""
         return float(self.specimens.var(axis=0).mean())
-
-    def with_dials(self, dials: Dials) -> ShapeGaussian:
-        """The same specimens, other dials."""
-        return replace(self, dials=dials)
 
     def completed(self, own: Array) -> Estimate:
         """A shape (m, d), NaN where not seen, that is none of the specimens."""
@@ -265,3 +262,31 @@ def asked_landmarks(mean: Array, seen: Mask) -> Index:
     near = known[np.argsort(distance, kind="stable")[: 2 * _MOST_SEEN // 3]]
     rest = np.setdiff1d(known, near)
     return np.union1d(near, rest[:: max(1, 3 * len(rest) // _MOST_SEEN)])
+
+
+def without_gaps(points: Array) -> Array:
+    """Shapes (n, m, d), NaN where not seen, with estimates there; what is seen is untouched."""
+    partial = np.flatnonzero(np.isnan(points[..., 0]).any(axis=1))
+    whole = points if not len(partial) else _filled_with_mean(points)
+    if len(points) <= 4:  # specimens that statistics can be made of
+        return whole
+    for _ in range(3 if len(partial) else 0):
+        specimens = rotated_onto_mean(unit_size(whole))
+        whole = whole.copy()
+        for i in partial:
+            others = ShapeGaussian(np.delete(specimens, i, axis=0), Dials())
+            whole[i] = others.completed(points[i]).points
+    return whole
+
+
+def _filled_with_mean(points: Array) -> Array:
+    """The mean over those that see a landmark, brought to every shape by a similarity."""
+    seen = ~np.isnan(points[..., :1])
+    fullest = points[int(seen.sum(axis=1).argmax())]
+    mean = np.where(np.isnan(fullest), np.nanmean(fullest, axis=0), fullest)
+    whole = points
+    for _ in range(20):
+        pose = stacked(points, mean, motions=SIMILARITY)
+        whole = np.where(seen, points, pose.inverse()(np.broadcast_to(mean, points.shape)))
+        mean = pose(whole).mean(axis=0)
+    return whole

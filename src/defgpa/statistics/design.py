@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.errors import DefgpaError, ShapeError, listed, needed
 from defgpa.shapes import Shapes
 
 _ALIASED = 1e-9  # of the length of a column: what is left of one that others explain
@@ -192,13 +192,8 @@ def _frame(data: Any) -> Any:
 
 
 def _formulaic() -> Any:
-    try:
-        import formulaic
-    except ImportError:
-        raise DefgpaError(
-            "Formulas need the package formulaic: pip install 'defgpa[statistics]'."
-        ) from None
-    return formulaic
+    how = "Formulas need the package formulaic: pip install 'defgpa[statistics]'."
+    return needed("formulaic", how)
 
 
 def _sentence(error: Exception) -> str:

@@ -21,8 +21,8 @@ CHOICES: dict[str, tuple[float, ...]] = {
 }
 _NEARNESS = (0.3, 1.0, np.inf)
 _MOST_LANDMARKS = 300  # that are left out one by one, or in blocks where there are very many
-_THINNED_BEYOND = 600
-_MOST_TURNS = 3  # of each dial
+
+_Score = Callable[[Dials], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +31,6 @@ class Trial:
 
     specimen: int
     hidden: Mask  # (m,)
-
-
-def without(specimens: Array, one: int) -> Array:
-    """(n − 1, m, d): all specimens but one."""
-    return np.delete(specimens, one, axis=0)
 
 
 def chosen_dials(specimens: Array, points: Array, trials: Sequence[Trial]) -> Dials:
@@ -51,12 +46,12 @@ def chosen_dials(specimens: Array, points: Array, trials: Sequence[Trial]) -> Di
         Holes like those that are to be filled.
     """
     fewer = _thinned(specimens, points, trials)
-    by_blocks = _score_of(lambda dials: _errors_of(*fewer, dials))
+    by_blocks = cache(lambda dials: _errors_of(*fewer, dials))
     if np.median([trial.hidden.sum() for trial in trials]) > 1:
         found = _turned(Dials(), CHOICES, by_blocks)
     else:
         hidden = np.any([trial.hidden for trial in trials], axis=0)
-        found = _turned(Dials(), CHOICES, _score_of(_one_by_one(specimens, points, hidden)))
+        found = _turned(Dials(), CHOICES, cache(_one_by_one(specimens, points, hidden)))
     return _turned(found, {"nearness": _NEARNESS}, by_blocks)
 
 
@@ -66,7 +61,7 @@ def _thinned(
     """The same, of very many landmarks only some: dials need no more to be told apart."""
     m, d = specimens.shape[1:]
     kept = np.arange(0, m, -(-m // _MOST_LANDMARKS))
-    if m <= _THINNED_BEYOND:
+    if m <= 600:
         return specimens, points, trials
     fewer = [replace(trial, hidden=trial.hidden[kept]) for trial in trials]
     shown = ~np.isnan(points[:, kept, 0])
@@ -76,7 +71,7 @@ def _thinned(
 
 def _turned(start: Dials, choices: dict[str, tuple[float, ...]], score: _Score) -> Dials:
     best = start
-    for _ in range(_MOST_TURNS):
+    for _ in range(3):  # turns of each dial
         before = best
         for name, values in choices.items():
             # on a tie the dial stays
@@ -87,20 +82,15 @@ def _turned(start: Dials, choices: dict[str, tuple[float, ...]], score: _Score) 
     return best
 
 
-_Score = Callable[[Dials], float]
-
-
-def _score_of(errors: Callable[[Dials], float]) -> _Score:
-    return cache(errors)
-
-
 def _errors_of(specimens: Array, points: Array, trials: Sequence[Trial], dials: Dials) -> float:
     """Σ of squared relative errors over holes."""
     total = 0.0
     for trial in trials:
         own = np.where(trial.hidden[:, None], np.nan, points[trial.specimen])
-        found = ShapeGaussian(without(specimens, trial.specimen), dials).completed(own)
-        total += squared_errors(found.points, points[trial.specimen], trial.hidden).sum()
+        others = ShapeGaussian(np.delete(specimens, trial.specimen, axis=0), dials)
+        total += squared_errors(
+            others.completed(own).points, points[trial.specimen], trial.hidden
+        ).sum()
     return total
 
 

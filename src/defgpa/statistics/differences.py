@@ -17,8 +17,8 @@ from defgpa._arrays import Array, Index, Mask
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import grouped
 from defgpa.statistics.permutation import Permutations, Progress
-from defgpa.statistics.space import Analysed, complete_shapes, flat_tangents
 from defgpa.statistics.table import csv_text, figure, lined_up, pandas_for_tables, probabilities
+from defgpa.statistics.tangent import Analysed, complete_shapes, flat_tangents
 
 _TIES = 1e-10
 _COLUMNS = ("landmark", "distance", "p", "q")
@@ -64,7 +64,7 @@ class LandmarkDifferences:
             zip(self.landmarks, map(figure, self.distances.tolist()), *chances, strict=True)
         )
         title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"
-        return f"{title}\n{lined_up(_COLUMNS, rows)}"
+        return f"{title}\n{lined_up([_COLUMNS, *rows])}"
 
     __repr__ = __str__
 

@@ -21,13 +21,9 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError
 
 _DIRECTIONS = {2: 90, 3: 400}  # planes tried at first
-_REFINED = 12  # of them, the best ones, with a matching
-_APART = 0.985  # cosine: 10 degrees between those
-_MOST_ROUNDS = 20
 _SYMMETRIC = 0.12  # RMS distance from the mirror image, of the RMS radius: beyond, it is not one
 _EXACT = 1e-6  # of the radius: what counts as no error at all
 _CLEAR = 1.5  # times worse must the best other pairing be
-_MOST = 0.5  # of the shapes must have the pairs of their mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +97,7 @@ def find_pairs(shapes: Array) -> MirrorPairs:
             f"and {next_error:.3g} of the radius). Give the pairs."
         )
     own = [_has_pairs(x, best.order) for x in each]
-    if np.mean(own) < _MOST:
+    if np.mean(own) < 0.5:
         raise DefgpaError(
             f"The mean shape has a mirror plane, but only {sum(own)} of {len(own)} shapes pair "
             "their landmarks as it does. Give the pairs."
@@ -155,17 +151,14 @@ def _number(one: int | str, place: dict[str, int], m: int) -> int:
 def _best_starts(points: Array) -> list[Array]:
     """The directions whose reflection brings most points near to others."""
     tree = cKDTree(points)
-    normals = np.vstack([_principal_axes(points), _directions(points.shape[1])])
+    principal = np.linalg.svd(points, full_matrices=False)[2]
+    normals = np.vstack([principal, _directions(points.shape[1])])
     costs = [np.minimum(tree.query(_reflected(points, v))[0] ** 2, 0.25).mean() for v in normals]
     chosen: list[Array] = []
     for k in np.argsort(costs, kind="stable"):
-        if all(abs(normals[k] @ other) < _APART for other in chosen):
+        if all(abs(normals[k] @ other) < 0.985 for other in chosen):  # 10 degrees apart
             chosen.append(normals[k])
-    return chosen[:_REFINED]
-
-
-def _principal_axes(points: Array) -> Array:
-    return np.asarray(np.linalg.svd(points, full_matrices=False)[2])
+    return chosen[:12]  # the best ones, to be refined with a matching
 
 
 def _directions(dim: int) -> Array:
@@ -187,7 +180,7 @@ def _reflected(points: Array, normal: Array) -> Array:
 def _settled(points: Array, normal: Array) -> _Matching | None:
     """Plane and matching in turn until neither changes; None if it pairs nothing."""
     order: Index = np.empty(0, dtype=np.intp)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(20):
         mirrored = _reflected(points, normal)
         matched = linear_sum_assignment(cdist(points, mirrored, "sqeuclidean"))[1]
         if np.array_equal(matched, order):

@@ -16,18 +16,13 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
-from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
-from defgpa.statistics.gaps import without_gaps
+from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out, without_gaps
 from defgpa.statistics.specimens import groups_of
 from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
 
-_FENCE = 1.5  # interquartile ranges above the third quartile
 _FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
 _SOUND = 0.75  # of the specimens, at least, say what is usual: those with the least odd landmark
-_ROUNDING = 1e-12  # of the size of a shape: what is less is no difference
 _FEWEST = 4  # specimens that predictions can be made from
-_MOST_TAKEN = 10  # landmarks away from one specimen
-_MOST_AT_ONCE = 400  # landmarks that predict each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +130,7 @@ def outliers(alignment: Alignment, groups: Sequence[Any] | None = None) -> Outli
     for group in dict.fromkeys(own_groups):
         members = np.array([own == group for own in own_groups])
         distances[members] = _from_the_mean(whole[members])
-        fences[members] = _fence(distances[members], _FENCE)
+        fences[members] = _fence(distances[members], 1.5)
     lengths = _from_predictions(whole, shapes.visible)
     scores = lengths / _usual(lengths)
     return Outliers(
@@ -171,9 +166,9 @@ def _from_predictions(whole: Array, visible: Mask) -> Array:
             f"Landmarks are predicted from at least {_FEWEST} specimens; there are {len(whole)}."
         )
     specimens = rotated_onto_mean(unit_size(whole))
-    if specimens.std(axis=0).max() < _ROUNDING:
+    if specimens.std(axis=0).max() < 1e-12:  # rounding
         raise ShapeError("The shapes do not differ, so none of their landmarks can be odd.")
-    step = -(-specimens.shape[1] // _MOST_AT_ONCE)
+    step = -(-specimens.shape[1] // 400)  # landmarks that predict each other
     lengths = np.empty(specimens.shape[:2])
     for start in range(step):  # very many landmarks: each from those of its own share
         part = slice(start, None, step)
@@ -210,7 +205,7 @@ def _trimmed(others: ShapeGaussian, own: Array, limits: Array) -> Array:
     """(m,): distances from predictions by the landmarks of a shape (m, d) that agree."""
     agreeing = own.copy()
     residuals = np.linalg.norm(others.left_out(agreeing), axis=1)
-    for _ in range(min(_MOST_TAKEN, int((~np.isnan(own[:, 0])).sum()) // 2)):
+    for _ in range(min(10, int((~np.isnan(own[:, 0])).sum()) // 2)):
         odd = np.where(residuals > limits, residuals, 0.0)
         if not odd.any():
             break

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import orth
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError
@@ -43,7 +44,7 @@ class PairwiseDistances:
             (f"{a} – {b}", figure(d), figure(z), p)
             for (a, b, d, z, _), p in zip(pairs, probabilities([r[-1] for r in pairs]), strict=True)
         ]
-        return lined_up(("", "distance", "Z", "Pr(>d)"), rows)
+        return lined_up([("", "distance", "Z", "Pr(>d)"), *rows])
 
     __repr__ = __str__
 
@@ -136,27 +137,17 @@ def _reduced_basis(model: Design, factors: Sequence[str], null: str | None) -> A
         return design(formula, model.data, len(model.columns)).basis
     if not factors:
         return model.intercept
+    spans = {str(term): span for term, span in model.spec.term_slices.items()}
     kept = [
-        basis
-        for term, basis in zip(model.terms, _own_bases(model), strict=True)
+        model.columns[:, spans[term]]
+        for term in model.terms
         if not any(_names(part, factor) for part in term.split(":") for factor in factors)
     ]
-    return _orthonormal(np.hstack([model.intercept, *kept]))
-
-
-def _own_bases(model: Design) -> list[Array]:
-    """The columns of every term as they are."""
-    spans = {str(term): span for term, span in model.spec.term_slices.items()}
-    return [model.columns[:, spans[term]] for term in model.terms]
+    return np.asarray(orth(np.hstack([model.intercept, *kept]), rcond=1e-9))
 
 
 def _names(part: str, factor: str) -> bool:
     return part == factor or part == f"C({factor})"
-
-
-def _orthonormal(columns: Array) -> Array:
-    U, lengths, _ = np.linalg.svd(columns, full_matrices=False)
-    return np.asarray(U[:, lengths > 1e-9 * lengths[0]])
 
 
 def _matrices(g: int, found: Array) -> tuple[Array, Array, Array]:

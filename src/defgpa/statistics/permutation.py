@@ -8,7 +8,7 @@ orthonormal columns, and permuting E is permuting those columns: one small produ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -188,7 +188,10 @@ class Permutations:
 
     def each(self, n: int, width: int, work: Callable[[Index], Array]) -> Array:
         """``work`` on blocks (b, n) of random orders, its results (b, …) one after the other."""
-        parts = list(self._blocks(max(1, _BLOCK_NUMBERS // max(n * max(width, 1), 1))))
+        most = max(1, _BLOCK_NUMBERS // max(n * max(width, 1), 1))
+        counts = [min(most, self.count - start) for start in range(0, self.count, most)]
+        seeds = np.random.SeedSequence(self.seed).spawn(len(counts))
+        parts = list(zip(counts, seeds, strict=True))
         told, lock = [0], Lock()
 
         def one(part: tuple[int, np.random.SeedSequence]) -> Array:
@@ -207,10 +210,6 @@ class Permutations:
         """(count, k): as many random rows of ±1, independent of the orders."""
         rng = np.random.default_rng([self.seed, k])
         return rng.choice([-1.0, 1.0], size=(self.count, k))
-
-    def _blocks(self, size: int) -> Iterator[tuple[int, np.random.SeedSequence]]:
-        counts = [min(size, self.count - start) for start in range(0, self.count, size)]
-        yield from zip(counts, np.random.SeedSequence(self.seed).spawn(len(counts)), strict=True)
 
 
 def p_value(observed: float, permuted: Array) -> float:

@@ -19,7 +19,6 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.statistics.design import grouped
-from defgpa.statistics.space import Analysed, complete_shapes, tangents_of
 from defgpa.statistics.table import (
     Effect,
     EffectTable,
@@ -28,6 +27,7 @@ from defgpa.statistics.table import (
     lined_up,
     pandas_for_tables,
 )
+from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
 
 _COLUMNS = ("landmark", "repeatability", "error")
 
@@ -69,7 +69,7 @@ class Repeatability:
         head = (
             f"Repeatability {self.overall:.4f} over all landmarks, {self.replicates:g} replicates"
         )
-        return f"{head}\n\n{self.table}\n\n{lined_up(_COLUMNS, rows)}"
+        return f"{head}\n\n{self.table}\n\n{lined_up([_COLUMNS, *rows])}"
 
     __repr__ = __str__
 

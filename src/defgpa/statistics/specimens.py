@@ -49,8 +49,8 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
         "group": list(groups_of(alignment, groups) or [""] * len(shapes)),
         "centroid_size": centroid_sizes(alignment).tolist(),
         "landmarks_seen": shapes.visible.sum(axis=1).tolist(),
-        "rmse_reference": _rms(alignment.residuals, alignment).tolist(),
-        "rmse_datum": _rms(alignment.datum_residuals, alignment).tolist(),
+        "rmse_reference": rms_by_shape(alignment.residuals, alignment).tolist(),
+        "rmse_datum": rms_by_shape(alignment.datum_residuals, alignment).tolist(),
         "bending_energy": [bending_energy(warp) for warp in alignment.warps],
         "stretch": [
             _stretch(own, image) for own, image in zip(shapes, alignment.aligned, strict=True)
@@ -76,7 +76,7 @@ def bending_energy(warp: Warp) -> float:
     return float(np.sum(W * (R * W if R.ndim == 0 else R @ W)))
 
 
-def _rms(residuals: Array, alignment: Alignment) -> Array:
+def rms_by_shape(residuals: Array, alignment: Alignment) -> Array:
     """(n,): over the landmarks that count; NaN where a shape has none."""
     counted = alignment.counted
     squares = np.where(counted, residuals, 0.0) ** 2

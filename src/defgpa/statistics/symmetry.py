@@ -33,17 +33,10 @@ from defgpa.shapes import Shapes
 from defgpa.statistics.anova import effect_table
 from defgpa.statistics.design import grouped
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs, pairs_from, renumbering
-from defgpa.statistics.permutation import (
-    RESIDUAL,
-    Permutations,
-    Progress,
-    Ratios,
-    permuted_ratios,
-)
+from defgpa.statistics.permutation import RESIDUAL, Permutations, Progress, Ratios, permuted_ratios
 from defgpa.statistics.sizes import require_complete
-from defgpa.statistics.space import Analysed, complete_shapes, tangents_of
 from defgpa.statistics.table import Effect, EffectTable, csv_text, pandas_for_tables
-from defgpa.statistics.tangent import tangent_space
+from defgpa.statistics.tangent import Analysed, complete_shapes, tangent_space, tangents_of
 
 _COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")
 _TERMS = ("individual", "side", "individual:side")
@@ -219,8 +212,8 @@ def _object_symmetry(
     mirrored = (shapes.points * _flip(shapes.dim))[:, renumbering(chosen, m)]
     x = tangent_space(np.concatenate([shapes.points, mirrored]))
     sides = np.repeat([0, 1], n)
-    parts = _analysed(x, np.tile(codes, 2), sides, permutations, copies=2)
-    return Symmetry("object", parts.table, names, *parts.components, chosen, found, None)
+    table, sym, asym = _analysed(x, np.tile(codes, 2), sides, permutations, copies=2)
+    return Symmetry("object", table, names, sym, asym, chosen, found, None)
 
 
 def _matching_symmetry(
@@ -242,9 +235,9 @@ def _matching_symmetry(
             who = listed(names[k] for k in lacking)
             raise ShapeError(f"Individual {who} has no shape of side {word!r}. Leave it out.")
     points, mirrored = _one_handed(shapes, sides)
-    parts = _analysed(tangent_space(points), codes, sides, permutations, copies=1)
+    table, sym, asym = _analysed(tangent_space(points), codes, sides, permutations, copies=1)
     flipped = words[1] if mirrored else None
-    return Symmetry("matching", parts.table, names, *parts.components, (), None, flipped)
+    return Symmetry("matching", table, names, sym, asym, (), None, flipped)
 
 
 def _require_once(
@@ -287,15 +280,9 @@ def _flip(dim: int) -> Array:
     return signs
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    table: EffectTable
-    components: tuple[Array, Array]
-
-
 def _analysed(
     x: Array, codes: Index, sides: Index, permutations: Permutations, copies: int
-) -> _Parts:
+) -> tuple[EffectTable, Array, Array]:
     """The two-way table, and Sym and Asym of every individual; replicates are averaged.
 
     Of configurations with their mirror images, ``copies`` is 2: sums of squares count them once.
@@ -304,12 +291,12 @@ def _analysed(
     terms = TwoWay(codes, sides)
     with threads_for(flat.size * permutations.count // 10):
         ratios = permuted_ratios(flat, terms, (2, 2, RESIDUAL), permutations)
-    means = [_means(flat[sides == k], codes[sides == k]) for k in (0, 1)]
+    means = [np.asarray(_group_means(codes[sides == k]) @ flat[sides == k]) for k in (0, 1)]
     a, b = (own.reshape(-1, *x.shape[1:]) for own in means)
     chance = ratios.permuted.copy()
     chance[:, 1] = _turned_around((means[0] - means[1]) / 2, ratios.observed[1], permutations)
     once = Ratios(ratios.sums / copies, ratios.residual / copies, ratios.observed, chance)
-    return _Parts(effect_table(_TERMS, terms, once), ((a + b) / 2, (a - b) / 2))
+    return effect_table(_TERMS, terms, once), (a + b) / 2, (a - b) / 2
 
 
 def _turned_around(asymmetric: Array, observed: float, permutations: Permutations) -> Array:
@@ -325,11 +312,6 @@ def _turned_around(asymmetric: Array, observed: float, permutations: Permutation
     within = np.maximum(total - between, np.finfo(np.float64).tiny)
     f = (k - 1) * between / within
     return np.asarray(f[1:] * observed / f[0]) if f[0] > 0 else np.full(len(f) - 1, np.nan)
-
-
-def _means(values: Array, codes: Index) -> Array:
-    gather = _group_means(codes)
-    return np.asarray(gather @ values)
 
 
 def _group_means(codes: Index) -> Any:

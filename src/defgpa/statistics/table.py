@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any
 
-from defgpa.errors import DefgpaError
+from defgpa.errors import needed
 from defgpa.io.text.table import guarded_row
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
@@ -69,8 +69,9 @@ class EffectTable:
         return len(self.rows)
 
     def __str__(self) -> str:
-        lines = _lined_up(self.cells(), [_stars(row.p) for row in self.rows])
-        return "\n".join([*lines, _LEGEND] if any(row.p == row.p for row in self.rows) else lines)
+        marks = [next((mark for level, mark in _STARS if row.p <= level), "") for row in self.rows]
+        table = lined_up(self.cells(), marks)
+        return f"{table}\n{_LEGEND}" if any(row.p == row.p for row in self.rows) else table
 
     __repr__ = __str__
 
@@ -105,27 +106,20 @@ class EffectTable:
         return list(zip(names, *(own for own in titled if any(own[1:])), strict=True))
 
 
-def csv_text(header: Sequence[str], rows: Any) -> str:
-    """Comma-separated text of rows, NaN as nothing."""
+def csv_text(header: Sequence[str], rows: Any, unknown: str = "") -> str:
+    """Comma-separated text of rows, with a word for NaN."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(guarded_row(header))
-    writer.writerows(guarded_row("" if value != value else value for value in row) for row in rows)
+    writer.writerows(
+        guarded_row(unknown if value != value else value for value in row) for row in rows
+    )
     return text.getvalue()
 
 
 def pandas_for_tables() -> Any:
     """The package pandas, or a sentence on how to get it."""
-    try:
-        import pandas
-    except ImportError:
-        raise DefgpaError("A DataFrame needs pandas: pip install 'defgpa[tables]'.") from None
-    return pandas
-
-
-def lined_up(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Text in columns: the first to the left, figures to the right."""
-    return "\n".join(_lined_up([header, *rows], [""] * len(rows)))
+    return needed("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
 
 
 def figure(value: float, digits: int = 4) -> str:
@@ -139,19 +133,15 @@ def probabilities(values: Sequence[float]) -> list[str]:
     return _fixed(values, max(3, ceil(-log10(least))))
 
 
-def _lined_up(lines: Sequence[Sequence[str]], notes: Sequence[str]) -> list[str]:
-    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-    marks = ["", *notes]
-    return [
-        " ".join(
-            [
-                line[0].ljust(widths[0]),
-                *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)),
-                mark,
-            ]
-        ).rstrip()
-        for line, mark in zip(lines, marks, strict=True)
+def lined_up(lines: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> str:
+    """Text in columns, the header first: names to the left, figures to the right, then marks."""
+    first, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = [
+        [name.ljust(first), *(cell.rjust(w) for cell, w in zip(cells, others, strict=True))]
+        for name, *cells in lines
     ]
+    ends = ["", *(marks or [""] * (len(lines) - 1))]
+    return "\n".join(" ".join([*row, mark]).rstrip() for row, mark in zip(rows, ends, strict=True))
 
 
 def _decimals(values: Sequence[float], digits: int) -> list[str]:
@@ -165,7 +155,3 @@ def _decimals(values: Sequence[float], digits: int) -> list[str]:
 
 def _fixed(values: Sequence[float], places: int) -> list[str]:
     return ["" if value != value else f"{value:.{places}f}" for value in values]
-
-
-def _stars(p: float) -> str:
-    return next((mark for level, mark in _STARS if p <= level), "")

@@ -5,6 +5,10 @@ again and again until the mean settles. With c the mean at unit size, shapes lie
 around the origin and are projected onto the plane that touches it in c:
 
     x ← x − (x·c) c + c
+
+Statistics are made of complete shapes. An alignment carries every landmark of its reference into
+each shape, ĝ_i = warp_i⁻¹(S): complete where landmarks are missing, and the smooth part of the
+variation. Shapes without an alignment are taken as measured.
 """
 
 from __future__ import annotations
@@ -12,13 +16,18 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa._arrays import Array
+from defgpa.alignment import Alignment
 from defgpa.errors import DegenerateShapeError, NotConvergedError, listed
 from defgpa.procrustes import stacked
+from defgpa.screening import mirrored_against
+from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.statistics.sizes import ShapesLike, centroid_sizes, require_complete
 
 _SETTLED = 1e-13  # change of the unit mean in one round
 _MOST_ROUNDS = 10_000
+
+Analysed = Alignment | ShapesLike
 
 
 def tangent_space(shapes: ShapesLike) -> Array:
@@ -44,6 +53,25 @@ def tangent_space(shapes: ShapesLike) -> Array:
     return projected(rotated_onto_mean(_at_unit_size(given)))
 
 
+def complete_shapes(x: Analysed) -> Shapes:
+    """The shapes that an analysis is made of; those of an alignment lie on its reference."""
+    if isinstance(x, Alignment):
+        return x.shapes.with_points(x.carried)
+    return x if isinstance(x, Shapes) else Shapes.specimens(x)
+
+
+def tangents_of(shapes: Shapes, stacklevel: int = 4) -> Array:
+    """(n, m, d): tangent coordinates, with a warning where shapes are mirrored against most."""
+    x = tangent_space(shapes)
+    warn_of(mirrored_against(x.mean(axis=0), shapes), stacklevel=stacklevel)
+    return x
+
+
+def flat_tangents(shapes: Shapes) -> Array:
+    """(n, m·d): the same, one row a shape."""
+    return tangents_of(shapes, stacklevel=5).reshape(shapes.n_shapes, -1)
+
+
 def rotated_onto_mean(shapes: Array) -> Array:
     """Centred shapes (n, m, d) rotated onto their mean until it settles, in the first one's pose.
 
@@ -54,7 +82,7 @@ def rotated_onto_mean(shapes: Array) -> Array:
         turned = shapes @ stacked(shapes, mean).rotation
         settled = _unit(turned.mean(axis=0))
         if np.linalg.norm(settled - mean) <= _SETTLED * len(mean):
-            return _in_the_pose_of_the_first(shapes[0], turned)
+            return np.asarray(turned @ stacked(turned[0], shapes[0]).rotation)
         mean = settled
     raise NotConvergedError(
         f"The mean shape had not settled after {_MOST_ROUNDS} rounds of rotation onto it. "
@@ -67,10 +95,6 @@ def projected(shapes: Array) -> Array:
     c = _unit(shapes.mean(axis=0))
     along = np.einsum("nmd,md->n", shapes, c)
     return np.asarray(shapes + (1.0 - along)[:, None, None] * c)
-
-
-def _in_the_pose_of_the_first(first: Array, turned: Array) -> Array:
-    return np.asarray(turned @ stacked(turned[0], first).rotation)
 
 
 def _at_unit_size(shapes: Shapes) -> Array:

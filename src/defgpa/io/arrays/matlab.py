@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Mask
-from defgpa.errors import DefgpaError, FormatError
+from defgpa.errors import FormatError, needed
 from defgpa.io.arrays.axes import as_matrix, as_stack, real_numbers, triangles
 from defgpa.io.arrays.mat_bytes import (
     DEEPEST,
@@ -32,9 +32,8 @@ from defgpa.io.arrays.mat_bytes import (
 )
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_bytes, file_head, hidden, named, refusing, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, document
 from defgpa.io.limits import Budget
-from defgpa.io.text.lines import default_name
 from defgpa.shapes import Shapes
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -93,15 +92,8 @@ def _image_correspondences(
     if not _is_cell_of_matrices(cell) or any(len(matrix) < 2 for matrix in cell):
         raise FormatError(f"{path}: Corresp.ptsImg must be a cell of matrices with 2 rows or more.")
     stack = [hidden(real_numbers(path, matrix[:2].T), options.missing) for matrix in cell]
-    images = _texts(path, "Corresp.imNames", correspondences.get("imNames"), len(cell))
-    names = images or [default_name(path, i, len(cell)) for i in range(len(cell))]
-    extra: list[dict[str, Any]] = [{"images": image} for image in images or ()]
-    return Document(
-        tuple(
-            Specimen(name, points, metadata=known)
-            for name, points, known in zip(names, stack, extra or [{}] * len(cell), strict=True)
-        )
-    )
+    images = _texts(path, "Corresp.imNames", correspondences.get("imNames"), len(cell)) or ()
+    return document(path, stack, images, said=[{"images": image} for image in images])
 
 
 def _points_among(path: Path, variables: Mapping[str, Value]) -> Value:
@@ -138,9 +130,7 @@ def _is_cell_of_matrices(value: Value) -> bool:
 def _document(path: Path, given: Mapping[str, Value], options: ReadOptions) -> Document:
     stack = [hidden(points, options.missing) for points in _matrices(path, given, options.layout)]
     n, m = len(stack), len(stack[0])
-    names = _texts(path, "names", given.get("names"), n)
-    if names is None:
-        names = tuple(default_name(path, i, n) for i in range(n))
+    names = _texts(path, "names", given.get("names"), n) or ()
     if given.get("visible") is not None:
         seen = _visibility(path, given["visible"], [len(points) for points in stack])
         stack = [
@@ -149,10 +139,9 @@ def _document(path: Path, given: Mapping[str, Value], options: ReadOptions) -> D
         ]
     labels = _texts(path, "landmarks", given.get("landmarks"), m)
     faces = given.get("faces")
-    return Document(
-        tuple(Specimen(name, points, labels) for name, points in zip(names, stack, strict=True)),
-        faces=triangles(path, _from_zero(path, faces), m) if faces is not None else None,
-    )
+    if faces is not None:
+        faces = triangles(path, _from_zero(path, faces), m)
+    return document(path, stack, names, labels, faces=faces)
 
 
 def _matrices(path: Path, given: Mapping[str, Value], layout: str) -> list[Array]:
@@ -221,13 +210,11 @@ def _cell(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _hdf_variables(path: Path) -> dict[str, Value]:
-    try:
-        import h5py
-    except ImportError:
-        raise DefgpaError(
-            f"{path} is a MATLAB 7.3 file, which needs h5py: pip install 'defgpa[matlab]'. "
-            "Or save it in MATLAB with -v7."
-        ) from None
+    how = (
+        f"{path} is a MATLAB 7.3 file, which needs h5py: pip install 'defgpa[matlab]'. "
+        "Or save it in MATLAB with -v7."
+    )
+    h5py = needed("h5py", how)
     with refusing(path, "MATLAB 7.3 file"), h5py.File(path, "r") as file:
         reader = _HdfReader(file, Budget(path))
         return {name: reader.value(file[name], DEEPEST) for name in _own_members(file)}
@@ -255,7 +242,9 @@ class _HdfReader:
             return None
         if hasattr(item, "keys"):
             is_sparse = "MATLAB_sparse" in item.attrs
-            return self._sparse(item) if is_sparse else self._struct(item, levels)
+            if is_sparse:
+                return self._sparse(item)
+            return {name: self.value(item[name], levels - 1) for name in _own_members(item)}
         kind = item.attrs.get("MATLAB_class", b"")
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)
         if item.attrs.get("MATLAB_empty", 0):
@@ -272,9 +261,6 @@ class _HdfReader:
             raise FormatError(f"{self._file.filename}: {item.name!r} is in other files.")
         self._budget.spend(item.size * max(item.dtype.itemsize, 8) + OVERHEAD, f"{item.name!r}")
         return np.asarray(item[()])
-
-    def _struct(self, group: Any, levels: int) -> dict[str, Value]:
-        return {name: self.value(group[name], levels - 1) for name in _own_members(group)}
 
     def _text(self, item: Any) -> Value:
         codes = np.atleast_2d(self._numbers(item)).T.astype("<u2")
@@ -295,15 +281,11 @@ def is_hdf5(head: bytes) -> bool:
     return any(head[at:].startswith(_HDF5) for at in (0, 512, 1024, 2048))
 
 
-def _looks_like_mat(head: bytes) -> bool:
-    return is_mat5(head) or is_hdf5(head) or head.startswith(b"MATLAB ")
-
-
 FORMATS = (
     Format(
         name="mat",
         suffixes=(".mat",),
-        looks_like=_looks_like_mat,
+        looks_like=lambda head: is_mat5(head) or is_hdf5(head) or head.startswith(b"MATLAB "),
         read=read_mat,
         write=write_mat,
         holds=frozenset({"faces"}),

@@ -24,9 +24,8 @@ from defgpa.errors import FormatError
 from defgpa.io.arrays.axes import as_stack, triangles
 from defgpa.io.atomic import replacing
 from defgpa.io.files import hidden, named, refusing
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, document
 from defgpa.io.limits import Budget
-from defgpa.io.text.lines import default_name
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -41,17 +40,13 @@ def read_npz(path: Path, options: ReadOptions) -> Document:
     stack = as_stack(path, arrays["points"], options.layout, preferred="nmd")
     stack = hidden(stack, options.missing)
     n, m = stack.shape[:2]
-    names = _texts(path, arrays, "names", n) or _default_names(path, n)
+    names = _texts(path, arrays, "names", n) or ()
     labels = _texts(path, arrays, "landmarks", m) or _texts(path, arrays, "landmark_names", m)
     known = _per_shape(path, arrays, n)
-    return Document(
-        specimens=tuple(
-            Specimen(name, points, labels, {key: values[i] for key, values in known.items()})
-            for i, (name, points) in enumerate(zip(names, stack, strict=True))
-        ),
-        faces=triangles(path, arrays["faces"], m) if "faces" in arrays else None,
-        metadata=_space(arrays) | _links(arrays, m),
-    )
+    said = [{key: values[i] for key, values in known.items()} for i in range(n)]
+    faces = triangles(path, arrays["faces"], m) if "faces" in arrays else None
+    metadata = _space(arrays) | _links(arrays, m)
+    return document(path, stack, names, labels, said, faces=faces, metadata=metadata)
 
 
 def read_npy(path: Path, options: ReadOptions) -> Document:
@@ -61,8 +56,7 @@ def read_npy(path: Path, options: ReadOptions) -> Document:
             path, "the array", lambda: path.open("rb"), path.stat().st_size, Budget(path)
         )
     stack = hidden(as_stack(path, array, options.layout, preferred="nmd"), options.missing)
-    names = _default_names(path, len(stack))
-    return Document(tuple(map(Specimen, names, stack)))
+    return document(path, stack)
 
 
 def write_npz(path: Path, shapes: Shapes) -> None:
@@ -82,8 +76,9 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         arrays["links"] = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     said = {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
     for key, values in sorted((_columns_of(shapes) | said).items()):
-        if all(isinstance(value, str) for value in values) or all(map(_is_real, values)):
-            arrays[key] = np.array(values)
+        for kind in (str, (int, float, np.integer, np.floating)):
+            if all(isinstance(value, kind) for value in values):
+                arrays[key] = np.array(values)
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
 
@@ -93,10 +88,6 @@ def _columns_of(shapes: Shapes) -> dict[str, list[Any]]:
     rows = [own or {} for own in shapes.metadata.get("variables") or ()]
     heads = dict.fromkeys(str(head) for own in rows for head in own)
     return {head: [own.get(head, "") for own in rows] for head in heads if head not in _KNOWN}
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating))
 
 
 def _members(path: Path) -> dict[str, NDArray[Any]]:
@@ -190,10 +181,6 @@ def _texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str, ...] 
     if given.dtype.kind == "S":
         return tuple(value.decode("utf-8", errors="replace") for value in given.tolist())
     return tuple(str(value) for value in given.tolist())
-
-
-def _default_names(path: Path, count: int) -> tuple[str, ...]:
-    return tuple(default_name(path, i, count) for i in range(count))
 
 
 def _per_shape(path: Path, arrays: Arrays, count: int) -> dict[str, list[Any]]:

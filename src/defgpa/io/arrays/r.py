@@ -10,24 +10,21 @@ landmarks, from 1. Needs ``rdata``, which runs no code that a file may hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa.errors import DefgpaError, FormatError
+from defgpa.errors import FormatError, needed
 from defgpa.io.arrays.axes import as_matrix, as_stack, layout_of
 from defgpa.io.files import file_bytes, hidden, named, refusing
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, document
 from defgpa.io.limits import Budget, decompressed, peeked
-from defgpa.io.text.lines import default_name
 
 _USUAL = ("land", "coords", "landmarks", "points", "A")
 _STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
 _AXES = {"mdn": (2, 0), "dmn": (2, 1), "nmd": (0, 1)}  # which are of specimens and of landmarks
-_DEEPEST = 4
 _PER_ENTRY = 1000  # bytes that an entry of a sequence may become, which R stores as its ends
 
 Numbers = NDArray[Any]
@@ -35,7 +32,7 @@ Numbers = NDArray[Any]
 
 def read_r(path: Path, options: ReadOptions) -> Document:
     """The shapes of an R file."""
-    variables = dict(_flattened(_content(path), path.stem, _DEEPEST))
+    variables = dict(_flattened(_content(path), path.stem, 4))  # lists in lists
     value = _shapes_among(path, variables)
     if isinstance(value, list):
         return _list_of_matrices(path, value, options, variables)
@@ -50,12 +47,8 @@ def read_r(path: Path, options: ReadOptions) -> Document:
         stack = as_matrix(path, array, options.layout)[None]
         labels = _dimension_names(value, 0) if len(stack[0]) == len(array) else None
     stack = hidden(stack, options.missing)
-    known = names or [default_name(path, k, len(stack)) for k in range(len(stack))]
-    said = _columns(variables, len(stack))
-    return Document(
-        tuple(map(Specimen, known, stack, repeat(labels), said)),
-        metadata=_links(variables, stack.shape[1]),
-    )
+    said, links = _columns(variables, len(stack)), _links(variables, stack.shape[1])
+    return document(path, stack, names or (), labels, said, metadata=links)
 
 
 def _columns(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
@@ -95,13 +88,11 @@ def _list_of_matrices(
 
 def _content(path: Path) -> Any:
     """The values of a file as Python's, within a budget."""
-    try:
-        from rdata import conversion, parser
-    except ImportError:
-        raise DefgpaError(
-            f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
-            "Or write it in R with geomorph's writeland.tps."
-        ) from None
+    how = (
+        f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
+        "Or write it in R with geomorph's writeland.tps."
+    )
+    rdata = needed("rdata", how)
     packed, budget = file_bytes(path), Budget(path)
 
     def bounded(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -112,11 +103,12 @@ def _content(path: Path) -> Any:
         return checked
 
     sequences = (b"compact_intseq", b"compact_realseq")
-    known = dict(parser.DEFAULT_ALTREP_MAP)
+    known = dict(rdata.parser.DEFAULT_ALTREP_MAP)
     known |= {name: bounded(known[name]) for name in sequences}
     with refusing(path, "R file"):
         data = budget.unpacked(decompressed(packed), "what it packs")
-        return conversion.convert(parser.parse_data(data, altrep_constructor_dict=known))
+        parsed = rdata.parser.parse_data(data, altrep_constructor_dict=known)
+        return rdata.conversion.convert(parsed)
 
 
 def _flattened(value: Any, name: str, levels: int) -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,7 @@
 """Meshes: vertices in correspondence are the landmarks, and their faces come along.
 
 A mesh is read as it is: no vertex is moved, merged, dropped or renumbered (STL, which does not
-number its vertices, is the exception: see ``_mesh_text``). Polygons become triangles around
+number its vertices, is the exception: see ``text.py``). Polygons become triangles around
 their first corner.
 """
 
@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import file_head, hidden
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
 from defgpa.io.mesh.mesh import Mesh
 from defgpa.io.mesh.ply import looks_like_ply, read_ply, write_ply
 from defgpa.io.mesh.text import (
@@ -34,60 +33,45 @@ from defgpa.shapes import Shapes
 
 __all__ = ["FORMATS", "Mesh", "read_mesh", "write_mesh"]
 
+# recognises the first bytes of its files, reads one, writes one
+_Kind = tuple[Callable[[bytes], bool], Callable[[Path], Mesh], Callable[[Path, Mesh], None]]
 
-@dataclass(frozen=True)
-class MeshFormat:
-    """A file format for one mesh."""
 
-    name: str
-    looks_like: Callable[[bytes], bool]
-    read: Callable[[Path], Mesh]
-    write: Callable[[Path, Mesh], None]
+_KINDS: dict[str, _Kind] = {
+    ".ply": (looks_like_ply, read_ply, write_ply),
+    ".vtk": (looks_like_vtk, read_vtk, write_vtk),
+    ".vtp": (looks_like_vtp, read_vtp, write_vtp),
+    ".off": (looks_like_off, read_off, write_off),
+    ".obj": (looks_like_obj, read_obj, write_obj),
+    ".stl": (looks_like_stl, read_stl, write_stl),
+}
 
-    @property
-    def suffix(self) -> str:
-        """How its files are called."""
-        return f".{self.name}"
 
-    def read_document(self, path: Path, options: ReadOptions) -> Document:
-        """The vertices of a mesh as one shape."""
-        mesh = self.read(path)
+def _format(suffix: str) -> Format:
+    """A format of meshes as one of shapes: the vertices are the landmarks."""
+    looks_like, read, write = _KINDS[suffix]
+
+    def read_document(path: Path, options: ReadOptions) -> Document:
+        mesh = read(path)
         specimen = Specimen(path.stem, hidden(mesh.vertices, options.missing))
         return Document((specimen,), faces=mesh.faces if len(mesh.faces) else None)
 
-    def write_shape(self, path: Path, shapes: Shapes) -> None:
-        """One shape as a mesh, with the faces of its set."""
-        if shapes.dim != 3:
-            raise FormatError(
-                f"{path} cannot be written: a mesh has 3-D vertices, and these are {shapes.dim}-D. "
-                "Choose another format, such as .tps or .csv."
-            )
-        mesh = Mesh(shapes[0]) if shapes.faces is None else Mesh(shapes[0], shapes.faces)
-        self.write(path, mesh)
+    def write_shape(path: Path, shapes: Shapes) -> None:
+        require_3d(path, shapes, "a mesh has 3-D vertices")
+        write(path, Mesh(shapes[0]) if shapes.faces is None else Mesh(shapes[0], shapes.faces))
 
-    def as_format(self) -> Format:
-        """The same, as a format for shapes."""
-        return Format(
-            name=self.name,
-            suffixes=(self.suffix,),
-            looks_like=self.looks_like,
-            read=self.read_document,
-            write=self.write_shape,
-            one_shape_per_file=True,
-            holds=frozenset({"faces"}),
-        )
+    return Format(
+        name=suffix[1:],
+        suffixes=(suffix,),
+        looks_like=looks_like,
+        read=read_document,
+        write=write_shape,
+        one_shape_per_file=True,
+        holds=frozenset({"faces"}),
+    )
 
 
-_MESH_FORMATS = (
-    MeshFormat("ply", looks_like_ply, read_ply, write_ply),
-    MeshFormat("vtk", looks_like_vtk, read_vtk, write_vtk),
-    MeshFormat("vtp", looks_like_vtp, read_vtp, write_vtp),
-    MeshFormat("off", looks_like_off, read_off, write_off),
-    MeshFormat("obj", looks_like_obj, read_obj, write_obj),
-    MeshFormat("stl", looks_like_stl, read_stl, write_stl),
-)
-
-FORMATS = tuple(mesh_format.as_format() for mesh_format in _MESH_FORMATS)
+FORMATS = tuple(map(_format, _KINDS))
 
 
 def read_mesh(path: str | os.PathLike[str]) -> Mesh:
@@ -121,10 +105,10 @@ def read_mesh(path: str | os.PathLike[str]) -> Mesh:
     """
     place = Path(path)
     head = file_head(place)
-    for mesh_format in _MESH_FORMATS:
-        if mesh_format.looks_like(head):
-            return mesh_format.read(place)
-    return _by_suffix(place, "read").read(place)
+    for looks_like, read, _ in _KINDS.values():
+        if looks_like(head):
+            return read(place)
+    return _by_suffix(place, "read")[1](place)
 
 
 def write_mesh(path: str | os.PathLike[str], mesh: Mesh) -> None:
@@ -152,12 +136,11 @@ def write_mesh(path: str | os.PathLike[str], mesh: Mesh) -> None:
     Mesh(3 vertices, 1 faces, 'error')
     """
     place = Path(path)
-    _by_suffix(place, "written").write(place, mesh)
+    _by_suffix(place, "written")[2](place, mesh)
 
 
-def _by_suffix(path: Path, done: str) -> MeshFormat:
-    for mesh_format in _MESH_FORMATS:
-        if path.suffix.lower() == mesh_format.suffix:
-            return mesh_format
-    known = listed([mesh_format.suffix for mesh_format in _MESH_FORMATS])
-    raise FormatError(f"{path} cannot be {done} as a mesh; its suffix must be one of {known}.")
+def _by_suffix(path: Path, done: str) -> _Kind:
+    if path.suffix.lower() not in _KINDS:
+        known = listed(_KINDS)
+        raise FormatError(f"{path} cannot be {done} as a mesh; its suffix must be one of {known}.")
+    return _KINDS[path.suffix.lower()]

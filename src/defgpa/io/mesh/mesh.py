@@ -208,13 +208,17 @@ class Cursor:
     def line(self) -> str | None:
         """The next line that is not blank, without its end; None at the end of the file."""
         while self.left:
-            end = self.data.find(b"\n", self.at)
-            end = len(self.data) if end < 0 else end
-            text = self.data[self.at : end].decode("latin-1").strip()
-            self.at = min(end + 1, len(self.data))
-            if text:
+            if text := self._any_line():
                 return text
         return None
+
+    def _any_line(self) -> str:
+        """The next line, be it blank."""
+        end = self.data.find(b"\n", self.at)
+        end = len(self.data) if end < 0 else end
+        text = self.data[self.at : end].decode("latin-1").strip()
+        self.at = min(end + 1, len(self.data))
+        return text
 
     def lines(self, count: int, what: str) -> list[tuple[int, str]]:
         """The next ``count`` lines that are not blank, with their numbers."""
@@ -222,11 +226,7 @@ class Cursor:
         while len(found) < count:
             if not self.left:
                 raise wrong(self.path, f"{count} {what}", len(found))
-            end = self.data.find(b"\n", self.at)
-            end = len(self.data) if end < 0 else end
-            text = self.data[self.at : end].decode("latin-1").strip()
-            self.at = min(end + 1, len(self.data))
-            if text:
+            if text := self._any_line():
                 found.append((number, text))
             number += 1
         return found

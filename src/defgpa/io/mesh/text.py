@@ -211,7 +211,11 @@ def read_stl(path: Path) -> Mesh:
         count = int.from_bytes(data[80:84], "little")
         expected = f"{_STL_HEADER + 50 * count} bytes, for the {count} triangles it announces"
         raise wrong(path, expected, f"{len(data)} bytes")
-    corners = _stl_bytes(data) if _is_binary_stl(data) else _stl_text(path)
+    if _is_binary_stl(data):
+        table = np.frombuffer(data, dtype=_STL_TRIANGLES, offset=_STL_HEADER)
+        corners = np.asarray(table["corners"].reshape(-1, 3), dtype=np.float64)
+    else:
+        corners = _stl_text(path)
     if not np.isfinite(corners).all():
         raise wrong(path, "finite corners", "others")
     vertices, faces = merged(corners)
@@ -261,11 +265,6 @@ def _is_binary_stl(data: bytes) -> bool:
     """By its size: the first word of binary files, too, may be ``solid``."""
     count = int.from_bytes(data[80:84], "little")
     return len(data) >= _STL_HEADER and len(data) == _STL_HEADER + count * 50
-
-
-def _stl_bytes(data: bytes) -> Array:
-    table = np.frombuffer(data, dtype=_STL_TRIANGLES, offset=_STL_HEADER)
-    return np.asarray(table["corners"].reshape(-1, 3), dtype=np.float64)
 
 
 def _stl_text(path: Path) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaError, FormatError
+from defgpa.errors import FormatError, needed
 from defgpa.io.atomic import write_text
 from defgpa.io.files import file_bytes, refusing, wrong
 from defgpa.io.limits import LZMA_MEMORY, Budget
@@ -231,7 +231,8 @@ class _Arrays:
     def _plain(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
         header, rest = take(source, self._word.itemsize)
         (n_bytes,) = self._words(header)
-        if take is _base64 and not _ends_padded(source, len(header)):
+        padded = source[: len(source) - len(rest)].endswith(b"=")
+        if take is _base64 and not padded:
             both, _ = take(source, len(header) + n_bytes)  # header and data in one piece
             return both[len(header) :]
         return take(rest, n_bytes)[0]
@@ -277,11 +278,6 @@ def _base64(source: bytes, count: int) -> tuple[bytes, bytes]:
     return base64.b64decode(source[:length])[:count], source[length:]
 
 
-def _ends_padded(source: bytes, count: int) -> bool:
-    length = 4 * -(-count // 3)
-    return source[length - 1 : length] == b"="
-
-
 def _decompressed(path: Path, compressor: str, block: bytes, size: int) -> bytes:
     """One block, and never more than the file says it holds."""
     if compressor == "vtkZLibDataCompressor":
@@ -289,21 +285,14 @@ def _decompressed(path: Path, compressor: str, block: bytes, size: int) -> bytes
     if compressor == "vtkLZMADataCompressor":
         return lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(block, size + 1)
     if compressor == "vtkLZ4DataCompressor":
-        return bytes(_lz4(path).decompress(block, uncompressed_size=size))
+        how = (
+            f"{path} is compressed with LZ4, which needs lz4: pip install 'defgpa[mesh]'. "
+            "Or save it in ParaView with ZLib."
+        )
+        return bytes(needed("lz4.block", how).decompress(block, uncompressed_size=size))
     raise FormatError(
         f"{path} is compressed with {compressor}. Save it in ParaView with ZLib, or without."
     )
-
-
-def _lz4(path: Path) -> Any:
-    try:
-        import lz4.block
-    except ImportError:
-        raise DefgpaError(
-            f"{path} is compressed with LZ4, which needs lz4: pip install 'defgpa[mesh]'. "
-            "Or save it in ParaView with ZLib."
-        ) from None
-    return lz4.block
 
 
 def looks_like_vtp(head: bytes) -> bool:

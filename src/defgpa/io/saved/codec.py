@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -111,12 +112,7 @@ def decoded(node: Any, arrays: Mapping[str, Array]) -> Any:
 
 def encoded_stack(values: list[Any], arrays: dict[str, Array]) -> Any:
     """Many values; those of one type with fields of one size are stored as stacked arrays."""
-    runs: list[list[Any]] = []
-    for value in values:
-        if runs and _layout(runs[-1][0]) == _layout(value):
-            runs[-1].append(value)
-        else:
-            runs.append([value])
+    runs = [list(run) for _, run in groupby(values, key=_layout)]
     return {"runs": [_encoded_run(run, arrays) for run in runs]}
 
 

@@ -12,6 +12,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,6 @@ _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
-_PER_CHARACTER = 25  # bytes that a character of JSON can become
 
 
 def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
@@ -103,6 +103,7 @@ def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
     shapes = alignment.shapes
     warps = [_plain(warp) for warp in alignment.warps]
+    offsets = np.stack([np.broadcast_to(w.offset, w.weights.shape[1:]) for w in warps])
     return {
         "points": encoded(shapes.points, arrays),
         "names": list(shapes.names),
@@ -115,7 +116,7 @@ def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
         "registration": encoded(alignment.registration, arrays),
         "bases": encoded_stack([warp.basis for warp in warps], arrays),
         "weights": _stacked([warp.weights for warp in warps], arrays),
-        "offsets": encoded(_offsets(warps), arrays),
+        "offsets": encoded(offsets, arrays),
         "diagnostics": encoded(alignment.diagnostics, arrays),
         "findings": [finding.to_dict() for finding in alignment.findings],
     }
@@ -172,17 +173,8 @@ def _plain(warp: Warp) -> Warp:
 
 def _stacked(weights: list[Array], arrays: dict[str, Array]) -> list[Any]:
     """Runs of weights of one size, as stacks."""
-    runs: list[list[Array]] = []
-    for own in weights:
-        if runs and runs[-1][0].shape == own.shape:
-            runs[-1].append(own)
-        else:
-            runs.append([own])
-    return [encoded(np.stack(run), arrays) for run in runs]
-
-
-def _offsets(warps: list[Warp]) -> Array:
-    return np.stack([np.broadcast_to(w.offset, w.weights.shape[1:]) for w in warps])
+    runs = groupby(weights, key=np.shape)
+    return [encoded(np.stack(list(run)), arrays) for _, run in runs]
 
 
 def _provenance(shapes: Shapes) -> dict[str, Any]:
@@ -208,7 +200,7 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
             budget = Budget(path)
             arrays = archive_arrays(path, archive, archive_members(archive), budget)
         text = arrays.pop("header").tobytes()
-        budget.spend(_PER_CHARACTER * len(text), "its header")
+        budget.spend(25 * len(text), "its header")  # bytes that a character of JSON can become
         header = json.loads(text)
     except FormatError:
         raise

@@ -7,7 +7,7 @@ X2.a``; ``as.data.frame.table`` has a row for each single coordinate. Others nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -15,15 +15,14 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
-from defgpa.io.format import Document, Specimen
+from defgpa.io.format import Document, document
 from defgpa.io.text.columns import CoordinateColumns, Slices, array_slices, coordinate_columns
 from defgpa.io.text.dimension import unlikeness
-from defgpa.io.text.lines import default_name, is_number, warn
+from defgpa.io.text.lines import is_number, warn
 from defgpa.io.text.table import Table, count_up
 from defgpa.io.text.variables import described
 from defgpa.sentences import option
 
-_NEARLY_ALL = 0.8  # of the rows: the others say whose coordinates they are
 _UNLIKE = 0.15  # of their size between shapes, squared: they are not of one kind
 _ALIKE = 0.25  # of what the other reading leaves: they are
 
@@ -93,7 +92,7 @@ def named_rows(table: Table) -> NamedRows | None:
         found = coordinate_columns(table.path, table.lines[0], heads)
     except FormatError:
         return None
-    if found is None or found.where.size < max(4, _NEARLY_ALL * len(heads)):
+    if found is None or found.where.size < max(4, 0.8 * len(heads)):
         return None
     taken = set(found.where.ravel().tolist())
     others = {head: k for k, head in enumerate(heads) if head and k not in taken}
@@ -125,16 +124,12 @@ def _row_heads(table: Table) -> tuple[int, list[str]]:
         first, second = second, first
     if table.width < 3 or not _are_axes(second):
         return 1, table.column(0)
-    filled = accumulate(first, _own_or_above)
+    filled: Iterator[str] = accumulate(first, lambda above, own: own or above)
     return 2, [f"{label}_{axis}" for label, axis in zip(filled, second, strict=True)]
 
 
 def _are_axes(words: Sequence[str]) -> bool:
     return {word.lower() for word in words} <= set("xyz")
-
-
-def _own_or_above(above: str, own: str) -> str:
-    return own or above
 
 
 def is_melted(table: Table) -> bool:
@@ -174,13 +169,5 @@ def _shapes(
     labels: tuple[str, ...] | None,
     said: Sequence[Mapping[str, str]] = (),
 ) -> Document:
-    n = len(points)
-    own = [name.strip() for name in names] or [""] * n
-    known = [described(words) for words in said] or [{}] * n
-    return Document(
-        tuple(
-            Specimen(own[k] or default_name(table.path, k, n), points[k], labels, known[k])
-            for k in range(n)
-        ),
-        metadata={"format": "csv"},
-    )
+    own, known = [name.strip() for name in names], [described(words) for words in said]
+    return document(table.path, points, own, labels, known, metadata={"format": "csv"})

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from defgpa.io.files import file_head
-from defgpa.io.format import Document, Specimen
-from defgpa.io.text.lines import default_name, head_text, numbers, text_of, warn
+from defgpa.io.format import Document, document
+from defgpa.io.text.lines import head_text, numbers, text_of, warn
 
 _COUNTS = re.compile(r"\s*([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([23])[ \t]*\n[ \t]*\n")
 
@@ -30,5 +30,4 @@ def read_blocks(path: Path) -> Document | None:
     points = np.array([numbers(path, at, words) for at, words in rows]).reshape(n, m, d)
     if "moment" in path.stem.lower():
         warn(f"{path}: momenta are directions at control points, not places of landmarks.")
-    specimens = (Specimen(default_name(path, k, n), points[k]) for k in range(n))
-    return Document(tuple(specimens), metadata={"format": "csv"})
+    return document(path, points, metadata={"format": "csv"})

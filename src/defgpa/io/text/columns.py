@@ -12,7 +12,7 @@ import numpy as np
 from defgpa._arrays import Index
 from defgpa.errors import FormatError
 from defgpa.io.files import wrong
-from defgpa.io.text.lines import numbered
+from defgpa.shapes import numbered
 
 _AXES = "xyz"
 _FORMS = tuple(
@@ -25,7 +25,6 @@ _FORMS = tuple(
 )
 
 _SERIAL = re.compile(r"(.*?)[ _.]?([0-9]{1,9})", re.DOTALL)  # ProcCoord1, RawCoord1, V1, 1
-_LEAST_SERIES = 4  # coordinates that a header counts: those of two landmarks
 # X1.a, X2.a, X1.b as R calls the columns of an array, or X.a, Y.a with names for its coordinates
 _SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTALL)
 _REPEATED = re.compile(r"([xyz])(\.[0-9]+)?", re.IGNORECASE)  # x, then x.1 as pandas writes it
@@ -39,14 +38,6 @@ class CoordinateColumns:
 
     labels: tuple[str, ...] | None  # None where they are only numbered
     where: Index  # (m, d)
-
-
-def coordinate_names(labels: Sequence[str], dim: int) -> list[str]:
-    """The heads of the columns of these landmarks: ``x1, y1`` if numbered, else ``apex_x``."""
-    axes = _AXES[:dim]
-    if tuple(labels) == numbered("", len(labels)):
-        return [f"{axis}{label}" for label in labels for axis in axes]
-    return [f"{label}_{axis}" for label in labels for axis in axes]
 
 
 def plain_axes(heads: Sequence[str]) -> tuple[int, ...]:
@@ -95,7 +86,7 @@ def serial_columns(heads: Sequence[str]) -> list[int]:
             return columns
     longest = max(series.values(), key=len, default=[])
     together = longest == list(range(longest[0], longest[-1] + 1)) if longest else False
-    return longest if together and len(longest) >= _LEAST_SERIES else []
+    return longest if together and len(longest) >= 4 else []  # two landmarks
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,7 @@ from defgpa.io.text.across import (
     read_named_rows,
 )
 from defgpa.io.text.blocks import read_blocks
-from defgpa.io.text.columns import (
-    coordinate_columns,
-    coordinate_names,
-    plain_axes,
-    serial_columns,
-)
+from defgpa.io.text.columns import coordinate_columns, plain_axes, serial_columns
 from defgpa.io.text.landmark_rows import (
     anatomical_axes,
     is_cloud,
@@ -53,6 +48,7 @@ from defgpa.io.text.table import Table, first_rows, guarded, table_of
 from defgpa.io.text.tracked import begins_tracked, is_tracked, read_tracked
 from defgpa.io.text.variables import written_variables
 from defgpa.shapes import Shapes
+from defgpa.tables import coordinate_names
 
 _UNFIT = r"^\s|\s$|[\r\n\0]"
 _FEW = 4  # numbers that prose may have on its lines

@@ -16,7 +16,6 @@ from defgpa.sentences import option
 
 _MUCH_LESS = 0.5  # of what the other reading leaves between the shapes
 _CENTRED = 1e-3  # offset of a centred shape against the largest coordinate, in few digits
-_PASSES = 4  # of fitting all shapes to their mean
 
 
 def chosen_dimension(path: object, rows: Array, wanted: int | None) -> int | None:
@@ -118,7 +117,7 @@ def _left_between(points: Array) -> float:
     points = points - points.mean(axis=1, keepdims=True)
     mean = points[0]
     moved = points
-    for _ in range(_PASSES):
+    for _ in range(4):  # passes of fitting all shapes to their mean
         turns, _margin = ORTHOGONAL.nearest(points.transpose(0, 2, 1) @ mean)
         moved = points @ turns
         mean = moved.mean(axis=0)

@@ -11,9 +11,9 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.io.files import wrong
-from defgpa.io.format import Document, Specimen
+from defgpa.io.format import Document, Specimen, default_name
 from defgpa.io.text.columns import plain_axes
-from defgpa.io.text.lines import default_name, is_number, warn
+from defgpa.io.text.lines import is_number, warn
 from defgpa.io.text.table import Table, count_up, is_whole
 from defgpa.io.text.variables import (
     LANDMARK_WORDS,
@@ -22,6 +22,7 @@ from defgpa.io.text.variables import (
     first_column,
     head_word,
     other_heads,
+    said_of,
     variables_of,
 )
 from defgpa.sentences import option
@@ -138,7 +139,7 @@ def read_by_shape(table: Table) -> Document:
                 name or default_name(table.path, k, len(members)),
                 points[rows],
                 None if labels is None else tuple(labels[row] for row in rows),
-                known.of(table, rows),
+                said_of(table, rows, known),
             )
             for k, (name, rows) in enumerate(members.items())
         ),

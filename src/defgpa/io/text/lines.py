@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from defgpa.io.files import decoded, file_bytes, wrong
 from defgpa.io.format import ReadOptions
 from defgpa.io.limits import VARIABLE, most_bytes
 from defgpa.sentences import option
+from defgpa.shapes import numbered
 
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
 _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
@@ -242,15 +242,9 @@ def collected_warnings() -> Iterator[list[str]]:
         _collecting.reset(token)
 
 
-@lru_cache(maxsize=256)
-def numbered(prefix: str, length: int) -> tuple[str, ...]:
-    """``prefix1``, ``prefix2``, …"""
-    return tuple(f"{prefix}{k}" for k in range(1, length + 1))
-
-
-def default_name(path: Path, position: int, total: int) -> str:
-    """What an unnamed specimen is called: after its file, numbered where it has company."""
-    return path.stem if total == 1 else f"{path.stem}_{position + 1}"
+def written_row(values: Sequence[float]) -> str:
+    """Numbers with every digit, ``NA`` for NaN."""
+    return " ".join("NA" if value != value else repr(value) for value in values)
 
 
 def storable(words: Sequence[str], forbidden: str, kind: str) -> list[str]:

@@ -20,11 +20,10 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, document
 from defgpa.io.text.lines import (
     Disagree,
     count,
-    default_name,
     disagreements,
     head_text,
     is_number,
@@ -33,6 +32,7 @@ from defgpa.io.text.lines import (
     storable,
     text_of,
     without_labels,
+    written_row,
 )
 from defgpa.shapes import Shapes
 
@@ -61,19 +61,14 @@ def read_morphologika(path: Path, options: ReadOptions) -> Document:
     sizes = _sizes(path, sections)
     with disagreements(path, options) as disagree:
         titles, points = _raw_points(path, sections, sizes, disagree)
-        names = _names(path, sections, titles, len(points), disagree)
+        names = _names(sections, titles, len(points), disagree)
         said = _said(sections, len(points), disagree)
     points = hidden(points, options.missing)
     polygons = _numbers_of_landmarks(path, sections, "polygons", sizes)
     wireframe = _numbers_of_landmarks(path, sections, "wireframe", sizes)
-    return Document(
-        tuple(
-            Specimen(name, p, metadata={key: values[k] for key, values in said.items()})
-            for k, (name, p) in enumerate(zip(names, points, strict=True))
-        ),
-        faces=_triangles(polygons),
-        metadata=_links(wireframe, polygons),
-    )
+    each = [{key: values[k] for key, values in said.items()} for k in range(len(points))]
+    faces, links = _triangles(polygons), _links(wireframe, polygons)
+    return document(path, points, names, said=each, faces=faces, metadata=links)
 
 
 def write_morphologika(path: Path, shapes: Shapes) -> None:
@@ -84,8 +79,7 @@ def write_morphologika(path: Path, shapes: Shapes) -> None:
     lines = ["[individuals]", str(n), "[landmarks]", str(m), "[dimensions]", str(d)]
     lines += ["[names]", *names, *_written_groups(shapes.metadata), "[rawpoints]"]
     for name, points in zip(names, shapes.points.tolist(), strict=True):
-        lines += [f"'{name}"]
-        lines += (" ".join("NA" if v != v else repr(v) for v in row) for row in points)
+        lines += [f"'{name}", *map(written_row, points)]
     lines += _written_links("wireframe", shapes.metadata.get("wireframe", ()))
     faces = () if shapes.faces is None else shapes.faces.tolist()
     lines += _written_links("polygons", [*faces, *shapes.metadata.get("polygons", ())])
@@ -190,17 +184,14 @@ def _row(path: Path, line: Line, dim: int) -> list[float]:
     return [math.nan] * dim
 
 
-def _names(
-    path: Path, sections: Sections, titles: Sequence[str], n: int, disagree: Disagree
-) -> list[str]:
-    """From [names], else from the titles of the points, else after the file."""
+def _names(sections: Sections, titles: Sequence[str], n: int, disagree: Disagree) -> list[str]:
+    """From [names], else from the titles of the points; "" where they say nothing."""
     stated = [text for _, text in sections.get("names", ())]
     if stated and len(stated) != n:
         disagree(sections["names"][0][0], f"{n} lines in [names]", str(len(stated)))
     if not stated and len(titles) == n:
         stated = ["" if re.fullmatch(r"#?\s*[0-9]*", title) else title for title in titles]
-    named = dict(enumerate(stated))
-    return [named.get(k) or default_name(path, k, n) for k in range(n)]
+    return stated
 
 
 def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]]:
@@ -321,15 +312,11 @@ def _written_links(key: str, links: Sequence[Sequence[int]]) -> list[str]:
     return [f"[{key}]"] * bool(links) + [" ".join(str(k + 1) for k in link) for link in links]
 
 
-def _looks_like_morphologika(head: bytes) -> bool:
-    return _SURE.search(head_text(head)) is not None
-
-
 FORMATS = (
     Format(
         "morphologika",
         (".txt", ".morphologika"),
-        _looks_like_morphologika,
+        lambda head: bool(_SURE.search(head_text(head))),
         read_morphologika,
         write_morphologika,
         holds=frozenset({"groups", "wireframe", "polygons", "faces"}),

@@ -18,22 +18,21 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, Specimen
-from defgpa.io.text.columns import coordinate_columns, coordinate_names
+from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, Specimen, document
+from defgpa.io.text.columns import coordinate_columns
 from defgpa.io.text.lines import (
     Disagree,
     count,
-    default_name,
     disagreements,
     head_text,
     number,
-    numbered,
     numbers_at,
     storable,
     text_of,
 )
 from defgpa.sentences import option
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, numbered
+from defgpa.tables import coordinate_names
 
 _HEADER = "1 rows[L] columns[L] flag [missing code] DIM=d"
 _DIM = re.compile(r"\bDIM\s*=\s*(\S+)", re.IGNORECASE)
@@ -85,10 +84,7 @@ def read_nts(path: Path, options: ReadOptions) -> Document:
         labels = own if len(own) == len(points[0]) else None
         return Document((Specimen(path.stem, points[0], labels),))
     labels = _landmark_labels(path, header, matrix.column_labels)
-    unnamed = [default_name(path, k, header.rows) for k in range(len(points))]
-    names = [*matrix.row_labels, *unnamed[len(matrix.row_labels) :]]
-    pairs = zip(names, points, strict=False)  # a file that ends early has names to spare
-    return Document(tuple(Specimen(name, p, labels) for name, p in pairs))
+    return document(path, points, matrix.row_labels, labels)  # some to spare if it ends early
 
 
 def write_nts(path: Path, shapes: Shapes) -> None:

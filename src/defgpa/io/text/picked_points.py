@@ -11,10 +11,9 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import file_bytes, hidden, refusing, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
 from defgpa.io.text.lines import number
 from defgpa.shapes import Shapes
 
@@ -36,11 +35,7 @@ def read_picked_points(path: Path, options: ReadOptions) -> Document:
 
 def write_picked_points(path: Path, shapes: Shapes) -> None:
     """One point a landmark, not active where it is missing."""
-    if shapes.dim != 3:
-        raise FormatError(
-            f"{path} cannot be written: picked points are 3-D, and these are {shapes.dim}-D. "
-            "Choose another format, such as .tps or .csv."
-        )
+    require_3d(path, shapes, "picked points are 3-D")
     lines = ["<!DOCTYPE PickedPoints>", "<PickedPoints>"]
     for label, point in zip(shapes.landmarks, shapes.points[0].tolist(), strict=True):
         seen = not np.isnan(point).any()

@@ -66,8 +66,7 @@ def read_pts(path: Path, options: ReadOptions) -> Document:
 
 def write_pts(path: Path, shapes: Shapes) -> None:
     """One shape, in the kind of file that fits its dimension."""
-    text = _faces_text(shapes) if shapes.dim == 2 else _landmark_text(path, shapes)
-    write_text(path, text)
+    write_text(path, _faces_text(shapes) if shapes.dim == 2 else _landmark_text(path, shapes))
 
 
 def _read_faces(path: Path, lines: Sequence[str], disagree: Disagree) -> Array:
@@ -143,15 +142,11 @@ def _landmark_text(path: Path, shapes: Shapes) -> str:
     return "\n".join(["Version 1.0", str(len(rows)), *rows, ""])
 
 
-def _looks_like_pts(head: bytes) -> bool:
-    return _SURE.match(head_text(head)) is not None
-
-
 FORMATS = (
     Format(
         "pts",
         (".pts",),
-        _looks_like_pts,
+        lambda head: bool(_SURE.match(head_text(head))),
         read_pts,
         write_pts,
         one_shape_per_file=True,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa.io.files import wrong
-from defgpa.io.format import Document, Specimen
+from defgpa.io.format import Document, document
 from defgpa.io.text.columns import CoordinateColumns, serial_columns
 from defgpa.io.text.dimension import chosen_dimension
-from defgpa.io.text.lines import default_name, is_number
+from defgpa.io.text.lines import is_number
 from defgpa.io.text.table import Table, count_up, is_whole
 from defgpa.io.text.variables import (
     NAME_WORDS,
@@ -17,6 +17,7 @@ from defgpa.io.text.variables import (
     head_word,
     is_described,
     other_heads,
+    said_of,
     variables_of,
 )
 
@@ -77,16 +78,7 @@ def _rows_as_shapes(table: Table, columns: CoordinateColumns, name: int | None) 
     m, d = columns.where.shape
     where = columns.where.ravel().tolist()
     points = table.numbers(where).reshape(-1, m, d)
-    names = [""] * len(points) if name is None else table.column(name)
+    names = () if name is None else table.column(name)
     known = variables_of(table, where if name is None else [*where, name])
-    return Document(
-        tuple(
-            Specimen(
-                names[k] or default_name(table.path, k, len(points)),
-                points[k],
-                columns.labels,
-                known.of(table, [k]),
-            )
-            for k in range(len(points))
-        )
-    )
+    said = [said_of(table, [k], known) for k in range(len(points))]
+    return document(table.path, points, names, columns.labels, said)

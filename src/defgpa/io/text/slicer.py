@@ -21,7 +21,7 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import decoded, file_bytes, hidden, named, shown, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
 from defgpa.io.text.lines import number, plain, text_of, warn
 from defgpa.shapes import Shapes
 
@@ -61,7 +61,8 @@ def read_markups(path: Path, options: ReadOptions) -> Document:
 
 def write_markups(path: Path, shapes: Shapes) -> None:
     """One shape as a list of fiducials; a landmark not seen gets the status ``missing``."""
-    space, points = _space_of(shapes), _three_dimensional(path, shapes)
+    require_3d(path, shapes, "Slicer markups hold 3-D points")
+    space, points = _space_of(shapes), shapes[0]
     node = {
         "type": "Fiducial",
         "coordinateSystem": space,
@@ -201,7 +202,8 @@ def read_fcsv(path: Path, options: ReadOptions) -> Document:
 
 def write_fcsv(path: Path, shapes: Shapes) -> None:
     """One shape; a landmark not seen has no row, as the format has no other way to say it."""
-    space, points = _space_of(shapes), _three_dimensional(path, shapes)
+    require_3d(path, shapes, "Slicer markups hold 3-D points")
+    space, points = _space_of(shapes), shapes[0]
     rows = [
         "# Markups fiducial file version = 4.11",
         f"# CoordinateSystem = {space}",
@@ -314,15 +316,6 @@ def _usable(path: Path, labels: Sequence[str]) -> tuple[str, ...] | None:
 
 def _space_of(shapes: Shapes) -> str:
     return _SPACES.get(str(shapes.metadata.get("space", "LPS")).upper(), "LPS")
-
-
-def _three_dimensional(path: Path, shapes: Shapes) -> Array:
-    if shapes.dim != 3:
-        raise FormatError(
-            f"{path} cannot be written: Slicer markups hold 3-D points, and these are "
-            f"{shapes.dim}-D. Choose another format, such as .tps or .csv."
-        )
-    return shapes[0]
 
 
 def _looks_like_markups(head: bytes) -> bool:

@@ -22,22 +22,21 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, default_name
 from defgpa.io.text.lines import (
     Disagree,
     coordinate_rows,
     count,
-    default_name,
     disagreements,
     head_text,
     number,
-    numbered,
     storable,
     text_of,
     without_labels,
+    written_row,
 )
 from defgpa.sentences import option
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, numbered
 
 _KEY = re.compile(r"[A-Za-z][\w .-]*")
 _OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
@@ -264,10 +263,7 @@ def _kind(prefix: str) -> str:
 
 
 def _rows(points: Array) -> list[str]:
-    return [
-        " ".join("NA" if value != value else repr(value) for value in row)
-        for row in points.tolist()
-    ]
+    return list(map(written_row, points.tolist()))
 
 
 def _written_words(metadata: Any, shape: int) -> list[str]:
@@ -280,15 +276,11 @@ def _written_words(metadata: Any, shape: int) -> list[str]:
     return lines
 
 
-def _looks_like_tps(head: bytes) -> bool:
-    return _OPENS.search(head_text(head)) is not None
-
-
 FORMATS = (
     Format(
         "tps",
         (".tps",),
-        _looks_like_tps,
+        lambda head: bool(_OPENS.search(head_text(head))),
         read_tps,
         write_tps,
         holds=frozenset({"images", "comments"}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -21,40 +20,25 @@ _SINGLE = {"images": "image", "comments": "comment"}  # metadata with a column o
 _FILLERS = ("id", "name", "no", "nr", "number", "label")
 
 
-@dataclass(frozen=True)
-class Variables:
-    """The columns of a table that describe specimens, by what they are called."""
-
-    columns: Mapping[int, str]
-
-    def of(self, table: Table, rows: Sequence[int]) -> dict[str, Any]:
-        """What the rows of one specimen say about it, where they agree."""
-        cells = {
-            column: {table.rows[row][column].strip() for row in rows} for column in self.columns
-        }
-        said = {
-            column: next(iter(words))
-            for column, words in cells.items()
-            if len(words) == 1 and not words <= {"", "NA"}
-        }
-        return described({self.columns[column]: word for column, word in said.items()})
+def said_of(table: Table, rows: Sequence[int], columns: Mapping[int, str]) -> dict[str, Any]:
+    """What the rows of one specimen say about it in these columns, where they agree."""
+    cells = {head: {table.rows[row][k].strip() for row in rows} for k, head in columns.items()}
+    agreed = {head: words for head, words in cells.items() if len(words) == 1}
+    return described({h: words.pop() for h, words in agreed.items() if not words <= {"", "NA"}})
 
 
-def variables_of(table: Table, taken: Iterable[int]) -> Variables:
+def variables_of(table: Table, taken: Iterable[int]) -> dict[int, str]:
     """All columns but those taken for something else; in a table without header, by number.
 
     A column without a head that counts the rows says nothing.
     """
     used = set(taken)
     heads = table.header or [""] * table.width
-    return Variables(
-        {
-            column: head.strip() or f"column {column + 1}"
-            for column, head in enumerate(heads)
-            if column not in used
-            and not (table.header and not head and count_up(table.column(column)))
-        }
-    )
+    return {
+        column: head.strip() or f"column {column + 1}"
+        for column, head in enumerate(heads)
+        if column not in used and not (table.header and not head and count_up(table.column(column)))
+    }
 
 
 def other_heads(table: Table, taken: Iterable[int]) -> dict[int, str]:
