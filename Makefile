@@ -32,9 +32,10 @@ docs: $(VENV)/.docs
 	@$(TEST_ENV) $(BIN)/python docs/build.py site
 	@echo "Open site/index.html in a browser."
 
-# wheel and sdist, each installed into an empty environment and tried there
+# wheel and sdist, each installed into an empty environment and tried there;
+# make dist PYTHONS='python3.12 python3.13' tries the wheel on these, too
 dist: $(VENV)/.test
-	@$(BIN)/python .ci/dist.py dist
+	@$(BIN)/python .ci/dist.py dist $(PYTHONS)
 
 # the tests with every dependency at its lower bound; the tools that run them are the newest.
 # Old versions meet newer companions, so what is deprecated is no error here.
