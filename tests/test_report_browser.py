@@ -253,7 +253,7 @@ def written_at(browser, plot, axis):
 @pytest.mark.parametrize("name", KINDS)
 def test_every_plot_is_drawn_without_an_error_or_a_request(opened, name):
     browser = opened(name)
-    plots = browser.find_elements(By.CLASS_NAME, "plot")
+    plots = browser.find_elements(By.CSS_SELECTOR, "div.plot")  # plotly 5 has a g.plot inside
     assert len(plots) == {"wings": 11, "solid": 10, "mesh": 10}[name]
     for plot in plots:
         traces = drawn(browser, plot.get_attribute("id").removeprefix("plot-"))
@@ -808,7 +808,7 @@ def test_paper_holds_everything_within_its_width(opened):
     assert base64.b64decode(made["data"]).startswith(b"%PDF")
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
     widths = browser.execute_script(
-        "return [...document.querySelectorAll('.plot')].map(p => p._fullLayout.width)"
+        "return [...document.querySelectorAll('div.plot')].map(p => p._fullLayout.width)"
     )
     paper = (8.27 - 2 * 14 / 25.4) * 96
     assert max(widths) < paper

@@ -97,7 +97,8 @@ class Frames:
     def _principal(self) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(self.scatter)
         values[values <= _THIN**2 * values[..., -1:]] = 0.0
-        return values[..., ::-1], vectors[..., ::-1]
+        # BLAS takes no reversed view: contiguous, so that a saved copy gives the same digits
+        return values[..., ::-1], np.ascontiguousarray(vectors[..., ::-1])
 
     @property
     def extents(self) -> Array:
