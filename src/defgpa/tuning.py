@@ -78,6 +78,11 @@ class Tuning:
         what is usual for its shape and for that landmark.
     spread : float
         The RMS of these distances beyond which shapes are looked at closely, too.
+    workspace_bytes : int
+        What BLAS takes beside the data (buffers for numpy and for scipy, stacks of threads): less
+        below a limit of the process, and a fit does not start.
+    searched_bytes : int
+        Up to so many bytes a fit does not ask what memory the machine has free.
     """
 
     dense_landmarks: int = 500
@@ -113,6 +118,8 @@ class Tuning:
     far_off: float = 0.5
     stray: float = 5.0
     spread: float = 0.12
+    workspace_bytes: int = 128 << 20
+    searched_bytes: int = 256 << 20
 
 
 DEFAULT = Tuning()
