@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.special import fdtrc
 
 from defgpa._arrays import Array, Mask
 from defgpa.alignment import Alignment
@@ -27,9 +28,8 @@ from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.registration import MotionRegistration
-from defgpa.tuning import Tuning
+from defgpa.tuning import DEFAULT, Tuning
 
-_FAR = 6.0  # robust standard deviations above the median error of a shape
 _OTHER_SIZE = 5.0  # times larger or smaller than the median
 _NONE_BETWEEN = 2.5  # times: a gap between sizes that growth does not leave
 _DOUBTFUL = 3.0  # times the median deviation of the landmarks of a shape
@@ -82,7 +82,7 @@ class Screening:
     repeated: tuple[tuple[str, str], ...]
 
 
-def screen(shapes: Shapes) -> Screening:
+def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     """Look for mirrored specimens, exchanged landmarks, outliers, other units, repetitions.
 
     Examples
@@ -122,7 +122,7 @@ def screen(shapes: Shapes) -> Screening:
         sizes=sizes,
         errors=errors,
         mirrored=_named(core, side.votes * side.majority < 0),
-        outliers=_named(core, _far_above(errors)),
+        outliers=_named(core, _far_above(errors, core.dim, tuning)),
         other_size=_named(core, _of_other_size(sizes)),
         exchanged=tuple(exchanged),
         misplaced=tuple(one for one in _misplaced(core, aligned) if one not in involved),
@@ -171,7 +171,7 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
     if not _doubtful(alignment, tuning):
         return sizes
     try:
-        return (*sizes, *_screening_findings(screen(shapes), alignment))
+        return (*sizes, *_screening_findings(screen(shapes, tuning), alignment))
     except ShapeError:  # what cannot be brought together by similarities may still be warped
         return sizes
 
@@ -185,7 +185,8 @@ def with_deformation(
     """The findings, with a large deformation among them unless the input explains it.
 
     Whatever the method: shapes that differ from the reference by more than
-    ``tuning.large_deformation`` of its size after the best similarities, mirrored or not.
+    ``tuning.large_deformation`` of its size after the best similarities, mirrored or not; or
+    fewer shapes that differ less, where a mean of so few is not to be trusted.
     """
     kinds = {finding.kind for finding in findings}
     if kinds & _EXPLAINS:
@@ -198,10 +199,41 @@ def with_deformation(
         away = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
         squares = np.einsum("nmd,nmd->nm", away, away)
     residual = float(np.sqrt(squares[alignment.counted].mean())) / _size(reference)
-    of_the_mean = residual / np.sqrt(len(points) - 1)
-    if residual <= tuning.large_deformation and of_the_mean <= tuning.uncertain_mean:
+    chance = chance_off(residual, len(points), alignment.shapes.dim, tuning.off)
+    figures = {"residual": residual}
+    if chance > tuning.chance_off:
+        figures |= {"chance": chance, "off": tuning.off}
+    elif residual <= tuning.large_deformation:
         return findings
-    return (*findings, Finding(Kind.LARGE_DEFORMATION, figures={"residual": residual}))
+    return (*findings, Finding(Kind.LARGE_DEFORMATION, figures=figures))
+
+
+def chance_off(residual: float, n: int, dim: int, off: float) -> float:
+    """The chance that the mean of n shapes is off by more than ``off`` of its size.
+
+    ``residual`` is the RMS distance of the shapes from it. Let their deformations be normal, of
+    variance v in each of q directions: the error ε of the mean has n ‖ε‖² ~ v χ²(q), the distances
+    n residual² ~ v χ²(q (n − 1)), both independent. The variance cancels,
+
+        ‖ε‖² (n − 1) / residual²  ~  F(q, q (n − 1)).
+
+    The fewer the directions, the less is known: q = d (d + 1) / 2 − 1, those of affine maps that
+    are no similarities, is what the shapes of one kind differ by at least.
+
+    Examples
+    --------
+    >>> [round(chance_off(0.15, n, 2, off=0.15), 2) for n in (2, 3, 5, 10)]
+    [0.5, 0.25, 0.06, 0.0]
+    """
+    if not residual > 0.0:
+        return 0.0
+    q = _affine_directions(dim)
+    return float(fdtrc(q, q * (n - 1), (n - 1) * (off / residual) ** 2))
+
+
+def _affine_directions(dim: int) -> int:
+    """How many ways there are to stretch and shear a shape: symmetric matrices, but for size."""
+    return dim * (dim + 1) // 2 - 1
 
 
 def _too_many(alignment: Alignment, tuning: Tuning) -> bool:
@@ -389,12 +421,24 @@ def _named(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
     return tuple(shapes.names[i] for i in np.flatnonzero(chosen))
 
 
-def _far_above(errors: Array) -> Mask:
-    """By the median and the median deviation, which a few outliers cannot move."""
+def _far_above(errors: Array, dim: int, tuning: Tuning) -> Mask:
+    """By the median and the median deviation, which a few outliers cannot move, if not by chance.
+
+    Of few shapes the median deviation is small by chance now and then. What is far has moved the
+    mean by its error over the number of the others, which is part of theirs; without that, the
+    squares of both have an F distribution (as in `chance_off`), here for the largest of n.
+    """
     middle = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - middle))
-    far = errors - middle > _FAR * spread
-    return np.asarray(far & (errors > 2 * middle) & (errors > 1e-9))
+    far = (errors - middle > tuning.far * spread) & (errors > 2 * middle) & (errors > 1e-9)
+    n, k, q = len(errors), int(far.sum()), _affine_directions(dim)
+    if not 0 < k < n - 1:
+        return np.asarray(far)
+    squares = errors**2
+    moved = squares[far].sum() / (n - k) ** 2
+    own = np.maximum(squares[~far] - moved, 0.0).sum() / (n - k - 1)
+    ratio = squares * n / (n - 1) / max(own, np.finfo(np.float64).eps * squares.max())
+    return np.asarray(far & (n * fdtrc(q, q * (n - k - 1), ratio) < tuning.chance_far))
 
 
 def _apart(sizes: Array) -> Mask:

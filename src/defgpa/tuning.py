@@ -68,8 +68,12 @@ class Tuning:
     large_deformation : float
         Relative residual of the similarity fit above which the proportions are an average of very
         different ones; real sets have 0.03 to 0.2.
-    uncertain_mean : float
-        The same over √(n − 1), about the error of a mean of n shapes: few must agree better.
+    off, chance_off : float
+        A reference that is off by more than ``off`` of its size is wrong; where the chance of that
+        is above ``chance_off``, by how much how few shapes differ, it is told.
+    far, chance_far : float
+        A shape is far from the others from ``far`` robust standard deviations above their median
+        on, if of so many one is so far by chance in fewer than ``chance_far`` of all sets.
     screened_landmarks : int
         Landmarks of all shapes up to which a fit looks at its input.
     near, far_off, stray : float
@@ -112,7 +116,10 @@ class Tuning:
     settled_residual: float = 0.25
     loose: float = 0.03
     large_deformation: float = 0.21
-    uncertain_mean: float = 0.13
+    off: float = 0.15
+    chance_off: float = 0.1
+    far: float = 6.0
+    chance_far: float = 0.01
     screened_landmarks: int = 5_000_000
     near: float = 0.1
     far_off: float = 0.5
