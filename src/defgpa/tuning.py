@@ -82,6 +82,26 @@ class Tuning:
         what is usual for its shape and for that landmark.
     spread : float
         The RMS of these distances beyond which shapes are looked at closely, too.
+    flat : float
+        Of its longest extent: a shape in space that is thinner is flat, for no instrument measures
+        that.
+    lost_digits : float
+        Sizes of a shape between it and the origin, from which on its coordinates have few digits.
+    other_size, none_between : float
+        Times larger or smaller than the median is another unit, if no shape is between: growth
+        leaves no gap of ``none_between`` times.
+    doubtful, elsewhere, least_elsewhere : float
+        A landmark ``doubtful`` times as far off as those of its shape usually are is looked at; it
+        lies elsewhere from ``elsewhere`` times on (and as much for that landmark in other shapes),
+        if that is ``least_elsewhere`` of the size of the shapes.
+    most_strays : int
+        Landmarks of a shape that are named as exchanged, or as misplaced; with more of them it is
+        the shape that is far off.
+    far_out : float
+        Times the largest coordinate of all other landmarks: nobody measured that, it is a code.
+    exchange_landmarks, left_out_landmarks, compared_landmarks : int
+        Landmarks up to which all pairs of a shape are tried, each of a shape is left out by turns,
+        and shapes are compared byte by byte (of all shapes together).
     workspace_bytes : int
         What BLAS takes beside the data (buffers for numpy and for scipy, stacks of threads): less
         below a limit of the process, and a fit does not start.
@@ -125,6 +145,18 @@ class Tuning:
     far_off: float = 0.5
     stray: float = 5.0
     spread: float = 0.12
+    flat: float = 1e-5
+    lost_digits: float = 1e10
+    other_size: float = 5.0
+    none_between: float = 2.5
+    doubtful: float = 3.0
+    elsewhere: float = 8.0
+    least_elsewhere: float = 0.2
+    most_strays: int = 5
+    far_out: float = 3.0
+    exchange_landmarks: int = 2000
+    left_out_landmarks: int = 400
+    compared_landmarks: int = 100_000
     workspace_bytes: int = 128 << 20
     searched_bytes: int = 256 << 20
 
