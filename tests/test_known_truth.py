@@ -16,6 +16,7 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.findings import Kind
+from defgpa.sentences import in_python
 from truth import KINDS, images, known_set, off_by, turn
 
 SEEDS = range(14)  # of each kind: some two hundred sets
@@ -123,9 +124,23 @@ def test_a_shape_far_from_the_others_is_named_where_no_landmark_explains_it(rng)
 def test_few_shapes_must_agree_better_than_many(rng):
     truth = rng.uniform(-1, 1, size=(20, 2))
     stretched = [truth @ np.diag([1 + a, 1 - a]) for a in (0.15, -0.15)]
-    found = {n: {f.kind for f in DefGPA().align(np.array(stretched * n)).findings} for n in (1, 4)}
-    assert Kind.LARGE_DEFORMATION in found[1]
-    assert Kind.LARGE_DEFORMATION not in found[4]
+    found = {n: told_of_deformation(np.array(stretched * n)) for n in (1, 4)}
+    assert len(found[1]) == 1
+    assert found[1][0].figures["chance"] > 0.1
+    assert "off by more than 15%" in in_python(found[1][0])
+    assert not found[4]
+
+
+def told_of_deformation(points):
+    return [f for f in DefGPA().align(points).findings if f.kind is Kind.LARGE_DEFORMATION]
+
+
+def test_many_shapes_may_differ_much_though_their_mean_is_sure(rng):
+    truth = rng.uniform(-1, 1, size=(20, 2))
+    points = np.array([truth @ np.diag([1 + a, 1 - a]) for a in (0.25, -0.25) * 30])
+    (found,) = told_of_deformation(points + 1e-6 * rng.normal(size=points.shape))
+    assert set(found.figures) == {"residual"}
+    assert "an average of very different ones" in in_python(found)
 
 
 def test_a_large_set_is_not_looked_at(rng):

@@ -4,37 +4,37 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, EuclideanGPA
-from defgpa.checks import memory
+from defgpa.checks import shapes as asked
 from support import smooth_family
 
 
 @pytest.mark.parametrize("method", [DefGPA(Affine()), DefGPA(), EuclideanGPA()], ids=repr)
 def test_below_a_limit_that_leaves_blas_no_room_nothing_starts(method, monkeypatch):
     points = smooth_family()
-    monkeypatch.setattr(memory, "_left_below_limit", lambda: 100 << 20)
+    monkeypatch.setattr(asked, "_left_below_limit", lambda: 100 << 20)
     with pytest.raises(MemoryError, match=r"at least 134 MB.* leaves 105 MB\. Raise it"):
         method.fit(points)
-    monkeypatch.setattr(memory, "_left_below_limit", lambda: 200 << 20)
+    monkeypatch.setattr(asked, "_left_below_limit", lambda: 200 << 20)
     assert np.isfinite(method.fit(points).reference_).all()
 
 
 def test_more_than_is_free_is_refused(monkeypatch):
-    monkeypatch.setattr(memory, "_left_below_limit", lambda: None)
-    monkeypatch.setattr(memory, "_available", lambda: 1 << 30)
-    memory.require_memory(1 << 30)
+    monkeypatch.setattr(asked, "_left_below_limit", lambda: None)
+    monkeypatch.setattr(asked, "_available", lambda: 1 << 30)
+    asked.require_memory(1 << 30)
     with pytest.raises(MemoryError, match=r"at least 2147 MB, and 1074 MB of memory are free"):
-        memory.require_memory(2 << 30)
+        asked.require_memory(2 << 30)
 
 
 def test_what_the_limit_leaves_is_counted_from_what_is_taken():
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_AS)
-    if before[0] != resource.RLIM_INFINITY or memory._available() is None:
+    if before[0] != resource.RLIM_INFINITY or asked._available() is None:
         pytest.skip("a limit is set already, or the system does not say what is taken")
-    assert memory._left_below_limit() is None
+    assert asked._left_below_limit() is None
     try:
         resource.setrlimit(resource.RLIMIT_AS, (1 << 40, before[1]))
-        left = memory._left_below_limit()
+        left = asked._left_below_limit()
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
     assert (1 << 39) < left < (1 << 40) - (100 << 20)

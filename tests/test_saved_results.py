@@ -252,3 +252,13 @@ def test_a_result_in_a_folder_that_is_a_file_is_one_sentence(tmp_path):
     alignment = defgpa.DefGPA(defgpa.Affine()).fit(points()).alignment_
     with pytest.raises(defgpa.FormatError, match=r"r\.npz cannot be written: "):
         defgpa.save(alignment, tmp_path / "file" / "r.npz")
+
+
+def test_the_bytes_of_a_damaged_archive_are_not_told(tmp_path):
+    defgpa.save(defgpa.DefGPA(defgpa.Affine()).align(points()), tmp_path / "r.npz")
+    damaged = bytearray((tmp_path / "r.npz").read_bytes())
+    damaged[26:28] = (2000).to_bytes(2, "little")  # the length of the first name
+    (tmp_path / "r.npz").write_bytes(damaged)
+    with pytest.raises(defgpa.FormatError, match=r"damaged \(File name") as told:
+        defgpa.load(tmp_path / "r.npz")
+    assert len(str(told.value)) < len(str(tmp_path)) + 200

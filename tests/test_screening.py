@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from defgpa import Shapes
-from defgpa.screening import guessed_units, landmarks_at, missing_code, of_other_size, screen
+from defgpa.screening import (
+    _far_above,
+    chance_off,
+    guessed_units,
+    landmarks_at,
+    missing_code,
+    of_other_size,
+    screen,
+)
+from defgpa.tuning import DEFAULT
 from support import EXACT, shared_data, shared_points, smooth_family
 
 
@@ -148,3 +157,30 @@ def test_a_place_that_nobody_measured_is_a_code_whatever_its_number(place):
     points[1, 3] = points[4, 0] = 80.0  # not so far
     assert missing_code(Shapes.specimens(points)) is None
     assert missing_code(Shapes.specimens(np.full((2, 3, 3), 7.0))) is None
+
+
+@pytest.mark.parametrize(("n", "d", "q"), [(3, 2, 2), (3, 3, 5), (6, 2, 2), (6, 3, 5)])
+def test_the_chance_that_a_mean_is_off_is_that_of_normal_deformations(n, d, q):
+    rng = np.random.default_rng([n, d])
+    shapes = 0.2 / np.sqrt(q) * rng.normal(size=(40_000, n, q))
+    residual = np.sqrt(shapes.var(axis=1).sum(axis=1))
+    error = np.linalg.norm(shapes.mean(axis=1), axis=1)
+    # a bound that is a multiple of the residual holds with a chance that is the same for all
+    expected = chance_off(1.0, n, d, off=0.9)
+    assert np.mean(error > 0.9 * residual) == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("n", [4, 6, 12])
+def test_few_shapes_are_not_called_far_by_chance(n, d):
+    rng = np.random.default_rng([n, d])
+    q = d * (d + 1) // 2 - 1
+    shapes = rng.normal(size=(2000, n, q))
+    errors = np.linalg.norm(shapes - shapes.mean(axis=1, keepdims=True), axis=2)
+    named = [_far_above(own, d, DEFAULT).any() for own in errors]
+    assert np.mean(named) <= DEFAULT.chance_far
+    shapes[:, 0] += 50.0 / np.sqrt(q)
+    errors = np.linalg.norm(shapes - shapes.mean(axis=1, keepdims=True), axis=2)
+    named = np.array([_far_above(own, d, DEFAULT) for own in errors])
+    assert named[:, 0].mean() > 0.9
+    assert not named[:, 1:].any()

@@ -15,8 +15,12 @@ from sklearn.exceptions import NotFittedError
 from defgpa._arrays import Array, Index, frozen
 from defgpa._threads import USUAL_FEATURES, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
-from defgpa.checks.memory import require_memory
-from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
+from defgpa.checks.shapes import (
+    require_extended,
+    require_linked,
+    require_memory,
+    shared_landmarks,
+)
 from defgpa.checks.solves import descent_findings, hinge_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.errors import DefgpaError, ShapeError

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Mask, transposed
+from defgpa.tuning import DEFAULT
 
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
-FLAT = 1e-5  # of the longest extent: no instrument measures so thin a shape
 _NEAR = 1e3  # sizes from the origin: beyond, rounding scatters a plane by more than 1e-13
 _COINCIDENT = 1e-14  # of the distance from the origin: the size of what rounding scatters
-_VOLUMINOUS = 1e-9  # ∏ of the eigenvalues of a scatter matrix over that of their mean: not FLAT
+_CUBE = 10.0  # more than λ₁λ₂λ₃ / mean³ ÷ λ₃/λ₁ can be, 27/8, and 4 in the plane
 _WIDE = 1.0 - 6e-6  # ‖·‖² / tr² of a scatter matrix, below which λ₂ > 1e-6 λ₁: not on a line
 
 
@@ -121,35 +121,43 @@ class Frames:
     @property
     def rank(self) -> int:
         """The dimension of the widest shape: less than d where all of them are flat."""
-        if self._voluminous.any():
+        if (self._volume > _CUBE * _THIN**2).any():
             return int(self.points.shape[-1])
         return int((self._principal[0] > 0.0).sum(axis=-1).max())
 
-    def flattened(self) -> Frames:
-        """The same shapes, with those that are FLAT in space laid into their planes.
+    def flat(self, least: float = DEFAULT.flat) -> Mask:
+        """(n,): which shapes are less than ``least`` of their length thick; a line has no plane."""
+        if (self._volume > _CUBE * least**2).all():
+            return np.zeros(len(self.points), dtype=bool)
+        values = self._principal[0]
+        thin = values < least**2 * values[:, :1]
+        return np.asarray(thin[:, -1] & ~thin[:, 1])
+
+    def flattened(self, least: float = DEFAULT.flat) -> Frames:
+        """The same shapes, with those that are flat in space laid into their planes.
 
         A thickness that is nothing but rounding of coordinates determines no warp across a plane.
         """
-        if self._voluminous.all():
-            return self
-        values, axes = self._principal
-        thin = values < FLAT**2 * values[:, :1]
-        near = np.linalg.norm(self.centre, axis=1) < _NEAR * self.size
-        flat = thin[:, -1] & ~thin[:, 1] & near  # a line has no plane
+        flat = self.flat(least)
         if not flat.any():
             return self
-        normal = axes[flat][:, :, -1:]
+        flat &= np.linalg.norm(self.centre, axis=1) < _NEAR * self.size
+        normal = self.axes[flat][:, :, -1:]
         points = np.array(self.points)
         points[flat] -= self.centred[flat] @ normal @ transposed(normal)
         return Frames(points, self.visible)
 
     @cached_property
-    def _voluminous(self) -> Mask:
-        """(n,): shapes that are clearly not flat, told without their eigenvalues."""
-        # det / (tr/d)^d, the product of the eigenvalues over that of their mean
+    def _volume(self) -> Array:
+        """(n,): det / (tr/d)^d of the scatter, the product of its eigenvalues over their mean's.
+
+        That of a shape thinner than ε is less than `_CUBE` ε²: so many are seen not to be thin
+        without their eigenvalues.
+        """
         mean = np.einsum("ndd->n", self.scatter) / self.points.shape[-1]
-        volume = np.linalg.det(self.scatter / np.where(mean > 0.0, mean, 1.0)[:, None, None])
-        return np.asarray(volume > _VOLUMINOUS)
+        return np.asarray(
+            np.linalg.det(self.scatter / np.where(mean > 0.0, mean, 1.0)[:, None, None])
+        )
 
     @property
     def _clearly_wide(self) -> bool:

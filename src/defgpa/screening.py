@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.special import fdtrc
 
 from defgpa._arrays import Array, Mask
 from defgpa.alignment import Alignment
 from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
 from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
-from defgpa.frames import FLAT, Frames
+from defgpa.frames import Frames
 from defgpa.io.space import missing_places
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.sentences import option
@@ -27,22 +28,10 @@ from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.registration import MotionRegistration
-from defgpa.tuning import Tuning
+from defgpa.tuning import DEFAULT, Tuning
 
-_FAR = 6.0  # robust standard deviations above the median error of a shape
-_OTHER_SIZE = 5.0  # times larger or smaller than the median
-_NONE_BETWEEN = 2.5  # times: a gap between sizes that growth does not leave
-_DOUBTFUL = 3.0  # times the median deviation of the landmarks of a shape
-_ELSEWHERE = 8.0  # times the usual deviation, of the landmark and of the shape
-_LEAST_ELSEWHERE = 0.2  # of the size of the shapes
-_EXCHANGE_LANDMARKS_UP_TO = 2000
-_COMPARED_LANDMARKS = 100_000  # of all shapes: beyond, bytes take longer than a fit should
-_EACH_LEFT_OUT_UP_TO = 400  # landmarks of a shape: m² of them are moved
-_MOST_EXCHANGES = 5  # of a shape, and as many strays: more of them and it is an outlier
-_LOST_DIGITS = 1e10  # times the size of a shape: coordinates so far away know few digits of it
 # seen in the wild
 _CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
-_FAR_OUT = 3.0  # times the largest coordinate of the others: nobody measured that
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +71,7 @@ class Screening:
     repeated: tuple[tuple[str, str], ...]
 
 
-def screen(shapes: Shapes) -> Screening:
+def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     """Look for mirrored specimens, exchanged landmarks, outliers, other units, repetitions.
 
     Examples
@@ -116,16 +105,16 @@ def screen(shapes: Shapes) -> Screening:
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
     sizes = _against_median(frames.size / _scales(fit.matrices))
     side = sides(moments(reference, frames.centred, frames.visible), np.eye(core.dim))
-    exchanged = _exchanged(core, reference, aligned)
+    exchanged = _exchanged(core, reference, aligned, tuning)
     involved = {(shape, label) for shape, *pair in exchanged for label in pair}
     return Screening(
         sizes=sizes,
         errors=errors,
         mirrored=_named(core, side.votes * side.majority < 0),
-        outliers=_named(core, _far_above(errors)),
-        other_size=_named(core, _of_other_size(sizes)),
+        outliers=_named(core, _far_above(errors, core.dim, tuning)),
+        other_size=_named(core, _of_other_size(sizes, tuning)),
         exchanged=tuple(exchanged),
-        misplaced=tuple(one for one in _misplaced(core, aligned) if one not in involved),
+        misplaced=tuple(one for one in _misplaced(core, aligned, tuning) if one not in involved),
         coincident=tuple(_coincident(core)),
         repeated=tuple(_repeated(shapes)),
     )
@@ -167,11 +156,11 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
     shapes = alignment.shapes
     if _too_many(alignment, tuning):
         return ()
-    sizes = (*_size_findings(alignment), *_repetitions(shapes))
+    sizes = (*_size_findings(alignment, tuning), *_repetitions(shapes, tuning))
     if not _doubtful(alignment, tuning):
         return sizes
     try:
-        return (*sizes, *_screening_findings(screen(shapes), alignment))
+        return (*sizes, *_screening_findings(screen(shapes, tuning), alignment, tuning))
     except ShapeError:  # what cannot be brought together by similarities may still be warped
         return sizes
 
@@ -185,7 +174,8 @@ def with_deformation(
     """The findings, with a large deformation among them unless the input explains it.
 
     Whatever the method: shapes that differ from the reference by more than
-    ``tuning.large_deformation`` of its size after the best similarities, mirrored or not.
+    ``tuning.large_deformation`` of its size after the best similarities, mirrored or not; or
+    fewer shapes that differ less, where a mean of so few is not to be trusted.
     """
     kinds = {finding.kind for finding in findings}
     if kinds & _EXPLAINS:
@@ -198,43 +188,76 @@ def with_deformation(
         away = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
         squares = np.einsum("nmd,nmd->nm", away, away)
     residual = float(np.sqrt(squares[alignment.counted].mean())) / _size(reference)
-    of_the_mean = residual / np.sqrt(len(points) - 1)
-    if residual <= tuning.large_deformation and of_the_mean <= tuning.uncertain_mean:
+    chance = chance_off(residual, len(points), alignment.shapes.dim, tuning.off)
+    figures = {"residual": residual}
+    if chance > tuning.chance_off:
+        figures |= {"chance": chance, "off": tuning.off}
+    elif residual <= tuning.large_deformation:
         return findings
-    return (*findings, Finding(Kind.LARGE_DEFORMATION, figures={"residual": residual}))
+    return (*findings, Finding(Kind.LARGE_DEFORMATION, figures=figures))
+
+
+def chance_off(residual: float, n: int, dim: int, off: float) -> float:
+    """The chance that the mean of n shapes is off by more than ``off`` of its size.
+
+    ``residual`` is the RMS distance of the shapes from it. Let their deformations be normal, of
+    variance v in each of q directions: the error ε of the mean has n ‖ε‖² ~ v χ²(q), the distances
+    n residual² ~ v χ²(q (n − 1)), both independent. The variance cancels,
+
+        ‖ε‖² (n − 1) / residual²  ~  F(q, q (n − 1)).
+
+    The fewer the directions, the less is known: q = d (d + 1) / 2 − 1, those of affine maps that
+    are no similarities, is what the shapes of one kind differ by at least.
+
+    Examples
+    --------
+    >>> [round(chance_off(0.15, n, 2, off=0.15), 2) for n in (2, 3, 5, 10)]
+    [0.5, 0.25, 0.06, 0.0]
+    """
+    if not residual > 0.0:
+        return 0.0
+    q = _affine_directions(dim)
+    return float(fdtrc(q, q * (n - 1), (n - 1) * (off / residual) ** 2))
+
+
+def _affine_directions(dim: int) -> int:
+    """How many ways there are to stretch and shear a shape: symmetric matrices, but for size."""
+    return dim * (dim + 1) // 2 - 1
 
 
 def _too_many(alignment: Alignment, tuning: Tuning) -> bool:
     return bool(alignment.shapes.visible.size > tuning.screened_landmarks)
 
 
-def _size_findings(alignment: Alignment) -> Iterator[Finding]:
+def _size_findings(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
     """By the similarities onto the reference: a shape that shows little of itself is not small."""
     shapes = alignment.shapes
     frames = Frames.of(shapes.points, shapes.visible)
-    odd = _named(shapes, _apart(_against_median(1.0 / alignment.similarities.scale)))
+    odd = _named(shapes, _apart(_against_median(1.0 / alignment.similarities.scale), tuning))
     if odd:
-        figures = {"times": _OTHER_SIZE, "of": shapes.n_shapes}
+        figures = {"times": tuning.other_size, "of": shapes.n_shapes}
         yield Finding(Kind.OTHER_SIZE, shapes=odd, figures=figures)
     if not isinstance(alignment.registration, MotionRegistration):
-        yield from _thin(shapes, frames, alignment.findings)
+        yield from _thin(shapes, frames, alignment.findings, tuning.flat)
     away = np.linalg.norm(frames.centre, axis=1) / frames.size
-    if (away > _LOST_DIGITS).any():
+    if (away > tuning.lost_digits).any():
         figures = {"ratio": float(away.max())}
         yield Finding(
-            Kind.FAR_FROM_ORIGIN, shapes=_named(shapes, away > _LOST_DIGITS), figures=figures
+            Kind.FAR_FROM_ORIGIN, shapes=_named(shapes, away > tuning.lost_digits), figures=figures
         )
 
 
-def _thin(shapes: Shapes, frames: Frames, known: tuple[Finding, ...]) -> Iterator[Finding]:
+def _thin(
+    shapes: Shapes, frames: Frames, known: tuple[Finding, ...], flat: float
+) -> Iterator[Finding]:
     """Shapes as thick as rounding, which a warp that stretches takes for a direction."""
-    thin = frames.extents[:, -1] < FLAT * frames.extents[:, 0]
+    thin = frames.flat(flat)
     if thin.any() and not any(found.kind is Kind.UNDETERMINED_WARP for found in known):
-        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": FLAT})
+        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": flat})
 
 
-def _repetitions(shapes: Shapes) -> Iterator[Finding]:
-    if shapes.visible.size <= _COMPARED_LANDMARKS:
+def _repetitions(shapes: Shapes, tuning: Tuning) -> Iterator[Finding]:
+    if shapes.visible.size <= tuning.compared_landmarks:
         for pair in _repeated(shapes):
             yield Finding(Kind.REPEATED_SHAPE, shapes=pair)
 
@@ -259,27 +282,29 @@ def _medians(off: Array, seen: Mask) -> Array:
     return np.take_along_axis(sorted_there, middle[:, None], axis=1)
 
 
-def _screening_findings(found: Screening, alignment: Alignment) -> Iterator[Finding]:
+def _screening_findings(
+    found: Screening, alignment: Alignment, tuning: Tuning
+) -> Iterator[Finding]:
     if found.mirrored and not alignment.mirrored:
         yield Finding(Kind.MIRRORED, shapes=found.mirrored)
-    for name, *pair in found.exchanged[:_MOST_EXCHANGES]:
+    for name, *pair in found.exchanged[: tuning.most_strays]:
         yield Finding(Kind.EXCHANGED_LANDMARKS, shapes=(name,), landmarks=tuple(pair))
-    for name, label in found.misplaced[:_MOST_EXCHANGES]:
+    for name, label in found.misplaced[: tuning.most_strays]:
         yield Finding(Kind.MISPLACED_LANDMARK, shapes=(name,), landmarks=(label,))
-    yield from _far_shapes(found, alignment.shapes)
+    yield from _far_shapes(found, alignment.shapes, tuning)
 
 
-def _far_shapes(found: Screening, shapes: Shapes) -> Iterator[Finding]:
+def _far_shapes(found: Screening, shapes: Shapes, tuning: Tuning) -> Iterator[Finding]:
     """Shapes far from the others for no reason that was found."""
     explained = {name for name, *_ in (*found.exchanged, *found.misplaced)} | {*found.mirrored}
     usual = float(np.median(found.errors))
-    for name in found.outliers[:_MOST_EXCHANGES]:
+    for name in found.outliers[: tuning.most_strays]:
         error = float(found.errors[shapes.index(name)])
-        if error > _LEAST_ELSEWHERE and name not in explained:
+        if error > tuning.least_elsewhere and name not in explained:
             yield Finding(Kind.FAR_SHAPE, (name,), figures={"error": error, "usual": usual})
 
 
-def of_other_size(shapes: Shapes) -> tuple[str, ...]:
+def of_other_size(shapes: Shapes, tuning: Tuning = DEFAULT) -> tuple[str, ...]:
     """Shapes of quite another size by their visible landmarks alone: a quick look.
 
     Examples
@@ -292,10 +317,10 @@ def of_other_size(shapes: Shapes) -> tuple[str, ...]:
     ('shape_3',)
     """
     size = Frames.of(shapes.points, shapes.visible).size
-    return _named(shapes, _of_other_size(_against_median(size)))
+    return _named(shapes, _of_other_size(_against_median(size), tuning))
 
 
-def missing_code(shapes: Shapes) -> float | None:
+def missing_code(shapes: Shapes, tuning: Tuning = DEFAULT) -> float | None:
     """A number that all coordinates of some landmarks have, and that no other comes near.
 
     Programs without another way to say "missing" write -1 or 9999; the coordinates of the
@@ -311,7 +336,7 @@ def missing_code(shapes: Shapes) -> float | None:
     -1.0
     """
     points = _as_stored(shapes)
-    for code in (*_CODES, *_uniform_places(points)):
+    for code in (*_CODES, *_uniform_places(points, tuning)):
         coded = landmarks_at(shapes, code)
         others = points[shapes.visible & ~coded]
         if coded.any() and len(others) and not others.min() <= code <= others.max():
@@ -319,7 +344,7 @@ def missing_code(shapes: Shapes) -> float | None:
     return None
 
 
-def _uniform_places(points: Array) -> list[float]:
+def _uniform_places(points: Array, tuning: Tuning) -> list[float]:
     """What landmarks far from all others have in all coordinates, signs aside.
 
     z has the sign of the code in either anatomical system.
@@ -329,7 +354,7 @@ def _uniform_places(points: Array) -> list[float]:
     uniform = (sizes == sizes[:, :1]).all(axis=1)
     if not uniform.any() or uniform.all():
         return []
-    far = uniform & (sizes[:, 0] > _FAR_OUT * sizes[~uniform].max())
+    far = uniform & (sizes[:, 0] > tuning.far_out * sizes[~uniform].max())
     return sorted(set(known[far, -1].tolist()))
 
 
@@ -389,30 +414,42 @@ def _named(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
     return tuple(shapes.names[i] for i in np.flatnonzero(chosen))
 
 
-def _far_above(errors: Array) -> Mask:
-    """By the median and the median deviation, which a few outliers cannot move."""
+def _far_above(errors: Array, dim: int, tuning: Tuning) -> Mask:
+    """By the median and the median deviation, which a few outliers cannot move, if not by chance.
+
+    Of few shapes the median deviation is small by chance now and then. What is far has moved the
+    mean by its error over the number of the others, which is part of theirs; without that, the
+    squares of both have an F distribution (as in `chance_off`), here for the largest of n.
+    """
     middle = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - middle))
-    far = errors - middle > _FAR * spread
-    return np.asarray(far & (errors > 2 * middle) & (errors > 1e-9))
+    far = (errors - middle > tuning.far * spread) & (errors > 2 * middle) & (errors > 1e-9)
+    n, k, q = len(errors), int(far.sum()), _affine_directions(dim)
+    if not 0 < k < n - 1:
+        return np.asarray(far)
+    squares = errors**2
+    moved = squares[far].sum() / (n - k) ** 2
+    own = np.maximum(squares[~far] - moved, 0.0).sum() / (n - k - 1)
+    ratio = squares * n / (n - 1) / max(own, np.finfo(np.float64).eps * squares.max())
+    return np.asarray(far & (n * fdtrc(q, q * (n - k - 1), ratio) < tuning.chance_far))
 
 
-def _apart(sizes: Array) -> Mask:
+def _apart(sizes: Array, tuning: Tuning) -> Mask:
     """Of other size, and none in between: young and adults share a unit, metres and inches not."""
-    odd = _of_other_size(sizes)
+    odd = _of_other_size(sizes, tuning)
     usual = sizes[~odd]
     if not odd.any() or not len(usual):
         return odd
     large, small = odd & (sizes > 1.0), odd & (sizes < 1.0)
-    if large.any() and sizes[large].min() < _NONE_BETWEEN * usual.max():
+    if large.any() and sizes[large].min() < tuning.none_between * usual.max():
         odd = odd & ~large
-    if small.any() and sizes[small].max() * _NONE_BETWEEN > usual.min():
+    if small.any() and sizes[small].max() * tuning.none_between > usual.min():
         odd = odd & ~small
     return odd
 
 
-def _of_other_size(sizes: Array) -> Mask:
-    return np.asarray((sizes > _OTHER_SIZE) | (sizes < 1.0 / _OTHER_SIZE))
+def _of_other_size(sizes: Array, tuning: Tuning) -> Mask:
+    return np.asarray((sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size))
 
 
 def _against_median(sizes: Array) -> Array:
@@ -424,31 +461,34 @@ def _scales(matrices: Array) -> Array:
     return np.asarray(np.abs(np.linalg.det(matrices)) ** (1.0 / matrices.shape[-1]))
 
 
-def _exchanged(shapes: Shapes, reference: Array, aligned: Array) -> list[tuple[str, str, str]]:
+def _exchanged(
+    shapes: Shapes, reference: Array, aligned: Array, tuning: Tuning
+) -> list[tuple[str, str, str]]:
     """Pairs that lie far off, and at home when exchanged."""
-    if shapes.n_landmarks > _EXCHANGE_LANDMARKS_UP_TO:
+    if shapes.n_landmarks > tuning.exchange_landmarks:
         return []
     found = []
     off = np.linalg.norm(aligned - reference, axis=2)
-    for i in np.flatnonzero((off > _DOUBTFUL * np.nanmedian(off, axis=1)[:, None]).sum(axis=1) > 1):
+    doubtful = off > tuning.doubtful * np.nanmedian(off, axis=1)[:, None]
+    for i in np.flatnonzero(doubtful.sum(axis=1) > 1):
         seen = np.flatnonzero(shapes.visible[i])
-        for a, b in _exchanges(shapes.points[i, seen], reference[seen]):
+        for a, b in _exchanges(shapes.points[i, seen], reference[seen], tuning):
             pair = shapes.landmarks[seen[a]], shapes.landmarks[seen[b]]
             found.append((shapes.names[i], *pair))
     return found
 
 
-def _exchanges(points: Array, reference: Array) -> list[tuple[int, int]]:
+def _exchanges(points: Array, reference: Array, tuning: Tuning) -> list[tuple[int, int]]:
     """The exchanges, greedily: the pair that gains most, as long as there is one."""
     points = points.copy()
     found: list[tuple[int, int]] = []
     error = _misfit(points, reference)
-    while len(found) < _MOST_EXCHANGES:
+    while len(found) < tuning.most_strays:
         moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
         distance = cdist(moved, reference, "sqeuclidean")
         stay = np.diag(distance)
         # both must be away and come home: one alone far away gains by any exchange
-        away = stay > _DOUBTFUL**2 * np.median(stay)
+        away = stay > tuning.doubtful**2 * np.median(stay)
         home = away[:, None] & (distance < stay[:, None] / 4)
         gain = np.where(home & home.T, stay[:, None] + stay[None, :] - distance - distance.T, 0.0)
         if not gain.any():
@@ -468,7 +508,7 @@ def _misfit(points: Array, reference: Array) -> float:
     return float(np.sqrt(((moved - reference) ** 2).sum(axis=1).mean()))
 
 
-def _misplaced(shapes: Shapes, aligned: Array) -> list[tuple[str, str]]:
+def _misplaced(shapes: Shapes, aligned: Array, tuning: Tuning) -> list[tuple[str, str]]:
     """Landmarks that deviate far more than this landmark does elsewhere, and this shape otherwise.
 
     From the median of the shapes, which one of them cannot move.
@@ -476,34 +516,35 @@ def _misplaced(shapes: Shapes, aligned: Array) -> list[tuple[str, str]]:
     middle = np.nanmedian(aligned, axis=0)
     off = np.linalg.norm(aligned - middle, axis=2)
     usual, worst = np.nanmedian(off, axis=0), np.nanmax(off, axis=1)
-    doubtful = (worst > _LEAST_ELSEWHERE) & (worst > _DOUBTFUL * np.nanmedian(off, axis=1))
+    level = np.maximum(tuning.least_elsewhere, tuning.doubtful * np.nanmedian(off, axis=1))
+    doubtful = worst > level
     found = []
     for i in np.flatnonzero(doubtful):
         seen = np.flatnonzero(shapes.visible[i])
-        strays = _strays(aligned[i, seen], middle[seen], usual[seen])
+        strays = _strays(aligned[i, seen], middle[seen], usual[seen], tuning)
         found += [(shapes.names[i], shapes.landmarks[seen[j]]) for j in strays]
     return found
 
 
-def _strays(points: Array, middle: Array, usual: Array) -> list[int]:
+def _strays(points: Array, middle: Array, usual: Array, tuning: Tuning) -> list[int]:
     """The worst landmark, and the next: each judged by a fit of the others alone."""
     kept = np.ones(len(points), dtype=bool)
     found: list[int] = []
-    while len(found) < _MOST_EXCHANGES and kept.sum() > 2 * points.shape[1] + 2:
-        worst = _most_disturbing(points, middle, kept)
+    while len(found) < tuning.most_strays and kept.sum() > 2 * points.shape[1] + 2:
+        worst = _most_disturbing(points, middle, kept, tuning)
         kept[worst] = False
         off = _off(points, middle, kept)
         normal = max(float(np.median(off[kept])), float(usual[worst]))
-        if off[worst] <= max(_ELSEWHERE * normal, _LEAST_ELSEWHERE):
+        if off[worst] <= max(tuning.elsewhere * normal, tuning.least_elsewhere):
             break
         found.append(worst)
     return found
 
 
-def _most_disturbing(points: Array, middle: Array, kept: Mask) -> int:
+def _most_disturbing(points: Array, middle: Array, kept: Mask, tuning: Tuning) -> int:
     """The landmark without which the others fit best: one far away pulls the whole shape to it."""
     chosen = np.flatnonzero(kept)
-    if len(chosen) > _EACH_LEFT_OUT_UP_TO:
+    if len(chosen) > tuning.left_out_landmarks:
         return int(np.argmax(np.where(kept, _off(points, middle, kept), 0.0)))
     own, target = points[chosen], middle[chosen]
     others = ~np.eye(len(chosen), dtype=bool)

@@ -341,9 +341,16 @@ def _proportions_not_converged(found: Finding) -> str:
 
 
 def _large_deformation(found: Finding) -> str:
+    figures = found.figures
+    follows = "the proportions of the reference are an average of very different ones"
+    if "chance" in figures:
+        follows = (
+            f"that their mean is off by more than {figures['off']:.0%} has a chance of "
+            f"{figures['chance']:.0%}"
+        )
     return (
-        f"After the best similarities the shapes still differ by {found.figures['residual']:.0%} "
-        "of their size: the proportions of the reference are an average of very different ones."
+        f"After the best similarities the shapes still differ by {figures['residual']:.0%} "
+        f"of their size: {follows}."
     )
 
 

@@ -73,8 +73,12 @@ class Tuning:
     large_deformation : float
         Relative residual of the similarity fit above which the proportions are an average of very
         different ones; real sets have 0.03 to 0.2.
-    uncertain_mean : float
-        The same over √(n − 1), about the error of a mean of n shapes: few must agree better.
+    off, chance_off : float
+        A reference that is off by more than ``off`` of its size is wrong; where the chance of that
+        is above ``chance_off``, by how much how few shapes differ, it is told.
+    far, chance_far : float
+        A shape is far from the others from ``far`` robust standard deviations above their median
+        on, if of so many one is so far by chance in fewer than ``chance_far`` of all sets.
     screened_landmarks : int
         Landmarks of all shapes up to which a fit looks at its input.
     near, far_off, stray : float
@@ -83,6 +87,31 @@ class Tuning:
         what is usual for its shape and for that landmark.
     spread : float
         The RMS of these distances beyond which shapes are looked at closely, too.
+    flat : float
+        Of its longest extent: a shape in space that is thinner is flat, for no instrument measures
+        that.
+    lost_digits : float
+        Sizes of a shape between it and the origin, from which on its coordinates have few digits.
+    other_size, none_between : float
+        Times larger or smaller than the median is another unit, if no shape is between: growth
+        leaves no gap of ``none_between`` times.
+    doubtful, elsewhere, least_elsewhere : float
+        A landmark ``doubtful`` times as far off as those of its shape usually are is looked at; it
+        lies elsewhere from ``elsewhere`` times on (and as much for that landmark in other shapes),
+        if that is ``least_elsewhere`` of the size of the shapes.
+    most_strays : int
+        Landmarks of a shape that are named as exchanged, or as misplaced; with more of them it is
+        the shape that is far off.
+    far_out : float
+        Times the largest coordinate of all other landmarks: nobody measured that, it is a code.
+    exchange_landmarks, left_out_landmarks, compared_landmarks : int
+        Landmarks up to which all pairs of a shape are tried, each of a shape is left out by turns,
+        and shapes are compared byte by byte (of all shapes together).
+    workspace_bytes : int
+        What BLAS takes beside the data (buffers for numpy and for scipy, stacks of threads): less
+        below a limit of the process, and a fit does not start.
+    searched_bytes : int
+        Up to so many bytes a fit does not ask what memory the machine has free.
     """
 
     dense_landmarks: int = 500
@@ -114,12 +143,29 @@ class Tuning:
     settled_residual: float = 0.25
     loose: float = 0.03
     large_deformation: float = 0.21
-    uncertain_mean: float = 0.13
+    off: float = 0.15
+    chance_off: float = 0.1
+    far: float = 6.0
+    chance_far: float = 0.01
     screened_landmarks: int = 5_000_000
     near: float = 0.1
     far_off: float = 0.5
     stray: float = 5.0
     spread: float = 0.12
+    flat: float = 1e-5
+    lost_digits: float = 1e10
+    other_size: float = 5.0
+    none_between: float = 2.5
+    doubtful: float = 3.0
+    elsewhere: float = 8.0
+    least_elsewhere: float = 0.2
+    most_strays: int = 5
+    far_out: float = 3.0
+    exchange_landmarks: int = 2000
+    left_out_landmarks: int = 400
+    compared_landmarks: int = 100_000
+    workspace_bytes: int = 128 << 20
+    searched_bytes: int = 256 << 20
 
 
 DEFAULT = Tuning()

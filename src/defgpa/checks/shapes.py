@@ -1,4 +1,4 @@
-"""What shapes must be to be aligned: extended enough each, and linked to each other.
+"""What is asked of shapes before a fit: to be extended, to hang together, to fit into memory.
 
 Points that are too few, on a line, or all in one place determine no warp. A landmark seen once
 tells nothing about the reference. Shapes hang together when they share at least d + 1 landmarks
@@ -8,7 +8,10 @@ algebra would go through.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +19,7 @@ from defgpa._arrays import Array, Index, Mask
 from defgpa.errors import DegenerateShapeError, ShapeError, listed
 from defgpa.frames import Frames
 from defgpa.shapes import Shapes
+from defgpa.tuning import DEFAULT, Tuning
 
 
 def shared_landmarks(shapes: Shapes) -> Index:
@@ -117,3 +121,53 @@ def _merged_once(groups: list[tuple[Index, Mask]], links: Links) -> list[tuple[I
             todo &= ~linked
         result.append((np.sort(np.concatenate([members[g] for g in taken])), seen))
     return result
+
+
+def require_memory(n_bytes: int, tuning: Tuning = DEFAULT) -> None:
+    """A MemoryError in one sentence where so many bytes, and BLAS, cannot be had.
+
+    Within a limit (``ulimit -v``) that is too low BLAS does not fail: it ends the process, or
+    waits for memory that never comes.
+    """
+    limit, least = _left_below_limit(), n_bytes + tuning.workspace_bytes
+    if limit is not None and least > limit:
+        raise MemoryError(
+            f"This fit takes at least {_megabytes(least)}, and the limit of this "
+            f"process leaves {_megabytes(limit)}. Raise it (ulimit -v), or take fewer shapes or "
+            "landmarks."
+        )
+    free = _available() if n_bytes > tuning.searched_bytes else None
+    if free is not None and n_bytes > free:
+        raise MemoryError(
+            f"This fit takes at least {_megabytes(n_bytes)}, and {_megabytes(free)} of memory are "
+            "free. Free some, or take fewer shapes or landmarks."
+        )
+
+
+def _left_below_limit() -> int | None:
+    """Bytes of address space that the process may still take; None: any, or not known."""
+    if sys.platform == "win32":  # which knows no such limits
+        return None
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return None
+    return max(0, limit - pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _available() -> int | None:
+    """Bytes of memory that are free, or would be on demand; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(own.split()[1]) << 10 for own in lines if own.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return None
+
+
+def _megabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:.0f} MB"

@@ -39,7 +39,7 @@ _MEMORY = (
     "There is not enough memory: a fit of a small set takes about 750 MB of address space. Free "
     "some, raise the limit (ulimit -v), or take fewer landmarks or --points-per-axis."
 )
-_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE)
+_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE)
 
 
 class _LazyGroup(click.Group):

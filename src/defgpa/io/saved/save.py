@@ -36,6 +36,7 @@ _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
+_LONGEST_REASON = 100  # characters of what another library has to say
 
 
 def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
@@ -207,8 +208,9 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
     except KeyError:
         raise FormatError(f"{path}: not a result saved by defgpa (it has no header).") from None
     except _DAMAGE as error:
+        why = str(error)[:_LONGEST_REASON]  # a name in a damaged archive may be all of it
         raise FormatError(
-            f"{path}: not a result saved by defgpa, or damaged ({error}). Make it again."
+            f"{path}: not a result saved by defgpa, or damaged ({why}). Make it again."
         ) from None
     _require_readable(path, header)
     return header, arrays
