@@ -12,8 +12,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --no-compile
 
 # one BLAS thread per worker: two workers and two cores. A file of tests goes to one of them as a whole, so
-# that what its tests share (the site, the browser, fits) is made once; the longest files begin (tests/conftest.py)
-TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg
+# that what its tests share (the site, the browser, fits) is made once; the longest files begin (tests/conftest.py).
+# What is compiled is kept in .venv, even where the environment says that nothing should be: dozens of tests start a
+# Python of their own, each of which would compile numpy, scipy and scikit-learn anew
+TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg \
+  PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test check docs dist test-oldest bench browser picture clean
