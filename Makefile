@@ -30,7 +30,7 @@ test: $(VENV)/.test browser check
 check: $(VENV)/.test
 	@$(BIN)/ruff format --check src tests benchmarks docs
 	@$(BIN)/ruff check src tests benchmarks docs
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers 2
 
 # the documentation: every example run, every link checked; opens from the file, offline
 docs: $(VENV)/.docs
