@@ -11,8 +11,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # nothing is compiled that is never imported: a third of the time of an installation
 INSTALL := $(PIP) install --no-compile
 
-# one BLAS thread per worker: two workers and two cores; the site is built once, by one of them
-TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg
+# one BLAS thread per worker: two workers and two cores. A file of tests goes to one of them as a whole, so
+# that what its tests share (the site, the browser, fits) is made once; the longest files begin (tests/conftest.py).
+# What is compiled is kept in .venv, even where the environment says that nothing should be: dozens of tests start a
+# Python of their own, each of which would compile numpy, scipy and scikit-learn anew
+TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg \
+  PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test check docs dist test-oldest bench browser picture clean
 
@@ -20,12 +25,12 @@ demo: $(VENV)/.demo
 	@$(BIN)/defgpa demo --output demo
 
 test: $(VENV)/.test browser check
-	@$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(TEST_ENV) $(BIN)/python -m pytest $(WORKERS)
 
 check: $(VENV)/.test
 	@$(BIN)/ruff format --check src tests benchmarks docs
 	@$(BIN)/ruff check src tests benchmarks docs
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers 2
 
 # the documentation: every example run, every link checked; opens from the file, offline
 docs: $(VENV)/.docs
@@ -45,7 +50,7 @@ test-oldest: pyproject.toml
 	@$(PYTHON) .ci/oldest.py > $(OLDEST)/constraints.txt
 	@$(OLDEST)/bin/python -m pip --disable-pip-version-check --quiet install \
 	  -c $(OLDEST)/constraints.txt -e '.[all]' pytest pytest-xdist hypothesis selenium trimesh meshio vtk
-	@$(TEST_ENV) $(OLDEST)/bin/python -m pytest -n 2 --dist loadgroup \
+	@$(TEST_ENV) $(OLDEST)/bin/python -m pytest $(WORKERS) \
 	  -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
 
 bench: $(VENV)/.bench

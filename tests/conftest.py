@@ -41,6 +41,10 @@ def nearby_shapes(shapes):
     return shapes.with_points(centred + offset)
 
 
+LONGEST = ("test_site", "test_report_browser")
+
+
 def pytest_collection_modifyitems(items):
-    """What takes longest in one worker, a site to build and a browser to drive, begins first."""
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    """The files that take longest begin: a site to build, a browser to drive."""
+    rank = {name: k for k, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(LONGEST)))

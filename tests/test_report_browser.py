@@ -28,13 +28,10 @@ _spec = importlib.util.spec_from_file_location("make_picture", ROOT / "docs" / "
 make_picture = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(make_picture)
 
-pytestmark = [
-    pytest.mark.xdist_group("browser"),  # reports are opened once, and share a window
-    pytest.mark.skipif(
-        make_picture.browser_and_driver() is None,
-        reason="no chromium with chromedriver here: the report is not opened in a browser",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    make_picture.browser_and_driver() is None,
+    reason="no chromium with chromedriver here: the report is not opened in a browser",
+)
 PATIENCE = 60  # seconds on a machine that does other things as well
 
 

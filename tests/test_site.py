@@ -18,7 +18,6 @@ import defgpa
 from support import ROOT
 
 pytest.importorskip("sphinx", reason="the site is built with: pip install 'defgpa[docs]'")
-pytestmark = pytest.mark.xdist_group("site")  # built once, whichever worker does it
 BUILD = ROOT / "docs" / "build.py"
 _spec = importlib.util.spec_from_file_location("make_picture", ROOT / "docs" / "make_picture.py")
 make_picture = importlib.util.module_from_spec(_spec)

@@ -83,10 +83,31 @@ def pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
         yield f"source/{place}", {"title": place, "body": body}, "page.html"
 
 
+class Navigation(dict[tuple[int, str], str]):
+    """What stands beside a file: the same at every depth of folders, and long to make."""
+
+    def __call__(
+        self, app: Sphinx, name: str, template: str, context: dict[str, Any], _: Any
+    ) -> None:
+        """Before a page of ours is written: its navigation is that of the first like it."""
+        if not name.startswith("source/"):
+            return
+        make, depth = context["toctree"], name.count("/")
+
+        def toctree(**how: Any) -> str:
+            key = depth, repr(sorted(how.items()))
+            if key not in self:
+                self[key] = make(**how)
+            return self[key]
+
+        context["toctree"] = toctree
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     for name in _HOMES:
         app.add_role(name, Place())
     app.connect("source-read", on_source_read)
     app.connect("html-collect-pages", pages)
+    app.connect("html-page-context", Navigation(), priority=400)  # before the theme asks for it
     return {"parallel_read_safe": True}
