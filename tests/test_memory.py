@@ -1,5 +1,8 @@
 """A fit that cannot have the memory it surely takes does not start."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -38,3 +41,9 @@ def test_what_the_limit_leaves_is_counted_from_what_is_taken():
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
     assert (1 << 39) < left < (1 << 40) - (100 << 20)
+
+
+def test_what_the_system_says_is_free_is_a_part_of_what_there_is():
+    if not Path("/proc/meminfo").exists():
+        pytest.skip("the system does not say")
+    assert 0 < asked._available() <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -58,6 +58,16 @@ def test_a_landmark_elsewhere_is_named(points):
     assert nothing_in(found, "misplaced", "outliers")
 
 
+def test_a_landmark_of_one_shape_only_says_nothing(points):
+    whole = screen(Shapes(points))
+    points = np.concatenate([points, np.full_like(points[:, :1], np.nan)], axis=1)
+    points[4, -1] = 1e3
+    found = screen(Shapes(points))
+    np.testing.assert_allclose(found.errors, whole.errors, **EXACT)
+    np.testing.assert_allclose(found.sizes, whole.sizes, **EXACT)
+    assert nothing_in(found)
+
+
 def test_a_shape_that_is_something_else_is_far_from_all_others(points):
     points[7] = np.random.default_rng(0).normal(size=points[7].shape)
     assert screen(Shapes(points)).outliers == ("shape_8",)
@@ -139,6 +149,8 @@ def test_a_code_among_other_coordinates_is_a_coordinate():
 
 def test_units_are_guessed_from_what_the_files_say():
     pixels = np.random.default_rng(1).uniform(0, 400, size=(5, 8, 2))
+    assert guessed_units(Shapes(pixels)) == "probably pixels"
+    pixels[0, 0] = 0
     assert guessed_units(Shapes(pixels)) == "probably pixels"
     assert "normalised" in guessed_units(Shapes(pixels / 400))
     assert "scale" in guessed_units(Shapes(pixels, metadata={"scales": (0.1,) * 5}))

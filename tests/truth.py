@@ -40,11 +40,11 @@ def base(rng, m, d):
     return rng.uniform(-1, 1, size=(m, d)) * np.linspace(1.8, 1.0, d)
 
 
-def known_set(kind: str, seed: int) -> Known:
-    """One set of a kind; the seed decides everything."""
+def known_set(kind: str, seed: int, landmarks=(12, 45), shapes=(5, 13)) -> Known:
+    """One set of a kind, so many landmarks and shapes; the seed decides everything else."""
     rng = np.random.default_rng([seed, *kind.encode()])
     d = int(rng.integers(2, 4))
-    m, n = int(rng.integers(12, 45)), int(rng.integers(5, 13))
+    m, n = int(rng.integers(*landmarks)), int(rng.integers(*shapes))
     if kind.startswith("few"):
         m, n = int(rng.integers(d + 2, 9)), int(rng.integers(3, 6))
     truth = base(rng, m, d)
