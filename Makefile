@@ -44,7 +44,7 @@ test-oldest: pyproject.toml
 	@$(PYTHON) -m venv $(OLDEST)
 	@$(PYTHON) .ci/oldest.py > $(OLDEST)/constraints.txt
 	@$(OLDEST)/bin/python -m pip --disable-pip-version-check --quiet install \
-	  -c $(OLDEST)/constraints.txt -e '.[all]' pytest pytest-xdist hypothesis selenium trimesh meshio vtk
+	  -c $(OLDEST)/constraints.txt -e '.[all]' 'pytest<9.2' pytest-xdist hypothesis selenium trimesh meshio vtk
 	@$(TEST_ENV) $(OLDEST)/bin/python -m pytest -n 2 --dist loadgroup \
 	  -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
 
