@@ -40,7 +40,7 @@ def cluster(n_workers=2, processes=False):
                 n_workers=n_workers,
                 threads_per_worker=1,
                 processes=processes,
-                dashboard_address=None,
+                dashboard_address=":0",
                 silence_logs=logging.CRITICAL,
             ) as made,
             distributed.Client(made) as client,

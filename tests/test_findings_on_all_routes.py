@@ -142,7 +142,7 @@ def cluster():
                 n_workers=1,
                 threads_per_worker=1,
                 processes=False,
-                dashboard_address=None,
+                dashboard_address=":0",
                 silence_logs=logging.CRITICAL,
             ) as made,
             distributed.Client(made) as client,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import defgpa
@@ -48,13 +45,3 @@ def test_the_design_names_are_listed():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nonsense"):
         _ = defgpa.nonsense
-
-
-def test_importing_the_package_loads_nothing_optional():
-    code = (
-        "import sys, defgpa; "
-        "print([m for m in ('matplotlib', 'plotly', 'pandas', 'dask', 'distributed') "
-        "if m in sys.modules])"
-    )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"

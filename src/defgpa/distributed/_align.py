@@ -140,7 +140,7 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     >>> import defgpa
     >>> points = np.random.default_rng(0).normal(size=(30, 2)) * [3, 2] + np.zeros((6, 1, 1))
     >>> points += 0.1 * np.random.default_rng(1).normal(size=points.shape)
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     there = defgpa.distributed.align(da.from_array(points, chunks=(2, 30, 2)))
     >>> here = defgpa.DefGPA().fit(points)
     >>> bool(np.allclose(there.reference, here.reference_))

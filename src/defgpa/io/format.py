@@ -121,4 +121,4 @@ class Format:
     write: Callable[[Path, Shapes], None] | None  # of a set, or of one shape (below)
     one_shape_per_file: bool = False  # then write is called once a shape, with a set of one
     # keys of Shapes.metadata (and "faces") that its files keep; None: nothing is said about losses
-    holds: frozenset[str] | None = None
+    holds: tuple[str, ...] | None = None

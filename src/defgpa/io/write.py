@@ -104,7 +104,7 @@ def not_held(
     known = {key for key, value in shapes.metadata.items() if value is not None}
     if shapes.faces is not None:
         known.add("faces")
-    lost = {key: words for key, words in _WORDS.items() if key in known - chosen.holds}
+    lost = {key: words for key, words in _WORDS.items() if key in known.difference(chosen.holds)}
     if "variables" in lost:
         heads = dict.fromkeys(h for own in shapes.metadata["variables"] for h in own or ())
         lost["variables"] = f"the columns {listed(heads, 4)}"

@@ -288,6 +288,6 @@ FORMATS = (
         looks_like=lambda head: is_mat5(head) or is_hdf5(head) or head.startswith(b"MATLAB "),
         read=read_mat,
         write=write_mat,
-        holds=frozenset({"faces"}),
+        holds=("faces",),
     ),
 )

@@ -67,7 +67,7 @@ def _format(suffix: str) -> Format:
         read=read_document,
         write=write_shape,
         one_shape_per_file=True,
-        holds=frozenset({"faces"}),
+        holds=("faces",),
     )
 
 

@@ -52,7 +52,7 @@ from defgpa.tables import coordinate_names
 
 _UNFIT = r"^\s|\s$|[\r\n\0]"
 _FEW = 4  # numbers that prose may have on its lines
-_HOLDS = frozenset({"groups", "variables", "images", "comments"})
+_HOLDS = ("groups", "variables", "images", "comments")
 
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
@@ -222,6 +222,6 @@ FORMATS = (
         read_points,
         write_points,
         one_shape_per_file=True,
-        holds=frozenset(),
+        holds=(),
     ),
 )

@@ -319,6 +319,11 @@ FORMATS = (
         lambda head: bool(_SURE.search(head_text(head))),
         read_morphologika,
         write_morphologika,
-        holds=frozenset({"groups", "wireframe", "polygons", "faces"}),
+        holds=(
+            "groups",
+            "wireframe",
+            "polygons",
+            "faces",
+        ),
     ),
 )

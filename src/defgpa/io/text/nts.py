@@ -240,6 +240,4 @@ def _looks_like_nts(head: bytes) -> bool:
     return _SURE.match(first) is not None
 
 
-FORMATS = (
-    Format("nts", (".nts", ".dta"), _looks_like_nts, read_nts, write_nts, holds=frozenset()),
-)
+FORMATS = (Format("nts", (".nts", ".dta"), _looks_like_nts, read_nts, write_nts, holds=()),)

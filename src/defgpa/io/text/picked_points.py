@@ -62,6 +62,6 @@ FORMATS = (
         read=read_picked_points,
         write=write_picked_points,
         one_shape_per_file=True,
-        holds=frozenset(),
+        holds=(),
     ),
 )

@@ -150,6 +150,6 @@ FORMATS = (
         read_pts,
         write_pts,
         one_shape_per_file=True,
-        holds=frozenset(),
+        holds=(),
     ),
 )

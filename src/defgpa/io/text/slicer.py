@@ -339,7 +339,7 @@ FORMATS = (
         read=read_markups,
         write=write_markups,
         one_shape_per_file=True,
-        holds=frozenset({"space"}),
+        holds=("space",),
     ),
     Format(
         name="fcsv",
@@ -348,6 +348,6 @@ FORMATS = (
         read=read_fcsv,
         write=write_fcsv,
         one_shape_per_file=True,
-        holds=frozenset({"space"}),
+        holds=("space",),
     ),
 )

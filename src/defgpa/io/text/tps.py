@@ -283,6 +283,9 @@ FORMATS = (
         lambda head: bool(_OPENS.search(head_text(head))),
         read_tps,
         write_tps,
-        holds=frozenset({"images", "comments"}),
+        holds=(
+            "images",
+            "comments",
+        ),
     ),
 )
