@@ -223,9 +223,7 @@ FORMATS = (
         looks_like=lambda head: head.startswith(b"PK\x03\x04") and b".npy" in head,
         read=read_npz,
         write=write_npz,
-        holds=frozenset(
-            {"groups", "images", "comments", "variables", "space", "faces", "wireframe"}
-        ),
+        holds=("groups", "images", "comments", "variables", "space", "faces", "wireframe"),
     ),
     Format(
         name="npy",
