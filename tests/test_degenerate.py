@@ -384,3 +384,14 @@ class TestTheRegressions:
         rest = eliminated_cost(Frames.of(shapes.points[:5], shapes.visible[:5]), warp)
         np.testing.assert_allclose(cost.dense(), last.dense() + rest.dense(), **EXACT)
         np.testing.assert_allclose(cost.dense() @ np.ones(60), 0, **EXACT)
+
+
+def test_of_several_shapes_those_that_are_flat_are_laid_into_their_planes():
+    points = np.random.default_rng(0).normal(size=(3, 20, 3))
+    points[1, :, 2] *= 1e-6
+    frames = Frames(points, np.ones((3, 20), dtype=bool))
+    assert frames.flat().tolist() == [False, True, False]
+    laid = frames.flattened()
+    np.testing.assert_array_equal(laid.points[[0, 2]], points[[0, 2]])
+    assert (laid.extents[:, 2] > 0.0).tolist() == [True, False, True]
+    assert not frames.flat(least=1e-7).any()

@@ -7,6 +7,7 @@ import pytest
 
 from defgpa import Shapes
 from defgpa.screening import (
+    _apart,
     _far_above,
     chance_off,
     guessed_units,
@@ -196,3 +197,17 @@ def test_few_shapes_are_not_called_far_by_chance(n, d):
     named = np.array([_far_above(own, d, DEFAULT) for own in errors])
     assert named[:, 0].mean() > 0.9
     assert not named[:, 1:].any()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "odd"),
+    [
+        ([1.0, 1.1, 0.9, 0.1], [3]),
+        ([1.0, 1.1, 0.9, 10.0], [3]),
+        ([1.0, 1.1, 0.3, 0.15], []),  # grown by twice and twice again
+        ([1.0, 1.1, 4.0, 8.0], []),
+        ([1.0, 1.1, 0.3, 0.15, 100.0], [4]),
+    ],
+)
+def test_sizes_apart_from_all_others_are_other_units_and_a_series_is_growth(sizes, odd):
+    assert np.flatnonzero(_apart(np.array(sizes), DEFAULT)).tolist() == odd
