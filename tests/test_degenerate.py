@@ -395,3 +395,13 @@ def test_of_several_shapes_those_that_are_flat_are_laid_into_their_planes():
     np.testing.assert_array_equal(laid.points[[0, 2]], points[[0, 2]])
     assert (laid.extents[:, 2] > 0.0).tolist() == [True, False, True]
     assert not frames.flat(least=1e-7).any()
+
+
+def test_hidden_points_do_not_count_however_the_frames_are_made():
+    points, visible = np.random.default_rng(0).normal(size=(2, 9, 2)), np.ones((2, 9), dtype=bool)
+    visible[1, :4] = False
+    ways = Frames(points, visible), Frames.of(np.where(visible[..., None], points, np.nan), visible)
+    for frames in ways:
+        assert frames.count.tolist() == [9, 5]
+        np.testing.assert_allclose(frames.centre[1], points[1, 4:].mean(axis=0))
+        assert not frames.centred[1, :4].any()

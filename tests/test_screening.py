@@ -140,6 +140,13 @@ def test_a_code_for_missing_is_guessed_before_the_scale(code):
     assert missing_code(Shapes(scaled, metadata={"scales": scales})) == code
 
 
+@pytest.mark.parametrize("code", [-1.0, -9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0])
+def test_the_codes_that_programs_write_are_known_though_not_far_out(code):
+    points = np.random.default_rng(1).uniform(-0.6, 0.6, size=(5, 8, 2)) * abs(code)
+    points[2, 3] = code
+    assert missing_code(Shapes(points)) == code
+
+
 def test_a_code_among_other_coordinates_is_a_coordinate():
     points = np.random.default_rng(1).uniform(-5, 5, size=(5, 8, 2))
     points[2, 3] = -1
