@@ -15,7 +15,7 @@ from defgpa._arrays import Array, Mask, transposed
 from defgpa.tuning import DEFAULT
 
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
-_NEAR = 1e3  # sizes from the origin: beyond, rounding scatters a plane by more than 1e-13
+_ROUNDINGS = 4.0  # how much a few of them add up to, of the farthest coordinate
 _COINCIDENT = 1e-14  # of the distance from the origin: the size of what rounding scatters
 _CUBE = 10.0  # more than λ₁λ₂λ₃ / mean³ ÷ λ₃/λ₁ can be, 27/8, and 4 in the plane
 _WIDE = 1.0 - 6e-6  # ‖·‖² / tr² of a scatter matrix, below which λ₂ > 1e-6 λ₁: not on a line
@@ -125,27 +125,42 @@ class Frames:
             return int(self.points.shape[-1])
         return int((self._principal[0] > 0.0).sum(axis=-1).max())
 
+    @property
+    def rounding(self) -> Array:
+        """(n,): what rounding makes of the coordinates of a shape, of its size."""
+        reach = np.linalg.norm(self.centre, axis=1)
+        ratio = reach / np.where(self.size > 0.0, self.size, 1.0)
+        return np.asarray(_ROUNDINGS * np.finfo(np.float64).eps * (1.0 + ratio))
+
     def flat(self, least: float = DEFAULT.flat) -> Mask:
-        """(n,): which shapes are less than ``least`` of their length thick; a line has no plane."""
-        if (self._volume > _CUBE * least**2).all():
+        """(n,): which shapes are less than ``least`` of their length thick; a line has no plane.
+
+        Or less than their coordinates are rounded by, if they lie very far from the origin.
+        """
+        thinnest = np.maximum(least, self.rounding)
+        if (self._volume > _CUBE * thinnest**2).all():
             return np.zeros(len(self.points), dtype=bool)
         values = self._principal[0]
-        thin = values < least**2 * values[:, :1]
+        thin = values < thinnest[:, None] ** 2 * values[:, :1]
         return np.asarray(thin[:, -1] & ~thin[:, 1])
 
     def flattened(self, least: float = DEFAULT.flat) -> Frames:
-        """The same shapes, with those that are flat in space laid into their planes.
+        """The same shapes, with those that are `flat` laid into their planes.
 
         A thickness that is nothing but rounding of coordinates determines no warp across a plane.
+        Far from the origin rounding takes the points out of it again; not so what is centred.
         """
         flat = self.flat(least)
         if not flat.any():
             return self
-        flat &= np.linalg.norm(self.centre, axis=1) < _NEAR * self.size
         normal = self.axes[flat][:, :, -1:]
-        points = np.array(self.points)
-        points[flat] -= self.centred[flat] @ normal @ transposed(normal)
-        return Frames(points, self.visible)
+        points, centred = np.array(self.points), np.array(self.centred)
+        off = centred[flat] @ normal @ transposed(normal)
+        centred[flat] -= off
+        points[flat] -= off
+        laid = Frames(points, self.visible)
+        laid.__dict__.update(count=self.count, centre=self.centre, centred=centred)
+        return laid
 
     @cached_property
     def _volume(self) -> Array:

@@ -129,7 +129,7 @@ def triangle_of(blocks: list[Block]) -> list[Array]:
 def ridges_of(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
     """The regressions, from the Gram matrices of all blocks."""
     return [
-        ridge_from_gram(sum(own[1:], own[0]), batch.mixing, batch.bases.penalty())
+        ridge_from_gram(sum(own[1:], own[0]), batch.mixing, batch.bases.penalty(), batch.rounding)
         for batch, own in zip(batches, zip(*grams, strict=True), strict=True)
     ]
 
@@ -140,6 +140,7 @@ def sure_ridges_of(batches: list[Batch], *triangles: list[Array]) -> list[Ridge]
         ridge_from_features(
             with_penalty_rows(np.concatenate(own, axis=-2), batch.bases.penalty()),
             batch.visible.sum(axis=1),
+            batch.rounding,
         )
         for batch, own in zip(batches, zip(*triangles, strict=True), strict=True)
     ]

@@ -127,11 +127,13 @@ class Polynomial(Parameters):
         require_degree(self.degree, "degree", "Polynomial", 1, 4)
         require_not_negative(self.smoothing, "smoothing", "Polynomial")
         box = principal_box(frames, padding=0.0)
+        # a flat shape has no thickness to measure in: rounding must not look like one
+        half = np.where(frames.extents > 0.0, box.half, box.half.max(axis=-1, keepdims=True))
         return PolynomialBasis(
             int(self.degree),
             box.middle,
             box.axes,
-            box.half,
+            half,
             frames.centre,
             frames.size,
             self.smoothing * frames.count,

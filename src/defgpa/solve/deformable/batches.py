@@ -80,6 +80,7 @@ class Batch:
     points: Array  # (b, m, d), finite
     visible: Mask  # (b, m)
     bases: FactoredBasis  # a stack of b
+    rounding: Array  # (b,): of the coordinates, of the size of each shape
     tuning: Tuning = DEFAULT
 
     @property
@@ -89,7 +90,7 @@ class Batch:
 
     def __getitem__(self, part: slice) -> Batch:
         own = self.shapes[part], self.points[part], self.visible[part], self.bases[part]
-        return Batch(*own, self.tuning)
+        return Batch(*own, self.rounding[part], self.tuning)
 
     @cached_property
     def mixing(self) -> Array | None:
@@ -177,14 +178,15 @@ def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> 
         n = len(frames.points)
         parts, numbers = blocks(n, _batch_size(frames, model, tuning)), np.arange(n)
         return in_blocks(lambda p: stacked_batch(frames[p], model, numbers[p], tuning), parts)
-    return _looped_batches(frames.points, frames.visible, model, tuning)
+    return _looped_batches(frames, model, tuning)
 
 
 def stacked_batch(
     frames: Frames, model: StackedModel, shapes: Index, tuning: Tuning = DEFAULT
 ) -> Batch:
     """These shapes as one batch."""
-    return Batch(shapes, frames.points, frames.visible, model.bases(frames), tuning)
+    bases = model.bases(frames)
+    return Batch(shapes, frames.points, frames.visible, bases, frames.rounding, tuning)
 
 
 def _batch_size(frames: Frames, model: StackedModel, tuning: Tuning) -> int:
@@ -203,8 +205,9 @@ def _shapes_at_a_time(n: int, m: int, features: int, tuning: Tuning) -> int:
     return -(-n // (4 * -(-size // (4 * tuning.batch_bytes))))
 
 
-def _looped_batches(points: Array, visible: Mask, model: WarpModel, tuning: Tuning) -> list[Batch]:
+def _looped_batches(frames: Frames, model: WarpModel, tuning: Tuning) -> list[Batch]:
     """Consecutive shapes with equally many features share a batch."""
+    points, visible = frames.points, frames.visible
     members = [model.basis(own[seen]) for own, seen in zip(points, visible, strict=True)]
     sizes = [
         np.shape(basis.features(own[seen]))[1]
@@ -217,6 +220,7 @@ def _looped_batches(points: Array, visible: Mask, model: WarpModel, tuning: Tuni
             points[chosen[part]],
             visible[chosen[part]],
             StackedBases(tuple(members[i] for i in chosen[part]), sizes[chosen[0]]),
+            frames.rounding[chosen[part]],
             tuning,
         )
         for chosen in np.split(np.arange(len(sizes)), starts[1:])

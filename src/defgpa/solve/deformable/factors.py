@@ -223,11 +223,12 @@ class StreamedFactor(CombinedColumns):
 def stored_factor(batch: Batch) -> StoredFactor:
     """Uᵀ = Yᵀ Fᵀ of a batch of small shapes."""
     features, penalty = batch.features(), batch.bases.penalty()
-    ridge = ridge_from_normal_matrix(transposed(features) @ features, penalty)
+    ridge = ridge_from_normal_matrix(transposed(features) @ features, penalty, batch.rounding)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():
         stacked = with_penalty_rows(features[poor], penalty[poor])
-        sure = ridge_from_features(stacked, batch.visible[poor].sum(axis=1))
+        count = batch.visible[poor].sum(axis=1)
+        sure = ridge_from_features(stacked, count, batch.rounding[poor])
         ridge = ridge.updated(poor, sure)
     return StoredFactor(batch, ridge, transposed(ridge.inverse) @ transposed(features))
 
@@ -269,7 +270,8 @@ def _width(batch: Batch) -> int:
 def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Ridge, Array]:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; and mixing @ Y."""
     penalty, mixing = batch.bases.penalty(), batch.mixing
-    ridge = ridge_from_gram(_gram(columns_of, _landmark_blocks(batch)), mixing, penalty)
+    gram = _gram(columns_of, _landmark_blocks(batch))
+    ridge = ridge_from_gram(gram, mixing, penalty, batch.rounding)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():
         ridge = ridge.updated(poor, careful_ridge(batch, columns_of, poor))
@@ -291,7 +293,8 @@ def careful_ridge(
         own = columns_of(part)[chosen]
         return own if mixing is None else own @ mixing
 
-    first = ridge_from_normal_matrix(_gram(features_of, parts), penalty)
+    rounding = batch.rounding[chosen]
+    first = ridge_from_normal_matrix(_gram(features_of, parts), penalty, rounding)
     poor = ~(first.condition < POOR_CONDITION)
     if not poor.any():
         return first
@@ -302,7 +305,7 @@ def careful_ridge(
         return ridge
     triangles = _triangles(lambda part: features_of(part)[bad], parts)
     count = batch.visible[chosen].sum(axis=1)[bad]
-    sure = ridge_from_features(with_penalty_rows(triangles, penalty[bad]), count)
+    sure = ridge_from_features(with_penalty_rows(triangles, penalty[bad]), count, rounding[bad])
     return ridge.updated(bad, sure)
 
 

@@ -27,6 +27,7 @@ from defgpa._arrays import Array, Index, Mask, inverse_of_lower, symmetrised, tr
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
 _HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in R charges it
 _LIGHT = 1e-10  # of the longest feature: a column that is shorter may be nothing but rounding
+_IN_DOUBT = 1e-3  # rounding² times a condition: rank is then judged by singular values
 _ROUNDING = 1e-12  # of the size of the shape: an effect that is smaller says nothing
 
 
@@ -56,8 +57,13 @@ class Ridge:
         return Ridge(inverse, condition, dropped)
 
 
-def ridge_from_normal_matrix(gram: Array, penalty: Array | float = 0.0) -> Ridge:
-    """By Cholesky of FᵀF + R; ``condition`` is infinite where that fails or rank is in doubt."""
+def ridge_from_normal_matrix(
+    gram: Array, penalty: Array | float = 0.0, rounding: Array | float = 0.0
+) -> Ridge:
+    """By Cholesky of FᵀF + R; ``condition`` is infinite where that fails or rank is in doubt.
+
+    ``rounding`` (b,) is that of the coordinates, of the size of each shape.
+    """
     normal = gram + penalty
     squares = np.maximum(np.einsum("bll->bl", normal), 0.0)
     scale = _reciprocal(np.sqrt(squares))
@@ -65,17 +71,24 @@ def ridge_from_normal_matrix(gram: Array, penalty: Array | float = 0.0) -> Ridge
     try:
         lower: Array = np.linalg.cholesky(even)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
-        return _one_by_one(gram, penalty)
+        return _one_by_one(gram, penalty, rounding)
     inverse = inverse_of_lower(lower)
     longest = np.einsum("bll->bl", gram).max(axis=1, initial=0.0)
-    light = squares.min(axis=1, initial=np.inf) < _LIGHT**2 * longest
-    condition = np.where(light, np.inf, _norm_bound(lower) * _norm_bound(inverse))
+    shortest = squares.min(axis=1, initial=np.inf)
+    condition = _norm_bound(lower) * _norm_bound(inverse)
+    # columns of their own lengths: what is rounding of coordinates may fill a short one, or add to
+    # one that is the image of another
+    blurred = condition * longest * np.asarray(rounding) ** 2 > _IN_DOUBT * shortest
+    light = (shortest < _LIGHT**2 * longest) | blurred
+    condition = np.where(light, np.inf, condition)
     return Ridge(
         scale[:, :, None] * transposed(inverse), condition, np.zeros(len(normal), dtype=int)
     )
 
 
-def ridge_from_gram(gram: Array, mixing: Array | None, penalty: Array) -> Ridge:
+def ridge_from_gram(
+    gram: Array, mixing: Array | None, penalty: Array, rounding: Array | float = 0.0
+) -> Ridge:
     """By Cholesky of mixingᵀ G mixing + R, with G = columnsᵀ columns of the cheap columns.
 
     The columns may be larger than the features made of them, and what cancels in the mixing has
@@ -83,8 +96,8 @@ def ridge_from_gram(gram: Array, mixing: Array | None, penalty: Array) -> Ridge:
     most: the condition counts that too.
     """
     if mixing is None:
-        return ridge_from_normal_matrix(gram, penalty)
-    ridge = ridge_from_normal_matrix(transposed(mixing) @ gram @ mixing, penalty)
+        return ridge_from_normal_matrix(gram, penalty, rounding)
+    ridge = ridge_from_normal_matrix(transposed(mixing) @ gram @ mixing, penalty, rounding)
     lengths = np.sqrt(np.maximum(np.einsum("bii->bi", gram), 0.0))
     amplified = lengths[:, None, :] @ np.abs(mixing @ ridge.inverse)
     size = np.einsum("bil,bil->b", amplified, amplified)
@@ -110,32 +123,37 @@ def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
     )
 
 
-def ridge_from_features(stacked: Array, count: Array | float = 0.0) -> Ridge:
+def ridge_from_features(
+    stacked: Array, count: Array | float = 0.0, rounding: Array | float = 0.0
+) -> Ridge:
     """By the singular values of the stacked [F; √R] (b, p + l, l): slow, and sure.
 
     Directions whose effect drowns in rounding are dropped: beside that of a feature which is 1 at
     all ``count`` (b,) landmarks a shape sees, however short the column that rounding fills is.
+    ``rounding`` (b,) is that of the coordinates, of the size of the shape: more than that of the
+    algebra where a shape lies far from the origin.
     """
     lengths = np.sqrt(_squares(stacked))
-    ridge = _by_singular_values(stacked, lengths)
+    least = np.maximum(_rounding(stacked), rounding * np.ones(len(stacked)))
+    ridge = _by_singular_values(stacked, lengths, least)
     # heavy columns shrink, light ones stay light
     beside = np.maximum(lengths, np.sqrt(count * np.ones(len(stacked)))[:, None])
     lightest = (lengths * _reciprocal(beside)).min(axis=1)
-    faint = np.sqrt(ridge.condition) * _rounding(stacked) >= lightest
+    faint = np.sqrt(ridge.condition) * least >= lightest
     doubtful = np.flatnonzero(faint | (ridge.dropped > 0))
     if not len(doubtful):
         return ridge
-    judged = _by_singular_values(stacked[doubtful], beside[doubtful])
+    judged = _by_singular_values(stacked[doubtful], beside[doubtful], least[doubtful])
     lacking = judged.dropped > 0
     return ridge.updated(doubtful[lacking], judged[lacking])
 
 
-def _by_singular_values(stacked: Array, lengths: Array) -> Ridge:
-    """Y of the columns divided by ``lengths``; directions with negligible values are dropped."""
+def _by_singular_values(stacked: Array, lengths: Array, least: Array) -> Ridge:
+    """Y of the columns divided by ``lengths``; directions with values below ``least`` go."""
     scale = _reciprocal(lengths)
     _, values, right = np.linalg.svd(stacked * scale[:, None, :], full_matrices=False)
     largest = values[:, :1]
-    free = values <= _rounding(stacked) * largest
+    free = values <= least[:, None] * largest
     with np.errstate(divide="ignore"):
         reciprocal = np.where(free, 0.0, 1.0 / values)
     smallest = values.min(axis=1, where=~free, initial=np.inf)
@@ -174,14 +192,14 @@ def with_penalty_rows(features: Array, penalty: Array) -> Array:
     return np.concatenate([features, roots], axis=-2)
 
 
-def _one_by_one(gram: Array, penalty: Array | float) -> Ridge:
+def _one_by_one(gram: Array, penalty: Array | float, rounding: Array | float) -> Ridge:
     """When one matrix of a stack is singular, the others must not suffer."""
     b, l, _ = gram.shape
     if b == 1:
         return Ridge(np.zeros((1, l, l)), np.array([np.inf]), np.zeros(1, dtype=int))
     charges = np.broadcast_to(penalty, gram.shape)
-    both = zip(gram, charges, strict=True)
-    parts = [ridge_from_normal_matrix(own[None], charge[None]) for own, charge in both]
+    each = zip(gram, charges, np.broadcast_to(rounding, b), strict=True)
+    parts = [ridge_from_normal_matrix(own[None], charge[None], r) for own, charge, r in each]
     return Ridge(
         np.concatenate([part.inverse for part in parts]),
         np.concatenate([part.condition for part in parts]),

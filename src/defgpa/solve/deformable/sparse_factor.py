@@ -195,6 +195,6 @@ def _ridge(batch: Batch, grams: Array) -> Ridge:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; by QR where that is too poor."""
     penalty, mixing = batch.bases.penalty(), batch.mixing
     features = grams if mixing is None else transposed(mixing) @ grams @ mixing
-    ridge = ridge_from_normal_matrix(features, penalty)
+    ridge = ridge_from_normal_matrix(features, penalty, batch.rounding)
     poor = ~(ridge.condition < POOR_CONDITION)
     return ridge.updated(poor, careful_ridge(batch, batch.columns, poor)) if poor.any() else ridge
