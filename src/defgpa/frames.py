@@ -138,7 +138,7 @@ class Frames:
         Or less than their coordinates are rounded by, if they lie very far from the origin.
         """
         thinnest = np.maximum(least, self.rounding)
-        if (self._volume > _CUBE * thinnest**2).all():
+        if self.points.shape[-1] < 3 or (self._volume > _CUBE * thinnest**2).all():
             return np.zeros(len(self.points), dtype=bool)
         values = self._principal[0]
         thin = values < thinnest[:, None] ** 2 * values[:, :1]

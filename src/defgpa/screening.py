@@ -266,20 +266,21 @@ def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
     """Whether some landmark is far off, absolutely or against its shape and its likes, or all."""
     seen = alignment.shapes.visible
     off = np.where(seen, alignment.squared_distances / _size(alignment.reference) ** 2, -1.0)
-    if off.mean(where=seen) > tuning.spread**2:
+    if off[seen].mean() > tuning.spread**2:
         return True
-    if not tuning.near**2 < off.max() <= tuning.far_off**2:
-        return bool(off.max() > tuning.far_off**2)
+    farthest = off.max()
+    if not tuning.near**2 < farthest <= tuning.far_off**2:
+        return bool(farthest > tuning.far_off**2)
     level = np.maximum(_medians(off, seen), _medians(off.T, seen.T).T)
     return bool((off > tuning.stray**2 * level).any())
 
 
 def _medians(off: Array, seen: Mask) -> Array:
     """(n, 1): the median of what is seen in each row; what is not seen is below zero."""
-    hidden = off.shape[1] - seen.sum(axis=1)
-    middle = hidden + (seen.sum(axis=1) - 1) // 2
-    sorted_there = np.partition(off, np.unique(middle), axis=1)
-    return np.take_along_axis(sorted_there, middle[:, None], axis=1)
+    count = seen.sum(axis=1)
+    middle = off.shape[1] - count + (count - 1) // 2
+    sorted_there = np.partition(off, sorted(set(middle.tolist())), axis=1)
+    return sorted_there[np.arange(len(off)), middle][:, None]
 
 
 def _screening_findings(
