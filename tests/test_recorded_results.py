@@ -52,6 +52,7 @@ with_paths = pytest.mark.parametrize("key", [key for key in RECORDED if "path" i
 # the Gaussians of a radial basis, and smoothing 100 times away from where the modes were made,
 # are known to some ten digits themselves: the ridge that made them has changed
 TO_TEN_DIGITS = {"rtol": 3e-10, "atol": 0.0}
+OF_FOLDS = {"rtol": 3e-9, "atol": 0.0}  # radial kernels near dependence: 7e-10 with another BLAS
 
 # an eigenvalue is known as well as P is (Weyl), that is to digits of n, which bounds P: the least
 # of ten digits of an axis that costs 1e-4 n are rounding. Here they are held to 1e-12 n. (What a
@@ -89,7 +90,7 @@ def test_fits_are_as_recorded(key):
 def test_folds_are_as_recorded(key):
     points, estimator = recorded(key)
     found = cross_validate(estimator, points, fold_size=4).error
-    np.testing.assert_allclose(found, RECORDED[key]["cve"], **TO_TEN_DIGITS)
+    np.testing.assert_allclose(found, RECORDED[key]["cve"], **OF_FOLDS)
 
 
 @with_paths

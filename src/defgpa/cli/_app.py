@@ -67,8 +67,8 @@ class _LazyGroup(click.Group):
 def app() -> None:
     """Procrustes analysis with deformations.
 
-    Many shapes with the same landmarks, some of them missing, in; one reference shape, one
-    smooth warp per shape, honest error figures and pictures out.
+    Finds the common reference of many shapes with the same landmarks, and one smooth warp per
+    shape, with error figures and pictures. Landmarks may be missing.
     """
 
 
