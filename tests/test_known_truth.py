@@ -208,6 +208,13 @@ def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thicknes
     assert Kind.THIN_SHAPE not in {f.kind for f in EuclideanGPA(scaling=True).align(posed).findings}
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_shapes_nearly_on_a_line_are_told_of(d, rng):
+    points = rng.normal(size=(5, 30, d)) * [1.0, 1e-6, 1e-6][:d]
+    kinds = {found.kind for found in DefGPA(Affine()).align(points).findings}
+    assert Kind.THIN_SHAPE in kinds
+
+
 @pytest.mark.parametrize("away", [9.0, 1e4, 1e8])
 @pytest.mark.parametrize("thickness", [0.0, 1e-10, 1e-6])
 @pytest.mark.parametrize(

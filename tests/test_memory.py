@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from defgpa import Affine, DefGPA, EuclideanGPA
+from defgpa import Affine, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.checks import shapes as asked
+from defgpa.tuning import Tuning
 from support import smooth_family
 
 
@@ -19,6 +20,13 @@ def test_below_a_limit_that_leaves_blas_no_room_nothing_starts(method, monkeypat
         method.fit(points)
     monkeypatch.setattr(asked, "_left_below_limit", lambda: 200 << 20)
     assert np.isfinite(method.fit(points).reference_).all()
+
+
+@pytest.mark.parametrize("method", [DefGPA, ElasticGPA])
+def test_the_room_for_blas_is_as_tuned(method, monkeypatch):
+    monkeypatch.setattr(asked, "_left_below_limit", lambda: 100 << 20)
+    tuned = method(Affine(), tuning=Tuning(workspace_bytes=1 << 20))
+    assert np.isfinite(tuned.fit(smooth_family()).reference_).all()
 
 
 def test_more_than_is_free_is_refused(monkeypatch):

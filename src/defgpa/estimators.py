@@ -84,10 +84,16 @@ class AlignmentEstimator(BaseEstimator):
 
     def looked_at(self, alignment: Alignment) -> Alignment:
         """An alignment that ``solve`` has made, with what its shapes themselves show."""
-        tuning = getattr(self, "tuning", None) or DEFAULT
+        tuning = self._thresholds
         found = [self._with_change(f, alignment) for f in input_findings(alignment, tuning)]
         told = with_deformation((*alignment.findings, *found), alignment, tuning)
         return replace(alignment, findings=told)
+
+    @property
+    def _thresholds(self) -> Tuning:
+        """Those of its parameter ``tuning``, if it has one; that is checked elsewhere."""
+        own = getattr(self, "tuning", None)
+        return own if isinstance(own, Tuning) else DEFAULT
 
     def _with_change(self, finding: Finding, alignment: Alignment) -> Finding:
         """A finding on landmarks of a shape, with the change of the reference without them."""
@@ -115,7 +121,7 @@ class AlignmentEstimator(BaseEstimator):
     ) -> list[Alignment]:
         """What ``aligned`` makes of shapes that are linked and each extended enough."""
         given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
-        require_memory(self._least_bytes(given))
+        require_memory(self._least_bytes(given), self._thresholds)
         shared = shared_landmarks(given)
         with threads_for(given.visible.size * self._features(given.dim)):
             core = given if len(shared) == given.n_landmarks else _core(given, shared)

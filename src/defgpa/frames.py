@@ -17,7 +17,7 @@ from defgpa.tuning import DEFAULT
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
 _ROUNDINGS = 4.0  # how much a few of them add up to, of the farthest coordinate
 _COINCIDENT = 1e-14  # of the distance from the origin: the size of what rounding scatters
-_CUBE = 10.0  # more than λ₁λ₂λ₃ / mean³ ÷ λ₃/λ₁ can be, 27/8, and 4 in the plane
+_CUBE = 10.0  # more than λ₁λ₂λ₃ / mean³ ÷ λ₃/λ₁ can be: 4 for thin shapes, in the plane too
 _WIDE = 1.0 - 6e-6  # ‖·‖² / tr² of a scatter matrix, below which λ₂ > 1e-6 λ₁: not on a line
 
 
@@ -132,17 +132,21 @@ class Frames:
         ratio = reach / np.where(self.size > 0.0, self.size, 1.0)
         return np.asarray(_ROUNDINGS * np.finfo(np.float64).eps * (1.0 + ratio))
 
-    def flat(self, least: float = DEFAULT.flat) -> Mask:
-        """(n,): which shapes are less than ``least`` of their length thick; a line has no plane.
+    def thin(self, least: float = DEFAULT.flat) -> Mask:
+        """(n, d): along which principal axes shapes extend less than ``least`` of their length.
 
         Or less than their coordinates are rounded by, if they lie very far from the origin.
         """
         thinnest = np.maximum(least, self.rounding)
-        if self.points.shape[-1] < 3 or (self._volume > _CUBE * thinnest**2).all():
-            return np.zeros(len(self.points), dtype=bool)
+        if (self._volume > _CUBE * thinnest**2).all():
+            return np.zeros((len(self.points), self.points.shape[-1]), dtype=bool)
         values = self._principal[0]
-        thin = values < thinnest[:, None] ** 2 * values[:, :1]
-        return np.asarray(thin[:, -1] & ~thin[:, 1])
+        return np.asarray(values < thinnest[:, None] ** 2 * values[:, :1])
+
+    def flat(self, least: float = DEFAULT.flat) -> Mask:
+        """(n,): which shapes in space are planes, but for less than ``least`` of their length."""
+        thin = self.thin(least)
+        return np.asarray(thin[:, -1] & ~thin[:, 1])  # a line has no plane
 
     def flattened(self, least: float = DEFAULT.flat) -> Frames:
         """The same shapes, with those that are `flat` laid into their planes.
@@ -166,8 +170,8 @@ class Frames:
     def _volume(self) -> Array:
         """(n,): det / (tr/d)^d of the scatter, the product of its eigenvalues over their mean's.
 
-        That of a shape thinner than ε is less than `_CUBE` ε²: so many are seen not to be thin
-        without their eigenvalues.
+        It is less than `_CUBE` ε² where a shape is thinner than ε, so most shapes are known not to
+        be thin without their eigenvalues.
         """
         mean = np.einsum("ndd->n", self.scatter) / self.points.shape[-1]
         return np.asarray(

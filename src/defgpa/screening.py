@@ -251,7 +251,7 @@ def _thin(
     shapes: Shapes, frames: Frames, known: tuple[Finding, ...], flat: float
 ) -> Iterator[Finding]:
     """Shapes as thick as rounding, which a warp that stretches takes for a direction."""
-    thin = frames.flat(flat)
+    thin = frames.thin(flat)[:, -1]
     if thin.any() and not any(found.kind is Kind.UNDETERMINED_WARP for found in known):
         yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": flat})
 

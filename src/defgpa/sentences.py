@@ -130,8 +130,9 @@ def _far_shape(found: Finding) -> str:
 def _thin_shape(found: Finding) -> str:
     return (
         f"Nearly flat, less than {found.figures['thickness']:.0e} of their length thick: "
-        f"{listed(found.shapes)}. That is rounding of coordinates, and across that plane the warps "
-        "follow it: send no points through them that lie off the plane, or align in 2-D."
+        f"{listed(found.shapes)}. That is rounding of coordinates, and the warps follow it: send "
+        "no points through them that lie off the plane or line of the landmarks, or align in fewer "
+        "dimensions."
     )
 
 
