@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -492,6 +493,18 @@ def test_a_place_for_results_that_cannot_be_is_refused_before_the_work(run, wing
     code, _, err = run("compare", wings, "-o", tmp_path / "file" / "table.md")
     assert code == 2
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_the_option_whose_place_is_not_writable_is_named(run, wings, tmp_path, monkeypatch):
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK and real(path, mode))
+    for words in (
+        ("fit", wings, "--output", tmp_path),
+        ("tune", wings, "--plot", tmp_path / "p.png"),
+    ):
+        code, _, err = run(*words)
+        assert code == 2
+        assert f"Invalid value for {words[2]}: Nothing can be written to" in err
 
 
 def test_results_never_take_the_place_of_the_input(run, wings, result, tmp_path):

@@ -175,7 +175,7 @@ def with_deformation(
 
     Whatever the method: shapes that differ from the reference by more than
     ``tuning.large_deformation`` of its size after the best similarities, mirrored or not; or
-    fewer shapes that differ less, where a mean of so few is not to be trusted.
+    less, where they are so few that their mean may well be off.
     """
     kinds = {finding.kind for finding in findings}
     if kinds & _EXPLAINS:
@@ -206,8 +206,8 @@ def chance_off(residual: float, n: int, dim: int, off: float) -> float:
 
         ‖ε‖² (n − 1) / residual²  ~  F(q, q (n − 1)).
 
-    The fewer the directions, the less is known: q = d (d + 1) / 2 − 1, those of affine maps that
-    are no similarities, is what the shapes of one kind differ by at least.
+    The fewer the directions, the larger the chance. Shapes of one kind differ at least by affine
+    maps that are no similarities, so q = d (d + 1) / 2 − 1 of them are assumed.
 
     Examples
     --------
@@ -416,11 +416,12 @@ def _named(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
 
 
 def _far_above(errors: Array, dim: int, tuning: Tuning) -> Mask:
-    """By the median and the median deviation, which a few outliers cannot move, if not by chance.
+    """By the median and the median deviation, which a few outliers cannot move; but not by chance.
 
-    Of few shapes the median deviation is small by chance now and then. What is far has moved the
-    mean by its error over the number of the others, which is part of theirs; without that, the
-    squares of both have an F distribution (as in `chance_off`), here for the largest of n.
+    The median deviation of few shapes is sometimes small by chance. A far shape has also moved the
+    mean, and with it the errors of all others, by its own error over their number. With that taken
+    out, the ratio of the squared errors has an F distribution (as in `chance_off`), and n times
+    its tail bounds the chance for the largest of n.
     """
     middle = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - middle))

@@ -346,8 +346,8 @@ def _large_deformation(found: Finding) -> str:
     follows = "the proportions of the reference are an average of very different ones"
     if "chance" in figures:
         follows = (
-            f"that their mean is off by more than {figures['off']:.0%} has a chance of "
-            f"{figures['chance']:.0%}"
+            f"with so few of them, the chance that their mean is off by more than "
+            f"{figures['off']:.0%} is {figures['chance']:.0%}"
         )
     return (
         f"After the best similarities the shapes still differ by {figures['residual']:.0%} "

@@ -29,7 +29,7 @@ class Tuning:
         Columns of one block of landmarks: where they are made, where they lie in memory (enough
         for a thread to be worth its start), and where they are mostly zero.
     cache_bytes : int
-        U of a batch that is still in the cache when a product reads it a second time.
+        Size of U of a batch up to which it is still in the cache when a product reads it again.
     whole_image_landmarks : int
         Landmarks up to which every batch may make an image of its own, to be summed.
     thread_blocks : int
@@ -37,8 +37,8 @@ class Tuning:
     exact_inverse_features : int
         Features of all shapes together up to which the exact inverse of the cost is cheap.
     nearly_free : float
-        Cost of a direction for one shape, relative, below which another shape is asked about it
-        before iterations start; beyond affine maps, soft warps have such directions.
+        Relative cost below which a direction counts as free for one shape. Affine maps are free
+        always; where a soft warp has more such directions, the preconditioner asks a second shape.
     free_value : float
         σ/n below which a direction costs nothing but noise; ordinary sets have 0.035 to 1.
     hinged : float
@@ -74,11 +74,13 @@ class Tuning:
         Relative residual of the similarity fit above which the proportions are an average of very
         different ones; real sets have 0.03 to 0.2.
     off, chance_off : float
-        A reference that is off by more than ``off`` of its size is wrong; where the chance of that
-        is above ``chance_off``, by how much how few shapes differ, it is told.
+        A reference that is off by more than ``off`` of its size is wrong. The chance of that grows
+        with the differences between the shapes, and the fewer they are; above ``chance_off`` it is
+        a finding.
     far, chance_far : float
-        A shape is far from the others from ``far`` robust standard deviations above their median
-        on, if of so many one is so far by chance in fewer than ``chance_far`` of all sets.
+        A shape is far from the others if its error is ``far`` robust standard deviations above the
+        median, and if chance alone would put one so far off in less than ``chance_far`` of the
+        sets with so many shapes.
     screened_landmarks : int
         Landmarks of all shapes up to which a fit looks at its input.
     near, far_off, stray : float
@@ -88,17 +90,17 @@ class Tuning:
     spread : float
         The RMS of these distances beyond which shapes are looked at closely, too.
     flat : float
-        Of its longest extent: a shape in space that is thinner is flat, for no instrument measures
-        that.
+        Of its longest extent: a shape that is thinner is told of, for no instrument measures that.
+        A fit lays such shapes into their planes at the default value, whatever is set here.
     lost_digits : float
-        Sizes of a shape between it and the origin, from which on its coordinates have few digits.
+        Distance from the origin, in sizes of the shape, beyond which few digits are left for it.
     other_size, none_between : float
-        Times larger or smaller than the median is another unit, if no shape is between: growth
-        leaves no gap of ``none_between`` times.
+        A shape ``other_size`` times as large or as small as the median is in another unit, unless
+        others are between: growth leaves no gap of ``none_between`` times.
     doubtful, elsewhere, least_elsewhere : float
-        A landmark ``doubtful`` times as far off as those of its shape usually are is looked at; it
-        lies elsewhere from ``elsewhere`` times on (and as much for that landmark in other shapes),
-        if that is ``least_elsewhere`` of the size of the shapes.
+        A landmark is looked at if it is ``doubtful`` times as far off as is usual in its shape. It
+        is misplaced if it is off by ``elsewhere`` times what is usual, in its shape and for that
+        landmark in other shapes, and by ``least_elsewhere`` of the size of the shapes.
     most_strays : int
         Landmarks of a shape that are named as exchanged, or as misplaced; with more of them it is
         the shape that is far off.
@@ -108,10 +110,10 @@ class Tuning:
         Landmarks up to which all pairs of a shape are tried, each of a shape is left out by turns,
         and shapes are compared byte by byte (of all shapes together).
     workspace_bytes : int
-        What BLAS takes beside the data (buffers for numpy and for scipy, stacks of threads): less
-        below a limit of the process, and a fit does not start.
+        What BLAS takes besides the data (buffers for numpy and for scipy, stacks of threads). A
+        fit does not start where a limit of the process leaves less than both.
     searched_bytes : int
-        Up to so many bytes a fit does not ask what memory the machine has free.
+        A fit that takes no more than this does not ask how much memory the machine has free.
     """
 
     dense_landmarks: int = 500

@@ -97,12 +97,12 @@ def _existing(path: Path) -> Path:
 
 
 def _require_writable(folder: Path, option: str) -> None:
-    """An error where the nearest folder that is there is none, or not to be written to."""
+    """A BadParameter where a folder cannot be made, or nothing can be written to it."""
     place = _existing(folder)
     if not place.is_dir():
         raise click.BadParameter(f"{place} is a file, not a folder.", param_hint=option)
     if not os.access(place, os.W_OK | os.X_OK):
-        raise click.BadParameter(f"Nothing can be written to {place}.", param_hint="--output")
+        raise click.BadParameter(f"Nothing can be written to {place}.", param_hint=option)
 
 
 def require_report() -> None:

@@ -214,7 +214,9 @@ def _show(console: Console, slid: SlidShapes) -> None:
     if slid.n_shapes > _MOST_ROWS:
         console.say(f"  … and {slid.n_shapes - _MOST_ROWS} more shapes")
     first, last = slid.criterion[0, 0].sum(), slid.criterion[-1, 1].sum()
-    console.say(f"Criterion {first:.4g} at first, {last:.4g} after {len(slid.criterion)} rounds.")
+    count = len(slid.criterion)
+    rounds = "1 round" if count == 1 else f"{count} rounds"
+    console.say(f"Criterion {first:.4g} at first, {last:.4g} after {rounds}.")
     if not slid.settled:
         console.note("The shapes were still gaining when the rounds were over: raise --rounds.")
 

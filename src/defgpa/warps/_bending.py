@@ -161,11 +161,11 @@ def _grid_complement(counts: tuple[int, ...]) -> Complement:
 
 @dataclass(frozen=True, eq=False)
 class Deflation:
-    """Another N, orthonormal too: polynomials of low order in the control points come first.
+    """An orthonormal N as `Complement` has, but with polynomials of low order in front.
 
-    Kernels grow with the distance. Most of the columns Φ is a polynomial of low order in the
-    control points, the same in all of them, which cancels in the features; so would the digits of
-    ΦᵀΦ. In ΦN it stands in a few columns, and all others are small.
+    Kernels grow with the distance, so most of the columns Φ is a polynomial of low order in the
+    control points. It cancels in the features, and the digits of ΦᵀΦ would be lost with it. In ΦN
+    it stands in the first few columns, and all others are small.
     """
 
     polynomials: Complement  # the reflection I − Y T Yᵀ that takes q unit vectors to them
@@ -185,14 +185,14 @@ class Deflation:
         return columns[..., affine:]
 
     def coefficients(self, rows: Array) -> Array:
-        """(…, k + j − d − 1, l): what [ΦN …] is multiplied with, where [Φ …] is with ``rows``."""
+        """(…, k + j − d − 1, l): coefficients of [ΦN …] for those of [Φ …], ``rows``."""
         k, q = self.polynomials.mirror.shape
         reflected = self._reflected(rows[..., :k, :])
         low = self.bent.T @ reflected[..., :q, :]
         return np.concatenate([low, reflected[..., q:, :], rows[..., k:, :]], axis=-2)
 
     def undone(self, coefficients: Array) -> Array:
-        """(…, k + j, l): what [Φ …] is multiplied with, where [ΦN …] is with ``coefficients``."""
+        """(…, k + j, l): coefficients of [Φ …] for those of [ΦN …]."""
         k = len(self.polynomials.mirror)
         low = self.bent.shape[1]
         end = k - len(self.bent) + low

@@ -319,11 +319,6 @@ FORMATS = (
         lambda head: bool(_SURE.search(head_text(head))),
         read_morphologika,
         write_morphologika,
-        holds=(
-            "groups",
-            "wireframe",
-            "polygons",
-            "faces",
-        ),
+        holds=("groups", "wireframe", "polygons", "faces"),
     ),
 )

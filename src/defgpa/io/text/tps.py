@@ -283,9 +283,6 @@ FORMATS = (
         lambda head: bool(_OPENS.search(head_text(head))),
         read_tps,
         write_tps,
-        holds=(
-            "images",
-            "comments",
-        ),
+        holds=("images", "comments"),
     ),
 )

@@ -101,7 +101,7 @@ class Batch:
     def columns(self, landmarks: slice | Index = slice(None)) -> Array:
         """(b, p, r): the columns of these landmarks; rows of hidden ones are zero.
 
-        Those of the basis, or such as lose fewer digits in products with each other.
+        They are those of the basis, or deflated ones, whose Gram matrix keeps more digits.
         """
         rows, deflation = self.bases.columns(self.points[:, landmarks]), self._deflation
         return self._hidden_zeroed(
@@ -109,7 +109,7 @@ class Batch:
         )
 
     def of_basis(self, coefficients: Array) -> Array:
-        """(b, ≥ r, k): of the columns of the bases, where these (b, r, k) are of ours."""
+        """Coefficients of the columns of the bases, from those (b, r, k) of ``columns``."""
         deflation = self._deflation
         return coefficients if deflation is None else np.asarray(deflation.undone(coefficients))
 

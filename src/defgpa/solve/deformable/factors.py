@@ -51,7 +51,7 @@ class Factor(Protocol):
 
     @property
     def n_bytes(self) -> float:
-        """What is read in a product; infinite where it is made again every time."""
+        """Bytes that a product reads; infinite where they are made again every time."""
         ...
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
@@ -127,7 +127,7 @@ class CombinedColumns:
 
     @property
     def n_bytes(self) -> float:
-        """Without bound: nothing is kept."""
+        """Infinite: nothing is kept."""
         return np.inf
 
     @property

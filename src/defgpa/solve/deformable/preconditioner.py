@@ -24,7 +24,7 @@ from defgpa.solve.deformable.factors import Factor
 from defgpa.tuning import Tuning
 
 SHIFT = 1e-4  # times n: keeps the inverse finite on the constant vector
-_NOTHING = 1e-8  # of it: a direction that has less to do with the landmarks has nothing to say
+_NOTHING = 1e-8  # an eigenvalue of UᵀU: below, a direction hardly moves the landmarks
 
 
 class Factored(Protocol):
@@ -112,7 +112,10 @@ def _representative_inverse(cost: Factored, nearly_free: float) -> LowRankInvers
 
 
 def _seen_by(other: Factor, alone: LowRankInverse) -> LowRankInverse:
-    """What the directions E of one shape, orthonormal, cost two: 1 − (λ + ‖U_2ᵀE‖²) / 2 a part."""
+    """With the mean cost of two shapes, I − (EᵀU_1U_1ᵀE + EᵀU_2U_2ᵀE) / 2, in directions E of one.
+
+    E is an orthonormal basis of the columns of U_1.
+    """
     clear = alone.strengths > _NOTHING
     shares = alone.strengths[clear]
     directions = alone.modes[:, clear] / np.sqrt(shares)

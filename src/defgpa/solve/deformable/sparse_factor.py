@@ -32,7 +32,7 @@ class _SparseFactor:
 
     @property
     def n_bytes(self) -> float:
-        """Without bound: nothing is kept, or too little to matter."""
+        """Infinite, so that products go by landmarks: sparse columns are quickly read twice."""
         return np.inf
 
     def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
