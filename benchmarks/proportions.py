@@ -1,6 +1,7 @@
 """The reference by rigidity and by the published prior, on the real sets beside the project.
 
     python benchmarks/proportions.py [DATA] [--also FILE ...] [--into docs/theory/proportions.md]
+    python benchmarks/proportions.py --smoothing 3e-4        the same with softer splines
 
 DATA is a folder of .npz files with an array ``points`` (n, m, d), NaN for a landmark that was not
 seen; by default ../shared/data. Mosquito wings come with ktch, where that is installed. ``--also``
@@ -42,7 +43,6 @@ SETS = {  # name: (every so many shapes, every so many landmarks, landmarks left
     "histology2d": (1, 1, 4),
     "face2d": (1, 1, 1),
 }
-WARPS = {"affine": defgpa.Affine(), "TPS(5)": defgpa.ThinPlateSpline(5, smoothing=1e-3)}
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,11 @@ def judged(estimator: Any, points: np.ndarray, fold_size: int) -> tuple[float, n
     return 100.0 * found.error / size_of(found.reference), found.reference
 
 
-def rows(folder: Path, also: list[str]) -> Iterator[Row]:
+def rows(folder: Path, also: list[str], smoothing: float) -> Iterator[Row]:
+    spline = defgpa.ThinPlateSpline(5, smoothing=smoothing)
     for name, points, fold_size in all_sets(folder, also):
         similar, mean = judged(defgpa.EuclideanGPA(scaling=True), points, fold_size)
-        for label, warp in WARPS.items():
+        for label, warp in {"affine": defgpa.Affine(), "TPS(5)": spline}.items():
             prior, one = judged(defgpa.DefGPA(warp, proportions="prior"), points, fold_size)
             rigid, other = judged(defgpa.DefGPA(warp), points, fold_size)
             far = [procrustes_distance(own, mean) for own in (one, other)]
@@ -148,12 +149,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, nargs="?", default=DATA, help="folder of .npz files")
     parser.add_argument("--also", nargs="+", default=[], help="further landmark files")
+    parser.add_argument("--smoothing", type=float, default=1e-3, help="of the splines")
     parser.add_argument("--into", type=Path, help="Markdown file to write the table into")
     arguments = parser.parse_args()
     table = [["set", "warp", "CVE, % of size: prior → rigid (similarities)", "distance"]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", defgpa.DefgpaWarning)
-        for row in rows(arguments.data, arguments.also):
+        for row in rows(arguments.data, arguments.also, arguments.smoothing):
             table.append(row.cells)
             print("  ".join(row.cells), flush=True)
     if arguments.into:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +76,8 @@ def document(
     """
     n, stated = len(points), dict(enumerate(names))
     own = [stated.get(k) or default_name(path, k, n) for k in range(n)]
-    return Document(tuple(map(Specimen, own, points, repeat(labels), said or repeat({}))), **known)
+    each = zip(own, points, said or [{}] * n, strict=True)
+    return Document(tuple(Specimen(name, x, labels, told) for name, x, told in each), **known)
 
 
 def require_3d(path: Path, shapes: Shapes, what: str) -> None:

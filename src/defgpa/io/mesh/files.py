@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import file_head, hidden
@@ -33,17 +34,22 @@ from defgpa.shapes import Shapes
 
 __all__ = ["FORMATS", "Mesh", "read_mesh", "write_mesh"]
 
-# recognises the first bytes of its files, reads one, writes one
-_Kind = tuple[Callable[[bytes], bool], Callable[[Path], Mesh], Callable[[Path, Mesh], None]]
+
+class _Kind(NamedTuple):
+    """What a format of meshes can do."""
+
+    looks_like: Callable[[bytes], bool]  # by the first bytes of a file
+    read: Callable[[Path], Mesh]
+    write: Callable[[Path, Mesh], None]
 
 
-_KINDS: dict[str, _Kind] = {
-    ".ply": (looks_like_ply, read_ply, write_ply),
-    ".vtk": (looks_like_vtk, read_vtk, write_vtk),
-    ".vtp": (looks_like_vtp, read_vtp, write_vtp),
-    ".off": (looks_like_off, read_off, write_off),
-    ".obj": (looks_like_obj, read_obj, write_obj),
-    ".stl": (looks_like_stl, read_stl, write_stl),
+_KINDS = {
+    ".ply": _Kind(looks_like_ply, read_ply, write_ply),
+    ".vtk": _Kind(looks_like_vtk, read_vtk, write_vtk),
+    ".vtp": _Kind(looks_like_vtp, read_vtp, write_vtp),
+    ".off": _Kind(looks_like_off, read_off, write_off),
+    ".obj": _Kind(looks_like_obj, read_obj, write_obj),
+    ".stl": _Kind(looks_like_stl, read_stl, write_stl),
 }
 
 
@@ -108,7 +114,7 @@ def read_mesh(path: str | os.PathLike[str]) -> Mesh:
     for looks_like, read, _ in _KINDS.values():
         if looks_like(head):
             return read(place)
-    return _by_suffix(place, "read")[1](place)
+    return _by_suffix(place, "read").read(place)
 
 
 def write_mesh(path: str | os.PathLike[str], mesh: Mesh) -> None:
@@ -136,7 +142,7 @@ def write_mesh(path: str | os.PathLike[str], mesh: Mesh) -> None:
     Mesh(3 vertices, 1 faces, 'error')
     """
     place = Path(path)
-    _by_suffix(place, "written")[2](place, mesh)
+    _by_suffix(place, "written").write(place, mesh)
 
 
 def _by_suffix(path: Path, done: str) -> _Kind:
