@@ -23,9 +23,9 @@ plotly.offline.get_plotlyjs = lambda: ""  # 5 MB that would only take time here
 top = Path({top!r})
 TOUCHING = ("open", "os.rename", "os.link", "os.mkdir", "os.rmdir", "os.remove", "os.chmod",
             "os.scandir", "shutil.rmtree", "ctypes.dlsym")
-left = None
+left, fault = None, None
 def failing(event, arguments):
-    """Every step that touches the disk, from the one given on, is refused."""
+    """After so many steps that touch the disk, each meets the fault."""
     global left
     if left is None or event not in TOUCHING:
         return
@@ -34,8 +34,14 @@ def failing(event, arguments):
         return
     left -= 1
     if left < 0:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fault()
 sys.addaudithook(failing)
+
+def full():
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+def killed():
+    os._exit(9)
 
 def fit(warp, *more):
     return _run(["fit", {wings!r}, "-o", str(top / "out"), "-q", "--warp", warp, *more])
@@ -61,9 +67,9 @@ def spoiled(prepare):
     with os.fdopen(reading) as words:
         return code, " ".join(words.read().split()), state()
 
-def all_refused_from(k):
-    global left
-    left = k
+def after(k, met):
+    global left, fault
+    left, fault = k, met
 
 def no_file_longer_than(k, action):
     signal.signal(signal.SIGXFSZ, action)
@@ -74,10 +80,11 @@ new = state()
 longest = max(p.stat().st_size for p in (top / "out").iterdir())
 assert fit("affine") == 0
 old = state()
+assert set(new) - set(old) == {{"report.html"}} and old["result.npz"] != new["result.npz"]
 
 def refused():
     for k in range(10000):
-        code, words, found = spoiled(lambda: all_refused_from(k))
+        code, words, found = spoiled(lambda: after(k, full))
         assert found in (old, new), (k, sorted(found))
         if code == 0:
             return k
@@ -87,6 +94,16 @@ def refused():
         if found == new:  # only that the old one is cleared away was refused
             return k
 
+def dead():
+    outcomes = []
+    for k in range(10000):
+        code, _, found = spoiled(lambda: after(k, killed))
+        assert found in (old, new), (k, sorted(found))
+        outcomes.append(found == new)
+        if code == 0:
+            return len(outcomes), sum(outcomes)
+        assert code == 9, code
+
 def too_long(action):
     ends = set()
     for k in (0, 1, 1000, longest // 2, longest - 1):
@@ -95,7 +112,7 @@ def too_long(action):
         ends.add((code, "cannot be written: File too large." in words))
     return ends
 
-ends = [refused(), too_long(signal.SIG_IGN), too_long(signal.SIG_DFL)]
+ends = [refused(), too_long(signal.SIG_IGN), too_long(signal.SIG_DFL), dead()]
 assert fit("affine") == 0
 assert sorted(p.name for p in top.iterdir()) == ["out"]  # what a run left is cleared by the next
 print(repr(ends))
@@ -104,7 +121,7 @@ print(repr(ends))
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory):
-    """How the runs end: steps until all is well, and how those end that write too much."""
+    """How runs end that are refused at each step, write too much, or are killed at each step."""
     folder = tmp_path_factory.mktemp("faults")
     top, wings = folder / "top", folder / "wings.tps"
     top.mkdir()
@@ -126,3 +143,9 @@ def test_a_write_that_ends_anywhere_in_a_file_is_one_sentence(ends):
 
 def test_a_run_that_the_system_kills_within_a_write_leaves_the_old_result(ends):
     assert ends[2] == {(-signal.SIGXFSZ, False)}
+
+
+def test_a_fit_killed_at_any_step_leaves_the_old_or_the_new_result_whole(ends):
+    steps, after = ends[3]
+    assert steps > 30  # places to be killed at
+    assert 1 < after < steps / 2  # some of them after the folders changed places
