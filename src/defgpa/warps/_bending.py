@@ -180,8 +180,9 @@ class Deflation:
         """(…, p, k + j − d − 1): [ΦN …] of columns [Φ …] (…, p, k + j), which are overwritten."""
         mirror, back = self._reflection
         (k, q), affine = mirror.shape, len(self.bent) - self.bent.shape[1]
-        columns[..., :k] -= (columns[..., :k] @ mirror) @ back
-        columns[..., affine:q] = columns[..., :q] @ self.bent
+        kernel = transposed(columns)[..., :k, :]  # as it lies in memory, the points side by side
+        kernel -= back.T @ (mirror.T @ kernel)
+        kernel[..., affine:q, :] = self.bent.T @ kernel[..., :q, :]
         return columns[..., affine:]
 
     def coefficients(self, rows: Array) -> Array:
