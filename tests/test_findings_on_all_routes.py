@@ -104,7 +104,7 @@ PROVOKED = {
     Kind.LONE_LANDMARKS: (lonely, DefGPA()),
     Kind.PROPORTIONS_UNDETERMINED: (near, DefGPA(Affine(), centering=SoftCentering(0.0))),
     Kind.PROPORTIONS_NOT_CONVERGED: (
-        lambda: smooth_family(**ORDINARY),
+        lambda: smooth_family(**ORDINARY | {"d": 3}),
         DefGPA(tuning=Tuning(most_rounds=1)),
     ),
 }

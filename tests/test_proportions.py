@@ -273,7 +273,46 @@ class TestCost:
         assert found.proportions == "rigid"
         assert found.proportions_converged
         assert found.proportions_determined
-        assert 0 < found.rounds <= 100
+        assert 0 < found.rounds <= 100 if shapes.dim == 3 else found.rounds == 0
+
+
+class TestInThePlane:
+    """Similarities of the plane are complex numbers, and the proportions an eigenvector."""
+
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    @pytest.mark.parametrize(("mirrored", "width"), [((), 2), ((), 4), ((1, 4), 2)], ids=str)
+    def test_the_descent_ends_there(self, missing, mirrored, width, rng):
+        points = smooth_family(seed=5, n=7, m=30, bend=0.1, missing=missing)
+        points[list(mirrored), :, 0] *= -1
+        whole = smooth_family(seed=5, n=7, m=30, bend=0.1)[0]
+        axes = orthonormal(np.hstack([whole, rng.normal(size=(30, width - 2))]))
+        seen = seen_of(points, axes)
+        found = rigid_proportions(seen)
+        assert found.rounds == 0
+        assert found.converged
+        side = np.ones(7)
+        side[list(mirrored)] = -1
+        total = np.broadcast_to(seen.axes, (7, width, width)).sum(axis=0)
+        matrix = found.matrix
+        for _ in range(3):  # A ← (Σ G)⁻¹ Σ s C R leaves it where it is, but for its size
+            better = np.zeros_like(matrix)
+            for own, square, sign in zip(seen.cross, seen.square, side, strict=True):
+                u, _, vt = np.linalg.svd(own.T @ matrix)
+                u[:, -1] *= sign * np.linalg.det(u @ vt)
+                better += np.sum((u @ vt) * (own.T @ matrix)) / square * own @ u @ vt
+            better = np.linalg.solve(total, better)
+            better *= np.linalg.norm(found.matrix) / np.linalg.norm(better)
+            np.testing.assert_allclose(
+                better, found.matrix, rtol=0, atol=1e-9 * np.abs(better).max()
+            )
+            matrix = better
+
+    def test_no_other_proportions_leave_less(self, rng):
+        points = smooth_family(seed=6, n=5, m=30, bend=0.3, missing=0.2)
+        seen = seen_of(points, orthonormal(np.nan_to_num(points[0])))
+        least = rigid_proportions(seen).residual
+        for _ in range(50):
+            assert judged(seen, rng.normal(size=(2, 2))).residual > least
 
 
 class TestAlgebra:
@@ -332,8 +371,8 @@ class TestWhereTheyCannotBeTold:
         assert not rigid_proportions(seen_of(points, axes)).determined
 
     def test_too_few_rounds_are_confessed(self):
-        points = smooth_family(seed=3, missing=0.2)
-        seen = seen_of(points, orthonormal(configuration(2)))
+        points = smooth_family(seed=3, d=3, missing=0.2)
+        seen = seen_of(points, orthonormal(configuration(3)))
         assert not rigid_proportions(seen, most_rounds=1).converged
 
 

@@ -198,7 +198,7 @@ def warps_of(batches: list[Batch], mixed: list[Array]) -> list[Warp]:
     """The warps of a part, in the columns of their bases: small enough to send."""
     warps = []
     for batch, weights in zip(batches, mixed, strict=True):
-        for i, own in enumerate(batch.of_basis(weights)):
+        for i, own in enumerate(weights):
             basis = batch.bases[i]
             unmixed = getattr(basis, "unmixed", None)
             warps.append(Warp(basis if unmixed is None else unmixed(), own))

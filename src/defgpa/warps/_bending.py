@@ -187,25 +187,11 @@ class Deflation:
 
     def coefficients(self, rows: Array) -> Array:
         """(…, k + j − d − 1, l): coefficients of [ΦN …] for those of [Φ …], ``rows``."""
-        k, q = self.polynomials.mirror.shape
-        reflected = self._reflected(rows[..., :k, :])
+        mirror, back = self._reflection
+        k, q = mirror.shape
+        reflected = rows[..., :k, :] - back.T @ (mirror.T @ rows[..., :k, :])
         low = self.bent.T @ reflected[..., :q, :]
         return np.concatenate([low, reflected[..., q:, :], rows[..., k:, :]], axis=-2)
-
-    def undone(self, coefficients: Array) -> Array:
-        """(…, k + j, l): coefficients of [Φ …] for those of [ΦN …]."""
-        k = len(self.polynomials.mirror)
-        low = self.bent.shape[1]
-        end = k - len(self.bent) + low
-        bent = self.bent @ coefficients[..., :low, :]
-        reflected = np.concatenate([bent, coefficients[..., low:end, :]], axis=-2)
-        rest = coefficients[..., end:, :]
-        return np.concatenate([self._reflected(reflected), rest], axis=-2)
-
-    def _reflected(self, rows: Array) -> Array:
-        """(I − Y T Yᵀ) X."""
-        mirror, back = self._reflection
-        return np.asarray(rows - back.T @ (mirror.T @ rows))
 
 
 @lru_cache(maxsize=8)

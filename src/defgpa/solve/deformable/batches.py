@@ -8,7 +8,7 @@ asked shape by shape, and its bases are stacked here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -82,6 +82,7 @@ class Batch:
     bases: FactoredBasis  # a stack of b
     rounding: Array  # (b,): of the coordinates, of the size of each shape
     tuning: Tuning = DEFAULT
+    deflation: Any = None  # takes low orders out of the columns
 
     @property
     def n_landmarks(self) -> int:
@@ -90,32 +91,24 @@ class Batch:
 
     def __getitem__(self, part: slice) -> Batch:
         own = self.shapes[part], self.points[part], self.visible[part], self.bases[part]
-        return Batch(*own, self.rounding[part], self.tuning)
+        return Batch(*own, self.rounding[part], self.tuning, self.deflation)
+
+    def deflated(self) -> Batch:
+        """The same, with columns that lose fewer digits in products with each other, if known."""
+        return replace(self, deflation=getattr(self.bases, "deflation", None))
 
     @cached_property
     def mixing(self) -> Array | None:
         """(b, r, l), or None for the identity: features = columns @ mixing."""
-        mixing, deflation = self.bases.mixing, self._deflation
+        mixing, deflation = self.bases.mixing, self.deflation
         return mixing if deflation is None else deflation.coefficients(mixing)
 
     def columns(self, landmarks: slice | Index = slice(None)) -> Array:
-        """(b, p, r): the columns of these landmarks; rows of hidden ones are zero.
-
-        They are those of the basis, or deflated ones, whose Gram matrix keeps more digits.
-        """
-        rows, deflation = self.bases.columns(self.points[:, landmarks]), self._deflation
-        return self._hidden_zeroed(
-            rows if deflation is None else deflation.columns(rows), landmarks
-        )
-
-    def of_basis(self, coefficients: Array) -> Array:
-        """Coefficients of the columns of the bases, from those (b, r, k) of ``columns``."""
-        deflation = self._deflation
-        return coefficients if deflation is None else np.asarray(deflation.undone(coefficients))
-
-    @property
-    def _deflation(self) -> Any:
-        return getattr(self.bases, "deflation", None)
+        """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
+        rows = self.bases.columns(self.points[:, landmarks])
+        if self.deflation is not None:
+            rows = self.deflation.columns(rows)
+        return self._hidden_zeroed(rows, landmarks)
 
     def features(self) -> Array:
         """(b, m, l): the features of all landmarks; rows of hidden ones are zero."""

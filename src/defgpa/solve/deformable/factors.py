@@ -235,6 +235,7 @@ def stored_factor(batch: Batch) -> StoredFactor:
 
 def column_factor(batch: Batch) -> ColumnFactor:
     """U of dense shapes through columnsᵀ columns and small algebra, never an m × l product."""
+    batch = batch.deflated()
     # the landmarks side by side: BLAS multiplies thin blocks with such columns faster
     columns = transposed(np.empty((len(batch.shapes), _width(batch), batch.n_landmarks)))
     for landmarks in _landmark_blocks(batch):

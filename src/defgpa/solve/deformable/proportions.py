@@ -134,19 +134,20 @@ def _squared_sizes(seen: Moments, matrix: Array) -> Array:
 def rigid_proportions(
     seen: Moments, most_rounds: int = 300, accuracy: float = 1e-12
 ) -> Proportions:
-    """Block descent on Σ ‖s D̄ R − X̄ A‖² over similarities (s, R) and A, from the closed form.
+    """The least Σ ‖s D̄ R − X̄ A‖² over similarities (s, R) and A.
 
-    Every shape stays on the side on which it clearly is at the start; the size of A is that of
-    the shapes on average, as in Algorithm 1. Where more than d axes are free the closed form may
-    have mirrored one part against the others; then all shapes are tried on one side, too.
+    In the plane by one eigenvector, in space by block descent from a closed form. Every shape stays
+    on the side on which it clearly is in that closed form; the size of A is that of the shapes on
+    average, as in Algorithm 1. Where more than d axes are free the closed form may have mirrored
+    one part against the others; then all shapes are tried on one side, too.
     """
     matrix = _closed_form(seen)
     side, one = _own_side(seen, matrix), np.ones_like(seen.square)
-    found = _descended(seen, matrix, side, most_rounds, accuracy)
+    found = _nearest(seen, matrix, side, most_rounds, accuracy)
     k, d = matrix.shape[-2:]
     if k <= d:
         return found
-    together = _descended(seen, matrix, one, most_rounds, accuracy)
+    together = _nearest(seen, matrix, one, most_rounds, accuracy)
     apart = together.residual > _CLEARLY * found.residual + _SAME
     chosen = _chosen(apart, found, together)
     firmness = _firmness(seen, chosen.matrix, np.where(apart[..., None], side, one))
@@ -181,18 +182,57 @@ def _chosen(first: Mask, one: Proportions, other: Proportions) -> Proportions:
     )
 
 
-def _descended(
+def _nearest(
     seen: Moments, matrix: Array, side: Array, most_rounds: int, accuracy: float
 ) -> Proportions:
-    """The descent from A, every shape on its ``side`` (…, n).
+    """The A nearest to the shapes, each on its ``side`` (…, n); in space, downhill from one."""
+    descent = _Descent.of(seen, side)
+    if matrix.shape[-1] == 2:
+        matrix, rounds = _in_the_plane(seen, side), 0
+        converged = np.ones(descent.determined.shape, dtype=bool)
+    else:
+        matrix, rounds, converged = _descended(seen, descent, _unit(matrix), most_rounds, accuracy)
+    _, scale = descent.similarities(matrix)
+    positive = (scale > 0.0).all(axis=-1)
+    size = (1.0 / np.where(scale > 0.0, scale, 1.0)).mean(axis=-1)
+    return Proportions(
+        matrix * size[..., None, None],
+        _residual(seen, matrix, scale),
+        rounds,
+        converged,
+        descent.determined & positive,
+        np.ones(descent.determined.shape),
+    )
+
+
+def _in_the_plane(seen: Moments, side: Array) -> Array:
+    r"""A in one step: similarities of the plane are complex numbers.
+
+    With points z = x + iy, X̄ᵀz = c, and a = A₁ + iA₂ the best factor of a shape is cᴴa / q, so that
+
+        Σ ‖X̄a‖² − |cᴴa|² / q  =  aᴴ (Σ G − Σ c cᴴ / q) a
+
+    is left: a is the eigenvector of Σ c cᴴ / q in the metric Σ G with the largest eigenvalue.
+    """
+    points = seen.cross[..., 0] + 1j * side[..., None] * seen.cross[..., 1]  # (…, n, k): c
+    fitted = transposed(points / seen.square[..., None]) @ points.conj()
+    values, vectors = _eigen_of_sum(seen)
+    white = vectors * np.sqrt(_reciprocal(values))[..., None, :]
+    top = np.linalg.eigh(transposed(white) @ fitted @ white)[1][..., -1:]
+    found = (white @ top)[..., 0]
+    return _unit(np.stack([found.real, found.imag], axis=-1))
+
+
+def _descended(
+    seen: Moments, descent: _Descent, matrix: Array, most_rounds: int, accuracy: float
+) -> tuple[Array, int, Mask]:
+    """The A at the end of the descent from another, the rounds it took, and whether it ended.
 
     Some plain rounds suffice but for parts that hang loosely together, where every further one
     comes a little nearer; from then on the last rounds are extrapolated.
     """
-    descent, matrix = _Descent.of(seen, side), _unit(matrix)
-    determined = descent.determined
-    change, rounds = np.full(determined.shape, np.inf), 0
-    converged = np.zeros(determined.shape, dtype=bool)
+    change, rounds = np.full(descent.determined.shape, np.inf), 0
+    converged = np.zeros(descent.determined.shape, dtype=bool)
     steps: list[tuple[Array, Array]] = []  # each A, and what a round changes in it
     while rounds < most_rounds and not converged.all():
         better = descent.round(matrix)
@@ -203,17 +243,7 @@ def _descended(
             steps = [*steps[-_MEMORY:], (matrix, better - matrix)]
         ahead = better if rounds < _PLAIN else _extrapolated(seen, descent, steps)
         matrix, rounds = np.where(converged[..., None, None], better, ahead), rounds + 1
-    _, scale = descent.similarities(matrix)
-    positive = (scale > 0.0).all(axis=-1)
-    size = (1.0 / np.where(scale > 0.0, scale, 1.0)).mean(axis=-1)
-    return Proportions(
-        matrix * size[..., None, None],
-        _residual(seen, matrix, scale),
-        rounds,
-        converged,
-        determined & positive,
-        np.ones(determined.shape),
-    )
+    return matrix, rounds, converged
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,13 +306,21 @@ def _extrapolated(seen: Moments, descent: _Descent, steps: Sequence[tuple[Array,
 
 def _inverse(seen: Moments) -> tuple[Array, Mask]:
     """(Σ G)⁻¹ over the shapes, and whether all axes are seen."""
+    values, vectors = _eigen_of_sum(seen)
+    inverse = (vectors * _reciprocal(values)[..., None, :]) @ transposed(vectors)
+    return inverse, np.asarray((values > 0.0).all(axis=-1))
+
+
+def _eigen_of_sum(seen: Moments) -> tuple[Array, Array]:
+    """The eigenvalues and eigenvectors of Σ G over the shapes; a negligible value is zero."""
     n = seen.square.shape[-1]
-    total = seen.axes.sum(axis=-3) * (n / seen.axes.shape[-3])
-    values, vectors = np.linalg.eigh(total)
-    least = _SINGULAR * values[..., -1:]
-    reciprocal = np.where(values > least, 1.0 / np.maximum(values, least), 0.0)
-    inverse = (vectors * reciprocal[..., None, :]) @ transposed(vectors)
-    return inverse, np.asarray((values > least).all(axis=-1))
+    values, vectors = np.linalg.eigh(seen.axes.sum(axis=-3) * (n / seen.axes.shape[-3]))
+    return np.where(values > _SINGULAR * values[..., -1:], values, 0.0), vectors
+
+
+def _reciprocal(values: Array) -> Array:
+    """1 / x, and zero for zero."""
+    return np.where(values > 0.0, 1.0 / np.where(values > 0.0, values, 1.0), 0.0)
 
 
 def judged(seen: Moments, matrix: Array) -> Proportions:
