@@ -22,11 +22,6 @@ def frozen(array: _A) -> _A:
     return array
 
 
-def transposed(stack: Array) -> Array:
-    """The transpose of every matrix of a stack."""
-    return np.swapaxes(stack, -1, -2)
-
-
 def small_product(wide: Array, tall: Array) -> Array:
     """A B of two matrices with far more terms to each sum than entries in the result.
 
@@ -45,7 +40,7 @@ def summed(parts: Sequence[Array]) -> Array:
 
 def symmetrised(stack: Array) -> Array:
     """The symmetric part of every matrix of a stack: rounding breaks symmetry, theory does not."""
-    return 0.5 * (stack + transposed(stack))
+    return 0.5 * (stack + stack.mT)
 
 
 _LARGE = 8  # from this size on LAPACK's triangular inverse beats the batched general one

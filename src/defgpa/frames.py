@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, transposed
+from defgpa._arrays import Array, Mask
 from defgpa.tuning import DEFAULT
 
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
@@ -85,7 +85,7 @@ class Frames:
     @cached_property
     def scatter(self) -> Array:
         """(n, d, d): Σ x xᵀ of the centred visible points."""
-        return transposed(self.centred) @ self.centred
+        return self.centred.mT @ self.centred
 
     @cached_property
     def size(self) -> Array:
@@ -159,7 +159,7 @@ class Frames:
             return self
         normal = self.axes[flat][:, :, -1:]
         points, centred = np.array(self.points), np.array(self.centred)
-        off = centred[flat] @ normal @ transposed(normal)
+        off = centred[flat] @ normal @ normal.mT
         centred[flat] -= off
         points[flat] -= off
         laid = Frames(points, self.visible)
@@ -194,7 +194,7 @@ class Frames:
     @cached_property
     def box(self) -> tuple[Array, Array]:
         """(n, d) low and (n, d) high ends of the visible points along the principal axes."""
-        local = transposed(self.axes) @ transposed(self.centred)
+        local = self.axes.mT @ self.centred.mT
         # hidden points count too: they are at the centroid, inside the box of the others
         return local.min(axis=-1), local.max(axis=-1)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, transposed
+from defgpa._arrays import Array, Mask
 from defgpa.errors import DegenerateShapeError, ShapeError
 
 
@@ -137,7 +137,7 @@ class Motion:
 
     def inverse(self) -> Motion:
         """The motion back: y ↦ (y − translation) @ rotationᵀ / scale."""
-        back = transposed(self.rotation)
+        back = self.rotation.mT
         home = -np.squeeze(self.translation[..., np.newaxis, :] @ back, axis=-2)
         scale = self.scale
         return Motion(back, 1.0 / scale, home / scale[..., np.newaxis], self.determined)
@@ -309,14 +309,14 @@ def _moments(source: Array, target: Array, visible: Array | Mask | None) -> _Mom
     x_reach, y_reach = _reach(x), _reach(y)
     x, y = x - x_mean[..., np.newaxis, :], y - y_mean[..., np.newaxis, :]
     x_spread, y_spread = (w * x * x).sum(axis=(-1, -2)), (w * y * y).sum(axis=(-1, -2))
-    cross = transposed(w * x) @ y
+    cross = (w * x).mT @ y
     return _Moments(count, x_mean, y_mean, cross, x_spread, y_spread, x_reach, y_reach)
 
 
 def _whole_moments(source: Array, target: Array) -> _Moments:
     """The same where nothing is hidden; each set is looked at once, however often it is paired."""
     x, y = _about_mean(source), _about_mean(target)
-    cross = transposed(x.points) @ y.points
+    cross = x.points.mT @ y.points
     lead = cross.shape[:-2]
     mean = (*lead, source.shape[-1])
     return _Moments(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, transposed
+from defgpa._arrays import Array, Index, Mask
 from defgpa.frames import Frames
 from defgpa.io import read_shapes
 from defgpa.solve.deformable.batches import Batch, make_batches
@@ -164,13 +164,13 @@ def combine_of(batches: list[Batch], ridges: list[Ridge]) -> list[Array]:
 
 def project(blocks: list[Block], rows: Array) -> list[Array]:
     """(b, r, k) per batch: columnsᵀ X over the landmarks of a block."""
-    return [transposed(rows.T @ block.columns) for block in blocks]
+    return [(rows.T @ block.columns).mT for block in blocks]
 
 
 def coefficients(combine: list[Array], *projections: list[Array]) -> list[Array]:
     """(b, r, k) per batch: combine combineᵀ Σ columnsᵀ X, the coefficients of the columns."""
     return [
-        own @ (transposed(own) @ sum(parts[1:], parts[0]))
+        own @ (own.mT @ sum(parts[1:], parts[0]))
         for own, parts in zip(combine, zip(*projections, strict=True), strict=True)
     ]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, symmetrised, transposed
+from defgpa._arrays import Array, Index, Mask, symmetrised
 from defgpa._threads import blocks
 from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.factors import stored_factor
@@ -90,7 +90,7 @@ def _modes(batch: Batch, points: Array, split: bool) -> Modes:
     elsewhere = batch.bases.features(points) @ factor.ridge.inverse
     if not split:
         return Modes(factor.rows, elsewhere, None, *facts)
-    share, turn = np.linalg.eigh(symmetrised(factor.rows @ transposed(factor.rows)))
+    share, turn = np.linalg.eigh(symmetrised(factor.rows @ factor.rows.mT))
     # rounding may leave [0, 1], and a share above 1 would reward bending
     share = np.clip(share, 0.0, 1.0)
-    return Modes(transposed(turn) @ factor.rows, elsewhere @ turn, share, *facts)
+    return Modes(turn.mT @ factor.rows, elsewhere @ turn, share, *facts)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, transposed
+from defgpa._arrays import Array, Index
 from defgpa.estimators import ElasticGPA
 from defgpa.evaluate._fold_sets import FoldCost, FoldSets
 from defgpa.evaluate._folds import LeftOut, in_frame_of
@@ -108,7 +108,7 @@ class _Free:
         if dial.firmness == 0.0:
             reference = soft_end(stack.sets, self.reference)
             return self._moved(full, reference, self._images(reference), self.findings)
-        inverse = RootInverse.of(self.dense + dial.firmness * (transposed(rows) @ rows))
+        inverse = RootInverse.of(self.dense + dial.firmness * (rows.mT @ rows))
         fit = elastic_gpa(stack.sets, inverse, self.starts, dial, stack.common.method.tuning)
         images = self._images(fit.reference) - dial.firmness * (stack.beyond @ fit.departures)
         found = [fit.findings(number, stack.sets.names) for number in range(len(images))]

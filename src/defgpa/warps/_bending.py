@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, frozen, inverse_of_lower, symmetrised, transposed
+from defgpa._arrays import Array, Index, frozen, inverse_of_lower, symmetrised
 from defgpa.warps._affine import affine_columns
 from defgpa.warps._control_points import Grid, places
 from defgpa.warps._distances import TINY, squared_distances
@@ -91,15 +91,15 @@ class Complement:
 
     def applied(self, rows: Array) -> Array:
         """(…, k, j): N X for X (…, k − q, j)."""
-        reflected = -self.mirror @ (self.inner @ (transposed(self._rest) @ rows))
+        reflected = -self.mirror @ (self.inner @ (self._rest.mT @ rows))
         reflected[..., self.inner.shape[-1] :, :] += rows
         return reflected
 
     def restricted(self, kernel: Array) -> Array:
         """(…, k − q, k − q): NᵀKN of a symmetric K (…, k, k)."""
         q = self.inner.shape[-1]
-        half = kernel[..., q:] - (kernel @ self.mirror) @ (self.inner @ transposed(self._rest))
-        half[..., q:, :] -= self._rest @ (self.inner @ (transposed(self.mirror) @ half))
+        half = kernel[..., q:] - (kernel @ self.mirror) @ (self.inner @ self._rest.mT)
+        half[..., q:, :] -= self._rest @ (self.inner @ (self.mirror.mT @ half))
         return symmetrised(half[..., q:, :])
 
 
@@ -109,9 +109,9 @@ def complement_of(functions: Array) -> Complement:
     q = basis.shape[-1]
     left, values, right = np.linalg.svd(basis[..., :q, :])
     # turned so that its first rows are symmetric and negative: I − A is then far from singular
-    mirror = basis @ (transposed(right) @ transposed(left))
+    mirror = basis @ (right.mT @ left.mT)
     mirror[..., :q, :] += np.eye(q)
-    inner = (left / (1.0 + values)[..., None, :]) @ transposed(left)
+    inner = (left / (1.0 + values)[..., None, :]) @ left.mT
     return Complement(mirror, inner)
 
 
@@ -137,7 +137,7 @@ def _inverse_root(energy: Array) -> Array:
         lower: Array = np.linalg.cholesky(energy)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
         return _eigen_inverse_root(energy)
-    return transposed(inverse_of_lower(lower))
+    return inverse_of_lower(lower).mT
 
 
 def _eigen_inverse_root(energy: Array) -> Array:
@@ -180,7 +180,7 @@ class Deflation:
         """(…, p, k + j − d − 1): [ΦN …] of columns [Φ …] (…, p, k + j), which are overwritten."""
         mirror, back = self._reflection
         (k, q), affine = mirror.shape, len(self.bent) - self.bent.shape[1]
-        kernel = transposed(columns)[..., :k, :]  # as it lies in memory, the points side by side
+        kernel = columns.mT[..., :k, :]  # as it lies in memory, the points side by side
         kernel -= back.T @ (mirror.T @ kernel)
         kernel[..., affine:q, :] = self.bent.T @ kernel[..., :q, :]
         return columns[..., affine:]

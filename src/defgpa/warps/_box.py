@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa.frames import Frames
 
 _LEAST_SIDE = 0.1  # of the longest: thinner boxes make derivatives across them explode
@@ -32,7 +32,7 @@ class Box:
 
     def world(self, local: Array) -> Array:
         """(…, p, d): the points with these coordinates in the box."""
-        return (local * self.half[..., None, :]) @ transposed(self.axes) + self.middle[..., None, :]
+        return (local * self.half[..., None, :]) @ self.axes.mT + self.middle[..., None, :]
 
     def by_point(self, by_local: Array) -> Array:
         """(…, p, d, r): derivatives by the point, from those by its coordinates in the box."""
@@ -54,5 +54,5 @@ def principal_box(frames: Frames, padding: float) -> Box:
     offset = 0.5 * (low + high)
     half = (0.5 + padding) * (high - low)
     half = np.maximum(half, _LEAST_SIDE * half.max(axis=-1, keepdims=True))
-    middle = frames.centre + (offset[:, None, :] @ transposed(frames.axes))[:, 0]
+    middle = frames.centre + (offset[:, None, :] @ frames.axes.mT)[:, 0]
     return Box(middle, frames.axes, half)

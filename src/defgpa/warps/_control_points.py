@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, frozen, transposed
+from defgpa._arrays import Array, Index, frozen
 from defgpa.frames import Frames
 
 PointsPerAxis = int | Sequence[int]
@@ -50,7 +50,7 @@ def control_grid(frames: Frames, counts: tuple[int, ...]) -> Array:
     low, high = frames.box
     within = (places(counts) + 1) / (np.array(counts) + 1)
     local = low[:, None, :] + within * (high - low)[:, None, :]
-    return local @ transposed(frames.axes) + frames.centre[:, None, :]
+    return local @ frames.axes.mT + frames.centre[:, None, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +66,11 @@ class Grid:
     def points(self) -> Array:
         """(…, k, d): all of them, the last axis changing fastest."""
         along = self.first[..., None, :] + places(self.counts) * self.step[..., None, :]
-        return along @ transposed(self.axes)
+        return along @ self.axes.mT
 
     def fill_squared_distances(self, points: Array, out: Array) -> None:
         """‖x − c‖² of points (…, d, p), as (…, k, p): the points side by side in memory."""
-        *others, last = self._squares(transposed(self.axes) @ points)
+        *others, last = self._squares(self.axes.mT @ points)
         for own in others[:0:-1]:
             last = (own[..., :, None, :] + last[..., None, :, :]).reshape(
                 *own.shape[:-2], -1, own.shape[-1]

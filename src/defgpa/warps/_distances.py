@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa._threads import blocks
 
 _MANY_PAIRS = 16384  # from here on one compiled pass per shape beats broadcasting over shapes
@@ -44,11 +44,11 @@ def _squared_side_by_side(points: Array, centres: Array) -> Array:
         for axis in range(1, points.shape[-1]):
             np.square(np.subtract(x[part, axis], c[part, axis], out=along), out=along)
             own += along
-    return transposed(total)
+    return total.mT
 
 
 def _by_coordinate(points: Array) -> Array:
-    return np.ascontiguousarray(transposed(points))
+    return np.ascontiguousarray(points.mT)
 
 
 def wider_like(rows: Array, width: int) -> Array:
@@ -56,4 +56,4 @@ def wider_like(rows: Array, width: int) -> Array:
     *lead, p, _ = rows.shape
     if rows.flags.c_contiguous:
         return np.empty((*lead, p, width))
-    return transposed(np.empty((*lead, width, p)))
+    return (np.empty((*lead, width, p))).mT

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa._threads import blocks
 from defgpa.frames import Frames, frames_of
 from defgpa.warps._affine import affine_column_gradients, affine_columns
@@ -98,14 +98,14 @@ class ThinPlateBasis:
         k = self.controls.shape[-2]
         columns = np.empty((*lead, k + d + 1, p))
         local = columns[..., k:-1, :]
-        np.subtract(transposed(points), self.centre[..., None], out=local)
+        np.subtract(points.mT, self.centre[..., None], out=local)
         local /= self.scale[..., None, None]
         columns[..., -1, :] = 1.0
         for part in blocks(lead[0], max(1, BLOCK_BYTES // (8 * k * p))) if lead else [...]:
             kernel = columns[part][..., :k, :]
             grid[part].fill_squared_distances(local[part], out=kernel)
             thin_plate(kernel, d)
-        return transposed(columns)
+        return columns.mT
 
     @property
     def deflation(self) -> Deflation | None:

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa._threads import one_blas_thread
 from defgpa.errors import DegenerateShapeError
 from defgpa.solve.datum.affine_cost import Span
@@ -127,7 +127,7 @@ def balanced(fit: DatumSpaceFit) -> DatumSpaceFit:
            [0., 1.]])
     """
     A = inverted(fit.matrices)
-    metric = np.mean(A @ transposed(A), axis=0)
+    metric = np.mean(A @ A.mT, axis=0)
     G = np.linalg.cholesky(metric)
     centred = (fit.reference - fit.reference.mean(axis=0)) @ G
     G = G @ _principal_axes(centred, G, fit.matrices)
@@ -165,9 +165,9 @@ def _start(shapes: CentredShapes) -> Array:
     assert shapes.visible is not None
     n, m, d = shapes.shape
     stack = shapes.rows.reshape(n, d, m)
-    gram = stack @ transposed(stack)
+    gram = stack @ stack.mT
     values, vectors = np.linalg.eigh(gram)
-    whitened = transposed(vectors / np.sqrt(values)[:, np.newaxis]) @ stack
+    whitened = (vectors / np.sqrt(values)[:, np.newaxis]).mT @ stack
     constants = shapes.visible / np.sqrt(shapes.counts)[:, np.newaxis]
     views = shapes.visible.sum(axis=0)
     basis = np.concatenate([whitened.reshape(n * d, m), constants]) / np.sqrt(views)
@@ -201,7 +201,7 @@ def _require_extended(shapes: CentredShapes) -> None:
     """A DegenerateShapeError that names shapes too flat for an affine map."""
     n, _, d = shapes.shape
     stack = shapes.rows.reshape(n, d, -1)
-    values = np.linalg.eigvalsh(stack @ transposed(stack))
+    values = np.linalg.eigvalsh(stack @ stack.mT)
     flat = np.flatnonzero(~(values[:, 0] > _FLAT**2 * values[:, -1]) | (shapes.counts <= d))
     if len(flat):
         raise DegenerateShapeError(

@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa.solve.datum.fit import CentredShapes, against, combined, inverted
 
 
@@ -43,19 +43,19 @@ class Span:
         centred = reference - reference.mean(axis=1, keepdims=True)
         S = np.ascontiguousarray(np.linalg.qr(centred.T)[0].T)
         inverse = _inverse_moments(shapes, S)
-        A = inverse @ transposed(against(shapes.rows, S))
+        A = inverse @ against(shapes.rows, S).mT
         E = shapes.residual_rows(A, S)
         return cls(shapes, S, A, inverse, E, float(np.vdot(E, E)))
 
     @cached_property
     def gradient(self) -> Array:
         """(d, m): −2 Σ_i A_i E_iᵀ."""
-        return -2 * combined(self.residuals, transposed(self.maps))
+        return -2 * combined(self.residuals, self.maps.mT)
 
     @cached_property
     def slope(self) -> float:
         """The gradient over ‖2 Σ_i D_i A_iᵀ‖, what pulls on the reference."""
-        pull = combined(self.shapes.rows, transposed(self.maps))
+        pull = combined(self.shapes.rows, self.maps.mT)
         return float(np.linalg.norm(self.gradient) / (2 * np.linalg.norm(pull)))
 
     @cached_property
@@ -66,7 +66,7 @@ class Span:
     @cached_property
     def squares(self) -> Array:
         """(n, d, d): A_i A_iᵀ."""
-        return self.maps @ transposed(self.maps)
+        return self.maps @ self.maps.mT
 
     @cached_property
     def landmark_blocks(self) -> Array:
@@ -89,12 +89,12 @@ class Span:
     def curved(self, step: Array) -> Array:
         """The Hessian, the maps following the reference."""
         S, A, E = self.reference, self.maps, self.residuals
-        turn = transposed(against(E, step))
+        turn = against(E, step).mT
         follow = self.inverse_moments @ (turn - _moments(self.shapes, S, step) @ A)
         held = _scattered(self.shapes, step, self.squares, self.landmark_blocks)
-        N = follow @ transposed(A)
+        N = follow @ A.mT
         carried = _scattered(self.shapes, S, N, _per_landmark(self.shapes, N))
-        return self._out_of_span(2 * (held + carried - combined(E, transposed(follow))))
+        return self._out_of_span(2 * (held + carried - combined(E, follow.mT)))
 
     def preconditioned(self, slope: Array) -> Array:
         """What holds each landmark alone, kept to directions that change the span."""

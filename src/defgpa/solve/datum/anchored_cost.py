@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, inverse_of_lower, small_product, symmetrised, transposed
+from defgpa._arrays import Array, inverse_of_lower, small_product, symmetrised
 from defgpa.solve.deformable.cost import EliminatedCost
 from defgpa.solve.deformable.factors import Factor, StoredFactor
 from defgpa.solve.deformable.preconditioner import SHIFT, LowRankInverse
@@ -53,7 +53,7 @@ class RootInverse:
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
         """By two products."""
-        return transposed(self.root) @ (self.root @ pulled)
+        return self.root.mT @ (self.root @ pulled)
 
 
 def _inverse_root(costs: Array) -> Array:
@@ -61,7 +61,7 @@ def _inverse_root(costs: Array) -> Array:
     values, vectors = np.linalg.eigh(symmetrised(costs))
     free = values <= _SINGULAR * values[:, -1:]
     roots = np.where(free, 0.0, 1.0 / np.sqrt(np.where(free, 1.0, values)))
-    return np.asarray(roots[..., None] * transposed(vectors))
+    return np.asarray(roots[..., None] * vectors.mT)
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, transposed
+from defgpa._arrays import Array, Index, Mask
 from defgpa.checks.solves import descent_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.findings import Finding, Kind
@@ -94,7 +94,7 @@ class Anchors:
     def rows(self) -> Array:
         """(g, n·d, m): D̄ᵀ of all shapes below each other."""
         g, n, m, d = self.centred.shape
-        return np.ascontiguousarray(transposed(self.centred)).reshape(g, n * d, m)
+        return np.ascontiguousarray(self.centred.mT).reshape(g, n * d, m)
 
     @cached_property
     def squares(self) -> Array:
@@ -109,7 +109,7 @@ class Anchors:
     def combined(self, matrices: Array) -> Array:
         """(g, m, d): Σ D̄_i M_i."""
         g, n, _, d = self.centred.shape
-        return transposed(transposed(matrices.reshape(g, n * d, d)) @ self.rows)
+        return (matrices.reshape(g, n * d, d).mT @ self.rows).mT
 
     def poses(self, reference: Array, scaling: bool) -> tuple[Array, Array]:
         """(g, n, d, d) the best s R, and (g, n) tr(RᵀD̄ᵀS)."""
@@ -119,7 +119,7 @@ class Anchors:
 
     def linear_parts(self, reference: Array) -> Array:
         """(g, n, d, d): the linear maps of D̄ nearest to S, scatter⁺ D̄ᵀS."""
-        scatter = transposed(self.centred) @ self.centred
+        scatter = self.centred.mT @ self.centred
         inverse = np.linalg.pinv(scatter, rcond=_THIN**2, hermitian=True)
         return np.asarray(inverse @ self.cross(reference))
 
@@ -128,7 +128,7 @@ def orthonormal_rows(frames: Frames) -> Array:
     """(n, d, m): Qᵀ of every shape; a direction in which a shape is flat is zero."""
     extents = frames.extents[:, :, None]
     there = extents > _THIN * extents[:, :1]
-    along = transposed(frames.axes) @ transposed(frames.centred)
+    along = frames.axes.mT @ frames.centred.mT
     return np.asarray(np.where(there, along / np.where(there, extents, 1.0), 0.0))
 
 
@@ -197,7 +197,7 @@ def _relative_change(better: Array, reference: Array, scaling: bool) -> Array:
 def in_principal_axes(reference: Array) -> Array:
     """(g, m, d): turned, never mirrored."""
     _, _, right = np.linalg.svd(reference, full_matrices=False)
-    turned = reference @ transposed(right)
+    turned = reference @ right.mT
     signs = reproducible_signs(turned)
     signs[:, 0] *= np.sign(np.linalg.det(right) * signs.prod(axis=-1))
     return np.asarray(turned * signs[:, None, :])
@@ -213,7 +213,7 @@ def with_proportions(anchors: Anchors, reference: Array, scaling: bool, most_rou
     inverse = np.linalg.pinv(count * seen.axes.sum(axis=-3), hermitian=True)
     matrix = np.array(_eyes(reference))
     for _ in range(most_rounds):
-        turn, total = nearest_on_side(transposed(seen.cross) @ matrix[:, None], anchors.side)
+        turn, total = nearest_on_side(seen.cross.mT @ matrix[:, None], anchors.side)
         scale = total / anchors.squares if scaling else np.ones_like(total)
         better = inverse @ (seen.cross @ (scale[..., None, None] * turn)).sum(axis=1)
         if scaling:

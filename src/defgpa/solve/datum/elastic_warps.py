@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, DegenerateShapeError, listed
 from defgpa.frames import frames_of
 from defgpa.solve.datum.anchored_cost import own_projections
@@ -33,7 +33,7 @@ def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) 
 
     They are where UUᵀQ = Q, and UUᵀ ≼ I: where UᵀQ is as long as Q.
     """
-    found = [own_projections(own, transposed(rows[own.batch.shapes])) for own in cost.factors]
+    found = [own_projections(own, rows[own.batch.shapes].mT) for own in cost.factors]
     lengths = np.concatenate([np.einsum("bld,bld->bd", own, own) for own in found])
     left = np.einsum("ndm,ndm->nd", rows, rows) - lengths
     if (left > _CHARGED).any():

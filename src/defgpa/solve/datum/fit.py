@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, transposed
+from defgpa._arrays import Array, Index
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.solve.datum.trust_region import FLAT_GROUND
 
@@ -136,7 +136,7 @@ class CentredShapes:
     def residual_rows(self, matrices: Array, reference: Array) -> Array:
         """(n·d, m): D_i − S A_i, about the centroids and with hidden landmarks zero."""
         n, m, d = self.shape
-        fitted = np.ascontiguousarray(transposed(matrices)).reshape(n * d, d) @ reference
+        fitted = np.ascontiguousarray(matrices.mT).reshape(n * d, d) @ reference
         if self.visible is not None:
             shift = self.means(reference)[:, np.newaxis] @ matrices
             stack = fitted.reshape(n, d, m)

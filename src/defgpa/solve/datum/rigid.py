@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa._threads import one_blas_thread
 from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
@@ -101,7 +101,7 @@ def _aligned(points: Array, motions: Motions, names: Sequence[str]) -> DatumSpac
     if motions.scaling:
         Z, S = _at_mean_size(shapes, Z, S)
     inverse = Z / squared_scales(Z)[:, np.newaxis, np.newaxis]
-    return fit_in_datum_space(shapes, S, transposed(Z), inverse, best.iterations, pose.slope)
+    return fit_in_datum_space(shapes, S, Z.mT, inverse, best.iterations, pose.slope)
 
 
 def _descended(

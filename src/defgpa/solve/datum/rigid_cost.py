@@ -26,7 +26,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa.procrustes import Motions
 from defgpa.solve.datum.fit import CentredShapes, against, combined, inverted
 from defgpa.solve.datum.laplacian import Solver, gathered, inner, solver
@@ -115,7 +115,7 @@ class Pose:
     @cached_property
     def alignment(self) -> Array:
         """(n, d, d): M_i = Z_iᵀ D_iᵀ S; symmetric where the rotation of shape i is best."""
-        return transposed(self.Z) @ against(self.shapes.rows, self.reference)
+        return self.Z.mT @ against(self.shapes.rows, self.reference)
 
     @cached_property
     def sizes(self) -> Array:
@@ -173,7 +173,7 @@ class Pose:
             values, vectors = np.linalg.eigh(self.blocks)
             size = np.abs(values)
             size = np.maximum(size, 0.1 * size.max(axis=1, keepdims=True))
-            return (vectors / size[:, np.newaxis]) @ transposed(vectors)
+            return (vectors / size[:, np.newaxis]) @ vectors.mT
         return inverted(self.blocks)
 
     @property
@@ -187,7 +187,7 @@ class Pose:
         change = combined(self.shapes.rows, self.Z @ self.algebra.element(step))
         change -= 2 * gathered(self.shapes, growth, self.reference)
         follow = self.solve(change)
-        pull = (transposed(self.Z) @ against(self.shapes.rows, follow)).reshape(len(step), -1)
+        pull = (self.Z.mT @ against(self.shapes.rows, follow)).reshape(len(step), -1)
         swell = 2 * self.weights * inner(self.shapes, follow, self.reference)
         given = pull @ self.algebra.generators.T - swell[:, np.newaxis] * self.algebra.traces
         return np.einsum("ikl,il->ik", self.blocks, step) - 2 * given

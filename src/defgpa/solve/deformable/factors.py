@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, small_product, summed, transposed
+from defgpa._arrays import Array, Mask, small_product, summed
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.ridge import (
@@ -152,13 +152,13 @@ class CombinedColumns:
             return np.stack([_product(block[rows].T, own) for own in self.columns_of(rows)])
 
         total = summed(in_blocks(sums, self._blocks))
-        return transposed(self.combine) @ transposed(total)
+        return self.combine.mT @ total.mT
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C = Σ columns (combine C)."""
         # the few columns first: BLAS is faster from this side here too
-        mixed = transposed(self.combine @ coefficients)
-        images = mixed @ transposed(self.columns_of(landmarks))
+        mixed = (self.combine @ coefficients).mT
+        images = mixed @ self.columns_of(landmarks).mT
         onto += (images[0] if len(images) == 1 else images.sum(axis=0)).T
 
     def gram(self) -> Array:
@@ -171,7 +171,7 @@ class CombinedColumns:
         b, _, l = self.combine.shape
         rows = np.empty((b, l, self.batch.n_landmarks))
         for part in self._blocks:
-            rows[:, :, part] = transposed(self.columns_of(part) @ self.combine)
+            rows[:, :, part] = (self.columns_of(part) @ self.combine).mT
         return rows.reshape(b * l, -1)
 
 
@@ -223,21 +223,21 @@ class StreamedFactor(CombinedColumns):
 def stored_factor(batch: Batch) -> StoredFactor:
     """Uᵀ = Yᵀ Fᵀ of a batch of small shapes."""
     features, penalty = batch.features(), batch.bases.penalty()
-    ridge = ridge_from_normal_matrix(transposed(features) @ features, penalty, batch.rounding)
+    ridge = ridge_from_normal_matrix(features.mT @ features, penalty, batch.rounding)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():
         stacked = with_penalty_rows(features[poor], penalty[poor])
         count = batch.visible[poor].sum(axis=1)
         sure = ridge_from_features(stacked, count, batch.rounding[poor])
         ridge = ridge.updated(poor, sure)
-    return StoredFactor(batch, ridge, transposed(ridge.inverse) @ transposed(features))
+    return StoredFactor(batch, ridge, ridge.inverse.mT @ features.mT)
 
 
 def column_factor(batch: Batch) -> ColumnFactor:
     """U of dense shapes through columnsᵀ columns and small algebra, never an m × l product."""
     batch = batch.deflated()
     # the landmarks side by side: BLAS multiplies thin blocks with such columns faster
-    columns = transposed(np.empty((len(batch.shapes), _width(batch), batch.n_landmarks)))
+    columns = (np.empty((len(batch.shapes), _width(batch), batch.n_landmarks))).mT
     for landmarks in _landmark_blocks(batch):
         columns[:, landmarks] = batch.columns(landmarks)
     return ColumnFactor(batch, *_eliminated(batch, lambda part: columns[:, part]), columns)

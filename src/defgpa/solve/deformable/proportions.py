@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, transposed
+from defgpa._arrays import Array, Index, Mask
 from defgpa.procrustes import nearest_on_side, on_both_sides
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
@@ -86,7 +86,7 @@ def moments(axes: Array, centred: Array, visible: Mask) -> Moments:
 
     The points are about their means, so the axes need not be for C.
     """
-    cross = transposed(axes)[..., None, :, :] @ centred
+    cross = axes.mT[..., None, :, :] @ centred
     square = np.einsum("...md,...md->...", centred, centred)
     return Moments(_scatter(axes, visible), cross, square)
 
@@ -96,12 +96,12 @@ def _scatter(axes: Array, visible: Mask) -> Array:
     k = axes.shape[-1]
     if visible.all():
         centred = axes - axes.mean(axis=-2, keepdims=True)
-        return (transposed(centred) @ centred)[..., None, :, :]
+        return (centred.mT @ centred)[..., None, :, :]
     weights = visible.astype(np.float64)
     total = (weights @ axes)[..., None, :]
     products = axes[..., :, None] * axes[..., None, :]
     squares = weights @ products.reshape(*axes.shape[:-1], k * k)
-    means = transposed(total) @ total / np.maximum(weights.sum(axis=-1), 1.0)[..., None, None]
+    means = total.mT @ total / np.maximum(weights.sum(axis=-1), 1.0)[..., None, None]
     return np.asarray(squares.reshape(*squares.shape[:-1], k, k) - means)
 
 
@@ -113,7 +113,7 @@ def sides(seen: Moments, matrix: Array) -> Sides:
     other. A sheet that bends both ways prefers a side by chance and slightly; a mirrored specimen
     does so clearly.
     """
-    target = transposed(seen.cross) @ matrix[..., None, :, :]
+    target = seen.cross.mT @ matrix[..., None, :, :]
     same, mirrored = on_both_sides(target)
     size = seen.square * _squared_sizes(seen, matrix)
     better, worse = np.maximum(same, mirrored), np.minimum(same, mirrored)
@@ -215,10 +215,10 @@ def _in_the_plane(seen: Moments, side: Array) -> Array:
     is left: a is the eigenvector of Σ c cᴴ / q in the metric Σ G with the largest eigenvalue.
     """
     points = seen.cross[..., 0] + 1j * side[..., None] * seen.cross[..., 1]  # (…, n, k): c
-    fitted = transposed(points / seen.square[..., None]) @ points.conj()
+    fitted = (points / seen.square[..., None]).mT @ points.conj()
     values, vectors = _eigen_of_sum(seen)
     white = vectors * np.sqrt(_reciprocal(values))[..., None, :]
-    top = np.linalg.eigh(transposed(white) @ fitted @ white)[1][..., -1:]
+    top = np.linalg.eigh(white.mT @ fitted @ white)[1][..., -1:]
     found = (white @ top)[..., 0]
     return _unit(np.stack([found.real, found.imag], axis=-1))
 
@@ -261,8 +261,8 @@ class _Descent:
         """For shapes each on its ``side`` (…, n)."""
         inverse, determined = _inverse(seen)
         *lead, n, k, d = seen.cross.shape
-        onto = np.ascontiguousarray(transposed(seen.cross)).reshape(*lead, n * d, k)
-        return cls(onto, inverse @ transposed(onto), seen.square, side, determined)
+        onto = np.ascontiguousarray(seen.cross.mT).reshape(*lead, n * d, k)
+        return cls(onto, inverse @ onto.mT, seen.square, side, determined)
 
     def similarities(self, matrix: Array) -> tuple[Array, Array]:
         """R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its own side."""
@@ -307,7 +307,7 @@ def _extrapolated(seen: Moments, descent: _Descent, steps: Sequence[tuple[Array,
 def _inverse(seen: Moments) -> tuple[Array, Mask]:
     """(Σ G)⁻¹ over the shapes, and whether all axes are seen."""
     values, vectors = _eigen_of_sum(seen)
-    inverse = (vectors * _reciprocal(values)[..., None, :]) @ transposed(vectors)
+    inverse = (vectors * _reciprocal(values)[..., None, :]) @ vectors.mT
     return inverse, np.asarray((values > 0.0).all(axis=-1))
 
 
@@ -336,7 +336,7 @@ def _closed_form(seen: Moments) -> Array:
     # what a shape does not see of the axes it says nothing about: a trace of ridge makes that zero
     ridge = _SINGULAR * np.einsum("...kk->...", seen.axes)[..., None, None]
     maps = np.linalg.solve(seen.axes + ridge * np.eye(seen.axes.shape[-1]), seen.cross)
-    squares = maps @ transposed(maps)
+    squares = maps @ maps.mT
     mean = (squares / np.einsum("...kk->...", squares)[..., None, None]).mean(axis=-3)
     values, vectors = np.linalg.eigh(mean)
     k, d = seen.cross.shape[-2:]

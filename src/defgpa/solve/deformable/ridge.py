@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, inverse_of_lower, symmetrised, transposed
+from defgpa._arrays import Array, Index, Mask, inverse_of_lower, symmetrised
 
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
 _HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in R charges it
@@ -45,7 +45,7 @@ class Ridge:
     def gram(self, penalty: Array) -> Array:
         """(b, l, l): UᵀU = I − YᵀRY of each, without a pass over its landmarks; 0 if dropped."""
         kept = (np.abs(self.inverse).max(axis=-2) > 0.0).astype(np.float64)
-        charged = transposed(self.inverse) @ penalty @ self.inverse
+        charged = self.inverse.mT @ penalty @ self.inverse
         return symmetrised(kept[:, :, None] * np.eye(kept.shape[-1]) - charged)
 
     def updated(self, chosen: Mask | Index, other: Ridge) -> Ridge:
@@ -81,9 +81,7 @@ def ridge_from_normal_matrix(
     blurred = condition * longest * np.asarray(rounding) ** 2 > _IN_DOUBT * shortest
     light = (shortest < _LIGHT**2 * longest) | blurred
     condition = np.where(light, np.inf, condition)
-    return Ridge(
-        scale[:, :, None] * transposed(inverse), condition, np.zeros(len(normal), dtype=int)
-    )
+    return Ridge(scale[:, :, None] * inverse.mT, condition, np.zeros(len(normal), dtype=int))
 
 
 def ridge_from_gram(
@@ -97,7 +95,7 @@ def ridge_from_gram(
     """
     if mixing is None:
         return ridge_from_normal_matrix(gram, penalty, rounding)
-    ridge = ridge_from_normal_matrix(transposed(mixing) @ gram @ mixing, penalty, rounding)
+    ridge = ridge_from_normal_matrix(mixing.mT @ gram @ mixing, penalty, rounding)
     lengths = np.sqrt(np.maximum(np.einsum("bii->bi", gram), 0.0))
     amplified = lengths[:, None, :] @ np.abs(mixing @ ridge.inverse)
     size = np.einsum("bil,bil->b", amplified, amplified)
@@ -110,7 +108,7 @@ def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
     UᵀU + YᵀRY = I + E, E what was lost; its own Cholesky factor corrects Y. ``condition`` stays
     that of FᵀF + R, or is infinite where Y was too far off to be corrected.
     """
-    charged = transposed(first.inverse) @ penalty @ first.inverse
+    charged = first.inverse.mT @ penalty @ first.inverse
     normal = gram + symmetrised(charged)
     second = ridge_from_normal_matrix(normal)
     far_off = np.abs(np.einsum("bll->bl", normal) - 1.0).max(axis=1, initial=0.0) > 0.5
@@ -158,7 +156,7 @@ def _by_singular_values(stacked: Array, lengths: Array, least: Array) -> Ridge:
         reciprocal = np.where(free, 0.0, 1.0 / values)
     smallest = values.min(axis=1, where=~free, initial=np.inf)
     return Ridge(
-        scale[:, :, None] * transposed(right) * reciprocal[:, None, :],
+        scale[:, :, None] * right.mT * reciprocal[:, None, :],
         (largest[:, 0] / smallest) ** 2,
         free.sum(axis=1),
     )
@@ -188,7 +186,7 @@ def with_penalty_rows(features: Array, penalty: Array) -> Array:
     values, vectors = np.linalg.eigh(symmetrised(penalty))
     rounding = values.shape[-1] * np.finfo(np.float64).eps * np.abs(values).max(-1, keepdims=True)
     charges = np.where(values > rounding, values, 0.0)
-    roots = np.sqrt(charges)[..., :, None] * transposed(vectors)
+    roots = np.sqrt(charges)[..., :, None] * vectors.mT
     return np.concatenate([features, roots], axis=-2)
 
 

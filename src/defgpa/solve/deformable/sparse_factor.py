@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa._threads import blocks
 from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.factors import careful_ridge
@@ -46,7 +46,7 @@ class _SparseFactor:
         for shape in range(b):
             for landmarks, columns in self._column_blocks(shape):
                 total[shape] += columns.T @ block[landmarks]
-        return transposed(self.combine) @ total
+        return self.combine.mT @ total
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C = Σ columns (combine C)."""
@@ -194,7 +194,7 @@ def _combine(batch: Batch, ridge: Ridge) -> Array:
 def _ridge(batch: Batch, grams: Array) -> Ridge:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; by QR where that is too poor."""
     penalty, mixing = batch.bases.penalty(), batch.mixing
-    features = grams if mixing is None else transposed(mixing) @ grams @ mixing
+    features = grams if mixing is None else mixing.mT @ grams @ mixing
     ridge = ridge_from_normal_matrix(features, penalty, batch.rounding)
     poor = ~(ridge.condition < POOR_CONDITION)
     return ridge.updated(poor, careful_ridge(batch, batch.columns, poor)) if poor.any() else ridge

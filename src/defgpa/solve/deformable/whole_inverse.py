@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from defgpa._arrays import Array, Index, summed, transposed
+from defgpa._arrays import Array, Index, summed
 from defgpa._threads import blocks, in_blocks
 from defgpa.solve.deformable.factors import CombinedColumns
 from defgpa.solve.deformable.preconditioner import SHIFT, Factored
@@ -112,5 +112,5 @@ def _own_parts(factors: Sequence[CombinedColumns]) -> list[slice]:
 
 def _rows(factor: CombinedColumns, landmarks: Index) -> Array:
     """(b · l, p): Uᵀ of these landmarks."""
-    rows = transposed(factor.batch.columns(landmarks) @ factor.combine)
+    rows = (factor.batch.columns(landmarks) @ factor.combine).mT
     return rows.reshape(-1, len(landmarks))

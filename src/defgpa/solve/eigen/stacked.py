@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, inverse_of_lower, transposed
+from defgpa._arrays import Array, Mask, inverse_of_lower
 from defgpa.solve.eigen.solvers import Cost, Preconditioner, Spectrum, lowest_axes
 
 _FEW = 4  # matrices: not worth a stack
@@ -76,13 +76,13 @@ class Stacked:
         except np.linalg.LinAlgError:
             return np.zeros(g, dtype=bool)
         root = inverse_of_lower(lower)
-        inverse = transposed(root) @ root
+        inverse = root.mT @ root
         twice = inverse @ inverse
         block = np.random.default_rng(0).normal(size=(m, k + _EXTRA))
         for _ in range(_ROUNDS):
             block = np.linalg.qr(twice @ block)[0]
         image = costs @ block
-        values, turn = np.linalg.eigh(transposed(block) @ image)
+        values, turn = np.linalg.eigh(block.mT @ image)
         found.axes[...], found.next_vector[...] = (
             block @ turn[..., :k],
             (block @ turn[..., k : k + 1])[..., 0],

@@ -26,7 +26,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, transposed
+from defgpa._arrays import Array, Index, Mask
 from defgpa._threads import in_blocks
 
 PAIRS_UP_TO = 128  # shapes: 16,384 pairs
@@ -172,7 +172,7 @@ def _filled_by_pairs(block: Array, centre: Array, maps: Similarities) -> Array:
 
 def _scatter(block: Array, centre: Array) -> Array:
     centred = block - centre[:, None, :]
-    return transposed(centred) @ centred
+    return centred.mT @ centred
 
 
 def _most_complete(group: Array) -> tuple[int, Array]:
@@ -221,7 +221,7 @@ def pair_moments(targets: Array, seen: Mask, sources: Array, known: Mask) -> Pai
 
 def _rows(shapes: Array) -> Array:
     """(n · d, m): one coordinate of one shape a row, so that sums over landmarks are products."""
-    return np.ascontiguousarray(transposed(shapes)).reshape(-1, shapes.shape[1])
+    return np.ascontiguousarray(shapes.mT).reshape(-1, shapes.shape[1])
 
 
 def similarities(moments: PairMoments) -> Similarities:
@@ -260,4 +260,4 @@ def sums(pairs: Similarities, sources: Array, known: Mask) -> tuple[Array, Array
 
 def _mean(total: Array, count: Array) -> Array:
     """(i, m, d): NaN where nothing was counted."""
-    return transposed(total / np.where(count > 0.0, count, np.nan)[:, None, :])
+    return (total / np.where(count > 0.0, count, np.nan)[:, None, :]).mT

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from defgpa._arrays import Array, transposed
+from defgpa._arrays import Array
 from defgpa._threads import blocks
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.frames import Frames
@@ -60,6 +60,6 @@ def common_eigenvalues(extents: Array) -> Array:
     """Λ from the singular values (…, n, d) of the shapes, largest first; for stacks of sets too."""
     lengths = np.linalg.norm(extents, axis=-1)
     directions = extents / lengths[..., None]
-    _, vectors = np.linalg.eigh(transposed(directions) @ directions)
+    _, vectors = np.linalg.eigh(directions.mT @ directions)
     leading = np.abs(vectors[..., -1])  # all entries of the matrix are ≥ 0, so the vector is too
     return np.asarray((lengths.mean(axis=-1, keepdims=True) * leading) ** 2)
