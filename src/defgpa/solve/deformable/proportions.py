@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -188,7 +189,7 @@ def _nearest(
     """The A nearest to the shapes, each on its ``side`` (…, n); in space, downhill from one."""
     descent = _Descent.of(seen, side)
     if matrix.shape[-1] == 2:
-        matrix, rounds = _in_the_plane(seen, side), 0
+        matrix, rounds = descent.in_the_plane(), 0
         converged = np.ones(descent.determined.shape, dtype=bool)
     else:
         matrix, rounds, converged = _descended(seen, descent, _unit(matrix), most_rounds, accuracy)
@@ -203,24 +204,6 @@ def _nearest(
         descent.determined & positive,
         np.ones(descent.determined.shape),
     )
-
-
-def _in_the_plane(seen: Moments, side: Array) -> Array:
-    r"""A in one step: similarities of the plane are complex numbers.
-
-    With points z = x + iy, X̄ᵀz = c, and a = A₁ + iA₂ the best factor of a shape is cᴴa / q, so that
-
-        Σ ‖X̄a‖² − |cᴴa|² / q  =  aᴴ (Σ G − Σ c cᴴ / q) a
-
-    is left: a is the eigenvector of Σ c cᴴ / q in the metric Σ G with the largest eigenvalue.
-    """
-    points = seen.cross[..., 0] + 1j * side[..., None] * seen.cross[..., 1]  # (…, n, k): c
-    fitted = (points / seen.square[..., None]).mT @ points.conj()
-    values, vectors = _eigen_of_sum(seen)
-    white = vectors * np.sqrt(_reciprocal(values))[..., None, :]
-    top = np.linalg.eigh(white.mT @ fitted @ white)[1][..., -1:]
-    found = (white @ top)[..., 0]
-    return _unit(np.stack([found.real, found.imag], axis=-1))
 
 
 def _descended(
@@ -251,7 +234,7 @@ class _Descent:
     """Alternately the best similarities for A, and the best A for them, all shapes in a product."""
 
     onto: Array  # (…, n d, k): Cᵀ of all shapes below each other
-    back: Array  # (…, k, n d): (Σ G)⁻¹ C of all shapes beside each other
+    white: Array  # (…, k, k): W with W Wᵀ = (Σ G)⁻¹, zero along axes that no shape sees
     square: Array  # (…, n)
     side: Array  # (…, n)
     determined: Mask  # (…): whether all axes are seen
@@ -259,10 +242,33 @@ class _Descent:
     @classmethod
     def of(cls, seen: Moments, side: Array) -> _Descent:
         """For shapes each on its ``side`` (…, n)."""
-        inverse, determined = _inverse(seen)
         *lead, n, k, d = seen.cross.shape
+        values, vectors = np.linalg.eigh(seen.axes.sum(axis=-3) * (n / seen.axes.shape[-3]))
+        clear = values > _SINGULAR * values[..., -1:]
+        roots = np.where(clear, 1.0 / np.sqrt(np.where(clear, values, 1.0)), 0.0)
         onto = np.ascontiguousarray(seen.cross.mT).reshape(*lead, n * d, k)
-        return cls(onto, inverse @ onto.mT, seen.square, side, determined)
+        white = vectors * roots[..., None, :]
+        return cls(onto, white, seen.square, side, np.asarray(clear.all(axis=-1)))
+
+    @cached_property
+    def back(self) -> Array:
+        """(…, k, n d): (Σ G)⁻¹ C of all shapes beside each other."""
+        return np.asarray(self.white @ (self.onto @ self.white).mT)
+
+    def in_the_plane(self) -> Array:
+        r"""The best A at once: similarities of the plane are complex numbers.
+
+        With points z = x + iy, X̄ᵀz = c, and a = A₁ + iA₂ the best factor of a shape is cᴴa / q, and
+
+            Σ ‖X̄a‖² − |cᴴa|² / q  =  aᴴ (Σ G − Σ c cᴴ / q) a
+
+        is left: a is the eigenvector of Σ c cᴴ / q in the metric Σ G with the largest eigenvalue.
+        """
+        x, y = self.onto[..., ::2, :], self.onto[..., 1::2, :]
+        points = (x + 1j * self.side[..., None] * y) @ self.white  # (…, n, k): cᵀW
+        fitted = (points / self.square[..., None]).mT @ points.conj()
+        top = self.white @ np.linalg.eigh(fitted)[1][..., -1:]
+        return np.concatenate([top.real, top.imag], axis=-1)
 
     def similarities(self, matrix: Array) -> tuple[Array, Array]:
         """R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its own side."""
@@ -302,25 +308,6 @@ def _extrapolated(seen: Moments, descent: _Descent, steps: Sequence[tuple[Array,
     both = [own.reshape(shape) for own in (plain, ahead)]
     left = [_residual(seen, own, descent.similarities(own)[1]) for own in both]
     return np.where((left[1] > left[0])[..., None, None], *both)
-
-
-def _inverse(seen: Moments) -> tuple[Array, Mask]:
-    """(Σ G)⁻¹ over the shapes, and whether all axes are seen."""
-    values, vectors = _eigen_of_sum(seen)
-    inverse = (vectors * _reciprocal(values)[..., None, :]) @ vectors.mT
-    return inverse, np.asarray((values > 0.0).all(axis=-1))
-
-
-def _eigen_of_sum(seen: Moments) -> tuple[Array, Array]:
-    """The eigenvalues and eigenvectors of Σ G over the shapes; a negligible value is zero."""
-    n = seen.square.shape[-1]
-    values, vectors = np.linalg.eigh(seen.axes.sum(axis=-3) * (n / seen.axes.shape[-3]))
-    return np.where(values > _SINGULAR * values[..., -1:], values, 0.0), vectors
-
-
-def _reciprocal(values: Array) -> Array:
-    """1 / x, and zero for zero."""
-    return np.where(values > 0.0, 1.0 / np.where(values > 0.0, values, 1.0), 0.0)
 
 
 def judged(seen: Moments, matrix: Array) -> Proportions:
