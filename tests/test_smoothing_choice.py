@@ -20,6 +20,7 @@ from defgpa.evaluate import SmoothingPath, cross_validate, select_smoothing
 from defgpa.evaluate._path import path_findings
 from defgpa.findings import Kind
 from defgpa.sentences import in_python, warn_of
+from defgpa.tuning import Tuning
 from support import EXACT, shared_points, smooth_family
 
 GRID = np.logspace(-6, 0, 4)
@@ -359,3 +360,20 @@ def path_choosing(path, index):
     cve = np.where(np.arange(len(path.values)) == index, 0.0, path.cve + 100.0)
     soft = DefGPA(ThinPlateSpline(smoothing=path.values[index])).align(path.alignment.shapes)
     return replace(path, cve=cve, alignment=soft)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_a_fold_whose_shapes_are_many_batches_is_like_any_other(missing):
+    """The last fold is the only one of its size, and solved alone: its shapes may be large."""
+    points = smooth_family(seed=8, n=6, m=25, missing=missing)
+    split = Tuning(batch_bytes=1 << 12, few_bytes=0)
+    one, many = (
+        select_smoothing(DefGPA(tuning=tuning), points, [1e-7, 1e-4, 1.0], fold_size=8)
+        for tuning in (None, split)
+    )
+    np.testing.assert_allclose(many.cve, one.cve, **EXACT)
+    alone, together = (
+        cross_validate(DefGPA(tuning=tuning), points, fold_size=8).predicted
+        for tuning in (split, None)
+    )
+    np.testing.assert_allclose(alone, together, **EXACT)

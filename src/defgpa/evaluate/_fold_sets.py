@@ -149,9 +149,10 @@ class FoldSets:
     def _modes(self, sets: LocalSets, held: Array, factors: Array) -> Modes:
         g, n, _, d = held.shape
         if g == 1:  # which may be large
-            batches = make_batches(sets.frames, self.model)
+            batches = make_batches(sets.frames, self.model, self.method.tuning)
         else:
-            batches = [stacked_batch(sets.frames, self.model, np.arange(g * n))]
+            shapes = np.arange(g * n)
+            batches = [stacked_batch(sets.frames, self.model, shapes, self.method.tuning)]
         return modes_of(batches, held.reshape(g * n, -1, d), factors)
 
 
