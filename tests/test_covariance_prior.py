@@ -189,6 +189,15 @@ class TestManyShapes:
         np.testing.assert_array_equal(prior(points), pairs)
 
     @DIMS
+    def test_groups_of_shapes_change_nothing(self, d, monkeypatch):
+        """The most complete shape of all groups is the one that all others go onto."""
+        monkeypatch.setattr(covariance, "PAIRS_UP_TO", 1)
+        points = smooth_family(seed=3, n=20, m=30, d=d, missing=0.25)
+        together = prior(points)
+        monkeypatch.setattr(covariance, "SHAPES_AT_A_TIME", 6)
+        np.testing.assert_allclose(prior(points), together, **EXACT)
+
+    @DIMS
     def test_it_chains_too(self, d, monkeypatch):
         monkeypatch.setattr(covariance, "PAIRS_UP_TO", 1)
         copies, base, scales = scaled_copies(d, n=4, m=40)
