@@ -462,7 +462,7 @@ def test_rounds_that_were_too_few_are_told(run, curved):
     words = ("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "slid.tps")
     code, out, err = run(*words, "--rounds", 1)
     assert code == 0
-    assert "after 1 rounds" in out
+    assert "after 1 round." in out
     assert "raise --rounds" in err
     assert "--rounds" not in run(*words, "--rounds", 60)[2]
 
