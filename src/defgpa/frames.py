@@ -204,6 +204,16 @@ def frames_of(points: Array) -> Frames:
     return Frames(points[None], np.ones((1, len(points)), dtype=bool))
 
 
+def seen_scatters(columns: Array, visible: Mask) -> Array:
+    """(…, n, k, k): Σ x xᵀ of the rows of columns (…, m, k) each shape sees, about their mean."""
+    k, weights = columns.shape[-1], visible.astype(np.float64)
+    total = (weights @ columns)[..., None, :]
+    products = columns[..., :, None] * columns[..., None, :]
+    squares = weights @ products.reshape(*columns.shape[:-1], k * k)
+    means = total.mT @ total / np.maximum(weights.sum(axis=-1), 1.0)[..., None, None]
+    return np.asarray(squares.reshape(*squares.shape[:-1], k, k) - means)
+
+
 def _of_some(known: Any, part: slice | Mask) -> Any:
     """The part of a value that has one entry a shape, of several such, or of a plain fact."""
     if isinstance(known, bool):

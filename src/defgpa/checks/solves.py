@@ -28,6 +28,7 @@ from defgpa._arrays import Array, Index, Mask
 from defgpa.checks.shapes import groups_by
 from defgpa.diagnostics import DescentDiagnostics, SpectralDiagnostics
 from defgpa.findings import Finding, Kind
+from defgpa.frames import seen_scatters
 from defgpa.tuning import Tuning
 
 Found = Iterator[tuple[int, Finding]]
@@ -77,7 +78,7 @@ def cohesion(axes: Array, direction: Array, visible: Mask, dim: int) -> Array:
     if visible.all():
         # centred and orthonormal: all singular values are one
         return np.ones(visible.shape[:-2])
-    scatter = _scatters(np.concatenate([axes, direction[..., None]], axis=-1), visible)
+    scatter = seen_scatters(np.concatenate([axes, direction[..., None]], axis=-1), visible)
     k = scatter.shape[-1]
     values = np.linalg.eigvalsh(scatter).sum(axis=-2)  # ascending, as in each shape
     share = values[..., : k - dim].mean(axis=-1) / values.mean(axis=-1)
@@ -104,7 +105,7 @@ def hinge_findings(
         return ()
 
     def stiff(shared: Mask) -> Mask:
-        spread = np.linalg.eigvalsh(_scatters(reference, shared))[:, -rank]
+        spread = np.linalg.eigvalsh(seen_scatters(reference, shared))[:, -rank]
         enough = spread * tuning.loose_angle**2 > noise**2
         return np.asarray(enough & (shared.sum(axis=1) > rank))
 
@@ -114,18 +115,6 @@ def hinge_findings(
     smaller = np.sort(np.concatenate(groups[1:]))
     parts = {"parts": float(len(groups))}
     return (Finding(Kind.HINGE, shapes=tuple(names[i] for i in smaller), figures=parts),)
-
-
-def _scatters(columns: Array, visible: Mask) -> Array:
-    """(…, n, k, k): Σ x xᵀ of the rows of columns (…, m, k) each shape sees, about their mean."""
-    k, weights = columns.shape[-1], visible.astype(np.float64)
-    count = np.maximum(weights.sum(axis=-1), 1.0)[..., None, None]
-    mean = (weights @ columns)[..., :, None] / count
-    products = columns[..., :, None] * columns[..., None, :]
-    squares = weights @ products.reshape(*columns.shape[:-1], k * k)
-    return np.asarray(
-        squares.reshape(*squares.shape[:-1], k, k) - count * mean * np.swapaxes(mean, -1, -2)
-    )
 
 
 def _named(names: Sequence[str], chosen: Mask) -> tuple[str, ...]:

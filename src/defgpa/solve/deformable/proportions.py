@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
+from defgpa.frames import seen_scatters
 from defgpa.procrustes import nearest_on_side, on_both_sides
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
@@ -93,17 +94,11 @@ def moments(axes: Array, centred: Array, visible: Mask) -> Moments:
 
 
 def _scatter(axes: Array, visible: Mask) -> Array:
-    """G: Σ x xᵀ of the rows each shape sees, about their mean."""
-    k = axes.shape[-1]
+    """G: that of each shape, or one for all where all see the same."""
     if visible.all():
         centred = axes - axes.mean(axis=-2, keepdims=True)
         return (centred.mT @ centred)[..., None, :, :]
-    weights = visible.astype(np.float64)
-    total = (weights @ axes)[..., None, :]
-    products = axes[..., :, None] * axes[..., None, :]
-    squares = weights @ products.reshape(*axes.shape[:-1], k * k)
-    means = total.mT @ total / np.maximum(weights.sum(axis=-1), 1.0)[..., None, None]
-    return np.asarray(squares.reshape(*squares.shape[:-1], k, k) - means)
+    return seen_scatters(axes, visible)
 
 
 def sides(seen: Moments, matrix: Array) -> Sides:
