@@ -26,7 +26,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from defgpa import DefGPA, Shapes, ThinPlateSpline
-from defgpa._threads import n_threads
+from defgpa._arrays import n_threads
 from defgpa.datasets import face_like, smooth_family
 from defgpa.evaluate import cross_validate, select_smoothing
 

@@ -26,7 +26,7 @@ from defgpa import (
     Shapes,
     ThinPlateSpline,
 )
-from defgpa._threads import n_threads
+from defgpa._arrays import n_threads
 from defgpa.evaluate import cross_validate
 from defgpa.findings import Finding, Kind
 from support import (

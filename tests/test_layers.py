@@ -16,7 +16,6 @@ ROOT = Path(defgpa.__file__).parent
 LAYERS = [
     "errors",
     "_arrays",
-    "_threads",
     "tuning",
     "findings",
     "sentences",

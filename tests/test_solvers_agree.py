@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
-from defgpa._threads import own_threads
+from defgpa._arrays import own_threads
 from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost
 from defgpa.solve.deformable.whole_inverse import sampled_matrix
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
@@ -351,7 +351,7 @@ def test_threads_change_nothing(monkeypatch):
     shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
     model = DefGPA(tuning=Tuning(batch_bytes=1, few_bytes=0))
     single = model.solve(shapes)
-    monkeypatch.setattr("defgpa._threads.n_threads", lambda: 4)
+    monkeypatch.setattr("defgpa._arrays.n_threads", lambda: 4)
     several = model.solve(shapes)
     np.testing.assert_array_equal(several.reference, single.reference)
     np.testing.assert_array_equal(several.aligned, single.aligned)

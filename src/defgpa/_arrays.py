@@ -1,19 +1,35 @@
-"""The array types of the package, and what is done to them everywhere."""
+"""The array types of the package, what is done to them everywhere, and work on all cores.
+
+Work that comes in independent blocks is spread over Python threads (numpy and scipy release the
+GIL). BLAS is held to one thread meanwhile, and between the blocks too: the threads it starts for
+one product go on spinning afterwards, and take the cores from ours. Small work stays on the thread
+it is on: handing it over would cost more than it saves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from functools import cache
+from itertools import count, islice
+from threading import Lock, local
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtri
+from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
 _A = TypeVar("_A", bound=NDArray[Any])
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 def frozen(array: _A) -> _A:
@@ -55,3 +71,146 @@ def inverse_of_lower(stack: Array) -> Array:
         # LAPACK reads by columns: the rows of L are the columns of the upper triangular Lᵀ
         result[...] = dtrtri(own.T, lower=0)[0].T
     return inverse
+
+
+USUAL_FEATURES = 64  # of a warp that bends
+_LITTLE = 2048 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
+
+
+_here = local()
+
+
+@cache
+def _libraries() -> Sequence[Any]:
+    """The BLAS libraries that numpy and scipy have loaded."""
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _set_threads(libraries: Iterable[tuple[Any, int]]) -> None:
+    let_go = None
+    for library, threads in libraries:
+        if library.num_threads != threads:
+            library.set_num_threads(threads)
+            let_go = getattr(library, "clear_controlling_thread", let_go)
+    if let_go is not None:  # else no other thread could lift the limit until this one ends
+        let_go()
+
+
+def n_threads() -> int:
+    """Threads to use: those BLAS may use here, so that limits set from outside hold for us too."""
+    allowed: int | None = getattr(_here, "allowed", None)
+    if allowed is not None:
+        return allowed
+    return max(1, min([*(library.num_threads for library in _libraries()), _cores()]))
+
+
+@cache
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _OneBlasThread(ContextDecorator):
+    """A limit that is set when the first holder comes and lifted when the last one leaves.
+
+    BLAS has one limit for the whole process: holders on several threads must not restore what
+    another of them had set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._holders = 0
+        self._before: list[tuple[Any, int]] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._holders += 1
+            if self._holders == 1:
+                self._before = [(library, library.num_threads) for library in _libraries()]
+                _set_threads((library, 1) for library, _ in self._before)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                _set_threads(self._before)
+
+    def after_fork(self) -> None:
+        """None of the threads that held the limit, or this lock, is in a forked process."""
+        self._lock = Lock()
+        if self._holders:
+            self._holders = 0
+            _set_threads(self._before)
+
+
+one_blas_thread = _OneBlasThread()
+
+
+@contextmanager
+def own_threads(allowed: int | None = None) -> Iterator[None]:
+    """BLAS on one thread, ours as many as BLAS had, or as are allowed."""
+    before = getattr(_here, "allowed", None)
+    allowed = n_threads() if allowed is None else allowed
+    with one_blas_thread:
+        _here.allowed = allowed
+        try:
+            yield
+        finally:
+            _here.allowed = before
+
+
+def threads_for(features: int) -> AbstractContextManager[None]:
+    """One thread for work on few features of all shapes together, as many as there are else."""
+    return one_blas_thread if features <= _LITTLE else own_threads()
+
+
+def blocks(size: int, block: int) -> list[slice]:
+    """Slices of at most ``block`` entries that cover ``range(size)``."""
+    return [slice(start, min(start + block, size)) for start in range(0, size, block)]
+
+
+def in_blocks(work: Callable[[_T], _R], parts: Sequence[_T] | Iterable[_T]) -> list[_R]:
+    """``work`` on every part, in order of the parts, on the threads there are.
+
+    This thread works too and the others help it: so it never waits for one that has not begun, and
+    blocks within blocks cannot wait for each other.
+    """
+    parts = list(parts)
+    workers = min(n_threads(), len(parts)) if len(parts) > 1 else 1
+    if workers == 1:
+        return [work(part) for part in parts]
+    results: dict[int, _R] = {}
+    turn = count()
+
+    def take_turns() -> None:
+        try:
+            while (mine := next(turn)) < len(parts):
+                results[mine] = work(parts[mine])
+        except BaseException:
+            deque(islice(turn, len(parts)), maxlen=0)  # the others need not begin another
+            raise
+
+    with own_threads(1):
+        helpers = [_helpers().submit(take_turns) for _ in range(workers - 1)]
+        try:
+            take_turns()
+        finally:
+            begun = [helper for helper in helpers if not helper.cancel()]
+            wait(begun)
+        for helper in begun:
+            helper.result()
+    return [results[number] for number in range(len(parts))]
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    """Threads that are kept: to start one takes as long as a small block."""
+    return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="defgpa")
+
+
+def _after_fork() -> None:
+    _helpers.cache_clear()
+    one_blas_thread.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of our threads
+    os.register_at_fork(after_in_child=_after_fork)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa import spaces
-from defgpa._arrays import Array, Index, Mask, frozen
-from defgpa._threads import own_threads
+from defgpa._arrays import Array, Index, Mask, frozen, own_threads
 from defgpa.diagnostics import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.findings import Finding, Kind

@@ -19,8 +19,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index, Mask, frozen
-from defgpa._threads import own_threads
+from defgpa._arrays import Array, Index, Mask, frozen, own_threads
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, DegenerateShapeError, listed
 from defgpa.findings import Finding, Kind

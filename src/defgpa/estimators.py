@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from defgpa._arrays import Array, Index, frozen
-from defgpa._threads import USUAL_FEATURES, threads_for
+from defgpa._arrays import USUAL_FEATURES, Array, Index, frozen, threads_for
 from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
 from defgpa.checks.shapes import (
     require_extended,

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from defgpa._arrays import Array
-from defgpa._threads import own_threads
+from defgpa._arrays import Array, own_threads
 from defgpa.procrustes import SIMILARITY, Motion, stacked
 from defgpa.warps import Warp
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
-from defgpa._threads import blocks
+from defgpa._arrays import Array, Index, blocks
 from defgpa.alignment import Alignment
 from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.distributed import _work as work

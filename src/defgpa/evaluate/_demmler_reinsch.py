@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, symmetrised
-from defgpa._threads import blocks
+from defgpa._arrays import Array, Index, Mask, blocks, symmetrised
 from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.factors import stored_factor
 

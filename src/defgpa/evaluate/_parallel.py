@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
 
-from defgpa._threads import n_threads, one_blas_thread
+from defgpa._arrays import n_threads, one_blas_thread
 from defgpa.errors import DefgpaWarning
 
 _R = TypeVar("_R")

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from defgpa._arrays import Array
-from defgpa._threads import blocks
+from defgpa._arrays import Array, blocks
 from defgpa.errors import ShapeError
 from defgpa.warps import Invertible
 

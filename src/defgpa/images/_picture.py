@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask
-from defgpa._threads import blocks
+from defgpa._arrays import Array, Mask, blocks
 from defgpa.errors import ShapeError
 from defgpa.images._frame import Frame, Image, PixelWarp, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE, InverseMap

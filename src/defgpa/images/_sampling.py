@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from defgpa._arrays import Array
-from defgpa._threads import blocks, in_blocks
+from defgpa._arrays import Array, blocks, in_blocks
 from defgpa.errors import ShapeError
 
 Image = NDArray[Any]

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, frozen
-from defgpa._threads import in_blocks, one_blas_thread
+from defgpa._arrays import Array, Index, frozen, in_blocks, one_blas_thread
 from defgpa.checks.shapes import require_linked, shared_landmarks
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
 from defgpa.findings import Finding, Kind

@@ -17,8 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
-from defgpa._threads import in_blocks
+from defgpa._arrays import Array, Index, in_blocks
 from defgpa.errors import DefgpaError
 
 Progress = Callable[[int, int], None]

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, Index
-from defgpa._threads import threads_for
+from defgpa._arrays import Array, Index, threads_for
 from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.findings import Finding, Kind
 from defgpa.procrustes import ORTHOGONAL, stacked

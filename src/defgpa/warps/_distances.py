@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array
-from defgpa._threads import blocks
+from defgpa._arrays import Array, blocks
 
 _MANY_PAIRS = 16384  # from here on one compiled pass per shape beats broadcasting over shapes
 BLOCK_BYTES = 512 << 10  # of distances or columns: what is read again is still in the cache

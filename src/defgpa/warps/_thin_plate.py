@@ -29,8 +29,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
-from defgpa._arrays import Array
-from defgpa._threads import blocks
+from defgpa._arrays import Array, blocks
 from defgpa.frames import Frames, frames_of
 from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._bending import (

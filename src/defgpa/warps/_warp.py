@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask
-from defgpa._threads import blocks, in_blocks
+from defgpa._arrays import Array, Mask, blocks, in_blocks
 from defgpa.errors import ShapeError
 from defgpa.warps._distances import BLOCK_BYTES
 from defgpa.warps._inverse import NewtonInverse

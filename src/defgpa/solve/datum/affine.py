@@ -29,8 +29,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from defgpa._arrays import Array
-from defgpa._threads import one_blas_thread
+from defgpa._arrays import Array, one_blas_thread
 from defgpa.errors import DegenerateShapeError
 from defgpa.solve.datum.affine_cost import Span
 from defgpa.solve.datum.fit import CentredShapes, DatumSpaceFit, fit_in_datum_space, inverted

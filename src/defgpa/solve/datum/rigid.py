@@ -26,8 +26,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from defgpa._arrays import Array
-from defgpa._threads import one_blas_thread
+from defgpa._arrays import Array, one_blas_thread
 from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
 from defgpa.solve.datum.first_pose import first_pose

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
-from defgpa._threads import blocks, in_blocks
+from defgpa._arrays import Array, Index, Mask, blocks, in_blocks
 from defgpa.errors import ShapeError
 from defgpa.frames import Frames
 from defgpa.solve.deformable.proportions import Moments, moments

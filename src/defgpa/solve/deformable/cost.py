@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, summed, symmetrised
-from defgpa._threads import blocks, in_blocks
+from defgpa._arrays import Array, Index, blocks, in_blocks, summed, symmetrised
 from defgpa.solve.deformable.batches import Batch, make_batches
 from defgpa.solve.deformable.factors import Factor, column_factor, stored_factor, streamed_factor
 from defgpa.solve.deformable.preconditioner import preconditioner

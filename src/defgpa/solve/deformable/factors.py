@@ -13,8 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, small_product, summed
-from defgpa._threads import blocks, in_blocks
+from defgpa._arrays import Array, Mask, blocks, in_blocks, small_product, summed
 from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.ridge import (
     POOR_CONDITION,

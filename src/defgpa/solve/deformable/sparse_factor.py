@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array
-from defgpa._threads import blocks
+from defgpa._arrays import Array, blocks
 from defgpa.solve.deformable.batches import Batch
 from defgpa.solve.deformable.factors import careful_ridge
 from defgpa.solve.deformable.ridge import POOR_CONDITION, Ridge, ridge_from_normal_matrix

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from defgpa._arrays import Array, Index, summed
-from defgpa._threads import blocks, in_blocks
+from defgpa._arrays import Array, Index, blocks, in_blocks, summed
 from defgpa.solve.deformable.factors import CombinedColumns
 from defgpa.solve.deformable.preconditioner import SHIFT, Factored
 

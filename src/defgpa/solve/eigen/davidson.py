@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from defgpa._arrays import Array, small_product, summed, symmetrised
-from defgpa._threads import blocks, in_blocks
+from defgpa._arrays import Array, blocks, in_blocks, small_product, summed, symmetrised
 
 _WIDEST = 64
 _ROWS = 16384

@@ -26,8 +26,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
-from defgpa._threads import in_blocks
+from defgpa._arrays import Array, Index, Mask, in_blocks
 
 PAIRS_UP_TO = 128  # shapes: 16,384 pairs
 SHAPES_AT_A_TIME = 512  # so that what they become stays in the cache

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from defgpa._arrays import Array
-from defgpa._threads import blocks
+from defgpa._arrays import Array, blocks
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.frames import Frames
 from defgpa.solve.prior.completion import (
