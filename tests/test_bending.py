@@ -5,9 +5,9 @@ import pytest
 
 from defgpa import ThinPlateSpline
 from defgpa.warps import Frames
-from defgpa.warps import _bending as bending
-from defgpa.warps._control_points import control_grid, principal_grid
+from defgpa.warps import _thin_plate as bending
 from defgpa.warps._distances import squared_distances
+from defgpa.warps._parameters import control_grid, principal_grid
 from support import EXACT
 
 GRIDS = pytest.mark.parametrize("counts", [(2, 2), (5, 5), (4, 2), (3, 3, 3), (4, 3, 2)])
@@ -88,16 +88,17 @@ def test_in_these_coordinates_the_bending_is_a_sum_of_squares(counts, ridge, rng
         np.testing.assert_array_equal(mixing[:, k:, : k - d - 1], 0)
 
 
-def test_large_grids_are_made_without_the_tables(monkeypatch, rng):
+@pytest.mark.parametrize("counts", [(6, 6), (34, 30)], ids=["with tables", "too many for them"])
+def test_a_grid_is_control_points_like_others(counts, rng):
     points = rng.normal(size=(50, 2))
-    usual = ThinPlateSpline(6).basis(points)
-    monkeypatch.setattr(bending, "MANY_CONTROLS", 10)
-    again = ThinPlateSpline(6).basis(points)
-    here, there = (
-        basis.features(points) @ np.swapaxes(basis.features(points), -1, -2)
-        for basis in (usual, again)
-    )
+    grid = ThinPlateSpline(counts).basis(points)
+    explicit = ThinPlateSpline(control_points=grid.control_points).basis(points)
+    here, there = (own.features(points) @ own.features(points).T for own in (grid, explicit))
     np.testing.assert_allclose(here, there, **EXACT)  # N is known up to a rotation
+    tables = bending._grid_complement.cache_info().currsize
+    ThinPlateSpline(counts).basis(points)
+    assert bending._grid_complement.cache_info().currsize == tables
+    assert (np.prod(counts) > bending.MANY_CONTROLS) == (grid.deflation is None)
 
 
 def test_frames_of_some_shapes_know_what_those_of_all_knew(rng):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from defgpa.checks.solves import _carried_by_few, _proportions
+from defgpa.checks import _carried_by_few, _proportions
 from defgpa.findings import Kind
 from defgpa.tuning import DEFAULT
 
@@ -25,11 +25,10 @@ def test_rounds_that_did_not_end_are_told_of_unless_a_hinge_is(n_axes, looseness
         proportions_determined=np.array([True]),
         proportions_converged=np.array([False]),
         looseness=np.array([looseness]),
-        n_axes=n_axes,
         dim=2,
         rounds=300,
     )
-    assert [found.kind for _, found in _proportions(facts, DEFAULT)] == told
+    assert [found.kind for _, found in _proportions(facts, n_axes, DEFAULT)] == told
 
 
 def test_the_axis_that_few_landmarks_carry_is_counted_from_one():

@@ -15,7 +15,7 @@ from defgpa import (
 )
 from defgpa.findings import Kind
 from defgpa.solve.deformable.cost import eliminated_cost
-from defgpa.solve.deformable.ridge import (
+from defgpa.solve.deformable.elimination import (
     ridge_from_features,
     ridge_from_normal_matrix,
     with_penalty_rows,

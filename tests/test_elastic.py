@@ -31,8 +31,8 @@ from defgpa.solve.datum.elastic import (
     orthonormal_rows,
     rigid_start,
 )
-from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.cost import eliminated_cost
+from defgpa.solve.deformable.pipeline import LocalSets
 from defgpa.tuning import Tuning
 from support import (
     EXACT,

@@ -12,7 +12,7 @@ import pytest
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaWarning, Shapes
 from defgpa.cli import main
-from defgpa.findings import Finding, Kind, is_remark, joined, news
+from defgpa.findings import Finding, Kind, is_remark, joined
 from defgpa.sentences import _PYTHON, _SHELL, in_python, in_shell, warn_of
 from support import ROOT, smooth_family
 
@@ -109,11 +109,6 @@ class TestAsValues:
             "stiffer-preferred",
         }  # fmt: skip
         assert known <= {str(kind) for kind in Kind}
-
-    def test_news_are_of_kinds_not_known(self):
-        known = [Finding(Kind.HINGE, figures={"cohesion": 0.1})]
-        found = [Finding(Kind.HINGE), Finding(Kind.MIRRORED, shapes=("a",))]
-        assert list(news(found, known)) == [found[1]]
 
     def test_an_alignment_is_stored_with_them(self, tmp_path):
         points = smooth_family()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline, cross_validate
-from defgpa.checks.solves import hinge_findings
+from defgpa.checks import hinge_findings
 from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.findings import Kind
 from defgpa.tuning import Tuning

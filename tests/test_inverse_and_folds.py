@@ -5,9 +5,8 @@ import pytest
 
 from defgpa import Affine, DefGPA, DegenerateShapeError, ShapeError, ThinPlateSpline, Warp
 from defgpa.warps import NewtonInverse
-from defgpa.warps._bending import thin_plate, thin_plate_slope
 from defgpa.warps._distances import squared_distances
-from defgpa.warps._thin_plate import interpolating_spline
+from defgpa.warps._thin_plate import interpolating_spline, thin_plate, thin_plate_slope
 from support import EXACT, LIMIT, ChargedTranslations, every_warp, smooth_family
 
 pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")

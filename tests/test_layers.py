@@ -1,6 +1,7 @@
 """Imports point one way: modules import from the layers below them, and from nowhere else."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import defgpa
@@ -27,7 +29,6 @@ LAYERS = [
     "warps",
     "checks",
     "solve",
-    "spaces",
     "alignment",
     "io",
     "screening",
@@ -203,6 +204,28 @@ def test_the_files_that_a_page_names_are_there(page):
         homes = [ROOT / name, project / name, project / "tests" / name]
         homes += ROOT.rglob(name) if "/" not in name else []
         assert any(home.is_file() for home in homes), f"{page} names {name}"
+
+
+def files_run_by(call):
+    """The files of the package that a call runs through, all of them loaded already."""
+    call()
+    run = set()
+    sys.setprofile(lambda frame, event, _: run.add(frame.f_code.co_filename))
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return {Path(name).relative_to(ROOT) for name in run if name.startswith(f"{ROOT}{os.sep}")}
+
+
+def test_the_way_of_a_fit_is_short():
+    points = np.array(defgpa.datasets.load_wings().points)
+    fit = files_run_by(lambda: defgpa.DefGPA().fit(points))
+    assert Path("solve/deformable/pipeline.py") in fit
+    assert len(fit) <= 15, sorted(map(str, fit))
+    folds = files_run_by(lambda: defgpa.cross_validate(defgpa.DefGPA(), points, 4, n_jobs=1))
+    assert fit < folds
+    assert len(folds) <= 20, sorted(map(str, folds - fit))
 
 
 def loaded_by(statement):

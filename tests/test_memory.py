@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, ElasticGPA, EuclideanGPA
-from defgpa.checks import shapes as asked
+from defgpa import checks as asked
 from defgpa.tuning import Tuning
 from support import smooth_family
 

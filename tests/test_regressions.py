@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
-from defgpa.solve.deformable import factors
-from defgpa.solve.deformable.batches import make_batches
-from defgpa.solve.deformable.factors import column_factor, stored_factor, streamed_factor
-from defgpa.solve.deformable.ridge import (
+from defgpa.solve.deformable import columns
+from defgpa.solve.deformable.columns import column_factor, second_ridge, streamed_factor
+from defgpa.solve.deformable.cost import make_batches
+from defgpa.solve.deformable.elimination import (
     POOR_CONDITION,
     ridge_from_features,
     ridge_from_normal_matrix,
-    second_ridge,
+    stored_factor,
     with_penalty_rows,
 )
 from defgpa.solve.deformable.sparse_factor import sparse_factor
@@ -59,7 +59,7 @@ def test_smoothing_costs_no_digits_and_no_singular_values(hold, smoothing, monke
     points = smooth_family(seed=1, n=1, m=600, d=3, missing=0.1)
     batch = one_batch(ThinPlateSpline(6, smoothing=smoothing), points)
     expected = by_singular_values(batch)
-    monkeypatch.setattr(factors, "ridge_from_features", refused)
+    monkeypatch.setattr(columns, "ridge_from_features", refused)
     np.testing.assert_allclose(hold(batch).gram(), expected, rtol=0, atol=DIGITS)
 
 
@@ -67,7 +67,7 @@ def test_columns_without_low_orders_need_no_second_look(monkeypatch):
     """Down to a smoothing of 1e-6 their Gram matrix keeps the digits; that of the kernel not."""
     points = smooth_family(seed=1, n=1, m=600, d=3)
     batch = one_batch(ThinPlateSpline(6, smoothing=1e-6), points)
-    monkeypatch.setattr(factors, "careful_ridge", refused)
+    monkeypatch.setattr(columns, "careful_ridge", refused)
     assert column_factor(batch).ridge.condition[0] < POOR_CONDITION
     with pytest.raises(AssertionError):
         streamed_factor(batch)

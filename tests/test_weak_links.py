@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, ShapeError, Shapes, ThinPlateSpline
-from defgpa.checks.shapes import linked_groups
-from defgpa.checks.solves import spectral_findings
+from defgpa.checks import linked_groups, spectral_findings
 from defgpa.findings import Kind
 from defgpa.tuning import DEFAULT
 from support import (

@@ -1,4 +1,9 @@
-"""The result: one reference, one warp per shape, and how well they agree."""
+"""The result: one reference, one warp per shape, how well they agree, and the shapes in its
+
+Aligned: through the warps, deformation removed. Superimposed: by similarity alone, deformation
+kept. Carried: the reference brought into each shape by the inverse of its warp, ĝ = warp⁻¹(S),
+then moved by the same similarity: complete, and as smooth as the warp.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,16 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa import spaces
 from defgpa._arrays import Array, Index, Mask, frozen, own_threads
 from defgpa.diagnostics import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.findings import Finding, Kind
-from defgpa.procrustes import Motion, stacked
+from defgpa.procrustes import SIMILARITY, Motion, stacked
 from defgpa.shapes import Shapes
 from defgpa.solve.registration import Registration, RidgeRegistration
 from defgpa.warps import Warp
+
+OUTPUTS = ("aligned", "superimposed", "carried")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +75,7 @@ class Alignment:
     @cached_property
     def aligned(self) -> Array:
         """(n, m, d): every shape through its warp; NaN where a landmark was not seen."""
-        return frozen(np.stack([w(own) for w, own in zip(self.warps, self.shapes, strict=True)]))
+        return frozen(warped(self.shapes.points, self.warps))
 
     @cached_property
     def superimposed(self) -> Array:
@@ -82,7 +88,7 @@ class Alignment:
     @cached_property
     def similarities(self) -> Motion:
         """The similarity of each shape onto the reference, over what it sees; nothing mirrored."""
-        return spaces.similarities(self.shapes.points, self.reference)
+        return similarities(self.shapes.points, self.reference)
 
     @cached_property
     def squared_distances(self) -> Array:
@@ -96,7 +102,7 @@ class Alignment:
 
         Complete where landmarks are missing: the smooth part of the variation.
         """
-        return frozen(spaces.carried(self.shapes.points, self.warps, self.reference))
+        return frozen(carried(self.shapes.points, self.warps, self.reference))
 
     def to_pandas(self, space: str = "superimposed") -> Any:
         """The shapes in one of the spaces as a pandas.DataFrame, one row a shape."""
@@ -107,7 +113,7 @@ class Alignment:
         return self._in(space).to_xarray()
 
     def _in(self, space: str) -> Shapes:
-        found = spaces.in_space(space, self.shapes.points, self.warps, self.reference)
+        found = in_space(space, self.shapes.points, self.warps, self.reference)
         return self.shapes.with_points(found)
 
     @cached_property
@@ -261,6 +267,51 @@ class Alignment:
                 f"{own.shape[1]}-D needs at least {own.shape[1] + 1}."
             )
         return own, seen
+
+
+def warped(points: Array, warps: Sequence[Warp]) -> Array:
+    """(n, m, d): every shape through its warp; NaN where a landmark was not seen."""
+    return np.stack([warp(own) for warp, own in zip(warps, points, strict=True)])
+
+
+def similarities(points: Array, reference: Array) -> Motion:
+    """Of every shape (n, m, d) onto the reference, over what it sees.
+
+    Nothing is mirrored: a specimen of the other side keeps its own.
+    """
+    return stacked(points, reference, motions=SIMILARITY)
+
+
+def superimposed(points: Array, reference: Array) -> Array:
+    """(n, m, d): every shape by its similarity onto the reference, deformation kept."""
+    return np.asarray(similarities(points, reference)(points))
+
+
+def brought_back(warps: Sequence[Warp], reference: Array) -> Array:
+    """(n, m, d): ĝ_i = warp_i⁻¹(S), where each shape lies."""
+    with own_threads():
+        return np.stack([warp.inverse()(reference) for warp in warps])
+
+
+def carried(points: Array, warps: Sequence[Warp], reference: Array) -> Array:
+    """(n, m, d): ĝ_i in the pose that superimposes shape i; nothing is missing."""
+    pose = similarities(points, reference)
+    return np.asarray(pose(brought_back(warps, reference)))
+
+
+def in_space(output: str, points: Array, warps: Sequence[Warp], reference: Array) -> Array:
+    """(n, m, d): the shapes in one of the spaces, by its name."""
+    if output == "superimposed":
+        return superimposed(points, reference)
+    if output == "carried":
+        return carried(points, warps, reference)
+    if output == "aligned":
+        return warped(points, warps)
+    raise ValueError(
+        f"The 'output' parameter must be 'aligned' (through the warps, deformation removed), "
+        f"'superimposed' (by similarity, deformation kept) or 'carried' (the reference carried "
+        f"into each shape). Got {output!r} instead."
+    )
 
 
 def registered(alignment: Alignment, points: Array, name: str) -> Warp:

@@ -20,12 +20,11 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Index, Mask, frozen, own_threads
-from defgpa.alignment import Alignment
+from defgpa.alignment import Alignment, brought_back
 from defgpa.errors import DefgpaError, DegenerateShapeError, listed
 from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
-from defgpa.spaces import brought_back
 from defgpa.statistics.conditional import Dials, Estimate, ShapeGaussian, asked_landmarks
 from defgpa.statistics.dials import Trial, chosen_dials, squared_errors
 from defgpa.statistics.sizes import centroid_sizes

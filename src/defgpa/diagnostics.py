@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from defgpa._arrays import Array, Index
 
 
@@ -89,10 +87,6 @@ class SpectralDiagnostics:
         """k, the number of axes that the reference is made of."""
         return int(self.residuals.shape[-1])
 
-    def __getitem__(self, which: int) -> SpectralDiagnostics:
-        """Those of one set of a stack."""
-        return SpectralDiagnostics(**{name: _one(own, which) for name, own in vars(self).items()})
-
 
 @dataclass(frozen=True, eq=False)
 class DescentDiagnostics:
@@ -120,19 +114,3 @@ class DescentDiagnostics:
 
 
 Diagnostics = SpectralDiagnostics | DescentDiagnostics
-
-
-def relative_gap(values: Array, n_axes: int) -> Array:
-    """(…): (σ_{k+1} − σ_k) / σ_{k+1} of eigenvalues (…, k + 1); 0 where there is no next one."""
-    if values.shape[-1] <= n_axes:
-        return np.zeros(values.shape[:-1])
-    last, beyond = values[..., n_axes - 1], values[..., n_axes]
-    return np.asarray(np.where(beyond > 0.0, (beyond - last) / np.where(beyond > 0, beyond, 1), 0))
-
-
-def _one(value: Any, which: int) -> Any:
-    """The entry of a stack, as a plain number where it is one; facts of all sets as they are."""
-    if not isinstance(value, np.ndarray):
-        return value
-    own = value[which]
-    return own if isinstance(own, np.ndarray) else own.item()

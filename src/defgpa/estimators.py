@@ -13,14 +13,22 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from defgpa._arrays import USUAL_FEATURES, Array, Index, frozen, threads_for
-from defgpa.alignment import Alignment, checked_eigenvalues, registered, shape_indices
-from defgpa.checks.shapes import (
+from defgpa.alignment import (
+    Alignment,
+    checked_eigenvalues,
+    in_space,
+    registered,
+    shape_indices,
+    superimposed,
+)
+from defgpa.checks import (
+    descent_findings,
+    hinge_findings,
     require_extended,
     require_linked,
     require_memory,
     shared_landmarks,
 )
-from defgpa.checks.solves import descent_findings, hinge_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.findings import Finding, Kind
@@ -39,10 +47,14 @@ from defgpa.solve.datum.elastic_warps import (
 )
 from defgpa.solve.datum.fit import DatumSpaceFit
 from defgpa.solve.datum.rigid import rigid_gpa
-from defgpa.solve.deformable.batches import LocalSets
-from defgpa.solve.deformable.centering import Centering, SoftCentering
-from defgpa.solve.deformable.cost import DEFAULT_BUDGET, EliminatedCost, eliminated_cost
-from defgpa.solve.deformable.pipeline import Method, Solution, solve_one
+from defgpa.solve.deformable.cost import (
+    DEFAULT_BUDGET,
+    Centering,
+    EliminatedCost,
+    SoftCentering,
+    eliminated_cost,
+)
+from defgpa.solve.deformable.pipeline import LocalSets, Method, Solution, solve_one
 from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.eigen.solvers import EigenSolver
 from defgpa.solve.registration import (
@@ -52,7 +64,6 @@ from defgpa.solve.registration import (
     RidgeRegistration,
     affine_warps,
 )
-from defgpa.spaces import in_space, superimposed
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 
@@ -70,7 +81,8 @@ class AlignmentEstimator(BaseEstimator):
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
         self.alignment_ = self.align(shapes)
-        warn_of(self.alignment_.findings)
+        if self.alignment_.findings:
+            warn_of(self.alignment_.findings)
         return self
 
     def align(self, shapes: ShapesLike) -> Alignment:
@@ -598,7 +610,7 @@ def assembled(
         frozen(solution.reference[0]),
         tuple(warps),
         frozen(solution.eigenvalues[0]),
-        solution.diagnostics[0],
+        solution.facts(0),
         RidgeRegistration(model),
         np.eye(shapes.dim),
         solution.findings[0],

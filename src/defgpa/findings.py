@@ -6,7 +6,7 @@ words, once for each listener.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -126,12 +126,6 @@ def is_remark(finding: Finding) -> bool:
         return all(is_remark(part) for part in finding.parts)
     harmless = finding.kind is Kind.MISPLACED_LANDMARK
     return finding.kind in REMARKS or (harmless and finding.figures.get("change", 1.0) < _NO_MATTER)
-
-
-def news(found: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings of a kind that is not among those known."""
-    kinds = {finding.kind for finding in known}
-    return (finding for finding in found if finding.kind not in kinds)
 
 
 def joined(found: Iterable[Finding]) -> list[Finding]:

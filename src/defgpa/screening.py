@@ -17,7 +17,7 @@ from scipy.special import fdtrc
 
 from defgpa._arrays import Array, Mask
 from defgpa.alignment import Alignment
-from defgpa.checks.shapes import require_extended, require_linked, shared_landmarks
+from defgpa.checks import require_extended, require_linked, shared_landmarks
 from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames

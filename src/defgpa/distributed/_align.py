@@ -69,7 +69,7 @@ class DistributedAlignment:
     @property
     def diagnostics(self) -> SpectralDiagnostics:
         """Facts about the solve."""
-        return self.solution.diagnostics[0]
+        return self.solution.facts(0)
 
     @cached_property
     def rmse_reference(self) -> float:

@@ -10,10 +10,10 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
+from defgpa.solve.deformable.columns import streamed_factor
 from defgpa.solve.deformable.cost import EliminatedCost, Explained
-from defgpa.solve.deformable.factors import streamed_factor
+from defgpa.solve.deformable.elimination import POOR_CONDITION
 from defgpa.solve.deformable.preconditioner import LowRankInverse, inverse_from_one
-from defgpa.solve.deformable.ridge import POOR_CONDITION
 from defgpa.warps import Warp, WarpModel
 
 

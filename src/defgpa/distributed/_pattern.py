@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from defgpa._arrays import Index, Mask
-from defgpa.checks.shapes import require_linked_pattern
+from defgpa.checks import require_linked_pattern
 from defgpa.distributed._work import PartFacts
 from defgpa.errors import ShapeError
 

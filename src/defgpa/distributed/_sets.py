@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Mask
-from defgpa.checks.shapes import require_extents
+from defgpa.checks import require_extents
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
 from defgpa.solve.deformable.proportions import Moments

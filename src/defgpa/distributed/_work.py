@@ -16,14 +16,10 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask
 from defgpa.frames import Frames
 from defgpa.io import read_shapes
-from defgpa.solve.deformable.batches import Batch, make_batches
+from defgpa.solve.deformable.columns import ridge_from_gram
+from defgpa.solve.deformable.cost import make_batches
+from defgpa.solve.deformable.elimination import Batch, Ridge, ridge_from_features, with_penalty_rows
 from defgpa.solve.deformable.proportions import Moments, moments
-from defgpa.solve.deformable.ridge import (
-    Ridge,
-    ridge_from_features,
-    ridge_from_gram,
-    with_penalty_rows,
-)
 from defgpa.warps import Warp, WarpModel
 
 

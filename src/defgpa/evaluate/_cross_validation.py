@@ -31,7 +31,7 @@ from defgpa.evaluate._folds import (
     require_all_fitted,
 )
 from defgpa.evaluate._parallel import in_parallel
-from defgpa.findings import Finding, news
+from defgpa.findings import Finding
 from defgpa.sentences import warn_of
 from defgpa.shapes import as_shapes
 
@@ -193,7 +193,8 @@ def cross_validate(
     (6, 30, 2)
     """
     full = looked_at(estimator, as_shapes(shapes))
-    warn_of(full.findings)
+    if full.findings:
+        warn_of(full.findings)
     result = cross_validated(estimator, full, fold_size, n_jobs, progress)
     if (news := result.news) is not None:
         warn_of([news])
@@ -256,6 +257,7 @@ def gathered_folds(
 ) -> CrossValidation:
     """The cross-validation made of folds that were left out; an error if one could not be."""
     require_all_fitted(left_out, folds, full.shapes)
-    found = tuple(tuple(news(own.findings, full.findings)) for own in left_out)
+    known = {finding.kind for finding in full.findings}
+    found = tuple(tuple(f for f in own.findings if f.kind not in known) for own in left_out)
     predicted = gathered(left_out, folds, full.shapes.visible)
     return CrossValidation(predicted, full, folds, fold_size, found)

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, blocks, symmetrised
-from defgpa.solve.deformable.batches import Batch
-from defgpa.solve.deformable.factors import stored_factor
+from defgpa.solve.deformable.elimination import Batch, stored_factor
 
 _BLOCK_BYTES = 1 << 20
 

@@ -26,8 +26,7 @@ from defgpa.solve.datum.elastic import (
     rigid_start,
     soft_end,
 )
-from defgpa.solve.deformable.batches import LocalSets
-from defgpa.solve.deformable.pipeline import solve
+from defgpa.solve.deformable.pipeline import LocalSets, solve
 
 
 @dataclass(frozen=True, eq=False)

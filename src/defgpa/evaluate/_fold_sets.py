@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.checks.shapes import linked_groups, require_extended, require_linked_pattern
+from defgpa.checks import linked_groups, require_extended, require_linked_pattern
 from defgpa.estimators import DefGPA
 from defgpa.evaluate._demmler_reinsch import Modes, modes_of
 from defgpa.evaluate._folds import LeftOut, in_frame_of
 from defgpa.frames import Frames
 from defgpa.shapes import Shapes
-from defgpa.solve.deformable.batches import LocalSets, make_batches, stacked_batch
-from defgpa.solve.deformable.cost import Explained
-from defgpa.solve.deformable.pipeline import Method, solve
-from defgpa.solve.eigen.solvers import Dense, Preconditioner
-from defgpa.solve.eigen.stacked import Stacked
+from defgpa.solve.deformable.cost import Explained, make_batches, stacked_batch
+from defgpa.solve.deformable.pipeline import LocalSets, Method, solve
+from defgpa.solve.eigen.solvers import Dense, Preconditioner, Stacked
 from defgpa.warps import StackedModel
 
 _GROUP_BYTES = 6 << 20  # of features: larger stacks leave the cache, smaller ones are many calls

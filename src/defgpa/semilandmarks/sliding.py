@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from defgpa._arrays import Array, Index, frozen, in_blocks, one_blas_thread
-from defgpa.checks.shapes import require_linked, shared_landmarks
+from defgpa.checks import require_linked, shared_landmarks
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames

@@ -18,11 +18,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from defgpa._arrays import Array, Index
-from defgpa.alignment import Alignment, registered, shape_indices
+from defgpa.alignment import OUTPUTS, Alignment, in_space, registered, shape_indices
 from defgpa.errors import ShapeError, listed
 from defgpa.procrustes import stacked
 from defgpa.shapes import Shapes
-from defgpa.spaces import OUTPUTS, in_space
 from defgpa.statistics.conditional import Dials, ShapeGaussian, without_gaps
 from defgpa.statistics.sizes import ShapesLike, filled
 from defgpa.statistics.tangent import tangent_space, unit_size

@@ -26,10 +26,14 @@ from defgpa._arrays import Array, Index
 from defgpa.frames import Frames, frames_of
 from defgpa.warps._approximate_inverse import swapped
 from defgpa.warps._box import Box, principal_box
-from defgpa.warps._control_points import PointsPerAxis, per_axis_counts
 from defgpa.warps._cubic_splines import cells_of, lattice_points, local_splines, spread
 from defgpa.warps._lattice_energies import BendingEnergy, Cells, LatticeEnergy, energy_matrix
-from defgpa.warps._parameters import Parameters, require_not_negative
+from defgpa.warps._parameters import (
+    Parameters,
+    PointsPerAxis,
+    per_axis_counts,
+    require_not_negative,
+)
 from defgpa.warps._warp import Warp
 
 

@@ -32,13 +32,20 @@ from scipy.linalg.lapack import dpstrf, dtrtri
 from defgpa._arrays import Array, Mask
 from defgpa.frames import Frames, frames_of
 from defgpa.warps._approximate_inverse import swapped
-from defgpa.warps._bending import complement_of
 from defgpa.warps._box import principal_box
-from defgpa.warps._control_points import PointsPerAxis, control_grid, per_axis_counts
 from defgpa.warps._distances import TINY, squared_distances
 from defgpa.warps._legendre import exponents, polynomial_derivatives, polynomials
-from defgpa.warps._parameters import Parameters, given_points, require_degree, require_not_negative
+from defgpa.warps._parameters import (
+    Parameters,
+    PointsPerAxis,
+    control_grid,
+    given_points,
+    per_axis_counts,
+    require_degree,
+    require_not_negative,
+)
 from defgpa.warps._radial_kernels import DistanceQuantile, Gaussian, Kernel
+from defgpa.warps._thin_plate import complement_of
 from defgpa.warps._warp import Warp
 
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K: smaller ones are rounding of flat kernels

@@ -35,14 +35,14 @@ from functools import cached_property
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
-from defgpa.checks.solves import descent_findings
+from defgpa.checks import descent_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.procrustes import SIMILARITY, nearest_on_side
 from defgpa.solve.datum.anchored_cost import Inverse
 from defgpa.solve.datum.rigid import rigid_gpa
-from defgpa.solve.deformable.batches import LocalSets
+from defgpa.solve.deformable.pipeline import LocalSets
 from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.eigen.solvers import reproducible_signs
 from defgpa.tuning import DEFAULT, Tuning

@@ -21,8 +21,8 @@ from defgpa.errors import DefgpaError, DegenerateShapeError, listed
 from defgpa.frames import frames_of
 from defgpa.solve.datum.anchored_cost import own_projections
 from defgpa.solve.datum.elastic import Anchors, Dial, Elastic, orthonormal_rows
-from defgpa.solve.deformable.batches import LocalSets
 from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost
+from defgpa.solve.deformable.pipeline import LocalSets
 from defgpa.warps import Warp, WarpModel
 
 _CHARGED = 1e-6  # share of a linear map that a warp must not leave

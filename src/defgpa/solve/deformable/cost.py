@@ -1,6 +1,14 @@
-"""The cost of a reference once every warp is optimal: P, as something that multiplies.
+r"""The cost of a reference once every warp is optimal: P, as something that multiplies.
 
-P = diag(views) − Σ_i U_i U_iᵀ,       0 ≼ P ≼ nI
+    P = diag(views) − Σ_i U_i U_iᵀ,       0 ≼ P ≼ nI
+
+The reference is kept centred at the origin by a change of P into a cost whose cheapest axes are:
+
+    soft     P + ν 1 1ᵀ             charges ν‖Sᵀ1‖²
+    exact    J P J + (n + 1) 1 1ᵀ/m    J = I − 1 1ᵀ/m: forbids it
+
+For warps with free translations, P1 = 0, both give the same axes: P's spectrum is at most n,
+so ν = n/m lifts the constant vector out of the way.
 """
 
 from __future__ import annotations
@@ -8,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from defgpa._arrays import Array, Index, blocks, in_blocks, summed, symmetrised
-from defgpa.solve.deformable.batches import Batch, make_batches
-from defgpa.solve.deformable.factors import Factor, column_factor, stored_factor, streamed_factor
+from defgpa.frames import Frames
+from defgpa.solve.deformable.columns import column_factor, streamed_factor
+from defgpa.solve.deformable.elimination import Batch, Factor, StackedBases, stored_factor
 from defgpa.solve.deformable.preconditioner import preconditioner
 from defgpa.solve.deformable.sparse_factor import (
     sparse_factor,
@@ -22,11 +31,12 @@ from defgpa.solve.deformable.sparse_factor import (
     streamed_sparse_factor,
 )
 from defgpa.solve.deformable.whole_inverse import whole_inverse
-from defgpa.solve.eigen.solvers import Preconditioner
+from defgpa.solve.eigen.solvers import Cost, Preconditioner
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import Frames, SparseBasis, WarpModel
+from defgpa.warps import SparseBasis, StackedModel, WarpModel
 
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
+_USUAL_FEATURES = 64  # where so many fit into one batch, nobody is asked how many there are
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,3 +187,152 @@ def _way_to_hold(
     if isinstance(first.bases, SparseBasis):
         return sparse_factor if n * stored_bytes(first) <= budget else streamed_sparse_factor
     return column_factor if fits else streamed_factor
+
+
+def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
+    """All shapes in batches, in order."""
+    if isinstance(model, StackedModel):
+        n = len(frames.points)
+        parts, numbers = blocks(n, _batch_size(frames, model, tuning)), np.arange(n)
+        return in_blocks(lambda p: stacked_batch(frames[p], model, numbers[p], tuning), parts)
+    return _looped_batches(frames, model, tuning)
+
+
+def stacked_batch(
+    frames: Frames, model: StackedModel, shapes: Index, tuning: Tuning = DEFAULT
+) -> Batch:
+    """These shapes as one batch."""
+    bases = model.bases(frames)
+    return Batch(shapes, frames.points, frames.visible, bases, frames.rounding, tuning)
+
+
+def _batch_size(frames: Frames, model: StackedModel, tuning: Tuning) -> int:
+    """Shapes of a batch; as many as there are, where all their features are few."""
+    n, m, _ = frames.points.shape
+    if 8 * n * m * _USUAL_FEATURES <= tuning.few_bytes:
+        return n
+    return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1], tuning)
+
+
+def _shapes_at_a_time(n: int, m: int, features: int, tuning: Tuning) -> int:
+    size = 8 * n * m * features
+    if size <= tuning.few_bytes:
+        return n
+    # two or four threads then have equally much to do
+    return -(-n // (4 * -(-size // (4 * tuning.batch_bytes))))
+
+
+def _looped_batches(frames: Frames, model: WarpModel, tuning: Tuning) -> list[Batch]:
+    """Consecutive shapes with equally many features share a batch."""
+    points, visible = frames.points, frames.visible
+    members = [model.basis(own[seen]) for own, seen in zip(points, visible, strict=True)]
+    sizes = [
+        np.shape(basis.features(own[seen]))[1]
+        for basis, own, seen in zip(members, points, visible, strict=True)
+    ]
+    starts = np.flatnonzero(np.diff(sizes, prepend=-1))
+    return [
+        Batch(
+            chosen[part],
+            points[chosen[part]],
+            visible[chosen[part]],
+            StackedBases(tuple(members[i] for i in chosen[part]), sizes[chosen[0]]),
+            frames.rounding[chosen[part]],
+            tuning,
+        )
+        for chosen in np.split(np.arange(len(sizes)), starts[1:])
+        for part in blocks(
+            len(chosen), _shapes_at_a_time(len(chosen), points.shape[1], sizes[chosen[0]], tuning)
+        )
+    ]
+
+
+class Centering(Protocol):
+    """A rule that keeps the reference centred."""
+
+    def applied(self, cost: Cost) -> Cost:
+        """The cost whose cheapest axes are centred."""
+        ...
+
+
+@dataclass(frozen=True)
+class SoftCentering:
+    """Charge ν‖Sᵀ1‖² for an off-centre reference, the paper's way.
+
+    Parameters
+    ----------
+    nu : float, optional
+        ν; by default n/m, the smallest that is sure to suffice.
+    """
+
+    nu: float | None = None
+
+    def applied(self, cost: Cost) -> Cost:
+        """P + ν 1 1ᵀ."""
+        nu = cost.n_shapes / cost.n_landmarks if self.nu is None else self.nu
+        if not (isinstance(nu, (int, float, np.number)) and 0.0 <= nu < np.inf):
+            raise ValueError(
+                "The 'nu' parameter of SoftCentering must be a number of at least 0. "
+                f"Got {nu!r} instead."
+            )
+        return _Softened(cost, float(nu))
+
+
+@dataclass(frozen=True)
+class ExactCentering:
+    """Work in the complement of the constant vector: centred, whatever the warp."""
+
+    def applied(self, cost: Cost) -> Cost:
+        """J P J, with the constant vector moved above the whole spectrum."""
+        return _Projected(cost)
+
+
+@dataclass(frozen=True, eq=False)
+class _Softened:
+    cost: Cost
+    nu: float
+
+    @property
+    def n_landmarks(self) -> int:
+        return self.cost.n_landmarks
+
+    @property
+    def n_shapes(self) -> int:
+        return self.cost.n_shapes
+
+    def multiply(self, block: Array) -> Array:
+        image = self.cost.multiply(block)
+        image += self.nu * block.sum(axis=0)
+        return image
+
+    def dense(self) -> Array:
+        return self.cost.dense() + self.nu
+
+
+@dataclass(frozen=True, eq=False)
+class _Projected:
+    cost: Cost
+
+    @property
+    def lift(self) -> float:
+        """What the constant vector costs: more than any other."""
+        return self.n_shapes + 1.0
+
+    @property
+    def n_landmarks(self) -> int:
+        return self.cost.n_landmarks
+
+    @property
+    def n_shapes(self) -> int:
+        return self.cost.n_shapes
+
+    def multiply(self, block: Array) -> Array:
+        mean = block.mean(axis=0)
+        image = self.cost.multiply(block - mean)
+        return image - image.mean(axis=0) + self.lift * mean
+
+    def dense(self) -> Array:
+        matrix = self.cost.dense()
+        matrix = matrix - matrix.mean(axis=-2, keepdims=True)
+        matrix = matrix - matrix.mean(axis=-1, keepdims=True)
+        return matrix + self.lift / self.n_landmarks

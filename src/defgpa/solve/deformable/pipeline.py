@@ -16,15 +16,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
-from defgpa.checks.solves import cohesion, spectral_findings
-from defgpa.diagnostics import SpectralDiagnostics, relative_gap
+from defgpa.checks import cohesion, spectral_findings
+from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.findings import Finding
-from defgpa.solve.deformable.centering import Centering
-from defgpa.solve.deformable.cost import Explained
+from defgpa.frames import Frames
+from defgpa.solve.deformable.cost import Centering, Explained
 from defgpa.solve.deformable.proportions import (
     Moments,
     Proportions,
     judged,
+    moments,
     rigid_proportions,
     sides,
 )
@@ -36,6 +37,7 @@ from defgpa.solve.eigen.solvers import (
     Spectrum,
     reproducible_signs,
 )
+from defgpa.solve.prior.covariance import covariance_prior
 from defgpa.tuning import Tuning
 
 _FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
@@ -106,6 +108,52 @@ class Sets(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class LocalSets:
+    """A stack of g sets of n shapes each, on m landmarks; a single fit is a stack of one."""
+
+    frames: Frames  # of all g n shapes
+    names: Sequence[str]  # of the n shapes
+    landmarks: Array  # (g, m): labels
+
+    @property
+    def visible(self) -> Mask:
+        """(g, n, m)."""
+        return self._by_set(self.frames.visible)
+
+    @property
+    def dim(self) -> int:
+        """The dimension of space, d."""
+        return int(self.frames.points.shape[-1])
+
+    @property
+    def rank(self) -> int:
+        """The dimension d, or less where all shapes are flat."""
+        return self.frames.rank
+
+    def moments(self, axes: Array) -> Moments:
+        """What the shapes say about axes (g, m, k)."""
+        return moments(axes, self._by_set(self.frames.centred), self.visible)
+
+    def prior(self) -> Array:
+        """(g, d): Λ by Algorithm 1 of the paper, largest first."""
+        n = len(self.names)
+        sets = range(len(self.landmarks))
+        return np.stack(
+            [covariance_prior(self.frames[slice(s * n, (s + 1) * n)], self.names) for s in sets]
+        )
+
+    def __getitem__(self, part: Any) -> LocalSets:
+        """Some of the sets."""
+        chosen = np.zeros(len(self.landmarks), dtype=bool)
+        chosen[part] = True
+        own = self.frames[np.repeat(chosen, len(self.names))]
+        return LocalSets(own, self.names, self.landmarks[part])
+
+    def _by_set(self, stack: Any) -> Any:
+        return stack.reshape(len(self.landmarks), len(self.names), *stack.shape[1:])
+
+
+@dataclass(frozen=True, eq=False)
 class Method:
     """How to fit, apart from the warp: what the estimator was told."""
 
@@ -122,8 +170,13 @@ class Solution:
     reference: Array  # (g, m, d): in its principal axes, on the side of the majority
     eigenvalues: Array  # (g, d): Λ, largest first
     weights: Any  # of the warps, in whatever form the cost holds them
-    diagnostics: SpectralDiagnostics
+    diagnostics: SpectralDiagnostics  # of the stack
     findings: list[tuple[Finding, ...]]
+
+    def facts(self, number: int) -> SpectralDiagnostics:
+        """The diagnostics of one set of the stack."""
+        stacked = vars(self.diagnostics).items()
+        return SpectralDiagnostics(**{name: _entry(own, number) for name, own in stacked})
 
 
 def solve(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Solution]]:
@@ -154,7 +207,7 @@ def _solved(sets: Sets, cost: SetsCost, spectrum: Spectrum, method: Method) -> S
     offset = np.linalg.norm(reference.mean(axis=1), axis=1)
     facts = SpectralDiagnostics(
         spectrum=spectrum.values,
-        gap=relative_gap(spectrum.values, spectrum.n_axes),
+        gap=spectrum.gap,
         cohesion=_cohesion(sets, spectrum),
         translation_cost=np.linalg.norm(np.atleast_2d(explained.translation), axis=1),
         offset=offset,
@@ -289,6 +342,14 @@ def _looseness(chosen: Proportions, sets: Sets) -> Array:
     """(g,): standard error of the loosest direction of A, relative: residuals over what is felt."""
     count = sets.dim * sets.visible.sum(axis=(1, 2))
     return np.asarray(chosen.residual / np.sqrt(count * np.maximum(chosen.firmness, _FLAT**2)))
+
+
+def _entry(value: Any, number: int) -> Any:
+    """One of a stack, as a plain number where it is one; facts of all sets as they are."""
+    if not isinstance(value, np.ndarray):
+        return value
+    own = value[number]
+    return own if isinstance(own, np.ndarray) else own.item()
 
 
 def _by_rigidity(method: Method) -> bool:

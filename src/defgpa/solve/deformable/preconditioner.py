@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array, symmetrised
-from defgpa.solve.deformable.factors import Factor
+from defgpa.solve.deformable.elimination import Factor
 from defgpa.tuning import Tuning
 
 SHIFT = 1e-4  # times n: keeps the inverse finite on the constant vector

@@ -14,9 +14,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, blocks
-from defgpa.solve.deformable.batches import Batch
-from defgpa.solve.deformable.factors import careful_ridge
-from defgpa.solve.deformable.ridge import POOR_CONDITION, Ridge, ridge_from_normal_matrix
+from defgpa.solve.deformable.columns import careful_ridge
+from defgpa.solve.deformable.elimination import (
+    POOR_CONDITION,
+    Batch,
+    Ridge,
+    ridge_from_normal_matrix,
+)
 
 _ENTRY_BYTES = 12  # a number and where it stands
 

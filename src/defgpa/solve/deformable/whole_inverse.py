@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from defgpa._arrays import Array, Index, blocks, in_blocks, summed
-from defgpa.solve.deformable.factors import CombinedColumns
+from defgpa.solve.deformable.columns import CombinedColumns
 from defgpa.solve.deformable.preconditioner import SHIFT, Factored
 
 _LARGEST = 4096  # features of all shapes: a matrix of this size is still small

@@ -1,119 +1,29 @@
-r"""What a batch contributes to the cost: Uᵀ times vectors, and U times coefficients.
+r"""U of large shapes: their cheap columns and one small matrix, U = columns @ combine.
 
-Three ways to hold the same U: as it is (small shapes), as its cheap columns and one small matrix
-(U = columns @ combine; dense shapes), or not at all, the columns being made again block by block
-whenever they are needed (huge shapes). The solver cannot tell which.
+The columns stay in memory, or are made again block by block whenever they are needed (huge
+shapes). Their regressions come from the Gram matrix of the columns, never from an m × l product;
+where that would lose digits, a second Cholesky factor of UᵀU + YᵀRY, which is nearly the identity,
+gives them back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, blocks, in_blocks, small_product, summed
-from defgpa.solve.deformable.batches import Batch
-from defgpa.solve.deformable.ridge import (
+from defgpa._arrays import Array, Mask, blocks, in_blocks, small_product, summed, symmetrised
+from defgpa.solve.deformable.elimination import (
     POOR_CONDITION,
+    Batch,
     Ridge,
     ridge_from_features,
-    ridge_from_gram,
     ridge_from_normal_matrix,
-    second_ridge,
     with_penalty_rows,
 )
 
-
-class Factor(Protocol):
-    """U of a batch of shapes, in whatever form."""
-
-    @property
-    def batch(self) -> Batch:
-        """The shapes."""
-        ...
-
-    @property
-    def ridge(self) -> Ridge:
-        """The regressions of the shapes."""
-        ...
-
-    def project(self, block: Array) -> Array:
-        """(b, l, k): Uᵀ X for X (m, k)."""
-        ...
-
-    @property
-    def landmarks_at_a_time(self) -> int:
-        """How many landmarks can be expanded with all that is made for it in the cache."""
-        ...
-
-    @property
-    def n_bytes(self) -> float:
-        """Bytes that a product reads; infinite where they are made again every time."""
-        ...
-
-    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
-        """Add the rows of these landmarks of Σ U C, for C (b, l, k), onto an image (p, k)."""
-        ...
-
-    def gram(self) -> Array:
-        """(m, m): Σ U Uᵀ over the batch."""
-        ...
-
-    def transposed_rows(self) -> Array:
-        """(b · l, m): Uᵀ of all shapes of the batch."""
-        ...
-
-    def only(self, shape: int) -> Factor:
-        """The factor of one shape of the batch, by its number in the batch."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class StoredFactor:
-    """Uᵀ itself, (b, l, m)."""
-
-    batch: Batch
-    ridge: Ridge
-    rows: Array
-
-    @property
-    def n_bytes(self) -> float:
-        """The bytes of U."""
-        return self.rows.nbytes
-
-    def project(self, block: Array) -> Array:
-        """Uᵀ X."""
-        b, l, m = self.rows.shape
-        return small_product(self.rows.reshape(b * l, m), block).reshape(b, l, -1)
-
-    @property
-    def landmarks_at_a_time(self) -> int:
-        """The landmarks whose rows of U stay in the cache."""
-        b, l, _ = self.rows.shape
-        return max(1, self.batch.tuning.block_bytes // (8 * b * l))
-
-    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
-        """Σ U C."""
-        b, l, m = self.rows.shape
-        rows = self.rows.reshape(b * l, m)[:, landmarks]
-        onto += rows.T @ coefficients.reshape(b * l, -1)
-
-    def gram(self) -> Array:
-        """Σ U Uᵀ, one symmetric product for the whole batch."""
-        rows = self.transposed_rows()
-        return rows.T @ rows
-
-    def transposed_rows(self) -> Array:
-        """Uᵀ, a view."""
-        b, l, m = self.rows.shape
-        return self.rows.reshape(b * l, m)
-
-    def only(self, shape: int) -> StoredFactor:
-        """One shape of the batch."""
-        one = slice(shape, shape + 1)
-        return StoredFactor(self.batch[one], self.ridge[one], self.rows[one])
+_HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in R charges it
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,19 +129,6 @@ class StreamedFactor(CombinedColumns):
         return StreamedFactor(self.batch[one], self.ridge[one], self.combine[one])
 
 
-def stored_factor(batch: Batch) -> StoredFactor:
-    """Uᵀ = Yᵀ Fᵀ of a batch of small shapes."""
-    features, penalty = batch.features(), batch.bases.penalty()
-    ridge = ridge_from_normal_matrix(features.mT @ features, penalty, batch.rounding)
-    poor = ~(ridge.condition < POOR_CONDITION)
-    if poor.any():
-        stacked = with_penalty_rows(features[poor], penalty[poor])
-        count = batch.visible[poor].sum(axis=1)
-        sure = ridge_from_features(stacked, count, batch.rounding[poor])
-        ridge = ridge.updated(poor, sure)
-    return StoredFactor(batch, ridge, ridge.inverse.mT @ features.mT)
-
-
 def column_factor(batch: Batch) -> ColumnFactor:
     """U of dense shapes through columnsᵀ columns and small algebra, never an m × l product."""
     batch = batch.deflated()
@@ -321,3 +218,40 @@ def _triangles(features_of: Callable[[slice], Array], parts: list[slice]) -> Arr
         own = np.asarray(np.linalg.qr(triangles, mode="r"))
         triangles = np.concatenate([own, features_of(part)], axis=-2)
     return np.asarray(np.linalg.qr(triangles, mode="r"))
+
+
+def ridge_from_gram(
+    gram: Array, mixing: Array | None, penalty: Array, rounding: Array | float = 0.0
+) -> Ridge:
+    """By Cholesky of mixingᵀ G mixing + R, with G = columnsᵀ columns of the cheap columns.
+
+    The columns may be larger than the features made of them, and what cancels in the mixing has
+    lost digits before. With Z = mixing @ Y, rounding of G is off by Σ_ij ‖c_i‖ ‖c_j‖ |Z_i| |Z_j| at
+    most: the condition counts that too.
+    """
+    if mixing is None:
+        return ridge_from_normal_matrix(gram, penalty, rounding)
+    ridge = ridge_from_normal_matrix(mixing.mT @ gram @ mixing, penalty, rounding)
+    lengths = np.sqrt(np.maximum(np.einsum("bii->bi", gram), 0.0))
+    amplified = lengths[:, None, :] @ np.abs(mixing @ ridge.inverse)
+    size = np.einsum("bil,bil->b", amplified, amplified)
+    return Ridge(ridge.inverse, np.maximum(ridge.condition, size), ridge.dropped)
+
+
+def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
+    """The digits that Cholesky lost, from the Gram matrix UᵀU of the features U = F Y it gave.
+
+    UᵀU + YᵀRY = I + E, E what was lost; its own Cholesky factor corrects Y. ``condition`` stays
+    that of FᵀF + R, or is infinite where Y was too far off to be corrected.
+    """
+    charged = first.inverse.mT @ penalty @ first.inverse
+    normal = gram + symmetrised(charged)
+    second = ridge_from_normal_matrix(normal)
+    far_off = np.abs(np.einsum("bll->bl", normal) - 1.0).max(axis=1, initial=0.0) > 0.5
+    hopeless = ~(first.condition < _HOPELESS)
+    unsound = hopeless | far_off | ~(second.condition < POOR_CONDITION)
+    return Ridge(
+        first.inverse @ second.inverse,
+        np.where(unsound, np.inf, first.condition),
+        second.dropped,
+    )

@@ -1,4 +1,4 @@
-r"""Given the reference, every warp is a ridge regression.
+r"""Given the reference, every warp is a ridge regression: warps are eliminated, U is left.
 
 For one shape with features F (rows of hidden landmarks zero) and penalty R the best weights
 for a reference S are
@@ -6,29 +6,128 @@ for a reference S are
     W = (FᵀF + R)⁻¹ Fᵀ S = Y Uᵀ S,     TᵀT = FᵀF + R,  Y = T⁻¹,  U = F Y,
 
 and what they leave over is tr Sᵀ (E − U Uᵀ) S, E the diagonal of visibility. T is the Cholesky
-factor; where that would lose too many digits (it squares the condition number of F), a second
-one of UᵀU + YᵀRY, which is nearly the identity, gives them back; and where the first fails, Y
-comes from the singular values of [F; √R].
+factor; where that would lose too many digits (it squares the condition number of F), Y comes from
+the singular values of [F; √R].
 
 Columns are brought to unit length first, so that however heavy smoothing makes some of them, the
 others keep their digits. Not so to judge the rank: features are measured in the size of the shape,
 and a direction whose effect is rounding beside 1 is dropped and counted, never silently. The z of
 a flat shape is not determined by being 1e-17 instead of 0.
+
+Shapes go through this in batches: several whose bases have equally many features, so that their
+algebra is one call for all of them. Here U is stored; ``columns`` holds that of large shapes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, inverse_of_lower, symmetrised
+from defgpa._arrays import Array, Index, Mask, inverse_of_lower, small_product, symmetrised
+from defgpa.errors import ShapeError
+from defgpa.tuning import DEFAULT, Tuning
+from defgpa.warps import Basis, FactoredBasis
 
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
-_HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in R charges it
 _LIGHT = 1e-10  # of the longest feature: a column that is shorter may be nothing but rounding
 _IN_DOUBT = 1e-3  # rounding² times a condition: rank is then judged by singular values
 _ROUNDING = 1e-12  # of the size of the shape: an effect that is smaller says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some shapes and their bases."""
+
+    shapes: Index  # (b,): which ones
+    points: Array  # (b, m, d), finite
+    visible: Mask  # (b, m)
+    bases: FactoredBasis  # a stack of b
+    rounding: Array  # (b,): of the coordinates, of the size of each shape
+    tuning: Tuning = DEFAULT
+    deflation: Any = None  # takes low orders out of the columns
+
+    @property
+    def n_landmarks(self) -> int:
+        """m."""
+        return int(self.points.shape[1])
+
+    def __getitem__(self, part: slice) -> Batch:
+        own = self.shapes[part], self.points[part], self.visible[part], self.bases[part]
+        return Batch(*own, self.rounding[part], self.tuning, self.deflation)
+
+    def deflated(self) -> Batch:
+        """The same, with columns that lose fewer digits in products with each other, if known."""
+        return replace(self, deflation=getattr(self.bases, "deflation", None))
+
+    @cached_property
+    def mixing(self) -> Array | None:
+        """(b, r, l), or None for the identity: features = columns @ mixing."""
+        mixing, deflation = self.bases.mixing, self.deflation
+        return mixing if deflation is None else deflation.coefficients(mixing)
+
+    def columns(self, landmarks: slice | Index = slice(None)) -> Array:
+        """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
+        rows = self.bases.columns(self.points[:, landmarks])
+        if self.deflation is not None:
+            rows = self.deflation.columns(rows)
+        return self._hidden_zeroed(rows, landmarks)
+
+    def features(self) -> Array:
+        """(b, m, l): the features of all landmarks; rows of hidden ones are zero."""
+        return self._hidden_zeroed(self.bases.features(self.points), slice(None))
+
+    def _hidden_zeroed(self, rows: Array, landmarks: slice | Index) -> Array:
+        """A hidden landmark must neither pull nor be pulled: a zero row does both."""
+        visible = self.visible[:, landmarks]
+        if not visible.all():
+            rows *= visible.astype(np.float64)[..., None]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class StackedBases:
+    """Bases that were made one by one, used as a stack."""
+
+    members: tuple[Basis, ...]
+    size: int  # l
+
+    mixing = None
+
+    def columns(self, points: Array) -> Array:
+        """(b, p, l)."""
+        own = zip(self.members, points, strict=True)
+        return np.stack([np.array(b.features(x), dtype=np.float64) for b, x in own])
+
+    features = columns
+
+    def column_gradients(self, points: Array) -> Array:
+        """Not known for features that are only a function."""
+        raise NotImplementedError
+
+    def penalty(self) -> Array:
+        """(b, l, l)."""
+        return np.stack([full_penalty(basis, self.size) for basis in self.members])
+
+    def __getitem__(self, shape: Any) -> Any:
+        if isinstance(shape, slice):
+            return StackedBases(self.members[shape], self.size)
+        return self.members[shape]
+
+
+def full_penalty(basis: Basis, size: int) -> Array:
+    """(l, l): the penalty of a basis, which may also state 0 or a multiple of the identity."""
+    penalty = np.asarray(basis.penalty(), dtype=np.float64)
+    if penalty.ndim == 0:
+        return float(penalty) * np.eye(size)
+    if penalty.shape != (size, size):
+        raise ShapeError(
+            f"The penalty of {type(basis).__name__} must be ({size}, {size}), one row per feature; "
+            f"got size {penalty.shape}."
+        )
+    return penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,43 +181,6 @@ def ridge_from_normal_matrix(
     light = (shortest < _LIGHT**2 * longest) | blurred
     condition = np.where(light, np.inf, condition)
     return Ridge(scale[:, :, None] * inverse.mT, condition, np.zeros(len(normal), dtype=int))
-
-
-def ridge_from_gram(
-    gram: Array, mixing: Array | None, penalty: Array, rounding: Array | float = 0.0
-) -> Ridge:
-    """By Cholesky of mixingᵀ G mixing + R, with G = columnsᵀ columns of the cheap columns.
-
-    The columns may be larger than the features made of them, and what cancels in the mixing has
-    lost digits before. With Z = mixing @ Y, rounding of G is off by Σ_ij ‖c_i‖ ‖c_j‖ |Z_i| |Z_j| at
-    most: the condition counts that too.
-    """
-    if mixing is None:
-        return ridge_from_normal_matrix(gram, penalty, rounding)
-    ridge = ridge_from_normal_matrix(mixing.mT @ gram @ mixing, penalty, rounding)
-    lengths = np.sqrt(np.maximum(np.einsum("bii->bi", gram), 0.0))
-    amplified = lengths[:, None, :] @ np.abs(mixing @ ridge.inverse)
-    size = np.einsum("bil,bil->b", amplified, amplified)
-    return Ridge(ridge.inverse, np.maximum(ridge.condition, size), ridge.dropped)
-
-
-def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
-    """The digits that Cholesky lost, from the Gram matrix UᵀU of the features U = F Y it gave.
-
-    UᵀU + YᵀRY = I + E, E what was lost; its own Cholesky factor corrects Y. ``condition`` stays
-    that of FᵀF + R, or is infinite where Y was too far off to be corrected.
-    """
-    charged = first.inverse.mT @ penalty @ first.inverse
-    normal = gram + symmetrised(charged)
-    second = ridge_from_normal_matrix(normal)
-    far_off = np.abs(np.einsum("bll->bl", normal) - 1.0).max(axis=1, initial=0.0) > 0.5
-    hopeless = ~(first.condition < _HOPELESS)
-    unsound = hopeless | far_off | ~(second.condition < POOR_CONDITION)
-    return Ridge(
-        first.inverse @ second.inverse,
-        np.where(unsound, np.inf, first.condition),
-        second.dropped,
-    )
 
 
 def ridge_from_features(
@@ -214,3 +276,106 @@ def _norm_bound(stack: Array) -> Array:
     sizes = np.abs(stack)
     rows, columns = sizes.sum(axis=-1).max(axis=-1), sizes.sum(axis=-2).max(axis=-1)
     return np.asarray(np.minimum(rows * columns, _squared_norm(stack)))
+
+
+class Factor(Protocol):
+    """U of a batch of shapes, in whatever form."""
+
+    @property
+    def batch(self) -> Batch:
+        """The shapes."""
+        ...
+
+    @property
+    def ridge(self) -> Ridge:
+        """The regressions of the shapes."""
+        ...
+
+    def project(self, block: Array) -> Array:
+        """(b, l, k): Uᵀ X for X (m, k)."""
+        ...
+
+    @property
+    def landmarks_at_a_time(self) -> int:
+        """How many landmarks can be expanded with all that is made for it in the cache."""
+        ...
+
+    @property
+    def n_bytes(self) -> float:
+        """Bytes that a product reads; infinite where they are made again every time."""
+        ...
+
+    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
+        """Add the rows of these landmarks of Σ U C, for C (b, l, k), onto an image (p, k)."""
+        ...
+
+    def gram(self) -> Array:
+        """(m, m): Σ U Uᵀ over the batch."""
+        ...
+
+    def transposed_rows(self) -> Array:
+        """(b · l, m): Uᵀ of all shapes of the batch."""
+        ...
+
+    def only(self, shape: int) -> Factor:
+        """The factor of one shape of the batch, by its number in the batch."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class StoredFactor:
+    """Uᵀ itself, (b, l, m)."""
+
+    batch: Batch
+    ridge: Ridge
+    rows: Array
+
+    @property
+    def n_bytes(self) -> float:
+        """The bytes of U."""
+        return self.rows.nbytes
+
+    def project(self, block: Array) -> Array:
+        """Uᵀ X."""
+        b, l, m = self.rows.shape
+        return small_product(self.rows.reshape(b * l, m), block).reshape(b, l, -1)
+
+    @property
+    def landmarks_at_a_time(self) -> int:
+        """The landmarks whose rows of U stay in the cache."""
+        b, l, _ = self.rows.shape
+        return max(1, self.batch.tuning.block_bytes // (8 * b * l))
+
+    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
+        """Σ U C."""
+        b, l, m = self.rows.shape
+        rows = self.rows.reshape(b * l, m)[:, landmarks]
+        onto += rows.T @ coefficients.reshape(b * l, -1)
+
+    def gram(self) -> Array:
+        """Σ U Uᵀ, one symmetric product for the whole batch."""
+        rows = self.transposed_rows()
+        return rows.T @ rows
+
+    def transposed_rows(self) -> Array:
+        """Uᵀ, a view."""
+        b, l, m = self.rows.shape
+        return self.rows.reshape(b * l, m)
+
+    def only(self, shape: int) -> StoredFactor:
+        """One shape of the batch."""
+        one = slice(shape, shape + 1)
+        return StoredFactor(self.batch[one], self.ridge[one], self.rows[one])
+
+
+def stored_factor(batch: Batch) -> StoredFactor:
+    """Uᵀ = Yᵀ Fᵀ of a batch of small shapes."""
+    features, penalty = batch.features(), batch.bases.penalty()
+    ridge = ridge_from_normal_matrix(features.mT @ features, penalty, batch.rounding)
+    poor = ~(ridge.condition < POOR_CONDITION)
+    if poor.any():
+        stacked = with_penalty_rows(features[poor], penalty[poor])
+        count = batch.visible[poor].sum(axis=1)
+        sure = ridge_from_features(stacked, count, batch.rounding[poor])
+        ridge = ridge.updated(poor, sure)
+    return StoredFactor(batch, ridge, ridge.inverse.mT @ features.mT)

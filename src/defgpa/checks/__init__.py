@@ -1,1 +1,0 @@
-"""What to be told about shapes and alignments."""
