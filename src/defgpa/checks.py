@@ -112,34 +112,31 @@ def linked_groups(visible: Mask, least: int) -> list[Index]:
 
 def groups_by(visible: Mask, linked: Links) -> list[Index]:
     """Groups of shapes, the largest first: two groups are one if what they share links them."""
-    groups = [(np.array([i]), seen) for i, seen in enumerate(visible)]
-    merged = True
-    while merged and len(groups) > 1:
-        before = len(groups)
-        groups = _merged_once(groups, linked)
-        merged = len(groups) < before
-    return [members for members, _ in sorted(groups, key=lambda group: -len(group[0]))]
+    group, seen = np.arange(len(visible)), visible
+    while True:
+        merged, seen = _merged_once(seen, linked)
+        group = merged[group]
+        if len(seen) in (1, len(merged)):
+            break
+    members = [np.flatnonzero(group == number) for number in range(len(seen))]
+    return sorted(members, key=len, reverse=True)
 
 
-def _merged_once(groups: list[tuple[Index, Mask]], links: Links) -> list[tuple[Index, Mask]]:
-    """Each group in turn takes in all that are linked to it, until nothing more is."""
-    remaining = np.array([seen for _, seen in groups])
-    members = [own for own, _ in groups]
-    result = []
-    todo = np.ones(len(groups), dtype=bool)
-    while todo.any():
-        first = int(np.argmax(todo))
-        todo[first] = False
-        taken, seen = [first], remaining[first]
-        while True:
-            linked = todo & links(remaining & seen)
-            if not linked.any():
-                break
-            taken.extend(np.flatnonzero(linked))
-            seen = seen | remaining[linked].any(axis=0)
-            todo &= ~linked
-        result.append((np.sort(np.concatenate([members[g] for g in taken])), seen))
-    return result
+def _merged_once(seen: Mask, linked: Links) -> tuple[Index, Mask]:
+    """Each group in turn takes in all that are linked to it, until nothing more is.
+
+    Of what g groups see (g, m): for each its new group (g,), and what those see.
+    """
+    merged, together = np.full(len(seen), -1), list[Mask]()
+    for first in range(len(seen)):
+        if merged[first] >= 0:
+            continue
+        merged[first], own = len(together), seen[first]
+        while (more := (merged < 0) & linked(seen & own)).any():
+            merged[more] = len(together)
+            own = own | seen[more].any(axis=0)
+        together.append(own)
+    return merged, np.array(together)
 
 
 def require_memory(n_bytes: int, tuning: Tuning = DEFAULT) -> None:

@@ -91,12 +91,15 @@ class AlignmentEstimator(BaseEstimator):
         The shapes themselves are looked at too: exchanged and misplaced landmarks, other units,
         and by how much the reference would change without them.
         """
-        return self.looked_at(self.solve(shapes))
+        given, frames = self._admitted(shapes)
+        (alignment,) = self._solved(given, frames, self._aligned_once)
+        return self.looked_at(alignment, frames)
 
-    def looked_at(self, alignment: Alignment) -> Alignment:
-        """An alignment that ``solve`` has made, with what its shapes themselves show."""
-        tuning = self._thresholds
-        found = [self._with_change(f, alignment) for f in input_findings(alignment, tuning)]
+    def looked_at(self, alignment: Alignment, frames: Frames | None = None) -> Alignment:
+        """An alignment that was made, with what its shapes (and their frames) themselves show."""
+        tuning, shapes = self._thresholds, alignment.shapes
+        frames = frames or Frames.of(shapes.points, shapes.visible)
+        found = [self._with_change(f, alignment) for f in input_findings(alignment, frames, tuning)]
         told = with_deformation((*alignment.findings, *found), alignment, tuning)
         return replace(alignment, findings=told)
 
@@ -124,23 +127,35 @@ class AlignmentEstimator(BaseEstimator):
 
     def solve(self, shapes: ShapesLike) -> Alignment:
         """The alignment of the shapes, without a look at what may be wrong with them."""
-        (alignment,) = self._solved(shapes, lambda core, frames: [self._aligned(core, frames)])
+        (alignment,) = self._solved(*self._admitted(shapes), self._aligned_once)
         return alignment
 
-    def _solved(
-        self, shapes: ShapesLike, aligned: Callable[[Shapes, Frames], list[Alignment]]
-    ) -> list[Alignment]:
-        """What ``aligned`` makes of shapes that are linked and each extended enough."""
+    def _admitted(self, shapes: ShapesLike) -> tuple[Shapes, Frames]:
+        """Shapes that can be aligned and fit into memory, and their frames."""
         given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
         require_memory(self._least_bytes(given), self._thresholds)
+        return given, Frames.of(given.points, given.visible)
+
+    def _solved(
+        self,
+        given: Shapes,
+        frames: Frames,
+        aligned: Callable[[Shapes, Frames], list[Alignment]],
+    ) -> list[Alignment]:
+        """What ``aligned`` makes of shapes that are linked and each extended enough."""
         shared = shared_landmarks(given)
         with threads_for(given.visible.size * self._features(given.dim)):
-            core = given if len(shared) == given.n_landmarks else _core(given, shared)
-            frames = Frames.of(core.points, core.visible)
+            core = given
+            if len(shared) < given.n_landmarks:
+                core = _core(given, shared)
+                frames = Frames.of(core.points, core.visible)
             require_extended(frames, core.names)
             require_linked(core)
             made = aligned(core, frames)
             return [with_lone_landmarks(own, given, shared) for own in made]
+
+    def _aligned_once(self, shapes: Shapes, frames: Frames) -> list[Alignment]:
+        return [self._aligned(shapes, frames)]
 
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
         """The same as ``fit(shapes).transform(shapes)``."""
@@ -427,7 +442,7 @@ class ElasticGPA(AlignmentEstimator):
             common = self._anchored(core, frames)
             return [common.at(dial) for dial in dials]
 
-        return self._solved(shapes, aligned)
+        return self._solved(*self._admitted(shapes), aligned)
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         return self._anchored(shapes, frames).at(self.dial)

@@ -125,7 +125,7 @@ class Frames:
             return int(self.points.shape[-1])
         return int((self._principal[0] > 0.0).sum(axis=-1).max())
 
-    @property
+    @cached_property
     def rounding(self) -> Array:
         """(n,): what rounding makes of the coordinates of a shape, of its size."""
         reach = np.linalg.norm(self.centre, axis=1)

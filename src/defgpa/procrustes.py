@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Mask
 from defgpa.errors import DegenerateShapeError, ShapeError
+from defgpa.frames import Frames
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,8 @@ def pairwise(sources: Array, targets: Array, motions: Motions = RIGID) -> Motion
     >>> onto.rotation.shape, bool(onto.determined[0, 1])
     ((4, 4, 2, 2), False)
     """
-    return _best_motion(_pairwise_moments(_Centred.of(sources), _Centred.of(targets)), motions)
+    both = (Frames.of(own, ~np.isnan(own[..., 0])) for own in (sources, targets))
+    return _best_motion(_pairwise_moments(*both), motions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,18 +301,21 @@ def _moments(source: Array, target: Array, visible: Array | Mask | None) -> _Mom
     """Moments of a stack of pairs."""
     if visible is None and not (np.isnan(source).any() or np.isnan(target).any()):
         return _whole_moments(source, target)
-    x, y = np.broadcast_arrays(source, target)
-    hidden = np.isnan(x[..., 0]) | np.isnan(y[..., 0])
-    w = np.where(hidden, 0.0, 1.0 if visible is None else visible)[..., np.newaxis]
-    x, y = np.where(w > 0, x, 0.0), np.where(w > 0, y, 0.0)
-    count = w.sum(axis=(-1, -2))
-    fair = np.where(count > 0, count, 1.0)[..., np.newaxis]
-    x_mean, y_mean = (w * x).sum(axis=-2) / fair, (w * y).sum(axis=-2) / fair
+    w = (~(np.isnan(source[..., 0]) | np.isnan(target[..., 0]))).astype(np.float64)
+    if visible is not None:
+        w = w * visible
+    weights = w[..., np.newaxis]
+    x, y = (np.where(weights > 0, own, 0.0) for own in (source, target))
     x_reach, y_reach = _reach(x), _reach(y)
+    count = w.sum(axis=-1)
+    fair = np.where(count > 0, count, 1.0)[..., np.newaxis]
+    # sums over landmarks as products: far faster than a reduction along a middle axis
+    x_mean, y_mean = ((weights.mT @ own)[..., 0, :] / fair for own in (x, y))
     x, y = x - x_mean[..., np.newaxis, :], y - y_mean[..., np.newaxis, :]
-    x_spread, y_spread = (w * x * x).sum(axis=(-1, -2)), (w * y * y).sum(axis=(-1, -2))
-    cross = (w * x).mT @ y
-    return _Moments(count, x_mean, y_mean, cross, x_spread, y_spread, x_reach, y_reach)
+    weighed = weights * x
+    x_spread = np.einsum("...md,...md->...", weighed, x)
+    y_spread = np.einsum("...md,...md->...", weights * y, y)
+    return _Moments(count, x_mean, y_mean, weighed.mT @ y, x_spread, y_spread, x_reach, y_reach)
 
 
 def _whole_moments(source: Array, target: Array) -> _Moments:
@@ -344,42 +349,27 @@ def _about_mean(shapes: Array) -> _AboutMean:
     return _AboutMean(points, mean, np.einsum("...k,...k->...", flat, flat), _reach(shapes))
 
 
-@dataclass(frozen=True, eq=False)
-class _Centred:
-    """Shapes about the centroid of what each sees, so that small shifts lose no digits."""
+def _pairwise_moments(x: Frames, y: Frames) -> _Moments:
+    """Moments of all pairs, by matrix products over the landmarks.
 
-    visible: Array  # (n, m): ones and zeros
-    centroid: Array  # (n, d)
-    points: Array  # (n, m, d), hidden ones zero
-    reach: Array  # (n,)
-
-    @classmethod
-    def of(cls, shapes: Array) -> _Centred:
-        seen = ~np.isnan(shapes[..., :1])
-        points = np.where(seen, shapes, 0.0)
-        centroid = points.sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
-        centred = np.where(seen, points - centroid[:, np.newaxis], 0.0)
-        return cls(seen[..., 0].astype(np.float64), centroid, centred, _reach(points))
-
-
-def _pairwise_moments(x: _Centred, y: _Centred) -> _Moments:
-    """Moments of all pairs, by matrix products over the landmarks."""
-    V, W = x.visible, y.visible
+    About the centroid of what each shape sees, so that small shifts lose no digits.
+    """
+    V, W = x.visible.astype(np.float64), y.visible.astype(np.float64)
     count = V @ W.T
     fair = np.maximum(count, 1.0)
-    x_mean = np.einsum("nmd,km->nkd", x.points, W, optimize=True) / fair[..., np.newaxis]
-    y_mean = np.einsum("kmd,nm->nkd", y.points, V, optimize=True) / fair[..., np.newaxis]
-    cross = np.einsum("nma,kmb->nkab", x.points, y.points, optimize=True)
+    x_mean = np.einsum("nmd,km->nkd", x.centred, W, optimize=True) / fair[..., np.newaxis]
+    y_mean = np.einsum("kmd,nm->nkd", y.centred, V, optimize=True) / fair[..., np.newaxis]
+    cross = np.einsum("nma,kmb->nkab", x.centred, y.centred, optimize=True)
     cross -= count[..., np.newaxis, np.newaxis] * x_mean[..., np.newaxis] * y_mean[..., None, :]
     return _Moments(
         count,
-        x.centroid[:, np.newaxis] + x_mean,
-        y.centroid + y_mean,
+        x.centre[:, np.newaxis] + x_mean,
+        y.centre + y_mean,
         cross,
-        _about(x_mean, count, (x.points**2).sum(axis=-1) @ W.T),
-        _about(y_mean, count, V @ (y.points**2).sum(axis=-1).T),
-        np.broadcast_to(x.reach[:, np.newaxis], count.shape),
-        np.broadcast_to(y.reach, count.shape),
+        _about(x_mean, count, (x.centred**2).sum(axis=-1) @ W.T),
+        _about(y_mean, count, V @ (y.centred**2).sum(axis=-1).T),
+        np.broadcast_to(_reach(x.points)[:, np.newaxis], count.shape),
+        np.broadcast_to(_reach(y.points), count.shape),
     )
 
 
@@ -416,7 +406,7 @@ def _determined(moments: _Moments, margin: Array) -> Mask:
 
 
 def _reach(points: Array) -> Array:
-    """The largest coordinate of every shape of a stack; hidden rows are zero already."""
+    """The largest coordinate of every shape of a stack; hidden rows are no larger than others."""
     largest: Array = np.abs(points).max(axis=(-1, -2), initial=0.0)
     return largest
 

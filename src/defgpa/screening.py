@@ -146,7 +146,7 @@ def mirrored_against(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     return (Finding(Kind.MIRRORED, shapes=names),) if names else ()
 
 
-def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
+def input_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> tuple[Finding, ...]:
     """What seems wrong with the shapes of an alignment, as `screen` would name it.
 
     The sizes are looked at always, the rest only where a landmark is far from its place after the
@@ -156,7 +156,7 @@ def input_findings(alignment: Alignment, tuning: Tuning) -> tuple[Finding, ...]:
     shapes = alignment.shapes
     if _too_many(alignment, tuning):
         return ()
-    sizes = (*_size_findings(alignment, tuning), *_repetitions(shapes, tuning))
+    sizes = (*_size_findings(alignment, frames, tuning), *_repetitions(shapes, tuning))
     if not _doubtful(alignment, tuning):
         return sizes
     try:
@@ -229,10 +229,9 @@ def _too_many(alignment: Alignment, tuning: Tuning) -> bool:
     return bool(alignment.shapes.visible.size > tuning.screened_landmarks)
 
 
-def _size_findings(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
+def _size_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Iterator[Finding]:
     """By the similarities onto the reference: a shape that shows little of itself is not small."""
     shapes = alignment.shapes
-    frames = Frames.of(shapes.points, shapes.visible)
     odd = _named(shapes, _apart(_against_median(1.0 / alignment.similarities.scale), tuning))
     if odd:
         figures = {"times": tuning.other_size, "of": shapes.n_shapes}
