@@ -14,6 +14,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import DegenerateShapeError, listed
+from defgpa.frames import Frames
 from defgpa.solve.datum.trust_region import FLAT_GROUND
 
 
@@ -72,21 +73,14 @@ class CentredShapes:
     def of(cls, points: Array, names: Sequence[str] = ()) -> CentredShapes:
         """Centre points (n, m, d) with NaN for what is not seen."""
         n, m, d = points.shape
-        stack = np.array(points.transpose(0, 2, 1), order="C")
-        sums = stack.sum(axis=2)
-        if np.isfinite(sums).all():
-            counts, visible = np.full(n, float(m)), None
-            centroids = sums / m
-            stack -= centroids[..., np.newaxis]
-        else:
-            visible = (~np.isnan(stack[:, 0])).astype(np.float64)
-            counts = visible.sum(axis=1)
-            _require_seen(counts, visible.sum(axis=0), names)
-            centroids = np.nansum(stack, axis=2) / counts[:, np.newaxis]
-            stack -= centroids[..., np.newaxis]
-            stack[np.isnan(stack)] = 0.0
+        frames = Frames.of(points, ~np.isnan(points[..., 0]))
+        visible = None if frames.whole else frames.visible.astype(np.float64)
+        if visible is not None:
+            _require_seen(frames.count, visible.sum(axis=0), names)
+        stack = np.ascontiguousarray(frames.centred.mT)
         spreads = np.einsum("idm,idm->i", stack, stack)
-        return cls(stack.reshape(n * d, m), centroids, visible, counts, spreads, names)
+        rows = stack.reshape(n * d, m)
+        return cls(rows, frames.centre, visible, frames.count, spreads, names)
 
     @property
     def shape(self) -> tuple[int, int, int]:
