@@ -125,7 +125,7 @@ def triangle_of(blocks: list[Block]) -> list[Array]:
 def ridges_of(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
     """The regressions, from the Gram matrices of all blocks."""
     return [
-        ridge_from_gram(sum(own[1:], own[0]), batch.mixing, batch.bases.penalty(), batch.rounding)
+        ridge_from_gram(sum_of(*own), batch.mixing, batch.bases.penalty(), batch.rounding)[0]
         for batch, own in zip(batches, zip(*grams, strict=True), strict=True)
     ]
 

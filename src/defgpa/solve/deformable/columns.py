@@ -9,7 +9,7 @@ gives them back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -168,11 +168,12 @@ def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Rid
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; and mixing @ Y."""
     penalty, mixing = batch.bases.penalty(), batch.mixing
     gram = _gram(columns_of, _landmark_blocks(batch))
-    ridge = ridge_from_gram(gram, mixing, penalty, batch.rounding)
+    ridge, combine = ridge_from_gram(gram, mixing, penalty, batch.rounding)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():
         ridge = ridge.updated(poor, careful_ridge(batch, columns_of, poor))
-    return ridge, ridge.inverse if mixing is None else mixing @ ridge.inverse
+        combine = ridge.inverse if mixing is None else mixing @ ridge.inverse
+    return ridge, combine
 
 
 def careful_ridge(
@@ -222,20 +223,22 @@ def _triangles(features_of: Callable[[slice], Array], parts: list[slice]) -> Arr
 
 def ridge_from_gram(
     gram: Array, mixing: Array | None, penalty: Array, rounding: Array | float = 0.0
-) -> Ridge:
-    """By Cholesky of mixingᵀ G mixing + R, with G = columnsᵀ columns of the cheap columns.
+) -> tuple[Ridge, Array]:
+    """By Cholesky of mixingᵀ G mixing + R, with G = columnsᵀ columns; and Z = mixing @ Y.
 
     The columns may be larger than the features made of them, and what cancels in the mixing has
-    lost digits before. With Z = mixing @ Y, rounding of G is off by Σ_ij ‖c_i‖ ‖c_j‖ |Z_i| |Z_j| at
-    most: the condition counts that too.
+    lost digits before. Rounding of G is off by Σ_ij ‖c_i‖ ‖c_j‖ |Z_i| |Z_j| at most: the condition
+    counts that too.
     """
     if mixing is None:
-        return ridge_from_normal_matrix(gram, penalty, rounding)
+        ridge = ridge_from_normal_matrix(gram, penalty, rounding)
+        return ridge, ridge.inverse
     ridge = ridge_from_normal_matrix(mixing.mT @ gram @ mixing, penalty, rounding)
+    combine = mixing @ ridge.inverse
     lengths = np.sqrt(np.maximum(np.einsum("bii->bi", gram), 0.0))
-    amplified = lengths[:, None, :] @ np.abs(mixing @ ridge.inverse)
+    amplified = lengths[:, None, :] @ np.abs(combine)
     size = np.einsum("bil,bil->b", amplified, amplified)
-    return Ridge(ridge.inverse, np.maximum(ridge.condition, size), ridge.dropped)
+    return replace(ridge, condition=np.maximum(ridge.condition, size)), combine
 
 
 def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
