@@ -7,17 +7,16 @@ import pytest
 
 from defgpa import DefGPA, DegenerateShapeError, Shapes
 from defgpa.frames import Frames
-from defgpa.solve.prior import covariance
-from defgpa.solve.prior.completion import PAIRS_UP_TO, LocalParts, completed_by_pairs
+from defgpa.solve.prior.completion import LocalParts, completed_by_pairs
 from defgpa.solve.prior.covariance import common_eigenvalues, covariance_prior
 from support import EXACT, LIMIT, ORACLE, PARITY, moved, oracle_points, smooth_family
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
 
 
-def prior(points):
+def prior(points, **ways):
     shapes = Shapes(points)
-    return covariance_prior(Frames.of(shapes.points, shapes.visible), shapes.names)
+    return covariance_prior(Frames.of(shapes.points, shapes.visible), shapes.names, **ways)
 
 
 def scaled_copies(d, n=8, m=40, missing=0.0, seed=0):
@@ -163,49 +162,46 @@ def test_a_shape_that_meets_the_others_on_a_line_only_is_named():
 
 
 class TestManyShapes:
-    """Beyond ``PAIRS_UP_TO`` shapes, one average carried to all instead of n² pairs."""
+    """Beyond some shapes, one average carried to all instead of n² pairs."""
 
     @DIMS
     def test_scaled_copies_are_still_exact(self, d):
-        n = PAIRS_UP_TO + 12
+        n = 140
         copies, base, scales = scaled_copies(d, n=n, missing=0.3)
         np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
 
     @DIMS
-    def test_it_agrees_closely_with_the_pairs(self, d, monkeypatch):
+    def test_it_agrees_closely_with_the_pairs(self, d):
         points = smooth_family(seed=3, n=40, m=40, d=d, missing=0.25)
         pairs = prior(points)
-        monkeypatch.setattr(covariance, "PAIRS_UP_TO", 1)
-        through_one = prior(points)
+        through_one = prior(points, paired=1)
         # both are first guesses: they differ by a fraction of the deformation, here 15 %
         np.testing.assert_allclose(through_one, pairs, rtol=0.01)
         assert np.abs(through_one / pairs - 1).max() > LIMIT["rtol"]
 
     @DIMS
-    def test_full_shapes_need_no_completion(self, d, monkeypatch):
+    def test_full_shapes_need_no_completion(self, d):
         points = smooth_family(seed=3, n=20, d=d)
         pairs = prior(points)
-        monkeypatch.setattr(covariance, "PAIRS_UP_TO", 1)
-        np.testing.assert_array_equal(prior(points), pairs)
+        np.testing.assert_array_equal(prior(points, paired=1), pairs)
 
     @DIMS
-    def test_groups_of_shapes_change_nothing(self, d, monkeypatch):
+    def test_groups_of_shapes_change_nothing(self, d):
         """The most complete shape of all groups is the one that all others go onto."""
-        monkeypatch.setattr(covariance, "PAIRS_UP_TO", 1)
         points = smooth_family(seed=3, n=20, m=30, d=d, missing=0.25)
-        together = prior(points)
-        monkeypatch.setattr(covariance, "SHAPES_AT_A_TIME", 6)
-        np.testing.assert_allclose(prior(points), together, **EXACT)
+        together = prior(points, paired=1)
+        np.testing.assert_allclose(prior(points, paired=1, at_a_time=6), together, **EXACT)
 
     @DIMS
-    def test_it_chains_too(self, d, monkeypatch):
-        monkeypatch.setattr(covariance, "PAIRS_UP_TO", 1)
+    def test_it_chains_too(self, d):
         copies, base, scales = scaled_copies(d, n=4, m=40)
         visible = np.zeros((4, 40), dtype=bool)
         for i in range(4):
             visible[i, 8 * i : 8 * i + 16] = True
         copies[~visible] = np.nan
-        np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
+        np.testing.assert_allclose(
+            np.sqrt(prior(copies, paired=1)), scales.mean() * extents(base), **EXACT
+        )
 
 
 def test_stated_eigenvalues_replace_the_prior(shapes):

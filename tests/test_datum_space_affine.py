@@ -9,7 +9,6 @@ import pytest
 
 from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import stacked
-from defgpa.solve.datum import affine as affine_datum
 from defgpa.solve.datum.affine import affine_gpa, balanced, in_frame_of
 from defgpa.solve.datum.affine_cost import Span
 from defgpa.solve.datum.fit import CentredShapes
@@ -226,11 +225,10 @@ def test_same_input_gives_the_same_bits(points):
 
 @pytest.mark.parametrize(("n", "m"), [(9, 40), (40, 12)])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_large_eigenproblems_give_the_same_answer(n, m, missing, monkeypatch):
+def test_large_eigenproblems_give_the_same_answer(n, m, missing):
     points = smooth_family(seed=12, n=n, m=m, d=3, missing=missing)
     whole = affine_gpa(points)
-    monkeypatch.setattr(affine_datum, "_DENSE_UP_TO", 5)
-    np.testing.assert_allclose(affine_gpa(points).cost, whole.cost, **EXACT)
+    np.testing.assert_allclose(affine_gpa(points, dense_up_to=5).cost, whole.cost, **EXACT)
 
 
 # frames

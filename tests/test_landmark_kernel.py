@@ -65,11 +65,11 @@ def test_many_small_shapes_with_different_holes_share_a_batch():
     np.testing.assert_allclose(cost.dense(), summed_directly(points, 0.2, 1e-3), **EXACT)
 
 
-@pytest.mark.parametrize("many", [10, 1000], ids=["by pivots", "by eigenvectors"])
-def test_a_hidden_landmark_is_no_centre(many, monkeypatch):
+@pytest.mark.parametrize("m", [200, 40], ids=["by pivots", "by eigenvectors"])
+def test_a_hidden_landmark_is_no_centre(m):
     """The warp of a shape with holes is that of the shape without them."""
-    monkeypatch.setattr(radial, "_MANY_CENTRES", many)
-    points = smooth_family(seed=7, n=6, m=40, missing=0.2)
+    points = smooth_family(seed=7, n=6, m=m, missing=0.2)
+    assert ((~np.isnan(points[..., 0])).sum(axis=1) > radial._MANY_CENTRES).all() == (m == 200)
     for model in (landmark_kernel(), RadialBasis(Multiquadric(), control_points="landmarks")):
         fitted = DefGPA(model).fit(points).alignment_
         for own, warp in zip(points, fitted.warps, strict=True):

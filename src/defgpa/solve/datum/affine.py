@@ -35,11 +35,10 @@ from defgpa.solve.datum.affine_cost import Span
 from defgpa.solve.datum.fit import CentredShapes, DatumSpaceFit, fit_in_datum_space, inverted
 from defgpa.solve.datum.trust_region import Descent, descend
 
-_DENSE_UP_TO = 1500  # the size of an eigenproblem that is solved whole
 _FLAT = 1e-7  # thickness of a shape, relative to its length, that no affine map can rely on
 
 
-def affine_gpa(points: Array, names: Sequence[str] = ()) -> DatumSpaceFit:
+def affine_gpa(points: Array, names: Sequence[str] = (), dense_up_to: int = 1500) -> DatumSpaceFit:
     """The best reference and one affine map per shape, for the datum-space cost.
 
     Parameters
@@ -48,6 +47,8 @@ def affine_gpa(points: Array, names: Sequence[str] = ()) -> DatumSpaceFit:
         Shapes, with NaN for landmarks not seen.
     names : sequence of n str, optional
         What errors call the shapes; shape_1, shape_2, … by default.
+    dense_up_to : int
+        The size of an eigenproblem that is still solved whole.
 
     Returns
     -------
@@ -77,9 +78,10 @@ def affine_gpa(points: Array, names: Sequence[str] = ()) -> DatumSpaceFit:
     shapes = CentredShapes.of(points, names)
     _require_extended(shapes)
     if shapes.visible is None:
-        best = Descent(Span.at(shapes, _leading_rows(shapes.rows, shapes.shape[2])), 0)
+        axes = _leading_rows(shapes.rows, shapes.shape[2], dense_up_to)
+        best = Descent(Span.at(shapes, axes), 0)
     else:
-        start = _start(shapes)
+        start = _start(shapes, dense_up_to)
         with one_blas_thread:  # products this thin gain nothing from a second thread
             best = descend(Span.at(shapes, start))
     span = best.point
@@ -154,7 +156,7 @@ def _principal_axes(centred: Array, G: Array, matrices: Array) -> Array:
     return axes
 
 
-def _start(shapes: CentredShapes) -> Array:
+def _start(shapes: CentredShapes, dense_up_to: int) -> Array:
     r"""(d, m): the directions best explained by affine images of all shapes.
 
     With :math:`\Pi_i` the projection onto the columns of :math:`[D_i\ 1]`, it maximises
@@ -173,13 +175,13 @@ def _start(shapes: CentredShapes) -> Array:
     # the constant direction √c is known, and its share is taken out instead of searched for
     known = np.sqrt(views / views.sum())
     basis -= np.outer(basis @ known, known)
-    return _leading_rows(basis, d) / np.sqrt(views)
+    return _leading_rows(basis, d, dense_up_to) / np.sqrt(views)
 
 
-def _leading_rows(rows: Array, count: int) -> Array:
+def _leading_rows(rows: Array, count: int, dense_up_to: int) -> Array:
     """(count, m): the leading right singular vectors of a (q, m) matrix, the longest first."""
     q, m = rows.shape
-    if min(q, m) > _DENSE_UP_TO:
+    if min(q, m) > dense_up_to:
         operator = LinearOperator((m, m), matvec=lambda x: rows.T @ (rows @ x), dtype=np.float64)
         vectors = eigsh(operator, k=count, v0=np.ones(m), which="LA")[1]
     elif m <= q:

@@ -7,7 +7,7 @@ shapes that do see it say it is,
     D̂_i[j] = Σ_k γ_kj (s R D_k[j] + t) / Σ_k γ_kj.
 
 A pair with too few common landmarks, or collinear ones, says nothing; a landmark left without an
-estimate is reached through shapes completed before. Beyond ``PAIRS_UP_TO`` shapes the n² pairs are
+estimate is reached through shapes completed before. Of many shapes the n² pairs are
 replaced by 2n: all shapes are averaged once in the frame of one of them, and that average is
 carried to the others.
 
@@ -28,8 +28,6 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, in_blocks
 
-PAIRS_UP_TO = 128  # shapes: 16,384 pairs
-SHAPES_AT_A_TIME = 512  # so that what they become stays in the cache
 _COLLINEAR = 1e-7  # about the second singular value of a cross-covariance over the first
 
 

@@ -15,8 +15,6 @@ from defgpa._arrays import Array, blocks
 from defgpa.errors import DegenerateShapeError, listed
 from defgpa.frames import Frames
 from defgpa.solve.prior.completion import (
-    PAIRS_UP_TO,
-    SHAPES_AT_A_TIME,
     LocalParts,
     Parts,
     completed_by_pairs,
@@ -25,23 +23,37 @@ from defgpa.solve.prior.completion import (
     extents_of_groups,
 )
 
+_PAIRED = 128  # shapes: 16,384 pairs
 
-def covariance_prior(frames: Frames, names: Sequence[str]) -> Array:
-    """(d,): Λ, the eigenvalues of the reference covariance, largest first."""
+
+def covariance_prior(
+    frames: Frames, names: Sequence[str], paired: int = _PAIRED, at_a_time: int = 512
+) -> Array:
+    """(d,): Λ, the eigenvalues of the reference covariance, largest first.
+
+    Up to ``paired`` shapes complete each other in pairs; more of them, ``at_a_time`` so that what
+    they become stays in the cache, through one.
+    """
     if frames.whole:
         return common_eigenvalues(frames.extents)
     points = np.where(frames.visible[..., None], frames.points, np.nan)
-    parts = blocks(len(points), SHAPES_AT_A_TIME)
+    parts = blocks(len(points), at_a_time)
     return prior_of_parts(
-        lambda: LocalParts([points]), lambda: LocalParts([points[part] for part in parts]), names
+        lambda: LocalParts([points]),
+        lambda: LocalParts([points[part] for part in parts]),
+        names,
+        paired,
     )
 
 
 def prior_of_parts(
-    landmark_blocks: Callable[[], Parts], groups: Callable[[], Parts], names: Sequence[str]
+    landmark_blocks: Callable[[], Parts],
+    groups: Callable[[], Parts],
+    names: Sequence[str],
+    paired: int = _PAIRED,
 ) -> Array:
     """(d,): the same of shapes that come in blocks of landmarks, or in groups of whole shapes."""
-    if len(names) <= PAIRS_UP_TO:
+    if len(names) <= paired:
         extents = extents_of_blocks(completed_by_pairs(landmark_blocks()))
     else:
         extents = extents_of_groups(completed_through_one(groups()))
