@@ -51,9 +51,9 @@ def shared_landmarks(shapes: Shapes) -> Index:
 
 def require_extended(frames: Frames, names: Sequence[str]) -> None:
     """A DegenerateShapeError that names the shapes whose points are too few or on a line."""
-    require_extents(
-        frames.count, frames.on_a_line, frames.in_one_place, names, frames.points.shape[-1]
-    )
+    on_a_line = frames.on_a_line
+    one_place = frames.in_one_place if on_a_line.any() else on_a_line
+    require_extents(frames.count, on_a_line, one_place, names, frames.points.shape[-1])
 
 
 def require_extents(

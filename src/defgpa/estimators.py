@@ -551,7 +551,7 @@ class EuclideanGPA(AlignmentEstimator):
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
-        fit = rigid_gpa(shapes.points, motions, shapes.names)
+        fit = rigid_gpa(shapes.points, motions, shapes.names, frames)
         votes = _votes(fit.reference, frames)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right

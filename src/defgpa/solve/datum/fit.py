@@ -70,10 +70,12 @@ class CentredShapes:
     names: Sequence[str]  # for errors; empty: shape_1, shape_2, …
 
     @classmethod
-    def of(cls, points: Array, names: Sequence[str] = ()) -> CentredShapes:
-        """Centre points (n, m, d) with NaN for what is not seen."""
+    def of(
+        cls, points: Array, names: Sequence[str] = (), frames: Frames | None = None
+    ) -> CentredShapes:
+        """Points (n, m, d) with NaN for what is not seen, about the centres of their frames."""
         n, m, d = points.shape
-        frames = Frames.of(points, ~np.isnan(points[..., 0]))
+        frames = frames or Frames.of(points, ~np.isnan(points[..., 0]))
         visible = None if frames.whole else frames.visible.astype(np.float64)
         if visible is not None:
             _require_seen(frames.count, visible.sum(axis=0), names)

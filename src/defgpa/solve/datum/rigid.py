@@ -28,6 +28,7 @@ import numpy as np
 
 from defgpa._arrays import Array, one_blas_thread
 from defgpa.errors import DegenerateShapeError
+from defgpa.frames import Frames
 from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
 from defgpa.solve.datum.first_pose import first_pose
 from defgpa.solve.datum.fit import CentredShapes, DatumSpaceFit, against, fit_in_datum_space
@@ -42,7 +43,12 @@ _MIRRORS_DIFFER = 1e-3  # any of them may then be on the wrong side
 _LOWER = 1e-10  # of the shapes' sizes squared: by less, it is the same place
 
 
-def rigid_gpa(points: Array, motions: Motions = RIGID, names: Sequence[str] = ()) -> DatumSpaceFit:
+def rigid_gpa(
+    points: Array,
+    motions: Motions = RIGID,
+    names: Sequence[str] = (),
+    frames: Frames | None = None,
+) -> DatumSpaceFit:
     """The best reference and one motion per shape, for the datum-space cost.
 
     Parameters
@@ -53,6 +59,8 @@ def rigid_gpa(points: Array, motions: Motions = RIGID, names: Sequence[str] = ()
         RIGID, SIMILARITY, or either with reflections.
     names : sequence of n str, optional
         What errors call the shapes; shape_1, shape_2, … by default.
+    frames : Frames, optional
+        Those of the points, where they are known already.
 
     Returns
     -------
@@ -80,12 +88,11 @@ def rigid_gpa(points: Array, motions: Motions = RIGID, names: Sequence[str] = ()
     True
     """
     with one_blas_thread:  # products this thin gain nothing from a second thread
-        return _aligned(points, motions, names)
+        return _aligned(points, CentredShapes.of(points, names, frames), motions)
 
 
-def _aligned(points: Array, motions: Motions, names: Sequence[str]) -> DatumSpaceFit:
+def _aligned(points: Array, shapes: CentredShapes, motions: Motions) -> DatumSpaceFit:
     """A closed-form start (more where it is in doubt), a descent, a frame to tell its end in."""
-    shapes = CentredShapes.of(points, names)
     _require_size(shapes)
     algebra = Algebra.of(motions, shapes.shape[2])
     best = _descended(shapes, algebra, first_pose(points, shapes, motions), motions)
