@@ -12,7 +12,7 @@ from defgpa import Affine, DefGPA, FreeForm, Shapes, Warp
 from defgpa.solve.deformable.columns import column_factor
 from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost, make_batches
 from defgpa.solve.deformable.elimination import stored_factor
-from defgpa.solve.deformable.sparse_factor import (
+from defgpa.solve.deformable.sparse_columns import (
     normal_matrix,
     sparse_factor,
     streamed_sparse_factor,

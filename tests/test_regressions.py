@@ -14,7 +14,7 @@ from defgpa.solve.deformable.elimination import (
     stored_factor,
     with_penalty_rows,
 )
-from defgpa.solve.deformable.sparse_factor import sparse_factor
+from defgpa.solve.deformable.sparse_columns import sparse_factor
 from defgpa.warps import Frames, Gaussian, Membrane
 from support import EXACT, rotation, smooth_family
 

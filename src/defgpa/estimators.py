@@ -67,8 +67,6 @@ from defgpa.solve.registration import (
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 
-_QUICKLY_REFITTED = 200_000  # landmarks of all shapes: one more fit is then no matter
-
 ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 
 
@@ -111,8 +109,8 @@ class AlignmentEstimator(BaseEstimator):
 
     def _with_change(self, finding: Finding, alignment: Alignment) -> Finding:
         """A finding on landmarks of a shape, with the change of the reference without them."""
-        shapes = alignment.shapes
-        if not (finding.landmarks and finding.shapes and shapes.visible.size < _QUICKLY_REFITTED):
+        shapes, most = alignment.shapes, self._thresholds.refitted_landmarks
+        if not (finding.landmarks and finding.shapes and shapes.visible.size < most):
             return finding
         chosen = [shapes.landmarks.index(label) for label in finding.landmarks]
         points = np.array(shapes.points)

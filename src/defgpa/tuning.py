@@ -36,6 +36,11 @@ class Tuning:
         Blocks of landmarks that are enough for every thread.
     exact_inverse_features : int
         Features of all shapes together up to which the exact inverse of the cost is cheap.
+    whole_inverse_features : int
+        Features of all shapes together up to which a matrix of that size is still small.
+    fold_bytes : int
+        Features of the folds that are solved as one stack: more leave the cache, fewer are many
+        calls.
     nearly_free : float
         Relative cost below which a direction counts as free for one shape. Affine maps are free
         always; where a soft warp has more such directions, the preconditioner asks a second shape.
@@ -81,8 +86,9 @@ class Tuning:
         A shape is far from the others if its error is ``far`` robust standard deviations above the
         median, and if chance alone would put one so far off in less than ``chance_far`` of the
         sets with so many shapes.
-    screened_landmarks : int
-        Landmarks of all shapes up to which a fit looks at its input.
+    screened_landmarks, refitted_landmarks : int
+        Landmarks of all shapes up to which a fit looks at its input, and fits once more to tell
+        how much a doubtful landmark matters.
     near, far_off, stray : float
         Distance of a landmark from its place after the best similarity: up to ``near`` sizes of
         the reference no matter, beyond ``far_off`` looked at closely, as beyond ``stray`` times
@@ -129,6 +135,8 @@ class Tuning:
     whole_image_landmarks: int = 2048
     thread_blocks: int = 16
     exact_inverse_features: int = 200
+    whole_inverse_features: int = 4096
+    fold_bytes: int = 6 << 20
     nearly_free: float = 1e-3
     free_value: float = 0.01
     hinged: float = 0.1
@@ -150,6 +158,7 @@ class Tuning:
     far: float = 6.0
     chance_far: float = 0.01
     screened_landmarks: int = 5_000_000
+    refitted_landmarks: int = 200_000
     near: float = 0.1
     far_off: float = 0.5
     stray: float = 5.0

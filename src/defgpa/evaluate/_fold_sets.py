@@ -25,8 +25,6 @@ from defgpa.solve.deformable.pipeline import LocalSets, Method, solve
 from defgpa.solve.eigen.solvers import Dense, Preconditioner, Stacked
 from defgpa.warps import StackedModel
 
-_GROUP_BYTES = 6 << 20  # of features: larger stacks leave the cache, smaller ones are many calls
-
 
 @dataclass(frozen=True, eq=False)
 class FoldSets:
@@ -65,7 +63,7 @@ class FoldSets:
         for size in dict.fromkeys(sizes):
             equal = [i for i, own in enumerate(sizes) if own == size]
             n_bytes = len(equal) * 8 * self.shapes.visible.size * self.width
-            parts = -(-n_bytes // _GROUP_BYTES)
+            parts = -(-n_bytes // self.method.tuning.fold_bytes)
             parts += parts % 2  # two threads then have equally much to do
             step = -(-len(equal) // parts)
             groups += [equal[i : i + step] for i in range(0, len(equal), step)]

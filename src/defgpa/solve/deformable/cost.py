@@ -20,12 +20,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, blocks, in_blocks, summed, symmetrised
+from defgpa._arrays import USUAL_FEATURES, Array, Index, blocks, in_blocks, summed, symmetrised
 from defgpa.frames import Frames
 from defgpa.solve.deformable.columns import column_factor, streamed_factor
 from defgpa.solve.deformable.elimination import Batch, Factor, StackedBases, stored_factor
 from defgpa.solve.deformable.preconditioner import preconditioner
-from defgpa.solve.deformable.sparse_factor import (
+from defgpa.solve.deformable.sparse_columns import (
     sparse_factor,
     stored_bytes,
     streamed_sparse_factor,
@@ -36,7 +36,6 @@ from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import SparseBasis, StackedModel, WarpModel
 
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
-_USUAL_FEATURES = 64  # where so many fit into one batch, nobody is asked how many there are
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +144,7 @@ class EliminatedCost:
 
     def whole_inverse(self) -> Preconditioner | None:
         """A dearer and better one, where the features are columns and not too many."""
-        return whole_inverse(self)
+        return whole_inverse(self, self.tuning)
 
     def of_one(self, factor: Factor) -> EliminatedCost:
         """The cost of one shape alone, with the views of all."""
@@ -207,9 +206,9 @@ def stacked_batch(
 
 
 def _batch_size(frames: Frames, model: StackedModel, tuning: Tuning) -> int:
-    """Shapes of a batch; as many as there are, where all their features are few."""
+    """Shapes of a batch; as many as there are, where all their features are surely few."""
     n, m, _ = frames.points.shape
-    if 8 * n * m * _USUAL_FEATURES <= tuning.few_bytes:
+    if 8 * n * m * USUAL_FEATURES <= tuning.few_bytes:
         return n
     return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1], tuning)
 

@@ -25,13 +25,9 @@ from scipy.linalg import cho_factor, cho_solve
 from defgpa._arrays import Array, Index, blocks, in_blocks, summed
 from defgpa.solve.deformable.columns import CombinedColumns
 from defgpa.solve.deformable.preconditioner import SHIFT, Factored
+from defgpa.tuning import Tuning
 
-_LARGEST = 4096  # features of all shapes: a matrix of this size is still small
 _SAMPLED = 8  # landmarks for each feature of all shapes
-_BLOCK = 1024  # of them
-_SUMS = 4  # of blocks, each as large as the matrix: enough for some threads, and few to hold
-_ROUNDS = 6  # of inverse iteration: the sample need not be solved better than it agrees
-_ROUNDING = 1e-10  # keeps K positive definite
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +41,7 @@ class WholeInverse:
     def start(self, width: int) -> Array:
         """References of the cheapest warps of the sample."""
         columns = np.random.default_rng(0).normal(size=(len(self.factor[0]), width))
-        for _ in range(_ROUNDS):
+        for _ in range(6):  # the sample need not be solved better than it agrees
             columns, _ = np.linalg.qr(self._solved(columns))
         return self.inverse_views * self.cost.stacked_image(columns)
 
@@ -60,14 +56,14 @@ class WholeInverse:
         return np.asarray(cho_solve(self.factor, columns, check_finite=False))
 
 
-def whole_inverse(cost: Factored) -> WholeInverse | None:
+def whole_inverse(cost: Factored, tuning: Tuning) -> WholeInverse | None:
     """Of a cost whose features are columns, and not too many of all shapes together; or None."""
     factors = [own for own in cost.factors if isinstance(own, CombinedColumns)]
-    if len(factors) < len(cost.factors) or _n_features(factors) > _LARGEST:
+    if len(factors) < len(cost.factors) or _n_features(factors) > tuning.whole_inverse_features:
         return None
     views = cost.views + SHIFT * cost.n_shapes
     matrix = sampled_matrix(factors, views, min(len(views), _SAMPLED * _n_features(factors)))
-    matrix[np.diag_indices(len(matrix))] += _ROUNDING
+    matrix[np.diag_indices(len(matrix))] += 1e-10  # or rounding might make it indefinite
     factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     return WholeInverse(cost, 1.0 / views[:, None], factor)
 
@@ -80,7 +76,7 @@ def sampled_matrix(factors: Sequence[CombinedColumns], views: Array, count: int)
 
     def terms(part: slice) -> Array:
         total = np.zeros((size, size))
-        for here in blocks(part.stop - part.start, _BLOCK):
+        for here in blocks(part.stop - part.start, 1024):
             landmarks = chosen[part][here]
             rows = np.vstack([_rows(factor, landmarks) for factor in factors])
             for own in shapes:
@@ -89,7 +85,8 @@ def sampled_matrix(factors: Sequence[CombinedColumns], views: Array, count: int)
             total -= rows @ rows.T
         return total
 
-    matrix = summed(in_blocks(terms, blocks(count, -(-count // _SUMS))))
+    # four sums, each as large as the matrix: enough for some threads, and few to hold
+    matrix = summed(in_blocks(terms, blocks(count, -(-count // 4))))
     matrix *= m / count
     known = (own for factor in factors for own in factor.ridge.gram(factor.batch.bases.penalty()))
     for own, exact in zip(shapes, known, strict=True):
