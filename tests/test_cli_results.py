@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ import defgpa
 from defgpa import DefgpaWarning, ShapeError
 from defgpa.cli import main
 from defgpa.datasets import load_wings, smooth_family
+from defgpa.evaluate._fold_sets import FoldSets
 from support import EXACT
 
 
@@ -475,3 +477,26 @@ def test_where_a_fit_folds_over_the_note_names_a_smoothing_that_does_not(run, tm
     run("fit", tmp_path / "set.npz", given[0], value, "-o", tmp_path / "stiff")
     figures = json.loads((tmp_path / "stiff" / "summary.json").read_text())["figures"]
     assert figures["foldovers"] == 0
+
+
+def test_choosing_the_smoothing_and_reporting_fits_nothing_twice(wings, run, tmp_path, monkeypatch):
+    fitted, folded = Counter(), Counter()
+    fit, fold = defgpa.DefGPA._aligned, FoldSets._predicted
+
+    def counted_fit(self, shapes, frames):
+        fitted[self.model.smoothing, shapes.landmarks] += 1
+        return fit(self, shapes, frames)
+
+    def counted_folds(self, folds, factors, references):
+        for own in folds:
+            folded.update((tuple(own), self.model.smoothing * factor) for factor in factors)
+        return fold(self, folds, factors, references)
+
+    monkeypatch.setattr(defgpa.DefGPA, "_aligned", counted_fit)
+    monkeypatch.setattr(FoldSets, "_predicted", counted_folds)
+    words = ("--smoothing", "auto", "--report", "--fold-size", 15, "--quiet")
+    code, _, err = run("fit", wings, "-o", tmp_path / "out", *words)
+    assert code == 0, err
+    assert len(fitted) == 15
+    assert len(folded) == 15 * 3
+    assert max(fitted.values()) == max(folded.values()) == 1
