@@ -120,7 +120,7 @@ class EliminatedCost:
     def dense(self) -> Array:
         """P itself."""
         total = -summed(in_blocks(lambda factor: factor.gram(), self.factors))
-        total[np.diag_indices(len(total))] += self.views
+        np.einsum("mm->m", total)[...] += self.views
         return symmetrised(total)
 
     @property
@@ -191,8 +191,10 @@ def _way_to_hold(
 def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
     """All shapes in batches, in order."""
     if isinstance(model, StackedModel):
-        n = len(frames.points)
-        parts, numbers = blocks(n, _batch_size(frames, model, tuning)), np.arange(n)
+        n, numbers = len(frames.points), np.arange(len(frames.points))
+        parts = blocks(n, _batch_size(frames, model, tuning))
+        if len(parts) == 1:
+            return [stacked_batch(frames, model, numbers, tuning)]
         return in_blocks(lambda p: stacked_batch(frames[p], model, numbers[p], tuning), parts)
     return _looped_batches(frames, model, tuning)
 
