@@ -11,6 +11,7 @@ DefgpaWarning                the result stands, but look at this
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -54,10 +55,13 @@ def needed(module: str, sentence: str) -> Any:
         raise DefgpaError(sentence) from None
 
 
-def listed(names: object, most: int = 6) -> str:
-    """``'a', 'b', 'c' and 4 more``: some names for a sentence, never a screenful."""
-    quoted = [repr(str(name)) for name in names]  # type: ignore[attr-defined]
-    shown, rest = quoted[:most], len(quoted) - most
-    if rest > 0:
-        return ", ".join(shown) + f" and {rest} more"
-    return ", ".join(shown)
+def and_more(words: Iterable[object], most: int = 6) -> str:
+    """``a, b, c and 4 more``: some words for a sentence, never a screenful."""
+    every = list(map(str, words))
+    rest = len(every) - most
+    return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def listed(names: Iterable[object], most: int = 6) -> str:
+    """``'a', 'b', 'c' and 4 more``: the same of names, which stand between quotes."""
+    return and_more((repr(str(name)) for name in names), most)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from defgpa.errors import DefgpaWarning, listed
+from defgpa.errors import DefgpaWarning, and_more, listed
 from defgpa.findings import Finding, Kind, is_remark
 
 _at_the_shell = ContextVar("at_the_shell", default=False)
@@ -96,7 +96,7 @@ def _exchanged_landmarks(found: Finding) -> str:
             for a, b in [own.landmarks]
         )
         return (
-            f"Landmarks that look exchanged: {_some(each)}{_if_without(found)}. Check them, and "
+            f"Landmarks that look exchanged: {and_more(each)}{_if_without(found)}. Check them, and "
             "exchange their coordinates if so."
         )
     a, b = found.landmarks
@@ -110,7 +110,7 @@ def _misplaced_landmark(found: Finding) -> str:
     if found.parts:
         each = (f"{own.landmarks[0]!r} of {own.shapes[0]!r}" for own in found.parts)
         return (
-            f"Landmarks far from where the others have them: {_some(each)}{_if_without(found)}. "
+            f"Landmarks far from where the others have them: {and_more(each)}{_if_without(found)}. "
             "Check them; make them missing if they are mistakes."
         )
     return (
@@ -145,12 +145,6 @@ def _if_without(found: Finding) -> str:
     return f"; {without} the reference would change by {most}{change:.1%}"
 
 
-def _some(words: Iterable[str], most: int = 6) -> str:
-    """As ``listed``, for words that are no names."""
-    first, more = (every := list(words))[:most], len(every) - most
-    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
-
-
 def _other_size(found: Finding) -> str:
     return (
         f"More than {found.figures['times']:g} times larger or smaller than most "
@@ -171,7 +165,7 @@ def _repeated_shape(found: Finding) -> str:
     if found.parts:
         pairs = ("{!r} of {!r}".format(*own.shapes) for own in found.parts)
         return (
-            f"Shapes with the very coordinates of others: {_some(pairs)}. Drop those that are "
+            f"Shapes with the very coordinates of others: {and_more(pairs)}. Drop those that are "
             "copies."
         )
     one, first = found.shapes

@@ -14,7 +14,7 @@ import click
 from defgpa.cli._console import Console, briefly
 from defgpa.cli._input import note_likely_code, read_input, without_empty
 from defgpa.cli._options import input_argument, reading, speaking
-from defgpa.errors import listed
+from defgpa.errors import and_more, listed
 
 if TYPE_CHECKING:
     from defgpa.screening import Screening
@@ -95,18 +95,15 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
     ]
     if summary["groups"]:
         sizes = [f"{group} {count}" for group, count in summary["groups"].items()]
-        rows.append(["groups", _some(sizes)])
+        rows.append(["groups", and_more(sizes, _MOST_WORDS)])
     if summary["columns"]:
-        rows.append(["columns", f"{_some(summary['columns'])} (one of them: --group)"])
+        rows.append(
+            ["columns", f"{and_more(summary['columns'], _MOST_WORDS)} (one of them: --group)"]
+        )
     if summary["incomplete"]:
         n = len(summary["incomplete"])
         rows.append(["unfinished", f"{n}, left out here; a fit needs --drop-incomplete"])
     console.table("What is in it", ["", ""], rows)
-
-
-def _some(words: Sequence[str]) -> str:
-    shown = ", ".join(words[:_MOST_WORDS])
-    return shown if len(words) <= _MOST_WORDS else f"{shown} and {len(words) - _MOST_WORDS} more"
 
 
 def _shown_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
@@ -123,7 +120,10 @@ def _shown_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
         if row.any()
     }
     names = briefly(list(found)[:_MOST_ROWS])
-    rows = [[name, _some(labels)] for name, labels in zip(names, found.values(), strict=False)]
+    rows = [
+        [name, and_more(labels, _MOST_WORDS)]
+        for name, labels in zip(names, found.values(), strict=False)
+    ]
     title = f"All coordinates {code:g}: missing?"
     console.table(title, ["shape", "landmarks"], rows, len(found), " shapes")
     return {"likely_missing": {"code": code, "landmarks": found}}

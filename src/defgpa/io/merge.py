@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import FormatError, ShapeError, listed
+from defgpa.errors import FormatError, ShapeError, and_more, listed
 from defgpa.io.curves import evenly
 from defgpa.io.files import readable, shown
 from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced, Specimen
@@ -157,7 +157,7 @@ def _finished(
     if options.incomplete == "error" or counts[m] < max(2, len(odd)):  # no majority to go on with
         raise _unfinished(read, next(one for one in some if one not in odd), odd, counts[m])
     counted = [f"{_brief(one)} ({len(one.specimen.points)})" for one in odd]
-    warn(f"Left out as unfinished (most have {m} landmarks): {_and_more(counted)}.")
+    warn(f"Left out as unfinished (most have {m} landmarks): {and_more(counted, _MOST_NAMED)}.")
     kept = [one for one in found if not len(one.specimen.points) or one not in odd]
     return kept, {"incomplete": tuple(one.specimen.name for one in odd)}
 
@@ -171,7 +171,7 @@ def _require_one_set(some: Sequence[Sourced]) -> None:
     if len(sizes) > 1 and uniform and max(map(len, sizes.values())) > 1:
         files = [f"{path} has {counts[0]} landmarks" for path, counts in sizes.items()]
         raise SeveralSetsError(
-            f"These files are different sets: {_and_more(files, 4)}. Read them one by one.",
+            f"These files are different sets: {and_more(files, 4)}. Read them one by one.",
             {path: (len(counts), counts[0]) for path, counts in sizes.items()},
         )
 
@@ -190,17 +190,12 @@ def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) 
         remedy += f", or leave unfinished specimens out ({option('incomplete', 'drop')})"
     return FormatError(
         f"All shapes must have the same landmarks: {first} has {len(first.specimen.points)}"
-        f"{others}, {_and_more(counts)}. {remedy}."
+        f"{others}, {and_more(counts, _MOST_NAMED)}. {remedy}."
     )
 
 
 def _brief(one: Sourced) -> str:
     return shown(repr(one.specimen.name), most=40)
-
-
-def _and_more(words: Sequence[str], most: int = _MOST_NAMED) -> str:
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more
 
 
 # Points

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.errors import DefgpaError
+from defgpa.errors import DefgpaError, and_more
 from defgpa.semilandmarks import SlidShapes
 from defgpa.sentences import in_python
 from defgpa.statistics import (
@@ -102,7 +102,7 @@ def _anova(found: ProcrustesAnova, links: Links) -> _Told:
     sure = [row.term for row in found.table if row.p <= _LEVEL]
     said = f"No term goes beyond chance (P ≤ {_LEVEL:g})."
     if sure:
-        said = f"Beyond chance (P ≤ {_LEVEL:g}): {_some(sure)}."
+        said = f"Beyond chance (P ≤ {_LEVEL:g}): {and_more(sure, _MOST_NAMES)}."
     table = _effects("Sequential sums of squares", found.table)
     return "What shape depends on", (how, said), table, "effects", lambda f, ax: f(found, ax)
 
@@ -148,7 +148,7 @@ def _landmarks(found: LandmarkDifferences, links: Links) -> _Told:
         "One permutation test for each landmark; q is P with false discoveries kept in check. The "
         "arrows go from the first mean to the second.",
         f"With at most {_LEVEL:.0%} false ones among them, {len(sure)} of {len(found.landmarks)} "
-        f"landmarks differ{': ' if sure else ''}{_some(sure)}.",
+        f"landmarks differ{': ' if sure else ''}{and_more(sure, _MOST_NAMES)}.",
     )
     chances = (probabilities(found.p.tolist()), probabilities(found.q.tolist()))
     rows = list(zip(found.landmarks, map(figure, found.distances.tolist()), *chances, strict=True))
@@ -226,11 +226,6 @@ _TOLD: dict[type, Callable[[Any, Links], _Told]] = {
 def _effects(caption: str, table: EffectTable) -> Table:
     header, *rows = table.cells()
     return Table(caption, ("Term", *header[1:]), rows)
-
-
-def _some(names: Sequence[str]) -> str:
-    rest = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _drawn(name: str, draw: Callable[[Any, Any], Any], dim: int) -> str | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaWarning, FormatError, listed
+from defgpa.errors import DefgpaWarning, FormatError, and_more, listed
 from defgpa.io.files import decoded, file_bytes, wrong
 from defgpa.io.format import ReadOptions
 from defgpa.io.limits import VARIABLE, most_bytes
@@ -192,13 +192,9 @@ class Disagreements:
     def sentence(self) -> str:
         """The first of them, and the lines of the others."""
         first, *others = self.found
-        lines = ", ".join(map(str, self.lines[1 : _MOST_LINES + 1]))
-        more = f" and {len(others) - _MOST_LINES} more" if len(others) > _MOST_LINES else ""
-        return (
-            f"{first} Likewise line{'s' * (len(others) > 1)} {lines}{more}."
-            if lines
-            else f"{first}"
-        )
+        lines = and_more(self.lines[1:], _MOST_LINES)
+        plural = "s" * (len(others) > 1)
+        return f"{first} Likewise line{plural} {lines}." if others else f"{first}"
 
 
 @contextlib.contextmanager
