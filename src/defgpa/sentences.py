@@ -200,17 +200,10 @@ def _passed_neighbour(found: Finding) -> str:
     )
 
 
-def _mirrored(found: Finding) -> str:
+def _mirrored(found: Finding, remedy: str) -> str:
     return (
         f"Mirrored against the majority of the shapes: {listed(found.shapes)}. If that is not "
-        "meant, negate one coordinate there, or check for swapped left and right landmarks."
-    )
-
-
-def _mirrored_shell(found: Finding) -> str:
-    return (
-        f"Mirrored against the majority of the shapes: {listed(found.shapes)}. If that is not "
-        "meant, use --mirror NAME, or check for swapped left and right landmarks."
+        f"meant, {remedy}, or check for swapped left and right landmarks."
     )
 
 
@@ -280,19 +273,10 @@ def _rounding(found: Finding) -> str:
     )
 
 
-def _not_converged(found: Finding) -> str:
+def _not_converged(found: Finding, remedy: str) -> str:
     return (
         f"The iterative solver stopped after {int(found.figures['products'])} products with a "
-        f"residual of {found.figures['residual']:.3g}: the reference may be inaccurate. Use "
-        "Iterative(most_products=...) or Dense()."
-    )
-
-
-def _not_converged_shell(found: Finding) -> str:
-    return (
-        f"The iterative solver stopped after {int(found.figures['products'])} products with a "
-        f"residual of {found.figures['residual']:.3g}: the reference may be inaccurate. A larger "
-        "--smoothing or fewer --points-per-axis help."
+        f"residual of {found.figures['residual']:.3g}: the reference may be inaccurate. {remedy}"
     )
 
 
@@ -313,18 +297,11 @@ def _starts_disagree(found: Finding) -> str:
     )
 
 
-def _proportions_undetermined(found: Finding) -> str:
+def _proportions_undetermined(written: str) -> str:
+    """``written`` is how proportions are stated."""
     return (
         "The shapes see too little to tell the proportions of the reference by rigidity; those of "
-        "the covariance prior were taken. Add landmarks, or state them: "
-        "DefGPA(warp, proportions=[...])."
-    )
-
-
-def _proportions_undetermined_shell(found: Finding) -> str:
-    return (
-        "The shapes see too little to tell the proportions of the reference by rigidity; those of "
-        "the covariance prior were taken. Add landmarks, or state them: --proportions L1,L2[,L3]."
+        f"the covariance prior were taken. Add landmarks, or state them: {written}."
     )
 
 
@@ -423,27 +400,29 @@ _COMMON: Words = {
     Kind.FEW_LANDMARKS: _few_landmarks,
     Kind.MIRRORED_IN_SIDE: _mirrored_in_side,
     Kind.PASSED_NEIGHBOUR: _passed_neighbour,
-    Kind.MIRRORED: _mirrored,
     Kind.UNDETERMINED_WARP: _undetermined_warp,
     Kind.CHARGED_TRANSLATIONS: _charged_translations,
     Kind.WEAK_CENTERING: _weak_centering,
-    Kind.NARROW_GAP: lambda f: _gap(f, "Use a stiffer warp, or check how the shapes are linked."),
     Kind.FREE_DIRECTIONS: _free_directions,
     Kind.HINGE: _hinge,
     Kind.CARRIED_BY_FEW: _carried_by_few,
     Kind.ROUNDING: _rounding,
-    Kind.NOT_CONVERGED: _not_converged,
     Kind.DESCENT_NOT_CONVERGED: _descent_not_converged,
     Kind.STARTS_DISAGREE: _starts_disagree,
-    Kind.PROPORTIONS_UNDETERMINED: _proportions_undetermined,
     Kind.PROPORTIONS_NOT_CONVERGED: _proportions_not_converged,
     Kind.LARGE_DEFORMATION: _large_deformation,
-    Kind.FOLDOVERS: lambda f: _foldovers(f, "More smoothing would straighten it.", "{}={:.3g}"),
     Kind.BEST_AT_EDGE: _best_at_edge,
     Kind.STIFFER_PREFERRED: _stiffer_preferred,
 }
 _PYTHON: Words = {
     **_COMMON,
+    Kind.MIRRORED: lambda f: _mirrored(f, "negate one coordinate there"),
+    Kind.NARROW_GAP: lambda f: _gap(f, "Use a stiffer warp, or check how the shapes are linked."),
+    Kind.NOT_CONVERGED: lambda f: _not_converged(f, "Use Iterative(most_products=...) or Dense()."),
+    Kind.PROPORTIONS_UNDETERMINED: lambda _: _proportions_undetermined(
+        "DefGPA(warp, proportions=[...])"
+    ),
+    Kind.FOLDOVERS: lambda f: _foldovers(f, "More smoothing would straighten it.", "{}={:.3g}"),
     Kind.FAR_ESTIMATES: lambda f: _far_estimates(f, "the uncertainty"),
     Kind.IN_FOLDS: lambda f: _in_folds(f, in_python),
     Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_python),
@@ -451,12 +430,14 @@ _PYTHON: Words = {
 }
 _SHELL: Words = {
     **_COMMON,
-    Kind.MIRRORED: _mirrored_shell,
+    Kind.MIRRORED: lambda f: _mirrored(f, "use --mirror NAME"),
     Kind.NARROW_GAP: lambda f: _gap(
         f, "Try a larger --smoothing, or check how the shapes are linked."
     ),
-    Kind.NOT_CONVERGED: _not_converged_shell,
-    Kind.PROPORTIONS_UNDETERMINED: _proportions_undetermined_shell,
+    Kind.NOT_CONVERGED: lambda f: _not_converged(
+        f, "A larger --smoothing or fewer --points-per-axis help."
+    ),
+    Kind.PROPORTIONS_UNDETERMINED: lambda _: _proportions_undetermined("--proportions L1,L2[,L3]"),
     Kind.FOLDOVERS: lambda f: _foldovers(
         f, "A larger --smoothing would straighten it.", "--{} {:.3g}"
     ),
