@@ -118,6 +118,12 @@ def test_axes_say_what_they_measure(plane):
     assert ax.get_xlabel() == "x"
 
 
+def test_what_was_observed_and_the_reference_differ_in_colour_and_in_marker(plane):
+    artists = plot.aligned(plane, flat())
+    looks = [(own.get_color(), own.get_marker()) for own in (artists.shapes, artists.reference)]
+    assert looks == [(_style.OBSERVED, "o"), (_style.REFERENCE, "+")]
+
+
 def test_shapes_in_space_on_flat_axes_are_refused_with_the_remedy(space):
     with pytest.raises(ShapeError, match="projection"):
         plot.aligned(space, flat())

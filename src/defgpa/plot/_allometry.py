@@ -121,7 +121,7 @@ def _corner(
     edges = list(links)
     skeleton(inset, mean, edges)
     skeleton(inset, shape, edges, color=style.REFERENCE, linewidth=0.9)
-    style.dots(inset, mean, "mean", marker="o", color=style.UNSEEN, markersize=3)
-    drawn = style.dots(inset, shape, word, marker="o", color=style.REFERENCE, markersize=3)
+    style.dots(inset, mean, "mean", "o", style.UNSEEN, markersize=3)
+    drawn = style.dots(inset, shape, word, "o", style.REFERENCE, markersize=3)
     inset.set_title(word, fontsize="small", pad=2)
     return drawn

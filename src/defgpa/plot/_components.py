@@ -82,10 +82,9 @@ def components(
     dots, outlines = [], []
     for k, group in enumerate(dict.fromkeys(owners)):
         own = scores[[owner == group for owner in owners]]
-        colour = _COLOURS[k % len(_COLOURS)]
-        look = {"marker": _MARKERS[k % len(_MARKERS)], "color": colour, "markeredgewidth": 0}
-        size = style.marker_size(len(scores)) * 0.9
-        dots.append(style.dots(axes, own, str(group), markersize=size, alpha=0.85, **look))
+        colour, marker = _COLOURS[k % len(_COLOURS)], _MARKERS[k % len(_MARKERS)]
+        look = {"markersize": 0.9 * style.marker_size(len(scores)), "markeredgewidth": 0}
+        dots.append(style.dots(axes, own, str(group), marker, colour, alpha=0.85, **look))
         if groups is not None:
             outlines.append(_outlined(axes, own, colour, outline))
     _name_axes(axes, pca, which)
@@ -217,7 +216,7 @@ def _lollipops(ax: Any, mean: Array, shape: Array) -> Array:
     chosen = style.thinned(len(mean), style.MOST_ARROWS)
     start, end = (mean @ axes)[chosen], (shape @ axes)[chosen]
     size = 0.35 * style.marker_size(len(chosen))
-    style.dots(ax, start, "mean", marker="o", color=style.GREY, markersize=size, markeredgewidth=0)
+    style.dots(ax, start, "mean", "o", style.GREY, markersize=size, markeredgewidth=0)
     style.segments(ax, start, end, colors=style.OBSERVED, linewidths=1.2)
     lengths = np.ptp(np.concatenate([start, end]), axis=0)
     ax.set_box_aspect(np.maximum(lengths, 0.05 * lengths.max()), zoom=1.7)

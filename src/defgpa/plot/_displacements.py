@@ -64,14 +64,9 @@ def displacements(
         look = {"linewidth": 0.8, "arrow_length_ratio": 0.25}
     tails, colour = reference[drawn], style.OBSERVED
     arrows = style.arrows(axes, tails, vectors[drawn], colour, label=label, **look)
+    size = 0.7 * style.marker_size(len(reference))
     marks = style.dots(
-        axes,
-        reference,
-        "reference",
-        marker="o",
-        color=style.REFERENCE,
-        markersize=0.7 * style.marker_size(len(reference)),
-        markeredgewidth=0,
+        axes, reference, "reference", "o", style.REFERENCE, markersize=size, markeredgewidth=0
     )
     style.legend(axes, [style.sign(">", colour, label, markersize=5), marks])
     style.as_map(axes, dim, unit)

@@ -49,7 +49,7 @@ def magnifier(lengths: Array, mean: Array, given: float | None) -> float:
 
 
 def times(magnify: float) -> str:
-    """``, 10 × as long``, or nothing."""
+    """``, 10 × as large``, or nothing."""
     return "" if magnify == 1.0 else f", {magnify:g} × as large"
 
 
@@ -74,7 +74,7 @@ def circles(ax: Any, centres: Array, radii: Array, **look: Any) -> Any:
     )
     ax.add_collection(drawn)
     for sign in (-1.0, 1.0):
-        style.dots(ax, centres + sign * radii[:, None], "_rims", marker="None")
+        style.dots(ax, centres + sign * radii[:, None], "_rims", "None")
     return drawn
 
 

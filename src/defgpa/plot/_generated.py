@@ -51,25 +51,12 @@ def generated(
     made = np.asarray(alignment.warps[i].inverse()(alignment.reference[seen]))
     lines = style.segments(axes, observed, made, colors=style.GREY, linewidths=0.9, zorder=1)
     size = style.marker_size(len(observed))
-    rings = style.dots(
-        axes,
-        observed,
-        f"{style.shortened(alignment.shapes.names[i])}, observed",
-        marker="o",
-        color=style.OBSERVED,
-        fillstyle="none",
-        markersize=1.2 * size,
-        markeredgewidth=0.2 * size,
-    )
-    crosses = style.dots(
-        axes,
-        made,
-        f"generated, RMSE {style.figure(errors[i], unit)}",
-        marker="+",
-        color=style.REFERENCE,
-        markersize=1.3 * size,
-        markeredgewidth=0.2 * size,
-    )
+    ring = {"fillstyle": "none", "markersize": 1.2 * size, "markeredgewidth": 0.2 * size}
+    words = f"{style.shortened(alignment.shapes.names[i])}, observed"
+    rings = style.dots(axes, observed, words, "o", style.OBSERVED, **ring)
+    cross = {"markersize": 1.3 * size, "markeredgewidth": 0.2 * size}
+    words = f"generated, RMSE {style.figure(errors[i], unit)}"
+    crosses = style.dots(axes, made, words, "+", style.REFERENCE, **cross)
     style.legend(axes)
     style.as_map(axes, dim, unit)
     return style.Artists(observed=rings, generated=crosses, errors=lines)

@@ -70,14 +70,9 @@ def deformation_grid(
     images = np.asarray(warp(flat)).reshape(lines.shape)
     folded = _folded(warp, flat).reshape(lines.shape[:2])
     drawn = style.polylines(axes, images, colors=style.GREY, linewidths=0.7, zorder=1)
+    moved, size = np.asarray(warp(landmarks)), 0.7 * style.marker_size(len(landmarks))
     marks = style.dots(
-        axes,
-        np.asarray(warp(landmarks)),
-        "landmarks",
-        marker="o",
-        color=style.OBSERVED,
-        markersize=0.7 * style.marker_size(len(landmarks)),
-        markeredgewidth=0,
+        axes, moved, "landmarks", "o", style.OBSERVED, markersize=size, markeredgewidth=0
     )
     folds = _marked_folds(axes, _where(images, folded))
     style.as_map(axes, dim, unit)

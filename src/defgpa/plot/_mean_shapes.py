@@ -49,16 +49,9 @@ def landmark_differences(
     sure = found.significant(level)
     drawn = style.arrows(axes, mean, many * vectors, style.OBSERVED, **_ARROW)
     rest = style.dots(
-        axes,
-        mean[~sure],
-        "no difference shown",
-        marker="o",
-        color=style.GREY,
-        markerfacecolor="white",
+        axes, mean[~sure], "no difference shown", "o", style.GREY, markerfacecolor="white"
     )
-    marks = style.dots(
-        axes, mean[sure], f"differ (q ≤ {level:g})", marker="o", color=style.REFERENCE
-    )
+    marks = style.dots(axes, mean[sure], f"differ (q ≤ {level:g})", "o", style.REFERENCE)
     words = f"{found.groups[0]} to {found.groups[1]}{times(many)}"
     sign = style.sign(">", style.OBSERVED, words, markersize=5)
     style.legend(axes, [marks, rest, sign])
@@ -104,7 +97,7 @@ def symmetry(
     skeleton(axes, mean, found.pairs, linestyle=":", color=style.GREY, linewidth=0.8)
     rings = circles(axes, mean, many * radii, facecolor=style.SKY, alpha=0.35, edgecolor=style.BLUE)
     drawn = style.arrows(axes, mean, many * vectors, style.VERMILLION, **_ARROW)
-    marks = style.dots(axes, mean, "symmetric mean", marker="o", color=style.BLACK, markersize=3)
+    marks = style.dots(axes, mean, "symmetric mean", "o", style.BLACK, markersize=3)
     ring = style.sign("o", style.SKY, "fluctuating (RMS)", linestyle="none", markersize=9)
     sign = style.sign(">", style.VERMILLION, f"directional{times(many)}", markersize=5)
     style.legend(axes, [marks, sign, ring], ncols=3)
@@ -147,7 +140,7 @@ def repeatability(
     )
     rings.set_array(found.per_landmark)
     rings.set_clim(least, 1.0)
-    marks = style.dots(axes, mean, "mean", marker="o", color=style.BLACK, markersize=2.5)
+    marks = style.dots(axes, mean, "mean", "o", style.BLACK, markersize=2.5)
     said = f"repeatability ({found.overall:.3f} over all)"
     axes.figure.colorbar(rings, ax=axes, label=said, shrink=0.7)
     words = f"measurement error (SD){times(many)}"

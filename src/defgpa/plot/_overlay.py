@@ -78,26 +78,11 @@ def _over_each_other(
     ax: Any, alignment: Alignment, points: Array, label: str, unit: str | None
 ) -> style.Artists:
     reference, size = alignment.reference, style.marker_size(len(alignment.reference))
-    shapes = style.dots(
-        ax,
-        style.known(points),
-        label,
-        marker="o",
-        color=style.OBSERVED,
-        markersize=0.6 * size,
-        markeredgewidth=0,
-        alpha=style.opacity(len(points)),
-    )
+    look = {"markersize": 0.6 * size, "markeredgewidth": 0, "alpha": style.opacity(len(points))}
+    shapes = style.dots(ax, style.known(points), label, "o", style.OBSERVED, **look)
     wires = _wires(ax, alignment)
-    marks = style.dots(
-        ax,
-        reference,
-        "reference",
-        marker="+",
-        color=style.REFERENCE,
-        markersize=size,
-        markeredgewidth=0.18 * size,
-    )
+    cross = {"markersize": size, "markeredgewidth": 0.18 * size}
+    marks = style.dots(ax, reference, "reference", "+", style.REFERENCE, **cross)
     style.legend(ax)
     return style.Artists(reference=marks, shapes=shapes, wireframe=wires, colorbar=None)
 

@@ -83,18 +83,12 @@ def picture_with_landmarks(
     image = picture(shown, axes, unit=unit).image
     own = style.known(alignment.aligned[alignment.shapes.index(shape)])
     size = style.marker_size(len(own))
+    ring = {"markeredgecolor": style.REFERENCE, "markersize": 1.3 * size}
     reference = style.dots(
-        axes,
-        alignment.reference,
-        "reference",
-        marker="o",
-        color="none",
-        markeredgecolor=style.REFERENCE,
-        markersize=1.3 * size,
-        markeredgewidth=0.3 * size,
+        axes, alignment.reference, "reference", "o", "none", markeredgewidth=0.3 * size, **ring
     )
     landmarks = style.dots(
-        axes, own, "warped landmarks", marker=".", color=style.OBSERVED, markersize=1.2 * size
+        axes, own, "warped landmarks", ".", style.OBSERVED, markersize=1.2 * size
     )
     axes.set_xlim(*shown.frame.extent[:2])
     axes.set_ylim(*shown.frame.extent[2:])

@@ -60,16 +60,10 @@ def sliding(
     ways = style.segments(axes, old[own], new[own], color=style.GREY, linewidth=0.9, zorder=1)
     size = style.marker_size(len(new))
     was = style.dots(
-        axes,
-        old[own],
-        "as digitised",
-        marker="o",
-        color=style.GREY,
-        markerfacecolor="white",
-        markersize=size,
+        axes, old[own], "as digitised", "o", style.GREY, markerfacecolor="white", markersize=size
     )
-    now = style.dots(axes, new[own], "slid", marker="o", color=style.OBSERVED, markersize=size)
-    fixed = style.dots(axes, new[rest], "fixed", marker="s", color=style.REFERENCE, markersize=size)
+    now = style.dots(axes, new[own], "slid", "o", style.OBSERVED, markersize=size)
+    fixed = style.dots(axes, new[rest], "fixed", "s", style.REFERENCE, markersize=size)
     style.legend(axes, ncols=3)
     style.as_map(axes, after.dim, unit)
     return style.Artists(before=was, after=now, ways=ways, fixed=fixed)

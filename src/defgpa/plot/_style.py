@@ -37,20 +37,14 @@ class Artists(SimpleNamespace):
 
 
 def axes_for(ax: Axes | None, dim: int) -> Any:
-    """The axes to draw on: those given, if they have the right dimension, or new ones."""
+    """The axes given, if they have the right dimension, or new ones in a new figure."""
     if ax is None:
-        return new_axes(dim)
+        from matplotlib import pyplot
+
+        how = {"projection": "3d"} if dim == 3 else {}
+        return pyplot.subplots(subplot_kw=how, layout="constrained")[1]
     if dim == 3 and not hasattr(ax, "zaxis"):
         raise ShapeError("3-D shapes need 3-D axes: plt.subplots(subplot_kw={'projection': '3d'}).")
-    return ax
-
-
-def new_axes(dim: int) -> Any:
-    """New axes in a new figure of the current notebook or window."""
-    from matplotlib import pyplot
-
-    how = {"projection": "3d"} if dim == 3 else {}
-    _, ax = pyplot.subplots(subplot_kw=how, layout="constrained")
     return ax
 
 
@@ -119,12 +113,16 @@ def known(points: Array) -> Array:
     return flat[~np.isnan(flat[:, 0])]
 
 
-def dots(ax: Any, points: Array, label: str, **look: Any) -> Any:
+def dots(
+    ax: Any, points: Array, label: str, marker: str, color: str | None = None, **look: Any
+) -> Any:
     """A cloud of markers as one line artist, thinned if it is very large."""
     chosen = points[thinned(len(points))]
     return ax.plot(
         *chosen.T,
         linestyle="none",
+        marker=marker,
+        color=color,
         label=thinned_label(label, len(points), len(chosen)),
         rasterized=len(chosen) > RASTER_FROM,
         **look,
@@ -153,7 +151,7 @@ def arrows(ax: Any, tails: Array, vectors: Array, color: str, **look: Any) -> An
     if tails.shape[1] == 2:
         look = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "headwidth": 4, **look}
     drawn = ax.quiver(*tails.T, *vectors.T, color=color, **look)
-    dots(ax, tails + vectors, "_heads", marker="None")
+    dots(ax, tails + vectors, "_heads", "None")
     return drawn
 
 

@@ -54,25 +54,16 @@ def landmark_ellipses(
     dim = points.shape[2]
     axes = style.axes_for(ax, dim)
     means = np.nanmean(points, axis=0)
-    cloud = style.dots(
-        axes,
-        style.known(points),
-        "specimens",
-        marker="o",
-        color=style.OBSERVED,
-        markersize=2.5,
-        markeredgewidth=0,
-        alpha=max(0.3, style.opacity(len(points))),
-    )
+    opacity = max(0.3, style.opacity(len(points)))
+    look = {"markersize": 2.5, "markeredgewidth": 0, "alpha": opacity}
+    cloud = style.dots(axes, style.known(points), "specimens", "o", style.OBSERVED, **look)
     lines = np.concatenate(
         [_ellipses(points[:, j], deviations) for j in style.thinned(len(means), style.MOST_ARROWS)]
     )
     drawn = style.polylines(axes, lines, colors=style.REFERENCE, linewidths=1, zorder=3)
     drawn.set_label(f"{deviations:g} standard deviations")
     size = 0.5 * style.marker_size(len(means))
-    dots = style.dots(
-        axes, means, "mean", marker="o", color=style.BLACK, markersize=size, markeredgewidth=0
-    )
+    dots = style.dots(axes, means, "mean", "o", style.BLACK, markersize=size, markeredgewidth=0)
     style.as_map(axes, dim, unit)
     style.legend(axes, [cloud, drawn, dots], ncols=3)
     return style.Artists(ellipses=drawn, specimens=cloud, means=dots)
