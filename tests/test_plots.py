@@ -13,7 +13,7 @@ import defgpa
 from defgpa import ShapeError, Shapes, plot
 from defgpa.datasets import load_wings
 from defgpa.images import Frame, Picture, intensity_deviation
-from defgpa.plot import _maps, _style
+from defgpa.plot import _style
 from defgpa.procrustes import rigid
 from support import EXACT, smooth_family
 
@@ -26,6 +26,11 @@ def flat():
 def solid():
     """3-D axes that belong to no window."""
     return Figure(layout="constrained").add_subplot(projection="3d")
+
+
+def many_landmarks(**family):
+    """Aligned rigidly, which is soon done."""
+    return defgpa.EuclideanGPA().fit(Shapes(smooth_family(**family))).alignment_
 
 
 def aligned_family(**family):
@@ -129,12 +134,12 @@ def test_shapes_in_space_on_flat_axes_are_refused_with_the_remedy(space):
         plot.aligned(space, flat())
 
 
-def test_more_points_than_can_be_read_are_thinned_and_counted(plane, monkeypatch):
-    monkeypatch.setattr(_style, "MOST_POINTS", 50)
-    artists = plot.aligned(plane, flat())
-    total, drawn = len(seen(plane.aligned)), len(drawn_points(artists.shapes))
-    assert drawn <= 50 < total
-    assert artists.shapes.get_label() == f"warped shapes ({drawn} of {total} drawn)"
+def test_more_points_than_can_be_read_are_thinned_and_counted():
+    a = many_landmarks(seed=2, n=6, m=20_000, d=2, missing=0.01)
+    artists = plot.aligned(a, flat())
+    total, drawn = len(seen(a.aligned)), len(drawn_points(artists.shapes))
+    assert drawn <= 60_000 < total
+    assert artists.shapes.get_label() == f"warped shapes ({drawn:,} of {total:,} drawn)"
 
 
 # Grids and arrows
@@ -216,12 +221,12 @@ def test_arrow_heads_lie_within_the_axes(plane):
     assert (heads.max(axis=0) <= [ax.get_xlim()[1], ax.get_ylim()[1]]).all()
 
 
-def test_arrows_in_space_are_thinned_to_what_can_be_read(space, monkeypatch):
-    monkeypatch.setattr(_style, "MOST_ARROWS", 20)
-    artists = plot.displacements(space, 1, solid())
-    total = int(space.shapes.visible[1].sum())
+def test_arrows_in_space_are_thinned_to_what_can_be_read():
+    a = many_landmarks(seed=3, n=6, m=900, d=3, missing=0.1)
+    artists = plot.displacements(a, 1, solid())
+    total = int(a.shapes.visible[1].sum())
     assert f"of {total} drawn" in artists.arrows.get_label()
-    assert len(artists.arrows._segments3d) <= 3 * 20  # a shaft and two barbs each
+    assert len(artists.arrows._segments3d) <= 3 * 600  # a shaft and two barbs each
 
 
 # Figures along the smoothing
@@ -311,13 +316,12 @@ def test_with_many_shapes_only_so_many_names_are_written():
     assert names == [shapes.names[i] for i in rows]
 
 
-def test_with_more_landmarks_than_columns_a_cell_holds_the_largest(monkeypatch, plane):
-    monkeypatch.setattr(_maps, "MOST_COLUMNS", 15)
-    ax = flat()
-    shown = plot.residual_map(plane, ax).image.get_array().filled(np.nan)
-    assert shown.shape == (6, 14)
-    np.testing.assert_array_equal(shown[:, 0], np.fmax.reduce(plane.residuals[:, :3], axis=1))
-    np.testing.assert_array_equal(shown[:, 13], plane.residuals[:, 39])
+def test_with_more_landmarks_than_columns_a_cell_holds_the_largest():
+    a, ax = many_landmarks(seed=2, n=6, m=1_600, d=2, missing=0.1), flat()
+    shown = plot.residual_map(a, ax).image.get_array().filled(np.nan)
+    assert shown.shape == (6, 534)
+    np.testing.assert_array_equal(shown[:, 0], np.fmax.reduce(a.residuals[:, :3], axis=1))
+    np.testing.assert_array_equal(shown[:, 533], a.residuals[:, 1599])
     assert ax.get_xlabel() == "landmark (3 to a column)"
 
 
@@ -330,12 +334,13 @@ def test_the_missing_map_is_one_where_a_landmark_was_not_seen(plane):
     assert texts == [f"seen ({1 - share:.1%})", f"not seen ({share:.1%})"]
 
 
-def test_the_share_of_unseen_landmarks_is_right_for_an_incomplete_last_cell(monkeypatch):
-    monkeypatch.setattr(_maps, "MOST_COLUMNS", 3)
-    points = np.random.default_rng(0).normal(size=(3, 7, 2))
-    points[0, 1], points[1, 6] = np.nan, np.nan
+def test_the_share_of_unseen_landmarks_is_right_for_an_incomplete_last_cell():
+    points = np.random.default_rng(0).normal(size=(3, 1_201, 2))
+    points[0, 1], points[1, 1_200] = np.nan, np.nan
     shown = np.asarray(plot.missing_map(Shapes.specimens(points), flat()).image.get_array())
-    np.testing.assert_allclose(shown, [[1 / 3, 0, 0], [0, 0, 1], [0, 0, 0]], **EXACT)
+    expected = np.zeros((3, 401))
+    expected[0, 0], expected[1, 400] = 1 / 3, 1.0
+    np.testing.assert_allclose(shown, expected, **EXACT)
 
 
 def test_long_names_are_shortened_but_told_apart():

@@ -19,7 +19,6 @@ from defgpa.alignment import Alignment
 from defgpa.plot import _style as style
 from defgpa.shapes import Shapes
 
-MOST_COLUMNS = 600
 _CHARACTER, _LINE = 0.075, 0.155  # inches of small print
 _SEEN_TO_UNSEEN = LinearSegmentedColormap.from_list("defgpa_unseen", ["#e8f1f8", style.VERMILLION])
 
@@ -107,7 +106,7 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
 
 
 def _landmarks_per_cell(shapes: Shapes) -> int:
-    return -(-shapes.n_landmarks // MOST_COLUMNS)
+    return -(-shapes.n_landmarks // 600)  # columns that can be told apart
 
 
 def _in_cells(table: Array, per: int, reduce: Callable[..., Array]) -> Array:

@@ -22,7 +22,6 @@ BLUE, GREEN, VERMILLION, SKY = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
 ORANGE, PURPLE, BLACK, GREY = "#E69F00", "#CC79A7", "#000000", "#8c8c8c"
 OBSERVED, REFERENCE, UNSEEN = BLUE, VERMILLION, "#d9d9d9"
 
-MOST_POINTS = 60_000  # that a plot draws one by one; beyond, every second, third, …
 MOST_ARROWS = 600
 RASTER_FROM = 5_000  # points from which a vector file would become unwieldy
 
@@ -96,9 +95,8 @@ def with_unit(what: str, unit: str | None) -> str:
     return what if unit is None else f"{what} ({unit})"
 
 
-def thinned(count: int, most: int | None = None) -> Index:
-    """At most ``most`` (MOST_POINTS) of ``range(count)``, evenly."""
-    most = MOST_POINTS if most is None else most
+def thinned(count: int, most: int = 60_000) -> Index:
+    """All of ``range(count)``, or every second, third, …: at most ``most``, evenly."""
     return np.arange(0, count, max(1, -(-count // most)))
 
 
