@@ -270,9 +270,8 @@ def test_progress_counts_all_permutations():
     assert heard[-1] == (120, 120)
 
 
-def test_blocks_of_permutations_hold_each_order_once(monkeypatch):
-    monkeypatch.setattr("defgpa.statistics.permutation._BLOCK_NUMBERS", 100)
-    orders = Permutations(30, 1).each(10, 3, lambda block: block)
+def test_blocks_of_permutations_hold_each_order_once():
+    orders = Permutations(30, 1).each(10, 3, lambda block: block, held=100)
     assert orders.shape == (30, 10)
     assert (np.sort(orders, axis=1) == np.arange(10)).all()
     assert len({tuple(order) for order in orders}) > 25

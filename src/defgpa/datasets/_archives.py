@@ -21,7 +21,6 @@ from defgpa.errors import FormatError
 from defgpa.io.files import named, refusing
 from defgpa.io.names import natural
 
-_MOST_BYTES = 8 * 2**30  # unpacked; the largest published set has less than a tenth
 _DATA = frozenset({".mat", ".txt", ".csv", ".fcsv"})  # pictures stay where they are
 
 
@@ -116,7 +115,7 @@ def _require_inside(archive: Path, name: str) -> None:
 
 
 def _require_size(archive: Path, n_bytes: int) -> None:
-    if n_bytes > _MOST_BYTES:
+    if n_bytes > 8 * 2**30:  # the largest published set has less than a tenth
         raise FormatError(
             f"{archive} is refused: it unpacks to {n_bytes / 2**30:.1f} GiB. Unpack it yourself "
             "and give the folder, if that is right."

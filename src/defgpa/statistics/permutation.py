@@ -23,7 +23,6 @@ from defgpa.errors import DefgpaError
 Progress = Callable[[int, int], None]
 
 RESIDUAL = -1  # the denominator of a ratio: what all terms together leave
-_BLOCK_NUMBERS = 1 << 20  # permuted numbers held at a time
 _NOTHING = 1e-13  # of the total sum of squares: what rounding leaves of zero
 _TIES = 1e-10  # relative: a permutation that gives the same groups gives the same ratio
 
@@ -185,9 +184,14 @@ class Permutations:
                     f"'{name}' must be a whole number of at least {least}. Got {value!r} instead."
                 )
 
-    def each(self, n: int, width: int, work: Callable[[Index], Array]) -> Array:
-        """``work`` on blocks (b, n) of random orders, its results (b, …) one after the other."""
-        most = max(1, _BLOCK_NUMBERS // max(n * max(width, 1), 1))
+    def each(
+        self, n: int, width: int, work: Callable[[Index], Array], held: int = 1 << 20
+    ) -> Array:
+        """``work`` on blocks (b, n) of random orders, its results (b, …) one after the other.
+
+        A block has as many orders as keep ``held`` numbers, ``width`` for each row of each.
+        """
+        most = max(1, held // max(n * max(width, 1), 1))
         counts = [min(most, self.count - start) for start in range(0, self.count, most)]
         seeds = np.random.SeedSequence(self.seed).spawn(len(counts))
         parts = list(zip(counts, seeds, strict=True))
