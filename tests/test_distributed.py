@@ -70,13 +70,11 @@ def test_a_cluster_gives_the_answer_of_one_machine(client, d, missing):
     np.testing.assert_allclose(there.aligned().compute(), here.aligned, **SAME)
 
 
-def test_blocks_of_landmarks_and_iterations_give_the_same_answer(client, monkeypatch):
-    monkeypatch.setattr("defgpa.distributed._align.LANDMARKS_PER_BLOCK", 50)
+def test_blocks_of_landmarks_and_iterations_give_the_same_answer(client):
     points = smooth_family(seed=4, n=5, m=170, d=3, missing=0.15)
     here = defgpa.DefGPA().fit(points).alignment_
-    there = defgpa.distributed.align(
-        chunked(points), defgpa.DefGPA(solver=Iterative(accuracy=1e-12)), client
-    )
+    exact = defgpa.DefGPA(solver=Iterative(accuracy=1e-12))
+    there = defgpa.distributed.align(chunked(points), exact, client, landmarks_per_block=50)
     assert there.diagnostics.method == "iterative"
     np.testing.assert_allclose(there.reference, here.reference, **SAME)
 

@@ -25,12 +25,11 @@ from defgpa.distributed._sets import ClusterSet
 from defgpa.errors import DefgpaError
 from defgpa.estimators import DefGPA, assembled, lone_findings, with_lone_landmarks
 from defgpa.findings import Finding
+from defgpa.io import read_shapes
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.deformable.pipeline import Solution, solve_one
 from defgpa.warps import Warp, WarpModel
-
-LANDMARKS_PER_BLOCK = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,13 @@ class DistributedAlignment:
         return [items[stop - size : stop] for stop, size in zip(stops, self.sizes, strict=True)]
 
 
-def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> DistributedAlignment:
+def align(
+    source: Any,
+    estimator: DefGPA | None = None,
+    client: Any = None,
+    *,
+    landmarks_per_block: int = 100_000,
+) -> DistributedAlignment:
     """Align shapes that live on a Dask cluster.
 
     Parameters
@@ -125,6 +130,8 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
         What to fit; the default model otherwise.
     client : dask.distributed.Client, optional
         The current one by default.
+    landmarks_per_block : int
+        Rows of the features of some shapes that a worker makes, or keeps, in one piece.
 
     Returns
     -------
@@ -150,7 +157,7 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     parts = parts_of(cluster, source)
     pattern = Pattern.of(cluster.results([cluster.submit(work.facts_of, p) for p in parts]))
     pattern.require_alignable()
-    sets = _set_of(cluster, parts, pattern)
+    sets = _set_of(cluster, parts, pattern, landmarks_per_block)
     method, model = chosen.method(pattern.dim), chosen.model
     assert sets.rank  # told before anything is solved: a shape that is a line
     lead = _most_complete_shape(sets, pattern)
@@ -180,7 +187,7 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     return result
 
 
-def _set_of(cluster: Cluster, parts: Sequence[Any], pattern: Pattern) -> ClusterSet:
+def _set_of(cluster: Cluster, parts: Sequence[Any], pattern: Pattern, rows: int) -> ClusterSet:
     """The shapes on the landmarks that at least two of them see."""
     kept = None if len(pattern.shared) == pattern.n_landmarks else pattern.shared
     return ClusterSet(
@@ -190,7 +197,7 @@ def _set_of(cluster: Cluster, parts: Sequence[Any], pattern: Pattern) -> Cluster
         np.array([pattern.landmarks])[:, pattern.shared],
         pattern.visible[None][..., pattern.shared],
         pattern.dim,
-        blocks(len(pattern.shared), LANDMARKS_PER_BLOCK),
+        blocks(len(pattern.shared), rows),
     )
 
 
@@ -207,7 +214,7 @@ def parts_of(cluster: Cluster, source: Any) -> list[Any]:
         groups = np.array_split(np.arange(source.n_shapes), min(source.n_shapes, 8))
         return [cluster.submit(_same, source.take(group)) for group in groups]
     if isinstance(source, (list, tuple)) and all(isinstance(s, (str, os.PathLike)) for s in source):
-        return [cluster.submit(work.read_part, str(path)) for path in source]
+        return [cluster.submit(read_shapes, str(path)) for path in source]
     array = _dask_array(source)
     if array.ndim != 3:
         raise DefgpaError(

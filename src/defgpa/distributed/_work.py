@@ -15,7 +15,6 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.frames import Frames
-from defgpa.io import read_shapes
 from defgpa.solve.deformable.columns import ridge_from_gram
 from defgpa.solve.deformable.cost import make_batches
 from defgpa.solve.deformable.elimination import Batch, Ridge, ridge_from_features, with_penalty_rows
@@ -44,11 +43,6 @@ class Block:
     def columns(self) -> Array:
         """(b, p, r)."""
         return self.batch.columns() if self.stored is None else self.stored
-
-
-def read_part(path: str) -> Any:
-    """The shapes of one file."""
-    return read_shapes(path)
 
 
 def points_of(part: Any) -> Array:
