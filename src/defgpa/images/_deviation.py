@@ -22,8 +22,6 @@ from defgpa.images._inverse_map import TILE
 from defgpa.images._picture import TOLERANCE, Picture, warp_image
 from defgpa.images._sampling import Sampling, as_kind, linear, require_image
 
-_BAND_BYTES = 1 << 28  # of all warped images together, at a time
-
 
 @dataclass(frozen=True, eq=False)
 class IntensityDeviation:
@@ -79,6 +77,7 @@ def intensity_deviation(
     placement: Placement = rows_down,
     sampling: Sampling = linear,
     tolerance: float = TOLERANCE,
+    memory_budget: int = 1 << 28,
 ) -> IntensityDeviation:
     """Standard deviation and median of the warped images, per pixel and channel.
 
@@ -93,6 +92,8 @@ def intensity_deviation(
         its first shape, and the raster holds all images.
     placement, sampling, tolerance
         As in ``warp_image``.
+    memory_budget : int
+        Bytes that the warped images may take together: so many of their rows are made at a time.
 
     Returns
     -------
@@ -118,7 +119,8 @@ def intensity_deviation(
         alignment = alignment.posed_like(alignment.shapes[0])
         frame = common_frame(arrays, alignment.warps, placement=placement)
     spread = _empty(frame, arrays[0], alignment)
-    for part, band in frame.bands(_band_rows(frame, arrays)):
+    row = 8 * int(np.prod(arrays[0].shape[2:])) * len(arrays) * frame.shape[1]
+    for part, band in frame.bands(max(1, memory_budget // (row * TILE)) * TILE):  # whole tiles
         pictures = [
             warp_image(
                 image, warp, band, placement=placement, sampling=sampling, tolerance=tolerance
@@ -148,12 +150,6 @@ def _alike(images: Sequence[ArrayLike], alignment: Alignment) -> list[Image]:
 def _kind(image: Image) -> str:
     channels = image.shape[2] if image.ndim == 3 else 1
     return f"{channels} channel{'s' * (channels != 1)} of {image.dtype}"
-
-
-def _band_rows(frame: Frame, images: list[Image]) -> int:
-    """Whole tiles, as many as all pictures may take at a time."""
-    pixel = 8 * int(np.prod(images[0].shape[2:])) * len(images)
-    return max(1, _BAND_BYTES // (pixel * frame.shape[1] * TILE)) * TILE
 
 
 def _empty(frame: Frame, image: Image, alignment: Alignment) -> IntensityDeviation:

@@ -19,7 +19,6 @@ from defgpa.images._sampling import Sampler, Sampling, linear, require_image
 from defgpa.warps import Invertible
 
 TOLERANCE = 0.01  # pixels of the picture
-_BAND_PIXELS = 1 << 20  # of a picture that are worked on at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +113,8 @@ def warp_image(
         frame,
     )
     sampler = sampling(array)
-    # whole tiles, so that no tile is solved twice
-    for part in blocks(rows, max(1, _BAND_PIXELS // (columns * TILE)) * TILE):
+    # about a million pixels at a time; whole tiles, so that none is solved twice
+    for part in blocks(rows, max(1, (1 << 20) // (columns * TILE)) * TILE):
         _fill(picture, part, array.shape, inverse.rows(part), sampler)
     return picture
 
