@@ -103,6 +103,12 @@ def _relabelled(one: Sourced, labels: Labels | None) -> Sourced:
     return replace(one, specimen=replace(one.specimen, labels=labels))
 
 
+def _all_relabelled(found: Sequence[Sourced], by: Mapping[Labels, Labels]) -> list[Sourced]:
+    """The specimens with other labels, where there are some for theirs."""
+    known = ((one, by.get(one.specimen.labels or ())) for one in found)
+    return [one if labels is None else _relabelled(one, labels) for one, labels in known]
+
+
 def _by_position(found: Sequence[Sourced]) -> list[Sourced]:
     """All specimens with the labels that most of them have, whatever their own are."""
     times = Counter(one.specimen.labels for one in found if one.specimen.labels)
@@ -146,10 +152,7 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
             f"({listed(sorted(prefixes), 3)}): landmarks are matched by that number. "
             f"If they are different landmarks, give {option('match', 'label')}."
         )
-    bare = {labels: numbers for labels, (_, numbers) in lists.items()}
-    return [
-        _relabelled(one, bare.get(one.specimen.labels or (), one.specimen.labels)) for one in found
-    ]
+    return _all_relabelled(found, {labels: numbers for labels, (_, numbers) in lists.items()})
 
 
 def _evenly_padded(found: list[Sourced], lists: Mapping[Labels, object]) -> list[Sourced]:
@@ -160,10 +163,7 @@ def _evenly_padded(found: list[Sourced], lists: Mapping[Labels, object]) -> list
         bare = re.sub("0*([0-9]+)$", r"\1", label)
         return spelled.setdefault(bare, label)
 
-    even = {labels: tuple(map(own_spelling, labels)) for labels in lists}
-    return [
-        _relabelled(one, even.get(one.specimen.labels or (), one.specimen.labels)) for one in found
-    ]
+    return _all_relabelled(found, {own: tuple(map(own_spelling, own)) for own in lists})
 
 
 def _without_own_words(found: list[Sourced]) -> list[Sourced]:
@@ -178,9 +178,7 @@ def _without_own_words(found: list[Sourced]) -> list[Sourced]:
     same = {labels: own for labels, own in bare.items() if set(own) <= set(usual)}
     if 2 * count <= len(found) or len({begins[labels] for labels in same}) < 2:
         return found
-    return [
-        _relabelled(one, same.get(one.specimen.labels or (), one.specimen.labels)) for one in found
-    ]
+    return _all_relabelled(found, same)
 
 
 def _common_begin(labels: Labels) -> str:
@@ -246,7 +244,7 @@ def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
         f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
         f"position. If they are different landmarks, give {option('match', 'label')}."
     )
-    return [_relabelled(one, usual) if one.specimen.labels in renamed else one for one in found]
+    return _all_relabelled(found, dict.fromkeys(renamed, usual))
 
 
 def _said_twice(own: Labels, usual: Labels) -> bool:
