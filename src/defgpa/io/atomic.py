@@ -45,7 +45,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = _mode_of(target, 0o666)
         suffix = "".join(Path(path).suffixes[-2:])
-        temporary = _fresh(target.parent, target.stem[:40], suffix, lambda p: _touch(p, mode))
+        temporary = _fresh(
+            target.parent, target.stem[:40], suffix, lambda p: p.touch(mode, exist_ok=False)
+        )
         try:
             yield temporary
             if target.exists():
@@ -279,10 +281,6 @@ def _fresh(place: Path, stem: str, suffix: str, make: Callable[[Path], None]) ->
         with contextlib.suppress(FileExistsError):
             make(path)
             return path
-
-
-def _touch(path: Path, mode: int) -> None:
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
 
 
 def _mode_of(path: Path, otherwise: int) -> int:

@@ -18,25 +18,18 @@ from defgpa.io.space import missing_places
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as Python keeps them in names of files
 
 
-def file_bytes(path: str | os.PathLike[str]) -> bytes:
-    """All of a file, or a FormatError with the system's own reason."""
-    try:
-        return whole(path, Path(path).read_bytes())
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
 def file_head(path: str | os.PathLike[str]) -> bytes:
     """The first 4 KiB of a file: enough to tell what it is."""
+    return file_bytes(path, 4096)
+
+
+def file_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
+    """All of a file, or so many bytes; a FormatError with the system's own reason."""
     try:
         with Path(path).open("rb") as file:
-            return whole(path, file.read(4096))
+            data = file.read(most)
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
-def whole(path: str | os.PathLike[str], data: bytes) -> bytes:
-    """The bytes, if they are those of the file and not what Git LFS puts in its place."""
     if data.startswith(b"version https://git-lfs"):
         raise FormatError(
             f"{path} is not the file itself but a pointer of Git LFS to it. "
