@@ -17,8 +17,7 @@ from defgpa.errors import FormatError
 from defgpa.io.text.lines import warn
 from defgpa.sentences import option
 
-_ORDERS = {"nmd": (0, 1, 2), "mdn": (2, 0, 1), "dmn": (2, 1, 0)}  # transposes to n, m, d
-_COORDINATE_AXIS = {"nmd": 2, "mdn": 1, "dmn": 0}
+ORDERS = {"nmd": (0, 1, 2), "mdn": (2, 0, 1), "dmn": (2, 1, 0)}  # which axes are n, m and d
 
 
 def as_stack(path: Path, array: NDArray[Any], layout: str, preferred: str | None) -> Array:
@@ -35,7 +34,7 @@ def as_stack(path: Path, array: NDArray[Any], layout: str, preferred: str | None
             f"found size {numbers.shape}."
         )
     chosen = layout if layout != "auto" else layout_of(path, numbers.shape, preferred)
-    stack = np.transpose(numbers, _ORDERS[chosen])
+    stack = np.transpose(numbers, ORDERS[chosen])
     _require_points(path, stack.shape, chosen, numbers.shape)
     return np.ascontiguousarray(stack)
 
@@ -80,7 +79,7 @@ def triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
 
 def layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
     """The order of the axes of an array with three of them, by their lengths."""
-    possible = [name for name, axis in _COORDINATE_AXIS.items() if size[axis] in (2, 3)]
+    possible = [name for name, (_, _, d) in ORDERS.items() if size[d] in (2, 3)]
     if preferred in possible:
         if preferred == "nmd" and "mdn" in possible and size[0] > 3:
             warn(

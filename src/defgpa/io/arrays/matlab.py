@@ -241,8 +241,7 @@ class _HdfReader:
         if levels == 0:
             return None
         if hasattr(item, "keys"):
-            is_sparse = "MATLAB_sparse" in item.attrs
-            if is_sparse:
+            if "MATLAB_sparse" in item.attrs:
                 return self._sparse(item)
             return {name: self.value(item[name], levels - 1) for name in _own_members(item)}
         kind = item.attrs.get("MATLAB_class", b"")

@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa.errors import FormatError, needed
-from defgpa.io.arrays.axes import as_matrix, as_stack, layout_of
+from defgpa.io.arrays.axes import ORDERS, as_matrix, as_stack, layout_of
 from defgpa.io.files import file_bytes, hidden, named, refusing
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, document
 from defgpa.io.limits import Budget, decompressed, peeked
 
 _USUAL = ("land", "coords", "landmarks", "points", "A")
 _STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
-_AXES = {"mdn": (2, 0), "dmn": (2, 1), "nmd": (0, 1)}  # which are of specimens and of landmarks
 _PER_ENTRY = 1000  # bytes that an entry of a sequence may become, which R stores as its ends
 
 Numbers = NDArray[Any]
@@ -41,7 +40,7 @@ def read_r(path: Path, options: ReadOptions) -> Document:
     if array.ndim == 3:
         layout = options.layout
         layout = layout if layout != "auto" else layout_of(path, array.shape, "mdn")
-        names, labels = (_dimension_names(value, axis) for axis in _AXES[layout])
+        names, labels = (_dimension_names(value, axis) for axis in ORDERS[layout][:2])
         stack = as_stack(path, array, layout, preferred=None)
     else:
         stack = as_matrix(path, array, options.layout)[None]
