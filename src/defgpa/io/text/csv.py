@@ -131,8 +131,6 @@ def _read(table: Table, options: ReadOptions) -> Document:
 
 
 def _hidden(document: Document, options: ReadOptions) -> Document:
-    if options.missing == "marked":
-        return document
     space = document.metadata.get("space")
     return replace(
         document,

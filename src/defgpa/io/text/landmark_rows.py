@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -167,15 +166,13 @@ def read_one_shape(table: Table, dimension: int | None) -> Document:
     axes, label = roles.axes, roles.landmark
     if label is None and 0 not in axes and not all(map(is_number, table.column(0))):
         label = 0
+    return _one_shape(table, table.numbers(axes), label)
+
+
+def _one_shape(table: Table, points: Array, label: int | None, **metadata: str) -> Document:
+    """Labels, in the column ``label``, count where every landmark has one."""
     labels = () if label is None else tuple(table.column(label))
-    own = labels if labels and all(labels) else None
-    return _one_shape(table, table.numbers(axes), own, {})
-
-
-def _one_shape(
-    table: Table, points: Array, labels: tuple[str, ...] | None, metadata: dict[str, Any]
-) -> Document:
-    specimen = Specimen(table.path.stem, points, labels)
+    specimen = Specimen(table.path.stem, points, labels if labels and all(labels) else None)
     return Document((specimen,), metadata={"format": "csv-points", **metadata})
 
 
@@ -195,12 +192,10 @@ def read_control_points(table: Table) -> Document:
     space, axes = found
     heads = {column: head.strip().lower() for column, head in enumerate(table.header)}
     label, defined = first_column(heads, ("label",)), first_column(heads, ("defined",))
-    labels = () if label is None else tuple(table.column(label))
     points = table.numbers(axes)
     if defined is not None:
         points[[word == "0" for word in table.column(defined)]] = np.nan
-    own = labels if labels and all(labels) else None
-    return _one_shape(table, points, own, {"space": space})
+    return _one_shape(table, points, label, space=space)
 
 
 def _unnamed_axes(table: Table, dimension: int | None) -> tuple[int, ...]:
