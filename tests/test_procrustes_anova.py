@@ -379,6 +379,7 @@ def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
     assert repr(salamanders) == text
     assert "<td>species</td>" in salamanders.table._repr_html_()
     pairs = salamanders.pairwise("site")
+    assert list(pairs.to_pandas()) == ["a", "b", "distance", "z", "p"]
     assert pairs.to_pandas().shape == (1, 5)
     line = str(pairs).splitlines()[1]
     assert line.startswith("Symp – Allo")

@@ -17,15 +17,14 @@ from defgpa._arrays import Array, Index, Mask
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import grouped
 from defgpa.statistics.permutation import Permutations, Progress
-from defgpa.statistics.table import csv_text, figure, lined_up, pandas_for_tables, probabilities
+from defgpa.statistics.table import Rows, figure, lined_up, probabilities
 from defgpa.statistics.tangent import Analysed, complete_shapes, flat_tangents
 
 _TIES = 1e-10
-_COLUMNS = ("landmark", "distance", "p", "q")
 
 
 @dataclass(frozen=True, eq=False)
-class LandmarkDifferences:
+class LandmarkDifferences(Rows):
     """Two groups landmark by landmark.
 
     Attributes
@@ -41,6 +40,8 @@ class LandmarkDifferences:
     p, q : array (m,)
         P of every landmark, and the same adjusted for false discoveries.
     """
+
+    _columns = ("landmark", "distance", "p", "q")
 
     groups: tuple[str, str]
     landmarks: tuple[str, ...]
@@ -64,17 +65,9 @@ class LandmarkDifferences:
             zip(self.landmarks, map(figure, self.distances.tolist()), *chances, strict=True)
         )
         title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"
-        return f"{title}\n{lined_up([_COLUMNS, *rows])}"
+        return f"{title}\n{lined_up([self._columns, *rows])}"
 
     __repr__ = __str__
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row a landmark."""
-        return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))
-
-    def to_csv(self) -> str:
-        """Comma-separated text with one line a landmark."""
-        return csv_text(_COLUMNS, self._rows())
 
     def _rows(self) -> list[tuple[Any, ...]]:
         figures = (self.distances.tolist(), self.p.tolist(), self.q.tolist())

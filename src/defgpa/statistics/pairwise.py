@@ -18,11 +18,11 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import Design, design, grouped
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
-from defgpa.statistics.table import csv_text, figure, lined_up, pandas_for_tables, probabilities
+from defgpa.statistics.table import Rows, figure, lined_up, probabilities
 
 
 @dataclass(frozen=True, eq=False)
-class PairwiseDistances:
+class PairwiseDistances(Rows):
     """Distances between the mean shapes of groups.
 
     Attributes
@@ -33,13 +33,15 @@ class PairwiseDistances:
         Procrustes distance, effect size and P of every pair; z and p are NaN on the diagonal.
     """
 
+    _columns = ("a", "b", "distance", "z", "p")
+
     names: tuple[str, ...]
     distances: Array
     z: Array
     p: Array
 
     def __str__(self) -> str:
-        pairs = self._pairs()
+        pairs = self._rows()
         rows = [
             (f"{a} – {b}", figure(d), figure(z), p)
             for (a, b, d, z, _), p in zip(pairs, probabilities([r[-1] for r in pairs]), strict=True)
@@ -48,15 +50,7 @@ class PairwiseDistances:
 
     __repr__ = __str__
 
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row a pair."""
-        return pandas_for_tables().DataFrame(self._pairs(), columns=list(_COLUMNS))
-
-    def to_csv(self) -> str:
-        """Comma-separated text with one line a pair."""
-        return csv_text(_COLUMNS, self._pairs())
-
-    def _pairs(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[tuple[Any, ...]]:
         return [
             (
                 self.names[a],
@@ -65,9 +59,6 @@ class PairwiseDistances:
             )
             for a, b in combinations(range(len(self.names)), 2)
         ]
-
-
-_COLUMNS = ("a", "b", "distance", "z", "p")
 
 
 def pairwise_distances(

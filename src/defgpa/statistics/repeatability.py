@@ -19,21 +19,12 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.statistics.design import grouped
-from defgpa.statistics.table import (
-    Effect,
-    EffectTable,
-    csv_text,
-    figure,
-    lined_up,
-    pandas_for_tables,
-)
+from defgpa.statistics.table import Effect, EffectTable, Rows, figure, lined_up
 from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
-
-_COLUMNS = ("landmark", "repeatability", "error")
 
 
 @dataclass(frozen=True, eq=False)
-class Repeatability:
+class Repeatability(Rows):
     """Repeatability over all landmarks and of each.
 
     Attributes
@@ -55,6 +46,8 @@ class Repeatability:
         Every measurement from the mean of its individual.
     """
 
+    _columns = ("landmark", "repeatability", "error")
+
     overall: float
     per_landmark: Array
     error: Array
@@ -69,17 +62,9 @@ class Repeatability:
         head = (
             f"Repeatability {self.overall:.4f} over all landmarks, {self.replicates:g} replicates"
         )
-        return f"{head}\n\n{self.table}\n\n{lined_up([_COLUMNS, *rows])}"
+        return f"{head}\n\n{self.table}\n\n{lined_up([self._columns, *rows])}"
 
     __repr__ = __str__
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row a landmark."""
-        return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))
-
-    def to_csv(self) -> str:
-        """Comma-separated text with one line a landmark."""
-        return csv_text(_COLUMNS, self._rows())
 
     def _rows(self) -> list[tuple[Any, ...]]:
         figures = (self.per_landmark.tolist(), self.error.tolist())

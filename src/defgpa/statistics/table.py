@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
-from typing import Any
+from typing import Any, ClassVar
 
 from defgpa.errors import needed
 from defgpa.io.text.table import guarded_row
@@ -104,6 +104,23 @@ class EffectTable:
         titled = [(title, *own) for title, own in zip(_TITLES[1:], columns, strict=True)]
         names = ("", *(row.term for row in self.rows))
         return list(zip(names, *(own for own in titled if any(own[1:])), strict=True))
+
+
+class Rows:
+    """A result whose rows, under the names of their columns, become a table elsewhere."""
+
+    _columns: ClassVar[tuple[str, ...]]
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, row by row as it prints."""
+        return pandas_for_tables().DataFrame(self._rows(), columns=list(self._columns))
+
+    def to_csv(self) -> str:
+        """The same as comma-separated text, with all digits."""
+        return csv_text(self._columns, self._rows())
 
 
 def csv_text(header: Sequence[str], rows: Any, unknown: str = "") -> str:
