@@ -90,11 +90,25 @@ class SplinePath:
 
 
 @dataclass(frozen=True, eq=False)
-class ChordPath:
-    """Along the tangent unit(x_{j+1} − x_{j−1}), as geomorph slides: the curve may be left."""
+class _PointPath:
+    """A place is the point itself, and a step goes straight on along the directions."""
 
     sliders: Index
     start: Array
+
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
+        """x + steps along the directions."""
+        return place + np.einsum("kf,kfd->kd", steps, ways)
+
+    def points(self, place: Array) -> Array:
+        """The places."""
+        return place
+
+
+@dataclass(frozen=True, eq=False)
+class ChordPath(_PointPath):
+    """Along the tangent unit(x_{j+1} − x_{j−1}), as geomorph slides: the curve may be left."""
+
     before: Index
     after: Index
 
@@ -103,14 +117,6 @@ class ChordPath:
         chord = x[self.after] - x[self.before]
         length = np.linalg.norm(chord, axis=1, keepdims=True)
         return np.asarray((chord / np.where(length > 0, length, 1.0))[:, None])
-
-    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
-        """x + step · tangent."""
-        return place + np.einsum("kf,kfd->kd", steps, ways)
-
-    def points(self, place: Array) -> Array:
-        """A place is a point."""
-        return place
 
     def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
         """Where a neighbour no longer lies on its own side along the tangent."""
@@ -123,11 +129,8 @@ class ChordPath:
 
 
 @dataclass(frozen=True, eq=False)
-class PatchPath:
+class PatchPath(_PointPath):
     """In the plane of a point and its nearest neighbours: a surface that no mesh tells."""
-
-    sliders: Index
-    start: Array
 
     def directions(self, place: Array, x: Array) -> Array:
         """The first two principal components of each point and its 4 nearest neighbours."""
@@ -135,14 +138,6 @@ class PatchPath:
         near = cKDTree(seen).query(place, k=min(4 + 1, len(seen)))[1]
         cloud = seen[near] - seen[near].mean(axis=1, keepdims=True)
         return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :2])
-
-    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
-        """x + steps in its plane."""
-        return place + np.einsum("kf,kfd->kd", steps, ways)
-
-    def points(self, place: Array) -> Array:
-        """A place is a point."""
-        return place
 
     def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
         """On a surface there is no order to lose."""
