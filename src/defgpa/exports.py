@@ -31,8 +31,6 @@ from defgpa.statistics.specimens import groups_of
 from defgpa.tables import coordinate_names
 from defgpa.warps import interpolating_spline
 
-TARGETS = ("slicermorph", "r", "morphoj")
-
 
 def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
     """Write what another program opens; the files, in order.
@@ -64,7 +62,7 @@ def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
     writers = {"slicermorph": _slicermorph, "r": _r, "morphoj": _morphoj}
     if to not in writers:
         raise ValueError(
-            f"The 'to' parameter of export must be one of {listed(TARGETS)}. Got {to!r} instead."
+            f"The 'to' parameter of export must be one of {listed(writers)}. Got {to!r} instead."
         )
     return writers[to](alignment, Path(folder))
 
