@@ -25,7 +25,13 @@ from defgpa.errors import DefgpaError, DegenerateShapeError, listed
 from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
-from defgpa.statistics.conditional import Dials, Estimate, ShapeGaussian, asked_landmarks
+from defgpa.statistics.conditional import (
+    Dials,
+    Estimate,
+    ShapeGaussian,
+    asked_landmarks,
+    gaussian_kernel,
+)
 from defgpa.statistics.dials import Trial, chosen_dials, squared_errors
 from defgpa.statistics.sizes import centroid_sizes
 from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
@@ -120,7 +126,10 @@ def _completed(alignment: Alignment, method: str | None) -> Completion:
     tried = {name: _tried(way, points, trials) for name, way in ways.items()}
     used = method or min(tried, key=lambda name: tried[name].error)
     if used not in ways:
-        raise DefgpaError(_too_few(alignment))
+        raise DefgpaError(
+            f"Statistics need at least {_FEWEST + 1} shapes; there are {len(points)}. "
+            "Use method='warp'."
+        )
     found = [
         ways[used].estimate(i, own) if np.isnan(own).any() else None for i, own in enumerate(points)
     ]
@@ -240,10 +249,7 @@ class ByWarp:
         """K_hs, and the factor of K_ss + ρI."""
         S = self.alignment.reference
         width = self.dials.reach * _rms(S - S.mean(axis=0))
-        K_hs, K_ss = (
-            np.exp(-0.5 * cdist(S[rows], S[asked], "sqeuclidean") / width**2)
-            for rows in (hidden, asked)
-        )
+        K_hs, K_ss = (gaussian_kernel(S[rows], S[asked], width) for rows in (hidden, asked))
         return K_hs, cho_factor(K_ss + self.dials.noise * np.eye(len(asked)))
 
 
@@ -326,7 +332,7 @@ def _by_warp(alignment: Alignment, points: Array, trials: Sequence[Trial]) -> By
     ways = [ByWarp(alignment, dials) for dials in _CARRIED]
     tried = []
     for trial in trials:
-        own = _hidden(points, trial)
+        own = trial.shown(points)
         asked = asked_landmarks(alignment.reference, ~np.isnan(own[:, 0]))
         tried.append((trial, own, ways[0].returned(trial.specimen, own), asked))
 
@@ -365,7 +371,7 @@ def _tried(way: Way, points: Array, trials: Sequence[Trial]) -> _Tried:
     squared, promised = [], []
     for trial in trials:
         own = points[trial.specimen]
-        found = way.estimate(trial.specimen, _hidden(points, trial))
+        found = way.estimate(trial.specimen, trial.shown(points))
         squared.append(squared_errors(found.points, own, trial.hidden))
         seen = own[~np.isnan(own[:, 0])]
         size = ((seen - seen.mean(axis=0)) ** 2).sum()
@@ -420,7 +426,7 @@ def _possible(alignment: Alignment, points: Array) -> list[Trial]:
     found = []
     for trial in hidden_for_once(alignment.shapes.visible, alignment.shapes.dim):
         try:
-            alignment.register(_hidden(points, trial))
+            alignment.register(trial.shown(points))
         except DegenerateShapeError:  # what is left lies on a line
             continue
         found.append(trial)
@@ -430,10 +436,6 @@ def _possible(alignment: Alignment, points: Array) -> list[Trial]:
             "missing one could be trusted. Drop the shapes with missing landmarks."
         )
     return found
-
-
-def _hidden(points: Array, trial: Trial) -> Array:
-    return np.where(trial.hidden[:, None], np.nan, points[trial.specimen])
 
 
 # What is told
@@ -455,13 +457,6 @@ def _far_finding(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
         return ()
     names = tuple(shapes.names[i] for i in np.flatnonzero(far.any(axis=1)))
     return (Finding(Kind.FAR_ESTIMATES, shapes=names, figures={"count": int(far.sum())}),)
-
-
-def _too_few(alignment: Alignment) -> str:
-    return (
-        f"Statistics need at least {_FEWEST + 1} shapes; there are {len(alignment.shapes)}. "
-        "Use method='warp'."
-    )
 
 
 def _flips(alignment: Alignment) -> Array:

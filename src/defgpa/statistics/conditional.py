@@ -132,7 +132,7 @@ class ShapeGaussian:
         given = self._given(posed, asked)
         v, dials, d = self.variance, self.dials, posed.shape[1]
         mean, B = given.mean, given.B
-        G = v * dials.smooth * _kernel(mean[hidden], mean[asked], given.width)
+        G = v * dials.smooth * gaussian_kernel(mean[hidden], mean[asked], given.width)
         AG = cho_solve(given.factor, G.T)
         # what B moves at the hidden landmarks beyond what the smooth field makes of it already
         beyond = B[:, hidden] - np.einsum("ps,qpd->qsd", AG, B[:, asked], optimize=True)
@@ -147,7 +147,7 @@ class ShapeGaussian:
         mean, X = self._sample(posed, asked)
         v, dials = self.variance, self.dials
         width = dials.reach * float(np.sqrt(((mean - mean.mean(axis=0)) ** 2).sum(axis=1).mean()))
-        A = v * dials.smooth * _kernel(mean[asked], mean[asked], width)
+        A = v * dials.smooth * gaussian_kernel(mean[asked], mean[asked], width)
         A[np.diag_indices(len(asked))] += v * dials.noise
         B = np.concatenate([X, _FREE * np.sqrt(v) * _motions(mean)])
         return _Given(mean, B, width, cho_factor(A, lower=True), asked, (posed - mean)[asked])
@@ -249,7 +249,8 @@ def _motions(mean: Array) -> Array:
     return np.stack([move / np.sqrt((move**2).sum(axis=1).mean()) for move in moves])
 
 
-def _kernel(x: Array, y: Array, width: float) -> Array:
+def gaussian_kernel(x: Array, y: Array, width: float) -> Array:
+    """(p, q): exp(−‖x − y‖² / 2 width²)."""
     return np.asarray(np.exp(-0.5 * cdist(x, y, "sqeuclidean") / width**2))
 
 

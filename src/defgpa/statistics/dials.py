@@ -32,6 +32,10 @@ class Trial:
     specimen: int
     hidden: Mask  # (m,)
 
+    def shown(self, points: Array) -> Array:
+        """(m, d): what is left of the specimen, one of the points (n, m, d)."""
+        return np.where(self.hidden[:, None], np.nan, points[self.specimen])
+
 
 def chosen_dials(specimens: Array, points: Array, trials: Sequence[Trial]) -> Dials:
     """The dials that predict best.
@@ -86,11 +90,9 @@ def _errors_of(specimens: Array, points: Array, trials: Sequence[Trial], dials: 
     """Σ of squared relative errors over holes."""
     total = 0.0
     for trial in trials:
-        own = np.where(trial.hidden[:, None], np.nan, points[trial.specimen])
         others = ShapeGaussian(np.delete(specimens, trial.specimen, axis=0), dials)
-        total += squared_errors(
-            others.completed(own).points, points[trial.specimen], trial.hidden
-        ).sum()
+        found = others.completed(trial.shown(points)).points
+        total += squared_errors(found, points[trial.specimen], trial.hidden).sum()
     return total
 
 
