@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -223,29 +223,24 @@ class Written:
         write_shapes(shapes, target, format="csv")
         self.files.append(str(target))
 
-    def figure(self, name: str, draw: Callable[[Any], Any], dim: int = 2) -> None:
-        """A PNG file, where matplotlib is installed."""
+    def figure(self, name: str, drawn: str, *of: Any, dim: int = 2, **how: Any) -> None:
+        """A PNG file of what a function of `defgpa.plot` draws, where matplotlib is installed."""
         if self.folder is None or find_spec("matplotlib") is None:
             return
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
+        from defgpa import plot
         from defgpa.io.atomic import replacing
 
         self.folder.mkdir(parents=True, exist_ok=True)
         with rc_context({"text.parse_math": False}):  # a name is no formula
             figure = Figure(figsize=(7, 5), layout="constrained")
-            draw(figure.add_subplot(projection="3d") if dim == 3 else figure.subplots())
+            axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
+            getattr(plot, drawn)(*of, ax=axes, **how)
             with replacing(self.folder / name) as temporary:
                 figure.savefig(temporary, dpi=150, format="png")
         self.files.append(str(self.folder / name))
-
-
-def plot() -> Any:
-    """The package that draws, which needs matplotlib."""
-    from defgpa import plot
-
-    return plot
 
 
 def links_of(shapes: Shapes) -> list[tuple[int, int]]:

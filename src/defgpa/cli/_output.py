@@ -17,7 +17,6 @@ import click
 from defgpa.cli._console import Console, plain
 
 if TYPE_CHECKING:
-    from defgpa._arrays import Array
     from defgpa.alignment import Alignment
     from defgpa.io import Format
     from defgpa.shapes import Shapes
@@ -174,8 +173,10 @@ def write_alignment(alignment: Alignment, folder: Path) -> None:
         },
     )
     write_shapes_twice(reference, folder, "reference")
-    write_shapes_twice(in_reference_space(shapes, alignment.aligned), folder, "aligned")
-    write_shapes_twice(in_reference_space(shapes, alignment.superimposed), folder, "superimposed")
+    for name in ("aligned", "superimposed"):
+        brought = shapes.with_points(getattr(alignment, name))
+        # scales of the files do not hold in the space of the reference
+        write_shapes_twice(brought.with_metadata(scales=None), folder, name)
     write_specimens(alignment, folder)
     save(alignment, folder / "result.npz")
 
@@ -189,11 +190,6 @@ def write_specimens(alignment: Alignment, folder: Path) -> None:
     columns = specimens(alignment)
     rows = zip(*columns.values(), strict=True)
     write_text(folder / "specimens.csv", csv_text(list(columns), rows, unknown="nan"))
-
-
-def in_reference_space(shapes: Shapes, points: Array) -> Shapes:
-    """Shapes brought there under their names; scales of the files do not hold there."""
-    return shapes.with_points(points).with_metadata(scales=None)
 
 
 def figures(alignment: Alignment, cve: float | None, smoothing: float | None) -> dict[str, Any]:

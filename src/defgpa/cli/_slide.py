@@ -142,7 +142,7 @@ def command(
         written_as(console, slid, target, to_format)
     _show(console, slid)
     written.table("slid.csv", _distances(slid))
-    written.figure("slid.png", lambda ax: _drawn(shapes, slid, ax), slid.dim)
+    written.figure("slid.png", "sliding", shapes, slid, _farthest(slid), dim=slid.dim)
     if report:
         written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
     list_files(console, [output, *written.files])
@@ -233,11 +233,8 @@ def _distances(slid: SlidShapes) -> str:
     return csv_text(("shape", "landmark", "slid"), rows)
 
 
-def _drawn(shapes: Shapes, slid: SlidShapes, ax: Any) -> Any:
+def _farthest(slid: SlidShapes) -> int:
     """The shape whose points went farthest."""
     import numpy as np
 
-    from defgpa.plot import sliding
-
-    own = np.nanmax(np.where(np.isnan(slid.distances), 0.0, slid.distances), axis=1)
-    return sliding(shapes, slid, int(np.argmax(own)), ax)
+    return int(np.argmax(np.nan_to_num(slid.distances).max(axis=1)))

@@ -16,7 +16,6 @@ from defgpa.cli._data import (
     known_data,
     links_of,
     permuting,
-    plot,
     reporting,
     result_folder,
 )
@@ -128,8 +127,7 @@ def _write(written: Written, found: Symmetry, shapes: Shapes) -> None:
     written.table("asymmetry.csv", found.indices_to_csv())
     for name in ("symmetric", "asymmetric"):
         written.shapes(name, getattr(found, name), found.individuals, shapes.landmarks)
-    links = links_of(shapes)
-    written.figure("symmetry.png", lambda ax: plot().symmetry(found, ax, links=links))
+    written.figure("symmetry.png", "symmetry", found, links=links_of(shapes))
 
 
 def _figures(found: Symmetry, shapes: Shapes) -> dict[str, Any]:

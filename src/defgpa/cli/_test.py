@@ -16,7 +16,6 @@ from defgpa.cli._data import (
     known_data,
     links_of,
     permuting,
-    plot,
     reporting,
     result_folder,
 )
@@ -122,7 +121,7 @@ class _Run:
                 raise
             raise DefgpaError(f"{error} A table with more is given by --data.") from None
         self._told("anova", found, [row.__dict__ for row in found.table])
-        self.written.figure("anova.png", lambda ax: plot().effects(found, ax))
+        self.written.figure("anova.png", "effects", found)
         if pairwise:
             with self.console.progress("Permuting") as tick:
                 pairs = found.pairwise(pairwise, progress=tick)
@@ -131,7 +130,7 @@ class _Run:
                 pairs,
                 {"groups": pairs.names, "distances": pairs.distances, "p": pairs.p},
             )
-            self.written.figure("pairwise.png", lambda ax: plot().pairwise(pairs, ax))
+            self.written.figure("pairwise.png", "pairwise", pairs)
 
     def allometry(self, sizes: list[float]) -> None:
         """Shape on log size (a column ``size``, or centroid sizes); shapes expected at sizes."""
@@ -139,9 +138,7 @@ class _Run:
 
         found = self._permuting(allometry, self.x, self.columns.get("size"))
         self._told("allometry", found, [row.__dict__ for row in found.anova.table])
-        self.written.figure(
-            "allometry.png", lambda ax: plot().allometry(found, ax, links=self.links)
-        )
+        self.written.figure("allometry.png", "allometry", found, links=self.links)
         if sizes:
             names = [f"size {size:g}" for size in sizes]
             self.written.shapes("predicted", found.predict(sizes), names, self.shapes.landmarks)
@@ -157,9 +154,7 @@ class _Run:
         own = [groups[i] for i in chosen]
         found = self._permuting(landmark_differences, complete_shapes(self.x).take(chosen), own)
         self._told("landmarks", found, {"p": found.p, "q": found.q, "distance": found.distances})
-        self.written.figure(
-            "landmarks.png", lambda ax: plot().landmark_differences(found, ax, links=self.links)
-        )
+        self.written.figure("landmarks.png", "landmark_differences", found, links=self.links)
 
     def repeatability(self, name: str) -> None:
         """Individuals and replicates."""
@@ -168,9 +163,7 @@ class _Run:
         found = repeatability(self.x, column(self.columns, name, "--repeatability"))
         figures = {"overall": found.overall, "per_landmark": found.per_landmark}
         self._told("repeatability", found, figures)
-        self.written.figure(
-            "repeatability.png", lambda ax: plot().repeatability(found, ax, links=self.links)
-        )
+        self.written.figure("repeatability.png", "repeatability", found, links=self.links)
 
     def _permuting(self, test: Any, *words: Any) -> Any:
         """A test by permutations, with a bar that moves where somebody watches."""
