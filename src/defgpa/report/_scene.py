@@ -73,16 +73,6 @@ class Scene:
             ]
         )
 
-    @property
-    def predicted(self) -> Array | None:
-        """(n, m, d): the cross-validated landmarks in the pose of this reference."""
-        if self.cross_validation is None:
-            return None
-        pose = stacked(
-            self.cross_validation.reference, self.alignment.reference, motions=ORTHOGONAL
-        )
-        return self.drawn.of(pose(self.cross_validation.predicted))
-
     def as_data(self) -> dict[str, Any]:
         """All of it for the page's script."""
         a, drawn = self.alignment, self.drawn
@@ -109,11 +99,13 @@ class Scene:
         }
 
     def _predictions(self) -> dict[str, Any]:
-        cv, predicted = self.cross_validation, self.predicted
-        if cv is None or predicted is None:
+        """The cross-validated landmarks in the pose of this reference, and how far off they are."""
+        cv = self.cross_validation
+        if cv is None:
             return {"predicted": None, "errors": None}
+        pose = stacked(cv.reference, self.alignment.reference, motions=ORTHOGONAL)
         return {
-            "predicted": packed_positions(predicted),
+            "predicted": packed_positions(self.drawn.of(pose(cv.predicted))),
             "errors": packed_distances(self.drawn.of(cv.distances)),
         }
 

@@ -82,8 +82,9 @@ def sections(found: Iterable[Found], links: Links) -> list[Section]:
 def _section(k: int, found: Found, links: Links) -> Section:
     for kind, tell in _TOLD.items():
         if isinstance(found, kind):
-            heading, words, table, name, draw = tell(found, links)
-            picture = _drawn(name, draw, found.dim if isinstance(found, SlidShapes) else 2)
+            heading, words, table, name, of, how = tell(found, links)
+            dim = found.dim if isinstance(found, SlidShapes) else 2
+            picture = _drawn(name, of, how, dim)
             return Section(f"test-{k}", heading, words, table, picture, f"{heading}, drawn")
     known = ", ".join(kind.__name__ for kind in _TOLD)
     raise DefgpaError(
@@ -91,7 +92,8 @@ def _section(k: int, found: Found, links: Links) -> Section:
     )
 
 
-_Told = tuple[str, tuple[str, ...], Table, str, Callable[[Any, Any], Any]]
+# heading, words and table; what of `defgpa.plot` draws it, of what, and how
+_Told = tuple[str, tuple[str, ...], Table, str, tuple[Any, ...], dict[str, Any]]
 
 
 def _anova(found: ProcrustesAnova, links: Links) -> _Told:
@@ -104,7 +106,7 @@ def _anova(found: ProcrustesAnova, links: Links) -> _Told:
     if sure:
         said = f"Beyond chance (P ≤ {_LEVEL:g}): {and_more(sure, _MOST_NAMES)}."
     table = _effects("Sequential sums of squares", found.table)
-    return "What shape depends on", (how, said), table, "effects", lambda f, ax: f(found, ax)
+    return "What shape depends on", (how, said), table, "effects", (found,), {}
 
 
 def _pairwise(found: PairwiseDistances, links: Links) -> _Told:
@@ -126,7 +128,7 @@ def _pairwise(found: PairwiseDistances, links: Links) -> _Told:
         f"Of {len(rows)} pairs, {apart} differ beyond chance (P ≤ {_LEVEL:g}).",
     )
     table = Table("Pairs of groups", ("Groups", "Distance", "Z", "P"), rows)
-    return "Groups compared", words, table, "pairwise", lambda f, ax: f(found, ax)
+    return "Groups compared", words, table, "pairwise", (found,), {}
 
 
 def _allometry(found: Allometry, links: Links) -> _Told:
@@ -138,7 +140,7 @@ def _allometry(found: Allometry, links: Links) -> _Told:
         "smallest and the largest.",
     )
     table = _effects("Regression on log size", found.anova.table)
-    return "Shape and size", words, table, "allometry", lambda f, ax: f(found, ax, links=links)
+    return "Shape and size", words, table, "allometry", (found,), {"links": links}
 
 
 def _landmarks(found: LandmarkDifferences, links: Links) -> _Told:
@@ -154,8 +156,7 @@ def _landmarks(found: LandmarkDifferences, links: Links) -> _Told:
     rows = list(zip(found.landmarks, map(figure, found.distances.tolist()), *chances, strict=True))
     table = Table("Landmark by landmark", ("Landmark", "Distance", "P", "q"), rows)
     heading = f"Where {first} and {second} differ"
-    draw = lambda f, ax: f(found, ax, links=links)  # noqa: E731
-    return heading, words, table, "landmark_differences", draw
+    return heading, words, table, "landmark_differences", (found,), {"links": links}
 
 
 def _symmetry(found: Symmetry, links: Links) -> _Told:
@@ -171,7 +172,7 @@ def _symmetry(found: Symmetry, links: Links) -> _Told:
         "units of centroid size.",
     )
     table = _effects("The two-way table", found.table)
-    return "Symmetry", words, table, "symmetry", lambda f, ax: f(found, ax, links=links)
+    return "Symmetry", words, table, "symmetry", (found,), {"links": links}
 
 
 def _repeatability(found: Repeatability, links: Links) -> _Told:
@@ -188,7 +189,7 @@ def _repeatability(found: Repeatability, links: Links) -> _Told:
         )
     ]
     table = Table("Landmark by landmark", ("Landmark", "Repeatability", "Error"), rows)
-    return "Repeatability", words, table, "repeatability", lambda f, ax: f(found, ax, links=links)
+    return "Repeatability", words, table, "repeatability", (found,), {"links": links}
 
 
 def _sliding(found: SlidShapes, links: Links) -> _Told:
@@ -208,8 +209,7 @@ def _sliding(found: SlidShapes, links: Links) -> _Told:
     )
     table = Table("How far the points slid", ("Shape", "Mean", "Largest"), rows)
     before = found.with_points(found.digitised)
-    draw = lambda f, ax: f(before, found, farthest, ax)  # noqa: E731
-    return "Semilandmarks", words, table, "sliding", draw
+    return "Semilandmarks", words, table, "sliding", (before, found, farthest), {}
 
 
 _TOLD: dict[type, Callable[[Any, Links], _Told]] = {
@@ -228,7 +228,7 @@ def _effects(caption: str, table: EffectTable) -> Table:
     return Table(caption, ("Term", *header[1:]), rows)
 
 
-def _drawn(name: str, draw: Callable[[Any, Any], Any], dim: int) -> str | None:
+def _drawn(name: str, of: tuple[Any, ...], how: dict[str, Any], dim: int) -> str | None:
     """The picture of `defgpa.plot` as an address that holds it; the same one every time."""
     if find_spec("matplotlib") is None:
         return None
@@ -241,6 +241,6 @@ def _drawn(name: str, draw: Callable[[Any, Any], Any], dim: int) -> str | None:
     with rc_context({"svg.hashsalt": name, "text.parse_math": False}):  # a name is no formula
         picture = Figure(figsize=(8, 5), layout="constrained")
         axes = picture.add_subplot(projection="3d") if dim == 3 else picture.subplots()
-        draw(getattr(plot, name), axes)
+        getattr(plot, name)(*of, ax=axes, **how)
         picture.savefig(stream, format="svg", metadata={"Date": None})
     return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
