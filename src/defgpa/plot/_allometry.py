@@ -85,9 +85,7 @@ def allometry(
         color=style.REFERENCE,
         label=f"regression, R² {row.r_squared:.3f}, P {row.p:.3g}",
     )[0]
-    axes.set_xscale("log")
-    axes.set_xlabel("size")
-    axes.set_ylabel("regression score")
+    axes.set(xscale="log", xlabel="size", ylabel="regression score")
     _plain_ticks(axes, ends)
     reach = float(np.ptp(found.scores))
     axes.set_ylim(found.scores.min() - 0.12 * reach, found.scores.max() + 0.12 * reach)

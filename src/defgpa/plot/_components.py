@@ -122,10 +122,8 @@ def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> style.Art
     total = axes.plot(
         numbers, np.cumsum(shares), "o-", color=style.BLUE, markersize=4, label="sum so far"
     )[0]
-    axes.set_xticks(numbers)
-    axes.set_ylim(0, 105)
-    axes.set_xlabel("principal component")
-    axes.set_ylabel("variance (%)")
+    axes.set(xticks=numbers, ylim=(0, 105))
+    axes.set(xlabel="principal component", ylabel="variance (%)")
     style.legend(axes)
     return style.Artists(bars=bars, total=total)
 

@@ -54,22 +54,14 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
         [row.f for _, row in rows], places, "D", color=style.REFERENCE, label="observed"
     )[0]
     labels = tuple(
-        axes.annotate(
-            f"Z = {row.z:.2f}, P = {row.p:.3g}",
-            (row.f, place),
-            xytext=(0, 8),
-            textcoords="offset points",
-            ha="center",
-            fontsize="small",
-        )
+        style.beside(axes, f"Z = {row.z:.2f}, P = {row.p:.3g}", (row.f, place), (0, 8), ha="center")
         for (_, row), place in zip(rows, places, strict=True)
     )
-    axes.set_xscale("log")
+    axes.set(xscale="log", xlabel="F")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_yticks(places, [style.shortened(row.term) for _, row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.7)
     axes.set_xlim(right=4.0 * max(float(high.max()), max(row.f for _, row in rows)))
-    axes.set_xlabel("F")
     style.legend(axes, ncols=3)
     return style.Artists(observed=observed, chance=chance, labels=labels)
 
@@ -113,8 +105,7 @@ def pairwise(found: PairwiseDistances, ax: Axes | None = None) -> style.Artists:
     short = [style.shortened(name, 16) for name in found.names]
     axes.set_xticks(range(g - 1), short[:-1], rotation=30, ha="right")
     axes.set_yticks(range(1, g), short[1:])
-    axes.set_xlim(-0.5, g - 1.5)
-    axes.set_ylim(g - 0.5, 0.5)
+    axes.set(xlim=(-0.5, g - 1.5), ylim=(g - 0.5, 0.5))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.figure.colorbar(image, ax=axes, label="Procrustes distance", shrink=0.8)

@@ -29,8 +29,7 @@ def map_axes(ax: Axes | None) -> Any:
     """Axes for a shape in units of centroid size: equal scales, no ticks."""
     axes = style.axes_for(ax, 2)
     axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xticks=[], yticks=[])
     for side in axes.spines.values():
         side.set_visible(False)
     return axes
@@ -81,14 +80,6 @@ def circles(ax: Any, centres: Array, radii: Array, **look: Any) -> Any:
 def names(ax: Any, drawn: Array, labels: Sequence[str]) -> list[Any]:
     """Landmark labels beside their points."""
     return [
-        ax.annotate(
-            style.shortened(label, 10),
-            point,
-            xytext=(4, 4),
-            textcoords="offset points",
-            fontsize="small",
-            color="#444444",
-            zorder=4,
-        )
+        style.beside(ax, style.shortened(label, 10), point, (4, 4), color="#444444", zorder=4)
         for label, point in zip(labels, drawn, strict=True)
     ]

@@ -125,8 +125,8 @@ def _table(ax: Any, shapes: Shapes, cells: Array, per: int) -> Any:
     room = height - _CHARACTER * longest  # the labels below take it from the table
     style.named_ticks(ax.yaxis, shapes.names, int(room / _LINE))
     style.named_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / _LINE), per, rotation=90)
-    ax.set_xlabel("landmark" if per == 1 else f"landmark ({per} to a column)")
-    ax.set_ylabel("shape")
+    per_column = "" if per == 1 else f" ({per} to a column)"
+    ax.set(xlabel=f"landmark{per_column}", ylabel="shape")
     ax.tick_params(length=2, labelsize="small")
     return image
 

@@ -54,19 +54,12 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
         label="fence of its group" if grouped else "fence, Q3 + 1.5 IQR",
         zorder=1,
     )[0]
+    short = [style.shortened(found.names[i]) for i in order]
     names = tuple(
-        axes.annotate(
-            style.shortened(found.names[order[k]]),
-            (places[k], distances[k]),
-            xytext=(7, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-        )
+        style.beside(axes, short[k], (places[k], distances[k]), (7, 0), 8, va="center")
         for k in np.flatnonzero(odd)[:12]
     )
     axes.set_ylim(0, None)
-    axes.set_xlabel("specimens, the farthest first")
-    axes.set_ylabel("Procrustes distance from the mean")
+    axes.set(xlabel="specimens, the farthest first", ylabel="Procrustes distance from the mean")
     style.legend(axes, ncols=3)
     return style.Artists(usual=usual, odd=beyond, fence=fence, names=names)

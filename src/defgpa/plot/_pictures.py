@@ -49,7 +49,7 @@ def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None
     else:
         grey = np.ma.array(pixels[..., 0], mask=~picture.mask)
         shown = axes.imshow(grey, cmap="gray", extent=extent)
-    _labelled(axes, unit)
+    axes.set(xlabel=style.with_unit("x", unit), ylabel=style.with_unit("y", unit))
     return style.Artists(image=shown, landmarks=None, reference=None, colorbar=None)
 
 
@@ -90,8 +90,7 @@ def picture_with_landmarks(
     landmarks = style.dots(
         axes, own, "warped landmarks", ".", style.OBSERVED, markersize=1.2 * size
     )
-    axes.set_xlim(*shown.frame.extent[:2])
-    axes.set_ylim(*shown.frame.extent[2:])
+    axes.set(xlim=shown.frame.extent[:2], ylim=shown.frame.extent[2:])
     style.legend(axes)
     return style.Artists(image=image, landmarks=landmarks, reference=reference, colorbar=None)
 
@@ -129,7 +128,7 @@ def deviation(
     bar.set_label("standard deviation of the intensity")
     if spread.common.any():
         _outline(axes, spread)
-    _labelled(axes, unit)
+    axes.set(xlabel=style.with_unit("x", unit), ylabel=style.with_unit("y", unit))
     return style.Artists(image=image, landmarks=None, reference=None, colorbar=bar)
 
 
@@ -143,11 +142,6 @@ def _outline(ax: Any, spread: IntensityDeviation) -> None:
     ax.set_title(
         f"mean over the area all cover: {style.figure(spread.mean, None)}", fontsize="medium"
     )
-
-
-def _labelled(ax: Any, unit: str | None) -> None:
-    ax.set_xlabel(style.with_unit("x", unit))
-    ax.set_ylabel(style.with_unit("y", unit))
 
 
 def _opaque_where(pixels: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -76,8 +76,7 @@ def smoothing_path(
         color="#555555",
     )
     _scales(axes, path)
-    axes.set_xlabel("smoothing")
-    axes.set_ylabel(style.with_unit("error", unit))
+    axes.set(xlabel="smoothing", ylabel=style.with_unit("error", unit))
     style.legend(axes, loc="best", bbox_to_anchor=None, ncols=1)
     return style.Artists(
         cve=cve, rmse_reference=reference, rmse_datum=datum, chosen=chosen, label=label

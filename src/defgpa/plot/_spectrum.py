@@ -64,9 +64,7 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
         va="center",
         color="#1f4e6b",
     )
-    axes.set_xticks(numbers)
-    axes.set_xlim(0.5, len(values) + 0.5)
-    axes.set_xlabel("eigenvalue number")
+    axes.set(xticks=numbers, xlim=(0.5, len(values) + 0.5), xlabel="eigenvalue number")
     axes.set_ylabel(f"eigenvalue of P (at most {alignment.shapes.n_shapes})")
     style.legend(axes)
     return style.Artists(axes=own, rest=rest, gap=gap, label=label)

@@ -153,6 +153,14 @@ def arrows(ax: Any, tails: Array, vectors: Array, color: str, **look: Any) -> An
     return drawn
 
 
+def beside(
+    ax: Any, text: str, point: Any, shift: tuple[float, float], size: Any = "small", **look: Any
+) -> Any:
+    """A text so many points to the right of a point, and above it."""
+    place = {"xytext": shift, "textcoords": "offset points", "fontsize": size}
+    return ax.annotate(text, point, **place, **look)
+
+
 def sign(marker: str, color: str, label: str, **look: Any) -> Line2D:
     """A marker for the legend."""
     return Line2D([], [], color=color, marker=marker, label=label, **look)
