@@ -120,7 +120,6 @@ def write_component_meshes(
     files = []
     for name, mesh in component_meshes(alignment, **how).items():
         files.append(Path(folder) / f"{name}{suffix}")
-        files[-1].parent.mkdir(parents=True, exist_ok=True)
         write_mesh(files[-1], mesh)
     return files
 

@@ -191,7 +191,6 @@ class Written:
 
         if self.folder is None:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
         target, known = self.folder / "report.html", {"command": to_paste()}
         if isinstance(x, Alignment):
             write_report(x, target, statistics=found, provenance=known)
@@ -205,7 +204,6 @@ class Written:
             return
         from defgpa.io.atomic import write_text
 
-        self.folder.mkdir(parents=True, exist_ok=True)
         write_text(self.folder / name, text)
         self.files.append(str(self.folder / name))
 
@@ -233,7 +231,6 @@ class Written:
         from defgpa import plot
         from defgpa.io.atomic import replacing
 
-        self.folder.mkdir(parents=True, exist_ok=True)
         with rc_context({"text.parse_math": False}):  # a name is no formula
             figure = Figure(figsize=(7, 5), layout="constrained")
             axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
