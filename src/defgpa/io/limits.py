@@ -19,8 +19,6 @@ from pathlib import Path
 from defgpa.errors import FormatError
 
 VARIABLE = "DEFGPA_MAX_BYTES"
-_DEFAULT = 2**30
-_USUAL_PACKING = 20
 _GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 _BLOCK = 2**16
 LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
@@ -30,7 +28,7 @@ def most_bytes() -> int:
     """The most that is unpacked from a small file, or allocated for what it announces."""
     stated = os.environ.get(VARIABLE, "")
     try:
-        return int(float(stated)) if stated else _DEFAULT
+        return int(float(stated)) if stated else 2**30
     except (ValueError, OverflowError):
         raise FormatError(
             f"{VARIABLE} must be a number of bytes. Got {stated!r} instead."
@@ -43,7 +41,7 @@ class Budget:
     def __init__(self, path: Path, size: int | None = None) -> None:
         self._path = path
         packed = path.stat().st_size if size is None else size
-        self.left = self._most = max(most_bytes(), _USUAL_PACKING * packed)
+        self.left = self._most = max(most_bytes(), 20 * packed)
 
     def spend(self, n_bytes: int, what: str) -> None:
         """Take so many bytes, or refuse the file."""
