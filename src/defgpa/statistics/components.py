@@ -23,7 +23,7 @@ from defgpa.errors import ShapeError, listed
 from defgpa.procrustes import stacked
 from defgpa.shapes import Shapes
 from defgpa.statistics.conditional import Dials, ShapeGaussian, without_gaps
-from defgpa.statistics.sizes import ShapesLike, filled
+from defgpa.statistics.sizes import ShapesLike, as_shapes, filled
 from defgpa.statistics.tangent import tangent_space, unit_size
 
 
@@ -98,7 +98,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         _require_space(self.space)
         self._alignment = shapes if isinstance(shapes, Alignment) else None
         self.space_ = self.space if self._alignment is not None else ""
-        self._shapes = shapes.shapes if isinstance(shapes, Alignment) else _as_shapes(shapes)
+        self._shapes = shapes.shapes if isinstance(shapes, Alignment) else as_shapes(shapes)
         measured = getattr(shapes, self.space) if self._alignment else self._shapes.points
         x = tangent_space(without_gaps(measured))
         if len(x) < 2:
@@ -182,7 +182,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
             return np.asarray(self.coordinates_ - self.mean_)
         if isinstance(shapes, Alignment):
             return self._projected(np.asarray(getattr(shapes, self.space)))
-        given = self._require_alike(_as_shapes(shapes))
+        given = self._require_alike(as_shapes(shapes))
         known = np.array([-1 if k is None else k for k in shape_indices(given, self._shapes)])
         found = np.empty(given.points.shape)
         found[known >= 0] = (self.coordinates_ - self.mean_)[known[known >= 0]]
@@ -255,10 +255,6 @@ class ShapePCA(TransformerMixin, BaseEstimator):
     def _require_fitted(self) -> None:
         if not hasattr(self, "components_"):
             raise NotFittedError("This ShapePCA has not been fitted yet: call fit(shapes) first.")
-
-
-def _as_shapes(shapes: ShapesLike) -> Shapes:
-    return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
 
 
 def _sums(alignment: Alignment) -> SumsOfSquares:

@@ -51,9 +51,14 @@ def _sizes(points: Array) -> Array:
     return np.asarray(np.linalg.norm(centred, axis=(1, 2)))
 
 
+def as_shapes(shapes: ShapesLike) -> Shapes:
+    """Shapes as they are, arrays as specimens."""
+    return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+
+
 def require_complete(shapes: ShapesLike, what: str) -> Shapes:
     """The shapes, if no landmark is missing; otherwise a ShapeError that says what helps."""
-    given = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+    given = as_shapes(shapes)
     partial = ~given.visible.all(axis=1)
     if partial.any():
         names = [given.names[i] for i in np.flatnonzero(partial)]

@@ -22,7 +22,7 @@ from defgpa.procrustes import stacked
 from defgpa.screening import mirrored_against
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
-from defgpa.statistics.sizes import ShapesLike, centroid_sizes, require_complete
+from defgpa.statistics.sizes import ShapesLike, as_shapes, centroid_sizes, require_complete
 
 _SETTLED = 1e-13  # change of the unit mean in one round
 _MOST_ROUNDS = 10_000
@@ -55,9 +55,7 @@ def tangent_space(shapes: ShapesLike) -> Array:
 
 def complete_shapes(x: Analysed) -> Shapes:
     """The shapes that an analysis is made of; those of an alignment lie on its reference."""
-    if isinstance(x, Alignment):
-        return x.shapes.with_points(x.carried)
-    return x if isinstance(x, Shapes) else Shapes.specimens(x)
+    return x.shapes.with_points(x.carried) if isinstance(x, Alignment) else as_shapes(x)
 
 
 def tangents_of(shapes: Shapes, stacklevel: int = 4) -> Array:
