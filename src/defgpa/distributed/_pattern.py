@@ -12,6 +12,7 @@ from defgpa._arrays import Index, Mask
 from defgpa.checks import require_linked_pattern
 from defgpa.distributed._work import PartFacts
 from defgpa.errors import ShapeError
+from defgpa.shapes import numbered
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +39,9 @@ class Pattern:
             )
         visible = np.concatenate([fact.visible for fact in facts])
         n, m = visible.shape
-        numbered = tuple(f"shape_{k}" for k in range(1, n + 1))
         given = [name for fact in facts for name in fact.names or ()]
-        names = tuple(given) if len(given) == n and len(set(given)) == n else numbered
-        landmarks = labels.pop() if labels else tuple(str(k) for k in range(1, m + 1))
+        names = tuple(given) if len(given) == n and len(set(given)) == n else numbered("shape_", n)
+        landmarks = labels.pop() if labels else numbered("", m)
         return cls(visible, names, landmarks, tuple(len(f.visible) for f in facts), dims.pop())
 
     @property

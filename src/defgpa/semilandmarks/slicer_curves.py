@@ -16,7 +16,7 @@ from defgpa.errors import FormatError, listed
 from defgpa.io import read_shapes
 from defgpa.io.curves import evenly
 from defgpa.semilandmarks.sliders import curves_of
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, numbered
 
 _SUFFIX = ".mrk.json"
 
@@ -92,7 +92,7 @@ def _is_closed(path: Path) -> bool:
     return "ClosedCurve" in kinds
 
 
-def _labels(shapes: Shapes, count: int, ring: bool) -> list[str]:
+def _labels(shapes: Shapes, count: int, ring: bool) -> tuple[str, ...]:
     kind = "outline" if ring else "curve"
     number = 1 + sum(shapes.landmarks[c[0]].startswith(kind) for c in curves_of(shapes))
-    return [f"{kind}{number}_{k}" for k in range(1, count + 1)]
+    return numbered(f"{kind}{number}_", count)
