@@ -9,8 +9,8 @@ from defgpa import Affine, DefGPA
 from defgpa.cli._data import _rows
 from defgpa.cli._output import write_specimens
 from defgpa.io import read_shapes, write_shapes
+from defgpa.io.text.table import csv_text
 from defgpa.shapes import Shapes
-from defgpa.statistics.table import csv_text
 
 NAMES = ["=1+1", "+x", "-y", "@SUM(A1)", "'=quoted", "''-z", "-7", "plain", "a=b", "'s"]
 LABELS = ["=cmd|' /C calc'!A0", "-tip", "@", "'", "1"]

@@ -184,8 +184,8 @@ def write_alignment(alignment: Alignment, folder: Path) -> None:
 def write_specimens(alignment: Alignment, folder: Path) -> None:
     """``specimens.csv``: one row a specimen."""
     from defgpa.io.atomic import write_text
+    from defgpa.io.text.table import csv_text
     from defgpa.statistics import specimens
-    from defgpa.statistics.table import csv_text
 
     columns = specimens(alignment)
     rows = zip(*columns.values(), strict=True)

@@ -222,7 +222,7 @@ def _show(console: Console, slid: SlidShapes) -> None:
 
 
 def _distances(slid: SlidShapes) -> str:
-    from defgpa.statistics.table import csv_text
+    from defgpa.io.text.table import csv_text
 
     rows = [
         (name, label, float(own[j]))

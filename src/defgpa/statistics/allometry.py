@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, ShapeError
+from defgpa.io.text.table import csv_text
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.permutation import Progress
 from defgpa.statistics.sizes import centroid_sizes
-from defgpa.statistics.table import csv_text, pandas_for_tables
+from defgpa.statistics.table import pandas_for_tables
 from defgpa.statistics.tangent import Analysed, complete_shapes
 
 

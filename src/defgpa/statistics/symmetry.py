@@ -26,6 +26,7 @@ from scipy.sparse import csr_array
 from defgpa._arrays import Array, Index, threads_for
 from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.findings import Finding, Kind
+from defgpa.io.text.table import csv_text
 from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
@@ -34,7 +35,7 @@ from defgpa.statistics.design import grouped
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs, pairs_from, renumbering
 from defgpa.statistics.permutation import RESIDUAL, Permutations, Progress, Ratios, permuted_ratios
 from defgpa.statistics.sizes import require_complete
-from defgpa.statistics.table import Effect, EffectTable, csv_text, pandas_for_tables
+from defgpa.statistics.table import Effect, EffectTable, pandas_for_tables
 from defgpa.statistics.tangent import Analysed, complete_shapes, tangent_space, tangents_of
 
 _COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any, ClassVar
 
 from defgpa.errors import needed
-from defgpa.io.text.table import guarded_row
+from defgpa.io.text.table import csv_text
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
@@ -121,17 +119,6 @@ class Rows:
     def to_csv(self) -> str:
         """The same as comma-separated text, with all digits."""
         return csv_text(self._columns, self._rows())
-
-
-def csv_text(header: Sequence[str], rows: Any, unknown: str = "") -> str:
-    """Comma-separated text of rows, with a word for NaN."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(guarded_row(header))
-    writer.writerows(
-        guarded_row(unknown if value != value else value for value in row) for row in rows
-    )
-    return text.getvalue()
 
 
 def pandas_for_tables() -> Any:

@@ -10,9 +10,6 @@ Each layout is read in a file of its own: ``shape_rows``, ``landmark_rows``, ``a
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -44,7 +41,7 @@ from defgpa.io.text.landmark_rows import (
 )
 from defgpa.io.text.lines import is_number, storable
 from defgpa.io.text.shape_rows import read_counted, read_under_heads, read_unnamed
-from defgpa.io.text.table import Table, first_rows, guarded, table_of
+from defgpa.io.text.table import Table, csv_text, first_rows, table_of
 from defgpa.io.text.tracked import begins_tracked, is_tracked, read_tracked
 from defgpa.io.text.variables import written_variables
 from defgpa.shapes import Shapes
@@ -144,19 +141,8 @@ def _hidden(document: Document, options: ReadOptions) -> Document:
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str | float]]) -> None:
-    """Tabs in ``.tsv`` files, commas in others; floats in their shortest exact form."""
-    text = io.StringIO()
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(map(guarded, header))
-    writer.writerows(map(_stored, row) for row in rows)
-    write_text(path, text.getvalue())
-
-
-def _stored(cell: str | float) -> str | float:
-    if isinstance(cell, str):
-        return guarded(cell)
-    return "NA" if math.isnan(cell) else cell
+    """Tabs in ``.tsv`` files, commas in others."""
+    write_text(path, csv_text(header, rows, "NA", "\t" if path.suffix.lower() == ".tsv" else ","))
 
 
 def _looks_like_csv(head: bytes) -> bool:

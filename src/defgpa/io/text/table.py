@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -182,14 +183,22 @@ def guarded(cell: str) -> str:
     return f"'{cell}" if _FORMULA.match(cell) and not is_number(cell) else cell
 
 
-def guarded_row(row: Iterable[Any]) -> list[Any]:
-    """The cells of a row, its words guarded; numbers are numbers."""
-    return [guarded(cell) if isinstance(cell, str) else cell for cell in row]
-
-
 def unguarded(cell: str) -> str:
     """The word that was guarded."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def csv_text(
+    header: Sequence[str], rows: Iterable[Iterable[Any]], unknown: str = "", delimiter: str = ","
+) -> str:
+    """The text of a table: words guarded, floats in their shortest exact form, a word for NaN."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerows(
+        [guarded(c) if isinstance(c, str) else unknown if c != c else c for c in row]
+        for row in chain([header], rows)
+    )
+    return text.getvalue()
 
 
 def _between_blanks(line: str) -> list[str]:
