@@ -14,6 +14,7 @@ from joblib import parallel_config
 
 import defgpa
 from defgpa.solve import Iterative
+from defgpa.tuning import Tuning
 from support import PARITY, smooth_family
 
 dask = pytest.importorskip("dask")
@@ -73,8 +74,9 @@ def test_a_cluster_gives_the_answer_of_one_machine(client, d, missing):
 def test_blocks_of_landmarks_and_iterations_give_the_same_answer(client):
     points = smooth_family(seed=4, n=5, m=170, d=3, missing=0.15)
     here = defgpa.DefGPA().fit(points).alignment_
-    exact = defgpa.DefGPA(solver=Iterative(accuracy=1e-12))
-    there = defgpa.distributed.align(chunked(points), exact, client, landmarks_per_block=50)
+    few = Tuning(landmarks_per_block=50)
+    exact = defgpa.DefGPA(solver=Iterative(accuracy=1e-12), tuning=few)
+    there = defgpa.distributed.align(chunked(points), exact, client)
     assert there.diagnostics.method == "iterative"
     np.testing.assert_allclose(there.reference, here.reference, **SAME)
 

@@ -34,6 +34,8 @@ class Tuning:
         Landmarks up to which every batch may make an image of its own, to be summed.
     thread_blocks : int
         Blocks of landmarks that are enough for every thread.
+    landmarks_per_block : int
+        Landmarks whose features a worker of a cluster makes, or keeps, in one piece.
     exact_inverse_features : int
         Features of all shapes together up to which the exact inverse of the cost is cheap.
     whole_inverse_features : int
@@ -134,6 +136,7 @@ class Tuning:
     cache_bytes: int = 16 << 20
     whole_image_landmarks: int = 2048
     thread_blocks: int = 16
+    landmarks_per_block: int = 100_000
     exact_inverse_features: int = 200
     whole_inverse_features: int = 4096
     fold_bytes: int = 6 << 20

@@ -112,13 +112,7 @@ class DistributedAlignment:
         return [items[stop - size : stop] for stop, size in zip(stops, self.sizes, strict=True)]
 
 
-def align(
-    source: Any,
-    estimator: DefGPA | None = None,
-    client: Any = None,
-    *,
-    landmarks_per_block: int = 100_000,
-) -> DistributedAlignment:
+def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> DistributedAlignment:
     """Align shapes that live on a Dask cluster.
 
     Parameters
@@ -130,8 +124,6 @@ def align(
         What to fit; the default model otherwise.
     client : dask.distributed.Client, optional
         The current one by default.
-    landmarks_per_block : int
-        Rows of the features of some shapes that a worker makes, or keeps, in one piece.
 
     Returns
     -------
@@ -157,8 +149,8 @@ def align(
     parts = parts_of(cluster, source)
     pattern = Pattern.of(cluster.results([cluster.submit(work.facts_of, p) for p in parts]))
     pattern.require_alignable()
-    sets = _set_of(cluster, parts, pattern, landmarks_per_block)
     method, model = chosen.method(pattern.dim), chosen.model
+    sets = _set_of(cluster, parts, pattern, method.tuning.landmarks_per_block)
     assert sets.rank  # told before anything is solved: a shape that is a line
     lead = _most_complete_shape(sets, pattern)
     views, n = sets.visible[0].sum(axis=0).astype(np.float64), pattern.n_shapes
