@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -101,6 +102,13 @@ def test_lines_between_landmarks_come_from_the_shapes():
 
 def test_without_such_lines_none_are_drawn(plane):
     assert plot.aligned(plane, flat()).wireframe is None
+
+
+def test_a_wireframe_of_chains_is_drawn_link_by_link(plane):
+    chained = plane.shapes.with_metadata(wireframe=[(0, 1, 2), (5, 3)])
+    drawn = plot.aligned(replace(plane, shapes=chained), flat()).wireframe
+    links = np.array([(0, 1), (1, 2), (5, 3)])
+    np.testing.assert_allclose(drawn.get_segments(), plane.reference[links], **EXACT)
 
 
 def test_scales_are_equal_in_the_plane_and_in_space(plane, space):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, overload
 
@@ -157,6 +158,27 @@ class Shapes:
     def views(self) -> Index:
         """(m,): how many shapes see each landmark."""
         return frozen(self.visible.sum(axis=0))
+
+    @property
+    def links(self) -> list[tuple[int, int]]:
+        """The wireframe that came with the shapes as pairs of landmark numbers.
+
+        Its entries may be chains. What does not fit is left out: it comes from files and from
+        users, and a picture is no place to fail.
+
+        Examples
+        --------
+        >>> points = np.random.default_rng(0).normal(size=(2, 5, 2))
+        >>> Shapes(points, metadata={"wireframe": [(0, 1, 4), (2, 9)]}).links
+        [(0, 1), (1, 4)]
+        """
+        links = self.metadata.get("wireframe") or ()
+        chains = [link for link in links if isinstance(link, (tuple, list, np.ndarray))]
+        pairs = [(a, b) for chain in chains for a, b in pairwise(chain)]
+        return [(int(a), int(b)) for a, b in pairs if self._is_landmark(a) and self._is_landmark(b)]
+
+    def _is_landmark(self, number: Any) -> bool:
+        return isinstance(number, (int, np.integer)) and 0 <= int(number) < self.n_landmarks
 
     def __len__(self) -> int:
         return self.n_shapes

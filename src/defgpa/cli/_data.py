@@ -195,7 +195,7 @@ class Written:
         if isinstance(x, Alignment):
             write_report(x, target, statistics=found, provenance=known)
         else:
-            write_statistics(found, target, title=title, links=links_of(x), provenance=known)
+            write_statistics(found, target, title=title, links=x.links, provenance=known)
         self.files.append(str(target))
 
     def table(self, name: str, text: str) -> None:
@@ -238,11 +238,3 @@ class Written:
             with replacing(self.folder / name) as temporary:
                 figure.savefig(temporary, dpi=150, format="png")
         self.files.append(str(self.folder / name))
-
-
-def links_of(shapes: Shapes) -> list[tuple[int, int]]:
-    """The wireframe that the files came with, as pairs of landmarks."""
-    from itertools import pairwise
-
-    chains = shapes.metadata.get("wireframe", ())
-    return [(int(a), int(b)) for chain in chains for a, b in pairwise(chain)]

@@ -14,7 +14,6 @@ from defgpa.cli._data import (
     column,
     columns_for,
     known_data,
-    links_of,
     permuting,
     reporting,
     result_folder,
@@ -127,7 +126,7 @@ def _write(written: Written, found: Symmetry, shapes: Shapes) -> None:
     written.table("asymmetry.csv", found.indices_to_csv())
     for name in ("symmetric", "asymmetric"):
         written.shapes(name, getattr(found, name), found.individuals, shapes.landmarks)
-    written.figure("symmetry.png", "symmetry", found, links=links_of(shapes))
+    written.figure("symmetry.png", "symmetry", found, links=shapes.links)
 
 
 def _figures(found: Symmetry, shapes: Shapes) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from defgpa.cli._data import (
     column,
     columns_for,
     known_data,
-    links_of,
     permuting,
     reporting,
     result_folder,
@@ -104,7 +103,7 @@ class _Run:
     ) -> None:
         self.console, self.written, self.x = console, written, x
         self.shapes, self.columns = shapes, columns
-        self.links = links_of(shapes)
+        self.links = shapes.links
         self.chance: dict[str, Any] = {}
         self.figures: dict[str, Any] = {}
         self.found: list[Any] = []

@@ -117,6 +117,5 @@ def _areas(errors: Array) -> Array:
 
 
 def _wires(ax: Any, alignment: Alignment) -> Any:
-    edges = alignment.shapes.metadata.get("wireframe", ())
     look = {"colors": style.GREY, "linewidths": 0.7, "zorder": 1}
-    return style.wireframe(ax, alignment.reference, edges, **look)
+    return style.wireframe(ax, alignment.reference, alignment.shapes.links, **look)

@@ -16,7 +16,7 @@ from defgpa.report import _tables as tables
 from defgpa.report._columns import group_columns, sentences
 from defgpa.report._drawn import MOST_PAIRS, Drawn, drawn_part
 from defgpa.report._packing import finite, script_json
-from defgpa.report._scene import Scene, wireframe_pairs
+from defgpa.report._scene import Scene
 from defgpa.report._shape_space import ShapeSpace, shape_space
 from defgpa.report._statistics import Found, Links, sections
 from defgpa.report._words import number, what_was_fitted, worries
@@ -116,7 +116,7 @@ def write_report(
                     comparison,
                 ),
                 "provenance": tables.provenance_rows(provenance),
-                "sections": sections(statistics, _links(alignment)),
+                "sections": sections(statistics, alignment.shapes.links),
             }
         ),
         errors="backslashreplace",
@@ -273,12 +273,6 @@ def _dial_in_words(path: SmoothingPath) -> dict[str, Any] | None:
         "rows": rows[::-1],
         "chosen": (len(rows) - 1 - row, column),
     }
-
-
-def _links(alignment: Alignment) -> Links:
-    shapes = alignment.shapes
-    pairs = wireframe_pairs(shapes.metadata.get("wireframe"), shapes.n_landmarks)
-    return [(int(a), int(b)) for a, b in pairs]
 
 
 def _missing_counts(alignment: Alignment) -> dict[str, Any] | None:

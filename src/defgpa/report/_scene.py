@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,7 +119,7 @@ class Scene:
     def _edges(self) -> Index | None:
         """The wireframe of the file, or the sides of plane triangles."""
         shapes = self.alignment.shapes
-        edges = wireframe_pairs(shapes.metadata.get("wireframe"), shapes.n_landmarks)
+        edges = np.array(shapes.links, dtype=np.intp).reshape(-1, 2)
         if not len(edges) and shapes.dim == 2 and shapes.faces is not None:
             edges = _sides(shapes.faces)
         edges = _renumbered(edges, self.drawn)
@@ -143,20 +143,6 @@ def near_links(points: Array) -> Index | None:
     far, (i, j) = cdist(points, points), pairs.T
     nearer = np.maximum(far[i], far[j]) < far[i, j][:, None]
     return np.asarray(pairs[~nearer.any(axis=1)])
-
-
-def wireframe_pairs(links: Any, m: int) -> Index:
-    """(k, 2): the pairs of a wireframe whose entries may be chains; what does not fit is dropped.
-
-    It comes from files and from users, and a picture is no place to fail.
-    """
-    chains = [link for link in links or () if isinstance(link, (tuple, list, np.ndarray))]
-    pairs = [pair for chain in chains for pair in pairwise(chain) if _numbers(pair, m)]
-    return np.array(pairs, dtype=np.intp).reshape(-1, 2)
-
-
-def _numbers(pair: tuple[Any, Any], m: int) -> bool:
-    return all(isinstance(j, (int, np.integer)) and 0 <= j < m for j in pair)
 
 
 def _sides(faces: Index) -> Index:
