@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, SoftCentering
+from defgpa.findings import Kind
 from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.warps import Frames
 from support import (
@@ -108,3 +109,16 @@ def test_the_iterative_solver_centres_as_the_dense_one_does(warp, nearby_shapes)
 def test_a_negative_weight_is_refused(full_shapes):
     with pytest.raises(ValueError, match="'nu' parameter of SoftCentering must be a number of at"):
         DefGPA(centering=SoftCentering(-1.0)).fit(full_shapes)
+
+
+def test_too_weak_a_charge_is_told_with_one_that_is_enough():
+    points = smooth_family(seed=1, n=5, m=24)
+    points += 0.3 - points.mean(axis=1, keepdims=True)
+
+    def told(nu):
+        found = DefGPA(Affine(), centering=SoftCentering(nu)).solve(points).findings
+        return [own for own in found if own.kind is Kind.WEAK_CENTERING]
+
+    (weak,) = told(1e-9)
+    assert weak.figures["enough"] == 5 / 24
+    assert not told(weak.figures["enough"])
