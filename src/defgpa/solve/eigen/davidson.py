@@ -51,8 +51,9 @@ def bottom_eigenpairs(
     space.add(fresh)
     images.add(multiply(fresh))
     n_products, wanted = fresh.shape[1], min(count + 2, len(start))
+    projected = _inner(space.held, images.held)
     while True:
-        found = _ritz(space.held, images.held, wanted)
+        found = _ritz(space.held, images.held, projected, wanted)
         values, vectors, errors = found.values, found.vectors, found.errors
         floor = max(floor, 4 * found.rounding)
         residuals = np.linalg.norm(errors, axis=0)
@@ -63,15 +64,16 @@ def bottom_eigenpairs(
         if not open_.any() or n_products >= most_products:
             return Eigenpairs(values, vectors, residuals, n_products, not open_[:count].any())
         if space.width + wanted > min(_WIDEST, len(start)):
-            for columns, best in zip(
-                (space, images), _restarted(space.held, images.held, 2 * wanted), strict=True
-            ):
-                columns.replace(best)
+            best, image = _restarted(space.held, images.held, projected, 2 * wanted)
+            space.replace(best)
+            images.replace(image)
+            projected = _inner(best, image)
         fresh = _orthonormal(correct(errors[:, open_]), against=space.held)
         if fresh.shape[1] == 0:
             return Eigenpairs(values, vectors, residuals, n_products, not open_[:count].any())
         space.add(fresh)
         images.add(multiply(fresh))
+        projected = _grown(projected, space.held, images.held)
         n_products += fresh.shape[1]
 
 
@@ -109,8 +111,17 @@ class _Ritz:
     rounding: float
 
 
-def _ritz(space: Array, images: Array, wanted: int) -> _Ritz:
-    projected = _inner(space, images)
+def _grown(projected: Array, space: Array, images: Array) -> Array:
+    """VᵀAV, from that of the columns there were before the last ones came."""
+    old, width = len(projected), space.shape[1]
+    grown = np.empty((width, width))
+    grown[:old, :old] = projected
+    grown[:, old:] = _inner(space, images[:, old:])
+    grown[old:, :old] = _inner(space[:, old:], images[:, :old])
+    return grown
+
+
+def _ritz(space: Array, images: Array, projected: Array, wanted: int) -> _Ritz:
     values, mixing = eigh(symmetrised(projected))
     values, mixing = values[:wanted], mixing[:, :wanted]
     vectors, errors = np.empty((2, wanted, len(space))).transpose(0, 2, 1)
@@ -150,9 +161,9 @@ def _rounding(projected: Array, size: int) -> float:
     return float(np.sqrt(size * skew))
 
 
-def _restarted(space: Array, images: Array, width: int) -> tuple[Array, Array]:
+def _restarted(space: Array, images: Array, projected: Array, width: int) -> tuple[Array, Array]:
     """The best ``width`` directions of the space, and their images."""
-    _, mixing = eigh(symmetrised(space.T @ images))
+    _, mixing = eigh(symmetrised(projected))
     mixing = mixing[:, :width]
     restarted, triangle = np.linalg.qr(space @ mixing)
     return restarted, images @ mixing @ np.linalg.inv(triangle)
