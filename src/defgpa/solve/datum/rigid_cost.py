@@ -138,8 +138,8 @@ class Pose:
     @cached_property
     def slope(self) -> float:
         """The torque on each shape over its lever; their RMS."""
-        torque = np.sqrt((self.gradient**2).sum(axis=1))
-        return float(np.sqrt(np.mean((torque / (2 * self.levers)) ** 2)))
+        squares = np.einsum("ip,ip->i", self.gradient, self.gradient) / (2 * self.levers) ** 2
+        return float(np.sqrt(squares.sum() / len(squares)))
 
     @property
     def disagreement(self) -> float:
