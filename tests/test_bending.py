@@ -98,7 +98,7 @@ def test_a_grid_is_control_points_like_others(counts, rng):
     tables = bending._grid_complement.cache_info().currsize
     ThinPlateSpline(counts).basis(points)
     assert bending._grid_complement.cache_info().currsize == tables
-    assert (np.prod(counts) > bending.MANY_CONTROLS) == (grid.deflation is None)
+    assert (np.prod(counts) > bending.MANY_CONTROLS) == (grid.deflated() is None)
 
 
 def test_frames_of_some_shapes_know_what_those_of_all_knew(rng):

@@ -74,13 +74,28 @@ def test_columns_without_low_orders_need_no_second_look(monkeypatch):
 
 
 @pytest.mark.parametrize("counts", [(2, 2), (3, 5), (7, 7), (2, 3, 2), (4, 4, 4)], ids=str)
-def test_columns_without_low_orders_make_the_same_features(counts):
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
     points = smooth_family(seed=1, n=2, m=200, d=len(counts), missing=0.1)
-    batch = one_batch(ThinPlateSpline(counts, smoothing=1e-3), points).deflated()
-    columns, mixing = batch.columns(), batch.mixing
-    np.testing.assert_allclose(columns @ mixing, batch.features(), **EXACT)
-    np.testing.assert_allclose(batch.columns(slice(20, 50)), columns[:, 20:50], **EXACT)
+    warp = ThinPlateSpline(counts, smoothing=1e-3, ridge=ridge)
+    batch = one_batch(warp, points)
+    deflated = batch.deflated()
+    columns = deflated.columns()
     assert columns.shape[-1] == np.prod(counts)
+    np.testing.assert_allclose(deflated.columns(slice(20, 50)), columns[:, 20:50], **EXACT)
+    np.testing.assert_allclose(column_factor(batch).gram(), by_singular_values(batch), **EXACT)
+    weights = rng.normal(size=(columns.shape[-1], len(counts)))
+    plain, coefficients = deflated.bases[1].in_columns(weights)
+    seen = batch.points[1]
+    here, there = deflated.bases[1].features(seen) @ weights, plain.features(seen) @ coefficients
+    np.testing.assert_allclose(here, there, **EXACT)
+    if ridge == 0.0:
+        bent, charged = plain.penalty(), deflated.bases[1].penalty()
+        np.testing.assert_allclose(
+            weights.T @ charged @ weights, coefficients.T @ bent @ coefficients, **EXACT
+        )
+    gradients = deflated.bases[1].column_gradients(seen) @ weights
+    np.testing.assert_allclose(gradients, plain.column_gradients(seen) @ coefficients, **EXACT)
 
 
 def test_one_poor_shape_does_not_change_the_others(rng):

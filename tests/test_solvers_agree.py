@@ -7,7 +7,14 @@ import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa._arrays import own_threads
-from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost
+from defgpa.solve.deformable.columns import column_factor, streamed_factor
+from defgpa.solve.deformable.cost import (
+    EliminatedCost,
+    _way_to_hold,
+    eliminated_cost,
+    make_batches,
+)
+from defgpa.solve.deformable.elimination import stored_factor
 from defgpa.solve.deformable.whole_inverse import sampled_matrix
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
 from defgpa.tuning import DEFAULT, Tuning
@@ -36,7 +43,8 @@ WARPS = {
     "soft spline": ThinPlateSpline(4, smoothing=1e-5),
 }
 every_model = pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-STORAGES = {"stored": "StoredFactor", "columns": "ColumnFactor", "streamed": "StreamedFactor"}
+STORAGES = {"stored": stored_factor, "columns": column_factor, "streamed": streamed_factor}
+NAMES = {"stored": "StoredFactor", "columns": "StoredFactor", "streamed": "StreamedFactor"}
 every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
@@ -47,6 +55,13 @@ def cost_held(shapes, warp, options):
     """The cost with its features held as the options of an estimator say."""
     budget, tuning = options["memory_budget"], options.get("tuning", DEFAULT)
     return eliminated_cost(Frames.of(shapes.points, shapes.visible), warp, budget, tuning)
+
+
+def way_of(shapes, warp, options):
+    """The way in which such options have features held."""
+    budget, tuning = options["memory_budget"], options.get("tuning", DEFAULT)
+    first = make_batches(Frames.of(shapes.points, shapes.visible), warp, tuning)[0]
+    return _way_to_hold(first, shapes.n_shapes, shapes.n_landmarks, budget, tuning)
 
 
 @pytest.fixture(params=DATA.values(), ids=DATA)
@@ -73,7 +88,7 @@ def held():
 def test_the_cost_is_the_same_however_its_features_are_held(warp, storage, many, held, rng):
     expected = cost_of(many, warp)
     found = cost_held(many, warp, held(storage))
-    assert found.storage == STORAGES[storage]
+    assert way_of(many, warp, held(storage)) is STORAGES[storage]
     np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=AGREED)
     block = rng.normal(size=(many.n_landmarks, 3))
     np.testing.assert_allclose(found.multiply(block), expected @ block, rtol=0, atol=AGREED)
@@ -89,7 +104,6 @@ def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, man
     blocks = replace(
         options.get("tuning", DEFAULT),
         block_bytes=8 * 2_000,
-        stored_block_bytes=8 * 2_500,
         whole_image_landmarks=0,
         thread_blocks=threads,
     )
@@ -112,7 +126,7 @@ def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, man
 def test_the_alignment_is_the_same_however_it_is_found(warp, storage, solver, many, held):
     expected = DefGPA(warp, solver=Dense()).fit(many).alignment_
     found = DefGPA(warp, solver=solver, **held(storage)).fit(many).alignment_
-    assert found.diagnostics.storage == STORAGES[storage]
+    assert found.diagnostics.storage == NAMES[storage]
     assert_same_alignment(found, expected, rtol=AGREED)
 
 
@@ -126,7 +140,7 @@ def test_so_it_is_for_a_warp_of_ones_own(storage, many, held):
     options = held(storage)
     for solver in (Dense(), Iterative()):
         found = DefGPA(MyAffine(), solver=solver, **options).fit(many).alignment_
-        assert found.diagnostics.storage == STORAGES[storage]
+        assert found.diagnostics.storage == NAMES[storage]
         assert_same_shape(found.reference, expected.reference, rtol=AGREED)
         assert_same_shape(found.aligned, expected.aligned, rtol=AGREED)
 
@@ -157,12 +171,15 @@ def test_by_default_the_size_decides():
     assert DefGPA().fit(points).alignment_.diagnostics.method == "dense"
     fewer = Tuning(dense_landmarks=59)
     found = DefGPA(tuning=fewer).fit(points).alignment_.diagnostics
-    assert (found.method, found.storage) == ("iterative", "ColumnFactor")
+    assert (found.method, found.storage) == ("iterative", "StoredFactor")
     budget = 8 * 6 * 60 * 25
+    options = {"memory_budget": budget, "tuning": fewer}
+    assert way_of(Shapes(points), ThinPlateSpline(), options) is column_factor
+    assert way_of(Shapes(points), ThinPlateSpline(), {"memory_budget": budget}) is stored_factor
     found = DefGPA(tuning=fewer, memory_budget=budget - 1).fit(points).alignment_.diagnostics
     assert found.storage == "StreamedFactor"
     found = DefGPA(tuning=fewer, memory_budget=budget).fit(points).alignment_.diagnostics
-    assert found.storage == "ColumnFactor"
+    assert found.storage == "StoredFactor"
 
 
 def test_few_features_are_stored_even_for_many_landmarks():
@@ -334,11 +351,13 @@ class TestPreconditioner:
         assert_same_shape(both.reference, alone.reference, rtol=AGREED)
 
 
-def test_batch_after_batch_or_step_after_step_the_product_is_the_same(rng):
+@pytest.mark.parametrize("changed", [{"cache_bytes": 0}, {"row_bytes": 0}], ids=str)
+def test_however_much_is_made_or_read_at_a_time_the_product_is_the_same(changed, rng):
     points = smooth_family(seed=32, n=5, m=600, missing=0.1)
     frames = Frames.of(points, ~np.isnan(points[..., 0]))
     block = rng.normal(size=(600, 3))
-    tunings = [Tuning(batch_bytes=1 << 18, few_bytes=0, cache_bytes=own) for own in (0, 1 << 30)]
+    usual = Tuning(batch_bytes=1 << 18, few_bytes=0)
+    tunings = [usual, replace(usual, **changed)]
     costs = [eliminated_cost(frames, ThinPlateSpline(), tuning=own) for own in tunings]
     assert len(costs[0].factors) > 1
     expected = costs[0].dense() @ block

@@ -63,13 +63,13 @@ _LARGE = 8  # from this size on LAPACK's triangular inverse beats the batched ge
 
 
 def inverse_of_lower(stack: Array) -> Array:
-    """L⁻¹ of every lower triangular matrix of a stack (b, l, l)."""
+    """L⁻¹ of every lower triangular matrix of a stack (…, l, l)."""
     if stack.shape[-1] < _LARGE:
         return np.asarray(np.linalg.inv(stack), dtype=np.float64)
     inverse = np.empty_like(stack)
-    for own, result in zip(stack, inverse, strict=True):
+    for number in np.ndindex(stack.shape[:-2]):
         # LAPACK reads by columns: the rows of L are the columns of the upper triangular Lᵀ
-        result[...] = dtrtri(own.T, lower=0)[0].T
+        inverse[number] = dtrtri(stack[number].T, lower=0)[0].T
     return inverse
 
 

@@ -609,9 +609,9 @@ class AffineGPA(AlignmentEstimator):
 def _warps(cost: EliminatedCost, weights: Sequence[Array], shapes: Shapes) -> tuple[Warp, ...]:
     """One warp per shape, from the weights (b, l, d) of every batch."""
     both = zip(cost.factors, weights, strict=True)
-    solved = [(own.batch.bases[i], w) for own, stack in both for i, w in enumerate(stack)]
+    solved = [(own.batch, i, w) for own, stack in both for i, w in enumerate(stack)]
     pairs = zip(solved, shapes.points, strict=True)
-    return tuple([Warp(basis, own, landmarks=points) for (basis, own), points in pairs])
+    return tuple([batch.warp(i, own, points) for (batch, i, own), points in pairs])
 
 
 def assembled(

@@ -25,11 +25,12 @@ class Tuning:
     batch_bytes, few_bytes : int
         Features of the shapes of one batch, which then stays near the cache; so few features of
         all shapes are one batch, not worth a second thread.
-    block_bytes, stored_block_bytes, sparse_block_bytes : int
-        Columns of one block of landmarks: where they are made, where they lie in memory (enough
-        for a thread to be worth its start), and where they are mostly zero.
+    block_bytes, sparse_block_bytes : int
+        Columns of one block of landmarks, where they are made and where they are mostly zero.
     cache_bytes : int
-        Size of U of a batch up to which it is still in the cache when a product reads it again.
+        Size of the columns of a batch up to which all of them are made at once.
+    row_bytes : int
+        Rows of Uᵀ that a product reads twice in a row: they are still in the cache then.
     whole_image_landmarks : int
         Landmarks up to which every batch may make an image of its own, to be summed.
     thread_blocks : int
@@ -131,9 +132,9 @@ class Tuning:
     batch_bytes: int = 4 << 20
     few_bytes: int = 1 << 20
     block_bytes: int = 4 << 20
-    stored_block_bytes: int = 8 << 20
     sparse_block_bytes: int = 32 << 20
     cache_bytes: int = 16 << 20
+    row_bytes: int = 512 << 10
     whole_image_landmarks: int = 2048
     thread_blocks: int = 16
     landmarks_per_block: int = 100_000

@@ -39,7 +39,7 @@ class RidgeRegistration:
             )
         cost = eliminated_cost(frames, self.model)
         weights = cost.explained(reference).weights[0][0]
-        return Warp(cost.factors[0].batch.bases[0], weights, landmarks=points)
+        return cost.factors[0].batch.warp(0, weights, points)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ BENDING_SIGN = {2: 1.0, 3: -1.0}  # the bending of Σ φ(‖x − c_k‖) w_k is
 DEFAULT_SMOOTHING = 1e-3
 MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
 _ORDERS = 3  # of polynomials that are taken out of kernel columns: 1, x, x²
+_FLAT_GRID = 1e-3  # of the largest step of a grid, the smallest
 _FLAT_CONTROLS = 1e-9  # thickness over length: below, control points lie on a line or in a plane
 
 
@@ -64,11 +65,18 @@ class ThinPlateBasis:
     controls: Array  # (…, k, d), in the shape's own units
     centre: Array  # (…, d)
     scale: Array  # (…,)
-    # (…, k + d + 1, l): N L⁻ᵀ on the kernel columns, identity on the affine ones; None where the
-    # weights are those of the columns themselves
-    mixing: Array | None
+    ridge: float | None  # on the diagonal of K; None where weights are those of the columns
     stiffness: Array  # (…,): 8π τ p, the price of one unit of bending
     grid: Grid | None = None  # where the controls lie on one
+
+    @cached_property
+    def mixing(self) -> Array | None:
+        """(…, k + d + 1, k): N L⁻ᵀ on the kernel columns, identity on the affine ones."""
+        if self.ridge is None:
+            return None
+        if self.grid is None:
+            return spline_mixing(self.controls, self.ridge)
+        return spline_mixing_on_grid(self.grid, self.ridge)
 
     @property
     def control_points(self) -> Array:
@@ -106,12 +114,18 @@ class ThinPlateBasis:
             thin_plate(kernel, d)
         return columns.mT
 
-    @property
-    def deflation(self) -> Deflation | None:
-        """What takes low orders out of the kernel columns, where all shapes share it."""
-        if self.mixing is None or self.grid is None or self.controls.shape[-2] > MANY_CONTROLS:
+    def deflated(self) -> DeflatedSplines | None:
+        """These splines in coordinates that all shapes share, if their control points are few.
+
+        Not where a grid is nearly flat: some of its points coincide then, and what neither bends
+        nor moves anything is better left out by N L⁻ᵀ.
+        """
+        grid = self.grid
+        if self.ridge is None or grid is None or self.controls.shape[-2] > MANY_CONTROLS:
             return None
-        return grid_deflation(self.grid.counts)
+        if (grid.step.min(axis=-1) < _FLAT_GRID * grid.step.max(axis=-1)).any():
+            return None
+        return DeflatedSplines(self, grid_deflation(grid.counts))
 
     def features(self, points: Array) -> Array:
         """(…, p, l)."""
@@ -129,31 +143,82 @@ class ThinPlateBasis:
 
     def penalty(self) -> Array:
         """(…, l, l): 8π τ p on the bending coordinates, nothing on the affine ones."""
-        if self.mixing is None:
-            sign = BENDING_SIGN[self.controls.shape[-1]]
+        k, d = self.controls.shape[-2:]
+        if self.ridge is None:
+            sign = BENDING_SIGN[d]
             return (sign * self.stiffness)[..., None, None] * _bordered_kernel(self.controls)
-        size, bending = self.mixing.shape[-1], self.mixing.shape[-1] - self.centre.shape[-1] - 1
-        charged = np.zeros((size, size))
-        charged[np.arange(bending), np.arange(bending)] = 1.0
-        return self.stiffness[..., None, None] * charged
+        return self.stiffness[..., None, None] * _charged(k, k - d - 1)
 
     def unmixed(self) -> ThinPlateBasis:
         """These splines by the coefficients of their columns [Φ x̂ 1]."""
-        return replace(self, mixing=None)
+        return replace(self, ridge=None)
 
     def inverted(self, warp: Warp) -> Warp:
         """The paper's approximate inverse: the spline that takes warp(C) back to C."""
         return interpolating_spline(warp(self.control_points), self.control_points)
 
     def __getitem__(self, shape: Any) -> ThinPlateBasis:
-        return ThinPlateBasis(
+        some = ThinPlateBasis(
             self.controls[shape],
             self.centre[shape],
             self.scale[shape],
-            None if self.mixing is None else self.mixing[shape],
+            self.ridge,
             self.stiffness[shape],
             None if self.grid is None else self.grid[shape],
         )
+        known = vars(self).get("mixing")
+        if known is not None:  # is not computed again
+            vars(some)["mixing"] = known[shape]
+        return some
+
+
+@dataclass(frozen=True, eq=False)
+class DeflatedSplines:
+    """Splines on a grid by the columns [ΦN x̂ 1], N with polynomials of low order in front.
+
+    Kernels grow with the distance, so most of the columns Φ is a polynomial of low order in the
+    control points. It cancels in the features, and the digits of ΦᵀΦ would be lost with it. In ΦN
+    it stands in the first few columns, and all others are small: they serve as features, and their
+    bending is NᵀKN. N is the same for all grids of so many points per axis.
+    """
+
+    splines: ThinPlateBasis
+    deflation: Deflation
+
+    mixing = None
+
+    def columns(self, points: Array) -> Array:
+        """(…, p, k): [ΦN x̂ 1]."""
+        return self.deflation.columns(self.splines.columns(points))
+
+    features = columns
+
+    def column_gradients(self, points: Array) -> Array:
+        """(…, p, d, k)."""
+        return self.splines.column_gradients(points) @ self.deflation.matrix
+
+    def penalty(self) -> Array:
+        """(…, k, k): 8π τ p NᵀKN on the weights of ΦN, nothing on the affine ones."""
+        return self._penalty
+
+    @cached_property
+    def _penalty(self) -> Array:
+        grid, ridge = self.splines.grid, self.splines.ridge
+        assert grid is not None
+        kernel = _grid_kernel(grid)
+        k, d = kernel.shape[-1], len(grid.counts)
+        kernel[..., np.arange(k), np.arange(k)] = ridge
+        penalty = np.zeros(kernel.shape)
+        penalty[..., : k - d - 1, : k - d - 1] = self.deflation.restricted(kernel)
+        penalty *= self.splines.stiffness[..., None, None]
+        return penalty
+
+    def in_columns(self, weights: Array) -> tuple[ThinPlateBasis, Array]:
+        """The splines by the coefficients of [Φ x̂ 1], and those (…, k + d + 1, j) of weights."""
+        return self.splines.unmixed(), self.deflation.matrix @ weights
+
+    def __getitem__(self, shape: Any) -> DeflatedSplines:
+        return DeflatedSplines(self.splines[shape], self.deflation)
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,23 +272,20 @@ class ThinPlateSpline(Parameters):
     def bases(self, frames: Frames) -> ThinPlateBasis:
         """The bases of n shapes, stacked."""
         self._check()
-        dim = frames.points.shape[-1]
+        dim, grid = frames.points.shape[-1], None
         if self.control_points is None:
             counts = per_axis_counts(self.points_per_axis, dim, "ThinPlateSpline")
-            on_grid = principal_grid(frames, counts)
-            grid: Grid | None = on_grid
-            controls, mixing = on_grid.points, spline_mixing_on_grid(on_grid, self.ridge)
+            grid = principal_grid(frames, counts)
+            controls = grid.points
         else:
-            grid = None
             given = given_points(self.control_points, frames, "control_points", "ThinPlateSpline")
             _require_spread(given)
             controls = (given - frames.centre[:, None, :]) / frames.size[:, None, None]
-            mixing = spline_mixing(controls, self.ridge)
         return ThinPlateBasis(
             controls,
             frames.centre,
             frames.size,
-            mixing,
+            self.ridge,
             stiffness=BENDING * self._relative_smoothing(frames) * frames.count,
             grid=grid,
         )
@@ -259,9 +321,15 @@ def interpolating_spline(sources: Array, targets: Array) -> Warp:
     system[k:, :k] = system[:k, k:].T
     weights = _solved(system, np.vstack([targets, np.zeros((d + 1, d))]))
     basis = ThinPlateBasis(
-        local, frame.centre[0], frame.size[0], mixing=None, stiffness=np.zeros_like(frame.size[0])
+        local, frame.centre[0], frame.size[0], ridge=None, stiffness=np.zeros_like(frame.size[0])
     )
     return Warp(basis, weights)
+
+
+@lru_cache(maxsize=8)
+def _charged(size: int, bending: int) -> Array:
+    """(l, l): one on the diagonal of the bending coordinates, zero on that of the affine ones."""
+    return frozen(np.diag(np.arange(size) < bending).astype(np.float64))
 
 
 def _bordered_kernel(controls: Array) -> Array:
@@ -426,12 +494,7 @@ def _grid_complement(counts: tuple[int, ...]) -> Complement:
 
 @dataclass(frozen=True, eq=False)
 class Deflation:
-    """An orthonormal N as `Complement` has, but with polynomials of low order in front.
-
-    Kernels grow with the distance, so most of the columns Φ is a polynomial of low order in the
-    control points. It cancels in the features, and the digits of ΦᵀΦ would be lost with it. In ΦN
-    it stands in the first few columns, and all others are small.
-    """
+    """An orthonormal N as `Complement` has, but with polynomials of low order in front."""
 
     polynomials: Complement  # the reflection I − Y T Yᵀ that takes q unit vectors to them
     bent: Array  # (q, q − d − 1): those of them that are orthogonal to all affine functions
@@ -450,13 +513,23 @@ class Deflation:
         kernel[..., affine:q, :] = self.bent.T @ kernel[..., :q, :]
         return columns[..., affine:]
 
-    def coefficients(self, rows: Array) -> Array:
-        """(…, k + j − d − 1, l): coefficients of [ΦN …] for those of [Φ …], ``rows``."""
+    @cached_property
+    def matrix(self) -> Array:
+        """(k + d + 1, k): N on the kernel columns, identity on the affine ones."""
+        affine = len(self.bent) - self.bent.shape[1]
+        return frozen(self.columns(np.eye(len(self.polynomials.mirror) + affine)))
+
+    def restricted(self, kernel: Array) -> Array:
+        """(…, k − d − 1, k − d − 1): NᵀKN of a symmetric K (…, k, k)."""
         mirror, back = self._reflection
-        k, q = mirror.shape
-        reflected = rows[..., :k, :] - back.T @ (mirror.T @ rows[..., :k, :])
-        low = self.bent.T @ reflected[..., :q, :]
-        return np.concatenate([low, reflected[..., q:, :], rows[..., k:, :]], axis=-2)
+        half = kernel - (kernel @ mirror) @ back
+        half = self._low_rows(half - back.T @ (mirror.T @ half))
+        return symmetrised(self._low_rows(half.mT))
+
+    def _low_rows(self, rows: Array) -> Array:
+        """Rows of low order (…, q, j) are combined to those that are no affine functions."""
+        q = len(self.bent)
+        return np.concatenate([self.bent.T @ rows[..., :q, :], rows[..., q:, :]], axis=-2)
 
 
 @lru_cache(maxsize=8)

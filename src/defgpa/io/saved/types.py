@@ -66,7 +66,11 @@ def _spline(values: Mapping[str, Any]) -> ThinPlateBasis:
     own = {key: values[key] for key in _SPLINE}
     own |= {key: np.asarray(own[key]) for key in ("scale", "stiffness")}
     grid = Grid(*(values[key] for key in _GRID)) if values["counts"] is not None else None
-    return ThinPlateBasis(**own, grid=grid)
+    mixing = own.pop("mixing")
+    basis = ThinPlateBasis(**own, ridge=None if mixing is None else 0.0, grid=grid)
+    if mixing is not None:  # to the last digit
+        vars(basis)["mixing"] = mixing
+    return basis
 
 
 register_saved(ThinPlateBasis, name="ThinPlateBasis", to_fields=_spline_fields, from_fields=_spline)

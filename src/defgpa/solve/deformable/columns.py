@@ -1,8 +1,8 @@
-r"""U of large shapes: their cheap columns and one small matrix, U = columns @ combine.
+r"""U of large shapes, from their cheap columns and one small matrix: U = columns @ combine.
 
-The columns stay in memory, or are made again block by block whenever they are needed (huge
-shapes). Their regressions come from the Gram matrix of the columns, never from an m × l product;
-where that would lose digits, a second Cholesky factor of UᵀU + YᵀRY, which is nearly the identity,
+U takes the place of the columns; or the columns are made again block by block whenever they are
+needed (huge shapes). The regressions come from the Gram matrix of the columns; where that would
+lose digits, a second Cholesky factor of UᵀU + YᵀRY, which is nearly the identity,
 gives them back.
 """
 
@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, blocks, in_blocks, small_product, summed, symmetrised
+from defgpa._arrays import Array, Index, Mask, blocks, in_blocks, small_product, summed, symmetrised
 from defgpa.solve.deformable.elimination import (
     POOR_CONDITION,
     Batch,
     Ridge,
+    StoredFactor,
     ridge_from_features,
     ridge_from_normal_matrix,
     with_penalty_rows,
@@ -27,47 +28,33 @@ _HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in 
 
 
 @dataclass(frozen=True, eq=False)
-class CombinedColumns:
-    """U = columns @ combine, with the columns of one block of landmarks at a time."""
+class StreamedFactor:
+    """U = columns @ combine, the columns made again, block by block, whenever they are needed."""
 
     batch: Batch
     ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
 
     @property
-    def n_bytes(self) -> float:
-        """Infinite: nothing is kept."""
-        return np.inf
-
-    @property
     def landmarks_at_a_time(self) -> int:
         """The landmarks whose columns stay in the cache."""
         return _landmarks_in(self.batch, self.batch.tuning.block_bytes)
-
-    @property
-    def _blocks(self) -> list[slice]:
-        """Blocks of landmarks, to project."""
-        return blocks(self.batch.n_landmarks, self.landmarks_at_a_time)
-
-    def columns_of(self, landmarks: slice) -> Array:
-        """(b, p, r): the columns of one block."""
-        raise NotImplementedError
 
     def project(self, block: Array) -> Array:
         """Uᵀ X = combineᵀ (columnsᵀ X)."""
 
         def sums(rows: slice) -> Array:
             # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
-            return np.stack([_product(block[rows].T, own) for own in self.columns_of(rows)])
+            return np.stack([_product(block[rows].T, own) for own in self.batch.columns(rows)])
 
-        total = summed(in_blocks(sums, self._blocks))
+        total = summed(in_blocks(sums, _landmark_blocks(self.batch)))
         return self.combine.mT @ total.mT
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C = Σ columns (combine C)."""
         # the few columns first: BLAS is faster from this side here too
         mixed = (self.combine @ coefficients).mT
-        images = mixed @ self.columns_of(landmarks).mT
+        images = mixed @ self.batch.columns(landmarks).mT
         onto += (images[0] if len(images) == 1 else images.sum(axis=0)).T
 
     def gram(self) -> Array:
@@ -75,53 +62,10 @@ class CombinedColumns:
         rows = self.transposed_rows()
         return rows.T @ rows
 
-    def transposed_rows(self) -> Array:
-        """Uᵀ, formed."""
-        b, _, l = self.combine.shape
-        rows = np.empty((b, l, self.batch.n_landmarks))
-        for part in self._blocks:
-            rows[:, :, part] = (self.columns_of(part) @ self.combine).mT
-        return rows.reshape(b * l, -1)
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnFactor(CombinedColumns):
-    """The columns stay in memory, (b, m, r)."""
-
-    columns: Array
-
-    @property
-    def n_bytes(self) -> float:
-        """The bytes of the columns."""
-        return self.columns.nbytes
-
-    def columns_of(self, landmarks: slice) -> Array:
-        """The columns of one block of landmarks."""
-        return self.columns[:, landmarks]
-
-    @property
-    def landmarks_at_a_time(self) -> int:
-        """The landmarks that are worth the start of a thread: nothing is made, only read."""
-        return _landmarks_in(self.batch, self.batch.tuning.stored_block_bytes)
-
-    def only(self, shape: int) -> ColumnFactor:
-        """One shape of the batch."""
-        one = slice(shape, shape + 1)
-        return ColumnFactor(
-            self.batch[one],
-            self.ridge[one],
-            self.combine[one],
-            self.columns[one],
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class StreamedFactor(CombinedColumns):
-    """The columns are made again whenever they are needed."""
-
-    def columns_of(self, landmarks: slice) -> Array:
-        """The columns of one block of landmarks."""
-        return self.batch.columns(landmarks)
+    def transposed_rows(self, landmarks: slice | Index = slice(None)) -> Array:
+        """Uᵀ of some landmarks, formed."""
+        rows = (self.batch.columns(landmarks) @ self.combine).mT
+        return rows.reshape(-1, rows.shape[-1])
 
     def only(self, shape: int) -> StreamedFactor:
         """One shape of the batch."""
@@ -129,14 +73,40 @@ class StreamedFactor(CombinedColumns):
         return StreamedFactor(self.batch[one], self.ridge[one], self.combine[one])
 
 
-def column_factor(batch: Batch) -> ColumnFactor:
-    """U of dense shapes through columnsᵀ columns and small algebra, never an m × l product."""
+def column_factor(batch: Batch) -> StoredFactor:
+    """Uᵀ of large shapes: from columnsᵀ columns and small algebra, in the place of the columns."""
     batch = batch.deflated()
-    # the landmarks side by side: BLAS multiplies thin blocks with such columns faster
+    columns = _all_columns(batch)
+    ridge, combine = _eliminated(batch, lambda part: columns[:, part])
+    rows = np.ascontiguousarray(columns.mT)
+    return StoredFactor(batch, ridge, _combined(rows, combine, _landmark_blocks(batch)))
+
+
+def _all_columns(batch: Batch) -> Array:
+    """(b, m, r): the columns, made at once where they stay in the cache, else block by block."""
+    parts = blocks(batch.n_landmarks, _landmarks_in(batch, batch.tuning.cache_bytes))
+    if len(parts) == 1:
+        return batch.columns()
+    # the landmarks side by side: BLAS is faster with such columns
     columns = (np.empty((len(batch.shapes), _width(batch), batch.n_landmarks))).mT
     for landmarks in _landmark_blocks(batch):
         columns[:, landmarks] = batch.columns(landmarks)
-    return ColumnFactor(batch, *_eliminated(batch, lambda part: columns[:, part]), columns)
+    return columns
+
+
+def _combined(rows: Array, combine: Array, parts: list[slice]) -> Array:
+    """(b, l, m): Uᵀ = combineᵀ columnsᵀ, in the place of ``rows`` where combine is triangular.
+
+    One block of landmarks after the other, so that it stays in the cache.
+    """
+    size = combine.shape[-1]
+    if combine.shape[-2] > size or np.tril(combine, -1).any():
+        return combine.mT @ rows
+    for own, upper in zip(rows, combine, strict=True):
+        for landmarks in parts:
+            for new in reversed(blocks(size, -(-size // 8))):  # those before are still needed
+                own[new, landmarks] = upper[: new.stop, new].T @ own[: new.stop, landmarks]
+    return rows
 
 
 def streamed_factor(batch: Batch) -> StreamedFactor:

@@ -23,7 +23,13 @@ import numpy as np
 from defgpa._arrays import USUAL_FEATURES, Array, Index, blocks, in_blocks, summed, symmetrised
 from defgpa.frames import Frames
 from defgpa.solve.deformable.columns import column_factor, streamed_factor
-from defgpa.solve.deformable.elimination import Batch, Factor, StackedBases, stored_factor
+from defgpa.solve.deformable.elimination import (
+    Batch,
+    Factor,
+    StackedBases,
+    StoredFactor,
+    stored_factor,
+)
 from defgpa.solve.deformable.preconditioner import preconditioner
 from defgpa.solve.deformable.sparse_columns import (
     sparse_factor,
@@ -62,10 +68,9 @@ class EliminatedCost:
 
     def multiply(self, block: Array) -> Array:
         """P X = views ∘ X − Σ U (Uᵀ X)."""
-        if max(factor.n_bytes for factor in self.factors) <= self.tuning.cache_bytes:
-            # batch after batch: U is still in the cache when it is read again
-            both = in_blocks(lambda own: self._image_of(own, own.project(block)), self.factors)
-            image = summed(both)
+        stored = [factor for factor in self.factors if isinstance(factor, StoredFactor)]
+        if len(stored) == len(self.factors):
+            image = summed(in_blocks(lambda factor: factor.explained(block), stored))
         else:
             image = self.image(self.projections(block))
         image *= -1.0
@@ -125,7 +130,7 @@ class EliminatedCost:
 
     @property
     def storage(self) -> str:
-        """How U is held: "StoredFactor", "ColumnFactor", "SparseFactor", "StreamedFactor" …"""
+        """How U is held: "StoredFactor", "SparseFactor", "StreamedFactor" …"""
         return type(self.factors[0]).__name__
 
     @cached_property
@@ -143,7 +148,7 @@ class EliminatedCost:
         return preconditioner(self, self.tuning)
 
     def whole_inverse(self) -> Preconditioner | None:
-        """A dearer and better one, where the features are columns and not too many."""
+        """A dearer and better one, where landmarks are many and features not too many."""
         return whole_inverse(self, self.tuning)
 
     def of_one(self, factor: Factor) -> EliminatedCost:

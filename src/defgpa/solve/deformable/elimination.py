@@ -21,15 +21,22 @@ algebra is one call for all of them. Here U is stored; ``columns`` holds that of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, inverse_of_lower, small_product, symmetrised
+from defgpa._arrays import (
+    Array,
+    Index,
+    Mask,
+    blocks,
+    inverse_of_lower,
+    small_product,
+    symmetrised,
+)
 from defgpa.errors import ShapeError
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import Basis, FactoredBasis
+from defgpa.warps import Basis, FactoredBasis, Warp
 
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
 _LIGHT = 1e-10  # of the longest feature: a column that is shorter may be nothing but rounding
@@ -47,7 +54,6 @@ class Batch:
     bases: FactoredBasis  # a stack of b
     rounding: Array  # (b,): of the coordinates, of the size of each shape
     tuning: Tuning = DEFAULT
-    deflation: Any = None  # takes low orders out of the columns
 
     @property
     def n_landmarks(self) -> int:
@@ -56,24 +62,29 @@ class Batch:
 
     def __getitem__(self, part: slice) -> Batch:
         own = self.shapes[part], self.points[part], self.visible[part], self.bases[part]
-        return Batch(*own, self.rounding[part], self.tuning, self.deflation)
+        return Batch(*own, self.rounding[part], self.tuning)
 
     def deflated(self) -> Batch:
         """The same, with columns that lose fewer digits in products with each other, if known."""
-        return replace(self, deflation=getattr(self.bases, "deflation", None))
+        deflated = getattr(self.bases, "deflated", lambda: None)()
+        return self if deflated is None else replace(self, bases=deflated)
 
-    @cached_property
+    @property
     def mixing(self) -> Array | None:
         """(b, r, l), or None for the identity: features = columns @ mixing."""
-        mixing, deflation = self.bases.mixing, self.deflation
-        return mixing if deflation is None else deflation.coefficients(mixing)
+        return self.bases.mixing
+
+    def warp(self, number: int, weights: Array, landmarks: Array) -> Warp:
+        """The warp of one shape (m, d) of the batch, from its weights (l, d)."""
+        basis = self.bases[number]
+        in_columns = getattr(basis, "in_columns", None)
+        if in_columns is not None:
+            basis, weights = in_columns(weights)
+        return Warp(basis, weights, landmarks=landmarks)
 
     def columns(self, landmarks: slice | Index = slice(None)) -> Array:
         """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
-        rows = self.bases.columns(self.points[:, landmarks])
-        if self.deflation is not None:
-            rows = self.deflation.columns(rows)
-        return self._hidden_zeroed(rows, landmarks)
+        return self._hidden_zeroed(self.bases.columns(self.points[:, landmarks]), landmarks)
 
     def features(self) -> Array:
         """(b, m, l): the features of all landmarks; rows of hidden ones are zero."""
@@ -174,7 +185,10 @@ def ridge_from_normal_matrix(
     inverse = inverse_of_lower(lower)
     longest = np.einsum("bll->bl", gram).max(axis=1, initial=0.0)
     shortest = squares.min(axis=1, initial=np.inf)
-    condition = _norm_bound(lower) * _norm_bound(inverse)
+    # rounding of columns of unit length reaches P amplified by Σ_l (Σ_i |Y_il|)² at most: many
+    # columns make that a closer estimate, in eighths, than the product of norms is
+    amplified = 8.0 * np.square(np.abs(inverse).sum(axis=-1)).sum(axis=-1)
+    condition = np.minimum(_norm_bound(lower) * _norm_bound(inverse), amplified)
     # columns of their own lengths: what is rounding of coordinates may fill a short one, or add to
     # one that is the image of another
     blurred = condition * longest * np.asarray(rounding) ** 2 > _IN_DOUBT * shortest
@@ -300,11 +314,6 @@ class Factor(Protocol):
         """How many landmarks can be expanded with all that is made for it in the cache."""
         ...
 
-    @property
-    def n_bytes(self) -> float:
-        """Bytes that a product reads; infinite where they are made again every time."""
-        ...
-
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Add the rows of these landmarks of Σ U C, for C (b, l, k), onto an image (p, k)."""
         ...
@@ -313,8 +322,8 @@ class Factor(Protocol):
         """(m, m): Σ U Uᵀ over the batch."""
         ...
 
-    def transposed_rows(self) -> Array:
-        """(b · l, m): Uᵀ of all shapes of the batch."""
+    def transposed_rows(self, landmarks: slice | Index = slice(None)) -> Array:
+        """(b · l, p): Uᵀ of all shapes of the batch, at some landmarks."""
         ...
 
     def only(self, shape: int) -> Factor:
@@ -330,15 +339,19 @@ class StoredFactor:
     ridge: Ridge
     rows: Array
 
-    @property
-    def n_bytes(self) -> float:
-        """The bytes of U."""
-        return self.rows.nbytes
-
     def project(self, block: Array) -> Array:
         """Uᵀ X."""
-        b, l, m = self.rows.shape
-        return small_product(self.rows.reshape(b * l, m), block).reshape(b, l, -1)
+        b, l, _ = self.rows.shape
+        # (Xᵀ U)ᵀ: BLAS reads U twice as fast from this side
+        return small_product(block.T, self.transposed_rows().T).T.reshape(b, l, -1)
+
+    def explained(self, block: Array) -> Array:
+        """(m, k): Σ U Uᵀ X, some rows of Uᵀ at a time: in the cache when they are read again."""
+        rows, points = self.transposed_rows(), np.ascontiguousarray(block.T)
+        image, more = np.zeros(points.shape), np.empty(points.shape)
+        for part in blocks(len(rows), max(4, self.batch.tuning.row_bytes // (8 * rows.shape[1]))):
+            image += np.matmul(small_product(points, rows[part].T), rows[part], out=more)
+        return image.T
 
     @property
     def landmarks_at_a_time(self) -> int:
@@ -348,19 +361,18 @@ class StoredFactor:
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C."""
-        b, l, m = self.rows.shape
-        rows = self.rows.reshape(b * l, m)[:, landmarks]
-        onto += rows.T @ coefficients.reshape(b * l, -1)
+        rows = self.transposed_rows(landmarks)
+        onto += (coefficients.reshape(len(rows), -1).T @ rows).T
 
     def gram(self) -> Array:
         """Σ U Uᵀ, one symmetric product for the whole batch."""
         rows = self.transposed_rows()
         return rows.T @ rows
 
-    def transposed_rows(self) -> Array:
-        """Uᵀ, a view."""
+    def transposed_rows(self, landmarks: slice | Index = slice(None)) -> Array:
+        """Uᵀ of some landmarks, a view of all of them."""
         b, l, m = self.rows.shape
-        return self.rows.reshape(b * l, m)
+        return self.rows.reshape(b * l, m)[:, landmarks]
 
     def only(self, shape: int) -> StoredFactor:
         """One shape of the batch."""

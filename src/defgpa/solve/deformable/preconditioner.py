@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array, symmetrised
-from defgpa.solve.deformable.elimination import Factor
+from defgpa.solve.deformable.elimination import Factor, StoredFactor
 from defgpa.tuning import Tuning
 
 SHIFT = 1e-4  # times n: keeps the inverse finite on the constant vector
@@ -108,7 +108,9 @@ def _representative_inverse(cost: Factored, nearly_free: float) -> LowRankInvers
     alone = inverse_from_one(cost.of_one(first))
     free = int((alone.strengths > 1.0 - nearly_free).sum())
     soft = free > first.batch.points.shape[-1] + 1  # affine maps are free always
-    return _seen_by(others[0], alone) if soft and others and first.n_bytes < np.inf else alone
+    if soft and others and isinstance(first, StoredFactor):
+        return _seen_by(others[0], alone)
+    return alone
 
 
 def _seen_by(other: Factor, alone: LowRankInverse) -> LowRankInverse:

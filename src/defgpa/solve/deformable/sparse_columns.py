@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, blocks
+from defgpa._arrays import Array, Index, blocks
 from defgpa.solve.deformable.columns import careful_ridge
 from defgpa.solve.deformable.elimination import (
     POOR_CONDITION,
@@ -32,11 +32,6 @@ class _SparseFactor:
     batch: Batch
     ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
-
-    @property
-    def n_bytes(self) -> float:
-        """Infinite, so that products go by landmarks: sparse columns are quickly read twice."""
-        return np.inf
 
     def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
         """Blocks of landmarks with the columns (p, r) of one shape of the batch."""
@@ -61,7 +56,7 @@ class _SparseFactor:
         """The landmarks whose entries take one block."""
         return _landmarks_at_a_time(self.batch, 0)
 
-    def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
+    def _some_columns(self, shape: int, landmarks: slice | Index) -> csr_array:
         """(p, r): the columns of some landmarks."""
         raise NotImplementedError
 
@@ -70,14 +65,10 @@ class _SparseFactor:
         rows = self.transposed_rows()
         return rows.T @ rows
 
-    def transposed_rows(self) -> Array:
-        """Uᵀ, formed."""
-        b, _, l = self.combine.shape
-        rows = np.empty((b, l, self.batch.n_landmarks))
-        for shape, own in enumerate(self.combine):
-            for landmarks, columns in self._column_blocks(shape):
-                rows[shape, :, landmarks] = (columns @ own).T
-        return rows.reshape(b * l, -1)
+    def transposed_rows(self, landmarks: slice | Index = slice(None)) -> Array:
+        """Uᵀ of some landmarks, formed."""
+        both = enumerate(self.combine)
+        return np.vstack([(self._some_columns(shape, landmarks) @ own).T for shape, own in both])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +80,10 @@ class SparseFactor(_SparseFactor):
     def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
         yield slice(None), self.columns[shape]
 
-    def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
+    def _some_columns(self, shape: int, landmarks: slice | Index) -> csr_array:
         whole = self.columns[shape]
-        return whole if landmarks == slice(None) else whole[landmarks]
+        all_of_them = isinstance(landmarks, slice) and landmarks == slice(None)
+        return whole if all_of_them else whole[landmarks]
 
     def only(self, shape: int) -> SparseFactor:
         """One shape of the batch."""
@@ -106,7 +98,7 @@ class StreamedSparseFactor(_SparseFactor):
     def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
         yield from _made_columns(self.batch, shape)
 
-    def _some_columns(self, shape: int, landmarks: slice) -> csr_array:
+    def _some_columns(self, shape: int, landmarks: slice | Index) -> csr_array:
         return _seen_columns(self.batch, shape, landmarks)
 
     def only(self, shape: int) -> StreamedSparseFactor:
@@ -163,7 +155,7 @@ def _sum_of_blocks(entries: Array, shifts: Array, pattern: Array, size: int) -> 
     return total
 
 
-def _seen_columns(batch: Batch, shape: int, landmarks: slice) -> csr_array:
+def _seen_columns(batch: Batch, shape: int, landmarks: slice | Index) -> csr_array:
     """(p, r): the columns of one shape; a hidden landmark keeps its place with zeros in it."""
     columns = batch.bases[shape].sparse_columns(batch.points[shape, landmarks])  # type: ignore[attr-defined]
     visible = batch.visible[shape, landmarks]

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from defgpa._arrays import Array, Index, blocks, in_blocks, summed
-from defgpa.solve.deformable.columns import CombinedColumns
+from defgpa.solve.deformable.elimination import Factor
 from defgpa.solve.deformable.preconditioner import SHIFT, Factored
 from defgpa.tuning import Tuning
 
@@ -57,9 +57,9 @@ class WholeInverse:
 
 
 def whole_inverse(cost: Factored, tuning: Tuning) -> WholeInverse | None:
-    """Of a cost whose features are columns, and not too many of all shapes together; or None."""
-    factors = [own for own in cost.factors if isinstance(own, CombinedColumns)]
-    if len(factors) < len(cost.factors) or _n_features(factors) > tuning.whole_inverse_features:
+    """Of many landmarks, and not too many features of all shapes together; None of others."""
+    factors, few = cost.factors, len(cost.views) <= tuning.dense_landmarks  # LAPACK serves them
+    if few or _n_features(factors) > tuning.whole_inverse_features:
         return None
     views = cost.views + SHIFT * cost.n_shapes
     matrix = sampled_matrix(factors, views, min(len(views), _SAMPLED * _n_features(factors)))
@@ -68,7 +68,7 @@ def whole_inverse(cost: Factored, tuning: Tuning) -> WholeInverse | None:
     return WholeInverse(cost, 1.0 / views[:, None], factor)
 
 
-def sampled_matrix(factors: Sequence[CombinedColumns], views: Array, count: int) -> Array:
+def sampled_matrix(factors: Sequence[Factor], views: Array, count: int) -> Array:
     """(nl, nl): K from ``count`` landmarks, D (m,) the views."""
     m, size = len(views), _n_features(factors)
     chosen: Index = np.sort(np.random.default_rng(0).choice(m, count, replace=False))
@@ -78,7 +78,7 @@ def sampled_matrix(factors: Sequence[CombinedColumns], views: Array, count: int)
         total = np.zeros((size, size))
         for here in blocks(part.stop - part.start, 1024):
             landmarks = chosen[part][here]
-            rows = np.vstack([_rows(factor, landmarks) for factor in factors])
+            rows = np.vstack([factor.transposed_rows(landmarks) for factor in factors])
             for own in shapes:
                 total[own, own] += rows[own] @ rows[own].T
             rows /= np.sqrt(views[landmarks])
@@ -94,19 +94,18 @@ def sampled_matrix(factors: Sequence[CombinedColumns], views: Array, count: int)
     return matrix
 
 
-def _n_features(factors: Sequence[CombinedColumns]) -> int:
+def _n_features(factors: Sequence[Factor]) -> int:
     """nl, of all shapes together."""
-    return sum(len(factor.combine) * factor.combine.shape[-1] for factor in factors)
+    return sum(len(own) * own.shape[-1] for own in _inverses(factors))
 
 
-def _own_parts(factors: Sequence[CombinedColumns]) -> list[slice]:
+def _own_parts(factors: Sequence[Factor]) -> list[slice]:
     """The rows of each shape."""
-    sizes = [own.shape[-1] for factor in factors for own in factor.combine]
+    sizes = [own.shape[-1] for own in _inverses(factors) for _ in own]
     ends = np.cumsum(sizes)
     return [slice(end - l, end) for l, end in zip(sizes, ends.tolist(), strict=True)]
 
 
-def _rows(factor: CombinedColumns, landmarks: Index) -> Array:
-    """(b · l, p): Uᵀ of these landmarks."""
-    rows = (factor.batch.columns(landmarks) @ factor.combine).mT
-    return rows.reshape(-1, len(landmarks))
+def _inverses(factors: Sequence[Factor]) -> list[Array]:
+    """(b, l, l): Y of every batch."""
+    return [factor.ridge.inverse for factor in factors]
