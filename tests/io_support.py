@@ -1,4 +1,4 @@
-"""Shapes that are hard to write: every digit counts, some landmarks are missing."""
+"""Shapes that are hard to write, and files that are written again and again."""
 
 from __future__ import annotations
 
@@ -23,3 +23,9 @@ def awkward_shapes(dim, landmarks=None):
             "comments": (None, "x = 1", None, "y"),
         },
     )
+
+
+def write_anew(path, data):
+    """Write a file that is not there: one that is truncated waits for the disk, every time."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)

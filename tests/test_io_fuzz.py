@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from defgpa.errors import DefgpaError, DefgpaWarning
 from defgpa.io import FORMATS, read_shapes, write_shapes
 from defgpa.shapes import Shapes
+from io_support import write_anew
 
 CORPUS = sorted(path for path in (Path(__file__).parent / "corpus").iterdir() if path.is_file())
 NAMES = ("tps", "nts", "morphologika", "pts", "csv", "csv-long", "csv-points")
@@ -112,7 +113,7 @@ def place(tmp_path_factory):
 @given(data=st.data(), lenient=st.booleans(), missing=st.sampled_from(("marked", "negative", 0)))
 def test_damaged_files_are_read_or_refused(place, name, data, lenient, missing):
     path = place / f"file{SUFFIXES[name]}"
-    path.write_bytes(data.draw(damaged(SEEDS[name])))
+    write_anew(path, data.draw(damaged(SEEDS[name])))
     survives(path, on_mismatch="warn" if lenient else "error", missing=missing)
     survives(path, format=name, on_mismatch="warn" if lenient else "error")
 
@@ -122,7 +123,7 @@ def test_damaged_files_are_read_or_refused(place, name, data, lenient, missing):
 @given(data=st.binary(max_size=200) | st.lists(st.sampled_from(SCRAPS)).map(" ".join))
 def test_arbitrary_bytes_are_read_or_refused(place, name, data):
     path = place / f"file{SUFFIXES[name]}"
-    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    write_anew(path, data if isinstance(data, bytes) else data.encode())
     survives(path)
     survives(path, format=name)
 
@@ -131,7 +132,7 @@ def test_arbitrary_bytes_are_read_or_refused(place, name, data):
 @given(data=st.lists(st.sampled_from(ALL_SEEDS), max_size=3))
 def test_files_of_any_format_are_told_apart_without_a_suffix(place, data):
     path = place / "file"
-    path.write_text("".join(data))
+    write_anew(path, "".join(data).encode())
     survives(path)
 
 
@@ -145,10 +146,12 @@ def test_whatever_shapes_are_called_they_come_back_or_it_is_said(place, name, na
     points = np.arange(9.0 * dim).reshape(3, 3, dim) / 7
     points[1, 1] = np.nan
     shapes = Shapes.specimens(points, names=names, landmarks=labels)
+    path = place / f"out{SUFFIXES[name]}"
+    path.unlink(missing_ok=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        write_shapes(shapes, place / f"out{SUFFIXES[name]}", format=name)
-        again = read_shapes(place / f"out{SUFFIXES[name]}")
+        write_shapes(shapes, path, format=name)
+        again = read_shapes(path)
     np.testing.assert_array_equal(again.points, points)
     assert caught or again == shapes
 

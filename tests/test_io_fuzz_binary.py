@@ -28,6 +28,7 @@ from defgpa.io.text import slicer as _slicer
 from defgpa.io.text import stereomorph as _stereomorph
 from defgpa.io.text import tps as _tps
 from defgpa.shapes import Shapes
+from io_support import write_anew
 
 MODULES = (_slicer, _numpy, _matlab, _mesh, _r, _stereomorph, _picked_points)
 FORMATS = {f.name: f for m in MODULES for f in m.FORMATS}
@@ -219,7 +220,7 @@ def test_damaged_files_give_shapes_or_a_sentence(folder, valid, name, which, edi
     kind = FORMATS[name]
     path = folder / f"damaged{kind.suffixes[0]}"
     needs(name)
-    path.write_bytes(damaged(valid[name][which % len(valid[name])], edits))
+    write_anew(path, damaged(valid[name][which % len(valid[name])], edits))
     assert_shapes_or_a_sentence(kind, path, options)
 
 
@@ -230,7 +231,7 @@ def test_arbitrary_bytes_give_a_sentence(folder, name, data):
     needs(name)
     kind = FORMATS[name]
     path = folder / f"arbitrary{kind.suffixes[0]}"
-    path.write_bytes(data)
+    write_anew(path, data)
     assert_shapes_or_a_sentence(kind, path, ReadOptions())
 
 
@@ -258,5 +259,5 @@ def test_every_truncation_gives_shapes_or_a_sentence(folder, valid, name):
     path = folder / f"cut{kind.suffixes[0]}"
     for data in valid[name]:
         for cut in range(0, len(data), max(1, len(data) // 200)):
-            path.write_bytes(data[:cut])
+            write_anew(path, data[:cut])
             assert_shapes_or_a_sentence(kind, path, ReadOptions())
