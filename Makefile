@@ -8,8 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# nothing is compiled that is never imported: a third of the time of an installation
-INSTALL := $(PIP) install --no-compile
+# uv takes a third of pip's time, and keeps nothing on the machine; where it cannot (an index that only pip is told
+# of), pip does. Nothing is compiled that is never imported
+UV := $(PIP) install --no-compile uv && $(BIN)/uv pip install --quiet --no-cache --python $(BIN)/python
 
 # one BLAS thread per worker: two workers and two cores. A file of tests goes to one of them as a whole, so
 # that what its tests share (the site, the browser, fits) is made once; the longest files begin (tests/conftest.py).
@@ -19,18 +20,23 @@ TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEN
   PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check docs dist test-oldest bench browser picture clean
+.PHONY: demo test check lint docs dist test-oldest bench browser picture clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/defgpa demo --output demo
 
-test: $(VENV)/.test browser check
-	@$(TEST_ENV) $(BIN)/python -m pytest $(WORKERS)
+# the types are checked while the tests run, and told of after them if they are wrong
+test: $(VENV)/.test browser lint
+	@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
+	$(TEST_ENV) $(BIN)/python -m pytest $(WORKERS); tests=$$?; \
+	wait $$types || { cat $(VENV)/types.txt; exit 1; }; exit $$tests
 
-check: $(VENV)/.test
+check: lint
+	@$(BIN)/mypy --num-workers 2
+
+lint: $(VENV)/.test
 	@$(BIN)/ruff format --check src tests benchmarks docs
 	@$(BIN)/ruff check src tests benchmarks docs
-	@$(BIN)/mypy --num-workers 2
 
 # the documentation: every example run, every link checked; opens from the file, offline
 docs: $(VENV)/.docs
@@ -72,20 +78,15 @@ $(VENV)/pyvenv.cfg:
 	@echo "Making $(VENV) and installing into it; the first time takes a minute or two."
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: pyproject.toml | $(VENV)/pyvenv.cfg
-	@$(INSTALL) -e '.[plot,report]'
-	@touch $@
-
-$(VENV)/.test: pyproject.toml | $(VENV)/pyvenv.cfg
-	@$(INSTALL) -e '.[test]'
-	@touch $@
-
-$(VENV)/.docs: pyproject.toml | $(VENV)/pyvenv.cfg
-	@$(INSTALL) -e '.[docs]'
+EXTRAS.demo := plot,report
+EXTRAS.test := test
+EXTRAS.docs := docs
+$(VENV)/.demo $(VENV)/.test $(VENV)/.docs: pyproject.toml | $(VENV)/pyvenv.cfg
+	@{ $(UV) -e '.[$(EXTRAS$(suffix $@))]'; } 2>/dev/null || $(PIP) install --no-compile -e '.[$(EXTRAS$(suffix $@))]'
 	@touch $@
 
 $(VENV)/.bench: benchmarks/requirements.txt $(VENV)/.test
-	@$(INSTALL) -r benchmarks/requirements.txt
+	@$(PIP) install --no-compile -r benchmarks/requirements.txt
 	@touch $@
 
 clean:
