@@ -210,6 +210,13 @@ def dots(browser, plot="reference"):
     return {name: count for kind, name, count in found if "scatter" in kind and name not in other}
 
 
+def point_at(browser, plot, x, y):
+    """Move the mouse to a place of a plot, at once; it takes a movement there to be noticed."""
+    for step in (3, 0):
+        mouse = ActionChains(browser, duration=0)
+        mouse.move_to_element_with_offset(plot, x + step, y).perform()
+
+
 def hovered_over_map(browser, row, column, plot="residuals"):
     """What a map says when the mouse is over a cell."""
     plot = browser.find_element(By.ID, f"plot-{plot}")
@@ -223,11 +230,14 @@ def hovered_over_map(browser, row, column, plot="residuals"):
         row,
         column,
     )
-    for step in (2, 0):  # it takes a movement to be noticed
-        ActionChains(browser).move_to_element_with_offset(plot, x + step, y).perform()
-    said = "return arguments[0].querySelector('.hoverlayer').textContent"
-    WebDriverWait(browser, PATIENCE, 0.05).until(lambda _: browser.execute_script(said, plot))
-    return browser.execute_script(said, plot)
+    point_at(browser, plot, x, y)
+    there = "return String(arguments[0]._hoverdata?.[0].pointNumber) === String(arguments[1])"
+    WebDriverWait(browser, PATIENCE, 0.05).until(
+        lambda _: browser.execute_script(there, plot, [row, column])
+    )
+    return browser.execute_script(
+        "return arguments[0].querySelector('.hoverlayer').textContent", plot
+    )
 
 
 def written_at(browser, plot, axis):
@@ -682,8 +692,7 @@ def test_a_specimen_that_is_clicked_is_the_shape_that_is_drawn(opened):
     )
 
     def click():
-        for step in (3, 0):
-            ActionChains(browser).move_to_element_with_offset(plot, x + step, y).perform()
+        point_at(browser, plot, x, y)
         said = "return arguments[0].querySelector('.hoverlayer').textContent"
         WebDriverWait(browser, PATIENCE, 0.05).until(lambda _: browser.execute_script(said, plot))
         assert browser.execute_script(said, plot).startswith(alignment.shapes.names[i])
@@ -856,7 +865,7 @@ def test_without_webgl_the_shapes_are_shown_from_one_side(reports):
 
 def test_the_picture_of_the_readme_is_made_by_a_script(reports, tmp_path):
     target = tmp_path / "report.png"
-    make_picture.make_picture(reports("wings"), target)
+    make_picture.make_picture(reports("numbered"), target)
     head = target.read_bytes()[:24]
     assert head.startswith(b"\x89PNG")
     width, height = (int.from_bytes(head[k : k + 4], "big") for k in (16, 20))
