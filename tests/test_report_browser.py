@@ -64,15 +64,18 @@ def solid_report(folder):
     write_report(defgpa.DefGPA().fit(solid_shapes()).alignment_, folder / "solid.html")
 
 
+SIDE = 41  # landmarks along a side of the mesh
+
+
 def mesh_report(folder):
     """A surface with triangles, and more dots than are drawn at once."""
-    u, v = (grid.ravel() for grid in np.meshgrid(np.linspace(0, 3, 45), np.linspace(0, 2, 45)))
+    u, v = map(np.ravel, np.meshgrid(np.linspace(0, 3, SIDE), np.linspace(0, 2, SIDE)))
     bent = [np.column_stack([u, v, k / 10 * np.sin(u + k) + 0.2 * u * v]) for k in range(9)]
-    corner = np.arange(45 * 44).reshape(44, 45)[:, :-1].ravel()
+    corner = np.arange(SIDE * (SIDE - 1)).reshape(SIDE - 1, SIDE)[:, :-1].ravel()
     faces = np.vstack(
         [
-            np.column_stack([corner, corner + 1, corner + 45]),
-            np.column_stack([corner + 1, corner + 46, corner + 45]),
+            np.column_stack([corner, corner + 1, corner + SIDE]),
+            np.column_stack([corner + 1, corner + SIDE + 1, corner + SIDE]),
         ]
     )
     bent[3][100:140] = np.nan
@@ -353,7 +356,7 @@ def test_many_dots_are_thinned_and_all_are_drawn_on_demand(opened):
     browser = opened("mesh")
     status = browser.find_element(By.CSS_SELECTOR, "#list .status")
     assert "9 of 9 shapes shown. One landmark in 2 is drawn of each" in status.text
-    seen = 9 * 45 * 45 - 40
+    seen = 9 * SIDE**2 - 40
     assert sum(dots(browser).values()) == pytest.approx(seen / 2, abs=9)
     every = browser.find_element(By.CSS_SELECTOR, "#list [data-every]")
     assert every.text == "Draw all landmarks"
@@ -364,7 +367,7 @@ def test_many_dots_are_thinned_and_all_are_drawn_on_demand(opened):
     after(browser, "reference", lambda: press(browser, "#list li[data-shape='3'] .only"))
     assert status.text == "1 of 9 shapes shown."
     assert not every.is_displayed()
-    assert ["mesh3d", 45 * 45] in [[kind, count] for kind, _, count in drawn(browser, "reference")]
+    assert ["mesh3d", SIDE**2] in [[kind, count] for kind, _, count in drawn(browser, "reference")]
     after(browser, "reference", lambda: press(browser, "#list [data-all]"))
 
 
@@ -557,7 +560,7 @@ def test_names_and_links_of_landmarks_are_shown_on_request(opened, name):
     after(browser, "reference", lambda: everywhere(browser, "labels", True))
     found = browser.execute_script(texts)
     expected = {"numbered": numbered_shapes().landmarks, "solid": [str(k) for k in range(1, 41)]}
-    evenly = map(str, range(1, 45 * 45 + 1, 13))  # in space letters are slow
+    evenly = map(str, range(1, SIDE**2 + 1, 11))  # in space letters are slow
     assert found == list(expected.get(name, evenly))
     after(browser, "reference", lambda: everywhere(browser, "labels", False))
     lines = [kind for kind in drawn(browser, "reference") if kind[1] == "lines"]
@@ -739,7 +742,7 @@ def test_a_mesh_follows_the_sliders(opened):
     before = trace(browser, "shape", "moved")
     after(browser, "shape", lambda: slide(browser, 0, slider_ends(browser, 0)[1]))
     [kind] = [t for t in drawn(browser, "shape") if t[0] == "mesh3d"][1:]
-    assert kind[2] == 45 * 45
+    assert kind[2] == SIDE**2
     assert trace(browser, "shape", "moved") != before
     after(browser, "shape", lambda: press(browser, "#to-the-mean"))
     assert errors(browser) == []
@@ -783,12 +786,13 @@ def test_the_table_has_the_figures_of_the_summary(browser, tmp_path):
     assert stop.value.code == 0
     summary = json.loads((tmp_path / "summary.json").read_text())["figures"]
     browser.switch_to.new_window("tab")
-    make_picture.open_report(browser, tmp_path / "report.html", PATIENCE)
+    browser.get((tmp_path / "report.html").as_uri())
     cells = browser.find_elements(By.CSS_SELECTOR, "#figures [data-figure]")
     found = {cell.get_attribute("data-figure"): cell for cell in cells}
     for key in ("rmse_reference", "rmse_datum", "cve", "spectral_gap", "foldovers", "visible"):
         assert float(found[key].get_attribute("value")) == summary[key]
         assert float(found[key].text.replace(",", "")) == pytest.approx(summary[key], rel=1e-3)
+    browser.get("about:blank")  # its plots are not drawn
 
 
 def test_plots_follow_the_colour_scheme_and_paper_is_light(opened):
