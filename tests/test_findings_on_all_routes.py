@@ -226,9 +226,9 @@ every_choice = pytest.mark.parametrize("proportions", ["rigid", "prior"])
 def test_folds_are_refits(warp, proportions, name, monkeypatch):
     points = smooth_family(**FAMILIES[name])
     model = DefGPA(warp, proportions=proportions)
-    stacked = cross_validate(model, points, fold_size=5)
+    stacked = cross_validate(model, points, fold_size=10)
     monkeypatch.setattr(FoldSets, "of", classmethod(lambda cls, estimator, shapes: None))
-    one_by_one = cross_validate(model, points, fold_size=5)
+    one_by_one = cross_validate(model, points, fold_size=10)
     away = np.linalg.norm(np.nan_to_num(stacked.predicted - one_by_one.predicted))
     assert away < digits(warp) * np.linalg.norm(np.nan_to_num(one_by_one.predicted))
     for found, expected in zip(stacked.findings, one_by_one.findings, strict=True):

@@ -621,7 +621,7 @@ def own_prediction(alignment):
 
 @pytest.mark.parametrize(
     ("n", "m", "faces"),
-    [(300, 155, None), (10, 5261, np.arange(15_780).reshape(-1, 3) % 5261), (400, 300, None)],
+    [(300, 155, None), (10, 5261, np.arange(15_780).reshape(-1, 3) % 5261), (320, 200, None)],
     ids=["many shapes", "mesh", "both"],
 )
 def test_the_page_stays_below_ten_megabytes(tmp_path, n, m, faces):
