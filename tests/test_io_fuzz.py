@@ -67,7 +67,7 @@ SCRAPS = (
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "latin-1")
 
 QUIET = settings(
-    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
