@@ -796,10 +796,10 @@ def test_the_table_has_the_figures_of_the_summary(browser, tmp_path):
 
 
 def test_plots_follow_the_colour_scheme_and_paper_is_light(opened):
-    browser = opened("wings")
-    ink = "return document.getElementById('plot-smoothing')._fullLayout.font.color"
+    browser = opened("numbered")
+    ink = "return document.getElementById('plot-spectrum')._fullLayout.font.color"
     light = browser.execute_script(ink)
-    after(browser, "smoothing", lambda: emulate(browser, "dark"))
+    after(browser, "spectrum", lambda: emulate(browser, "dark"))
     dark = browser.execute_script(ink)
     assert dark != light
     page = "return getComputedStyle(document.body).backgroundColor"
@@ -808,7 +808,7 @@ def test_plots_follow_the_colour_scheme_and_paper_is_light(opened):
     assert browser.execute_script(ink) == light
     browser.execute_script("dispatchEvent(new Event('afterprint'))")
     assert browser.execute_script(ink) == dark
-    after(browser, "smoothing", lambda: emulate(browser, "light"))
+    after(browser, "spectrum", lambda: emulate(browser, "light"))
     assert errors(browser) == []
 
 
