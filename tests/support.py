@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,11 @@ def shared_points(name: str) -> np.ndarray:
 
 def smooth_family(seed=0, n=6, m=40, d=2, bend=0.15, noise=0.01, missing=0.0):
     """n smooth deformations of one random configuration, moved and turned; NaN where missing."""
+    return _smooth_family(seed, n, m, d, bend, noise, missing).copy()
+
+
+@lru_cache(maxsize=64)  # most tests take one of a few
+def _smooth_family(seed, n, m, d, bend, noise, missing):
     rng = np.random.default_rng(seed)
     base = rng.normal(size=(m, d)) * np.linspace(2.0, 1.0, d)
     shapes = np.empty((n, m, d))

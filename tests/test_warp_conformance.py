@@ -189,6 +189,7 @@ def test_the_spectrum_lies_between_zero_and_the_number_of_shapes(promise, family
 
 @every
 def test_all_shapes_at_once_are_the_shapes_one_by_one(promise, family):
+    together = cost_of(family, promise.model)
     for i in range(family.n_shapes):
         one = family.points[i : i + 1], family.visible[i : i + 1]
         own = eliminated_cost(Frames.of(*one), promise.model).dense()
@@ -196,7 +197,7 @@ def test_all_shapes_at_once_are_the_shapes_one_by_one(promise, family):
         rest = eliminated_cost(
             Frames.of(family.points[others], family.visible[others]), promise.model
         )
-        np.testing.assert_allclose(own + rest.dense(), cost_of(family, promise.model), **EXACT)
+        np.testing.assert_allclose(own + rest.dense(), together, **EXACT)
 
 
 @every
