@@ -32,7 +32,7 @@ test: $(VENV)/.test browser lint
 	wait $$types || { cat $(VENV)/types.txt; exit 1; }; exit $$tests
 
 check: lint
-	@$(BIN)/mypy --num-workers 2
+	@$(BIN)/mypy
 
 lint: $(VENV)/.test
 	@$(BIN)/ruff format --check src tests benchmarks docs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -302,18 +303,24 @@ def _rendered(values: Mapping[str, Any]) -> str:
     return _filled("report.html", {**values, **own})
 
 
-def _filled(name: str, values: Mapping[str, Any]) -> str:
-    """A template with these values, the versions and the style."""
-    jinja2, markup, _ = _extra()
-    environment = jinja2.Environment(
+@cache
+def _templates() -> Any:
+    """The templates, each compiled when it is first asked for."""
+    jinja2 = _extra()[0]
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("defgpa.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _filled(name: str, values: Mapping[str, Any]) -> str:
+    """A template with these values, the versions and the style."""
+    markup = _extra()[1]
     style, versions = markup(_template("style.css")), tables.versions()
-    return str(environment.get_template(name).render(values, versions=versions, style=style))
+    return str(_templates().get_template(name).render(values, versions=versions, style=style))
 
 
 def _extra() -> tuple[Any, Any, Any]:
