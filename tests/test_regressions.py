@@ -1,11 +1,18 @@
 """The ridge regression of every shape: its digits, its rank, and the ways it is computed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
 from defgpa.solve.deformable import columns
-from defgpa.solve.deformable.columns import column_factor, second_ridge, streamed_factor
+from defgpa.solve.deformable.columns import (
+    _landmark_blocks,
+    column_factor,
+    second_ridge,
+    streamed_factor,
+)
 from defgpa.solve.deformable.cost import make_batches
 from defgpa.solve.deformable.elimination import (
     POOR_CONDITION,
@@ -15,6 +22,7 @@ from defgpa.solve.deformable.elimination import (
     with_penalty_rows,
 )
 from defgpa.solve.deformable.sparse_columns import sparse_factor
+from defgpa.tuning import Tuning
 from defgpa.warps import Frames, Gaussian, Membrane
 from support import EXACT, rotation, smooth_family
 
@@ -96,6 +104,16 @@ def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
         )
     gradients = deflated.bases[1].column_gradients(seen) @ weights
     np.testing.assert_allclose(gradients, plain.column_gradients(seen) @ coefficients, **EXACT)
+
+
+@pytest.mark.parametrize("hold", [column_factor, streamed_factor])
+def test_a_rank_is_judged_block_of_landmarks_by_block(hold):
+    points, _ = flat(1e-16, TURNS["turned"], m=200)
+    batch = replace(one_batch(ThinPlateSpline(4), points), tuning=Tuning(block_bytes=8 * 4_000))
+    assert len(_landmark_blocks(batch)) > 3
+    factor = hold(batch)
+    np.testing.assert_array_equal(factor.ridge.dropped, 1)
+    np.testing.assert_allclose(factor.gram(), by_singular_values(batch), **EXACT)
 
 
 def test_one_poor_shape_does_not_change_the_others(rng):

@@ -1,6 +1,7 @@
 """The smoothing that predicts left-out landmarks best, and the signs of over-fitting."""
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from defgpa import (
     FreeForm,
     Polynomial,
     RadialBasis,
+    Shapes,
     ThinPlateSpline,
 )
 from defgpa.evaluate import SmoothingPath, cross_validate, select_smoothing
 from defgpa.evaluate._path import path_findings
+from defgpa.evaluate._sweep import _scales_with_smoothing
 from defgpa.findings import Kind
 from defgpa.sentences import in_python, warn_of
 from defgpa.tuning import Tuning
@@ -377,3 +380,28 @@ def test_a_fold_whose_shapes_are_many_batches_is_like_any_other(missing):
         for tuning in (split, None)
     )
     np.testing.assert_allclose(alone, together, **EXACT)
+
+
+@dataclass(frozen=True)
+class Powers:
+    """Features and penalty that grow with powers of the smoothing."""
+
+    features_by: float
+    penalty_by: float
+    smoothing: float = 1e-3
+
+    def basis(self, points):
+        return SimpleNamespace(
+            features=lambda own: own * self.smoothing**self.features_by,
+            penalty=lambda: np.eye(2) * self.smoothing**self.penalty_by,
+        )
+
+
+@pytest.mark.parametrize(
+    ("features_by", "penalty_by", "shared"), [(0, 1, True), (1, 1, False), (0, 2, False)]
+)
+def test_one_decomposition_serves_where_only_the_penalty_is_proportional(
+    features_by, penalty_by, shared
+):
+    shapes = Shapes(smooth_family(seed=9))
+    assert _scales_with_smoothing(Powers(features_by, penalty_by), shapes) is shared
