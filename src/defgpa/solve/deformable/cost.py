@@ -294,9 +294,10 @@ class ExactCentering:
 
 
 @dataclass(frozen=True, eq=False)
-class _Softened:
+class _Centred:
+    """A cost that is changed, of as many shapes and landmarks as before."""
+
     cost: Cost
-    nu: float
 
     @property
     def n_landmarks(self) -> int:
@@ -305,6 +306,11 @@ class _Softened:
     @property
     def n_shapes(self) -> int:
         return self.cost.n_shapes
+
+
+@dataclass(frozen=True, eq=False)
+class _Softened(_Centred):
+    nu: float
 
     def multiply(self, block: Array) -> Array:
         image = self.cost.multiply(block)
@@ -316,21 +322,11 @@ class _Softened:
 
 
 @dataclass(frozen=True, eq=False)
-class _Projected:
-    cost: Cost
-
+class _Projected(_Centred):
     @property
     def lift(self) -> float:
         """What the constant vector costs: more than any other."""
         return self.n_shapes + 1.0
-
-    @property
-    def n_landmarks(self) -> int:
-        return self.cost.n_landmarks
-
-    @property
-    def n_shapes(self) -> int:
-        return self.cost.n_shapes
 
     def multiply(self, block: Array) -> Array:
         mean = block.mean(axis=0)
