@@ -2,8 +2,7 @@ r"""U of large shapes, from their cheap columns and one small matrix: U = column
 
 U takes the place of the columns; or the columns are made again block by block whenever they are
 needed (huge shapes). The regressions come from the Gram matrix of the columns; where that would
-lose digits, a second Cholesky factor of UᵀU + YᵀRY, which is nearly the identity,
-gives them back.
+lose digits, a second Cholesky factor of UᵀU + YᵀRY, which is nearly the identity, gives them back.
 """
 
 from __future__ import annotations
@@ -63,9 +62,12 @@ class StreamedFactor:
         return rows.T @ rows
 
     def transposed_rows(self, landmarks: slice | Index = slice(None)) -> Array:
-        """Uᵀ of some landmarks, formed."""
-        rows = (self.batch.columns(landmarks) @ self.combine).mT
-        return rows.reshape(-1, rows.shape[-1])
+        """Uᵀ of some landmarks, formed block by block."""
+        (b, _, l), chosen = self.combine.shape, np.arange(self.batch.n_landmarks)[landmarks]
+        rows = np.empty((b, l, len(chosen)))
+        for part in blocks(len(chosen), self.landmarks_at_a_time):
+            rows[:, :, part] = (self.batch.columns(chosen[part]) @ self.combine).mT
+        return rows.reshape(b * l, -1)
 
     def only(self, shape: int) -> StreamedFactor:
         """One shape of the batch."""
