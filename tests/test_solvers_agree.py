@@ -9,13 +9,11 @@ from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa._arrays import own_threads
 from defgpa.solve.deformable.columns import column_factor, streamed_factor
 from defgpa.solve.deformable.cost import (
-    EliminatedCost,
     _way_to_hold,
     eliminated_cost,
     make_batches,
 )
 from defgpa.solve.deformable.elimination import stored_factor
-from defgpa.solve.deformable.whole_inverse import sampled_matrix
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Frames
@@ -275,12 +273,10 @@ class TestSoftWarpsThroughHoles:
     def expected(self, soft):
         return DefGPA(self.warp, solver=Dense()).fit(soft).alignment_
 
-    @pytest.mark.parametrize("budget", [0, 1 << 30], ids=["streamed", "columns"])
-    def test_the_whole_inverse_gets_there(self, budget, soft, expected):
-        model = DefGPA(self.warp, solver=Iterative(), memory_budget=budget)
-        found = model.fit(soft).alignment_
+    def test_iterations_get_there_all_the_same(self, soft, expected):
+        found = DefGPA(self.warp, solver=Iterative()).fit(soft).alignment_
         assert found.diagnostics.method == "iterative"
-        assert found.diagnostics.n_products < 50
+        assert found.diagnostics.n_products > Tuning().patience
         assert_same_alignment(found, expected, rtol=AGREED)
 
     def test_by_default_moderate_sets_are_solved_whole(self, soft, expected):
@@ -293,28 +289,10 @@ class TestSoftWarpsThroughHoles:
         assert found.diagnostics.method == "iterative"
         assert_same_alignment(found, expected, rtol=AGREED)
 
-    def test_without_another_way_the_patience_is_the_users(self, soft, monkeypatch):
-        monkeypatch.setattr(EliminatedCost, "whole_inverse", lambda self: None)
+    def test_the_patience_of_a_stated_solver_is_the_users(self, soft):
         with warned_of("stopped after", "products", "Dense()"):
             found = DefGPA(self.warp, solver=Iterative(most_products=200)).fit(soft).alignment_
-        assert found.diagnostics.n_products >= 200
-
-    def test_from_all_landmarks_it_is_the_inverse(self, rng, held):
-        shapes = Shapes(smooth_family(seed=33, n=8, m=200, missing=0.2))
-        cost = cost_held(shapes, ThinPlateSpline(6), held("columns"))
-        matrix = cost.dense() + 1e-4 * shapes.n_shapes * np.eye(shapes.n_landmarks)
-        block = rng.normal(size=(shapes.n_landmarks, 2))
-        found, expected = cost.whole_inverse().correct(block), np.linalg.solve(matrix, block)
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-    def test_a_sample_costs_products_and_no_digits(self, soft, expected, monkeypatch):
-        monkeypatch.setattr(
-            "defgpa.solve.deformable.whole_inverse.sampled_matrix",
-            lambda factors, views, count: sampled_matrix(factors, views, 300),
-        )
-        found = DefGPA(self.warp, solver=Iterative()).fit(soft).alignment_
-        assert found.diagnostics.n_products > 20
-        assert_same_alignment(found, expected, rtol=AGREED)
+        assert 200 <= found.diagnostics.n_products < 250
 
 
 class TestPreconditioner:

@@ -21,7 +21,7 @@ class Tuning:
     few_features : int
         With so few features U itself is as small as its columns, and stored.
     patience : int
-        Products after which iterations give way to another way that is sure.
+        Products after which iterations on a moderate number of landmarks give way to LAPACK.
     batch_bytes, few_bytes : int
         Features of the shapes of one batch, which then stays near the cache; so few features of
         all shapes are one batch, not worth a second thread.
@@ -39,8 +39,6 @@ class Tuning:
         Landmarks whose features a worker of a cluster makes, or keeps, in one piece.
     exact_inverse_features : int
         Features of all shapes together up to which the exact inverse of the cost is cheap.
-    whole_inverse_features : int
-        Features of all shapes together up to which a matrix of that size is still small.
     fold_bytes : int
         Features of the folds that are solved as one stack: more leave the cache, fewer are many
         calls.
@@ -139,7 +137,6 @@ class Tuning:
     thread_blocks: int = 16
     landmarks_per_block: int = 100_000
     exact_inverse_features: int = 200
-    whole_inverse_features: int = 4096
     fold_bytes: int = 6 << 20
     nearly_free: float = 1e-3
     free_value: float = 0.01

@@ -54,10 +54,6 @@ class DistributedCost:
         factor = streamed_factor(work.batches_of(self.lead[None], self.model)[0])
         return inverse_from_one(EliminatedCost(self.views, (factor,), self.n_shapes))
 
-    def whole_inverse(self) -> None:
-        """None: the driver has no features of all shapes."""
-        return
-
     def explained(self, reference: Array) -> Explained:
         """The warps of all shapes, and P1."""
         warps = self.cluster.steadily(lambda: self._warps(reference.reshape(len(self.views), -1)))

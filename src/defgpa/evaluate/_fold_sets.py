@@ -22,7 +22,7 @@ from defgpa.frames import Frames
 from defgpa.shapes import Shapes
 from defgpa.solve.deformable.cost import Explained, make_batches, stacked_batch
 from defgpa.solve.deformable.pipeline import LocalSets, Method, solve
-from defgpa.solve.eigen.solvers import Dense, Preconditioner, Stacked
+from defgpa.solve.eigen.solvers import Dense, Preconditioner
 from defgpa.warps import StackedModel
 
 
@@ -49,9 +49,7 @@ class FoldSets:
         # two folds at a time, with their temporary copies
         if 8 * shapes.visible.size * width * 8 > estimator.memory_budget:
             return None
-        # where landmarks are missing, the direction next to the axes may show a hinge
-        gap = 0.01 if shapes.visible.all() else method.tuning.firm_gap
-        return cls(shapes, estimator.model, replace(method, solver=Stacked(gap)), width)
+        return cls(shapes, estimator.model, replace(method, solver=Dense()), width)
 
     def groups(self, folds: Sequence[Index]) -> list[list[int]]:
         """Numbers of folds that are solved as one stack: of one size, in the cache.
@@ -195,10 +193,6 @@ class FoldCost:
     def preconditioner(self) -> Preconditioner:
         """None is needed: the costs are small and dense."""
         raise NotImplementedError
-
-    def whole_inverse(self) -> None:
-        """None is needed here either."""
-        return
 
     def explained(self, reference: Array) -> Explained:
         """The weights of the warps in their modes, and P1."""

@@ -36,7 +36,6 @@ from defgpa.solve.deformable.sparse_columns import (
     stored_bytes,
     streamed_sparse_factor,
 )
-from defgpa.solve.deformable.whole_inverse import whole_inverse
 from defgpa.solve.eigen.solvers import Cost, Preconditioner
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import SparseBasis, StackedModel, WarpModel
@@ -146,10 +145,6 @@ class EliminatedCost:
     def preconditioner(self) -> Preconditioner:
         """A cheap approximation of P⁻¹."""
         return preconditioner(self, self.tuning)
-
-    def whole_inverse(self) -> Preconditioner | None:
-        """A dearer and better one, where landmarks are many and features not too many."""
-        return whole_inverse(self, self.tuning)
 
     def of_one(self, factor: Factor) -> EliminatedCost:
         """The cost of one shape alone, with the views of all."""

@@ -267,19 +267,16 @@ def _next_value(spectrum: Spectrum) -> Array:
 def _axes(cost: SetsCost, method: Method, count: int) -> Spectrum:
     """The cheapest axes: by LAPACK where the landmarks are few, by iterations where they are many.
 
-    What decides where a solver was not asked for is the size, and how the iterations go.
+    Where no solver was asked for, the size decides, and up to moderate sizes how the iterations go.
     """
     centred, m, tuning = method.centering.applied(cost), cost.n_landmarks, method.tuning
     solver = method.solver or (Dense() if m <= tuning.dense_landmarks else Iterative())
-    if not isinstance(solver, Iterative):
-        return solver.axes(centred, cost.preconditioner, count).stacked
-    quick = replace(solver, most_products=min(tuning.patience, solver.most_products))
-    found = quick.axes(centred, cost.preconditioner, count)
-    if not found.converged and method.solver is None and m <= tuning.moderate_landmarks:
+    by_lapack_after_all = method.solver is None and m <= tuning.moderate_landmarks
+    if by_lapack_after_all and isinstance(solver, Iterative):
+        solver = replace(solver, most_products=tuning.patience)
+    found = solver.axes(centred, cost.preconditioner, count)
+    if by_lapack_after_all and not found.converged.all():
         found = Dense().axes(centred, cost.preconditioner, count)
-    elif not found.converged:
-        better = cost.whole_inverse() or cost.preconditioner()
-        found = solver.axes(centred, lambda: better, count)
     return found.stacked
 
 

@@ -8,7 +8,6 @@ Exactly so with Ũ = D^(−1/2) [U_1 … U_n], which is cheap where all features
 Where they are many, the shapes resemble each other, and one of them stands for all: Ũ = U_1,
 at an n-th of the price of a product with P. Soft warps leave many directions of U_1 nearly free,
 and one shape cannot tell which of them cost the others something: there a second one is asked.
-Where that is not good enough there is a dearer one, see ``whole_inverse``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The reference axes are the bottom eigenvectors of the cost.
 
-Three solvers: LAPACK on the matrix itself, inverse iteration on a stack of small matrices, or block
-Davidson iterations on products with a large one. All return the cheapest axes, the next eigenvalue
-to judge the gap by, and the residuals ‖Px − σx‖ they reached.
+Two solvers: LAPACK on the matrix itself, or on each matrix of a stack; block Davidson iterations on
+products with a large one. Both return the cheapest axes, the next eigenvalue to judge the gap by, and
+the residuals ‖Px − σx‖ they reached.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import eigh
 
-from defgpa._arrays import Array, Index, Mask, inverse_of_lower
+from defgpa._arrays import Array, Index, Mask
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
 
 _ORTHONORMAL = 1e-10  # eigenvectors whose products are farther from 0 and 1 have lost digits
-_FEW = 4  # matrices: not worth a stack
-_EXTRA = 4  # vectors more than are wanted, for speed: the error falls by σ_k / σ_(k + 5) a step
-_SHIFT = 1e-6  # relative to the largest eigenvalue possible: bounds the condition of A + sI
-_PRECISION = 1e-11  # residual over gap: the angle by which an axis may be off
+_SMALL = (
+    150  # landmarks: all eigenvectors of a stack in one call are found sooner than a few of each
+)
 _SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
 
 
@@ -123,10 +122,6 @@ class Preconditioned(Cost, Protocol):
         """Roughly P⁻¹."""
         ...
 
-    def whole_inverse(self) -> Preconditioner | None:
-        """A dearer and better one, if there is one."""
-        ...
-
 
 @dataclass(frozen=True)
 class Dense:
@@ -135,106 +130,33 @@ class Dense:
     def axes(
         self, cost: Cost, make_preconditioner: Callable[[], Preconditioner], count: int
     ) -> Spectrum:
-        """The ``count`` cheapest axes, to all digits."""
+        """The ``count`` cheapest axes, to all digits; of a stack of costs, those of each."""
         return lowest_axes(cost.dense(), count)
 
 
 def lowest_axes(matrix: Array, count: int) -> Spectrum:
-    """The ``count`` lowest eigenvectors of a symmetric matrix, by LAPACK."""
-    last = min(count, len(matrix) - 1)
+    """The ``count`` lowest eigenvectors of a symmetric matrix, or of each of a stack, by LAPACK."""
+    last = min(count, matrix.shape[-1] - 1)
+    if matrix.ndim == 2:
+        values, vectors = _lowest(matrix, last)
+    elif matrix.shape[-1] <= _SMALL:
+        values, vectors = np.linalg.eigh(matrix)
+    else:
+        each = [_lowest(own, last) for own in matrix]
+        values, vectors = (np.stack(own) for own in zip(*each, strict=True))
+    axes, values = vectors[..., :count], values[..., : last + 1]
+    residuals = np.linalg.norm(matrix @ axes - axes * values[..., None, :count], axis=-2)
+    sure = np.ones(matrix.shape[:-2], dtype=bool)
+    return Spectrum(axes, values, residuals, vectors[..., last], sure, "dense", 0)
+
+
+def _lowest(matrix: Array, last: int) -> tuple[Array, Array]:
+    """The eigenvalues and eigenvectors of a matrix (m, m) up to the one numbered ``last``."""
     values, vectors = eigh(matrix, subset_by_index=(0, last), check_finite=False)
     if np.abs(vectors.T @ vectors - np.eye(last + 1)).max() > _ORTHONORMAL:
         # of exact ties LAPACK's subsets lose half their digits; divide and conquer does not
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
-        values, vectors = values[: last + 1], vectors[:, : last + 1]
-    axes = vectors[:, :count]
-    residuals = np.linalg.norm(matrix @ axes - axes * values[:count], axis=0)
-    return Spectrum(axes, values, residuals, vectors[:, last], np.array(True), "dense", 0)
-
-
-@dataclass(frozen=True)
-class Stacked:
-    r"""Block inverse iteration on a stack of dense costs; LAPACK for those that are not sure.
-
-    LAPACK finds the lowest eigenvectors of one matrix at a time, and holds Python's lock while it
-    does. Here a whole stack is inverted, A + sI = LLᵀ, B = L⁻ᵀL⁻¹, and a few vectors more than are
-    wanted are multiplied by B² until they span the lowest eigenvectors: block inverse iteration,
-    all of it batched products that run on several threads.
-
-    An iteration could miss an eigenvector. The sum over the whole spectrum, ‖B²‖² = Σ (σ_i + s)⁻⁴,
-    tells: what is left of it after the vectors found bounds the lowest eigenvalue that was not,
-
-        (σ + s)⁻⁴ ≤ ‖B²‖² − Σ_{found} (θ_i + s)⁻⁴.
-
-    Matrices whose axes are not sure by their residual and this bound are left to LAPACK.
-
-    Parameters
-    ----------
-    clear_gap : float
-        Relative gap below which the next eigenvalue and its vector are wanted exactly, as they
-        decide what is to be told of the set.
-    rounds : int
-        Of two steps each.
-    """
-
-    clear_gap: float = 0.01
-    rounds: int = 5
-
-    def axes(
-        self, cost: Cost, make_preconditioner: Callable[[], Preconditioner], count: int
-    ) -> Spectrum:
-        """The ``count`` cheapest axes of every cost of the stack."""
-        matrices = cost.dense()
-        g, m, _ = matrices.shape
-        found = Spectrum(
-            np.empty((g, m, count)),
-            np.empty((g, min(count, m - 1) + 1)),
-            np.empty((g, count)),
-            np.empty((g, m)),
-            np.ones(g, dtype=bool),
-            "dense",
-            0,
-        )
-        sure = np.zeros(g, dtype=bool)
-        if g >= _FEW and m >= 4 * (count + _EXTRA):
-            sure = self._by_inverse_iteration(matrices, found, _SHIFT * cost.n_shapes)
-        for i in np.flatnonzero(~sure):
-            one = lowest_axes(matrices[i], count)
-            found.axes[i], found.values[i] = one.axes, one.values
-            found.residuals[i], found.next_vector[i] = one.residuals, one.next_vector
-        return found
-
-    def _by_inverse_iteration(self, costs: Array, found: Spectrum, shift: float) -> Mask:
-        """Fill in what is found, and tell (g,) whether to believe it."""
-        (g, m, _), k = costs.shape, found.n_axes
-        shifted = costs + shift * np.eye(m)
-        try:
-            lower: Array = np.linalg.cholesky(shifted)  # type: ignore[assignment]
-        except np.linalg.LinAlgError:
-            return np.zeros(g, dtype=bool)
-        root = inverse_of_lower(lower)
-        inverse = root.mT @ root
-        twice = inverse @ inverse
-        block = np.random.default_rng(0).normal(size=(m, k + _EXTRA))
-        for _ in range(self.rounds):
-            block = np.linalg.qr(twice @ block)[0]
-        image = costs @ block
-        values, turn = np.linalg.eigh(block.mT @ image)
-        found.axes[...], found.next_vector[...] = (
-            block @ turn[..., :k],
-            (block @ turn[..., k : k + 1])[..., 0],
-        )
-        found.residuals[...] = np.linalg.norm(
-            image @ turn[..., :k] - found.axes * values[:, None, :k], axis=1
-        )
-        shares = (values + shift) ** -4.0
-        left = np.einsum("gij,gij->g", twice, twice) - shares.sum(axis=1) + shares[:, k]
-        next_value = np.maximum(left, np.finfo(np.float64).tiny) ** -0.25 - shift
-        found.values[:, :k] = values[:, :k]
-        found.values[:, k] = np.minimum(next_value, values[:, k])
-        gaps = np.diff(found.values, axis=1)
-        precise = found.residuals.max(axis=1) <= _PRECISION * gaps.min(axis=1)
-        return np.asarray(precise & (gaps[:, -1] > self.clear_gap * found.values[:, k]))
+    return values[: last + 1], vectors[:, : last + 1]
 
 
 @dataclass(frozen=True)
@@ -250,7 +172,7 @@ class Iterative:
     """
 
     accuracy: float = 1e-10
-    most_products: int = 1000
+    most_products: int = 3000
 
     def axes(
         self, cost: Cost, make_preconditioner: Callable[[], Preconditioner], count: int
