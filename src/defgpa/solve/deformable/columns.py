@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, blocks, in_blocks, small_product, summed, symmetrised
+from defgpa._arrays import Array, Mask, blocks, in_blocks, small_product, summed, symmetrised
 from defgpa.solve.deformable.elimination import (
     POOR_CONDITION,
     Batch,
+    Factor,
     Ridge,
     StoredFactor,
     ridge_from_features,
@@ -27,11 +28,9 @@ _HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in 
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedFactor:
+class StreamedFactor(Factor):
     """U = columns @ combine, the columns made again, block by block, whenever they are needed."""
 
-    batch: Batch
-    ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
 
     @property
@@ -56,23 +55,13 @@ class StreamedFactor:
         images = mixed @ self.batch.columns(landmarks).mT
         onto += (images[0] if len(images) == 1 else images.sum(axis=0)).T
 
-    def gram(self) -> Array:
-        """Σ U Uᵀ."""
-        rows = self.transposed_rows()
-        return rows.T @ rows
-
-    def transposed_rows(self, landmarks: slice | Index = slice(None)) -> Array:
-        """Uᵀ of some landmarks, formed block by block."""
-        (b, _, l), chosen = self.combine.shape, np.arange(self.batch.n_landmarks)[landmarks]
-        rows = np.empty((b, l, len(chosen)))
-        for part in blocks(len(chosen), self.landmarks_at_a_time):
-            rows[:, :, part] = (self.batch.columns(chosen[part]) @ self.combine).mT
+    def transposed_rows(self) -> Array:
+        """Uᵀ, formed block by block."""
+        b, _, l = self.combine.shape
+        rows = np.empty((b, l, self.batch.n_landmarks))
+        for part in _landmark_blocks(self.batch):
+            rows[:, :, part] = (self.batch.columns(part) @ self.combine).mT
         return rows.reshape(b * l, -1)
-
-    def only(self, shape: int) -> StreamedFactor:
-        """One shape of the batch."""
-        one = slice(shape, shape + 1)
-        return StreamedFactor(self.batch[one], self.ridge[one], self.combine[one])
 
 
 def column_factor(batch: Batch) -> StoredFactor:

@@ -20,8 +20,9 @@ algebra is one call for all of them. Here U is stored; ``columns`` holds that of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class Batch:
             basis, weights = in_columns(weights)
         return Warp(basis, weights, landmarks=landmarks)
 
-    def columns(self, landmarks: slice | Index = slice(None)) -> Array:
+    def columns(self, landmarks: slice = slice(None)) -> Array:
         """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
         return self._hidden_zeroed(self.bases.columns(self.points[:, landmarks]), landmarks)
 
@@ -90,7 +91,7 @@ class Batch:
         """(b, m, l): the features of all landmarks; rows of hidden ones are zero."""
         return self._hidden_zeroed(self.bases.features(self.points), slice(None))
 
-    def _hidden_zeroed(self, rows: Array, landmarks: slice | Index) -> Array:
+    def _hidden_zeroed(self, rows: Array, landmarks: slice) -> Array:
         """A hidden landmark must neither pull nor be pulled: a zero row does both."""
         visible = self.visible[:, landmarks]
         if not visible.all():
@@ -292,51 +293,45 @@ def _norm_bound(stack: Array) -> Array:
     return np.asarray(np.minimum(rows * columns, _squared_norm(stack)))
 
 
-class Factor(Protocol):
-    """U of a batch of shapes, in whatever form."""
-
-    @property
-    def batch(self) -> Batch:
-        """The shapes."""
-        ...
-
-    @property
-    def ridge(self) -> Ridge:
-        """The regressions of the shapes."""
-        ...
-
-    def project(self, block: Array) -> Array:
-        """(b, l, k): Uᵀ X for X (m, k)."""
-        ...
-
-    @property
-    def landmarks_at_a_time(self) -> int:
-        """How many landmarks can be expanded with all that is made for it in the cache."""
-        ...
-
-    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
-        """Add the rows of these landmarks of Σ U C, for C (b, l, k), onto an image (p, k)."""
-        ...
-
-    def gram(self) -> Array:
-        """(m, m): Σ U Uᵀ over the batch."""
-        ...
-
-    def transposed_rows(self, landmarks: slice | Index = slice(None)) -> Array:
-        """(b · l, p): Uᵀ of all shapes of the batch, at some landmarks."""
-        ...
-
-    def only(self, shape: int) -> Factor:
-        """The factor of one shape of the batch, by its number in the batch."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class StoredFactor:
-    """Uᵀ itself, (b, l, m)."""
+class Factor(ABC):
+    """U of a batch of shapes, in whatever form."""
 
     batch: Batch
     ridge: Ridge
+
+    @abstractmethod
+    def project(self, block: Array) -> Array:
+        """(b, l, k): Uᵀ X for X (m, k)."""
+
+    @abstractmethod
+    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
+        """Add the rows of these landmarks of Σ U C, for C (b, l, k), onto an image (p, k)."""
+
+    @property
+    @abstractmethod
+    def landmarks_at_a_time(self) -> int:
+        """How many landmarks can be expanded with all that is made for it in the cache."""
+
+    @abstractmethod
+    def transposed_rows(self) -> Array:
+        """(b · l, m): Uᵀ of all shapes of the batch."""
+
+    def gram(self) -> Array:
+        """(m, m): Σ U Uᵀ over the batch, one symmetric product."""
+        rows = self.transposed_rows()
+        return rows.T @ rows
+
+    def only(self, shape: int) -> Self:
+        """The factor of one shape of the batch, by its number in the batch."""
+        one = slice(shape, shape + 1)
+        return type(self)(*[getattr(self, own.name)[one] for own in fields(self)])
+
+
+@dataclass(frozen=True, eq=False)
+class StoredFactor(Factor):
+    """Uᵀ itself, (b, l, m)."""
+
     rows: Array
 
     def project(self, block: Array) -> Array:
@@ -353,31 +348,20 @@ class StoredFactor:
             image += np.matmul(small_product(points, rows[part].T), rows[part], out=more)
         return image.T
 
+    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
+        """Σ U C."""
+        rows = self.transposed_rows()[:, landmarks]
+        onto += (coefficients.reshape(len(rows), -1).T @ rows).T
+
     @property
     def landmarks_at_a_time(self) -> int:
         """The landmarks whose rows of U stay in the cache."""
         b, l, _ = self.rows.shape
         return max(1, self.batch.tuning.block_bytes // (8 * b * l))
 
-    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
-        """Σ U C."""
-        rows = self.transposed_rows(landmarks)
-        onto += (coefficients.reshape(len(rows), -1).T @ rows).T
-
-    def gram(self) -> Array:
-        """Σ U Uᵀ, one symmetric product for the whole batch."""
-        rows = self.transposed_rows()
-        return rows.T @ rows
-
-    def transposed_rows(self, landmarks: slice | Index = slice(None)) -> Array:
-        """Uᵀ of some landmarks, a view of all of them."""
-        b, l, m = self.rows.shape
-        return self.rows.reshape(b * l, m)[:, landmarks]
-
-    def only(self, shape: int) -> StoredFactor:
-        """One shape of the batch."""
-        one = slice(shape, shape + 1)
-        return StoredFactor(self.batch[one], self.ridge[one], self.rows[one])
+    def transposed_rows(self) -> Array:
+        """Uᵀ, a view."""
+        return self.rows.reshape(-1, self.rows.shape[-1])
 
 
 def stored_factor(batch: Batch) -> StoredFactor:

@@ -7,17 +7,17 @@ block whenever they are needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, Index, blocks
+from defgpa._arrays import Array, blocks
 from defgpa.solve.deformable.columns import careful_ridge
 from defgpa.solve.deformable.elimination import (
     POOR_CONDITION,
     Batch,
+    Factor,
     Ridge,
     ridge_from_normal_matrix,
 )
@@ -26,85 +26,58 @@ _ENTRY_BYTES = 12  # a number and where it stands
 
 
 @dataclass(frozen=True, eq=False)
-class _SparseFactor:
-    """U = columns @ combine of every shape of a batch."""
+class StreamedSparseFactor(Factor):
+    """U = columns @ combine, the columns made again whenever they are needed."""
 
-    batch: Batch
-    ridge: Ridge
     combine: Array  # (b, r, l): mixing @ Y
-
-    def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
-        """Blocks of landmarks with the columns (p, r) of one shape of the batch."""
-        raise NotImplementedError
 
     def project(self, block: Array) -> Array:
         """Uᵀ X = combineᵀ (columnsᵀ X)."""
         b, r, _ = self.combine.shape
         total = np.zeros((b, r, block.shape[1]))
         for shape in range(b):
-            for landmarks, columns in self._column_blocks(shape):
-                total[shape] += columns.T @ block[landmarks]
+            for landmarks in self._blocks:
+                total[shape] += self._columns(shape, landmarks).T @ block[landmarks]
         return self.combine.mT @ total
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Σ U C = Σ columns (combine C)."""
         for shape, own in enumerate(self.combine @ coefficients):
-            onto += self._some_columns(shape, landmarks) @ own
+            onto += self._columns(shape, landmarks) @ own
 
     @property
     def landmarks_at_a_time(self) -> int:
         """The landmarks whose entries take one block."""
-        return _landmarks_at_a_time(self.batch, 0)
+        return _landmarks_at_a_time(self.batch)
 
-    def _some_columns(self, shape: int, landmarks: slice | Index) -> csr_array:
-        """(p, r): the columns of some landmarks."""
-        raise NotImplementedError
-
-    def gram(self) -> Array:
-        """Σ U Uᵀ."""
-        rows = self.transposed_rows()
-        return rows.T @ rows
-
-    def transposed_rows(self, landmarks: slice | Index = slice(None)) -> Array:
-        """Uᵀ of some landmarks, formed."""
+    def transposed_rows(self) -> Array:
+        """Uᵀ, formed."""
         both = enumerate(self.combine)
-        return np.vstack([(self._some_columns(shape, landmarks) @ own).T for shape, own in both])
+        return np.vstack([(self._columns(shape, slice(None)) @ own).T for shape, own in both])
+
+    @property
+    def _blocks(self) -> list[slice]:
+        """The landmarks whose columns are made at a time."""
+        return blocks(self.batch.n_landmarks, self.landmarks_at_a_time)
+
+    def _columns(self, shape: int, landmarks: slice) -> csr_array:
+        """(p, r): the columns of one shape of the batch at some landmarks."""
+        return _seen_columns(self.batch, shape, landmarks)
 
 
 @dataclass(frozen=True, eq=False)
-class SparseFactor(_SparseFactor):
-    """The columns stay in memory."""
+class SparseFactor(StreamedSparseFactor):
+    """U = columns @ combine, the columns held."""
 
     columns: tuple[csr_array, ...]  # (m, r) of each shape
 
-    def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
-        yield slice(None), self.columns[shape]
+    @property
+    def _blocks(self) -> list[slice]:
+        return [slice(None)]
 
-    def _some_columns(self, shape: int, landmarks: slice | Index) -> csr_array:
+    def _columns(self, shape: int, landmarks: slice) -> csr_array:
         whole = self.columns[shape]
-        all_of_them = isinstance(landmarks, slice) and landmarks == slice(None)
-        return whole if all_of_them else whole[landmarks]
-
-    def only(self, shape: int) -> SparseFactor:
-        """One shape of the batch."""
-        one = slice(shape, shape + 1)
-        return SparseFactor(self.batch[one], self.ridge[one], self.combine[one], self.columns[one])
-
-
-@dataclass(frozen=True, eq=False)
-class StreamedSparseFactor(_SparseFactor):
-    """The columns are made again whenever they are needed."""
-
-    def _column_blocks(self, shape: int) -> Iterator[tuple[slice, csr_array]]:
-        yield from _made_columns(self.batch, shape)
-
-    def _some_columns(self, shape: int, landmarks: slice | Index) -> csr_array:
-        return _seen_columns(self.batch, shape, landmarks)
-
-    def only(self, shape: int) -> StreamedSparseFactor:
-        """One shape of the batch."""
-        one = slice(shape, shape + 1)
-        return StreamedSparseFactor(self.batch[one], self.ridge[one], self.combine[one])
+        return whole if landmarks == slice(None) else whole[landmarks]
 
 
 def sparse_factor(batch: Batch) -> SparseFactor:
@@ -116,8 +89,9 @@ def sparse_factor(batch: Batch) -> SparseFactor:
 
 def streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
     """U of shapes too large to hold, from the columns of a block of landmarks at a time."""
+    parts = blocks(batch.n_landmarks, _landmarks_at_a_time(batch))
     grams = [
-        sum(normal_matrix(columns) for _, columns in _made_columns(batch, shape))
+        sum(normal_matrix(_seen_columns(batch, shape, own)) for own in parts)
         for shape in range(len(batch.shapes))
     ]
     ridge = _ridge(batch, np.stack(grams))
@@ -126,7 +100,7 @@ def streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
 
 def stored_bytes(batch: Batch) -> int:
     """What the columns of one shape of the batch would occupy."""
-    return _ENTRY_BYTES * _row_entries(batch, 0) * batch.n_landmarks
+    return _ENTRY_BYTES * _row_entries(batch) * batch.n_landmarks
 
 
 def normal_matrix(columns: csr_array) -> Array:
@@ -155,7 +129,7 @@ def _sum_of_blocks(entries: Array, shifts: Array, pattern: Array, size: int) -> 
     return total
 
 
-def _seen_columns(batch: Batch, shape: int, landmarks: slice | Index) -> csr_array:
+def _seen_columns(batch: Batch, shape: int, landmarks: slice) -> csr_array:
     """(p, r): the columns of one shape; a hidden landmark keeps its place with zeros in it."""
     columns = batch.bases[shape].sparse_columns(batch.points[shape, landmarks])  # type: ignore[attr-defined]
     visible = batch.visible[shape, landmarks]
@@ -164,20 +138,14 @@ def _seen_columns(batch: Batch, shape: int, landmarks: slice | Index) -> csr_arr
     return columns
 
 
-def _made_columns(batch: Batch, shape: int) -> Iterator[tuple[slice, csr_array]]:
-    for landmarks in blocks(batch.n_landmarks, _landmarks_at_a_time(batch, shape)):
-        yield landmarks, _seen_columns(batch, shape, landmarks)
-
-
-def _landmarks_at_a_time(batch: Batch, shape: int) -> int:
+def _landmarks_at_a_time(batch: Batch) -> int:
     """The landmarks whose entries take one block."""
-    entry_bytes = _ENTRY_BYTES * _row_entries(batch, shape)
-    return max(1, batch.tuning.sparse_block_bytes // entry_bytes)
+    return max(1, batch.tuning.sparse_block_bytes // (_ENTRY_BYTES * _row_entries(batch)))
 
 
-def _row_entries(batch: Batch, shape: int) -> int:
+def _row_entries(batch: Batch) -> int:
     """How many functions a point touches."""
-    one = batch.bases[shape].sparse_columns(batch.points[shape, :1])  # type: ignore[attr-defined]
+    one = batch.bases[0].sparse_columns(batch.points[0, :1])  # type: ignore[attr-defined]
     return max(1, int(one.nnz))
 
 
