@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 
 from defgpa import Affine, DefGPA, FreeForm, Shapes, Warp
 from defgpa.solve.deformable.columns import column_factor
-from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost, make_batches
-from defgpa.solve.deformable.elimination import stored_factor
+from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost
+from defgpa.solve.deformable.elimination import make_batches, stored_factor
 from defgpa.solve.deformable.sparse_columns import (
     normal_matrix,
     sparse_factor,

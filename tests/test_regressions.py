@@ -13,9 +13,9 @@ from defgpa.solve.deformable.columns import (
     second_ridge,
     streamed_factor,
 )
-from defgpa.solve.deformable.cost import make_batches
 from defgpa.solve.deformable.elimination import (
     POOR_CONDITION,
+    make_batches,
     ridge_from_features,
     ridge_from_normal_matrix,
     stored_factor,

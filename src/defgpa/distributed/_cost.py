@@ -11,9 +11,13 @@ from defgpa._arrays import Array, Index
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
 from defgpa.solve.deformable.columns import streamed_factor
-from defgpa.solve.deformable.cost import EliminatedCost, Explained
+from defgpa.solve.deformable.cost import (
+    EliminatedCost,
+    Explained,
+    LowRankInverse,
+    inverse_from_one,
+)
 from defgpa.solve.deformable.elimination import POOR_CONDITION
-from defgpa.solve.deformable.preconditioner import LowRankInverse, inverse_from_one
 from defgpa.warps import Warp, WarpModel
 
 

@@ -16,8 +16,13 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask
 from defgpa.frames import Frames
 from defgpa.solve.deformable.columns import ridge_from_gram
-from defgpa.solve.deformable.cost import make_batches
-from defgpa.solve.deformable.elimination import Batch, Ridge, ridge_from_features, with_penalty_rows
+from defgpa.solve.deformable.elimination import (
+    Batch,
+    Ridge,
+    make_batches,
+    ridge_from_features,
+    with_penalty_rows,
+)
 from defgpa.solve.deformable.proportions import Moments, moments
 from defgpa.warps import Warp, WarpModel
 

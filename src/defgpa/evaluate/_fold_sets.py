@@ -20,7 +20,8 @@ from defgpa.evaluate._demmler_reinsch import Modes, modes_of
 from defgpa.evaluate._folds import LeftOut, in_frame_of
 from defgpa.frames import Frames
 from defgpa.shapes import Shapes
-from defgpa.solve.deformable.cost import Explained, make_batches, stacked_batch
+from defgpa.solve.deformable.cost import Explained
+from defgpa.solve.deformable.elimination import make_batches, stacked_batch
 from defgpa.solve.deformable.pipeline import LocalSets, Method, solve
 from defgpa.solve.eigen.solvers import Dense, Preconditioner
 from defgpa.warps import StackedModel

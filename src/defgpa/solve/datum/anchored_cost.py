@@ -12,9 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array, inverse_of_lower, small_product, symmetrised
-from defgpa.solve.deformable.cost import EliminatedCost
+from defgpa.solve.deformable.cost import SHIFT, EliminatedCost, LowRankInverse
 from defgpa.solve.deformable.elimination import Factor, StoredFactor
-from defgpa.solve.deformable.preconditioner import SHIFT, LowRankInverse
 
 _SMALL_PIVOT = 1e-5  # of the largest: its square is an eigenvalue that may be rounding
 _SINGULAR = 1e-12  # of the largest eigenvalue: below, a direction of the reference is free

@@ -9,28 +9,38 @@ The reference is kept centred at the origin by a change of P into a cost whose c
 
 For warps with free translations, P1 = 0, both give the same axes: P's spectrum is at most n,
 so ν = n/m lifts the constant vector out of the way.
+
+Iterations on P are corrected by a cheap approximation of its inverse. With D = diag(views) − σI, σ
+just below zero, and Ũ a few columns, it is
+
+    (P − σI)⁻¹ ≈ D^(−1/2) ( I + Ũ (I − ŨᵀŨ)⁻¹ Ũᵀ ) D^(−1/2).
+
+Exactly so with Ũ = D^(−1/2) [U_1 … U_n], which is cheap where all features together are few.
+Where they are many, the shapes resemble each other, and one of them stands for all: Ũ = U_1,
+at an n-th of the price of a product with P. Soft warps leave many directions of U_1 nearly free,
+and one shape cannot tell which of them cost the others something: there a second one is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from heapq import nsmallest
 from typing import Any, Protocol
 
 import numpy as np
 
-from defgpa._arrays import USUAL_FEATURES, Array, Index, blocks, in_blocks, summed, symmetrised
+from defgpa._arrays import Array, Index, blocks, in_blocks, summed, symmetrised
 from defgpa.frames import Frames
 from defgpa.solve.deformable.columns import column_factor, streamed_factor
 from defgpa.solve.deformable.elimination import (
     Batch,
     Factor,
-    StackedBases,
     StoredFactor,
+    make_batches,
     stored_factor,
 )
-from defgpa.solve.deformable.preconditioner import preconditioner
 from defgpa.solve.deformable.sparse_columns import (
     sparse_factor,
     stored_bytes,
@@ -38,8 +48,10 @@ from defgpa.solve.deformable.sparse_columns import (
 )
 from defgpa.solve.eigen.solvers import Cost, Preconditioner
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import SparseBasis, StackedModel, WarpModel
+from defgpa.warps import SparseBasis, WarpModel
 
+SHIFT = 1e-4  # times n: keeps the inverse finite on the constant vector
+_NOTHING = 1e-8  # an eigenvalue of UᵀU: below, a direction hardly moves the landmarks
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
 
 
@@ -143,8 +155,20 @@ class EliminatedCost:
         return np.concatenate([factor.ridge.dropped for factor in self.factors])
 
     def preconditioner(self) -> Preconditioner:
-        """A cheap approximation of P⁻¹."""
-        return preconditioner(self, self.tuning)
+        """The exact inverse of few features, that of one shape standing for all elsewhere."""
+        shapes_and_features = [factor.ridge.inverse.shape for factor in self.factors]
+        if sum(b * l for b, _, l in shapes_and_features) <= self.tuning.exact_inverse_features:
+            return _exact_inverse(self)
+        return _representative_inverse(self)
+
+    def most_complete(self, count: int) -> list[Factor]:
+        """The factors, each of one shape, of those that see the most landmarks."""
+        seen = [
+            (-int(seen), number, shape)
+            for number, factor in enumerate(self.factors)
+            for shape, seen in enumerate(factor.batch.visible.sum(axis=1))
+        ]
+        return [self.factors[own].only(shape) for _, own, shape in nsmallest(count, seen)]
 
     def of_one(self, factor: Factor) -> EliminatedCost:
         """The cost of one shape alone, with the views of all."""
@@ -158,6 +182,71 @@ class EliminatedCost:
         both = zip(self.factors, seen, strict=True)
         weights = [factor.ridge.inverse @ own[..., :-1] for factor, own in both]
         return Explained(weights, self.views - left[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankInverse:
+    """D^(−1/2) (I + Ũ (I − ŨᵀŨ)⁻¹ Ũᵀ) D^(−1/2) ≈ (P − σI)⁻¹, by products with Ũ = diag(inner) U."""
+
+    cost: EliminatedCost  # whose U it is: that of all shapes, or of one
+    outer: Array  # (m,): D^(−1/2)
+    inner: Array  # (m,)
+    modes: Array  # eigenvectors of ŨᵀŨ, ascending
+    strengths: Array  # its eigenvalues, below 1
+
+    def start(self, width: int) -> Array:
+        """The strongest modes."""
+        strongest = self.modes[:, ::-1][:, : 2 * width]
+        return (self.outer * self.inner)[:, None] * self.cost.stacked_image(strongest)
+
+    def correct(self, residuals: Array) -> Array:
+        """The inverse times the residuals."""
+        scaled = self.outer[:, None] * residuals
+        seen = self.modes.T @ self.cost.stacked_projections(self.inner[:, None] * scaled)
+        mixed = self.modes @ (seen / (1.0 - self.strengths)[:, None])
+        bent = self.cost.stacked_image(mixed)
+        return self.outer[:, None] * (scaled + self.inner[:, None] * bent)
+
+
+def _exact_inverse(cost: EliminatedCost) -> LowRankInverse:
+    outer = 1.0 / np.sqrt(cost.views + SHIFT * cost.n_shapes)
+    rows = np.vstack([factor.transposed_rows() for factor in cost.factors]) * outer
+    strengths, modes = np.linalg.eigh(symmetrised(rows @ rows.T))
+    return LowRankInverse(cost, outer, outer, modes, strengths)
+
+
+def _representative_inverse(cost: EliminatedCost) -> LowRankInverse:
+    """With the shape that sees the most landmarks, and the next one where it is soft."""
+    first, *others = cost.most_complete(2)
+    alone = inverse_from_one(cost.of_one(first))
+    free = int((alone.strengths > 1.0 - cost.tuning.nearly_free).sum())
+    soft = free > first.batch.points.shape[-1] + 1  # affine maps are free always
+    if soft and others and isinstance(first, StoredFactor):
+        return _seen_by(others[0], alone)
+    return alone
+
+
+def _seen_by(other: Factor, alone: LowRankInverse) -> LowRankInverse:
+    """With the mean cost of two shapes, I − (EᵀU_1U_1ᵀE + EᵀU_2U_2ᵀE) / 2, in directions E of one.
+
+    E is an orthonormal basis of the columns of U_1.
+    """
+    clear = alone.strengths > _NOTHING
+    shares = alone.strengths[clear]
+    directions = alone.modes[:, clear] / np.sqrt(shares)
+    seen = other.project(alone.cost.stacked_image(directions))[0]
+    strengths, turn = np.linalg.eigh(symmetrised(0.5 * (np.diag(shares) + seen.T @ seen)))
+    strengths = np.clip(strengths, 0.0, 1.0) / (1.0 + SHIFT)
+    # 1/(1 − λ) − 1 = λ/(1 − λ), as E is orthonormal and U_1 is not
+    return replace(alone, modes=directions @ turn * np.sqrt(strengths), strengths=strengths)
+
+
+def inverse_from_one(alone: EliminatedCost) -> LowRankInverse:
+    """One shape, the only factor, stands for all n."""
+    (factor,), n = alone.factors, alone.n_shapes
+    strengths, modes = np.linalg.eigh(factor.ridge.gram(factor.batch.bases.penalty())[0])
+    outer = 1.0 / np.sqrt(alone.views + SHIFT * n)
+    return LowRankInverse(alone, outer, np.ones_like(outer), modes, strengths / (1.0 + SHIFT))
 
 
 def eliminated_cost(
@@ -186,66 +275,6 @@ def _way_to_hold(
     if isinstance(first.bases, SparseBasis):
         return sparse_factor if n * stored_bytes(first) <= budget else streamed_sparse_factor
     return column_factor if fits else streamed_factor
-
-
-def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
-    """All shapes in batches, in order."""
-    if isinstance(model, StackedModel):
-        n, numbers = len(frames.points), np.arange(len(frames.points))
-        parts = blocks(n, _batch_size(frames, model, tuning))
-        if len(parts) == 1:
-            return [stacked_batch(frames, model, numbers, tuning)]
-        return in_blocks(lambda p: stacked_batch(frames[p], model, numbers[p], tuning), parts)
-    return _looped_batches(frames, model, tuning)
-
-
-def stacked_batch(
-    frames: Frames, model: StackedModel, shapes: Index, tuning: Tuning = DEFAULT
-) -> Batch:
-    """These shapes as one batch."""
-    bases = model.bases(frames)
-    return Batch(shapes, frames.points, frames.visible, bases, frames.rounding, tuning)
-
-
-def _batch_size(frames: Frames, model: StackedModel, tuning: Tuning) -> int:
-    """Shapes of a batch; as many as there are, where all their features are surely few."""
-    n, m, _ = frames.points.shape
-    if 8 * n * m * USUAL_FEATURES <= tuning.few_bytes:
-        return n
-    return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1], tuning)
-
-
-def _shapes_at_a_time(n: int, m: int, features: int, tuning: Tuning) -> int:
-    size = 8 * n * m * features
-    if size <= tuning.few_bytes:
-        return n
-    # two or four threads then have equally much to do
-    return -(-n // (4 * -(-size // (4 * tuning.batch_bytes))))
-
-
-def _looped_batches(frames: Frames, model: WarpModel, tuning: Tuning) -> list[Batch]:
-    """Consecutive shapes with equally many features share a batch."""
-    points, visible = frames.points, frames.visible
-    members = [model.basis(own[seen]) for own, seen in zip(points, visible, strict=True)]
-    sizes = [
-        np.shape(basis.features(own[seen]))[1]
-        for basis, own, seen in zip(members, points, visible, strict=True)
-    ]
-    starts = np.flatnonzero(np.diff(sizes, prepend=-1))
-    return [
-        Batch(
-            chosen[part],
-            points[chosen[part]],
-            visible[chosen[part]],
-            StackedBases(tuple(members[i] for i in chosen[part]), sizes[chosen[0]]),
-            frames.rounding[chosen[part]],
-            tuning,
-        )
-        for chosen in np.split(np.arange(len(sizes)), starts[1:])
-        for part in blocks(
-            len(chosen), _shapes_at_a_time(len(chosen), points.shape[1], sizes[chosen[0]], tuning)
-        )
-    ]
 
 
 class Centering(Protocol):

@@ -27,17 +27,20 @@ from typing import Any, Self
 import numpy as np
 
 from defgpa._arrays import (
+    USUAL_FEATURES,
     Array,
     Index,
     Mask,
     blocks,
+    in_blocks,
     inverse_of_lower,
     small_product,
     symmetrised,
 )
 from defgpa.errors import ShapeError
+from defgpa.frames import Frames
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import Basis, FactoredBasis, Warp
+from defgpa.warps import Basis, FactoredBasis, StackedModel, Warp, WarpModel
 
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
 _LIGHT = 1e-10  # of the longest feature: a column that is shorter may be nothing but rounding
@@ -140,6 +143,66 @@ def full_penalty(basis: Basis, size: int) -> Array:
             f"got size {penalty.shape}."
         )
     return penalty
+
+
+def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
+    """All shapes in batches, in order."""
+    if isinstance(model, StackedModel):
+        n, numbers = len(frames.points), np.arange(len(frames.points))
+        parts = blocks(n, _batch_size(frames, model, tuning))
+        if len(parts) == 1:
+            return [stacked_batch(frames, model, numbers, tuning)]
+        return in_blocks(lambda p: stacked_batch(frames[p], model, numbers[p], tuning), parts)
+    return _looped_batches(frames, model, tuning)
+
+
+def stacked_batch(
+    frames: Frames, model: StackedModel, shapes: Index, tuning: Tuning = DEFAULT
+) -> Batch:
+    """These shapes as one batch."""
+    bases = model.bases(frames)
+    return Batch(shapes, frames.points, frames.visible, bases, frames.rounding, tuning)
+
+
+def _batch_size(frames: Frames, model: StackedModel, tuning: Tuning) -> int:
+    """Shapes of a batch; as many as there are, where all their features are surely few."""
+    n, m, _ = frames.points.shape
+    if 8 * n * m * USUAL_FEATURES <= tuning.few_bytes:
+        return n
+    return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1], tuning)
+
+
+def _shapes_at_a_time(n: int, m: int, features: int, tuning: Tuning) -> int:
+    size = 8 * n * m * features
+    if size <= tuning.few_bytes:
+        return n
+    # two or four threads then have equally much to do
+    return -(-n // (4 * -(-size // (4 * tuning.batch_bytes))))
+
+
+def _looped_batches(frames: Frames, model: WarpModel, tuning: Tuning) -> list[Batch]:
+    """Consecutive shapes with equally many features share a batch."""
+    points, visible = frames.points, frames.visible
+    members = [model.basis(own[seen]) for own, seen in zip(points, visible, strict=True)]
+    sizes = [
+        np.shape(basis.features(own[seen]))[1]
+        for basis, own, seen in zip(members, points, visible, strict=True)
+    ]
+    starts = np.flatnonzero(np.diff(sizes, prepend=-1))
+    return [
+        Batch(
+            chosen[part],
+            points[chosen[part]],
+            visible[chosen[part]],
+            StackedBases(tuple(members[i] for i in chosen[part]), sizes[chosen[0]]),
+            frames.rounding[chosen[part]],
+            tuning,
+        )
+        for chosen in np.split(np.arange(len(sizes)), starts[1:])
+        for part in blocks(
+            len(chosen), _shapes_at_a_time(len(chosen), points.shape[1], sizes[chosen[0]], tuning)
+        )
+    ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """The reference axes are the bottom eigenvectors of the cost.
 
 Two solvers: LAPACK on the matrix itself, or on each matrix of a stack; block Davidson iterations on
-products with a large one. Both return the cheapest axes, the next eigenvalue to judge the gap by, and
-the residuals ‖Px − σx‖ they reached.
+products with a large one. Both return the cheapest axes, the next eigenvalue to judge the gap by,
+and the residuals ‖Px − σx‖ they reached.
 """
 
 from __future__ import annotations
