@@ -11,8 +11,8 @@ from defgpa import Affine, DefGPA, ElasticGPA, Shapes, ThinPlateSpline
 from defgpa.cli import main
 from defgpa.evaluate import DialSurface
 from defgpa.evaluate._comparison import default_methods
-from defgpa.evaluate._dial import chosen_position
 from defgpa.evaluate._folds import consecutive_folds, gathered, refitted
+from defgpa.evaluate._path import chosen_position
 from defgpa.plot import dial_surface
 from support import EXACT, assert_same_shape, smooth_family, warned_of
 

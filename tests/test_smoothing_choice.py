@@ -275,6 +275,11 @@ def test_a_fold_that_cannot_be_fitted_is_named():
         select_smoothing(DefGPA(), points, GRID)
 
 
+def test_rigidities_of_what_has_none_are_refused():
+    with pytest.raises(TypeError, match="'rigidities' parameter of select_smoothing is for an Ela"):
+        select_smoothing(DefGPA(), smooth_family(), GRID, rigidities=[1.0])
+
+
 @pytest.mark.parametrize(
     "estimator",
     [DefGPA(Affine()), EuclideanGPA(), ThinPlateSpline(), DefGPA(ThinPlateSpline)],

@@ -8,8 +8,7 @@ from defgpa.evaluate._comparison import (
     published_methods,
 )
 from defgpa.evaluate._cross_validation import CrossValidation, cross_validate
-from defgpa.evaluate._dial import DialSurface
-from defgpa.evaluate._path import SmoothingPath
+from defgpa.evaluate._path import DialSurface, SmoothingPath
 from defgpa.evaluate._smoothing import select_smoothing
 
 __all__ = [

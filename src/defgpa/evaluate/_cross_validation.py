@@ -33,7 +33,7 @@ from defgpa.evaluate._folds import (
 from defgpa.evaluate._parallel import in_parallel
 from defgpa.findings import Finding
 from defgpa.sentences import warn_of
-from defgpa.shapes import as_shapes
+from defgpa.shapes import Shapes, as_shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,14 +211,19 @@ def cross_validated(
     """The cross-validation of an estimator that has made ``full`` of all landmarks."""
     folds = consecutive_folds(full.shapes.n_landmarks, fold_size)
     steps = Steps(len(folds), progress)
-    sets, factors = FoldSets.of(estimator, full.shapes), np.ones(1)
-    if sets is None and (elastic := ElasticFolds.of(estimator, full.shapes)) is not None:
-        sets, factors = elastic, np.array([[1.0, estimator.dial.rigidity]])
+    sets = stacked_folds(estimator, full.shapes)
     if sets is None:
         left_out = left_out_by_refits(estimator, full, folds, n_jobs, steps)
     else:
+        elastic = isinstance(sets, ElasticFolds)
+        factors = np.array([[1.0, estimator.dial.rigidity]]) if elastic else np.ones(1)
         (left_out,) = left_out_by_stacks(sets, factors, [full], folds, n_jobs, steps)
     return gathered_folds(full, folds, fold_size, left_out)
+
+
+def stacked_folds(estimator: Any, shapes: Shapes) -> FoldSets | None:
+    """The folds of an estimator as stacks; None for what must be fitted one by one."""
+    return FoldSets.of(estimator, shapes) or ElasticFolds.of(estimator, shapes)
 
 
 def left_out_by_stacks(

@@ -124,8 +124,81 @@ class SmoothingPath:
         )
 
 
-def columns(points: Sequence[Point], chosen: Point) -> dict[str, Any]:
-    """The fields of a path along these points, of which one was chosen."""
+@dataclass(frozen=True, eq=False)
+class DialSurface(SmoothingPath):
+    """The cross-validation error over smoothing and rigidity; immutable.
+
+    It is also the path along the smoothing at the rigidity that was chosen.
+
+    Attributes
+    ----------
+    rigidities : array (r,)
+        The rigidities μ, ascending; the first may be 0 (DefGPA itself), the last infinite.
+    surface, surface_error : array (k, r)
+        The cross-validation error at every smoothing (row) and rigidity (column), and its standard
+        error over the landmarks.
+    surface_foldovers : array (k, r)
+        Landmarks of all shapes that lie where their warp folds over.
+
+    See Also
+    --------
+    select_smoothing : makes it of an ElasticGPA.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cve = np.array([[3.0, 2.5], [2.0, 2.2]])
+    >>> surface = DialSurface(
+    ...     np.array([1e-3, 1e-2]), cve[:, 0], cve[:, 0], cve[:, 0], best=None,
+    ...     rigidities=np.array([1.0, 10.0]), surface=cve)
+    >>> surface.best_value, surface.best_rigidity
+    (0.01, 1.0)
+    """
+
+    rigidities: Any = None
+    surface: Any = None
+    surface_error: Any = None
+    surface_foldovers: Any = None
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Row and column of the surface that were chosen.
+
+        The least error; or where warps fold over there, the least within one standard error of it
+        at which none does.
+        """
+        return chosen_position(self.surface, self.surface_error, self.surface_foldovers)
+
+    @property
+    def best_index(self) -> int:
+        """The place of the chosen smoothing among the values."""
+        return self.position[0]
+
+    @property
+    def best_rigidity(self) -> float:
+        """The rigidity that was chosen."""
+        return float(self.rigidities[self.position[1]])
+
+    def __repr__(self) -> str:
+        return (
+            f"DialSurface(best_value={self.best_value:.3g}, best_rigidity="
+            f"{self.best_rigidity:.3g}, cve={self.surface[self.position]:.6g}, "
+            f"{len(self.values)} × {len(self.rigidities)})"
+        )
+
+
+def chosen_position(cve: Array, spread: Array | None, foldovers: Array | None) -> tuple[int, int]:
+    """The least error, or the least without foldovers within one standard error of it."""
+    least = np.unravel_index(np.nanargmin(cve), cve.shape)
+    if spread is not None and foldovers is not None:
+        sound = (foldovers == 0) & (cve <= cve[least] + spread[least])
+        if sound.any():
+            least = np.unravel_index(np.nanargmin(np.where(sound, cve, np.nan)), cve.shape)
+    return int(least[0]), int(least[1])
+
+
+def columns(points: Sequence[Point]) -> dict[str, Any]:
+    """The figures of a path along these points, by the names of its fields."""
     validated = [point.cross_validation for point in points]
     return {
         "values": frozen(np.array([point.value for point in points])),
@@ -134,9 +207,12 @@ def columns(points: Sequence[Point], chosen: Point) -> dict[str, Any]:
         "rmse_datum": frozen(np.array([point.rmse_datum for point in points])),
         "standard_error": frozen(np.array([own.standard_error for own in validated])),
         "foldovers": frozen(np.array([int(p.alignment.foldovers.sum()) for p in points])),
-        "alignment": chosen.alignment,
-        "cross_validation": chosen.cross_validation,
     }
+
+
+def kept(chosen: Point) -> dict[str, Any]:
+    """What a path keeps of the point that was chosen, by the names of its fields."""
+    return {"alignment": chosen.alignment, "cross_validation": chosen.cross_validation}
 
 
 def path_findings(path: SmoothingPath, points: Sequence[Point]) -> tuple[Finding, ...]:

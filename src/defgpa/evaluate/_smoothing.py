@@ -1,4 +1,7 @@
-"""How stiff the warps should be: the amount of smoothing that predicts best."""
+"""How stiff the warps should be: the amount of smoothing that predicts best.
+
+Of the elastic family also how rigid: smoothing and rigidity are chosen together.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, frozen
 from defgpa.estimators import ElasticGPA, ShapesLike
-from defgpa.evaluate._dial import select_on_dial
 from defgpa.evaluate._folds import Progress, Steps, consecutive_folds
-from defgpa.evaluate._path import SmoothingPath, chosen_index, columns, least_index, path_findings
+from defgpa.evaluate._path import (
+    DialSurface,
+    SmoothingPath,
+    chosen_position,
+    columns,
+    kept,
+    least_index,
+    path_findings,
+)
 from defgpa.evaluate._sweep import Point, Sweep, smooth_warp
 from defgpa.sentences import warn_of
-from defgpa.shapes import as_shapes
+from defgpa.shapes import Shapes, as_shapes
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
 REFINED = 3  # further values in each of the two intervals beside the best of the default grid
+DIAL_SMOOTHING = np.logspace(-7.0, 0.0, 8)
+DIAL_RIGIDITY = np.array([0.0, 1e-3, 1e-2, 0.1, 1.0, 10.0, np.inf])
+_FINER = 10.0 ** np.array([-0.5, -0.25, 0.25, 0.5])  # of the best of the dial's smoothings
 
 
 def select_smoothing(
@@ -78,34 +91,102 @@ def select_smoothing(
     >>> path.best.fit(shapes).reference_.shape
     (40, 2)
     """
-    shapes = as_shapes(shapes)
+    given = as_shapes(shapes)
+    values = None if grid is None else _checked_grid(grid)
+    found: SmoothingPath
     if isinstance(estimator, ElasticGPA):
-        values = None if grid is None else _checked_grid(grid)
-        found = select_on_dial(estimator, shapes, values, rigidities, fold_size, n_jobs, progress)
-        warn_of(found.findings)
-        return found
-    n_folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
-    values = DEFAULT_GRID if grid is None else _checked_grid(grid)
-    more = 0 if grid is not None else 2 * REFINED
-    steps = Steps((len(values) + more) * (n_folds + 1), progress)
+        tried = _checked_rigidities(rigidities)
+        found = _on_the_dial(estimator, given, values, tried, fold_size, n_jobs, progress)
+    elif rigidities is not None:
+        raise TypeError(
+            "The 'rigidities' parameter of select_smoothing is for an ElasticGPA. "
+            f"Got {estimator!r} instead."
+        )
+    else:
+        found = _along_the_path(estimator, given, values, fold_size, n_jobs, progress)
+    warn_of(found.findings)
+    return found
+
+
+def _along_the_path(
+    estimator: Any,
+    shapes: Shapes,
+    grid: Array | None,
+    fold_size: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> SmoothingPath:
+    """The smoothing of a deformable estimator, chosen on a grid."""
+    values, more = (DEFAULT_GRID, 2 * REFINED) if grid is None else (grid, 0)
+    folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
+    steps = Steps((len(values) + more) * (folds + 1), progress)
     sweep = Sweep(estimator, smooth_warp(estimator), shapes, fold_size, n_jobs, steps)
-    points = sweep.at(values)
+    rows = sweep.rows(values)
     if grid is None:
-        least = least_index(np.array([point.cross_validation.error for point in points]))
-        points += sweep.at(_finer(values, least, steps))
-    points.sort(key=lambda point: point.value)
-    path = _path(sweep, points)
-    warn_of(path.findings)
-    return path
-
-
-def _path(sweep: Sweep, points: Sequence[Point]) -> SmoothingPath:
-    cve = np.array([point.cross_validation.error for point in points])
-    spread = np.array([point.cross_validation.standard_error for point in points])
-    foldovers = np.array([int(point.alignment.foldovers.sum()) for point in points])
-    chosen = points[chosen_index(cve, spread, foldovers)]
-    path = SmoothingPath(**columns(points, chosen), best=sweep.smoothed(chosen.value))
+        least = least_index(np.array([_error(point) for (point,) in rows]))
+        rows += sweep.rows(_finer(values, least, steps))
+    points = sorted((point for (point,) in rows), key=lambda point: point.value)
+    path = SmoothingPath(**columns(points), best=None)
+    chosen = points[path.best_index]
+    path = replace(path, best=sweep.position(chosen.value), **kept(chosen))
     return replace(path, findings=path_findings(path, points))
+
+
+def _on_the_dial(
+    estimator: ElasticGPA,
+    shapes: Shapes,
+    grid: Array | None,
+    rigidities: Array,
+    fold_size: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> DialSurface:
+    """Smoothing and rigidity of an elastic estimator, chosen together on a grid."""
+    values, more = (DIAL_SMOOTHING, len(_FINER)) if grid is None else (grid, 0)
+    folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
+    steps = Steps((len(values) + more) * len(rigidities) * (folds + 1), progress)
+    warp = smooth_warp(estimator)
+    sweep = Sweep(estimator, warp, shapes, fold_size, n_jobs, steps, rigidities)
+    rows = sweep.rows(values)
+    if grid is None:
+        best = min(rows, key=lambda row: min(map(_error, row)))[0].value
+        rows += sweep.rows(best * _FINER)
+    rows.sort(key=lambda row: row[0].value)
+    cve, spread, foldovers = _tables(rows)
+    row, column = chosen_position(cve, spread, foldovers)
+    along, at = [own[column] for own in rows], rows[row][column]
+    chosen_estimator = sweep.position(at.value, rigidities[column])
+    chosen = _looked_at(at, chosen_estimator)
+    found = DialSurface(
+        **columns(along),
+        **kept(chosen),
+        best=chosen_estimator,
+        rigidities=frozen(np.array(rigidities)),
+        surface=frozen(cve),
+        surface_error=frozen(spread),
+        surface_foldovers=frozen(foldovers),
+    )
+    seen = [own for own in chosen.alignment.findings if own not in at.alignment.findings]
+    return replace(found, findings=(*seen, *path_findings(found, along)))
+
+
+def _looked_at(point: Point, estimator: ElasticGPA) -> Point:
+    """The same with what its shapes themselves show, which one look tells."""
+    validated = point.cross_validation
+    alignment = estimator.looked_at(validated.alignment)
+    return replace(point, cross_validation=replace(validated, alignment=alignment))
+
+
+def _error(point: Point) -> float:
+    return point.cross_validation.error
+
+
+def _tables(rows: Sequence[Sequence[Point]]) -> tuple[Array, Array, Array]:
+    """(k, r) each: CVE, its standard error, and the landmarks where warps fold over."""
+    cve = [[_error(point) for point in row] for row in rows]
+    spread = [[point.cross_validation.standard_error for point in row] for row in rows]
+    foldovers = [[float(point.alignment.foldovers.sum()) for point in row] for row in rows]
+    return np.array(cve), np.array(spread), np.array(foldovers)
 
 
 def _finer(values: Array, best: int, steps: Steps) -> Array:
@@ -122,5 +203,18 @@ def _checked_grid(grid: ArrayLike) -> Array:
         raise ValueError(
             "The 'grid' parameter of select_smoothing must hold numbers of at least 0. "
             f"Got {grid!r} instead."
+        )
+    return values
+
+
+def _checked_rigidities(rigidities: ArrayLike | None) -> Array:
+    """Ascending, or a ValueError."""
+    if rigidities is None:
+        return DIAL_RIGIDITY
+    values = np.unique(np.asarray(rigidities, dtype=np.float64))
+    if not len(values) or not (values >= 0.0).all():
+        raise ValueError(
+            "The 'rigidities' parameter of select_smoothing must hold numbers from 0 to infinity. "
+            f"Got {rigidities!r} instead."
         )
     return values

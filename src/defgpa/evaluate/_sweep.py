@@ -17,6 +17,7 @@ from defgpa.evaluate._cross_validation import (
     gathered_folds,
     left_out_by_refits,
     left_out_by_stacks,
+    stacked_folds,
 )
 from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.evaluate._folds import LeftOut, Steps, consecutive_folds, looked_at
@@ -49,7 +50,10 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """One estimator with many amounts of smoothing, on the same shapes and folds."""
+    """One estimator with many amounts of smoothing, on the same shapes and folds.
+
+    An elastic one at many rigidities, too: a position is then an amount of both.
+    """
 
     estimator: Any
     warp: Any
@@ -57,65 +61,70 @@ class Sweep:
     fold_size: int
     n_jobs: int | None
     steps: Steps
+    rigidities: Array | None = None  # of an ElasticGPA
 
     @cached_property
     def folds(self) -> tuple[Index, ...]:
         """The landmarks of each fold."""
         return consecutive_folds(self.shapes.n_landmarks, self.fold_size)
 
-    def smoothed(self, value: float) -> Any:
-        """A fresh estimator with this smoothing."""
-        return clone(self.estimator).set_params(warp=_smoothed(self.warp, value))
+    def position(self, smoothing: float, rigidity: float | None = None) -> Any:
+        """A fresh estimator with this smoothing, and this rigidity if it has one."""
+        fresh = clone(self.estimator).set_params(warp=_smoothed(self.warp, smoothing))
+        return fresh if rigidity is None else fresh.set_params(rigidity=float(rigidity))
 
-    def at(self, values: Array) -> list[Point]:
-        """What these amounts of smoothing give, ascending."""
-        full = []
-        for value in values:
-            full.append(looked_at(self.smoothed(value), self.shapes))
-            self.steps.advance()
-        left_out = self._left_out(values, full)
-        return [
+    def rows(self, values: Array) -> list[list[Point]]:
+        """[smoothing][rigidity]: what the positions give; one in a row without rigidities."""
+        full = [own for value in values for own in self._aligned(value)]
+        width = len(full) // len(values)
+        smoothings = np.repeat(values, width)
+        left_out = self._left_out(smoothings, full)
+        made = [
             Point(float(value), gathered_folds(whole, self.folds, self.fold_size, own))
-            for value, whole, own in zip(values, full, left_out, strict=True)
+            for value, whole, own in zip(smoothings, full, left_out, strict=True)
         ]
+        return [made[i : i + width] for i in range(0, len(made), width)]
 
-    def _left_out(self, values: Array, full: list[Alignment]) -> list[list[LeftOut]]:
-        """Every fold of every value: by stacks where one decomposition reaches, else by fits."""
-        sets, anchor = self._common(values)
-        near = np.zeros(len(values), dtype=bool)
+    def _aligned(self, smoothing: float) -> list[Alignment]:
+        """The alignments of all landmarks with this smoothing, at every rigidity."""
+        estimator = self.position(smoothing)
+        if self.rigidities is None:
+            made = [looked_at(estimator, self.shapes)]
+        else:
+            made = estimator.along(self.shapes, self.rigidities)
+        self.steps.advance(len(made))
+        return made
+
+    def _left_out(self, smoothings: Array, full: list[Alignment]) -> list[list[LeftOut]]:
+        """Every fold of every position: by stacks where one decomposition reaches, else by fits."""
+        rigidities = self.rigidities if self.rigidities is not None else [None]
+        own = [*rigidities] * (len(smoothings) // len(rigidities))
+        sets, anchor = self._common(np.unique(smoothings))
+        near = within_reach(smoothings, anchor) & (sets is not None)
         outcomes: dict[int, list[LeftOut]] = {}
         if sets is not None:
-            near = within_reach(values, anchor)
             chosen = np.flatnonzero(near)
-            made = left_out_by_stacks(
-                sets,
-                values[chosen] / anchor,
-                [full[t] for t in chosen],
-                self.folds,
-                self.n_jobs,
-                self.steps,
-            )
+            factors = smoothings[chosen] / anchor
+            if self.rigidities is not None:
+                factors = np.column_stack([factors, [own[t] for t in chosen]])
+            whole = [full[t] for t in chosen]
+            made = left_out_by_stacks(sets, factors, whole, self.folds, self.n_jobs, self.steps)
             outcomes.update(zip(chosen.tolist(), made, strict=True))
         for t in np.flatnonzero(~near).tolist():
-            estimator = self.smoothed(float(values[t]))
             outcomes[t] = left_out_by_refits(
-                estimator, full[t], self.folds, self.n_jobs, self.steps
+                self.position(smoothings[t], own[t]), full[t], self.folds, self.n_jobs, self.steps
             )
-        return [outcomes[t] for t in range(len(values))]
+        return [outcomes[t] for t in range(len(smoothings))]
 
     def _common(self, values: Array) -> tuple[FoldSets | None, float]:
-        """What the folds share, with the smoothing in the middle of the values."""
+        """What the folds share, with the smoothing in the middle of the values, ascending."""
         positive = values[values > 0.0]
         if not len(positive):
             return None, 1.0
         anchor = float(np.sqrt(positive[0] * positive[-1]))
         if not _scales_with_smoothing(_smoothed(self.warp, anchor), self.shapes):
             return None, anchor
-        return self._stacked(self.smoothed(anchor)), anchor
-
-    def _stacked(self, estimator: Any) -> FoldSets | None:
-        """The folds of an estimator as stacks, if that can be."""
-        return FoldSets.of(estimator, self.shapes)
+        return stacked_folds(self.position(anchor), self.shapes), anchor
 
 
 def within_reach(values: Array, anchor: float) -> Mask:
