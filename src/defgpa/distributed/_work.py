@@ -151,10 +151,7 @@ def quality_of(ridges: list[Ridge]) -> tuple[Array, Index]:
 
 def combine_of(batches: list[Batch], ridges: list[Ridge]) -> list[Array]:
     """(b, r, l) per batch: mixing @ Y."""
-    return [
-        ridge.inverse if batch.mixing is None else batch.mixing @ ridge.inverse
-        for batch, ridge in zip(batches, ridges, strict=True)
-    ]
+    return [batch.combine(ridge) for batch, ridge in zip(batches, ridges, strict=True)]
 
 
 def project(blocks: list[Block], rows: Array) -> list[Array]:

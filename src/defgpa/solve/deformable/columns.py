@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, blocks, in_blocks, small_product, summed, symmetrised
+from defgpa._arrays import Array, blocks, in_blocks, small_product, summed, symmetrised
 from defgpa.solve.deformable.elimination import (
     POOR_CONDITION,
     Batch,
@@ -130,42 +130,41 @@ def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Rid
     penalty, mixing = batch.bases.penalty(), batch.mixing
     gram = _gram(columns_of, _landmark_blocks(batch))
     ridge, combine = ridge_from_gram(gram, mixing, penalty, batch.rounding)
-    poor = ~(ridge.condition < POOR_CONDITION)
-    if poor.any():
-        ridge = ridge.updated(poor, careful_ridge(batch, columns_of, poor))
-        combine = ridge.inverse if mixing is None else mixing @ ridge.inverse
-    return ridge, combine
+    if (ridge.condition < POOR_CONDITION).all():
+        return ridge, combine
+    ridge = careful_ridge(batch, columns_of, ridge)
+    return ridge, batch.combine(ridge)
 
 
-def careful_ridge(
-    batch: Batch, columns_of: Callable[[slice], Array], chosen: Mask | slice
-) -> Ridge:
-    """From the Gram matrix of the features themselves; a second one of U where that is poor.
+def careful_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridge) -> Ridge:
+    """A ridge with its poor entries made anew, with the digits that Cholesky lost.
 
     What loses digits is the Gram matrix of the columns *before* they are mixed: the features are
-    tame. Only where Cholesky fails on them too are they taken apart by QR.
+    tame. So first from the Gram matrix of the features, then from a second one of U; only where
+    Cholesky fails on them too are they taken apart by QR.
     """
+    chosen = ~(ridge.condition < POOR_CONDITION)
     penalty, parts = batch.bases.penalty()[chosen], _landmark_blocks(batch)
-    mixing = None if batch.mixing is None else batch.mixing[chosen]
+    mixing, rounding = batch.mixing, batch.rounding[chosen]
 
     def features_of(part: slice) -> Array:
         own = columns_of(part)[chosen]
-        return own if mixing is None else own @ mixing
+        return own if mixing is None else own @ mixing[chosen]
 
-    rounding = batch.rounding[chosen]
-    first = ridge_from_normal_matrix(_gram(features_of, parts), penalty, rounding)
+    first = ridge[chosen]
+    if mixing is not None:
+        first = ridge_from_normal_matrix(_gram(features_of, parts), penalty, rounding)
     poor = ~(first.condition < POOR_CONDITION)
-    if not poor.any():
-        return first
-    gram = _gram(lambda part: features_of(part) @ first.inverse, parts)
-    ridge = first.updated(poor, second_ridge(first, gram, penalty)[poor])
-    bad = np.isinf(ridge.condition)
-    if not bad.any():
-        return ridge
-    triangles = _triangles(lambda part: features_of(part)[bad], parts)
-    count = batch.visible[chosen].sum(axis=1)[bad]
-    sure = ridge_from_features(with_penalty_rows(triangles, penalty[bad]), count, rounding[bad])
-    return ridge.updated(bad, sure)
+    if poor.any():
+        gram = _gram(lambda part: features_of(part) @ first.inverse, parts)
+        first = first.updated(poor, second_ridge(first, gram, penalty)[poor])
+    bad = np.isinf(first.condition)
+    if bad.any():
+        triangles = _triangles(lambda part: features_of(part)[bad], parts)
+        count = batch.visible[chosen].sum(axis=1)[bad]
+        stacked = with_penalty_rows(triangles, penalty[bad])
+        first = first.updated(bad, ridge_from_features(stacked, count, rounding[bad]))
+    return ridge.updated(chosen, first)
 
 
 def _gram(rows_of: Callable[[slice], Array], parts: list[slice]) -> Array:

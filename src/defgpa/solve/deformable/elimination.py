@@ -78,6 +78,10 @@ class Batch:
         """(b, r, l), or None for the identity: features = columns @ mixing."""
         return self.bases.mixing
 
+    def combine(self, ridge: Ridge) -> Array:
+        """(b, r, l): mixing @ Y, so that U = columns @ combine."""
+        return ridge.inverse if self.mixing is None else self.mixing @ ridge.inverse
+
     def warp(self, number: int, weights: Array, landmarks: Array) -> Warp:
         """The warp of one shape (m, d) of the batch, from its weights (l, d)."""
         basis = self.bases[number]

@@ -84,7 +84,7 @@ def sparse_factor(batch: Batch) -> SparseFactor:
     """U of dense shapes on a sparse basis, its columns held."""
     columns = tuple(_seen_columns(batch, shape, slice(None)) for shape in range(len(batch.shapes)))
     ridge = _ridge(batch, np.stack([normal_matrix(own) for own in columns]))
-    return SparseFactor(batch, ridge, _combine(batch, ridge), columns)
+    return SparseFactor(batch, ridge, batch.combine(ridge), columns)
 
 
 def streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
@@ -95,7 +95,7 @@ def streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
         for shape in range(len(batch.shapes))
     ]
     ridge = _ridge(batch, np.stack(grams))
-    return StreamedSparseFactor(batch, ridge, _combine(batch, ridge))
+    return StreamedSparseFactor(batch, ridge, batch.combine(ridge))
 
 
 def stored_bytes(batch: Batch) -> int:
@@ -149,15 +149,10 @@ def _row_entries(batch: Batch) -> int:
     return max(1, int(one.nnz))
 
 
-def _combine(batch: Batch, ridge: Ridge) -> Array:
-    mixing = batch.mixing
-    return ridge.inverse if mixing is None else mixing @ ridge.inverse
-
-
 def _ridge(batch: Batch, grams: Array) -> Ridge:
     """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; by QR where that is too poor."""
     penalty, mixing = batch.bases.penalty(), batch.mixing
     features = grams if mixing is None else mixing.mT @ grams @ mixing
     ridge = ridge_from_normal_matrix(features, penalty, batch.rounding)
-    poor = ~(ridge.condition < POOR_CONDITION)
-    return ridge.updated(poor, careful_ridge(batch, batch.columns, poor)) if poor.any() else ridge
+    sound = (ridge.condition < POOR_CONDITION).all()
+    return ridge if sound else careful_ridge(batch, batch.columns, ridge)
