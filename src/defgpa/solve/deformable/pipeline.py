@@ -30,10 +30,11 @@ from defgpa.solve.deformable.proportions import (
     sides,
 )
 from defgpa.solve.eigen.solvers import (
+    Cost,
     Dense,
     EigenSolver,
     Iterative,
-    Preconditioned,
+    Preconditioner,
     Spectrum,
     reproducible_signs,
 )
@@ -43,8 +44,8 @@ from defgpa.tuning import Tuning
 _FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
 
 
-class SetsCost(Preconditioned, Protocol):
-    """P of a stack of sets, and the warps once the reference is known."""
+class SetsCost(Cost, Protocol):
+    """P of a stack of sets, roughly its inverse, and the warps once the reference is known."""
 
     @property
     def condition(self) -> Array:
@@ -59,6 +60,10 @@ class SetsCost(Preconditioned, Protocol):
     @property
     def storage(self) -> str:
         """How the features are held."""
+        ...
+
+    def preconditioner(self) -> Preconditioner:
+        """Roughly P⁻¹."""
         ...
 
     def explained(self, reference: Array) -> Explained:

@@ -115,14 +115,6 @@ class Preconditioner(Protocol):
         ...
 
 
-class Preconditioned(Cost, Protocol):
-    """A cost that has a cheap approximation of its inverse."""
-
-    def preconditioner(self) -> Preconditioner:
-        """Roughly P⁻¹."""
-        ...
-
-
 @dataclass(frozen=True)
 class Dense:
     """LAPACK on the m × m matrix: exact, and the fastest up to some five hundred landmarks."""
