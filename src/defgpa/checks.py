@@ -59,7 +59,7 @@ def require_extended(frames: Frames, names: Sequence[str]) -> None:
 def require_extents(
     count: Array, on_a_line: Mask, one_place: Mask, names: Sequence[str], dim: int
 ) -> None:
-    """The same from how many points each shape sees, and whether they are on a line."""
+    """A DegenerateShapeError, if shapes see too few points or only points on a line."""
     few = count < dim + 1
     if few.any():
         i = int(np.flatnonzero(few)[0])
@@ -83,7 +83,7 @@ def require_linked(shapes: Shapes) -> None:
 
 
 def require_linked_pattern(visible: Mask, names: Sequence[str], dim: int) -> None:
-    """The same for a visibility pattern (n, m)."""
+    """A ShapeError that lists the groups, if what shapes see (n, m) does not link them all."""
     if visible.shape[1] <= dim:
         raise ShapeError(
             f"The shapes have {visible.shape[1]} common landmarks; aligning in {dim}-D needs at "
@@ -312,7 +312,7 @@ def _narrow_gap(facts: SpectralDiagnostics, k: int, n: int, tuning: Tuning) -> F
 
 
 def _free_directions(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
-    """More axes than dimensions: parts that could move were held by rigidity."""
+    """Where more axes than dimensions are free, parts that could move were held by rigidity."""
     if k <= facts.dim:
         return
     figures = {"directions": k, "dim": facts.dim}

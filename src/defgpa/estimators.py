@@ -103,7 +103,7 @@ class AlignmentEstimator(BaseEstimator):
 
     @property
     def _thresholds(self) -> Tuning:
-        """Those of its parameter ``tuning``, if it has one; that is checked elsewhere."""
+        """The thresholds of the parameter ``tuning``, or the default ones."""
         own = getattr(self, "tuning", None)
         return own if isinstance(own, Tuning) else DEFAULT
 
@@ -160,7 +160,7 @@ class AlignmentEstimator(BaseEstimator):
         return self.fit(shapes).transform(shapes)
 
     def set_params(self, **params: Any) -> Self:
-        """As in scikit-learn; a warp is a value, so that another one takes its place."""
+        """Set parameters as in scikit-learn; ``warp__smoothing`` puts another warp in its place."""
         nested: dict[str, dict[str, Any]] = {}
         for name in [name for name in params if "__" in name]:
             part, _, key = name.partition("__")

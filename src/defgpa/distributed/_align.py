@@ -95,7 +95,7 @@ class DistributedAlignment:
         return da.concatenate(pieces)
 
     def gather(self) -> Alignment:
-        """The same as an ``Alignment`` on this machine, for sets that fit."""
+        """The whole result as an ``Alignment`` on this machine, for sets that fit into it."""
         points = np.concatenate(self.cluster.results(self.parts))
         shapes = Shapes.specimens(points, names=self.names, landmarks=self.landmarks)
         lone = np.setdiff1d(np.arange(shapes.n_landmarks), self.shared)

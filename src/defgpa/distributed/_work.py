@@ -130,7 +130,7 @@ def ridges_of(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
 
 
 def sure_ridges_of(batches: list[Batch], *triangles: list[Array]) -> list[Ridge]:
-    """The same from the triangles of all blocks, where the Gram matrices lose too many digits."""
+    """The regressions from the triangles of all blocks, where Gram matrices lose digits."""
     return [
         ridge_from_features(
             with_penalty_rows(np.concatenate(own, axis=-2), batch.bases.penalty()),

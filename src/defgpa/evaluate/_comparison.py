@@ -541,7 +541,7 @@ def _part_of(progress: Progress | None, before: int, total: int) -> Progress | N
 
 
 def _text(figure: float, digits: int) -> str:
-    """So many significant digits, zeros at the end too; a dash for NaN."""
+    """A figure with this many significant digits, zeros at the end too; a dash for NaN."""
     return "–" if np.isnan(figure) else f"{figure:#.{digits}g}".removesuffix(".")
 
 

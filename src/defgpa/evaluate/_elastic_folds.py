@@ -41,7 +41,7 @@ class ElasticFolds(FoldSets):
 
     @classmethod
     def of(cls, estimator: Any, shapes: Shapes) -> ElasticFolds | None:
-        """Those of an ElasticGPA whose folds can be stacked; None for others."""
+        """The folds of an ElasticGPA as stacks; None for what must be fitted one by one."""
         if type(estimator) is not ElasticGPA:
             return None
         common = FoldSets.of(estimator.deformable, shapes)

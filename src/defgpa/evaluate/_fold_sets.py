@@ -38,7 +38,7 @@ class FoldSets:
 
     @classmethod
     def of(cls, estimator: Any, shapes: Shapes) -> FoldSets | None:
-        """Those of a DefGPA whose folds can be stacked; None for what must be fitted one by one."""
+        """The folds of a DefGPA as stacks; None for what must be fitted one by one."""
         if type(estimator) is not DefGPA or not isinstance(estimator.model, StackedModel):
             return None
         method = estimator.method(shapes.dim)

@@ -37,7 +37,7 @@ class Steps:
         self.total, self.done, self._listener = total, 0, listener
 
     def advance(self, count: int = 1) -> None:
-        """So many more are done."""
+        """Count further steps as done, and tell the listener."""
         self.done += count
         if self._listener is not None and count:
             self._listener(self.done, self.total)
@@ -66,7 +66,7 @@ def looked_at(estimator: Any, shapes: Shapes) -> Alignment:
 
 
 def fitted(estimator: Any, shapes: Shapes) -> Alignment:
-    """The same without a look at the shapes themselves, which the full fit has had."""
+    """The alignment a copy of the estimator makes, without a look at the input."""
     copy = clone(estimator, safe=False)
     return copy.solve(shapes) if _is_ours(copy) else _fitted(copy, shapes)
 

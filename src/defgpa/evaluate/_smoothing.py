@@ -171,7 +171,7 @@ def _on_the_dial(
 
 
 def _looked_at(point: Point, estimator: ElasticGPA) -> Point:
-    """The same with what its shapes themselves show, which one look tells."""
+    """A point whose alignment also tells what a look at the input finds."""
     validated = point.cross_validation
     alignment = estimator.looked_at(validated.alignment)
     return replace(point, cross_validation=replace(validated, alignment=alignment))

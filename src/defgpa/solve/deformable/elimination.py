@@ -69,7 +69,7 @@ class Batch:
         return Batch(*own, self.rounding[part], self.tuning)
 
     def deflated(self) -> Batch:
-        """The same, with columns that lose fewer digits in products with each other, if known."""
+        """The batch by columns that lose fewer digits in products, where its bases have them."""
         deflated = getattr(self.bases, "deflated", lambda: None)()
         return self if deflated is None else replace(self, bases=deflated)
 

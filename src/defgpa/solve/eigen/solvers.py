@@ -75,7 +75,7 @@ class Spectrum:
 
     @property
     def stacked(self) -> Spectrum:
-        """The same as a stack of one."""
+        """The spectrum as a stack: a single one becomes a stack of one."""
         return self if self.axes.ndim == 3 else self._each(lambda array: array[None])
 
     def __getitem__(self, part: Mask | Index | slice) -> Spectrum:
