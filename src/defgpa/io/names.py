@@ -48,7 +48,7 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 def unique_names(found: Sequence[Sourced]) -> list[str]:
     """Unique names: after the files where each holds one specimen, else with a number."""
-    names = [one.specimen.name for one in found]
+    names = [one.name for one in found]
     repeated = {name for name, times in Counter(names).items() if times > 1}
     if not repeated:
         return names
@@ -57,7 +57,7 @@ def unique_names(found: Sequence[Sourced]) -> list[str]:
     if len(set(stems)) == len(stems):
         warn(f"Names that occur in several files: {which}. Shapes are named after the files.")
         return stems
-    files = dict.fromkeys(str(one.path) for one in found if one.specimen.name in repeated)
+    files = dict.fromkeys(str(one.path) for one in found if one.name in repeated)
     warn(
         f"Names that occur more than once (in {listed(files, 2)}): {which}. "
         "A number is added to all but the first."
