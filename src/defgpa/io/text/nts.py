@@ -223,7 +223,7 @@ def _landmark_labels(path: Path, header: _Header, columns: Sequence[str]) -> tup
     """The landmarks that the column labels name in order, if they do."""
     named = coordinate_columns(path, header.line, columns)
     in_order = np.arange(header.columns).reshape(-1, header.dim)
-    return named.labels if named and np.array_equal(named.where, in_order) else None
+    return named[0] if named and np.array_equal(named[1], in_order) else None
 
 
 def _free_code(points: Array) -> int:

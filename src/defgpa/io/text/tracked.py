@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from defgpa.io.files import wrong
-from defgpa.io.format import Document, Specimen
+from defgpa.io.format import Document, ReadOptions, Specimen
 from defgpa.io.text.lines import warn
 from defgpa.io.text.table import Table, is_whole
 
@@ -23,20 +23,17 @@ _AXES = ("x", "y", "z")
 Part = dict[str, int]  # "x", "y", "z" to their columns
 
 
-def is_tracked(table: Table) -> bool:
-    """Whether the header goes on in rows that are called ``bodyparts`` and ``coords``."""
-    return bool(table.header) and {"bodyparts", "coords"} <= _heads(table).keys()
-
-
 def begins_tracked(rows: Sequence[Sequence[str]]) -> bool:
     """Whether these first rows, which may be cut off, are such a header's."""
     firsts = [row[0].strip() for row in rows[:2] if row]
     return firsts[:1] == ["scorer"] and len(rows[0]) > 2 and set(firsts[1:]) <= set(_HEADS)
 
 
-def read_tracked(table: Table) -> Document:
-    """A shape for each individual in each frame, if anything of it was seen."""
+def read_tracked(table: Table, _: ReadOptions) -> Document | None:
+    """A shape for each individual in each frame, if anything of it was seen; None for others."""
     heads = _heads(table)
+    if not table.header or not {"bodyparts", "coords"} <= heads.keys():
+        return None
     frames = replace(table, rows=table.rows[len(heads) :], lines=table.lines[len(heads) :])
     if not frames.rows:
         raise wrong(table.path, "frames below 'coords'", "none", table.lines[-1])
