@@ -21,7 +21,7 @@ from defgpa.io.files import file_head, hidden, wrong
 from defgpa.io.format import Document, Format, ReadOptions, document
 from defgpa.io.text.across import read_array, read_melted, read_named_rows
 from defgpa.io.text.columns import coordinate_columns, plain_axes, serial_columns
-from defgpa.io.text.lines import head_text, is_number, numbers, storable, text_of, warn
+from defgpa.io.text.lines import full_lines, head_text, is_number, numbers, storable, warn
 from defgpa.io.text.rows import (
     anatomical_axes,
     read_by_shape,
@@ -126,8 +126,7 @@ def _read_blocks(path: Path) -> Document | None:
     if counts is None:
         return None
     n, m, d = map(int, counts.groups())
-    lines = enumerate(text_of(path).split("\n"), start=1)
-    _, *rows = ((at, words) for at, line in lines if (words := line.split()))
+    _, *rows = ((at, line.split()) for at, line in full_lines(path))
     if not n * m or len(rows) != n * m or {len(words) for _, words in rows} != {d}:
         return None
     points = np.array([numbers(path, at, words) for at, words in rows]).reshape(n, m, d)

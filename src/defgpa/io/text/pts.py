@@ -21,6 +21,7 @@ from defgpa.io.files import hidden, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
 from defgpa.io.text.lines import (
     Disagree,
+    Line,
     coordinate_rows,
     count,
     disagreements,
@@ -41,8 +42,6 @@ _SURE = re.compile(
     r"\s*version(\s*:[^\n]*\n\s*n_points|[ \t]+[0-9.]+[ \t]*\n\s*[0-9]+[ \t]*\n)", re.IGNORECASE
 )
 _MISSING = 9999.0
-
-Line = tuple[int, str]  # its number in the file, and its text
 
 
 def read_pts(path: Path, options: ReadOptions) -> Document:

@@ -56,14 +56,6 @@ class _Entry:
     rows: Sequence[str]
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """The points of one curve, and what they are called."""
-
-    names: tuple[str, ...]
-    points: Array
-
-
 def read_tps(path: Path, options: ReadOptions) -> Document:
     """All specimens of a TPS file."""
     with disagreements(path, options) as disagree:
@@ -72,9 +64,8 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
             _specimen(path, record, default_name(path, k, len(records)), options, disagree)
             for k, record in enumerate(records)
         )
-        if (
-            len({len(specimen.points) for specimen in specimens} - {0}) > 1
-        ):  # then leniency is no help
+        # where specimens have other numbers of landmarks, leniency is no help
+        if len({len(specimen.points) for specimen in specimens} - {0}) > 1:
             disagree.strict &= options.incomplete == "error"
             disagree.remedy = f"Finish it, or leave it out: {option('incomplete', 'drop')}."
     return Document(specimens)
@@ -147,10 +138,14 @@ def _names_stand_first(entries: Sequence[_Entry]) -> bool:
 def _specimen(
     path: Path, record: Sequence[_Entry], name: str, options: ReadOptions, disagree: Disagree
 ) -> Specimen:
-    opening, stated = _opening(record[0])
-    landmarks = _block(path, opening, disagree)
+    opening = record[0]
+    announced, _, stated = opening.value.partition("\t")  # Modan writes the name behind
+    landmarks = _block(path, replace(opening, value=announced), disagree)
     curves = _curves(path, record, disagree)
-    points = _joined(path, record[0], landmarks, curves)
+    blocks = [block for block in (landmarks, *(points for _, points in curves)) if len(block)]
+    if len({block.shape[1] for block in blocks}) > 1:
+        raise wrong(path, "landmarks and curves in one dimension", "2-D and 3-D", opening.line)
+    points = np.concatenate(blocks) if blocks else np.empty((0, 0))
     said = {entry.key: entry.value for entry in record if entry.value}
     scale = _scale(path, record)
     image = said.get("IMAGE", "")
@@ -158,17 +153,11 @@ def _specimen(
         points = hidden(points, options.missing) * (1.0 if scale is None else scale)
     found = {"images": image or None, "scales": scale, "comments": said.get("COMMENT")}
     return Specimen(
-        name=said.get("ID") or stated or PureWindowsPath(image).stem or name,
+        name=said.get("ID") or stated.strip() or PureWindowsPath(image).stem or name,
         points=points,
         metadata={key: value for key, value in found.items() if value is not None},
-        curves=tuple(name for curve in curves for name in curve.names),
+        curves=tuple(name for names, _ in curves for name in names),
     )
-
-
-def _opening(entry: _Entry) -> tuple[_Entry, str]:
-    """``LM=21`` and the name that Modan writes behind it, after a tab."""
-    value, _, name = entry.value.partition("\t")
-    return replace(entry, value=value.strip()), name.strip()
 
 
 def _block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
@@ -182,8 +171,10 @@ def _block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
     return points
 
 
-def _curves(path: Path, record: Sequence[_Entry], disagree: Disagree) -> list[_Curve]:
-    """The ``POINTS`` of a specimen, numbered within ``CURVES`` and within ``OUTLINES``."""
+def _curves(
+    path: Path, record: Sequence[_Entry], disagree: Disagree
+) -> list[tuple[tuple[str, ...], Array]]:
+    """Names and places of ``POINTS``, numbered within ``CURVES`` and within ``OUTLINES``."""
     kind, curves = "curve", []
     announced, seen = Counter[str](), Counter[str]()
     for entry in record:
@@ -193,20 +184,12 @@ def _curves(path: Path, record: Sequence[_Entry], disagree: Disagree) -> list[_C
         elif entry.key == "POINTS":
             seen[kind] += 1
             points = _block(path, entry, disagree)
-            curves.append(_Curve(numbered(f"{kind}{seen[kind]}_", len(points)), points))
+            curves.append((numbered(f"{kind}{seen[kind]}_", len(points)), points))
     for kind, expected in announced.items():
         if expected != seen[kind]:
             asked = f"{expected} times POINTS= after {kind.upper()}S={expected}"
             disagree(record[0].line, asked, str(seen[kind]))
     return curves
-
-
-def _joined(path: Path, opening: _Entry, landmarks: Array, curves: Sequence[_Curve]) -> Array:
-    blocks = [block for block in (landmarks, *(curve.points for curve in curves)) if len(block)]
-    dimensions = {block.shape[1] for block in blocks}
-    if len(dimensions) > 1:
-        raise wrong(path, "landmarks and curves in one dimension", "2-D and 3-D", opening.line)
-    return np.concatenate(blocks) if blocks else np.empty((0, 0))
 
 
 def _scale(path: Path, record: Sequence[_Entry]) -> float | None:
@@ -248,22 +231,21 @@ def _section_names(sections: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
 
 def _written_points(points: Array, sections: Sequence[tuple[str, int, int]]) -> list[str]:
     (_, _, m), *curves = sections
-    lines = [f"{'LM' if points.shape[1] == 2 else 'LM3'}={m}", *_rows(points[:m])]
+    lines = [
+        f"{'LM' if points.shape[1] == 2 else 'LM3'}={m}",
+        *map(written_row, points[:m].tolist()),
+    ]
     for kind, members in groupby(curves, key=lambda section: _kind(section[0])):
         own = list(members)
         lines.append(f"{kind.upper()}S={len(own)}")
         for _, start, stop in own:
-            lines += [f"POINTS={stop - start}", *_rows(points[start:stop])]
+            lines += [f"POINTS={stop - start}", *map(written_row, points[start:stop].tolist())]
     return lines
 
 
 def _kind(prefix: str) -> str:
     """``curve`` of ``curve12_``."""
     return prefix.rstrip("_0123456789")
-
-
-def _rows(points: Array) -> list[str]:
-    return list(map(written_row, points.tolist()))
 
 
 def _written_words(metadata: Any, shape: int) -> list[str]:
