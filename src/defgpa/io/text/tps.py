@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -74,10 +74,10 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
 def write_tps(path: Path, shapes: Shapes) -> None:
     """All shapes, with their curves as curves; ``NA`` where a landmark was not seen."""
     names = storable(shapes.names, r"^\s|\s$|[\r\n\0]", "name")
-    sections = _sections(shapes)
+    curves = _curves_of(shapes)
     lines: list[str] = []
     for i, name in enumerate(names):
-        lines += _written_points(shapes.points[i], sections)
+        lines += _written_points(shapes.points[i], curves)
         lines += _written_words(shapes.metadata, i)
         lines.append(f"ID={name}")
     write_text(path, "\n".join(lines) + "\n")
@@ -202,50 +202,36 @@ def _scale(path: Path, record: Sequence[_Entry]) -> float | None:
     return scale
 
 
-def _sections(shapes: Shapes) -> list[tuple[str, int, int]]:
-    """The landmarks and then each curve, as (kind, start, stop); names tell what is a curve."""
-    m, stop = shapes.n_landmarks, 0
-    while stop < m and not _CURVE_NAME.fullmatch(shapes.landmarks[stop]):
-        stop += 1
-    sections = [("landmark", 0, stop)]
-    tail = (match for label in shapes.landmarks[stop:] if (match := _CURVE_NAME.fullmatch(label)))
-    for prefix, members in groupby(tail, key=lambda match: match[1]):
-        start, stop = stop, stop + len(list(members))
-        sections.append((prefix, start, stop))
-    if _section_names(sections) != shapes.landmarks:
-        without_labels(shapes.landmarks, "tps")
-        return [("landmark", 0, m)]
-    return sections
+def _curves_of(shapes: Shapes) -> list[tuple[str, int]]:
+    """Kind and number of points of each curve behind the landmarks, by the names of the points.
 
-
-def _section_names(sections: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
-    """What a reader will call the points of these sections."""
-    (_, _, m), *curves = sections
+    Other names than a reader gives to these points are lost.
+    """
+    matches = [_CURVE_NAME.fullmatch(label) for label in shapes.landmarks]
+    m = matches.count(None)
+    runs = groupby((match[1], match[2]) for match in matches[m:] if match)
+    curves = [(kind, len(list(members))) for (_, kind), members in runs]
     names, seen = list(numbered("", m)), Counter[str]()
-    for prefix, start, stop in curves:
-        kind = _kind(prefix)
+    for kind, size in curves:
         seen[kind] += 1
-        names += numbered(f"{kind}{seen[kind]}_", stop - start)
-    return tuple(names)
+        names += numbered(f"{kind}{seen[kind]}_", size)
+    if tuple(names) == shapes.landmarks:
+        return curves
+    without_labels(shapes.landmarks, "tps")
+    return []
 
 
-def _written_points(points: Array, sections: Sequence[tuple[str, int, int]]) -> list[str]:
-    (_, _, m), *curves = sections
-    lines = [
-        f"{'LM' if points.shape[1] == 2 else 'LM3'}={m}",
-        *map(written_row, points[:m].tolist()),
-    ]
-    for kind, members in groupby(curves, key=lambda section: _kind(section[0])):
-        own = list(members)
-        lines.append(f"{kind.upper()}S={len(own)}")
-        for _, start, stop in own:
-            lines += [f"POINTS={stop - start}", *map(written_row, points[start:stop].tolist())]
+def _written_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[str]:
+    """The landmarks, then the curves, those of one kind below their number."""
+    rows = map(written_row, points.tolist())
+    m = len(points) - sum(size for _, size in curves)
+    lines = [f"{'LM' if points.shape[1] == 2 else 'LM3'}={m}", *islice(rows, m)]
+    for kind, members in groupby(curves, key=lambda curve: curve[0]):
+        sizes = [size for _, size in members]
+        lines.append(f"{kind.upper()}S={len(sizes)}")
+        for size in sizes:
+            lines += [f"POINTS={size}", *islice(rows, size)]
     return lines
-
-
-def _kind(prefix: str) -> str:
-    """``curve`` of ``curve12_``."""
-    return prefix.rstrip("_0123456789")
 
 
 def _written_words(metadata: Any, shape: int) -> list[str]:
