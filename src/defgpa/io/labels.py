@@ -278,10 +278,8 @@ def _same_places(own: Labels, usual: Labels) -> bool:
         return False
     if {_counted_from(own), _counted_from(usual)} == {0, 1}:
         return True
-    different = [(a, b) for a, b in zip(own, usual, strict=True) if a != b]
-    if {a for a, _ in different} & set(usual) or {b for _, b in different} & set(own):
-        return False
-    if any(a.isdecimal() and b.isdecimal() for a, b in different):
+    different = _other_words(own, usual)
+    if not different or any(a.isdecimal() and b.isdecimal() for a, b in different):
         return False
     return len(different) == len(own) or all(_alike(a, b) for a, b in different)
 

@@ -41,7 +41,6 @@ from defgpa.shapes import Shapes
 from defgpa.tables import coordinate_names
 
 _UNFIT = r"^\s|\s$|[\r\n\0]"
-_FEW = 4  # numbers that prose may have on its lines
 _HOLDS = ("groups", "variables", "images", "comments")
 _COUNTS = re.compile(r"\s*([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([23])[ \t]*\n[ \t]*\n")
 # Readers of all layouts, the surer ones first; the last takes whatever is left.
@@ -174,7 +173,7 @@ def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
     Between blanks, where prose has its words too, the header must be R's and all rows numbers.
     """
-    if any(_is_coordinates(row, delimiter) for row in rows[:1]):
+    if _is_coordinates(rows[0], delimiter):
         return True
     if delimiter:
         return len(rows) > 1 and _is_coordinates(rows[1], ",")
@@ -188,9 +187,10 @@ def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
 def _are_named_points(rows: Sequence[Sequence[str]]) -> bool:
     """Whether all rows are a word and as many numbers, not all of them whole, as dates are."""
-    numbers = [cell for row in rows for cell in row[1:]]
-    alike = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(numbers) > _FEW
-    return alike and all(map(is_number, numbers)) and any(re.search("[.,]", c) for c in numbers)
+    cells = [cell for row in rows for cell in row[1:]]
+    # lines of prose may have four numbers
+    alike = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(cells) > 4
+    return alike and all(map(is_number, cells)) and any(re.search("[.,]", cell) for cell in cells)
 
 
 def _is_coordinates(row: Sequence[str], delimiter: str) -> bool:
