@@ -35,7 +35,10 @@ def merged_shapes(read: Read, options: ReadOptions) -> Shapes:
     """All specimens of all documents as one set of shapes."""
     read = in_natural_order(named_after(options.names, read))
     system = _common_space(read, options.space)
-    found = _with_equal_curves(_resampled(_sourced(read, system), options.curve_points))
+    found = _sourced(read, system)
+    if options.curve_points is not None:
+        found = [_resampled(one, options.curve_points) for one in found]
+    found = _with_equal_curves(found)
     found, left_out = _finished(read, found, options)
     found = matched(found, options.match)
     landmarks = landmark_names(found)
@@ -90,14 +93,8 @@ def _sourced(read: Read, system: str | None) -> list[Sourced]:
 # Which points take part
 
 
-def _resampled(found: list[Sourced], count: int | None) -> list[Sourced]:
-    """Every curve with so many points; as they are where no number is asked for."""
-    if count is None:
-        return found
-    return [_with_curves_of(one, count) for one in found]
-
-
-def _with_curves_of(one: Sourced, count: int) -> Sourced:
+def _resampled(one: Sourced, count: int) -> Sourced:
+    """A specimen with so many points on each of its curves."""
     start = len(one.points) - len(one.curves)
     blocks, names = [one.points[:start]], list[str]()
     for prefix, members in groupby(one.curves, key=lambda name: name.rpartition("_")[0]):

@@ -40,7 +40,6 @@ _VOXELS = ("2", "IJK")  # systems of an image that the file does not hold
 _COLUMNS = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
 _SLICER_3_COLUMNS = "label,x,y,z,sel,vis"
 _FCSV_MARKS = (b"Markups fiducial file", b"# CoordinateSystem", b"# columns")
-_FCSV_STATUSES = {"0": "undefined", "1": "preview", "2": "defined", "3": "missing"}
 
 _compact = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 
@@ -184,9 +183,9 @@ def read_fcsv(path: Path, options: ReadOptions) -> Document:
     lines = _fcsv_lines(path)
     space, columns = _fcsv_space(path, lines), _fcsv_columns(path, lines)
     points, labels = [], []
-    for line, row in _fcsv_rows(path, lines, columns):
+    for line, row, defined in _fcsv_rows(path, lines, columns):
         x, y, z = (number(path, line, row[axis]) for axis in "xyz")
-        points.append((x, y, z) if row["status"] == "defined" else _UNSEEN)
+        points.append((x, y, z) if defined else _UNSEEN)
         labels.append(row.get("label", "").strip())
     if not points:
         raise wrong(path, "at least one row of coordinates", "none")
@@ -247,7 +246,11 @@ def _fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
 
 def _fcsv_rows(
     path: Path, lines: Sequence[str], columns: Sequence[str]
-) -> Iterator[tuple[int, dict[str, str]]]:
+) -> Iterator[tuple[int, dict[str, str], bool]]:
+    """The line of every row, its fields by their columns, and whether its point is defined.
+
+    Slicer 5 adds a status, of which 2 is "defined", and a flag to every row, without columns.
+    """
     needed = 1 + max(columns.index(name) for name in "xyz")
     for at, line in enumerate(lines, start=1):
         if not line.strip(" \t,") or line.startswith("#"):
@@ -258,20 +261,13 @@ def _fcsv_rows(
             raise wrong(path, "fields separated by commas", str(error), at) from None
         if len(fields) < needed:
             raise wrong(path, f"{len(columns)} fields ({shown(','.join(columns), 80)})", line, at)
-        status = _fcsv_status(fields[len(columns) :])
-        if status is None:
+        extra = [field.strip() for field in fields[len(columns) :]]
+        if any(extra) and not (len(extra) == 2 and extra[0] in ("0", "1", "2", "3")):
             raise FormatError(
                 f"{path}, line {at}: expected {len(columns)} fields; found {len(fields)}. "
                 "Labels with commas must be quoted, and numbers must have a decimal point."
             )
-        yield at, {**dict(zip(columns, fields, strict=False)), "status": status}
-
-
-def _fcsv_status(extra: Sequence[str]) -> str | None:
-    """What the fields without a column say: Slicer 5 adds a status and a flag to every row."""
-    if not any(field.strip() for field in extra):
-        return "defined"
-    return _FCSV_STATUSES.get(extra[0].strip()) if len(extra) == 2 else None
+        yield at, dict(zip(columns, fields, strict=False)), not any(extra) or extra[0] == "2"
 
 
 def _quoted(label: str) -> str:

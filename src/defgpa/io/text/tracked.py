@@ -37,10 +37,12 @@ def read_tracked(table: Table, _: ReadOptions) -> Document | None:
     frames = replace(table, rows=table.rows[len(heads) :], lines=table.lines[len(heads) :])
     if not frames.rows:
         raise wrong(table.path, "frames below 'coords'", "none", table.lines[-1])
+    coords = heads["coords"]  # before the first coordinate stands what the frame is called
+    start = next((k for k, word in enumerate(coords) if word in _AXES), len(coords))
     specimens = [
         specimen
         for individual, parts in _individuals(table, heads).items()
-        for specimen in _shapes(frames, individual, parts, _start(heads["coords"]))
+        for specimen in _shapes(frames, individual, parts, start)
     ]
     seen = tuple(s for s in specimens if not np.isnan(s.points).all())
     if not seen:
@@ -49,7 +51,7 @@ def read_tracked(table: Table, _: ReadOptions) -> Document | None:
     warn(
         f"{table.path}: a table of DeepLabCut; every frame is a shape"
         + (f", but {unseen} in which nothing was seen" if unseen else "")
-        + (". Likelihoods are not used." if "likelihood" in heads["coords"] else ".")
+        + (". Likelihoods are not used." if "likelihood" in coords else ".")
     )
     return Document(seen, metadata={"format": "csv"})
 
@@ -58,11 +60,6 @@ def _heads(table: Table) -> dict[str, list[str]]:
     """The rows of the header below the first, by their names."""
     rows = ([cell.strip() for cell in row] for row in table.rows[: len(_HEADS)])
     return {row[0]: row for row in rows if row[0] in _HEADS}
-
-
-def _start(coords: Sequence[str]) -> int:
-    """The first column of coordinates; before it stands what the frame is called."""
-    return next((k for k, word in enumerate(coords) if word in _AXES), len(coords))
 
 
 def _individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, dict[str, Part]]:
