@@ -39,7 +39,7 @@ def find_files(source: Source | Iterable[Source], format_name: str | None) -> Fo
         raise FormatError(
             f"Expected a path, a folder, a pattern or a list of paths; got {type(source).__name__}."
         )
-    parts = [_found(_checked(one), wanted) for one in source]
+    parts = [_found(one, wanted) for one in source]
     if not parts:
         raise FormatError("There is nothing to read: got an empty list of paths.")
     files = [find for finds, _ in parts for find in finds]
@@ -58,13 +58,10 @@ def _once_each(found: Sequence[Find]) -> list[Find]:
     return list(once.values())
 
 
-def _checked(one: object) -> Source:
-    if isinstance(one, (str, os.PathLike)):
-        return one
-    raise FormatError(f"Expected paths in the list; got {type(one).__name__}: {one!r:.60}.")
-
-
-def _found(source: Source, wanted: Format | None) -> Found:
+def _found(source: object, wanted: Format | None) -> Found:
+    if not isinstance(source, (str, os.PathLike)):
+        kind = type(source).__name__
+        raise FormatError(f"Expected paths in the list; got {kind}: {source!r:.60}.")
     name = os.fspath(source)
     if not isinstance(name, str):
         raise FormatError(f"Expected a path as a string; got {type(name).__name__}.")
@@ -131,7 +128,11 @@ def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
 def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
     """The files of the one format that most of them have."""
     files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
-    named = [path for path in files if _has_known_suffix(path)]
+    named = [
+        path
+        for path in files
+        if formats_with_suffix(path) or path.name.lower().endswith(_VAGUE_SUFFIXES)
+    ]
     finds = [find for path in named if (find := _recognised_here(path, wanted))]
     if not finds:  # perhaps under suffixes of their own; but a README that shows a file is none
         finds = [find for path in files if (find := _recognised_here(path, wanted))]
@@ -170,10 +171,6 @@ def _nothing_in(
         f"{where} has no {kind} ({there}), but folders: {listed(folders)}. Name one of them, or "
         f"files in several by a pattern such as '{paths[0].parent / '*' / '*.tps'}'."
     )
-
-
-def _has_known_suffix(path: Path) -> bool:
-    return bool(formats_with_suffix(path)) or path.name.lower().endswith(_VAGUE_SUFFIXES)
 
 
 def _recognised_here(path: Path, wanted: Format | None) -> Find | None:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from defgpa.errors import FormatError, listed
@@ -72,21 +73,21 @@ def merged(sequences: Sequence[Sequence[str]]) -> Labels:
     if len(sequences) == 1:
         return tuple(sequences[0])
     seen = {label: k for k, label in enumerate(dict.fromkeys(l for s in sequences for l in s))}
-    followers: dict[str, set[str]] = {label: set() for label in seen}
-    for sequence in sequences:
-        for before, after in pairwise(sequence):
-            followers[before].add(after)
-    waiting = Counter(after for after_all in followers.values() for after in after_all)
-    ready = [(k, label) for label, k in seen.items() if not waiting[label]]
+    sorter = TopologicalSorter(dict.fromkeys(seen, ()))
+    for before, after in {pair for sequence in sequences for pair in pairwise(sequence)}:
+        sorter.add(after, before)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return tuple(seen)
+    ready: list[tuple[int, str]] = []
     order: list[str] = []
-    while ready:
-        _, label = heapq.heappop(ready)
-        order.append(label)
-        for after in followers[label]:
-            waiting[after] -= 1
-            if not waiting[after]:
-                heapq.heappush(ready, (seen[after], after))
-    return tuple(order if len(order) == len(seen) else seen)
+    while sorter.is_active():
+        for label in sorter.get_ready():
+            heapq.heappush(ready, (seen[label], label))
+        order.append(heapq.heappop(ready)[1])
+        sorter.done(order[-1])
+    return tuple(order)
 
 
 def _one_each(found: Sequence[Sourced]) -> dict[Labels, Sourced]:

@@ -151,10 +151,11 @@ def _finished(
     m = counts.most_common(1)[0][0]
     odd = [one for one in some if len(one.points) != m]
     if options.incomplete == "error" or counts[m] < max(2, len(odd)):  # no majority to go on with
-        raise _unfinished(read, next(one for one in some if one not in odd), odd, counts[m])
+        usual = next(one for one in some if len(one.points) == m)
+        raise _unfinished(read, usual, odd, counts[m])
     counted = [f"{_brief(one)} ({len(one.points)})" for one in odd]
     warn(f"Left out as unfinished (most have {m} landmarks): {and_more(counted, _MOST_NAMED)}.")
-    kept = [one for one in found if not len(one.points) or one not in odd]
+    kept = [one for one in found if len(one.points) in (0, m)]
     return kept, {"incomplete": tuple(one.name for one in odd)}
 
 

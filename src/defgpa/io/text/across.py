@@ -28,8 +28,6 @@ from defgpa.sentences import option
 
 # X1.a, X2.a, X1.b as R calls the columns of an array, or X.a, Y.a with names for its coordinates
 _SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTALL)
-_UNLIKE = 0.15  # of their size between shapes, squared: they are not of one kind
-_ALIKE = 0.25  # of what the other reading leaves: they are
 
 
 def read_array(table: Table, options: ReadOptions) -> Document | None:
@@ -66,7 +64,7 @@ def _lies_across(table: Table, points: Array, names: Sequence[str], start: int) 
     """Whether columns rather than rows are shapes, where both may be; it is said what is taken."""
     columns, rows = unlikeness(points), unlikeness(points.transpose(1, 0, 2))
     worse = max(columns, rows)
-    if worse > _UNLIKE and min(columns, rows) < _ALIKE * worse:
+    if worse > 0.15 and min(columns, rows) < 0.25 * worse:  # these are not of one kind, those are
         across, why = columns < rows, "which makes better shapes"
     elif start == 0 or table.header[0].strip() or not count_up(table.column(0)):
         return False  # rows with names of their own are shapes

@@ -154,7 +154,7 @@ def coordinate_rows(path: Path, lines: Sequence[str], first: int) -> Array:
 
 
 def _careful_rows(path: Path, lines: Sequence[str], first: int) -> Array:
-    """The same, token by token, to find the line that is wrong or a word for missing."""
+    """(rows, d) numbers, read one by one to find a word for missing or the line that is wrong."""
     points: list[list[float]] = []
     for at, line in enumerate(lines, start=first):
         tokens = line.split()

@@ -196,8 +196,9 @@ def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]
     if not groups and len(heads) <= 1:
         found["groups"] = values
     else:
-        found["comments"] = [
-            _described(own, value) for own, value in zip(variables, values, strict=True)
+        found["comments"] = [  # Sex=F, Age=3, where the variables are known
+            ", ".join(f"{head}={word}" for head, word in own.items()) or value
+            for own, value in zip(variables, values, strict=True)
         ]
     return {key: entries for key, entries in found.items() if entries}
 
@@ -217,11 +218,6 @@ def _by_head(heads: Sequence[str], value: str) -> dict[str, str]:
     """The values of a line by what they are called, where there is one for each head."""
     words = value.split() if len(heads) != 1 else [value]
     return dict(zip(heads, words, strict=True)) if len(words) == len(heads) else {}
-
-
-def _described(variables: Mapping[str, str], value: str) -> str:
-    """``Sex=F, Age=3``, where the variables are known."""
-    return ", ".join(f"{head}={word}" for head, word in variables.items()) or value
 
 
 def _groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
