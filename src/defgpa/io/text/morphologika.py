@@ -30,6 +30,7 @@ from defgpa.io.text.lines import (
     is_number,
     number,
     quick_numbers,
+    quick_rows,
     storable,
     without_labels,
     written_row,
@@ -131,7 +132,7 @@ def _raw_points(
     complete = len(rows) // m
     if complete == 0:
         raise wrong(path, f"{m} rows a specimen", str(len(rows)), lines[0][0])
-    return titles, np.array(rows[: complete * m]).reshape(complete, m, d)
+    return titles, rows[: complete * m].reshape(complete, m, d)
 
 
 def _require_equal_blocks(path: Path, lines: Sequence[Line], m: int) -> None:
@@ -149,14 +150,12 @@ def _require_equal_blocks(path: Path, lines: Sequence[Line], m: int) -> None:
         at, rows = line, 0
 
 
-def _rows(path: Path, lines: Sequence[Line], dim: int) -> list[list[float]]:
-    """All rows at once, or one by one where something needs a closer look."""
-    tokens = [text.split() for _, text in lines]
-    if set(map(len, tokens)) == {dim}:
-        values = quick_numbers(list(chain.from_iterable(tokens)))
-        if values:
-            return [values[k : k + dim] for k in range(0, len(values), dim)]
-    return [_row(path, line, dim) for line in lines]
+def _rows(path: Path, lines: Sequence[Line], dim: int) -> Array:
+    """(rows, dim) all at once, or one by one where something needs a closer look."""
+    quick = quick_rows([text.split() for _, text in lines])
+    if quick is not None and quick.shape[1] == dim:
+        return quick
+    return np.array([_row(path, line, dim) for line in lines])
 
 
 def _row(path: Path, line: Line, dim: int) -> list[float]:

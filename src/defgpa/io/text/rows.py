@@ -102,7 +102,7 @@ def _shapes(table: Table, columns: Columns, name: int | None) -> Document:
     taken = where.ravel().tolist()
     points = table.numbers(taken).reshape(-1, *where.shape)
     names = () if name is None else table.column(name)
-    known = variables_of(table, taken if name is None else [*taken, name])
+    known = variables_of(table, [*taken, name])
     said = [said_of(table, [k], known) for k in range(len(points))]
     return document(table.path, points, names, labels, said)
 
@@ -183,7 +183,7 @@ def read_by_shape(table: Table, _: ReadOptions) -> Document | None:
     labels = None if landmark is None else table.column(landmark)
     if labels is not None:
         _require_labels_once(table, members, labels)
-    known = variables_of(table, [*axes, shape, *([] if landmark is None else [landmark])])
+    known = variables_of(table, [*axes, shape, landmark])
     return Document(
         tuple(
             Specimen(

@@ -21,7 +21,7 @@ from defgpa.io.text.lines import (
     head_text,
     is_number,
     numbers,
-    quick_numbers,
+    quick_rows,
     text_of,
 )
 
@@ -68,9 +68,9 @@ class Table:
     def numbers(self, columns: Sequence[int]) -> Array:
         """(rows, columns) the numbers of these columns, in this order."""
         cells = self._with_points([[row[k] for k in columns] for row in self.rows])
-        values = quick_numbers(list(chain.from_iterable(cells)))
-        if values:
-            return np.array(values).reshape(len(cells), -1)
+        quick = quick_rows(cells)
+        if quick is not None:
+            return quick
         pairs = zip(self.lines, cells, strict=True)
         return np.array([numbers(self.path, at, row) for at, row in pairs])
 

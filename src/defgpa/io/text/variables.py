@@ -30,7 +30,7 @@ def said_of(table: Table, rows: Sequence[int], columns: Mapping[int, str]) -> di
     return described({h: words.pop() for h, words in agreed.items() if not words <= {"", "NA"}})
 
 
-def variables_of(table: Table, taken: Iterable[int]) -> dict[int, str]:
+def variables_of(table: Table, taken: Iterable[int | None]) -> dict[int, str]:
     """All columns but those taken for something else; in a table without header, by number.
 
     A column without a head that counts the rows says nothing.
