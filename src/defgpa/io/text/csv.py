@@ -71,11 +71,12 @@ def read_csv(path: Path, options: ReadOptions) -> Document:
 def read_long(path: Path, options: ReadOptions) -> Document:
     """A table with one row a landmark, which names its shape."""
     table = table_of(path)
-    if roles_of(table) is None:
-        raise wrong(path, "columns shape, landmark, x and y", table.shown_header, 1)
     found = read_by_shape(table, options)
     if found is None:
-        raise wrong(path, "a column 'shape'", table.shown_header, table.header_line or 1)
+        header = repr(", ".join(table.header)) if table.header else "no header"
+        if roles_of(table) is None:
+            raise wrong(path, "columns shape, landmark, x and y", header, 1)
+        raise wrong(path, "a column 'shape'", header, table.header_line or 1)
     return _hidden(found, options)
 
 

@@ -56,11 +56,6 @@ class _Header:
     missing: float  # the code, NaN if there is none
     dim: int
 
-    @property
-    def one_specimen(self) -> bool:
-        """Whether the rows are landmarks, not specimens."""
-        return self.columns == self.dim
-
 
 def read_nts(path: Path, options: ReadOptions) -> Document:
     """All specimens of an NTS file."""
@@ -70,13 +65,16 @@ def read_nts(path: Path, options: ReadOptions) -> Document:
     header = _header(path, *lines[0], options.dimension)
     with disagreements(path, options) as disagree:
         values, rows, columns = _matrix(path, header, lines[1:], disagree)
-    points = values.reshape(1 if header.one_specimen else len(values), -1, header.dim)
+    one_specimen = header.columns == header.dim  # then its rows are landmarks
+    points = values.reshape(1 if one_specimen else len(values), -1, header.dim)
     coded = (points == header.missing).any(axis=2)  # in any coordinate
     points = hidden(np.where(coded[..., None], np.nan, points), options.missing)
-    if header.one_specimen:
+    if one_specimen:
         m = len(points[0])
         return document(path, points, labels=rows[:m] if len(rows) >= m else None)
-    labels = _landmark_labels(path, header, columns)
+    named = coordinate_columns(path, header.line, columns)
+    in_order = np.arange(header.columns).reshape(-1, header.dim)
+    labels = named[0] if named and np.array_equal(named[1], in_order) else None
     return document(path, points, rows, labels)  # names to spare if it ends early
 
 
@@ -85,7 +83,9 @@ def write_nts(path: Path, shapes: Shapes) -> None:
     n, m, d = shapes.points.shape
     names = storable(shapes.names, _UNFIT, "name")
     own = shapes.landmarks != numbered("", m)
-    code = _free_code(shapes.points)
+    code = 9999  # or another number that no coordinate has
+    while (shapes.points == code).any():
+        code = 10 * code + 9
     flag = "0" if shapes.visible.all() else f"1 {code}"
     lines = [f"1 {n}L {m * d}{'L' * own} {flag} DIM={d}", *names]
     if own:
@@ -194,21 +194,6 @@ def _values(path: Path, header: _Header, data: Sequence[Line], disagree: Disagre
     quick = quick_numbers([token for _, token in used])
     values = quick or [number(path, at, token) for at, token in used]
     return np.array(values).reshape(complete, header.columns)
-
-
-def _landmark_labels(path: Path, header: _Header, columns: Sequence[str]) -> tuple[str, ...] | None:
-    """The landmarks that the column labels name in order, if they do."""
-    named = coordinate_columns(path, header.line, columns)
-    in_order = np.arange(header.columns).reshape(-1, header.dim)
-    return named[0] if named and np.array_equal(named[1], in_order) else None
-
-
-def _free_code(points: Array) -> int:
-    """9999, or another number that no coordinate has."""
-    code = 9999
-    while (points == code).any():
-        code = 10 * code + 9
-    return code
 
 
 def _looks_like_nts(head: bytes) -> bool:

@@ -181,7 +181,9 @@ def _control_point(k: int, label: str, point: Array, space: str) -> dict[str, An
 def read_fcsv(path: Path, options: ReadOptions) -> Document:
     """The points of an ``.fcsv`` file, by the names of its columns."""
     lines = _fcsv_lines(path)
-    space, columns = _fcsv_space(path, lines), _fcsv_columns(path, lines)
+    at, stated = next(_headers(lines, "CoordinateSystem"), (0, "RAS"))
+    space = _space(path, stated, "CoordinateSystem LPS, RAS, 0 or 1", at)
+    columns = _fcsv_columns(path, lines)
     points, labels = [], []
     for line, row, defined in _fcsv_rows(path, lines, columns):
         x, y, z = (number(path, line, row[axis]) for axis in "xyz")
@@ -223,12 +225,6 @@ def _headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
     for at, line in enumerate(lines, start=1):
         if line.startswith("#") and (found := pattern.match(line)):
             yield at, found[1].strip().rstrip(",")  # spreadsheets pad short rows with commas
-
-
-def _fcsv_space(path: Path, lines: Sequence[str]) -> str:
-    for at, stated in _headers(lines, "CoordinateSystem"):
-        return _space(path, stated, "CoordinateSystem LPS, RAS, 0 or 1", at)
-    return "RAS"
 
 
 def _fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:

@@ -60,11 +60,6 @@ class Table:
         words = self.column(column)
         return len(set(words)) < len(words)
 
-    @property
-    def shown_header(self) -> str:
-        """The header for a sentence."""
-        return repr(", ".join(self.header)) if self.header else "no header"
-
     def numbers(self, columns: Sequence[int]) -> Array:
         """(rows, columns) the numbers of these columns, in this order."""
         cells = self._with_points([[row[k] for k in columns] for row in self.rows])

@@ -236,12 +236,9 @@ def _written_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[st
 
 def _written_words(metadata: Any, shape: int) -> list[str]:
     """What a specimen says besides; a line break would start a line of its own."""
-    lines = []
-    for key, word in (("images", "IMAGE"), ("comments", "COMMENT")):
-        value = metadata[key][shape] if key in metadata else None
-        if value:
-            lines.append(f"{word}={' '.join(str(value).split())}")
-    return lines
+    pairs = (("IMAGE", metadata.get("images")), ("COMMENT", metadata.get("comments")))
+    said = [(key, values[shape]) for key, values in pairs if values]
+    return [f"{key}={' '.join(str(value).split())}" for key, value in said if value]
 
 
 FORMATS = (
