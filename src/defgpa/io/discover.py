@@ -102,11 +102,11 @@ def _format_of(path: Path) -> Format:
     if not head:
         raise FormatError(f"{path} is empty.")
     by_suffix = formats_with_suffix(path)
-    is_spreadsheet = path.name.lower().endswith(_SPREADSHEETS)
+    is_spreadsheet = _ends(path, _SPREADSHEETS)
     format_ = _recognised(head, by_suffix)
     if format_ and not (is_spreadsheet and format_.name == "zip"):
         return format_
-    if by_suffix and not path.name.lower().endswith(".txt"):
+    if by_suffix and not _ends(path, ".txt"):
         return by_suffix[0]
     if is_spreadsheet:
         raise FormatError(f"{path} is a spreadsheet, which is not read. Save it as .csv.")
@@ -128,14 +128,10 @@ def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
 def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
     """The files of the one format that most of them have."""
     files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
-    named = [
-        path
-        for path in files
-        if formats_with_suffix(path) or path.name.lower().endswith(_VAGUE_SUFFIXES)
-    ]
-    finds = [find for path in named if (find := _recognised_here(path, wanted))]
+    named = [path for path in files if formats_with_suffix(path) or _ends(path, _VAGUE_SUFFIXES)]
+    finds = [(path, kind) for path in named if (kind := _recognised_here(path, wanted))]
     if not finds:  # perhaps under suffixes of their own; but a README that shows a file is none
-        finds = [find for path in files if (find := _recognised_here(path, wanted))]
+        finds = [(path, kind) for path in files if (kind := _recognised_here(path, wanted))]
     if not finds:
         raise _nothing_in(paths, files, where, wanted)
     counts = Counter(format_.name for _, format_ in finds)
@@ -173,22 +169,26 @@ def _nothing_in(
     )
 
 
-def _recognised_here(path: Path, wanted: Format | None) -> Find | None:
-    """The find, if its content or a suffix that nothing else has speaks for a format."""
+def _recognised_here(path: Path, wanted: Format | None) -> Format | None:
+    """The format that the content of a file, or a suffix that nothing else has, speaks for."""
     head, by_suffix = file_head(path), formats_with_suffix(path)
     if wanted is not None:
-        by_suffix = [wanted] if path.name.lower().endswith(wanted.suffixes) else []
+        by_suffix = [wanted] if _ends(path, wanted.suffixes) else []
         format_ = wanted if wanted.looks_like(head) else None
     else:
         format_ = _recognised(head, by_suffix)
-    if format_ is None and by_suffix and not path.name.lower().endswith(_VAGUE_SUFFIXES):
-        format_ = by_suffix[0]
-    return None if format_ is None else (path, format_)
+    if format_ is None and by_suffix and not _ends(path, _VAGUE_SUFFIXES):
+        return by_suffix[0]
+    return format_
+
+
+def _ends(path: Path, suffixes: str | tuple[str, ...]) -> bool:
+    return path.name.lower().endswith(suffixes)
 
 
 def _warn_of_tables(rest: Sequence[Path], best: str, where: str) -> list[Path]:
     """The files not read; tables without coordinates are named where tables are read."""
-    strangers = [path for path in rest if path.name.lower().endswith((".csv", ".tsv"))]
+    strangers = [path for path in rest if _ends(path, (".csv", ".tsv"))]
     if best not in _TABLES or not strangers:
         return list(rest)
     names = [path.name for path in strangers]
