@@ -38,11 +38,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     FormatError
         With the system's reason, where nothing can be written.
     """
-    with _writing(path):
-        target = Path(os.path.realpath(path))
+    with _writing(path) as target:
         if target.exists() and not target.is_file():
             raise FormatError(f"{path} cannot be written: it is no file.")
-        target.parent.mkdir(parents=True, exist_ok=True)
         mode = _mode_of(target, 0o666)
         suffix = "".join(Path(path).suffixes[-2:])
         temporary = _fresh(
@@ -95,11 +93,9 @@ def run_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     FormatError
         With the system's reason, where nothing can be written.
     """
-    with _writing(path):
-        target = Path(os.path.realpath(path))
+    with _writing(path) as target:
         if target.exists() and not target.is_dir():
             raise FormatError(f"{path} cannot be written: it is a file, not a folder.")
-        target.parent.mkdir(parents=True, exist_ok=True)
         _clear_leftovers(target)
         swap = not target.exists() or _can_change_places(target)
         place, finish = (target.parent, _swap_in) if swap else (target, _move_in)
@@ -158,12 +154,8 @@ def files_of_last_run(folder: Path) -> set[str]:
         names = {entry.replace("\\", "/").rpartition(f"{folder.name}/")[2] for entry in entries}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return set()
-    return {name for name in names if name and _is_file_inside(folder, name)}
-
-
-def _is_file_inside(folder: Path, name: str) -> bool:
-    place = folder / name
-    return place.is_file() and place.resolve().is_relative_to(folder)
+    files = {name for name in names if name and (folder / name).is_file()}
+    return {name for name in files if (folder / name).resolve().is_relative_to(folder)}
 
 
 def _bring_along(name: str, target: Path, partial: Path) -> None:
@@ -251,23 +243,18 @@ def _locked(folder: Path) -> Iterator[None]:
     if sys.platform == "win32":  # no locks on folders there
         yield
         return
+    import fcntl
+
     handle = os.open(folder, os.O_RDONLY)
     try:
-        _lock_now(handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:  # a disk without locks has none to hold
+            if isinstance(error, BlockingIOError):
+                raise
         yield
     finally:
         os.close(handle)
-
-
-def _lock_now(handle: int) -> None:
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:  # a disk without locks
-        return
 
 
 def _fresh(place: Path, stem: str, suffix: str, make: Callable[[Path], None]) -> Path:
@@ -292,7 +279,8 @@ def _raised(error: OSError) -> None:
 
 
 @contextlib.contextmanager
-def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
+def _writing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The place that a path means, in a folder that is there; the system's reason if it fails."""
     try:
         name = os.fsencode(path)
     except UnicodeEncodeError:
@@ -300,6 +288,8 @@ def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
     if b"\0" in name:
         raise FormatError(f"{os.fspath(path)!r} cannot be written: no file can have such a name.")
     try:
-        yield
+        target = Path(os.path.realpath(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield target
     except OSError as error:
         raise FormatError(f"{path} cannot be written: {error.strerror or error}.") from None

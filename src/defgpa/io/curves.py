@@ -11,11 +11,9 @@ from scipy.interpolate import CubicSpline
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 
-_FINE = 64  # samples of the spline between two points, to measure its length
-
 
 def evenly(points: Array, count: int, closed: bool) -> Array:
-    """(count, d): the same of a curve that may be closed, with nothing twice."""
+    """(count, d): points at equal arc lengths on a curve that may be closed, with nothing twice."""
     if not closed:
         return resampled(points, count)
     return resampled(np.vstack([points, points[:1]]), count + 1)[:-1]
@@ -44,8 +42,8 @@ def resampled(curve: ArrayLike, count: int) -> Array:
         )
     knots = np.concatenate([[0.0], np.cumsum(chords[chords > 0])])
     spline = CubicSpline(knots, points)
-    fine = np.concatenate(
-        [np.linspace(a, b, _FINE, endpoint=False) for a, b in pairwise(knots)] + [knots[-1:]]
+    fine = np.concatenate(  # 64 samples of the spline between two points, to measure its length
+        [np.linspace(a, b, 64, endpoint=False) for a, b in pairwise(knots)] + [knots[-1:]]
     )
     steps = np.linalg.norm(np.diff(spline(fine), axis=0), axis=1)
     length = np.concatenate([[0.0], np.cumsum(steps)])

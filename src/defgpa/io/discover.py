@@ -10,7 +10,6 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
@@ -27,26 +26,12 @@ _SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 _TABLES = tuple(format_.name for format_ in _csv.FORMATS)
 
 Source = str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class Find:
-    """A file and the format to read it in."""
-
-    path: Path
-    format: Format
-
-
-@dataclass(frozen=True)
-class Found:
-    """The files to read, and the names of those that lie beside them and hold no landmarks."""
-
-    files: tuple[Find, ...]
-    not_read: tuple[str, ...] = ()
+Find = tuple[Path, Format]  # a file and the format to read it in
+Found = tuple[list[Find], tuple[str, ...]]  # files to read, names of others that lie beside them
 
 
 def find_files(source: Source | Iterable[Source], format_name: str | None) -> Found:
-    """The files that ``source`` names, each with its format."""
+    """The files that ``source`` names, each with its format; names of files without landmarks."""
     wanted = None if format_name is None else format_named(format_name)
     if isinstance(source, (str, os.PathLike)):
         return _found(source, wanted)
@@ -54,30 +39,29 @@ def find_files(source: Source | Iterable[Source], format_name: str | None) -> Fo
         raise FormatError(
             f"Expected a path, a folder, a pattern or a list of paths; got {type(source).__name__}."
         )
-    parts = [_found(_checked(one), wanted) for one in source]
+    parts = [_found(one, wanted) for one in source]
     if not parts:
         raise FormatError("There is nothing to read: got an empty list of paths.")
-    files = [find for part in parts for find in part.files]
-    not_read = dict.fromkeys(name for part in parts for name in part.not_read)
-    return Found(tuple(_once_each(files)), tuple(not_read))
+    files = [find for finds, _ in parts for find in finds]
+    not_read = dict.fromkeys(name for _, names in parts for name in names)
+    return _once_each(files), tuple(not_read)
 
 
 def _once_each(found: Sequence[Find]) -> list[Find]:
     """The files without those that were named before."""
     once: dict[Path, Find] = {}
-    again = [str(f.path) for f in found if once.setdefault(f.path.absolute(), f) is not f]
+    again = [
+        str(find[0]) for find in found if once.setdefault(find[0].absolute(), find) is not find
+    ]
     if again:
         warn(f"Named more than once, read once: {listed(dict.fromkeys(again))}.")
     return list(once.values())
 
 
-def _checked(one: object) -> Source:
-    if isinstance(one, (str, os.PathLike)):
-        return one
-    raise FormatError(f"Expected paths in the list; got {type(one).__name__}: {one!r:.60}.")
-
-
-def _found(source: Source, wanted: Format | None) -> Found:
+def _found(source: object, wanted: Format | None) -> Found:
+    if not isinstance(source, (str, os.PathLike)):
+        kind = type(source).__name__
+        raise FormatError(f"Expected paths in the list; got {kind}: {source!r:.60}.")
     name = os.fspath(source)
     if not isinstance(name, str):
         raise FormatError(f"Expected a path as a string; got {type(name).__name__}.")
@@ -96,7 +80,7 @@ def _looked_up(name: str, path: Path, wanted: Format | None) -> Found:
         raise FormatError("There is no file or folder ''.")  # to pathlib it is the current one
     if path.is_file():
         file_head(path)  # a pointer to a file is none, whatever format is wanted
-        return Found((Find(path, wanted or _format_of(path)),))
+        return [(path, wanted or _format_of(path))], ()
     if path.is_dir():
         return _chosen(sorted(path.iterdir()), f"The folder {path}", wanted)
     if path.exists():
@@ -118,11 +102,11 @@ def _format_of(path: Path) -> Format:
     if not head:
         raise FormatError(f"{path} is empty.")
     by_suffix = formats_with_suffix(path)
-    is_spreadsheet = path.name.lower().endswith(_SPREADSHEETS)
+    is_spreadsheet = _ends(path, _SPREADSHEETS)
     format_ = _recognised(head, by_suffix)
     if format_ and not (is_spreadsheet and format_.name == "zip"):
         return format_
-    if by_suffix and not path.name.lower().endswith(".txt"):
+    if by_suffix and not _ends(path, ".txt"):
         return by_suffix[0]
     if is_spreadsheet:
         raise FormatError(f"{path} is a spreadsheet, which is not read. Save it as .csv.")
@@ -144,28 +128,28 @@ def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
 def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
     """The files of the one format that most of them have."""
     files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
-    named = [path for path in files if _has_known_suffix(path)]
-    finds = [find for path in named if (find := _recognised_here(path, wanted))]
+    named = [path for path in files if formats_with_suffix(path) or _ends(path, _VAGUE_SUFFIXES)]
+    finds = [(path, kind) for path in named if (kind := _recognised_here(path, wanted))]
     if not finds:  # perhaps under suffixes of their own; but a README that shows a file is none
-        finds = [find for path in files if (find := _recognised_here(path, wanted))]
+        finds = [(path, kind) for path in files if (kind := _recognised_here(path, wanted))]
     if not finds:
         raise _nothing_in(paths, files, where, wanted)
-    counts = Counter(find.format.name for find in finds)
+    counts = Counter(format_.name for _, format_ in finds)
     order = [format_.name for format_ in FORMATS]
     best = max(counts, key=lambda name: (counts[name], -order.index(name)))
     if len(counts) > 1:
+        strangers = [path.name for path, format_ in finds if format_.name != best]
         others = ", ".join(f"{k} {name}" for name, k in counts.items() if name != best)
         one = counts[best] == 1
         taken = f"the {best} file is" if one else f"the {counts[best]} {best} files are"
         warn(
             f"{where} has files of several formats; {taken} read, others are not ({others}): "
-            f"{listed([find.path.name for find in finds if find.format.name != best])}. "
-            f"Name the format to choose ({option('format')})."
+            f"{listed(strangers)}. Name the format to choose ({option('format')})."
         )
-    known = {find.path for find in finds}
+    known = {path for path, _ in finds}
     rest = _warn_of_tables([path for path in files if path not in known], best, where)
-    read = tuple(find for find in finds if find.format.name == best)
-    return Found(read, tuple(path.name for path in rest))
+    read = [(path, format_) for path, format_ in finds if format_.name == best]
+    return read, tuple(path.name for path in rest)
 
 
 def _nothing_in(
@@ -185,26 +169,26 @@ def _nothing_in(
     )
 
 
-def _has_known_suffix(path: Path) -> bool:
-    return bool(formats_with_suffix(path)) or path.name.lower().endswith(_VAGUE_SUFFIXES)
-
-
-def _recognised_here(path: Path, wanted: Format | None) -> Find | None:
-    """The find, if its content or a suffix that nothing else has speaks for a format."""
+def _recognised_here(path: Path, wanted: Format | None) -> Format | None:
+    """The format that the content of a file, or a suffix that nothing else has, speaks for."""
     head, by_suffix = file_head(path), formats_with_suffix(path)
     if wanted is not None:
-        by_suffix = [wanted] if path.name.lower().endswith(wanted.suffixes) else []
+        by_suffix = [wanted] if _ends(path, wanted.suffixes) else []
         format_ = wanted if wanted.looks_like(head) else None
     else:
         format_ = _recognised(head, by_suffix)
-    if format_ is None and by_suffix and not path.name.lower().endswith(_VAGUE_SUFFIXES):
-        format_ = by_suffix[0]
-    return None if format_ is None else Find(path, format_)
+    if format_ is None and by_suffix and not _ends(path, _VAGUE_SUFFIXES):
+        return by_suffix[0]
+    return format_
+
+
+def _ends(path: Path, suffixes: str | tuple[str, ...]) -> bool:
+    return path.name.lower().endswith(suffixes)
 
 
 def _warn_of_tables(rest: Sequence[Path], best: str, where: str) -> list[Path]:
     """The files not read; tables without coordinates are named where tables are read."""
-    strangers = [path for path in rest if path.name.lower().endswith((".csv", ".tsv"))]
+    strangers = [path for path in rest if _ends(path, (".csv", ".tsv"))]
     if best not in _TABLES or not strangers:
         return list(rest)
     names = [path.name for path in strangers]

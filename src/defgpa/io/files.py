@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, FormatError, listed
 from defgpa.io.space import missing_places
 
@@ -105,11 +105,9 @@ def hidden(points: Array, missing: str | float, space: str | None = None) -> Arr
     """
     if missing == "marked":
         return points
-    return np.where(_coded(points, missing, space)[..., None], np.nan, points)
-
-
-def _coded(points: Array, missing: str | float, space: str | None) -> Mask:
     if missing == "negative":
-        return np.asarray((points < 0).any(axis=-1))
-    places = missing_places(float(missing), points.shape[-1], space)
-    return np.asarray((points[..., None, :] == places).all(axis=-1).any(axis=-1))
+        coded = (points < 0).any(axis=-1)
+    else:
+        places = missing_places(float(missing), points.shape[-1], space)
+        coded = (points[..., None, :] == places).all(axis=-1).any(axis=-1)
+    return np.where(np.expand_dims(coded, -1), np.nan, points)

@@ -41,16 +41,15 @@ class Specimen:
     curves: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Sourced:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sourced(Specimen):
     """A specimen, the file it is from, and the triangles of the file if it is its first."""
 
     path: Path
-    specimen: Specimen
     faces: Index | None = None
 
     def __str__(self) -> str:
-        return f"{shown(repr(self.specimen.name))} ({self.path})"
+        return f"{shown(repr(self.name))} ({self.path})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.format import Sourced, Specimen
+from defgpa.io.format import Sourced
 from defgpa.io.text.lines import warn
 from defgpa.sentences import option
 from defgpa.shapes import numbered
 
 _NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a number in it
-_ALIKE = 0.75  # of two words, as difflib measures it: a letter or two are different
 
 Labels = tuple[str, ...]
 
@@ -44,23 +44,23 @@ def matched(found: Sequence[Sourced], match: str) -> list[Sourced]:
 
 def landmark_names(found: Sequence[Sourced]) -> Labels:
     """What the landmarks of matched specimens are called, in the order of their files."""
-    some = [one for one in found if len(one.specimen.points)]
+    some = [one for one in found if len(one.points)]
     if not some:
         raise FormatError(f"There are no landmarks in {listed({str(one.path) for one in found})}.")
     sequences = list(_one_each(some))
-    if sequences and all(one.specimen.labels for one in some):
+    if sequences and all(one.labels for one in some):
         _warn_of_doubtful_labels(some, sequences)
         return merged(sequences)
     if len(sequences) > 1:
-        bare = next(one for one in some if not one.specimen.labels)
+        bare = next(one for one in some if not one.labels)
         raise FormatError(
             f"{bare} has no landmark labels, and others have them in different orders. "
             f"Give all of them labels, or none, or {option('match', 'position')}."
         )
     if sequences:
         return sequences[0]
-    curves = some[0].specimen.curves
-    return (*numbered("", len(some[0].specimen.points) - len(curves)), *curves)
+    curves = some[0].curves
+    return (*numbered("", len(some[0].points) - len(curves)), *curves)
 
 
 def merged(sequences: Sequence[Sequence[str]]) -> Labels:
@@ -73,54 +73,49 @@ def merged(sequences: Sequence[Sequence[str]]) -> Labels:
     if len(sequences) == 1:
         return tuple(sequences[0])
     seen = {label: k for k, label in enumerate(dict.fromkeys(l for s in sequences for l in s))}
-    followers: dict[str, set[str]] = {label: set() for label in seen}
-    for sequence in sequences:
-        for before, after in pairwise(sequence):
-            followers[before].add(after)
-    waiting = Counter(after for after_all in followers.values() for after in after_all)
-    ready = [(k, label) for label, k in seen.items() if not waiting[label]]
+    sorter = TopologicalSorter(dict.fromkeys(seen, ()))
+    for before, after in {pair for sequence in sequences for pair in pairwise(sequence)}:
+        sorter.add(after, before)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return tuple(seen)
+    ready: list[tuple[int, str]] = []
     order: list[str] = []
-    while ready:
-        _, label = heapq.heappop(ready)
-        order.append(label)
-        for after in followers[label]:
-            waiting[after] -= 1
-            if not waiting[after]:
-                heapq.heappush(ready, (seen[after], after))
-    return tuple(order if len(order) == len(seen) else seen)
+    while sorter.is_active():
+        for label in sorter.get_ready():
+            heapq.heappush(ready, (seen[label], label))
+        order.append(heapq.heappop(ready)[1])
+        sorter.done(order[-1])
+    return tuple(order)
 
 
 def _one_each(found: Sequence[Sourced]) -> dict[Labels, Sourced]:
     """Every sequence of labels once, with the first specimen that has it."""
     holders: dict[Labels, Sourced] = {}
     for one in found:
-        if one.specimen.labels:
-            holders.setdefault(one.specimen.labels, one)
+        if one.labels:
+            holders.setdefault(one.labels, one)
     return holders
 
 
-def _relabelled(one: Sourced, labels: Labels | None) -> Sourced:
-    return replace(one, specimen=replace(one.specimen, labels=labels))
-
-
-def _all_relabelled(found: Sequence[Sourced], by: Mapping[Labels, Labels]) -> list[Sourced]:
+def _relabelled(found: Sequence[Sourced], by: dict[Labels, Labels]) -> list[Sourced]:
     """The specimens with other labels, where there are some for theirs."""
-    known = ((one, by.get(one.specimen.labels or ())) for one in found)
-    return [one if labels is None else _relabelled(one, labels) for one, labels in known]
+    return [replace(one, labels=by[one.labels]) if one.labels in by else one for one in found]
 
 
 def _by_position(found: Sequence[Sourced]) -> list[Sourced]:
     """All specimens with the labels that most of them have, whatever their own are."""
-    times = Counter(one.specimen.labels for one in found if one.specimen.labels)
+    times = Counter(one.labels for one in found if one.labels)
     if not times:
         return list(found)
     usual = times.most_common(1)[0][0]
     _require_labels_once(_one_each(found)[usual])
-    return [_relabelled(one, usual if len(one.specimen.points) else None) for one in found]
+    return [replace(one, labels=usual if len(one.points) else None) for one in found]
 
 
 def _require_labels_once(one: Sourced) -> None:
-    labels = one.specimen.labels or ()
+    labels = one.labels or ()
     if len(set(labels)) < len(labels):
         twice = next(label for label, times in Counter(labels).items() if times > 1)
         raise FormatError(
@@ -138,7 +133,7 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
     3D Slicer calls points after their list: lists with different names would share no landmark.
     """
     lists = {labels: own for labels in _one_each(found) if (own := numbers_behind(labels))}
-    counted = (lists.get(one.specimen.labels or ()) for one in found)
+    counted = (lists.get(one.labels or ()) for one in found)
     times = Counter(own[1] for own in counted if own is not None)
     usual = set(times.most_common(1)[0][0]) if times else set[str]()
     # after a prefix that ends in a digit, skull_71 and skull_72, the numbers are others
@@ -146,13 +141,15 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
     prefixes = {prefix for prefix, _ in lists.values()}
     if len(prefixes) < 2:
         return _evenly_padded(found, lists)
-    if not all(_is_own_list(one.specimen) for one in found if one.specimen.labels in lists):
+    # Slicer's prefix ends in a dash; others call a list after its specimen
+    used = [(lists[one.labels][0], one.name) for one in found if one.labels in lists]
+    if not all(prefix.endswith("-") or prefix[:-1] == name for prefix, name in used):
         warn(
             "Landmark labels differ in what stands before their number "
             f"({listed(sorted(prefixes), 3)}): landmarks are matched by that number. "
             f"If they are different landmarks, give {option('match', 'label')}."
         )
-    return _all_relabelled(found, {labels: numbers for labels, (_, numbers) in lists.items()})
+    return _relabelled(found, {labels: numbers for labels, (_, numbers) in lists.items()})
 
 
 def _evenly_padded(found: list[Sourced], lists: Mapping[Labels, object]) -> list[Sourced]:
@@ -163,7 +160,7 @@ def _evenly_padded(found: list[Sourced], lists: Mapping[Labels, object]) -> list
         bare = re.sub("0*([0-9]+)$", r"\1", label)
         return spelled.setdefault(bare, label)
 
-    return _all_relabelled(found, {own: tuple(map(own_spelling, own)) for own in lists})
+    return _relabelled(found, {own: tuple(map(own_spelling, own)) for own in lists})
 
 
 def _without_own_words(found: list[Sourced]) -> list[Sourced]:
@@ -173,12 +170,12 @@ def _without_own_words(found: list[Sourced]) -> list[Sourced]:
     """
     begins = {labels: _common_begin(labels) for labels in _one_each(found) if len(labels) > 1}
     bare = {own: tuple(a.removeprefix(begin) for a in own) for own, begin in begins.items()}
-    times = Counter(bare[own] for one in found if (own := one.specimen.labels or ()) in bare)
+    times = Counter(bare[own] for one in found if (own := one.labels or ()) in bare)
     usual, count = times.most_common(1)[0] if times else ((), 0)
     same = {labels: own for labels, own in bare.items() if set(own) <= set(usual)}
     if 2 * count <= len(found) or len({begins[labels] for labels in same}) < 2:
         return found
-    return _all_relabelled(found, same)
+    return _relabelled(found, same)
 
 
 def _common_begin(labels: Labels) -> str:
@@ -205,18 +202,12 @@ def numbers_behind(labels: Sequence[str]) -> tuple[str, Labels] | None:
     return (starts.pop(), numbers) if whole else None
 
 
-def _is_own_list(specimen: Specimen) -> bool:
-    """Whether the prefix is Slicer's, with a dash, or the name of the specimen."""
-    own = numbers_behind(specimen.labels or ())
-    return own is not None and (own[0].endswith("-") or own[0][:-1] == specimen.name)
-
-
 # Labels of one's own
 
 
 def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
     """The labels that most specimens have, for those that call the same places otherwise."""
-    times = Counter(one.specimen.labels for one in found if one.specimen.labels)
+    times = Counter(one.labels for one in found if one.labels)
     if len(times) < 2:
         return found
     usual, count = times.most_common(1)[0]
@@ -232,10 +223,10 @@ def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
         )
     }
     _warn_of_other_words(found, usual, renamed)
-    others = [one for one in found if one.specimen.labels in renamed]
+    others = [one for one in found if one.labels in renamed]
     if not others:
         return found
-    own = others[0].specimen.labels or ()
+    own = others[0].labels or ()
     examples = [f"{a!r} for {b!r}" for a, b in zip(own, usual, strict=True) if a != b]
     shapes = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
     most = "most" if 2 * count > len(found) else str(_one_each(found)[usual])
@@ -244,7 +235,7 @@ def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
         f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
         f"position. If they are different landmarks, give {option('match', 'label')}."
     )
-    return _all_relabelled(found, dict.fromkeys(renamed, usual))
+    return _relabelled(found, dict.fromkeys(renamed, usual))
 
 
 def _said_twice(own: Labels, usual: Labels) -> bool:
@@ -265,7 +256,7 @@ def _other_words(own: Labels, usual: Labels) -> list[tuple[str, str]]:
 def _warn_of_other_words(found: Sequence[Sourced], usual: Labels, renamed: set[Labels]) -> None:
     """Say so where a file has another word at a place, which may be another landmark or not."""
     holders = _one_each(found)
-    agree = sum(one.specimen.labels == usual for one in found)
+    agree = sum(one.labels == usual for one in found)
     if len(set(map(len, holders))) > 1 or 2 * agree < len(found):
         return  # files without what was not seen, or no two alike
     odd = ((one, _other_words(own, usual)) for own, one in holders.items() if own not in renamed)
@@ -288,10 +279,8 @@ def _same_places(own: Labels, usual: Labels) -> bool:
         return False
     if {_counted_from(own), _counted_from(usual)} == {0, 1}:
         return True
-    different = [(a, b) for a, b in zip(own, usual, strict=True) if a != b]
-    if {a for a, _ in different} & set(usual) or {b for _, b in different} & set(own):
-        return False
-    if any(a.isdecimal() and b.isdecimal() for a, b in different):
+    different = _other_words(own, usual)
+    if not different or any(a.isdecimal() and b.isdecimal() for a, b in different):
         return False
     return len(different) == len(own) or all(_alike(a, b) for a, b in different)
 
@@ -308,11 +297,8 @@ def _alike(a: str, b: str) -> bool:
     """Whether words are the same but for capitals, blanks, dashes, and a letter or two."""
     if re.findall(r"[0-9]+", a) != re.findall(r"[0-9]+", b):
         return False
-    return SequenceMatcher(None, _letters(a), _letters(b)).ratio() >= _ALIKE
-
-
-def _letters(label: str) -> str:
-    return re.sub(r"[\W_]+", "", label.casefold())
+    one, other = (re.sub(r"[\W_]+", "", word.casefold()) for word in (a, b))
+    return SequenceMatcher(None, one, other).ratio() >= 0.75  # a letter or two are different
 
 
 def _warn_of_doubtful_labels(some: Sequence[Sourced], sequences: Sequence[Labels]) -> None:
@@ -322,9 +308,9 @@ def _warn_of_doubtful_labels(some: Sequence[Sourced], sequences: Sequence[Labels
     times = Counter(label for labels in sequences for label in labels)
     alone = [labels for labels in sequences if all(times[label] == 1 for label in labels)]
     if alone:
-        holders = Counter(one.specimen.labels for one in some)
+        holders = Counter(one.labels for one in some)
         rarest = min(alone, key=lambda labels: holders[labels])
-        one = next(one for one in some if one.specimen.labels == rarest)
+        one = next(one for one in some if one.labels == rarest)
         warn(
             f"The landmark labels of {one} match none of the others: {listed(rarest, 3)}. "
             "Check how they are written."

@@ -19,8 +19,7 @@ from pathlib import Path
 from defgpa.errors import FormatError
 
 VARIABLE = "DEFGPA_MAX_BYTES"
-_GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
-_BLOCK = 2**16
+GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
 
 
@@ -55,7 +54,7 @@ class Budget:
     def unpack_to(self, path: Path, read: Callable[[int], bytes], what: str) -> None:
         """Unpack into a file, some bytes at a time."""
         with path.open("wb") as file:
-            while block := read(_BLOCK):
+            while block := read(2**16):
                 self.spend(len(block), what)
                 file.write(block)
 
@@ -68,7 +67,7 @@ class Budget:
 
 def decompressed(packed: bytes) -> Callable[[int], bytes]:
     """How to unpack what gzip, bzip2 or xz packed, told by its first bytes; else as it is."""
-    if packed.startswith(_GZIP):
+    if packed.startswith(GZIP):
         return gzip.GzipFile(fileobj=io.BytesIO(packed)).read
     if packed.startswith(_BZIP2):
         return bz2.BZ2File(io.BytesIO(packed)).read
@@ -80,7 +79,7 @@ def decompressed(packed: bytes) -> Callable[[int], bytes]:
 def peeked(head: bytes) -> bytes:
     """The first bytes of what is packed, as far as the first bytes of a file tell."""
     with contextlib.suppress(zlib.error, OSError, EOFError, lzma.LZMAError):
-        if head.startswith(_GZIP):
+        if head.startswith(GZIP):
             return zlib.decompressobj(wbits=31).decompress(head, len(head))
         if head.startswith(_BZIP2):
             return bz2.BZ2Decompressor().decompress(head, len(head))

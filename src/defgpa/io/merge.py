@@ -18,7 +18,7 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError, ShapeError, and_more, listed
 from defgpa.io.curves import evenly
 from defgpa.io.files import readable, shown
-from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced, Specimen
+from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced
 from defgpa.io.labels import landmark_names, matched
 from defgpa.io.limits import Budget
 from defgpa.io.names import Read, in_natural_order, named_after, unique_names
@@ -35,7 +35,10 @@ def merged_shapes(read: Read, options: ReadOptions) -> Shapes:
     """All specimens of all documents as one set of shapes."""
     read = in_natural_order(named_after(options.names, read))
     system = _common_space(read, options.space)
-    found = _with_equal_curves(_resampled(_sourced(read, system), options.curve_points))
+    found = _sourced(read, system)
+    if options.curve_points is not None:
+        found = [_resampled(one, options.curve_points) for one in found]
+    found = _with_equal_curves(found)
     found, left_out = _finished(read, found, options)
     found = matched(found, options.match)
     landmarks = landmark_names(found)
@@ -72,70 +75,63 @@ def _common_space(read: Read, wanted: str | None) -> str | None:
 
 def _sourced(read: Read, system: str | None) -> list[Sourced]:
     """All specimens in one space, with their files."""
-    found = []
-    for path, document in read:
-        own, faces = document.metadata.get("space"), document.faces
-        for k, specimen in enumerate(document.specimens):
-            points, name = in_space(specimen.points, own, system), readable(specimen.name)
-            moved = replace(specimen, points=points, name=name)
-            found.append(Sourced(path, moved, faces if k == 0 else None))
-    return found
+    return [
+        Sourced(
+            readable(specimen.name),
+            in_space(specimen.points, document.metadata.get("space"), system),
+            specimen.labels,
+            specimen.metadata,
+            specimen.curves,
+            path=path,
+            faces=document.faces if k == 0 else None,
+        )
+        for path, document in read
+        for k, specimen in enumerate(document.specimens)
+    ]
 
 
 # Which points take part
 
 
-def _resampled(found: list[Sourced], count: int | None) -> list[Sourced]:
-    """Every curve with so many points; as they are where no number is asked for."""
-    if count is None:
-        return found
-    return [replace(one, specimen=_with_curves_of(one, count)) for one in found]
-
-
-def _with_curves_of(one: Sourced, count: int) -> Specimen:
-    specimen, end = one.specimen, len(one.specimen.points)
-    start = end - len(specimen.curves)
-    blocks, names = [specimen.points[:start]], list[str]()
-    for prefix, members in groupby(specimen.curves, key=lambda name: name.rpartition("_")[0]):
-        own = specimen.points[start : (start := start + len(list(members)))]
+def _resampled(one: Sourced, count: int) -> Sourced:
+    """A specimen with so many points on each of its curves."""
+    start = len(one.points) - len(one.curves)
+    blocks, names = [one.points[:start]], list[str]()
+    for prefix, members in groupby(one.curves, key=lambda name: name.rpartition("_")[0]):
+        own = one.points[start : (start := start + len(list(members)))]
         try:
             blocks.append(evenly(own, count, prefix.startswith("outline")))
         except ShapeError:
             raise FormatError(f"{one}: {prefix} has too few points to be resampled.") from None
         names += numbered(f"{prefix}_", count)
-    return replace(specimen, points=np.concatenate(blocks), curves=tuple(names))
+    return replace(one, points=np.concatenate(blocks), curves=tuple(names))
 
 
 def _with_equal_curves(found: list[Sourced]) -> list[Sourced]:
     """Points of curves stay where all specimens have the same; else they are left out."""
-    some = [one for one in found if len(one.specimen.points)]
-    kinds = Counter(one.specimen.curves for one in some)
+    some = [one for one in found if len(one.points)]
+    kinds = Counter(one.curves for one in some)
     if len(kinds) <= 1:
         return found
     usual = kinds.most_common(1)[0][0]
-    odd = next(one for one in some if one.specimen.curves != usual)
-    bare = [replace(one, specimen=_without_curves(one.specimen)) for one in found]
-    if not any(len(one.specimen.points) for one in bare):
+    odd = next(one for one in some if one.curves != usual)
+    bare = [
+        replace(one, points=one.points[: len(one.points) - len(one.curves)], curves=())
+        for one in found
+    ]
+    resampling = option("curve_points", 30, shell="--curve-points 30")
+    if not any(len(one.points) for one in bare):
         raise FormatError(
             f"{odd}: expected curves with the same number of points in every specimen, "
             "as there are no landmarks besides; found different ones. Resample the curves: "
-            f"{_resampling()}."
+            f"{resampling}."
         )
     warn(
         "The curves do not have the same number of points in every specimen "
-        f"({len(usual)} in most, {len(odd.specimen.curves)} in {odd}), so they are left out; "
-        f"only landmarks are read. To have them resampled: {_resampling()}."
+        f"({len(usual)} in most, {len(odd.curves)} in {odd}), so they are left out; "
+        f"only landmarks are read. To have them resampled: {resampling}."
     )
     return bare
-
-
-def _resampling() -> str:
-    return option("curve_points", 30, shell="--curve-points 30")
-
-
-def _without_curves(specimen: Specimen) -> Specimen:
-    kept = len(specimen.points) - len(specimen.curves)
-    return replace(specimen, points=specimen.points[:kept], curves=())
 
 
 def _finished(
@@ -145,28 +141,29 @@ def _finished(
 
     Only labels allow for fewer. The others are refused, or dropped where that is asked for.
     """
-    some = [one for one in found if len(one.specimen.points)]
-    if options.match != "position" and all(one.specimen.labels for one in some):
+    some = [one for one in found if len(one.points)]
+    if options.match != "position" and all(one.labels for one in some):
         return found, {}
-    counts = Counter(len(one.specimen.points) for one in some)
+    counts = Counter(len(one.points) for one in some)
     if len(counts) <= 1:
         return found, {}
     _require_one_set(some)
     m = counts.most_common(1)[0][0]
-    odd = [one for one in some if len(one.specimen.points) != m]
+    odd = [one for one in some if len(one.points) != m]
     if options.incomplete == "error" or counts[m] < max(2, len(odd)):  # no majority to go on with
-        raise _unfinished(read, next(one for one in some if one not in odd), odd, counts[m])
-    counted = [f"{_brief(one)} ({len(one.specimen.points)})" for one in odd]
+        usual = next(one for one in some if len(one.points) == m)
+        raise _unfinished(read, usual, odd, counts[m])
+    counted = [f"{_brief(one)} ({len(one.points)})" for one in odd]
     warn(f"Left out as unfinished (most have {m} landmarks): {and_more(counted, _MOST_NAMED)}.")
-    kept = [one for one in found if not len(one.specimen.points) or one not in odd]
-    return kept, {"incomplete": tuple(one.specimen.name for one in odd)}
+    kept = [one for one in found if len(one.points) in (0, m)]
+    return kept, {"incomplete": tuple(one.name for one in odd)}
 
 
 def _require_one_set(some: Sequence[Sourced]) -> None:
     """Files whose specimens have as many landmarks each, but others than other files."""
     sizes: dict[str, list[int]] = {}
     for one in some:
-        sizes.setdefault(str(one.path), []).append(len(one.specimen.points))
+        sizes.setdefault(str(one.path), []).append(len(one.points))
     uniform = all(len(set(counts)) == 1 for counts in sizes.values())
     if len(sizes) > 1 and uniform and max(map(len, sizes.values())) > 1:
         files = [f"{path} has {counts[0]} landmarks" for path, counts in sizes.items()]
@@ -181,7 +178,7 @@ def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) 
     others = "" if usual == 1 else f" (and so do {usual - 1} more)"
     several = len(odd) > 2 and all(one.path == first.path for one in odd)
     names = [_brief(one) if several else str(one) for one in odd]
-    counts = [f"{k} has {len(one.specimen.points)}" for k, one in zip(names, odd, strict=True)]
+    counts = [f"{k} has {len(one.points)}" for k, one in zip(names, odd, strict=True)]
     meshes = any(document.metadata.get("format") in _MESHES for _, document in read)
     remedy = "Put NA where a landmark was not seen"
     if meshes:
@@ -189,13 +186,13 @@ def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) 
     elif usual >= max(2, len(odd)):
         remedy += f", or leave unfinished specimens out ({option('incomplete', 'drop')})"
     return FormatError(
-        f"All shapes must have the same landmarks: {first} has {len(first.specimen.points)}"
+        f"All shapes must have the same landmarks: {first} has {len(first.points)}"
         f"{others}, {and_more(counts, _MOST_NAMED)}. {remedy}."
     )
 
 
 def _brief(one: Sourced) -> str:
-    return shown(repr(one.specimen.name), most=40)
+    return shown(repr(one.name), most=40)
 
 
 # Points
@@ -203,33 +200,32 @@ def _brief(one: Sourced) -> str:
 
 def _stacked(found: Sequence[Sourced], landmarks: Sequence[str], dimension: int | None) -> Array:
     """(n, m, d) points; a landmark whose label a specimen does not have is NaN."""
-    some = [one for one in found if len(one.specimen.points)]
-    d = some[0].specimen.points.shape[1]
+    some = [one for one in found if len(one.points)]
+    d = some[0].points.shape[1]
     for one in some:
-        if one.specimen.points.shape[1] != d:
+        if one.points.shape[1] != d:
             raise FormatError(
                 f"All shapes must have the same dimension: {some[0]} is {d}-D, {one} is "
-                f"{one.specimen.points.shape[1]}-D."
+                f"{one.points.shape[1]}-D."
             )
     if dimension not in (None, d):
         raise FormatError(
             f"{some[0]} is {d}-D and says so. Leave out {option('dimension', dimension)}."
         )
     n, m = len(found), len(landmarks)
-    room = Budget(some[0].path, sum(one.specimen.points.nbytes for one in some))
+    room = Budget(some[0].path, sum(one.points.nbytes for one in some))
     room.spend(8 * n * m * d, f"a set of {n} shapes with {m} landmarks, few of them in each,")
     points = np.full((n, m, d), np.nan)
-    by_label = all(one.specimen.labels for one in some)
+    by_label = all(one.labels for one in some)
     place = {label: k for k, label in enumerate(landmarks)}
     order = tuple(landmarks)
     for row, one in zip(points, found, strict=True):
-        specimen = one.specimen
-        if not len(specimen.points):
+        if not len(one.points):
             continue
-        if not by_label or specimen.labels == order:
-            row[:] = specimen.points
+        if not by_label or one.labels == order:
+            row[:] = one.points
         else:
-            row[[place[label] for label in specimen.labels or ()]] = specimen.points
+            row[[place[label] for label in one.labels or ()]] = one.points
     return points
 
 
@@ -272,26 +268,18 @@ def _grouped(found: list[Sourced], column: str | None) -> list[Sourced]:
     """The specimens with the group that a column of their table says."""
     if column is None:
         return found
-    known = dict.fromkeys(
-        head for one in found for head in one.specimen.metadata.get("variables") or ()
-    )
+    known = dict.fromkeys(head for one in found for head in one.metadata.get("variables") or ())
     fitting = [head for head in known if head.casefold() == column.strip().casefold()]
     if not fitting:
         there = f"there are: {listed(known, 20)}" if known else "the files have no such columns"
         raise FormatError(f"There is no column {column!r} to group by; {there}.")
     head = column.strip() if column.strip() in fitting else fitting[0]
-    return [
-        replace(one, specimen=replace(one.specimen, metadata=_with_group(one.specimen, head)))
-        for one in found
-    ]
-
-
-def _with_group(specimen: Specimen, head: str) -> dict[str, Any]:
-    return {**specimen.metadata, "groups": specimen.metadata.get("variables", {}).get(head)}
+    own = ({**one.metadata, "groups": one.metadata.get("variables", {}).get(head)} for one in found)
+    return [replace(one, metadata=known) for one, known in zip(found, own, strict=True)]
 
 
 def _warn_of_partial_scales(found: Sequence[Sourced]) -> None:
-    bare = [one.specimen.name for one in found if "scales" not in one.specimen.metadata]
+    bare = [one.name for one in found if "scales" not in one.metadata]
     if 0 < len(bare) < len(found):
         files = {str(one.path) for one in found}
         where = f"{files.pop()}: " if len(files) == 1 else ""
@@ -317,7 +305,7 @@ def _faces(found: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
 
 def _renumbered(one: Sourced, landmarks: Sequence[str]) -> Index:
     """Faces that number the landmarks of the set, not the points of one file."""
-    faces, labels = np.asarray(one.faces, dtype=np.intp), one.specimen.labels
+    faces, labels = np.asarray(one.faces, dtype=np.intp), one.labels
     if labels is None or labels == tuple(landmarks):
         return faces
     place = {label: k for k, label in enumerate(landmarks)}
@@ -346,6 +334,6 @@ def _same(one: Any, other: Any) -> bool:
 
 def _shape_metadata(found: Sequence[Sourced]) -> Mapping[str, tuple[Any, ...]]:
     """One value a shape for whatever any specimen says, None where one does not, and its file."""
-    keys = {key for one in found for key in one.specimen.metadata} & PER_SHAPE_METADATA
-    said = {key: tuple(one.specimen.metadata.get(key) for one in found) for key in sorted(keys)}
+    keys = {key for one in found for key in one.metadata} & PER_SHAPE_METADATA
+    said = {key: tuple(one.metadata.get(key) for one in found) for key in sorted(keys)}
     return {**said, "sources": tuple(str(one.path) for one in found)}

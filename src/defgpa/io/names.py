@@ -20,7 +20,7 @@ Read = Sequence[tuple[Path, Document]]  # files and what they hold
 
 def named_after(choice: str, read: Read) -> list[tuple[Path, Document]]:
     """The documents with specimens called as ``ReadOptions.names`` says."""
-    if choice == "image" and not any(_images(document) for _, document in read):
+    if choice == "image" and not any(any(_images(document)) for _, document in read):
         raise FormatError(f"{read[0][0]} names no images to call specimens after.")
     return [(path, _renamed(path, document, choice)) for path, document in read]
 
@@ -48,7 +48,7 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 def unique_names(found: Sequence[Sourced]) -> list[str]:
     """Unique names: after the files where each holds one specimen, else with a number."""
-    names = [one.specimen.name for one in found]
+    names = [one.name for one in found]
     repeated = {name for name, times in Counter(names).items() if times > 1}
     if not repeated:
         return names
@@ -57,7 +57,7 @@ def unique_names(found: Sequence[Sourced]) -> list[str]:
     if len(set(stems)) == len(stems):
         warn(f"Names that occur in several files: {which}. Shapes are named after the files.")
         return stems
-    files = dict.fromkeys(str(one.path) for one in found if one.specimen.name in repeated)
+    files = dict.fromkeys(str(one.path) for one in found if one.name in repeated)
     warn(
         f"Names that occur more than once (in {listed(files, 2)}): {which}. "
         "A number is added to all but the first."
@@ -71,28 +71,25 @@ def _renamed(path: Path, document: Document, choice: str) -> Document:
     if choice == "file":
         names = [default_name(path, k, len(specimens)) for k in range(len(specimens))]
     elif choice == "image" or (choice == "auto" and _say_little(specimens, images)):
-        names = [images.get(k, specimen.name) for k, specimen in enumerate(specimens)]
+        names = [image or own.name for image, own in zip(images, specimens, strict=True)]
     else:
         return document
     pairs = zip(specimens, names, strict=True)
     return replace(document, specimens=tuple(replace(s, name=name) for s, name in pairs))
 
 
-def _images(document: Document) -> dict[int, str]:
-    """The names of the images, without folder and suffix, of the specimens that have one."""
-    stems = (
-        (k, PureWindowsPath(str(specimen.metadata.get("images") or "")).stem)
-        for k, specimen in enumerate(document.specimens)
-    )
-    return {k: stem for k, stem in stems if stem}
+def _images(document: Document) -> list[str]:
+    """The names of the images without folder and suffix, "" for a specimen that has none."""
+    images = (str(specimen.metadata.get("images") or "") for specimen in document.specimens)
+    return [PureWindowsPath(image).stem for image in images]
 
 
-def _say_little(specimens: Sequence[Specimen], images: dict[int, str]) -> bool:
+def _say_little(specimens: Sequence[Specimen], images: Sequence[str]) -> bool:
     """Whether identifiers only count or repeat, and every specimen has an image of its own.
 
     tpsDig counts from 0 in every file, and files are appended to each other.
     """
-    if len(set(images.values())) < len(specimens):
+    if "" in images or len(set(images)) < len(images):
         return False
     names = [specimen.name for specimen in specimens]
     return len(set(names)) < len(names) or _only_count(names)

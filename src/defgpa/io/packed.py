@@ -16,27 +16,24 @@ from tempfile import TemporaryDirectory
 from defgpa.errors import FormatError
 from defgpa.io.files import refusing
 from defgpa.io.format import Document, Format, ReadOptions
-from defgpa.io.limits import Budget, peeked
+from defgpa.io.limits import GZIP, Budget, peeked
 from defgpa.io.names import natural
 from defgpa.io.space import in_space
 from defgpa.io.text.lines import collected_warnings, warn
 
-_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _NO_LANDMARKS = (b".npy", b"[Content_Types].xml", b"mimetype", b"META-INF")  # other uses of zip
-_PER_FILE = 4096  # bytes that a file takes, however short
 _PACKED = "what it packs"
-_SUFFIXES = (".gz", ".zip")
 
 
 def packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
     """The formats of packed files of these formats."""
 
     def holds_one(head: bytes) -> bool:
-        inside = peeked(head) if head.startswith(_GZIP) else b""
+        inside = peeked(head) if head.startswith(GZIP) else b""
         return bool(inside) and any(format_.looks_like(inside) for format_ in formats)
 
     def is_zip(head: bytes) -> bool:
-        return head.startswith(_ZIP) and not any(mark in head for mark in _NO_LANDMARKS)
+        return head.startswith(b"PK\x03\x04") and not any(mark in head for mark in _NO_LANDMARKS)
 
     suffixes = dict.fromkeys(f"{suffix}.gz" for f in formats for suffix in f.suffixes)
     return (
@@ -68,7 +65,8 @@ def _unpack(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
     """All files but hidden ones, under names of their own, wherever they say they belong."""
     members = [info for info in archive.infolist() if not info.is_dir()]
     budget = Budget(path)
-    budget.spend(_PER_FILE * len(members) + sum(info.file_size for info in members), _PACKED)
+    sizes = [4096 + info.file_size for info in members]  # however short, a file takes a block
+    budget.spend(sum(sizes), _PACKED)
     budget = Budget(path)  # what the directory says may not be so
     for info in members:
         parts = [p for p in info.filename.replace("\\", "/").split("/") if p.strip(".")]
@@ -86,9 +84,10 @@ def _read(place: Path, path: Path, options: ReadOptions) -> Document:
     from defgpa.io.read import read_all
 
     inside = [place] if place.is_file() else list(place.iterdir())
-    if any(one.name.lower().endswith(_SUFFIXES) for one in inside):
+    if any(one.name.lower().endswith((".gz", ".zip")) for one in inside):
         raise FormatError(f"{path} holds another archive. Unpack it.")
-    finds = sorted(find_files(place, None).files, key=lambda find: natural(find.path.name))
+    finds, _ = find_files(place, None)
+    finds.sort(key=lambda find: natural(find[0].name))
     return _joined([document for _, document in read_all(finds, options)])
 
 

@@ -117,38 +117,35 @@ def read_shapes(
         curve_points=curve_points,
     )
     _require_choices(options)
-    found = find_files(source, format)
-    shapes = merged_shapes(read_all(found.files, options), options)
-    return shapes.with_metadata(not_read=found.not_read) if found.not_read else shapes
+    files, not_read = find_files(source, format)
+    shapes = merged_shapes(read_all(files, options), options)
+    return shapes.with_metadata(not_read=not_read) if not_read else shapes
 
 
 def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Document]]:
-    """What the files hold; what is to be said about many of them is said once."""
+    """What the files hold; what is to be said about many of them is said once.
+
+    The set remembers its format, to be written in the same one. A reader that knows more kinds of
+    a format than one (tables) says itself which it was.
+    """
     read: list[tuple[Path, Document]] = []
     said: dict[str, list[tuple[str, str]]] = {}
-    for find in finds:
+    for path, format_ in finds:
         with collected_warnings() as messages:
             try:
-                read.append((find.path, _read_one(find, options)))
+                document = format_.read(path, options)
+                metadata = {"format": format_.name, **document.metadata}
+                read.append((path, replace(document, metadata=metadata)))
             except NoLandmarksError as error:
-                if find is finds[-1] and not read:
+                if path is finds[-1][0] and not read:
                     raise
                 messages.append(f"Passed over: {error}")
         for message in messages:
-            kind = _PARTICULARS.sub("", message.replace(str(find.path), ""))
-            said.setdefault(kind, []).append((message, find.path.name))
+            kind = _PARTICULARS.sub("", message.replace(str(path), ""))
+            said.setdefault(kind, []).append((message, path.name))
     for (first, _), *others in said.values():
         warn(f"{first} Likewise: {listed([name for _, name in others], 3)}." if others else first)
     return read
-
-
-def _read_one(find: Find, options: ReadOptions) -> Document:
-    """What a file holds; the set remembers its format, to be written in the same one.
-
-    A reader that knows more kinds of a format than one (tables) says itself which it was.
-    """
-    document = find.format.read(find.path, options)
-    return replace(document, metadata={"format": find.format.name, **document.metadata})
 
 
 def _require_choices(options: ReadOptions) -> None:
@@ -160,20 +157,16 @@ def _require_choices(options: ReadOptions) -> None:
                 f"The {name!r} parameter of read_shapes must be one of {choices}. "
                 f"Got {value!r} instead."
             )
-    least, asked = 3, options.curve_points
-    if asked is not None and not (isinstance(asked, int) and asked >= least):
+    asked = options.curve_points
+    if asked is not None and not (isinstance(asked, int) and asked >= 3):
         raise FormatError(
-            f"The 'curve_points' parameter of read_shapes must be a whole number of at least "
-            f"{least}. Got {asked!r} instead."
+            "The 'curve_points' parameter of read_shapes must be a whole number of at least 3. "
+            f"Got {asked!r} instead."
         )
     missing = options.missing
-    if missing not in ("marked", "negative") and not _is_finite_number(missing):
+    number = isinstance(missing, (int, float)) and not isinstance(missing, bool)
+    if missing not in ("marked", "negative") and not (number and math.isfinite(float(missing))):
         raise FormatError(
             "The 'missing' parameter of read_shapes must be 'marked', 'negative' or a number. "
             f"Got {missing!r} instead."
         )
-
-
-def _is_finite_number(value: object) -> bool:
-    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return numeric and math.isfinite(float(value))  # type: ignore[arg-type]

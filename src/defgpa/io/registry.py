@@ -5,34 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.arrays import matlab as _matlab
-from defgpa.io.arrays import numpy as _numpy
-from defgpa.io.arrays import r as _r
+from defgpa.io.arrays import matlab, numpy, r
 from defgpa.io.format import Format
-from defgpa.io.mesh import files as _mesh
+from defgpa.io.mesh import files as meshes
 from defgpa.io.packed import packed_formats
-from defgpa.io.text import csv as _csv
-from defgpa.io.text import morphologika as _morphologika
-from defgpa.io.text import nts as _nts
-from defgpa.io.text import picked_points as _picked_points
-from defgpa.io.text import pts as _pts
-from defgpa.io.text import slicer as _slicer
-from defgpa.io.text import stereomorph as _stereomorph
-from defgpa.io.text import tps as _tps
+from defgpa.io.text import csv, morphologika, nts, picked_points, pts, slicer, stereomorph, tps
 
 _PLAIN: tuple[Format, ...] = (
-    *_tps.FORMATS,
-    *_nts.FORMATS,
-    *_morphologika.FORMATS,
-    *_pts.FORMATS,
-    *_slicer.FORMATS,
-    *_stereomorph.FORMATS,
-    *_picked_points.FORMATS,
-    *_numpy.FORMATS,
-    *_matlab.FORMATS,
-    *_r.FORMATS,
-    *_csv.FORMATS,
-    *_mesh.FORMATS,
+    *tps.FORMATS,
+    *nts.FORMATS,
+    *morphologika.FORMATS,
+    *pts.FORMATS,
+    *slicer.FORMATS,
+    *stereomorph.FORMATS,
+    *picked_points.FORMATS,
+    *numpy.FORMATS,
+    *matlab.FORMATS,
+    *r.FORMATS,
+    *csv.FORMATS,
+    *meshes.FORMATS,
 )
 FORMATS: tuple[Format, ...] = (*_PLAIN, *packed_formats(_PLAIN))
 

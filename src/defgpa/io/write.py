@@ -26,7 +26,6 @@ _WORDS = {  # metadata that users miss, as a sentence calls them
     "faces": "faces",
     "space": "the anatomical space",
 }
-_LONGEST = 120  # characters, of 255 bytes that file systems give to a name and its suffix
 
 
 def write_shapes(
@@ -71,10 +70,7 @@ def write_shapes(
     target = Path(path)
     chosen = _format_for(target, format)
     try:
-        if chosen.one_shape_per_file:
-            _write_each(shapes, target, chosen)
-        else:
-            _write_all(shapes, target, chosen)
+        _write(shapes, target, chosen)
     except OSError as error:
         raise FormatError(f"{target} cannot be written: {error.strerror or error}.") from None
     except UnicodeEncodeError as error:  # half a character, from the name of a file
@@ -129,20 +125,17 @@ def _format_for(target: Path, name: str | None) -> Format:
     )
 
 
-def _write_all(shapes: Shapes, target: Path, chosen: Format) -> None:
+def _write(shapes: Shapes, target: Path, chosen: Format) -> None:
+    """One file of all shapes, or of a single one, or a file for each in a folder."""
     assert chosen.write is not None  # _format_for gives no other
-    if target.is_dir():
+    folder = target.is_dir()
+    if folder and not chosen.one_shape_per_file:
         raise FormatError(
             f"{target} is a folder, and {chosen.name} holds all shapes in one file. "
             f"Name the file, such as {target / ('shapes' + chosen.suffixes[0])}."
         )
-    chosen.write(target, shapes)
-
-
-def _write_each(shapes: Shapes, target: Path, chosen: Format) -> None:
-    assert chosen.write is not None  # _format_for gives no other
-    names_file = target.name.lower().endswith(chosen.suffixes) and not target.is_dir()
-    if names_file and len(shapes) == 1:
+    names_file = not folder and target.name.lower().endswith(chosen.suffixes)
+    if not chosen.one_shape_per_file or (names_file and len(shapes) == 1):
         chosen.write(target, shapes)
         return
     if names_file:
@@ -158,7 +151,8 @@ def _file_names(names: Sequence[str]) -> list[str]:
     """Names that every file system takes and tells apart, capitals aside."""
     safe, taken = [], set[str]()
     for name in names:
-        plain = _UNSAFE.sub("_", name).rstrip(" .")[:_LONGEST].strip() or "_"
+        # 120 characters, of 255 bytes that file systems give to a name and its suffix
+        plain = _UNSAFE.sub("_", name).rstrip(" .")[:120].strip() or "_"
         plain = f"{plain}_" if _RESERVED.fullmatch(plain) else plain
         fresh, k = plain, 1
         while fresh.casefold() in taken:

@@ -3,118 +3,107 @@
 R's ``write.csv`` of an array p × k × n has a row a landmark and, for each shape, k columns ``X1.a,
 X2.a``; ``as.data.frame.table`` has a row for each single coordinate. Others name their rows
 ``X nasion, Y nasion, Z nasion``, perhaps in two columns, and have a column a specimen.
+Every reader gives None for tables of another layout.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
-from defgpa.io.format import Document, document
-from defgpa.io.text.columns import CoordinateColumns, Slices, array_slices, coordinate_columns
+from defgpa.io.format import Document, ReadOptions, document
+from defgpa.io.text.columns import coordinate_columns
 from defgpa.io.text.dimension import unlikeness
 from defgpa.io.text.lines import is_number, warn
 from defgpa.io.text.table import Table, count_up
 from defgpa.io.text.variables import described
 from defgpa.sentences import option
 
-_UNLIKE = 0.15  # of their size between shapes, squared: they are not of one kind
-_ALIKE = 0.25  # of what the other reading leaves: they are
+# X1.a, X2.a, X1.b as R calls the columns of an array, or X.a, Y.a with names for its coordinates
+_SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTALL)
 
 
-def is_array(table: Table, layout: str) -> bool:
-    """Whether the table is an R array with a row a landmark; where it may be, it is said."""
-    slices = array_slices(table.header)
-    if slices is None or layout not in ("auto", "mdn"):
-        return False
-    if slices.certain or layout == "mdn":
-        return True
-    across = _looks_across(table, slices)
-    by = "which makes better shapes"
-    if across is None:
-        if slices.start == 0 or table.header[0].strip() or not count_up(table.column(0)):
-            return False  # rows with names of their own are shapes
-        across = not count_up(slices.names)
-        by = f"as its columns are {'named' if across else 'numbered'}"
-    n, m = len(slices.names), len(table.rows)
+def read_array(table: Table, options: ReadOptions) -> Document | None:
+    """An R array: rows are landmarks, and the columns of a shape stand side by side."""
+    slices = _array_slices(table.header)
+    if slices is None or options.layout not in ("auto", "mdn"):
+        return None
+    names, axes, start = slices
+    values = table.numbers(range(start, table.width))
+    points = values.reshape(len(values), len(names), len(axes)).transpose(1, 0, 2)
+    certain = axes[0].endswith("1") or options.layout == "mdn"  # X.a may be a landmark's, too
+    if not certain and not _lies_across(table, points, names, start):
+        return None
+    rows = table.column(0) if start else []
+    return _shapes(table, names, points, None if count_up(rows) or not all(rows) else tuple(rows))
+
+
+def _array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] | None:
+    """The shapes, their axes, and the first column of a shape: 1 after names of rows, else 0."""
+    matches = [_SLICE.fullmatch(head.strip()) for head in heads]
+    start = 0 if matches and matches[0] else 1
+    found = [match for match in matches[start:] if match]
+    if not found or len(found) != len(heads) - start:
+        return None
+    axes = list(dict.fromkeys(match["axis"] for match in found))
+    names = [match["name"] for match in found[:: len(axes)]]
+    in_turn = [(name, axis) for name in names for axis in axes]
+    if [(match["name"], match["axis"]) for match in found] != in_turn:
+        return None
+    return (names, axes, start) if len(axes) in (2, 3) and len(set(names)) == len(names) else None
+
+
+def _lies_across(table: Table, points: Array, names: Sequence[str], start: int) -> bool:
+    """Whether columns rather than rows are shapes, where both may be; it is said what is taken."""
+    columns, rows = unlikeness(points), unlikeness(points.transpose(1, 0, 2))
+    worse = max(columns, rows)
+    if worse > 0.15 and min(columns, rows) < 0.25 * worse:  # these are not of one kind, those are
+        across, why = columns < rows, "which makes better shapes"
+    elif start == 0 or table.header[0].strip() or not count_up(table.column(0)):
+        return False  # rows with names of their own are shapes
+    else:
+        across = not count_up(names)
+        why = f"as its columns are {'named' if across else 'numbered'}"
+    n, m = len(names), len(table.rows)
     readings = [f"{m} shapes of {n} landmarks", f"{n} shapes of {m} landmarks"]
     warn(
-        f"{table.path}: the table is taken as {readings[across]}, {by}. "
+        f"{table.path}: the table is taken as {readings[across]}, {why}. "
         f"If it is {readings[not across]}, give {option('layout', 'nmd' if across else 'mdn')}."
     )
     return across
 
 
-def _looks_across(table: Table, slices: Slices) -> bool | None:
-    """Whether columns are shapes rather than rows; None where both make shapes of one kind."""
-    points = _slices_of(table, slices)
-    across, along = unlikeness(points), unlikeness(points.transpose(1, 0, 2))
-    worse = max(across, along)
-    if worse > _UNLIKE and min(across, along) < _ALIKE * worse:
-        return across < along
-    return None
-
-
-def _slices_of(table: Table, slices: Slices) -> Array:
-    """(n, m, d) a shape for every d columns."""
-    values = table.numbers(range(slices.start, table.width))
-    return values.reshape(len(values), len(slices.names), slices.dim).transpose(1, 0, 2)
-
-
-def read_array(table: Table) -> Document:
-    """Rows are landmarks; the columns of a shape stand side by side."""
-    slices = array_slices(table.header)
-    assert slices is not None  # is_array asked
-    rows = table.column(0) if slices.start else []
-    labels = None if count_up(rows) or not all(rows) else tuple(rows)
-    return _shapes(table, slices.names, _slices_of(table, slices), labels)
-
-
-@dataclass(frozen=True)
-class NamedRows:
-    """A table whose rows are coordinates and whose columns are shapes."""
-
-    names: Sequence[str]  # of the shapes
-    start: int  # the first column of a shape
-    coordinates: CoordinateColumns  # which rows
-    others: Mapping[str, int]  # rows that say something else about the shapes
-
-
-def named_rows(table: Table) -> NamedRows | None:
-    """What the first cells of the rows name, if nearly all of them are coordinates."""
+def read_named_rows(table: Table, _: ReadOptions) -> Document | None:
+    """Rows are coordinates, nearly all of them, and say which in their first cells."""
     start, heads = _row_heads(table)
     try:
         found = coordinate_columns(table.path, table.lines[0], heads)
     except FormatError:
         return None
-    if found is None or found.where.size < max(4, 0.8 * len(heads)):
+    if found is None or found[1].size < max(4, 0.8 * len(heads)):
         return None
-    taken = set(found.where.ravel().tolist())
-    others = {head: k for k, head in enumerate(heads) if head and k not in taken}
+    labels, where = found
+    taken = where.ravel().tolist()
+    others = {head: k for k, head in enumerate(heads) if head and k not in set(taken)}
     names: Sequence[str] = table.header
     if not names and 0 not in taken:  # names that are numbers did not look like a header
         names = table.rows[0]
         others = {head: k for head, k in others.items() if k}
-    return NamedRows(names[start:], start, found, others)
-
-
-def read_named_rows(table: Table, rows: NamedRows) -> Document:
-    """Rows are coordinates, columns are shapes."""
-    m, d = rows.coordinates.where.shape
-    where = rows.coordinates.where.ravel().tolist()
-    lines = [table.lines[k] for k in where]
-    coordinates = replace(table, rows=[table.rows[k] for k in where], lines=lines)
-    values = coordinates.numbers(range(rows.start, table.width))
+    lines = [table.lines[k] for k in taken]
+    coordinates = replace(table, rows=[table.rows[k] for k in taken], lines=lines)
+    values = coordinates.numbers(range(start, table.width))
     said = [
-        {head: word for head, k in rows.others.items() if (word := table.rows[k][column].strip())}
-        for column in range(rows.start, table.width)
+        {head: word for head, k in others.items() if (word := table.rows[k][column].strip())}
+        for column in range(start, table.width)
     ]
-    return _shapes(table, rows.names, values.T.reshape(-1, m, d), rows.coordinates.labels, said)
+    return _shapes(table, names[start:], values.T.reshape(-1, *where.shape), labels, said)
 
 
 def _row_heads(table: Table) -> tuple[int, list[str]]:
@@ -132,34 +121,29 @@ def _are_axes(words: Sequence[str]) -> bool:
     return {word.lower() for word in words} <= set("xyz")
 
 
-def is_melted(table: Table) -> bool:
-    """Whether rows are single coordinates: landmark, axis, shape, number; each once."""
-    start = table.width - 4
-    if not table.header or start not in (0, 1) or is_number(table.rows[0][start + 1]):
-        return False
-    if start and (table.header[0].strip() or not count_up(table.column(0))):
-        return False
-    levels = [len(set(table.column(start + k))) for k in range(3)]
-    numbers = all(is_number(cell) for cell in table.column(start + 3))
-    return numbers and levels[1] in (2, 3) and int(np.prod(levels)) == len(table.rows)
-
-
-def read_melted(table: Table) -> Document:
-    """A row for each coordinate of each landmark of each shape, in any order."""
+def read_melted(table: Table, _: ReadOptions) -> Document | None:
+    """Rows are single coordinates in any order: landmark, axis, shape, number; each once."""
     start = table.width - 4  # after the numbers of the rows
+    if not table.header or start not in (0, 1) or is_number(table.rows[0][start + 1]):
+        return None
+    if start and (table.header[0].strip() or not count_up(table.column(0))):
+        return None
     landmarks, row = _levels(table.column(start))
-    axes, axis = _levels(sorted(set(table.column(start + 1))), table.column(start + 1))
+    axes, axis = np.unique(table.column(start + 1), return_inverse=True)
     shapes, shape = _levels(table.column(start + 2))
-    points = np.full((len(shapes), len(landmarks), len(axes)), np.nan)
+    size = len(shapes), len(landmarks), len(axes)
+    numbers = all(map(is_number, table.column(start + 3)))
+    if not numbers or len(axes) not in (2, 3) or math.prod(size) != len(table.rows):
+        return None
+    points = np.full(size, np.nan)
     points[shape, row, axis] = table.numbers([start + 3])[:, 0]
-    labels = None if count_up(landmarks) else tuple(landmarks)
-    return _shapes(table, shapes, points, labels)
+    return _shapes(table, shapes, points, None if count_up(landmarks) else tuple(landmarks))
 
 
-def _levels(order: Sequence[str], words: Sequence[str] = ()) -> tuple[list[str], Index]:
-    """The different words in an order, by default that of first sight, and which each one is."""
-    place = {word: k for k, word in enumerate(dict.fromkeys(order))}
-    return list(place), np.array([place[word] for word in words or order], dtype=np.intp)
+def _levels(words: Sequence[str]) -> tuple[list[str], Index]:
+    """The different words in the order of first sight, and which each one is."""
+    place = {word: k for k, word in enumerate(dict.fromkeys(words))}
+    return list(place), np.array([place[word] for word in words], dtype=np.intp)
 
 
 def _shapes(

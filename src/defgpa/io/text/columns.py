@@ -1,10 +1,9 @@
-"""What the heads of a table call its columns: ``x1``, ``apex_x``, ``1.X``, ``V1``, ``X1.a``."""
+"""What the heads of a table call its columns: ``x1``, ``apex_x``, ``1.X``, ``V1``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from defgpa.errors import FormatError
 from defgpa.io.files import wrong
 from defgpa.shapes import numbered
 
-_AXES = "xyz"
 _FORMS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -25,19 +23,10 @@ _FORMS = tuple(
 )
 
 _SERIAL = re.compile(r"(.*?)[ _.]?([0-9]{1,9})", re.DOTALL)  # ProcCoord1, RawCoord1, V1, 1
-# X1.a, X2.a, X1.b as R calls the columns of an array, or X.a, Y.a with names for its coordinates
-_SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTALL)
 _REPEATED = re.compile(r"([xyz])(\.[0-9]+)?", re.IGNORECASE)  # x, then x.1 as pandas writes it
 
 Axes = dict[str, list[int]]  # "x", "y", "z" to the columns that claim it
-
-
-@dataclass(frozen=True, eq=False)
-class CoordinateColumns:
-    """The columns of every landmark."""
-
-    labels: tuple[str, ...] | None  # None where they are only numbered
-    where: Index  # (m, d)
+Columns = tuple[tuple[str, ...] | None, Index]  # labels, unless only numbered; (m, d) columns
 
 
 def plain_axes(heads: Sequence[str]) -> tuple[int, ...]:
@@ -49,22 +38,23 @@ def plain_axes(heads: Sequence[str]) -> tuple[int, ...]:
     return tuple(column for _, column in sorted(places))
 
 
-def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> CoordinateColumns | None:
+def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Columns | None:
     """The coordinates among the columns of a table, or None if the heads do not name any."""
     repeated = _repeated_landmarks(heads)
     if repeated is not None:
-        return CoordinateColumns(None, repeated)
+        return None, repeated
     bare = [_bare(head) for head in heads]
     if len(set(bare)) < len({head.strip() for head in heads}):
         bare = [head.strip() for head in heads]  # eye (left) and eye (right)
-    claims = max((_claims(form, bare) for form in _FORMS), key=_heads_explained)
-    complete = {label: axes for label, axes in claims.items() if {"x", "y"} <= axes.keys()}
+    forms = [_claims(form, bare) for form in _FORMS]
+    claims = max(forms, key=lambda claims: sum(map(len, _complete(claims).values())))
+    complete = _complete(claims)
     if not complete:
         return None
     _require_sense(path, line, claims, complete)
     labels = tuple(complete)
     where = np.array([[axes[axis][0] for axis in sorted(axes)] for axes in complete.values()])
-    return CoordinateColumns(None if labels == numbered("", len(labels)) else labels, where)
+    return None if labels == numbered("", len(labels)) else labels, where
 
 
 def serial_columns(heads: Sequence[str]) -> list[int]:
@@ -89,33 +79,6 @@ def serial_columns(heads: Sequence[str]) -> list[int]:
     return longest if together and len(longest) >= 4 else []  # two landmarks
 
 
-@dataclass(frozen=True)
-class Slices:
-    """The columns of a table that is an R array: for each shape, one for each coordinate."""
-
-    names: tuple[str, ...]  # of the shapes
-    dim: int
-    start: int  # the first column of a shape: 1 after the names of the rows, or 0 without them
-    certain: bool  # False where the columns could be landmarks, too
-
-
-def array_slices(heads: Sequence[str]) -> Slices | None:
-    """What the columns are, where R made a table of an array p × k × n, with row names or not."""
-    matches = [_SLICE.fullmatch(head.strip()) for head in heads]
-    start = 0 if matches and matches[0] else 1
-    found = [match for match in matches[start:] if match]
-    if not found or len(found) != len(heads) - start:
-        return None
-    axes = [match["axis"] for match in found]
-    dim = len(dict.fromkeys(axes))
-    names = [match["name"] for match in found[::dim]]
-    in_turn = axes == axes[:dim] * len(names)
-    together = [match["name"] for match in found] == [name for name in names for _ in range(dim)]
-    if dim not in (2, 3) or not in_turn or not together or len(set(names)) < len(names):
-        return None
-    return Slices(tuple(names), dim, start, certain=axes[0][-1] == "1")
-
-
 def _bare(head: str) -> str:
     """A head without the unit in brackets behind it; ``tip (x)`` is ``tip x``."""
     text = head.strip()
@@ -123,7 +86,7 @@ def _bare(head: str) -> str:
         return text
     at = max(text.rfind("("), text.rfind("["), 0)
     inside, before = text[at + 1 : -1].strip(), text[:at].rstrip()
-    return f"{before} {inside}" if inside.lower() in tuple(_AXES) and before else before
+    return f"{before} {inside}" if inside.lower() in tuple("xyz") and before else before
 
 
 def _repeated(heads: Sequence[str]) -> list[tuple[str, int]]:
@@ -156,8 +119,9 @@ def _claims(form: re.Pattern[str], heads: Sequence[str]) -> dict[str, Axes]:
     return claims
 
 
-def _heads_explained(claims: dict[str, Axes]) -> int:
-    return sum(len(axes) for axes in claims.values() if {"x", "y"} <= axes.keys())
+def _complete(claims: dict[str, Axes]) -> dict[str, Axes]:
+    """The landmarks that have x and y at least."""
+    return {label: axes for label, axes in claims.items() if {"x", "y"} <= axes.keys()}
 
 
 def _require_sense(

@@ -4,8 +4,6 @@ Wide: ``id, x1, y1[, z1], x2, …``, or ``ProcCoord1, ProcCoord2, …`` as Morph
 columns shape, landmark, x, y[, z] in any order. One file a shape: rows of 2 or 3 numbers, with a
 label or without, or a table of 3D Slicer's (``label, l, p, s`` or ``r, a, s``). The header
 decides, or, where there is none, the number of columns. Comma, semicolon, tab or blanks separate.
-Each layout is read in a file of its own: ``shape_rows``, ``landmark_rows``, ``across``,
-``tracked``, ``blocks``.
 """
 
 from __future__ import annotations
@@ -15,59 +13,76 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
-from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions
-from defgpa.io.text.across import (
-    is_array,
-    is_melted,
-    named_rows,
-    read_array,
-    read_melted,
-    read_named_rows,
-)
-from defgpa.io.text.blocks import read_blocks
+from defgpa.io.files import file_head, hidden, wrong
+from defgpa.io.format import Document, Format, ReadOptions, document
+from defgpa.io.text.across import read_array, read_melted, read_named_rows
 from defgpa.io.text.columns import coordinate_columns, plain_axes, serial_columns
-from defgpa.io.text.landmark_rows import (
+from defgpa.io.text.lines import full_lines, head_text, is_number, numbers, storable, warn
+from defgpa.io.text.rows import (
     anatomical_axes,
-    is_cloud,
-    is_narrow,
-    names_shapes,
     read_by_shape,
     read_control_points,
+    read_counted,
+    read_narrow,
     read_one_shape,
+    read_under_axes,
+    read_under_heads,
+    read_unnamed,
     roles_of,
 )
-from defgpa.io.text.lines import is_number, storable
-from defgpa.io.text.shape_rows import read_counted, read_under_heads, read_unnamed
-from defgpa.io.text.table import Table, csv_text, first_rows, table_of
-from defgpa.io.text.tracked import begins_tracked, is_tracked, read_tracked
+from defgpa.io.text.table import csv_text, first_rows, table_of
+from defgpa.io.text.tracked import begins_tracked, read_tracked
 from defgpa.io.text.variables import written_variables
 from defgpa.shapes import Shapes
 from defgpa.tables import coordinate_names
 
 _UNFIT = r"^\s|\s$|[\r\n\0]"
-_FEW = 4  # numbers that prose may have on its lines
 _HOLDS = ("groups", "variables", "images", "comments")
+_COUNTS = re.compile(r"\s*([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([23])[ \t]*\n[ \t]*\n")
+# Readers of all layouts, the surer ones first; the last takes whatever is left.
+_LAYOUTS = (
+    read_tracked,
+    read_control_points,
+    read_by_shape,
+    read_under_axes,
+    read_array,
+    read_under_heads,
+    read_named_rows,
+    read_melted,
+    read_counted,
+    read_narrow,
+    read_unnamed,
+)
 
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
-    """A table in whatever layout it is."""
-    return _hidden(read_blocks(path) or _read(table_of(path), options), options)
+    """A table in whatever layout it is: its header tells, or else its columns do."""
+    found = _read_blocks(path)
+    if found is None:
+        table = table_of(path)
+        found = next(filter(None, (read(table, options) for read in _LAYOUTS)))
+    return _hidden(found, options)
 
 
 def read_long(path: Path, options: ReadOptions) -> Document:
     """A table with one row a landmark, which names its shape."""
     table = table_of(path)
-    if roles_of(table) is None:
-        raise wrong(path, "columns shape, landmark, x and y", table.shown_header, 1)
-    return _hidden(read_by_shape(table), options)
+    found = read_by_shape(table, options)
+    if found is None:
+        header = repr(", ".join(table.header)) if table.header else "no header"
+        if roles_of(table) is None:
+            raise wrong(path, "columns shape, landmark, x and y", header, 1)
+        raise wrong(path, "a column 'shape'", header, table.header_line or 1)
+    return _hidden(found, options)
 
 
 def read_points(path: Path, options: ReadOptions) -> Document:
     """A table that is one shape, with one row a landmark."""
-    return _hidden(read_one_shape(table_of(path), options.dimension), options)
+    return _hidden(read_one_shape(table_of(path), options), options)
 
 
 def write_wide(path: Path, shapes: Shapes) -> None:
@@ -102,37 +117,30 @@ def write_points(path: Path, shapes: Shapes) -> None:
     _write(path, ["landmark", *"xyz"[: shapes.dim]], ([label, *point] for label, point in pairs))
 
 
-def _read(table: Table, options: ReadOptions) -> Document:
-    """What a table holds: its header tells how it is laid out, or else its columns do."""
-    if is_tracked(table):
-        return read_tracked(table)
-    if anatomical_axes(table.header):
-        return read_control_points(table)
-    if names_shapes(table):
-        return read_by_shape(table)
-    if plain_axes(table.header) or is_cloud(table):
-        return read_one_shape(table, options.dimension)
-    if is_array(table, options.layout):
-        return read_array(table)
-    if columns := coordinate_columns(table.path, table.header_line, table.header):
-        return read_under_heads(table, columns)
-    if rows := named_rows(table):
-        return read_named_rows(table, rows)
-    if is_melted(table):
-        return read_melted(table)
-    if serial_columns(table.header):
-        return read_counted(table, options.dimension)
-    if is_narrow(table):
-        return read_one_shape(table, options.dimension)
-    return read_unnamed(table, options.dimension)
+def _read_blocks(path: Path) -> Document | None:
+    """An array as Deformetrica keeps it: ``n m d``, then n blocks of m rows, blank lines between.
+
+    None for files that do not hold what their first line counts.
+    """
+    counts = _COUNTS.match(head_text(file_head(path)))
+    if counts is None:
+        return None
+    n, m, d = map(int, counts.groups())
+    _, *rows = ((at, line.split()) for at, line in full_lines(path))
+    if not n * m or len(rows) != n * m or {len(words) for _, words in rows} != {d}:
+        return None
+    points = np.array([numbers(path, at, words) for at, words in rows]).reshape(n, m, d)
+    if "moment" in path.stem.lower():
+        warn(f"{path}: momenta are directions at control points, not places of landmarks.")
+    return document(path, points, metadata={"format": "csv"})
 
 
-def _hidden(document: Document, options: ReadOptions) -> Document:
-    space = document.metadata.get("space")
+def _hidden(read: Document, options: ReadOptions) -> Document:
+    space = read.metadata.get("space")
     return replace(
-        document,
+        read,
         specimens=tuple(
-            replace(s, points=hidden(s.points, options.missing, space)) for s in document.specimens
+            replace(s, points=hidden(s.points, options.missing, space)) for s in read.specimens
         ),
     )
 
@@ -166,7 +174,7 @@ def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
     Between blanks, where prose has its words too, the header must be R's and all rows numbers.
     """
-    if any(_is_coordinates(row, delimiter) for row in rows[:1]):
+    if _is_coordinates(rows[0], delimiter):
         return True
     if delimiter:
         return len(rows) > 1 and _is_coordinates(rows[1], ",")
@@ -180,9 +188,10 @@ def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
 def _are_named_points(rows: Sequence[Sequence[str]]) -> bool:
     """Whether all rows are a word and as many numbers, not all of them whole, as dates are."""
-    numbers = [cell for row in rows for cell in row[1:]]
-    alike = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(numbers) > _FEW
-    return alike and all(map(is_number, numbers)) and any(re.search("[.,]", c) for c in numbers)
+    cells = [cell for row in rows for cell in row[1:]]
+    # lines of prose may have four numbers
+    alike = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(cells) > 4
+    return alike and all(map(is_number, cells)) and any(re.search("[.,]", cell) for cell in cells)
 
 
 def _is_coordinates(row: Sequence[str], delimiter: str) -> bool:

@@ -14,9 +14,6 @@ from defgpa.io.text.lines import warn
 from defgpa.procrustes import ORTHOGONAL
 from defgpa.sentences import option
 
-_MUCH_LESS = 0.5  # of what the other reading leaves between the shapes
-_CENTRED = 1e-3  # offset of a centred shape against the largest coordinate, in few digits
-
 
 def chosen_dimension(path: object, rows: Array, wanted: int | None) -> int | None:
     """2 or 3 for rows (n, c) of coordinates; None where c allows neither, or not what is wanted.
@@ -54,9 +51,9 @@ def plausible_dimension(rows: Array) -> int | None:
     filled = _comparable(rows)
     if filled is None:
         return None
-    for evidence in (_offsets, _left_over, _steps):
-        two, three = evidence(filled, 2), evidence(filled, 3)
-        if min(two, three) < _MUCH_LESS * max(two, three):
+    for evidence in (_offset, _left_between, _step):
+        two, three = (evidence(filled.reshape(len(rows), -1, d)) for d in (2, 3))
+        if min(two, three) < 0.5 * max(two, three):
             return 2 if two < three else 3
     return None
 
@@ -83,16 +80,10 @@ def _comparable(rows: Array) -> Array | None:
     return np.asarray(filled / sizes[:, None])
 
 
-def _offsets(rows: Array, dim: int) -> float:
+def _offset(points: Array) -> float:
     """How far the shapes are from being centred: superimposed ones are, in one reading only."""
-    points = rows.reshape(len(rows), -1, dim)
-    offset = float(np.abs(points.mean(axis=1)).max() / np.abs(rows).max())
-    return offset if offset < _CENTRED else 1.0
-
-
-def _left_over(rows: Array, dim: int) -> float:
-    """What rigid motions leave between the shapes and their mean."""
-    return _left_between(rows.reshape(len(rows), -1, dim))
+    offset = float(np.abs(points.mean(axis=1)).max() / np.abs(points).max())
+    return offset if offset < 1e-3 else 1.0  # files of superimposed shapes may have few digits
 
 
 def unlikeness(points: Array) -> float:
@@ -124,7 +115,6 @@ def _left_between(points: Array) -> float:
     return float(((moved - mean) ** 2).sum())
 
 
-def _steps(rows: Array, dim: int) -> float:
+def _step(points: Array) -> float:
     """How far it is from landmark to landmark, mean squared: neighbours in the list are near."""
-    mean = rows.mean(axis=0)
-    return float(((mean[dim:] - mean[:-dim]) ** 2).mean())
+    return float((np.diff(points.mean(axis=0), axis=0) ** 2).mean())

@@ -31,17 +31,24 @@ _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
-_MOST_LINES = 20  # of a file, in a sentence about what is wrong in all of them
-_COUNT = re.compile(r"[0-9]{1,9}")  # longer ones are damage, and int() itself has a limit
 
 _collecting: ContextVar[list[str] | None] = ContextVar("collecting", default=None)
 
 Disagree = Callable[[int, str, str], None]
+Line = tuple[int, str]  # its number in the file, and its text
 
 
 def text_of(path: Path) -> str:
     """The text of a file with plain newlines; binary, empty and enormous files are refused."""
-    _require_size(path)
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if size > (most := most_bytes()):
+        raise FormatError(
+            f"{path} has {size / 2**30:.1f} GiB; text is read up to {most / 2**30:g} GiB. "
+            f"Split it, store it as .npz, or set {VARIABLE} to more."
+        )
     text = decoded(file_bytes(path))
     if "\0" in text:
         raise FormatError(f"{path} is not a text file: it holds binary data.")
@@ -62,16 +69,10 @@ def head_text(head: bytes) -> str:
     return "" if "\0" in text else plain(text)
 
 
-def _require_size(path: Path) -> None:
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if size > (most := most_bytes()):
-        raise FormatError(
-            f"{path} has {size / 2**30:.1f} GiB; text is read up to {most / 2**30:g} GiB. "
-            f"Split it, store it as .npz, or set {VARIABLE} to more."
-        )
+def full_lines(path: Path) -> list[Line]:
+    """The lines of a file that are not blank, with no blanks around them."""
+    lines = enumerate(text_of(path).split("\n"), start=1)
+    return [(at, text) for at, line in lines if (text := line.strip())]
 
 
 def number(path: Path, line: int, token: str) -> float:
@@ -101,11 +102,10 @@ def has_decimal_comma(token: str) -> bool:
 
 def is_number(token: str) -> bool:
     """Whether a token stands for a number, a missing one or one with a decimal comma included."""
-    word = token.strip()
-    if word.lower() in MISSING_WORDS or has_decimal_comma(word):
+    if has_decimal_comma(token):
         return True
     try:
-        number(Path(), 0, word)
+        number(Path(), 0, token)
     except FormatError:
         return False
     return True
@@ -114,12 +114,6 @@ def is_number(token: str) -> bool:
 def numbers(path: Path, line: int, tokens: Sequence[str]) -> list[float]:
     """What the tokens of one line mean."""
     return quick_numbers(tokens) or [number(path, line, token) for token in tokens]
-
-
-def numbers_at(path: Path, tokens: Sequence[tuple[int, str]]) -> list[float]:
-    """What many tokens mean, each with the number of its line."""
-    quick = quick_numbers([token for _, token in tokens])
-    return quick or [number(path, at, token) for at, token in tokens]
 
 
 def quick_numbers(tokens: Sequence[str]) -> list[float]:
@@ -136,11 +130,19 @@ def quick_numbers(tokens: Sequence[str]) -> list[float]:
         return []
 
 
+def quick_rows(rows: Sequence[Sequence[str]]) -> Array | None:
+    """(rows, columns) numbers at C speed; None where one needs a closer look, or rows differ."""
+    if len(set(map(len, rows))) != 1:
+        return None
+    values = quick_numbers(list(chain.from_iterable(rows)))
+    return np.array(values).reshape(len(rows), -1) if values else None
+
+
 def count(path: Path, line: int, text: str, what: str) -> int:
     """A whole number of things that the file announces."""
     word = text.strip()
-    if not (_COUNT.fullmatch(word) and word.isascii()):
-        raise wrong(path, f"a whole number as {what}", repr(text.strip()), line)
+    if not re.fullmatch("[0-9]{1,9}", word):  # longer ones are damage, and int() has a limit
+        raise wrong(path, f"a whole number as {what}", repr(word), line)
     return int(word)
 
 
@@ -152,15 +154,12 @@ def coordinate_rows(path: Path, lines: Sequence[str], first: int) -> Array:
     rows = [row for line in lines if (row := line.split())]
     if not rows:
         return np.empty((0, 0))
-    if len(rows[0]) in (2, 3) and len(set(map(len, rows))) == 1:
-        values = quick_numbers(list(chain.from_iterable(rows)))
-        if values:
-            return np.array(values).reshape(len(rows), -1)
-    return _careful_rows(path, lines, first)
+    quick = quick_rows(rows) if len(rows[0]) in (2, 3) else None
+    return _careful_rows(path, lines, first) if quick is None else quick
 
 
 def _careful_rows(path: Path, lines: Sequence[str], first: int) -> Array:
-    """The same, token by token, to find the line that is wrong or a word for missing."""
+    """(rows, d) numbers, read one by one to find a word for missing or the line that is wrong."""
     points: list[list[float]] = []
     for at, line in enumerate(lines, start=first):
         tokens = line.split()
@@ -180,19 +179,17 @@ class Disagreements:
     path: Path
     strict: bool  # whether they are errors
     remedy: str = ""
-    found: list[FormatError] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
+    found: list[tuple[int, FormatError]] = field(default_factory=list)  # with their lines
 
     def __call__(self, line: int, expected: str, actual: str) -> None:
         """Report a count: the line that states it, what it promises, what there is."""
-        self.found.append(wrong(self.path, expected, actual, line))
-        self.lines.append(line)
+        self.found.append((line, wrong(self.path, expected, actual, line)))
 
     @property
     def sentence(self) -> str:
         """The first of them, and the lines of the others."""
-        first, *others = self.found
-        lines = and_more(self.lines[1:], _MOST_LINES)
+        (_, first), *others = self.found
+        lines = and_more([line for line, _ in others], 20)
         plural = "s" * (len(others) > 1)
         return f"{first} Likewise line{plural} {lines}." if others else f"{first}"
 

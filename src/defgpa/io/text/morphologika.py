@@ -9,28 +9,29 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
 from defgpa.io.format import Document, Format, ReadOptions, document
 from defgpa.io.text.lines import (
     Disagree,
+    Line,
     count,
     disagreements,
+    full_lines,
     head_text,
     is_number,
     number,
     quick_numbers,
+    quick_rows,
     storable,
-    text_of,
     without_labels,
     written_row,
 )
@@ -42,17 +43,8 @@ _SURE = re.compile(
 )
 _R_VECTOR = re.compile(r"c\((.*)\)")  # how R prints a column that it was given whole
 
-Line = tuple[int, str]  # its number in the file, and its text
 Sections = Mapping[str, Sequence[Line]]
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """What the file announces."""
-
-    individuals: int
-    landmarks: int
-    dimensions: int
+Sizes = tuple[int, int, int]  # announced: individuals, landmarks, dimensions
 
 
 def read_morphologika(path: Path, options: ReadOptions) -> Document:
@@ -64,11 +56,14 @@ def read_morphologika(path: Path, options: ReadOptions) -> Document:
         names = _names(sections, titles, len(points), disagree)
         said = _said(sections, len(points), disagree)
     points = hidden(points, options.missing)
-    polygons = _numbers_of_landmarks(path, sections, "polygons", sizes)
-    wireframe = _numbers_of_landmarks(path, sections, "wireframe", sizes)
+    polygons = _numbers_of_landmarks(path, sections, "polygons", points.shape[1])
+    wireframe = _numbers_of_landmarks(path, sections, "wireframe", points.shape[1])
+    triangles = polygons and all(len(polygon) == 3 for polygon in polygons)
+    faces = np.array(polygons, dtype=np.intp) if triangles else None
+    links = {"wireframe": wireframe, "polygons": () if triangles else polygons}
+    metadata = {key: lines for key, lines in links.items() if lines}
     each = [{key: values[k] for key, values in said.items()} for k in range(len(points))]
-    faces, links = _triangles(polygons), _links(wireframe, polygons)
-    return document(path, points, names, said=each, faces=faces, metadata=links)
+    return document(path, points, names, said=each, faces=faces, metadata=metadata)
 
 
 def write_morphologika(path: Path, shapes: Shapes) -> None:
@@ -90,26 +85,24 @@ def _sections(path: Path) -> Sections:
     """The lines of each section that say something, with their numbers."""
     sections: dict[str, list[Line]] = {}
     current: list[Line] = []
-    for at, line in enumerate(text_of(path).split("\n"), start=1):
+    for at, line in full_lines(path):
         opening = _SECTION.match(line)
         if opening:
             current = sections.setdefault(opening[1].replace(" ", "").lower(), [])
-            line = opening[2]
-        if line.strip():
-            current.append((at, line.strip()))
+            line = opening[2].strip()
+        if line:
+            current.append((at, line))
     if not sections:
         raise FormatError(f"{path} has no section: expected [individuals]; found none.")
     return sections
 
 
-def _sizes(path: Path, sections: Sections) -> _Sizes:
-    sizes = _Sizes(
-        *(_announced(path, sections, key) for key in ("individuals", "landmarks", "dimensions"))
-    )
-    if sizes.dimensions not in (2, 3):
-        line = sections["dimensions"][0][0]
-        raise wrong(path, "2 or 3 [dimensions]", str(sizes.dimensions), line)
-    return sizes
+def _sizes(path: Path, sections: Sections) -> Sizes:
+    keys = ("individuals", "landmarks", "dimensions")
+    n, m, d = (_announced(path, sections, key) for key in keys)
+    if d not in (2, 3):
+        raise wrong(path, "2 or 3 [dimensions]", str(d), sections["dimensions"][0][0])
+    return n, m, d
 
 
 def _announced(path: Path, sections: Sections, key: str) -> int:
@@ -123,51 +116,46 @@ def _announced(path: Path, sections: Sections, key: str) -> int:
 
 
 def _raw_points(
-    path: Path, sections: Sections, sizes: _Sizes, disagree: Disagree
+    path: Path, sections: Sections, sizes: Sizes, disagree: Disagree
 ) -> tuple[list[str], Array]:
     """The titles (lines that start with a quote) and the (n, m, d) points."""
     lines = sections.get("rawpoints")
     if not lines:
         raise FormatError(f"{path}: expected a section [rawpoints] with coordinates; found none.")
+    n, m, d = sizes
     titles = [text.lstrip("'\"").strip() for _, text in lines if text[0] in "'\""]
-    _require_equal_blocks(path, lines, len(titles), sizes)
-    rows = _rows(path, [line for line in lines if line[1][0] not in "'\""], sizes.dimensions)
-    expected = sizes.individuals * sizes.landmarks
-    if len(rows) != expected:
-        size = f"{sizes.individuals} × {sizes.landmarks}"
-        disagree(lines[0][0], f"{expected} rows ({size}) in [rawpoints]", str(len(rows)))
-    complete = len(rows) // sizes.landmarks
+    if len(titles) == n:
+        _require_equal_blocks(path, lines, m)
+    rows = _rows(path, [line for line in lines if line[1][0] not in "'\""], d)
+    if len(rows) != n * m:
+        disagree(lines[0][0], f"{n * m} rows ({n} × {m}) in [rawpoints]", str(len(rows)))
+    complete = len(rows) // m
     if complete == 0:
-        raise wrong(path, f"{sizes.landmarks} rows a specimen", str(len(rows)), lines[0][0])
-    used = np.array(rows[: complete * sizes.landmarks])
-    return titles, used.reshape(complete, sizes.landmarks, sizes.dimensions)
+        raise wrong(path, f"{m} rows a specimen", str(len(rows)), lines[0][0])
+    return titles, rows[: complete * m].reshape(complete, m, d)
 
 
-def _require_equal_blocks(path: Path, lines: Sequence[Line], titles: int, sizes: _Sizes) -> None:
+def _require_equal_blocks(path: Path, lines: Sequence[Line], m: int) -> None:
     """Where every specimen has a title, it must have its own number of rows, too.
 
     Otherwise a row too few in one and a row too many in another would pass unseen.
     """
-    if titles != sizes.individuals:
-        return
-    at, rows = lines[0][0], sizes.landmarks
+    at, rows = lines[0][0], m
     for line, text in [*lines, (0, "'")]:
         if text[0] not in "'\"":
             rows += 1
             continue
-        if rows != sizes.landmarks:
-            raise wrong(path, f"{sizes.landmarks} rows of coordinates", str(rows), at)
+        if rows != m:
+            raise wrong(path, f"{m} rows of coordinates", str(rows), at)
         at, rows = line, 0
 
 
-def _rows(path: Path, lines: Sequence[Line], dim: int) -> list[list[float]]:
-    """All rows at once, or one by one where something needs a closer look."""
-    tokens = [text.split() for _, text in lines]
-    if set(map(len, tokens)) == {dim}:
-        values = quick_numbers(list(chain.from_iterable(tokens)))
-        if values:
-            return [values[k : k + dim] for k in range(0, len(values), dim)]
-    return [_row(path, line, dim) for line in lines]
+def _rows(path: Path, lines: Sequence[Line], dim: int) -> Array:
+    """(rows, dim) all at once, or one by one where something needs a closer look."""
+    quick = quick_rows([text.split() for _, text in lines])
+    if quick is not None and quick.shape[1] == dim:
+        return quick
+    return np.array([_row(path, line, dim) for line in lines])
 
 
 def _row(path: Path, line: Line, dim: int) -> list[float]:
@@ -207,8 +195,9 @@ def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]
     if not groups and len(heads) <= 1:
         found["groups"] = values
     else:
-        found["comments"] = [
-            _described(own, value) for own, value in zip(variables, values, strict=True)
+        found["comments"] = [  # Sex=F, Age=3, where the variables are known
+            ", ".join(f"{head}={word}" for head, word in own.items()) or value
+            for own, value in zip(variables, values, strict=True)
         ]
     return {key: entries for key, entries in found.items() if entries}
 
@@ -228,11 +217,6 @@ def _by_head(heads: Sequence[str], value: str) -> dict[str, str]:
     """The values of a line by what they are called, where there is one for each head."""
     words = value.split() if len(heads) != 1 else [value]
     return dict(zip(heads, words, strict=True)) if len(words) == len(heads) else {}
-
-
-def _described(variables: Mapping[str, str], value: str) -> str:
-    """``Sex=F, Age=3``, where the variables are known."""
-    return ", ".join(f"{head}={word}" for head, word in variables.items()) or value
 
 
 def _groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
@@ -269,32 +253,16 @@ def _is_size(word: str) -> bool:
 
 
 def _numbers_of_landmarks(
-    path: Path, sections: Sections, key: str, sizes: _Sizes
+    path: Path, sections: Sections, key: str, m: int
 ) -> tuple[tuple[int, ...], ...]:
     """Lines of landmark numbers: 1-based in the file, 0-based here."""
     found = []
     for at, text in sections.get(key, ()):
         numbers_there = [count(path, at, word, "a landmark") for word in text.split()]
-        if not all(1 <= k <= sizes.landmarks for k in numbers_there):
-            raise wrong(path, f"landmarks 1 to {sizes.landmarks} in [{key}]", repr(text), at)
+        if not all(1 <= k <= m for k in numbers_there):
+            raise wrong(path, f"landmarks 1 to {m} in [{key}]", repr(text), at)
         found.append(tuple(k - 1 for k in numbers_there))
     return tuple(found)
-
-
-def _triangles(polygons: Sequence[tuple[int, ...]]) -> Index | None:
-    if polygons and all(len(polygon) == 3 for polygon in polygons):
-        return np.array(polygons, dtype=np.intp)
-    return None
-
-
-def _links(
-    wireframe: tuple[tuple[int, ...], ...], polygons: tuple[tuple[int, ...], ...]
-) -> dict[str, Any]:
-    """What is kept besides faces: the wireframe, and polygons that are not all triangles."""
-    found: dict[str, Any] = {"wireframe": wireframe} if wireframe else {}
-    if polygons and _triangles(polygons) is None:
-        found["polygons"] = polygons
-    return found
 
 
 def _written_groups(metadata: Mapping[str, Any]) -> list[str]:

@@ -18,30 +18,30 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, Specimen, document
+from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, document
 from defgpa.io.text.columns import coordinate_columns
 from defgpa.io.text.lines import (
     Disagree,
+    Line,
     count,
     disagreements,
+    full_lines,
     head_text,
     number,
-    numbers_at,
+    quick_numbers,
     storable,
-    text_of,
 )
 from defgpa.sentences import option
 from defgpa.shapes import Shapes, numbered
 from defgpa.tables import coordinate_names
 
+_QUOTES = "'\""  # they open a comment
 _HEADER = "1 rows[L] columns[L] flag [missing code] DIM=d"
 _DIM = re.compile(r"\bDIM\s*=\s*(\S+)", re.IGNORECASE)
 _SIZE = re.compile(r"([0-9]+)([A-Za-z]?)")
 _SURE = re.compile(r"\s*1\s+[0-9]+[LBE]?\s+[0-9]+L?(\s.*)?\bDIM\s*=", re.IGNORECASE)
 
 _UNFIT = r"[\s\0]|^['\"]"  # a quote would make a comment of the line
-
-Line = tuple[int, str]  # its number in the file, and its text
 
 
 @dataclass(frozen=True)
@@ -56,35 +56,26 @@ class _Header:
     missing: float  # the code, NaN if there is none
     dim: int
 
-    @property
-    def one_specimen(self) -> bool:
-        """Whether the rows are landmarks, not specimens."""
-        return self.columns == self.dim
-
-
-@dataclass(frozen=True)
-class _Matrix:
-    """The numbers of the file with the labels of their rows and columns."""
-
-    values: Array
-    row_labels: tuple[str, ...]
-    column_labels: tuple[str, ...]
-
 
 def read_nts(path: Path, options: ReadOptions) -> Document:
     """All specimens of an NTS file."""
-    lines = _meaningful_lines(path)
+    lines = [line for line in full_lines(path) if line[1][0] not in _QUOTES]
+    if not lines:
+        raise FormatError(f"{path} has no header: expected {_HEADER!r}; found only comments.")
     header = _header(path, *lines[0], options.dimension)
     with disagreements(path, options) as disagree:
-        matrix = _matrix(path, header, lines[1:], disagree)
-    points = _coordinates(header, matrix.values)
-    points = hidden(points, options.missing)
-    if header.one_specimen:
-        own = matrix.row_labels[: len(points[0])]
-        labels = own if len(own) == len(points[0]) else None
-        return Document((Specimen(path.stem, points[0], labels),))
-    labels = _landmark_labels(path, header, matrix.column_labels)
-    return document(path, points, matrix.row_labels, labels)  # some to spare if it ends early
+        values, rows, columns = _matrix(path, header, lines[1:], disagree)
+    one_specimen = header.columns == header.dim  # then its rows are landmarks
+    points = values.reshape(1 if one_specimen else len(values), -1, header.dim)
+    coded = (points == header.missing).any(axis=2)  # in any coordinate
+    points = hidden(np.where(coded[..., None], np.nan, points), options.missing)
+    if one_specimen:
+        m = len(points[0])
+        return document(path, points, labels=rows[:m] if len(rows) >= m else None)
+    named = coordinate_columns(path, header.line, columns)
+    in_order = np.arange(header.columns).reshape(-1, header.dim)
+    labels = named[0] if named and np.array_equal(named[1], in_order) else None
+    return document(path, points, rows, labels)  # names to spare if it ends early
 
 
 def write_nts(path: Path, shapes: Shapes) -> None:
@@ -92,7 +83,9 @@ def write_nts(path: Path, shapes: Shapes) -> None:
     n, m, d = shapes.points.shape
     names = storable(shapes.names, _UNFIT, "name")
     own = shapes.landmarks != numbered("", m)
-    code = _free_code(shapes.points)
+    code = 9999  # or another number that no coordinate has
+    while (shapes.points == code).any():
+        code = 10 * code + 9
     flag = "0" if shapes.visible.all() else f"1 {code}"
     lines = [f"1 {n}L {m * d}{'L' * own} {flag} DIM={d}", *names]
     if own:
@@ -103,24 +96,12 @@ def write_nts(path: Path, shapes: Shapes) -> None:
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _meaningful_lines(path: Path) -> list[Line]:
-    """The lines that are neither blank nor comments, with their numbers."""
-    lines = [
-        (at, line)
-        for at, line in enumerate(text_of(path).split("\n"), start=1)
-        if line.strip() and not line.lstrip().startswith(("'", '"'))
-    ]
-    if not lines:
-        raise FormatError(f"{path} has no header: expected {_HEADER!r}; found only comments.")
-    return lines
-
-
 def _header(path: Path, line: int, text: str, wanted: int | None) -> _Header:
     """What the header says; without DIM= in it, what is wanted or else what the columns allow."""
     stated = _DIM.search(text)
     words = _DIM.sub(" ", text).split()
     if len(words) < 3 or words[0] != "1":
-        raise wrong(path, f"a header {_HEADER!r}", repr(text.strip()), line)
+        raise wrong(path, f"a header {_HEADER!r}", repr(text), line)
     rows, row_labels = _size(path, line, words[1], "the number of rows", "LBE")
     columns, column_labels = _size(path, line, words[2], "the number of columns", "L")
     if stated:
@@ -130,9 +111,8 @@ def _header(path: Path, line: int, text: str, wanted: int | None) -> _Header:
     if dim not in (2, 3):
         raise wrong(path, "DIM=2 or DIM=3", f"DIM={dim}", line)
     if rows == 0 or columns == 0 or columns % dim:
-        raise wrong(
-            path, f"rows, and columns that are a multiple of DIM={dim}", repr(text.strip()), line
-        )
+        expected = f"rows, and columns that are a multiple of DIM={dim}"
+        raise wrong(path, expected, repr(text), line)
     code = _missing_code(path, line, words[3:])
     return _Header(line, rows, row_labels, columns, column_labels, code, dim)
 
@@ -168,8 +148,10 @@ def _missing_code(path: Path, line: int, words: Sequence[str]) -> float:
     return number(path, line, words[1])
 
 
-def _matrix(path: Path, header: _Header, lines: Sequence[Line], disagree: Disagree) -> _Matrix:
-    """Labels and numbers, told apart by their counts.
+def _matrix(
+    path: Path, header: _Header, lines: Sequence[Line], disagree: Disagree
+) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
+    """The numbers, and the labels of rows and of columns, told apart by their counts.
 
     Labels are words, one after the other; where that does not add up and there are enough
     lines, each label is a line and may hold blanks.
@@ -184,11 +166,11 @@ def _matrix(path: Path, header: _Header, lines: Sequence[Line], disagree: Disagr
     if ahead and len(tokens) != needed:
         by_line = [(at, token) for at, line in lines[ahead:] for token in line.split()]
         if len(by_line) == needed - ahead:
-            rows, rest = tuple(line.strip() for _, line in lines[:ahead]), by_line
+            rows, rest = tuple(line for _, line in lines[:ahead]), by_line
     columns, data = tuple(token for _, token in rest[:titles]), rest[titles:]
     if inside:
         rows, data = _labels_inside(header, data)
-    return _Matrix(_values(path, header, data, disagree), rows, columns)
+    return _values(path, header, data, disagree), rows, columns
 
 
 def _labels_inside(header: _Header, data: Sequence[Line]) -> tuple[tuple[str, ...], list[Line]]:
@@ -209,34 +191,14 @@ def _values(path: Path, header: _Header, data: Sequence[Line], disagree: Disagre
     if complete == 0:
         raise wrong(path, f"{header.columns} numbers a row", str(len(data)), header.line)
     used = data[: complete * header.columns]
-    return np.array(numbers_at(path, used)).reshape(complete, header.columns)
-
-
-def _coordinates(header: _Header, values: Array) -> Array:
-    """(n, m, d), NaN for a landmark with the missing code in any coordinate."""
-    points = values.reshape(1 if header.one_specimen else len(values), -1, header.dim)
-    coded = (points == header.missing).any(axis=2)
-    return np.where(coded[..., None], np.nan, points)
-
-
-def _landmark_labels(path: Path, header: _Header, columns: Sequence[str]) -> tuple[str, ...] | None:
-    """The landmarks that the column labels name in order, if they do."""
-    named = coordinate_columns(path, header.line, columns)
-    in_order = np.arange(header.columns).reshape(-1, header.dim)
-    return named.labels if named and np.array_equal(named.where, in_order) else None
-
-
-def _free_code(points: Array) -> int:
-    """9999, or another number that no coordinate has."""
-    code = 9999
-    while (points == code).any():
-        code = 10 * code + 9
-    return code
+    quick = quick_numbers([token for _, token in used])
+    values = quick or [number(path, at, token) for at, token in used]
+    return np.array(values).reshape(complete, header.columns)
 
 
 def _looks_like_nts(head: bytes) -> bool:
-    lines = (line for line in head_text(head).split("\n") if line.strip())
-    first = next((line for line in lines if not line.lstrip().startswith(("'", '"'))), "")
+    lines = (line.strip() for line in head_text(head).split("\n"))
+    first = next((line for line in lines if line and line[0] not in _QUOTES), "")
     return _SURE.match(first) is not None
 
 

@@ -19,9 +19,9 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
-from defgpa.io.text.landmark_rows import read_one_shape
 from defgpa.io.text.lines import (
     Disagree,
+    Line,
     coordinate_rows,
     count,
     disagreements,
@@ -32,6 +32,7 @@ from defgpa.io.text.lines import (
     text_of,
     without_labels,
 )
+from defgpa.io.text.rows import read_one_shape
 from defgpa.io.text.table import table_of
 from defgpa.shapes import Shapes
 
@@ -41,8 +42,6 @@ _SURE = re.compile(
     r"\s*version(\s*:[^\n]*\n\s*n_points|[ \t]+[0-9.]+[ \t]*\n\s*[0-9]+[ \t]*\n)", re.IGNORECASE
 )
 _MISSING = 9999.0
-
-Line = tuple[int, str]  # its number in the file, and its text
 
 
 def read_pts(path: Path, options: ReadOptions) -> Document:
@@ -117,7 +116,7 @@ def _read_bare(
     at, text = first
     if len(text.split()) == 1 and text != str(len(rest)):
         raise wrong(path, f"{text} rows of points", str(len(rest)), at)
-    (specimen,) = read_one_shape(table_of(path), options.dimension).specimens
+    (specimen,) = read_one_shape(table_of(path), options).specimens
     return specimen.points, specimen.labels
 
 

@@ -39,7 +39,7 @@ _SPACES = {"0": "RAS", "1": "LPS", "RAS": "RAS", "LPS": "LPS"}
 _VOXELS = ("2", "IJK")  # systems of an image that the file does not hold
 _COLUMNS = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
 _SLICER_3_COLUMNS = "label,x,y,z,sel,vis"
-_FCSV_STATUSES = {"0": "undefined", "1": "preview", "2": "defined", "3": "missing"}
+_FCSV_MARKS = (b"Markups fiducial file", b"# CoordinateSystem", b"# columns")
 
 _compact = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 
@@ -56,7 +56,9 @@ def read_markups(path: Path, options: ReadOptions) -> Document:
     given = _placed(path, node["controlPoints"])
     points = [_position(path, k, point) for k, point in enumerate(given, start=1)]
     labels = [str(point.get("label") or "").strip() for point in given]
-    return _document(path, _markup_space(path, node), points, labels, options)
+    stated = str(node.get("coordinateSystem", "LPS"))  # Slicer's default, too
+    space = _space(path, stated, "'coordinateSystem' LPS or RAS", None)
+    return _document(path, space, points, labels, options)
 
 
 def write_markups(path: Path, shapes: Shapes) -> None:
@@ -102,8 +104,9 @@ def _point_list(path: Path, content: Any) -> Mapping[str, Any]:
     lists: list[Mapping[str, Any]] = [
         node for node in nodes if node.get("type", "Fiducial") in _POINT_LISTS
     ]
-    for node in lists:
-        _require_control_points(path, node)
+    for points in (node.get("controlPoints") for node in lists):
+        if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
+            raise wrong(path, "a list of objects 'controlPoints'", shown(points))
     full = [node for node in lists if node["controlPoints"]]
     if len(full) == 1:
         return full[0]
@@ -114,17 +117,6 @@ def _point_list(path: Path, content: Any) -> Mapping[str, Any]:
             "Save each list in a file of its own."
         )
     raise wrong(path, "a Fiducial, Curve or ClosedCurve with points", named(kinds) or "none")
-
-
-def _require_control_points(path: Path, node: Mapping[str, Any]) -> None:
-    points = node.get("controlPoints")
-    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-        raise wrong(path, "a list of objects 'controlPoints'", shown(points))
-
-
-def _markup_space(path: Path, node: Mapping[str, Any]) -> str:
-    stated = node.get("coordinateSystem", "LPS")  # Slicer's default, too
-    return _space(path, str(stated), "'coordinateSystem' LPS or RAS", None)
 
 
 def _space(path: Path, stated: str, expected: str, line: int | None) -> str:
@@ -189,11 +181,13 @@ def _control_point(k: int, label: str, point: Array, space: str) -> dict[str, An
 def read_fcsv(path: Path, options: ReadOptions) -> Document:
     """The points of an ``.fcsv`` file, by the names of its columns."""
     lines = _fcsv_lines(path)
-    space, columns = _fcsv_space(path, lines), _fcsv_columns(path, lines)
+    at, stated = next(_headers(lines, "CoordinateSystem"), (0, "RAS"))
+    space = _space(path, stated, "CoordinateSystem LPS, RAS, 0 or 1", at)
+    columns = _fcsv_columns(path, lines)
     points, labels = [], []
-    for line, row in _fcsv_rows(path, lines, columns):
+    for line, row, defined in _fcsv_rows(path, lines, columns):
         x, y, z = (number(path, line, row[axis]) for axis in "xyz")
-        points.append((x, y, z) if row["status"] == "defined" else _UNSEEN)
+        points.append((x, y, z) if defined else _UNSEEN)
         labels.append(row.get("label", "").strip())
     if not points:
         raise wrong(path, "at least one row of coordinates", "none")
@@ -233,12 +227,6 @@ def _headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
             yield at, found[1].strip().rstrip(",")  # spreadsheets pad short rows with commas
 
 
-def _fcsv_space(path: Path, lines: Sequence[str]) -> str:
-    for at, stated in _headers(lines, "CoordinateSystem"):
-        return _space(path, stated, "CoordinateSystem LPS, RAS, 0 or 1", at)
-    return "RAS"
-
-
 def _fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
     """The names of the columns; files without them are those of Slicer 4 or, with few, of 3."""
     version = next(_headers(lines, "Markups fiducial file version"), None)
@@ -254,7 +242,11 @@ def _fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
 
 def _fcsv_rows(
     path: Path, lines: Sequence[str], columns: Sequence[str]
-) -> Iterator[tuple[int, dict[str, str]]]:
+) -> Iterator[tuple[int, dict[str, str], bool]]:
+    """The line of every row, its fields by their columns, and whether its point is defined.
+
+    Slicer 5 adds a status, of which 2 is "defined", and a flag to every row, without columns.
+    """
     needed = 1 + max(columns.index(name) for name in "xyz")
     for at, line in enumerate(lines, start=1):
         if not line.strip(" \t,") or line.startswith("#"):
@@ -265,20 +257,13 @@ def _fcsv_rows(
             raise wrong(path, "fields separated by commas", str(error), at) from None
         if len(fields) < needed:
             raise wrong(path, f"{len(columns)} fields ({shown(','.join(columns), 80)})", line, at)
-        status = _fcsv_status(fields[len(columns) :])
-        if status is None:
+        extra = [field.strip() for field in fields[len(columns) :]]
+        if any(extra) and not (len(extra) == 2 and extra[0] in ("0", "1", "2", "3")):
             raise FormatError(
                 f"{path}, line {at}: expected {len(columns)} fields; found {len(fields)}. "
                 "Labels with commas must be quoted, and numbers must have a decimal point."
             )
-        yield at, {**dict(zip(columns, fields, strict=False)), "status": status}
-
-
-def _fcsv_status(extra: Sequence[str]) -> str | None:
-    """What the fields without a column say: Slicer 5 adds a status and a flag to every row."""
-    if not any(field.strip() for field in extra):
-        return "defined"
-    return _FCSV_STATUSES.get(extra[0].strip()) if len(extra) == 2 else None
+        yield at, dict(zip(columns, fields, strict=False)), not any(extra) or extra[0] == "2"
 
 
 def _quoted(label: str) -> str:
@@ -292,50 +277,32 @@ def _quoted(label: str) -> str:
 def _document(
     path: Path, space: str, points: Sequence[Point], labels: Sequence[str], options: ReadOptions
 ) -> Document:
-    name = path.name
-    for suffix in (".mrk.json", ".json", ".fcsv"):
-        if name.lower().endswith(suffix):
-            name = name[: -len(suffix)]
-            break
+    """One specimen; its points are matched by label if every one has a label, else by order."""
+    name = re.sub(r"((\.mrk)?\.json|\.fcsv)\Z", "", path.name, flags=re.IGNORECASE)
     array = hidden(np.array(points, dtype=np.float64), options.missing, space)
-    specimen = Specimen(name=name, points=array, labels=_usable(path, labels))
-    return Document(specimens=(specimen,), metadata={"space": space})
-
-
-def _usable(path: Path, labels: Sequence[str]) -> tuple[str, ...] | None:
-    """The labels if every point has one; points are matched by order otherwise."""
-    if all(labels):
-        return tuple(labels)
-    if any(labels):
+    if any(labels) and not all(labels):
         warn(
             f"{path}: {sum(not label for label in labels)} of {len(labels)} points have no label; "
             "its points are taken in their order, not by label."
         )
-    return None
+    specimen = Specimen(name, array, tuple(labels) if all(labels) else None)
+    return Document((specimen,), metadata={"space": space})
 
 
 def _space_of(shapes: Shapes) -> str:
     return _SPACES.get(str(shapes.metadata.get("space", "LPS")).upper(), "LPS")
 
 
-def _looks_like_markups(head: bytes) -> bool:
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and (
-        b'"markups"' in head or b"markups-schema" in head
-    )
-
-
-def _looks_like_fcsv(head: bytes) -> bool:
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    return start.startswith(b"#") and (
-        b"Markups fiducial file" in head or b"# CoordinateSystem" in head or b"# columns" in head
-    )
+def _looks_like(head: bytes, first: bytes, marks: Sequence[bytes]) -> bool:
+    begin = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    return begin.startswith(first) and any(mark in head for mark in marks)
 
 
 FORMATS = (
     Format(
         name="mrk.json",
         suffixes=(".mrk.json",),
-        looks_like=_looks_like_markups,
+        looks_like=lambda head: _looks_like(head, b"{", (b'"markups"', b"markups-schema")),
         read=read_markups,
         write=write_markups,
         one_shape_per_file=True,
@@ -344,7 +311,7 @@ FORMATS = (
     Format(
         name="fcsv",
         suffixes=(".fcsv",),
-        looks_like=_looks_like_fcsv,
+        looks_like=lambda head: _looks_like(head, b"#", _FCSV_MARKS),
         read=read_fcsv,
         write=write_fcsv,
         one_shape_per_file=True,

@@ -65,10 +65,7 @@ def _row(path: Path, line: int, row: str) -> tuple[str, list[float]]:
 
 def _looks_like_stereomorph(head: bytes) -> bool:
     text = head_text(head).lstrip()
-    return (
-        text.startswith("<")
-        and re.search(r"<(shapes|landmarks\.(pixel|scaled))\b", text) is not None
-    )
+    return text.startswith("<") and bool(re.search(r"<(shapes|landmarks\.(pixel|scaled))\b", text))
 
 
 FORMATS = (Format("stereomorph", (".txt",), _looks_like_stereomorph, read_stereomorph, write=None),)

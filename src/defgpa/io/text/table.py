@@ -21,7 +21,7 @@ from defgpa.io.text.lines import (
     head_text,
     is_number,
     numbers,
-    quick_numbers,
+    quick_rows,
     text_of,
 )
 
@@ -33,8 +33,6 @@ _DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?")
 _CALLS_ROWS = re.compile(
     r"\b(id|name|specimen|individual|shape|sample|index|unnamed)s?\b", re.IGNORECASE
 )
-_MOST_TITLES = 5  # lines above a table that are not part of it
-_LEAST_COUNTED = 6  # columns in a header that is nothing but their numbers
 
 
 @dataclass(frozen=True)
@@ -62,17 +60,12 @@ class Table:
         words = self.column(column)
         return len(set(words)) < len(words)
 
-    @property
-    def shown_header(self) -> str:
-        """The header for a sentence."""
-        return repr(", ".join(self.header)) if self.header else "no header"
-
     def numbers(self, columns: Sequence[int]) -> Array:
         """(rows, columns) the numbers of these columns, in this order."""
         cells = self._with_points([[row[k] for k in columns] for row in self.rows])
-        values = quick_numbers(list(chain.from_iterable(cells)))
-        if values:
-            return np.array(values).reshape(len(cells), -1)
+        quick = quick_rows(cells)
+        if quick is not None:
+            return quick
         pairs = zip(self.lines, cells, strict=True)
         return np.array([numbers(self.path, at, row) for at, row in pairs])
 
@@ -210,7 +203,7 @@ def _between_blanks(line: str) -> list[str]:
 
 def _titles(rows: Sequence[Sequence[str]]) -> int:
     """How many rows on top are a title: a single cell of words, above rows of three and more."""
-    filled = [[cell for cell in row if cell.strip()] for row in rows[: _MOST_TITLES + 1]]
+    filled = [[cell for cell in row if cell.strip()] for row in rows[:6]]
     titles = (len(cells) == 1 and not is_number(cells[0]) for cells in filled)
     count = next((k for k, is_title in enumerate(titles) if not is_title), len(filled))
     return count if count < len(filled) and len(filled[count]) > 2 else 0
@@ -218,9 +211,9 @@ def _titles(rows: Sequence[Sequence[str]]) -> int:
 
 def _only_numbers_columns(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row is 0, 1, 2, … or 1, 2, 3, … and the others are not whole numbers."""
-    if len(rows[0]) < _LEAST_COUNTED or not count_up([cell.strip() for cell in rows[0]]):
+    if len(rows[0]) < 6 or len(rows) < 2:
         return False
-    return len(rows) > 1 and not all(map(is_whole, rows[1]))
+    return count_up([cell.strip() for cell in rows[0]]) and not all(map(is_whole, rows[1]))
 
 
 def _with_corner(rows: list[list[str]]) -> list[list[str]]:

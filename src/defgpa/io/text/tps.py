@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -56,14 +56,6 @@ class _Entry:
     rows: Sequence[str]
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """The points of one curve, and what they are called."""
-
-    names: tuple[str, ...]
-    points: Array
-
-
 def read_tps(path: Path, options: ReadOptions) -> Document:
     """All specimens of a TPS file."""
     with disagreements(path, options) as disagree:
@@ -72,9 +64,8 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
             _specimen(path, record, default_name(path, k, len(records)), options, disagree)
             for k, record in enumerate(records)
         )
-        if (
-            len({len(specimen.points) for specimen in specimens} - {0}) > 1
-        ):  # then leniency is no help
+        # where specimens have other numbers of landmarks, leniency is no help
+        if len({len(specimen.points) for specimen in specimens} - {0}) > 1:
             disagree.strict &= options.incomplete == "error"
             disagree.remedy = f"Finish it, or leave it out: {option('incomplete', 'drop')}."
     return Document(specimens)
@@ -83,10 +74,10 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
 def write_tps(path: Path, shapes: Shapes) -> None:
     """All shapes, with their curves as curves; ``NA`` where a landmark was not seen."""
     names = storable(shapes.names, r"^\s|\s$|[\r\n\0]", "name")
-    sections = _sections(shapes)
+    curves = _curves_of(shapes)
     lines: list[str] = []
     for i, name in enumerate(names):
-        lines += _written_points(shapes.points[i], sections)
+        lines += _written_points(shapes.points[i], curves)
         lines += _written_words(shapes.metadata, i)
         lines.append(f"ID={name}")
     write_text(path, "\n".join(lines) + "\n")
@@ -147,10 +138,14 @@ def _names_stand_first(entries: Sequence[_Entry]) -> bool:
 def _specimen(
     path: Path, record: Sequence[_Entry], name: str, options: ReadOptions, disagree: Disagree
 ) -> Specimen:
-    opening, stated = _opening(record[0])
-    landmarks = _block(path, opening, disagree)
+    opening = record[0]
+    announced, _, stated = opening.value.partition("\t")  # Modan writes the name behind
+    landmarks = _block(path, replace(opening, value=announced), disagree)
     curves = _curves(path, record, disagree)
-    points = _joined(path, record[0], landmarks, curves)
+    blocks = [block for block in (landmarks, *(points for _, points in curves)) if len(block)]
+    if len({block.shape[1] for block in blocks}) > 1:
+        raise wrong(path, "landmarks and curves in one dimension", "2-D and 3-D", opening.line)
+    points = np.concatenate(blocks) if blocks else np.empty((0, 0))
     said = {entry.key: entry.value for entry in record if entry.value}
     scale = _scale(path, record)
     image = said.get("IMAGE", "")
@@ -158,17 +153,11 @@ def _specimen(
         points = hidden(points, options.missing) * (1.0 if scale is None else scale)
     found = {"images": image or None, "scales": scale, "comments": said.get("COMMENT")}
     return Specimen(
-        name=said.get("ID") or stated or PureWindowsPath(image).stem or name,
+        name=said.get("ID") or stated.strip() or PureWindowsPath(image).stem or name,
         points=points,
         metadata={key: value for key, value in found.items() if value is not None},
-        curves=tuple(name for curve in curves for name in curve.names),
+        curves=tuple(name for names, _ in curves for name in names),
     )
-
-
-def _opening(entry: _Entry) -> tuple[_Entry, str]:
-    """``LM=21`` and the name that Modan writes behind it, after a tab."""
-    value, _, name = entry.value.partition("\t")
-    return replace(entry, value=value.strip()), name.strip()
 
 
 def _block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
@@ -182,8 +171,10 @@ def _block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
     return points
 
 
-def _curves(path: Path, record: Sequence[_Entry], disagree: Disagree) -> list[_Curve]:
-    """The ``POINTS`` of a specimen, numbered within ``CURVES`` and within ``OUTLINES``."""
+def _curves(
+    path: Path, record: Sequence[_Entry], disagree: Disagree
+) -> list[tuple[tuple[str, ...], Array]]:
+    """Names and places of ``POINTS``, numbered within ``CURVES`` and within ``OUTLINES``."""
     kind, curves = "curve", []
     announced, seen = Counter[str](), Counter[str]()
     for entry in record:
@@ -193,20 +184,12 @@ def _curves(path: Path, record: Sequence[_Entry], disagree: Disagree) -> list[_C
         elif entry.key == "POINTS":
             seen[kind] += 1
             points = _block(path, entry, disagree)
-            curves.append(_Curve(numbered(f"{kind}{seen[kind]}_", len(points)), points))
+            curves.append((numbered(f"{kind}{seen[kind]}_", len(points)), points))
     for kind, expected in announced.items():
         if expected != seen[kind]:
             asked = f"{expected} times POINTS= after {kind.upper()}S={expected}"
             disagree(record[0].line, asked, str(seen[kind]))
     return curves
-
-
-def _joined(path: Path, opening: _Entry, landmarks: Array, curves: Sequence[_Curve]) -> Array:
-    blocks = [block for block in (landmarks, *(curve.points for curve in curves)) if len(block)]
-    dimensions = {block.shape[1] for block in blocks}
-    if len(dimensions) > 1:
-        raise wrong(path, "landmarks and curves in one dimension", "2-D and 3-D", opening.line)
-    return np.concatenate(blocks) if blocks else np.empty((0, 0))
 
 
 def _scale(path: Path, record: Sequence[_Entry]) -> float | None:
@@ -219,61 +202,43 @@ def _scale(path: Path, record: Sequence[_Entry]) -> float | None:
     return scale
 
 
-def _sections(shapes: Shapes) -> list[tuple[str, int, int]]:
-    """The landmarks and then each curve, as (kind, start, stop); names tell what is a curve."""
-    m, stop = shapes.n_landmarks, 0
-    while stop < m and not _CURVE_NAME.fullmatch(shapes.landmarks[stop]):
-        stop += 1
-    sections = [("landmark", 0, stop)]
-    tail = (match for label in shapes.landmarks[stop:] if (match := _CURVE_NAME.fullmatch(label)))
-    for prefix, members in groupby(tail, key=lambda match: match[1]):
-        start, stop = stop, stop + len(list(members))
-        sections.append((prefix, start, stop))
-    if _section_names(sections) != shapes.landmarks:
-        without_labels(shapes.landmarks, "tps")
-        return [("landmark", 0, m)]
-    return sections
+def _curves_of(shapes: Shapes) -> list[tuple[str, int]]:
+    """Kind and number of points of each curve behind the landmarks, by the names of the points.
 
-
-def _section_names(sections: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
-    """What a reader will call the points of these sections."""
-    (_, _, m), *curves = sections
+    Other names than a reader gives to these points are lost.
+    """
+    matches = [_CURVE_NAME.fullmatch(label) for label in shapes.landmarks]
+    m = matches.count(None)
+    runs = groupby((match[1], match[2]) for match in matches[m:] if match)
+    curves = [(kind, len(list(members))) for (_, kind), members in runs]
     names, seen = list(numbered("", m)), Counter[str]()
-    for prefix, start, stop in curves:
-        kind = _kind(prefix)
+    for kind, size in curves:
         seen[kind] += 1
-        names += numbered(f"{kind}{seen[kind]}_", stop - start)
-    return tuple(names)
+        names += numbered(f"{kind}{seen[kind]}_", size)
+    if tuple(names) == shapes.landmarks:
+        return curves
+    without_labels(shapes.landmarks, "tps")
+    return []
 
 
-def _written_points(points: Array, sections: Sequence[tuple[str, int, int]]) -> list[str]:
-    (_, _, m), *curves = sections
-    lines = [f"{'LM' if points.shape[1] == 2 else 'LM3'}={m}", *_rows(points[:m])]
-    for kind, members in groupby(curves, key=lambda section: _kind(section[0])):
-        own = list(members)
-        lines.append(f"{kind.upper()}S={len(own)}")
-        for _, start, stop in own:
-            lines += [f"POINTS={stop - start}", *_rows(points[start:stop])]
+def _written_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[str]:
+    """The landmarks, then the curves, those of one kind below their number."""
+    rows = map(written_row, points.tolist())
+    m = len(points) - sum(size for _, size in curves)
+    lines = [f"{'LM' if points.shape[1] == 2 else 'LM3'}={m}", *islice(rows, m)]
+    for kind, members in groupby(curves, key=lambda curve: curve[0]):
+        sizes = [size for _, size in members]
+        lines.append(f"{kind.upper()}S={len(sizes)}")
+        for size in sizes:
+            lines += [f"POINTS={size}", *islice(rows, size)]
     return lines
-
-
-def _kind(prefix: str) -> str:
-    """``curve`` of ``curve12_``."""
-    return prefix.rstrip("_0123456789")
-
-
-def _rows(points: Array) -> list[str]:
-    return list(map(written_row, points.tolist()))
 
 
 def _written_words(metadata: Any, shape: int) -> list[str]:
     """What a specimen says besides; a line break would start a line of its own."""
-    lines = []
-    for key, word in (("images", "IMAGE"), ("comments", "COMMENT")):
-        value = metadata[key][shape] if key in metadata else None
-        if value:
-            lines.append(f"{word}={' '.join(str(value).split())}")
-    return lines
+    pairs = (("IMAGE", metadata.get("images")), ("COMMENT", metadata.get("comments")))
+    said = [(key, values[shape]) for key, values in pairs if values]
+    return [f"{key}={' '.join(str(value).split())}" for key, value in said if value]
 
 
 FORMATS = (

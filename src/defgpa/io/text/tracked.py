@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from defgpa.io.files import wrong
-from defgpa.io.format import Document, Specimen
+from defgpa.io.format import Document, ReadOptions, Specimen
 from defgpa.io.text.lines import warn
 from defgpa.io.text.table import Table, is_whole
 
@@ -23,27 +23,26 @@ _AXES = ("x", "y", "z")
 Part = dict[str, int]  # "x", "y", "z" to their columns
 
 
-def is_tracked(table: Table) -> bool:
-    """Whether the header goes on in rows that are called ``bodyparts`` and ``coords``."""
-    return bool(table.header) and {"bodyparts", "coords"} <= _heads(table).keys()
-
-
 def begins_tracked(rows: Sequence[Sequence[str]]) -> bool:
     """Whether these first rows, which may be cut off, are such a header's."""
     firsts = [row[0].strip() for row in rows[:2] if row]
     return firsts[:1] == ["scorer"] and len(rows[0]) > 2 and set(firsts[1:]) <= set(_HEADS)
 
 
-def read_tracked(table: Table) -> Document:
-    """A shape for each individual in each frame, if anything of it was seen."""
+def read_tracked(table: Table, _: ReadOptions) -> Document | None:
+    """A shape for each individual in each frame, if anything of it was seen; None for others."""
     heads = _heads(table)
+    if not table.header or not {"bodyparts", "coords"} <= heads.keys():
+        return None
     frames = replace(table, rows=table.rows[len(heads) :], lines=table.lines[len(heads) :])
     if not frames.rows:
         raise wrong(table.path, "frames below 'coords'", "none", table.lines[-1])
+    coords = heads["coords"]  # before the first coordinate stands what the frame is called
+    start = next((k for k, word in enumerate(coords) if word in _AXES), len(coords))
     specimens = [
         specimen
         for individual, parts in _individuals(table, heads).items()
-        for specimen in _shapes(frames, individual, parts, _start(heads["coords"]))
+        for specimen in _shapes(frames, individual, parts, start)
     ]
     seen = tuple(s for s in specimens if not np.isnan(s.points).all())
     if not seen:
@@ -52,7 +51,7 @@ def read_tracked(table: Table) -> Document:
     warn(
         f"{table.path}: a table of DeepLabCut; every frame is a shape"
         + (f", but {unseen} in which nothing was seen" if unseen else "")
-        + (". Likelihoods are not used." if "likelihood" in heads["coords"] else ".")
+        + (". Likelihoods are not used." if "likelihood" in coords else ".")
     )
     return Document(seen, metadata={"format": "csv"})
 
@@ -61,11 +60,6 @@ def _heads(table: Table) -> dict[str, list[str]]:
     """The rows of the header below the first, by their names."""
     rows = ([cell.strip() for cell in row] for row in table.rows[: len(_HEADS)])
     return {row[0]: row for row in rows if row[0] in _HEADS}
-
-
-def _start(coords: Sequence[str]) -> int:
-    """The first column of coordinates; before it stands what the frame is called."""
-    return next((k for k, word in enumerate(coords) if word in _AXES), len(coords))
 
 
 def _individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, dict[str, Part]]:

@@ -15,8 +15,11 @@ from defgpa.shapes import Shapes
 SHAPE_WORDS = ("shape", "specimen", "individual", "sample", "subject", "case", "image", "file")
 LANDMARK_WORDS = ("landmark", "lm", "lmk", "point", "pt", "marker", "vertex", "label", "index")
 NAME_WORDS = ("id", "name")
-_GROUP_WORDS = ("group", "class", "population", "species", "sex")
-_SINGLE = {"images": "image", "comments": "comment"}  # metadata with a column of its own
+_METADATA_WORDS = {
+    "groups": ("group", "class", "population", "species", "sex"),
+    "images": ("image",),
+    "comments": ("comment",),
+}
 _FILLERS = ("id", "name", "no", "nr", "number", "label")
 
 
@@ -27,7 +30,7 @@ def said_of(table: Table, rows: Sequence[int], columns: Mapping[int, str]) -> di
     return described({h: words.pop() for h, words in agreed.items() if not words <= {"", "NA"}})
 
 
-def variables_of(table: Table, taken: Iterable[int]) -> dict[int, str]:
+def variables_of(table: Table, taken: Iterable[int | None]) -> dict[int, str]:
     """All columns but those taken for something else; in a table without header, by number.
 
     A column without a head that counts the rows says nothing.
@@ -71,29 +74,23 @@ def written_variables(shapes: Shapes) -> dict[str, list[str]]:
     known = metadata.get("variables") or [None] * n
     heads = dict.fromkeys(head for own in known for head in own or ())
     columns = {head: [(own or {}).get(head, "") for own in known] for head in heads}
-    single = {word: _texts(metadata.get(key)) for key, word in _SINGLE.items()}
-    groups = _texts(metadata.get("groups"))
-    if groups not in columns.values():
-        single = {"group": groups, **single}
-    columns |= {word: words for word, words in single.items() if any(words)}
-    return {head: [" ".join(word.split()) for word in words] for head, words in columns.items()}
-
-
-def _texts(values: Iterable[Any] | None) -> list[str]:
-    return ["" if value is None else str(value) for value in values or ()]
+    others: dict[str, list[str]] = {}
+    for key, (head, *_) in _METADATA_WORDS.items():
+        values = metadata.get(key) or ()
+        others[head] = ["" if value is None else str(value) for value in values]
+    if others["group"] in columns.values():
+        del others["group"]
+    columns |= {head: texts for head, texts in others.items() if any(texts)}
+    return {head: [" ".join(text.split()) for text in texts] for head, texts in columns.items()}
 
 
 def described(said: Mapping[str, str]) -> dict[str, Any]:
     """Metadata of a specimen from what its columns say."""
     heads = {k: head_word(head) for k, head in enumerate(said)}
-    words = list(said.items())
-    found: dict[str, Any] = {}
-    for key, word in _SINGLE.items():
-        column = first_column(heads, (word,))
-        if column is not None:
-            found[key] = words[column][1]
-    group = first_column(heads, _GROUP_WORDS)
-    if group is not None:
-        found["groups"] = words[group][1]
-    others = {head: word for head, word in said.items() if head_word(head) not in _SINGLE.values()}
+    texts = list(said.values())
+    columns = {key: first_column(heads, words) for key, words in _METADATA_WORDS.items()}
+    found: dict[str, Any] = {key: texts[k] for key, k in columns.items() if k is not None}
+    others = {
+        head: text for head, text in said.items() if head_word(head) not in ("image", "comment")
+    }
     return {**found, "variables": others} if others else found
