@@ -176,6 +176,7 @@ def test_a_missing_code_on_demand(table):
             "id,x1,y1,x2\na,1,2,3\n",
             "line 1: expected columns x and y of landmark '2'",
         ),
+        ("id,x1,y1,x4,x3,x2\na,1,2,3,4,5\n", "line 1: expected columns x and y of landmark '4'"),
         ("id,x1,y1,x1\na,1,2,3\n", "line 1: expected one column for each axis of landmark '1'"),
         ("id,x1,y1,z1,x2,y2\na,1,2,3,4,5\n", "expected x, y and z for every landmark or for none"),
         ("a,1,2,3,4,5,6,7\n", "line 1: expected coordinates in twos or threes"),

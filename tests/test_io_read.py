@@ -181,6 +181,7 @@ def test_a_named_format_overrules_both(folder):
     ("option", "value"),
     [
         ("on_mismatch", "ignore"),
+        ("missing", 10**400),
         ("missing", "all"),
         ("missing", True),
         ("layout", "xyz"),

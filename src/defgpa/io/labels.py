@@ -46,7 +46,8 @@ def landmark_names(found: Sequence[Sourced]) -> Labels:
     """What the landmarks of matched specimens are called, in the order of their files."""
     some = [one for one in found if len(one.points)]
     if not some:
-        raise FormatError(f"There are no landmarks in {listed({str(one.path) for one in found})}.")
+        files = dict.fromkeys(str(one.path) for one in found)
+        raise FormatError(f"There are no landmarks in {listed(files)}.")
     sequences = list(_one_each(some))
     if sequences and all(one.labels for one in some):
         _warn_of_doubtful_labels(some, sequences)

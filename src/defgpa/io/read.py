@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -165,7 +165,9 @@ def _require_choices(options: ReadOptions) -> None:
         )
     missing = options.missing
     number = isinstance(missing, (int, float)) and not isinstance(missing, bool)
-    if missing not in ("marked", "negative") and not (number and math.isfinite(float(missing))):
+    if missing not in ("marked", "negative") and not (
+        number and abs(missing) <= sys.float_info.max
+    ):
         raise FormatError(
             "The 'missing' parameter of read_shapes must be 'marked', 'negative' or a number. "
             f"Got {missing!r} instead."

@@ -131,8 +131,8 @@ def _require_sense(
     for label, axes in complete.items():
         if any(len(columns) > 1 for columns in axes.values()):
             raise wrong(path, f"one column for each axis of landmark {label!r}", "two", line)
-    for label in claims.keys() - complete.keys():
-        if label.isdecimal():
+    for label in claims:
+        if label not in complete and label.isdecimal():
             only = ", ".join(claims[label])
             raise wrong(path, f"columns x and y of landmark {label!r}", f"only {only}", line)
     if len({len(axes) for axes in complete.values()}) > 1:

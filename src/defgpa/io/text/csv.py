@@ -75,7 +75,7 @@ def read_long(path: Path, options: ReadOptions) -> Document:
     if found is None:
         header = repr(", ".join(table.header)) if table.header else "no header"
         if roles_of(table) is None:
-            raise wrong(path, "columns shape, landmark, x and y", header, 1)
+            raise wrong(path, "columns shape, landmark, x and y", header, table.header_line or 1)
         raise wrong(path, "a column 'shape'", header, table.header_line or 1)
     return _hidden(found, options)
 
