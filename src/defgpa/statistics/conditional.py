@@ -267,15 +267,22 @@ def asked_landmarks(mean: Array, seen: Mask) -> Index:
 
 def without_gaps(points: Array) -> Array:
     """Shapes (n, m, d), NaN where not seen, with estimates there; what is seen is untouched."""
+    whole = _filled_with_mean(points) if np.isnan(points).any() else points
+    # of 4 specimens or fewer no statistics can be made
+    return refilled(whole, points, Dials(), rounds=3) if len(points) > 4 else whole
+
+
+def refilled(whole: Array, points: Array, dials: Dials, rounds: int) -> Array:
+    """Shapes (n, m, d) whose estimates are made anew, each shape's from all the others'.
+
+    ``points`` are the same with NaN where not seen.
+    """
     partial = np.flatnonzero(np.isnan(points[..., 0]).any(axis=1))
-    whole = points if not len(partial) else _filled_with_mean(points)
-    if len(points) <= 4:  # specimens that statistics can be made of
-        return whole
-    for _ in range(3 if len(partial) else 0):
+    for _ in range(rounds if len(partial) else 0):
         specimens = rotated_onto_mean(unit_size(whole))
-        whole = whole.copy()
+        whole = np.array(points)
         for i in partial:
-            others = ShapeGaussian(np.delete(specimens, i, axis=0), Dials())
+            others = ShapeGaussian(np.delete(specimens, i, axis=0), dials)
             whole[i] = others.completed(points[i]).points
     return whole
 
