@@ -16,10 +16,11 @@ from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
     SequentialTerms,
+    TwoWay,
     p_value,
     permuted_ratios,
 )
-from defgpa.statistics.symmetry import TwoWay, _turned_around
+from defgpa.statistics.symmetry import _turned_around
 from support import EXACT, PARITY, moved, rotation, shared_data, shared_points, warned_of
 
 BONE_PAIRS = [(3, 2), (5, 4), (7, 6)]

@@ -34,7 +34,7 @@ from defgpa.statistics.permutation import (
 )
 from defgpa.statistics.sizes import centroid_sizes
 from defgpa.statistics.table import Effect, EffectTable
-from defgpa.statistics.tangent import Analysed, complete_shapes, flat_tangents
+from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ def procrustes_anova(
     shapes = complete_shapes(x)
     columns = {"size": centroid_sizes(x), **columns_of(shapes), **_columns(data)}
     model = design(formula, columns, shapes.n_shapes)
-    tangents = flat_tangents(shapes)
+    tangents = tangents_of(shapes).reshape(shapes.n_shapes, -1)
     _require_residual(model)
     with threads_for(tangents.size * model.basis.shape[1] * n_permutations // 100):
         terms = SequentialTerms(model.bases, shapes.n_shapes)

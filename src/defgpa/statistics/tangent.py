@@ -58,16 +58,11 @@ def complete_shapes(x: Analysed) -> Shapes:
     return x.shapes.with_points(x.carried) if isinstance(x, Alignment) else as_shapes(x)
 
 
-def tangents_of(shapes: Shapes, stacklevel: int = 4) -> Array:
+def tangents_of(shapes: Shapes) -> Array:
     """(n, m, d): tangent coordinates, with a warning where shapes are mirrored against most."""
     x = tangent_space(shapes)
-    warn_of(mirrored_against(x.mean(axis=0), shapes), stacklevel=stacklevel)
+    warn_of(mirrored_against(x.mean(axis=0), shapes), stacklevel=4)
     return x
-
-
-def flat_tangents(shapes: Shapes) -> Array:
-    """(n, m·d): the same, one row a shape."""
-    return tangents_of(shapes, stacklevel=5).reshape(shapes.n_shapes, -1)
 
 
 def rotated_onto_mean(shapes: Array) -> Array:
