@@ -16,6 +16,23 @@ _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 
 
+class Rows:
+    """A result whose rows, under the names of their columns, become a table elsewhere."""
+
+    _columns: ClassVar[tuple[str, ...]]
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, row by row as it prints."""
+        return pandas_for_tables().DataFrame(self._rows(), columns=list(self._columns))
+
+    def to_csv(self) -> str:
+        """The rows as comma-separated text, with all digits; nothing where there is no figure."""
+        return csv_text(self._columns, self._rows())
+
+
 @dataclass(frozen=True)
 class Effect:
     """One row: a term, its degrees of freedom, sum of squares and what follows; NaN where none."""
@@ -31,7 +48,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class EffectTable:
+class EffectTable(Rows):
     """Effects in the order in which they entered the model; prints like R's.
 
     Examples
@@ -50,6 +67,8 @@ class EffectTable:
     >>> table["species"].f
     14.544
     """
+
+    _columns = tuple(field.name for field in fields(Effect))
 
     rows: tuple[Effect, ...]
 
@@ -75,13 +94,10 @@ class EffectTable:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, indexed by term."""
-        names = [field.name for field in fields(Effect)]
-        frame = pandas_for_tables().DataFrame([astuple(row) for row in self.rows], columns=names)
-        return frame.set_index("term")
+        return super().to_pandas().set_index("term")
 
-    def to_csv(self) -> str:
-        """Comma-separated text with all digits; nothing where there is no figure."""
-        return csv_text([field.name for field in fields(Effect)], map(astuple, self.rows))
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [astuple(row) for row in self.rows]
 
     def _repr_html_(self) -> str:
         cells = self.cells()
@@ -102,23 +118,6 @@ class EffectTable:
         titled = [(title, *own) for title, own in zip(_TITLES[1:], columns, strict=True)]
         names = ("", *(row.term for row in self.rows))
         return list(zip(names, *(own for own in titled if any(own[1:])), strict=True))
-
-
-class Rows:
-    """A result whose rows, under the names of their columns, become a table elsewhere."""
-
-    _columns: ClassVar[tuple[str, ...]]
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame, row by row as it prints."""
-        return pandas_for_tables().DataFrame(self._rows(), columns=list(self._columns))
-
-    def to_csv(self) -> str:
-        """The same as comma-separated text, with all digits."""
-        return csv_text(self._columns, self._rows())
 
 
 def pandas_for_tables() -> Any:
