@@ -380,6 +380,11 @@ def test_repeatability_is_that_of_the_simulated_variances():
     assert found.replicates == 3.0
 
 
+def test_shapes_that_do_not_vary_have_a_table_too():
+    table = repeatability(np.stack([MOTH] * 4), [0, 0, 1, 1]).table
+    assert table["Total"].ss == pytest.approx(0.0, abs=1e-24)
+
+
 def test_uneven_replicates_have_their_mean_number():
     who = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
     found = repeatability(moths(9), who)

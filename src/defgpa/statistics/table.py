@@ -120,6 +120,13 @@ class EffectTable(Rows):
         return list(zip(names, *(own for own in titled if any(own[1:])), strict=True))
 
 
+def effect(term: str, df: int, ss: float, total: float, *chance: float) -> Effect:
+    """The row of a term with its mean square and its share of the total; then F, Z and P."""
+    nothing = float("nan")
+    ms, share = ss / df if df else nothing, ss / total if total else nothing
+    return Effect(term, df, ss, ms, share, *chance)
+
+
 def pandas_for_tables() -> Any:
     """The package pandas, or a sentence on how to get it."""
     return needed("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
