@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,11 +60,11 @@ def as_shapes(shapes: ShapesLike) -> Shapes:
 def require_complete(shapes: ShapesLike, what: str) -> Shapes:
     """The shapes, if no landmark is missing; otherwise a ShapeError that says what helps."""
     given = as_shapes(shapes)
-    partial = ~given.visible.all(axis=1)
+    partial = np.asarray(~given.visible.all(axis=1))
     if partial.any():
-        names = [given.names[i] for i in np.flatnonzero(partial)]
         raise ShapeError(
-            f"{what} need every landmark of every shape; some are missing in {listed(names)}. "
-            "Estimate them first: defgpa.complete(alignment).shapes."
+            f"{what} need every landmark of every shape; some are missing in "
+            f"{listed(compress(given.names, partial))}. Estimate them first: "
+            "defgpa.complete(alignment).shapes."
         )
     return given

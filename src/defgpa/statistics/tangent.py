@@ -13,6 +13,8 @@ variation. Shapes without an alignment are taken as measured.
 
 from __future__ import annotations
 
+from itertools import compress
+
 import numpy as np
 
 from defgpa._arrays import Array
@@ -95,10 +97,9 @@ def _at_unit_size(shapes: Shapes) -> Array:
     reach = np.abs(shapes.points).max(axis=(1, 2))
     flat = sizes <= 1e-12 * reach
     if flat.any():
-        names = [shapes.names[i] for i in np.flatnonzero(flat)]
         raise DegenerateShapeError(
-            f"All landmarks of shape {listed(names)} are in one place: it has no size, and no "
-            "shape. Drop it."
+            f"All landmarks of shape {listed(compress(shapes.names, flat))} are in one place: it "
+            "has no size, and no shape. Drop it."
         )
     return unit_size(shapes.points)
 
