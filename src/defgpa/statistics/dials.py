@@ -109,7 +109,7 @@ def _one_by_one(specimens: Array, points: Array, hidden: Mask) -> _Score:
     asked = _some(hidden)
 
     def score(dials: Dials) -> float:
-        residuals, _ = left_out(specimens[:, asked], replace(dials, nearness=np.inf))
+        residuals, _ = left_out(specimens[:, asked], dials)
         squares = np.where(unseen[:, asked], 0.0, (residuals**2).sum(axis=2))
         by_landmark = squares.sum(axis=0) / np.maximum((~unseen[:, asked]).sum(axis=0), 1)
         return float(by_landmark.mean() + by_landmark[hidden[asked]].mean())
