@@ -17,8 +17,9 @@ from defgpa._arrays import Array, Index, Mask
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import grouped
 from defgpa.statistics.permutation import Permutations, Progress, reached
-from defgpa.statistics.table import Rows, figure, lined_up, probabilities
+from defgpa.statistics.table import Rows, probabilities
 from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
+from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)

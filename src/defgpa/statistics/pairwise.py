@@ -19,7 +19,8 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import Design, design, grouped
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
-from defgpa.statistics.table import Rows, figure, lined_up, probabilities
+from defgpa.statistics.table import Rows, probabilities
+from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)

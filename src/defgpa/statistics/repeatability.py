@@ -19,8 +19,9 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.statistics.design import grouped
-from defgpa.statistics.table import Effect, EffectTable, Rows, effect, figure, lined_up
+from defgpa.statistics.table import Effect, EffectTable, Rows, effect
 from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
+from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)

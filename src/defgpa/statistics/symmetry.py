@@ -41,8 +41,9 @@ from defgpa.statistics.permutation import (
     permuted_ratios,
 )
 from defgpa.statistics.sizes import require_complete
-from defgpa.statistics.table import Effect, EffectTable, pandas_for_tables
+from defgpa.statistics.table import Effect, EffectTable
 from defgpa.statistics.tangent import Analysed, complete_shapes, tangent_space, tangents_of
+from defgpa.tables import pandas_for_tables
 
 _COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")
 _TERMS = ("individual", "side", "individual:side")

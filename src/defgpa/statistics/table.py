@@ -8,8 +8,8 @@ from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any, ClassVar
 
-from defgpa.errors import needed
 from defgpa.io.text.table import csv_text
+from defgpa.tables import lined_up, pandas_for_tables
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
@@ -127,31 +127,10 @@ def effect(term: str, df: int, ss: float, total: float, *chance: float) -> Effec
     return Effect(term, df, ss, ms, share, *chance)
 
 
-def pandas_for_tables() -> Any:
-    """The package pandas, or a sentence on how to get it."""
-    return needed("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
-
-
-def figure(value: float, digits: int = 4) -> str:
-    """So many significant digits, nothing for NaN."""
-    return "" if value != value else f"{value:#.{digits}g}".removesuffix(".")
-
-
 def probabilities(values: Sequence[float]) -> list[str]:
     """P to three decimals, or to as many as the smallest of them needs not to be zero."""
     least = min((value for value in values if value > 0), default=1.0)
     return _fixed(values, max(3, ceil(-log10(least))))
-
-
-def lined_up(lines: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> str:
-    """Text in columns, the header first: names to the left, figures to the right, then marks."""
-    first, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rows = [
-        [name.ljust(first), *(cell.rjust(w) for cell, w in zip(cells, others, strict=True))]
-        for name, *cells in lines
-    ]
-    ends = ["", *(marks or [""] * (len(lines) - 1))]
-    return "\n".join(" ".join([*row, mark]).rstrip() for row, mark in zip(rows, ends, strict=True))
 
 
 def _decimals(values: Sequence[float], digits: int) -> list[str]:
