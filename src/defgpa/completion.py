@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import compress, islice
 from types import MappingProxyType
 from typing import Any
 
@@ -146,7 +146,7 @@ def _completed(alignment: Alignment, method: str | None) -> Completion:
         frozen(far),
         used,
         MappingProxyType(errors),
-        _far_finding(shapes, far),
+        tuple(_far_findings(shapes, far)),
     )
 
 
@@ -389,11 +389,10 @@ def _far(alignment: Alignment) -> Mask:
     return far
 
 
-def _far_finding(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
-    if not far.any():
-        return ()
-    names = tuple(shapes.names[i] for i in np.flatnonzero(far.any(axis=1)))
-    return (Finding(Kind.FAR_ESTIMATES, shapes=names, figures={"count": int(far.sum())}),)
+def _far_findings(shapes: Shapes, far: Mask) -> Iterator[Finding]:
+    if far.any():
+        names = tuple(compress(shapes.names, np.asarray(far.any(axis=1))))
+        yield Finding(Kind.FAR_ESTIMATES, shapes=names, figures={"count": int(far.sum())})
 
 
 def _flips(alignment: Alignment) -> Array:

@@ -11,15 +11,14 @@ from functools import cache
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Mask
 from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
 
-CHOICES: dict[str, tuple[float, ...]] = {
+_CHOICES: dict[str, tuple[float, ...]] = {
     "reach": (0.3, 0.6, 1.2),
     "smooth": (0.0, 0.3, 1.0, 3.0, 10.0),
     "noise": (0.002, 0.01, 0.05, 0.2, 0.6, 2.0),
 }
-_NEARNESS = (0.3, 1.0, np.inf)
 _MOST_LANDMARKS = 300  # that are left out one by one, or in blocks where there are very many
 
 _Score = Callable[[Dials], float]
@@ -52,11 +51,11 @@ def chosen_dials(specimens: Array, points: Array, trials: Sequence[Trial]) -> Di
     fewer = _thinned(specimens, points, trials)
     by_blocks = cache(lambda dials: _errors_of(*fewer, dials))
     if np.median([trial.hidden.sum() for trial in trials]) > 1:
-        found = _turned(Dials(), CHOICES, by_blocks)
+        found = _turned(Dials(), _CHOICES, by_blocks)
     else:
         hidden = np.any([trial.hidden for trial in trials], axis=0)
-        found = _turned(Dials(), CHOICES, cache(_one_by_one(specimens, points, hidden)))
-    return _turned(found, {"nearness": _NEARNESS}, by_blocks)
+        found = _turned(Dials(), _CHOICES, cache(_one_by_one(specimens, points, hidden)))
+    return _turned(found, {"nearness": (0.3, 1.0, np.inf)}, by_blocks)
 
 
 def _thinned(
@@ -105,19 +104,15 @@ def squared_errors(found: Array, own: Array, hidden: Mask) -> Array:
 
 def _one_by_one(specimens: Array, points: Array, hidden: Mask) -> _Score:
     """The error of landmarks left out one by one; half of the weight is on those asked for."""
-    unseen = np.isnan(points[..., 0])
-    asked = _some(hidden)
+    # of very many landmarks some, those asked for among them
+    some = np.arange(0, len(hidden), -(-len(hidden) // _MOST_LANDMARKS))
+    asked = np.union1d(some, np.flatnonzero(hidden)[:_MOST_LANDMARKS])
+    specimens, unseen, hidden = specimens[:, asked], np.isnan(points[:, asked, 0]), hidden[asked]
 
     def score(dials: Dials) -> float:
-        residuals, _ = left_out(specimens[:, asked], dials)
-        squares = np.where(unseen[:, asked], 0.0, (residuals**2).sum(axis=2))
-        by_landmark = squares.sum(axis=0) / np.maximum((~unseen[:, asked]).sum(axis=0), 1)
-        return float(by_landmark.mean() + by_landmark[hidden[asked]].mean())
+        residuals, _ = left_out(specimens, dials)
+        squares = np.where(unseen, 0.0, (residuals**2).sum(axis=2))
+        by_landmark = squares.sum(axis=0) / np.maximum((~unseen).sum(axis=0), 1)
+        return float(by_landmark.mean() + by_landmark[hidden].mean())
 
     return score
-
-
-def _some(hidden: Mask) -> Index:
-    """All landmarks, or of very many some, those asked for among them."""
-    step = -(-len(hidden) // _MOST_LANDMARKS)
-    return np.union1d(np.arange(0, len(hidden), step), np.flatnonzero(hidden)[:_MOST_LANDMARKS])

@@ -21,7 +21,6 @@ from defgpa.statistics.specimens import groups_of
 from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
 
 _FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
-_SOUND = 0.75  # of the specimens, at least, say what is usual: those with the least odd landmark
 _FEWEST = 4  # specimens that predictions can be made from
 
 
@@ -183,9 +182,10 @@ def _of_some(specimens: Array, visible: Mask) -> Array:
     landmark are looked at again, the oddest landmark taken away until the rest agree.
     """
     lengths = _left_out(specimens, visible)
-    worst = np.nan_to_num(lengths / _usual(lengths)).max(axis=1)
-    fence = _fence((lengths / _usual(lengths))[visible], _FAR_OUT)
-    sound = worst <= max(fence, float(np.quantile(worst, _SOUND)))
+    scores = lengths / _usual(lengths)
+    worst, fence = np.nan_to_num(scores).max(axis=1), _fence(scores[visible], _FAR_OUT)
+    # at least three quarters say what is usual: those whose oddest landmark is the least odd
+    sound = worst <= max(fence, float(np.quantile(worst, 0.75)))
     if sound.sum() < _FEWEST:
         return lengths
     lengths[sound] = _left_out(specimens[sound], visible[sound])

@@ -26,7 +26,6 @@ from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.statistics.sizes import ShapesLike, as_shapes, centroid_sizes, require_complete
 
-_SETTLED = 1e-13  # change of the unit mean in one round
 _MOST_ROUNDS = 10_000
 
 Analysed = Alignment | ShapesLike
@@ -52,7 +51,13 @@ def tangent_space(shapes: ShapesLike) -> Array:
     ((5, 12, 2), 1.0)
     """
     given = require_complete(shapes, "Tangent coordinates")
-    return projected(rotated_onto_mean(_at_unit_size(given)))
+    flat = centroid_sizes(given) <= 1e-12 * np.abs(given.points).max(axis=(1, 2))
+    if flat.any():
+        raise DegenerateShapeError(
+            f"All landmarks of shape {listed(compress(given.names, flat))} are in one place: it "
+            "has no size, and no shape. Drop it."
+        )
+    return projected(rotated_onto_mean(unit_size(given.points)))
 
 
 def complete_shapes(x: Analysed) -> Shapes:
@@ -76,7 +81,7 @@ def rotated_onto_mean(shapes: Array) -> Array:
     for _ in range(_MOST_ROUNDS):
         turned = shapes @ stacked(shapes, mean).rotation
         settled = _unit(turned.mean(axis=0))
-        if np.linalg.norm(settled - mean) <= _SETTLED * len(mean):
+        if np.linalg.norm(settled - mean) <= 1e-13 * len(mean):
             return np.asarray(turned @ stacked(turned[0], shapes[0]).rotation)
         mean = settled
     raise NotConvergedError(
@@ -90,18 +95,6 @@ def projected(shapes: Array) -> Array:
     c = _unit(shapes.mean(axis=0))
     along = np.einsum("nmd,md->n", shapes, c)
     return np.asarray(shapes + (1.0 - along)[:, None, None] * c)
-
-
-def _at_unit_size(shapes: Shapes) -> Array:
-    sizes = centroid_sizes(shapes)
-    reach = np.abs(shapes.points).max(axis=(1, 2))
-    flat = sizes <= 1e-12 * reach
-    if flat.any():
-        raise DegenerateShapeError(
-            f"All landmarks of shape {listed(compress(shapes.names, flat))} are in one place: it "
-            "has no size, and no shape. Drop it."
-        )
-    return unit_size(shapes.points)
 
 
 def unit_size(points: Array) -> Array:
