@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.extmath import svd_flip
 
 from defgpa._arrays import Array, Index
 from defgpa.alignment import OUTPUTS, Alignment, in_space, registered, shape_indices
@@ -110,9 +111,9 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         self.coordinates_ = x
         self.mean_ = x.mean(axis=0)
         deviations = (x - self.mean_).reshape(len(x), -1)
-        _, sigma, axes = np.linalg.svd(deviations, full_matrices=False)
+        U, sigma, axes = np.linalg.svd(deviations, full_matrices=False)
         k = self._how_many(int((sigma > 1e-10 * sigma[0]).sum()))  # others are rounding
-        axes = axes[:k] * _signs(axes[:k])
+        axes = svd_flip(U, axes, u_based_decision=False)[1][:k]  # largest entries are positive
         variances = sigma**2 / (len(x) - 1)
         self.components_ = axes.reshape(k, *self.mean_.shape)
         self.explained_variance_ = variances[:k]
@@ -261,9 +262,3 @@ def _sums(alignment: Alignment) -> SumsOfSquares:
     sizes = centroid_sizes(filled(alignment))
     missed = np.nansum((alignment.superimposed - alignment.carried) ** 2, axis=(1, 2))
     return SumsOfSquares(smooth, float((missed / sizes**2).sum()))
-
-
-def _signs(axes: Array) -> Array:
-    """(k, 1): ±1, so that the largest entry of every axis becomes positive."""
-    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
-    return np.where(largest < 0, -1.0, 1.0)
