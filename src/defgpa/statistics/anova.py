@@ -201,8 +201,13 @@ def procrustes_anova(
     columns = {"size": centroid_sizes(x), **columns_of(shapes), **given}
     model = design(formula, columns, shapes.n_shapes)
     tangents = tangents_of(shapes).reshape(shapes.n_shapes, -1)
-    _require_residual(model)
-    with threads_for(tangents.size * model.basis.shape[1] * n_permutations // 100):
+    rank = model.basis.shape[1]
+    if rank >= shapes.n_shapes:
+        raise ShapeError(
+            f"The model has {rank} parameters for {shapes.n_shapes} shapes, so nothing is left to "
+            "compare its terms with. Leave out terms, or factors with a level for every shape."
+        )
+    with threads_for(tangents.size * rank * n_permutations // 100):
         terms = SequentialTerms(model.bases, shapes.n_shapes)
         ratios = permuted_ratios(tangents, terms, [RESIDUAL] * len(model.bases), permutations)
     table = effect_table(model.terms, terms, ratios)
@@ -222,12 +227,3 @@ def effect_table(names: Sequence[str], terms: Terms, ratios: Ratios) -> EffectTa
     if left:
         rows.append(effect("Residuals", left, ratios.residual, total))
     return EffectTable((*rows, Effect("Total", terms.n - 1, total)))
-
-
-def _require_residual(model: Design) -> None:
-    n, rank = len(model.columns), model.basis.shape[1]
-    if rank >= n:
-        raise ShapeError(
-            f"The model has {rank} parameters for {n} shapes, so nothing is left to compare its "
-            "terms with. Leave out terms, or factors with a level for every shape."
-        )
