@@ -169,9 +169,6 @@ def _marked(shapes: Shapes) -> dict[str, Any]:
 # The ways
 
 
-_CARRIED = [Dials(noise, reach=reach) for reach in (0.15, 0.3, 0.6) for noise in (0.03, 0.3, 3.0)]
-
-
 def _ways(
     alignment: Alignment, points: Array, flip: Array, trials: Sequence[Trial]
 ) -> dict[str, Way]:
@@ -231,7 +228,8 @@ def _by_warp(alignment: Alignment, points: Array, trials: Sequence[Trial]) -> Wa
             total += squared_errors(found, points[trial.specimen], trial.hidden).sum()
         return total
 
-    dials = min(_CARRIED, key=error)
+    fields = [Dials(noise, reach=r) for r in (0.15, 0.3, 0.6) for noise in (0.03, 0.3, 3.0)]
+    dials = min(fields, key=error)
 
     def estimate(i: int, own: Array) -> Estimate:
         hidden, returned = np.isnan(own[:, 0]), _returned(alignment, i, own)

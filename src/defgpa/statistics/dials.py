@@ -21,7 +21,7 @@ _CHOICES: dict[str, tuple[float, ...]] = {
 }
 _MOST_LANDMARKS = 300  # that are left out one by one, or in blocks where there are very many
 
-_Score = Callable[[Dials], float]
+_Error = Callable[[Dials], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +51,17 @@ def chosen_dials(specimens: Array, points: Array, trials: Sequence[Trial]) -> Di
     fewer = _thinned(specimens, points, trials)
     by_blocks = cache(lambda dials: _errors_of(*fewer, dials))
     if np.median([trial.hidden.sum() for trial in trials]) > 1:
-        found = _turned(Dials(), _CHOICES, by_blocks)
+        found = _searched(Dials(), _CHOICES, by_blocks)
     else:
         hidden = np.any([trial.hidden for trial in trials], axis=0)
-        found = _turned(Dials(), _CHOICES, cache(_one_by_one(specimens, points, hidden)))
-    return _turned(found, {"nearness": (0.3, 1.0, np.inf)}, by_blocks)
+        found = _searched(Dials(), _CHOICES, cache(_one_by_one(specimens, points, hidden)))
+    return _searched(found, {"nearness": (0.3, 1.0, np.inf)}, by_blocks)
 
 
 def _thinned(
     specimens: Array, points: Array, trials: Sequence[Trial]
 ) -> tuple[Array, Array, Sequence[Trial]]:
-    """The same, of very many landmarks only some: dials need no more to be told apart."""
+    """All of it with some of very many landmarks only: dials need no more to be told apart."""
     m, d = specimens.shape[1:]
     kept = np.arange(0, m, -(-m // _MOST_LANDMARKS))
     if m <= 600:
@@ -72,14 +72,15 @@ def _thinned(
     return (specimens[:, kept], points[:, kept], able) if able else (specimens, points, trials)
 
 
-def _turned(start: Dials, choices: dict[str, tuple[float, ...]], score: _Score) -> Dials:
+def _searched(start: Dials, choices: dict[str, tuple[float, ...]], error: _Error) -> Dials:
+    """Coordinate search: each dial in turn is set to its best value, as long as one changes."""
     best = start
     for _ in range(3):  # turns of each dial
         before = best
         for name, values in choices.items():
             # on a tie the dial stays
             rivals = [best, *(replace(best, **{name: value}) for value in values)]
-            best = min(rivals, key=score)
+            best = min(rivals, key=error)
         if best == before:
             break
     return best
@@ -102,17 +103,17 @@ def squared_errors(found: Array, own: Array, hidden: Mask) -> Array:
     return np.asarray(((found - own)[hidden] ** 2).sum(axis=1) / size)
 
 
-def _one_by_one(specimens: Array, points: Array, hidden: Mask) -> _Score:
+def _one_by_one(specimens: Array, points: Array, hidden: Mask) -> _Error:
     """The error of landmarks left out one by one; half of the weight is on those asked for."""
     # of very many landmarks some, those asked for among them
     some = np.arange(0, len(hidden), -(-len(hidden) // _MOST_LANDMARKS))
     asked = np.union1d(some, np.flatnonzero(hidden)[:_MOST_LANDMARKS])
     specimens, unseen, hidden = specimens[:, asked], np.isnan(points[:, asked, 0]), hidden[asked]
 
-    def score(dials: Dials) -> float:
+    def error(dials: Dials) -> float:
         residuals, _ = left_out(specimens, dials)
         squares = np.where(unseen, 0.0, (residuals**2).sum(axis=2))
         by_landmark = squares.sum(axis=0) / np.maximum((~unseen).sum(axis=0), 1)
         return float(by_landmark.mean() + by_landmark[hidden].mean())
 
-    return score
+    return error

@@ -86,12 +86,14 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     error, normal, order = found[0]
     others = (one for one, _, another in found if not np.array_equal(another, order))
     next_error = min(others, default=float("inf"))
-    if next_error < 1.5 * max(error, 1e-6):  # errors below that count as none at all
+    # the best other pairing must be clearly worse; errors below 1e-6 count as none at all
+    if next_error < 1.5 * max(error, 1e-6):
         raise DefgpaError(
             f"Two mirror planes pair the landmarks about equally well (errors {error:.3g} "
             f"and {next_error:.3g} of the radius). Give the pairs."
         )
-    own = [_has_pairs(x, order) for x in each]
+    # whether no other matching brings a shape closer to its image in the plane of these pairs
+    own = [np.array_equal(_matched(x, _best_normal(x, order)), order) for x in each]
     if np.mean(own) < 0.5:
         raise DefgpaError(
             f"The mean shape has a mirror plane, but only {sum(own)} of {len(own)} shapes pair "
@@ -200,8 +202,3 @@ def _best_normal(points: Array, order: Index) -> Array:
     """
     cross = points.T @ points[order]
     return np.asarray(np.linalg.eigh(cross + cross.T)[1][:, 0])
-
-
-def _has_pairs(points: Array, order: Index) -> bool:
-    """Whether no other matching brings a shape closer to its image in the plane of these pairs."""
-    return np.array_equal(_matched(points, _best_normal(points, order)), order)

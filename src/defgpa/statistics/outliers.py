@@ -176,7 +176,7 @@ def _from_predictions(whole: Array, visible: Mask) -> Array:
 
 
 def _of_some(specimens: Array, visible: Mask) -> Array:
-    """The same of landmarks that are few enough to predict each other.
+    """(n, m): distances from predictions of landmarks few enough to predict each other.
 
     One that is out of place spoils the predictions of its neighbours. So specimens with an odd
     landmark are looked at again, the oddest landmark taken away until the rest agree.

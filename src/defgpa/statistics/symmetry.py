@@ -139,7 +139,7 @@ class Symmetry:
         return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))
 
     def indices_to_csv(self) -> str:
-        """The same as comma-separated text."""
+        """The asymmetry of every individual as comma-separated text."""
         return csv_text(_COLUMNS, self._rows())
 
     def _rows(self) -> list[tuple[Any, ...]]:
