@@ -125,10 +125,12 @@ def outliers(alignment: Alignment, groups: Sequence[Any] | None = None) -> Outli
     shapes = alignment.shapes
     own_groups = tuple([""] * len(shapes) if groups is None else groups_of(alignment, groups) or ())
     whole = without_gaps(alignment.superimposed)
-    distances, fences = np.empty(len(whole)), np.empty(len(whole))
+    distances, fences = np.zeros(len(whole)), np.empty(len(whole))
     for group in dict.fromkeys(own_groups):
         members = np.array([own == group for own in own_groups])
-        distances[members] = _from_the_mean(whole[members])
+        if members.sum() > 1:
+            x = tangent_space(whole[members])
+            distances[members] = np.linalg.norm(x - x.mean(axis=0), axis=(1, 2))
         fences[members] = _fence(distances[members], 1.5)
     lengths = _from_predictions(whole, shapes.visible)
     scores = lengths / _usual(lengths)
@@ -143,14 +145,6 @@ def outliers(alignment: Alignment, groups: Sequence[Any] | None = None) -> Outli
         frozen(scores),
         frozen(np.nan_to_num(scores) > _fence(scores[shapes.visible], _FAR_OUT)),
     )
-
-
-def _from_the_mean(points: Array) -> Array:
-    """(n,): d_i = ‖x_i − mean‖."""
-    if len(points) < 2:
-        return np.zeros(len(points))
-    x = tangent_space(points)
-    return np.asarray(np.linalg.norm(x - x.mean(axis=0), axis=(1, 2)))
 
 
 def _fence(values: Array, ranges: float) -> float:

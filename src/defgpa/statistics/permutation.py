@@ -24,7 +24,6 @@ from defgpa.errors import DefgpaError
 Progress = Callable[[int, int], None]
 
 RESIDUAL = -1  # the denominator of a ratio: what all terms together leave
-_NOTHING = 1e-13  # of the total sum of squares: what rounding leaves of zero
 _TIES = 1e-10  # relative: a permutation that gives the same groups gives the same ratio
 
 
@@ -210,7 +209,8 @@ def _ratio(terms: Terms, j: int, against: int, sums: Array, E: Array) -> Array:
         df, spent = terms.n - 1 - sum(terms.df), total - sums.sum(axis=1)
     else:
         df, spent = terms.df[against], sums[:, against]
-    known = (spent > _NOTHING * total) & (df > 0) & (terms.df[j] > 0)
+    # less than 1e-13 of all is what rounding leaves of zero
+    known = (spent > 1e-13 * total) & (df > 0) & (terms.df[j] > 0)
     own = sums[:, j] * max(df, 1)
     over = spent * max(terms.df[j], 1)
     return np.divide(own, over, out=np.full_like(own, np.nan), where=known)

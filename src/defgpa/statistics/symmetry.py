@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -274,7 +275,7 @@ def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
     votes = [hand[sides == k].sum() for k in (0, 1)]
     odd = hand * np.sign(np.array(votes))[sides] < 0
     if odd.any():
-        names = tuple(shapes.names[i] for i in np.flatnonzero(odd))
+        names = tuple(compress(shapes.names, odd))
         warn_of([Finding(Kind.MIRRORED_IN_SIDE, shapes=names)], stacklevel=4)
     mirror = votes[0] * votes[1] < 0
     flip = np.where((sides == 1)[:, None] & mirror, _flip(shapes.dim), 1.0)
