@@ -34,8 +34,7 @@ from defgpa.statistics.conditional import (
     refilled,
 )
 from defgpa.statistics.dials import Trial, chosen_dials, squared_errors
-from defgpa.statistics.sizes import centroid_sizes
-from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
+from defgpa.statistics.tangent import centroid_sizes, rotated_onto_mean, tangent_space, unit_size
 from defgpa.warps import interpolating_spline
 
 METHODS = ("statistics", "warp", "spline")

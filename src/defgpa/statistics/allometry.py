@@ -17,9 +17,8 @@ from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.permutation import Progress
-from defgpa.statistics.sizes import centroid_sizes
 from defgpa.statistics.table import Rows
-from defgpa.statistics.tangent import Analysed, complete_shapes
+from defgpa.statistics.tangent import Analysed, centroid_sizes, complete_shapes
 
 
 @dataclass(frozen=True, eq=False)

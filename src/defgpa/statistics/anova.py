@@ -32,9 +32,8 @@ from defgpa.statistics.permutation import (
     Terms,
     permuted_ratios,
 )
-from defgpa.statistics.sizes import centroid_sizes
 from defgpa.statistics.table import Effect, EffectTable, effect
-from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
+from defgpa.statistics.tangent import Analysed, centroid_sizes, complete_shapes, tangents_of
 
 
 @dataclass(frozen=True, eq=False)

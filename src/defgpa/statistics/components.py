@@ -24,8 +24,14 @@ from defgpa.errors import ShapeError, listed
 from defgpa.procrustes import stacked
 from defgpa.shapes import Shapes
 from defgpa.statistics.conditional import Dials, ShapeGaussian, without_gaps
-from defgpa.statistics.sizes import ShapesLike, as_shapes, centroid_sizes, filled
-from defgpa.statistics.tangent import tangent_space, unit_size
+from defgpa.statistics.tangent import (
+    ShapesLike,
+    as_specimens,
+    centroid_sizes,
+    filled,
+    tangent_space,
+    unit_size,
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
             )
         self._alignment = shapes if isinstance(shapes, Alignment) else None
         self.space_ = self.space if self._alignment is not None else ""
-        self._shapes = shapes.shapes if isinstance(shapes, Alignment) else as_shapes(shapes)
+        self._shapes = shapes.shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
         measured = getattr(shapes, self.space) if self._alignment else self._shapes.points
         x = tangent_space(without_gaps(measured))
         if len(x) < 2:
@@ -187,7 +193,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
             return np.asarray(self.coordinates_ - self.mean_)
         if isinstance(shapes, Alignment):
             return self._projected(np.asarray(getattr(shapes, self.space)))
-        given = as_shapes(shapes)
+        given = as_specimens(shapes)
         if given.points.shape[1:] != self.mean_.shape:
             raise ShapeError(
                 f"These components are of {self.mean_.shape[0]} landmarks in "

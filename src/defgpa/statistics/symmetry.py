@@ -41,9 +41,14 @@ from defgpa.statistics.permutation import (
     group_means,
     permuted_ratios,
 )
-from defgpa.statistics.sizes import require_complete
 from defgpa.statistics.table import Effect, EffectTable
-from defgpa.statistics.tangent import Analysed, complete_shapes, tangent_space, tangents_of
+from defgpa.statistics.tangent import (
+    Analysed,
+    complete_shapes,
+    require_complete,
+    tangent_space,
+    tangents_of,
+)
 from defgpa.tables import pandas_for_tables
 
 _COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")

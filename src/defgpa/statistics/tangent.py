@@ -1,5 +1,6 @@
-"""The classical shape space: rigid Procrustes analysis at unit size, then a tangent plane.
+"""Sizes, and the classical shape space: rigid Procrustes analysis at unit size, a tangent plane.
 
+The centroid size of a shape is the distance of its landmarks from their centroid, all together.
 Every shape is centred, brought to centroid size 1 and rotated (never mirrored) onto the mean,
 again and again until the mean settles. With c the mean at unit size, shapes lie on a sphere
 around the origin and are projected onto the plane that touches it in c:
@@ -13,22 +14,46 @@ variation. Shapes without an alignment are taken as measured.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import compress
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
-from defgpa.errors import DegenerateShapeError, NotConvergedError, listed
-from defgpa.procrustes import stacked
+from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, listed
+from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.screening import mirrored_against
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
-from defgpa.statistics.sizes import ShapesLike, as_shapes, centroid_sizes, require_complete
 
 _MOST_ROUNDS = 10_000
 
+ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 Analysed = Alignment | ShapesLike
+
+
+def centroid_sizes(shapes: Analysed) -> Array:
+    """(n,): the centroid size of every shape, √Σ ‖x − centroid‖² over its landmarks.
+
+    Parameters
+    ----------
+    shapes : Shapes, array (n, m, d), list of arrays (m, d), or Alignment
+        Without missing landmarks, which would make a shape smaller than it is; those of an
+        alignment are taken from the reference carried into the shape.
+
+    Examples
+    --------
+    >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+    >>> centroid_sizes([square]).round(6)
+    array([1.414214])
+    """
+    if isinstance(shapes, Alignment):
+        own = shapes.shapes.points
+        scale = stacked(own, shapes.reference, motions=SIMILARITY).scale
+        return np.asarray(_sizes(filled(shapes)) / scale)
+    return _sizes(require_complete(shapes, "Centroid sizes").points)
 
 
 def tangent_space(shapes: ShapesLike) -> Array:
@@ -51,7 +76,7 @@ def tangent_space(shapes: ShapesLike) -> Array:
     ((5, 12, 2), 1.0)
     """
     given = require_complete(shapes, "Tangent coordinates")
-    flat = centroid_sizes(given) <= 1e-12 * np.abs(given.points).max(axis=(1, 2))
+    flat = _sizes(given.points) <= 1e-12 * np.abs(given.points).max(axis=(1, 2))
     if flat.any():
         raise DegenerateShapeError(
             f"All landmarks of shape {listed(compress(given.names, flat))} are in one place: it "
@@ -60,9 +85,35 @@ def tangent_space(shapes: ShapesLike) -> Array:
     return projected(rotated_onto_mean(unit_size(given.points)))
 
 
+def as_specimens(shapes: ShapesLike) -> Shapes:
+    """Shapes as they are, arrays as specimens."""
+    return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+
+
+def require_complete(shapes: ShapesLike, what: str) -> Shapes:
+    """The shapes, if no landmark is missing; otherwise a ShapeError that says what helps."""
+    given = as_specimens(shapes)
+    partial = np.asarray(~given.visible.all(axis=1))
+    if partial.any():
+        raise ShapeError(
+            f"{what} need every landmark of every shape; some are missing in "
+            f"{listed(compress(given.names, partial))}. Estimate them first: "
+            "defgpa.complete(alignment).shapes."
+        )
+    return given
+
+
+def filled(alignment: Alignment) -> Array:
+    """(n, m, d): superimposed where a landmark was seen, the carried reference where not."""
+    found = alignment.superimposed
+    if alignment.shapes.visible.all():
+        return found
+    return np.where(alignment.shapes.visible[..., None], found, alignment.carried)
+
+
 def complete_shapes(x: Analysed) -> Shapes:
     """The shapes that an analysis is made of; those of an alignment lie on its reference."""
-    return x.shapes.with_points(x.carried) if isinstance(x, Alignment) else as_shapes(x)
+    return x.shapes.with_points(x.carried) if isinstance(x, Alignment) else as_specimens(x)
 
 
 def tangents_of(shapes: Shapes) -> Array:
@@ -95,6 +146,11 @@ def projected(shapes: Array) -> Array:
     c = _unit(shapes.mean(axis=0))
     along = np.einsum("nmd,md->n", shapes, c)
     return np.asarray(shapes + (1.0 - along)[:, None, None] * c)
+
+
+def _sizes(points: Array) -> Array:
+    centred = points - points.mean(axis=1, keepdims=True)
+    return np.asarray(np.linalg.norm(centred, axis=(1, 2)))
 
 
 def unit_size(points: Array) -> Array:
