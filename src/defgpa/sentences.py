@@ -1,9 +1,9 @@
 """Findings in words: one sentence for each kind, in the words of the one who listens.
 
-A sentence has fields: the figures of the finding by their names, ``names`` of the shapes and
-``labels`` of the landmarks it is about, ``name`` of the first shape, ``part`` for the sentence of
-what it sums up, and ``remedy`` for what each listener calls differently: Python names for the
-library, options for the command line.
+A sentence has fields: the figures of the finding by their names, the ``names`` of the ``n_names``
+shapes and the ``labels`` of the landmarks it is about, the ``name`` of the first shape, the
+``methods`` it was found with, the sentence of the ``part`` it sums up, and the ``remedy``, which
+each listener calls differently: Python names for the library, options for the command line.
 """
 
 from __future__ import annotations
