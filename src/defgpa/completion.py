@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, islice
+from itertools import compress
 from types import MappingProxyType
 from typing import Any
 
@@ -33,13 +33,12 @@ from defgpa.statistics.conditional import (
     gaussian_kernel,
     refilled,
 )
-from defgpa.statistics.dials import Trial, chosen_dials, squared_errors
+from defgpa.statistics.dials import Trial, chosen_dials, hidden_for_once, squared_errors
 from defgpa.statistics.tangent import centroid_sizes, rotated_onto_mean, tangent_space, unit_size
 from defgpa.warps import interpolating_spline
 
 METHODS = ("statistics", "warp", "spline")
 
-_MOST_TRIALS = 40
 _FEWEST = 3  # specimens besides one that statistics can be made of
 
 # specimen i, of which only ``own`` (m, d) is known now, NaN where hidden -> the shape completed
@@ -315,44 +314,6 @@ def _tried(way: Way, points: Array, trials: Sequence[Trial]) -> tuple[float, flo
     mean_square = np.concatenate(squared).mean()
     calibration = np.sqrt(mean_square / np.concatenate(promised).mean())
     return float(np.sqrt(mean_square)), float(calibration)
-
-
-def hidden_for_once(visible: Mask, dim: int) -> list[Trial]:
-    """Landmarks to hide in specimens that show them: in the holes of others, and one by one.
-
-    Half of the trials take the holes of the specimens that have some; where these are single
-    landmarks, the other half hides any, so that the choice does not hang on one.
-    """
-    real = list(islice(_holes_of_others(visible, dim), _MOST_TRIALS))
-    if real and np.median([trial.hidden.sum() for trial in real]) > 1:
-        return real[:16]  # each tells much where many are missing together
-    single = list(islice(_single(visible, dim), _MOST_TRIALS))
-    return (
-        real[: max(_MOST_TRIALS // 2, _MOST_TRIALS - len(single))]
-        + single[: max(_MOST_TRIALS // 2, _MOST_TRIALS - len(real))]
-    )
-
-
-def _holes_of_others(visible: Mask, dim: int) -> Iterator[Trial]:
-    """Every hole in every other specimen, the fullest specimens first, evenly over the holes."""
-    holes = [~own for own in visible if not own.all()]
-    fullest = np.argsort(-visible.sum(axis=1), kind="stable")
-    for k in range(len(fullest)):
-        for h, hole in enumerate(holes):
-            i = int(fullest[(k + h) % len(fullest)])
-            hidden = hole & visible[i]
-            if hidden.any() and (visible[i] & ~hidden).sum() > dim:
-                yield Trial(i, hidden)
-
-
-def _single(visible: Mask, dim: int) -> Iterator[Trial]:
-    """Landmarks one by one, in a scattered order that is always the same."""
-    places = np.argwhere(visible)
-    for i, j in np.random.default_rng(0).permutation(places):
-        hidden = np.zeros(visible.shape[1], dtype=bool)
-        hidden[j] = True
-        if (visible[i] & ~hidden).sum() > dim:
-            yield Trial(int(i), hidden)
 
 
 def _possible(alignment: Alignment, points: Array) -> list[Trial]:

@@ -1,13 +1,14 @@
-"""The dials of a Gaussian of shapes, chosen by hiding what is known.
+"""Trials, which hide what is known, and the dials of a Gaussian of shapes chosen by them.
 
 A dial is turned while the others stand, again and again, to where the error is least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 
 import numpy as np
 
@@ -34,6 +35,43 @@ class Trial:
     def shown(self, points: Array) -> Array:
         """(m, d): what is left of the specimen, one of the points (n, m, d)."""
         return np.where(self.hidden[:, None], np.nan, points[self.specimen])
+
+
+def hidden_for_once(visible: Mask, dim: int) -> list[Trial]:
+    """Landmarks to hide in specimens that show them: in the holes of others, and one by one.
+
+    Half of the trials take the holes of the specimens that have some; where these are single
+    landmarks, the other half hides any, so that the choice does not hang on one.
+    """
+    most = 40
+    real = list(islice(_holes_of_others(visible, dim), most))
+    if real and np.median([trial.hidden.sum() for trial in real]) > 1:
+        return real[:16]  # each tells much where many are missing together
+    single = list(islice(_single(visible, dim), most))
+    of_real, of_single = max(most // 2, most - len(single)), max(most // 2, most - len(real))
+    return real[:of_real] + single[:of_single]
+
+
+def _holes_of_others(visible: Mask, dim: int) -> Iterator[Trial]:
+    """Every hole in every other specimen, the fullest specimens first, evenly over the holes."""
+    holes = [~own for own in visible if not own.all()]
+    fullest = np.argsort(-visible.sum(axis=1), kind="stable")
+    for k in range(len(fullest)):
+        for h, hole in enumerate(holes):
+            i = int(fullest[(k + h) % len(fullest)])
+            hidden = hole & visible[i]
+            if hidden.any() and (visible[i] & ~hidden).sum() > dim:
+                yield Trial(i, hidden)
+
+
+def _single(visible: Mask, dim: int) -> Iterator[Trial]:
+    """Landmarks one by one, in a scattered order that is always the same."""
+    places = np.argwhere(visible)
+    for i, j in np.random.default_rng(0).permutation(places):
+        hidden = np.zeros(visible.shape[1], dtype=bool)
+        hidden[j] = True
+        if (visible[i] & ~hidden).sum() > dim:
+            yield Trial(int(i), hidden)
 
 
 def chosen_dials(specimens: Array, points: Array, trials: Sequence[Trial]) -> Dials:
