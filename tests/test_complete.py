@@ -9,11 +9,10 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, Shapes, ThinPlateSpline
-from defgpa.completion import hidden_for_once
 from defgpa.findings import Kind
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
-from defgpa.statistics.dials import Trial, chosen_dials
+from defgpa.statistics.dials import Trial, chosen_dials, hidden_for_once
 from defgpa.statistics.tangent import rotated_onto_mean, unit_size
 from support import EXACT, moved, shared_points, smooth_family, told_among_others, warned_of
 

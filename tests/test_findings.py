@@ -13,7 +13,7 @@ import defgpa
 from defgpa import Affine, DefGPA, DefgpaWarning, Shapes
 from defgpa.cli import main
 from defgpa.findings import Finding, Kind, is_remark, joined
-from defgpa.sentences import _PYTHON, _SHELL, in_python, in_shell, warn_of
+from defgpa.sentences import _COMPOSED, _PYTHON, _SENTENCES, _SHELL, in_python, in_shell, warn_of
 from support import ROOT, smooth_family
 
 SOURCES = sorted((ROOT / "src" / "defgpa").rglob("*.py"))
@@ -42,7 +42,8 @@ def example(kind):
 
 class TestWords:
     def test_both_listeners_are_told_of_every_kind(self):
-        assert set(_PYTHON) == set(_SHELL) == set(Kind)
+        assert sorted([*_SENTENCES, *_COMPOSED]) == sorted(Kind)
+        assert set(_PYTHON) == set(_SHELL)
 
     @every_kind
     def test_sentences_are_whole(self, kind):

@@ -16,10 +16,11 @@ from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
     SequentialTerms,
+    TwoWay,
     p_value,
     permuted_ratios,
 )
-from defgpa.statistics.symmetry import TwoWay, _turned_around
+from defgpa.statistics.symmetry import _turned_around
 from support import EXACT, PARITY, moved, rotation, shared_data, shared_points, warned_of
 
 BONE_PAIRS = [(3, 2), (5, 4), (7, 6)]
@@ -377,6 +378,11 @@ def test_repeatability_is_that_of_the_simulated_variances():
     found = repeatability(x, who)
     assert found.overall == pytest.approx(0.8, abs=0.02)  # 0.10² / (0.10² + 0.05²)
     assert found.replicates == 3.0
+
+
+def test_shapes_that_do_not_vary_have_a_table_too():
+    table = repeatability(np.stack([MOTH] * 4), [0, 0, 1, 1]).table
+    assert table["Total"].ss == pytest.approx(0.0, abs=1e-24)
 
 
 def test_uneven_replicates_have_their_mean_number():

@@ -9,11 +9,11 @@ decided by hiding landmarks that are known, in holes like those that are there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import compress
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -31,17 +31,18 @@ from defgpa.statistics.conditional import (
     ShapeGaussian,
     asked_landmarks,
     gaussian_kernel,
+    refilled,
 )
-from defgpa.statistics.dials import Trial, chosen_dials, squared_errors
-from defgpa.statistics.sizes import centroid_sizes
-from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
+from defgpa.statistics.dials import Trial, chosen_dials, hidden_for_once, squared_errors
+from defgpa.statistics.tangent import centroid_sizes, rotated_onto_mean, tangent_space, unit_size
 from defgpa.warps import interpolating_spline
 
 METHODS = ("statistics", "warp", "spline")
 
-_MOST_TRIALS = 40
-_ROUNDS = 2  # of estimates from specimens that are themselves estimated in part
 _FEWEST = 3  # specimens besides one that statistics can be made of
+
+# specimen i, of which only ``own`` (m, d) is known now, NaN where hidden -> the shape completed
+Way = Callable[[int, Array], Estimate]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,62 +106,45 @@ def complete(alignment: Alignment, method: str | None = None) -> Completion:
             f"The 'method' parameter of complete must be one of {listed(METHODS)}, or None. "
             f"Got {method!r} instead."
         )
-    if alignment.shapes.visible.all():
-        return _nothing_missing(alignment.shapes)
+    shapes = alignment.shapes
+    if shapes.visible.all():
+        none = frozen(np.zeros(shapes.visible.shape, dtype=bool))
+        zero = frozen(np.zeros(none.shape))
+        return Completion(shapes, none, zero, none, "", MappingProxyType({}))
     with own_threads():
         done = _completed(alignment, method)
     warn_of(done.findings)
     return done
 
 
-def _nothing_missing(shapes: Shapes) -> Completion:
-    none = frozen(np.zeros(shapes.visible.shape, dtype=bool))
-    return Completion(shapes, none, frozen(np.zeros(none.shape)), none, "", MappingProxyType({}))
-
-
 def _completed(alignment: Alignment, method: str | None) -> Completion:
-    flip = _flips(alignment)
-    points = alignment.shapes.points * flip
+    shapes, flip = alignment.shapes, _flips(alignment)
+    points = shapes.points * flip
     trials = _possible(alignment, points)
     ways = _ways(alignment, points, flip, trials)
     tried = {name: _tried(way, points, trials) for name, way in ways.items()}
-    used = method or min(tried, key=lambda name: tried[name].error)
+    errors = {name: error for name, (error, _) in tried.items()}
+    used = method or min(errors, key=errors.__getitem__)
     if used not in ways:
         raise DefgpaError(
             f"Statistics need at least {_FEWEST + 1} shapes; there are {len(points)}. "
             "Use method='warp'."
         )
-    found = [
-        ways[used].estimate(i, own) if np.isnan(own).any() else None for i, own in enumerate(points)
-    ]
-    return _assembled(alignment, flip, found, used, tried)
-
-
-def _assembled(
-    alignment: Alignment,
-    flip: Array,
-    found: Sequence[Estimate | None],
-    used: str,
-    tried: Mapping[str, _Tried],
-) -> Completion:
-    shapes = alignment.shapes
+    _, calibration = tried[used]
     whole, deviation = np.array(shapes.points), np.zeros(shapes.visible.shape)
-    for i, estimate in enumerate(found):
-        if estimate is not None:
-            missing = ~shapes.visible[i]
-            whole[i, missing] = (estimate.points * flip[i])[missing]
-            deviation[i] = estimate.deviation * tried[used].calibration
+    for i in np.flatnonzero(~shapes.visible.all(axis=1)):
+        missing, found = ~shapes.visible[i], ways[used](int(i), points[i])
+        whole[i, missing] = (found.points * flip[i])[missing]
+        deviation[i] = found.deviation * calibration
     far = _far(alignment)
-    done = shapes.with_points(whole).with_metadata(**_marked(shapes))
-    errors = {name: own.error for name, own in tried.items()}
     return Completion(
-        done,
+        shapes.with_points(whole).with_metadata(**_marked(shapes)),
         frozen(~shapes.visible),
         frozen(deviation),
         frozen(far),
         used,
         MappingProxyType(errors),
-        _far_finding(shapes, far),
+        tuple(_far_findings(shapes, far)),
     )
 
 
@@ -183,138 +167,33 @@ def _marked(shapes: Shapes) -> dict[str, Any]:
 # The ways
 
 
-class Way(Protocol):
-    """A way to complete a shape."""
-
-    def estimate(self, i: int, own: Array) -> Estimate:
-        """Specimen i, of which only ``own`` (m, d) is known now, NaN where hidden."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class ByStatistics:
-    """The conditional mean of the Gaussian of all other specimens that show enough."""
-
-    specimens: Array  # (k, m, d), complete
-    numbers: Index  # (k,): which of the set they are
-    dials: Dials
-
-    def estimate(self, i: int, own: Array) -> Estimate:
-        """The shape completed."""
-        return ShapeGaussian(self.specimens[self.numbers != i], self.dials).completed(own)
-
-
-@dataclass(frozen=True, eq=False)
-class ByWarp:
-    """warp⁻¹(S), and its misses of what is seen carried along by a smooth field.
-
-    The field is the conditional mean K_hs (K_ss + ρI)⁻¹ of the misses, K Gaussian over the
-    reference.
-    """
-
-    alignment: Alignment
-    dials: Dials
-
-    def estimate(self, i: int, own: Array) -> Estimate:
-        """The shape completed."""
-        hidden, returned = np.isnan(own[:, 0]), self.returned(i, own)
-        asked = asked_landmarks(self.alignment.reference, ~hidden)
-        K, factor = self._kernels(hidden, asked)
-        unknown = 1.0 - np.einsum("hs,sh->h", K, cho_solve(factor, K.T))
-        spread = np.sqrt(np.maximum(unknown, 0.0) + self.dials.noise)
-        deviation = np.zeros(len(own))
-        deviation[hidden] = spread * _rms((own - returned)[asked])
-        return Estimate(self.with_misses(own, returned, asked), deviation)
-
-    def returned(self, i: int, own: Array) -> Array:
-        """(m, d): the reference in the specimen.
-
-        Where specimen i shows a landmark that is hidden for once, its share in the reference
-        S_j, about the mean of v images, is taken out: S_j + (S_j − image) / (v − 1).
-        """
-        a = self.alignment
-        shown = a.shapes.visible[i] & np.isnan(own[:, 0]) & (a.shapes.views > 1)
-        S = np.array(a.reference)
-        S[shown] += (S - a.aligned[i])[shown] / (a.shapes.views[shown, None] - 1)
-        return np.asarray(a.register(own).inverse()(S))
-
-    def with_misses(self, own: Array, returned: Array, asked: Index) -> Array:
-        """(m, d): the reference in the specimen, its misses of those asked carried along."""
-        hidden, points = np.isnan(own[:, 0]), np.array(own)
-        K, factor = self._kernels(hidden, asked)
-        points[hidden] = returned[hidden] + K @ cho_solve(factor, (own - returned)[asked])
-        return points
-
-    def _kernels(self, hidden: Mask, asked: Index) -> tuple[Array, tuple[Array, bool]]:
-        """K_hs, and the factor of K_ss + ρI."""
-        S = self.alignment.reference
-        width = self.dials.reach * _rms(S - S.mean(axis=0))
-        K_hs, K_ss = (gaussian_kernel(S[rows], S[asked], width) for rows in (hidden, asked))
-        return K_hs, cho_factor(K_ss + self.dials.noise * np.eye(len(asked)))
-
-
-@dataclass(frozen=True, eq=False)
-class BySpline:
-    """The mean of the complete specimens through the interpolating thin-plate spline.
-
-    The mean is geomorph's: of tangent coordinates, each specimen at its own size again.
-    """
-
-    specimens: Array  # (k, m, d)
-    numbers: Index  # (k,): which of the set they are
-
-    @classmethod
-    def of(cls, points: Array, whole: Mask) -> BySpline:
-        """Of the shapes (n, m, d) that are whole, or of all where hardly any is."""
-        numbers = np.flatnonzero(whole if whole.sum() > 1 else np.ones_like(whole))
-        own = points[numbers]
-        return cls(tangent_space(own) * centroid_sizes(own)[:, None, None], numbers)
-
-    def estimate(self, i: int, own: Array) -> Estimate:
-        """The shape completed."""
-        mean = self.specimens[self.numbers != i].mean(axis=0)
-        seen = ~np.isnan(own[:, 0])
-        asked = asked_landmarks(mean, seen)
-        points, distance = np.array(own), np.zeros(len(own))
-        points[~seen] = interpolating_spline(mean[asked], own[asked])(mean[~seen])
-        width = _rms(own[seen] - own[seen].mean(axis=0))
-        distance[~seen] = cdist(mean[~seen], mean[asked]).min(axis=1) * width
-        return Estimate(points, distance)
-
-
-_CARRIED = [Dials(noise, reach=reach) for reach in (0.15, 0.3, 0.6) for noise in (0.03, 0.3, 3.0)]
-
-
 def _ways(
     alignment: Alignment, points: Array, flip: Array, trials: Sequence[Trial]
 ) -> dict[str, Way]:
     visible = alignment.shapes.visible
     back = brought_back(alignment.warps, alignment.reference) * flip
     whole = np.where(visible[..., None], points, back)
-    ways: dict[str, Way] = {
+    ways = {
         "warp": _by_warp(alignment, points, trials),
-        "spline": BySpline.of(whole, np.asarray(visible.all(axis=1))),
+        "spline": _by_spline(whole, np.asarray(visible.all(axis=1))),
     }
     if len(points) > _FEWEST:
         ways["statistics"] = _by_statistics(whole, points, trials)
     return ways
 
 
-def _by_statistics(whole: Array, points: Array, trials: Sequence[Trial]) -> ByStatistics:
-    """With the best dials; small gaps of the specimens it is made of are estimated the same way."""
+def _by_statistics(whole: Array, points: Array, trials: Sequence[Trial]) -> Way:
+    """The conditional mean of the Gaussian of all other specimens that show enough.
+
+    With the best dials; small gaps of the specimens it is made of are estimated the same way.
+    """
     numbers = _showing_enough(points)
     place = {int(number): k for k, number in enumerate(numbers)}
-    own, specimens = points[numbers], _in_one_pose(whole[numbers])
+    own, filled = points[numbers], whole[numbers]
     mapped = [replace(t, specimen=place[t.specimen]) for t in trials if t.specimen in place]
-    dials = chosen_dials(specimens, own, mapped)
-    partial = np.flatnonzero(np.isnan(own[..., 0]).any(axis=1))
-    for _ in range(_ROUNDS if len(partial) else 0):
-        filled = np.array(own)
-        for k in partial:
-            others = ShapeGaussian(np.delete(specimens, k, axis=0), dials)
-            filled[k] = others.completed(own[k]).points
-        specimens = _in_one_pose(filled)
-    return ByStatistics(specimens, numbers, dials)
+    dials = chosen_dials(rotated_onto_mean(unit_size(filled)), own, mapped)
+    specimens = rotated_onto_mean(unit_size(refilled(filled, own, dials, rounds=2)))
+    return lambda i, own: ShapeGaussian(specimens[numbers != i], dials).completed(own)
 
 
 def _showing_enough(points: Array) -> Index:
@@ -327,98 +206,114 @@ def _showing_enough(points: Array) -> Index:
     return shown if len(shown) > max(_FEWEST, len(points) // 4) else np.arange(len(points))
 
 
-def _by_warp(alignment: Alignment, points: Array, trials: Sequence[Trial]) -> ByWarp:
-    """With the field that carries the misses of the trials best."""
-    ways = [ByWarp(alignment, dials) for dials in _CARRIED]
+def _by_warp(alignment: Alignment, points: Array, trials: Sequence[Trial]) -> Way:
+    """warp⁻¹(S), and its misses of what is seen carried along by a smooth field.
+
+    The field is the conditional mean K_hs (K_ss + ρI)⁻¹ of the misses, K Gaussian over the
+    reference; of several, the one that carries the misses of the trials best.
+    """
+    S = alignment.reference
     tried = []
     for trial in trials:
         own = trial.shown(points)
-        asked = asked_landmarks(alignment.reference, ~np.isnan(own[:, 0]))
-        tried.append((trial, own, ways[0].returned(trial.specimen, own), asked))
+        asked = asked_landmarks(S, ~np.isnan(own[:, 0]))
+        tried.append((trial, own, _returned(alignment, trial.specimen, own), asked))
 
-    def error(way: ByWarp) -> float:
+    def error(dials: Dials) -> float:
         total = 0.0
-        for trial, own, back, asked in tried:
-            found = way.with_misses(own, back, asked)
+        for trial, own, returned, asked in tried:
+            found = _with_misses(S, own, returned, asked, dials)
             total += squared_errors(found, points[trial.specimen], trial.hidden).sum()
         return total
 
-    return min(ways, key=error)
+    fields = [Dials(noise, reach=r) for r in (0.15, 0.3, 0.6) for noise in (0.03, 0.3, 3.0)]
+    dials = min(fields, key=error)
+
+    def estimate(i: int, own: Array) -> Estimate:
+        hidden, returned = np.isnan(own[:, 0]), _returned(alignment, i, own)
+        asked = asked_landmarks(S, ~hidden)
+        K, factor = _kernels(S, hidden, asked, dials)
+        unknown = 1.0 - np.einsum("hs,sh->h", K, cho_solve(factor, K.T))
+        spread = np.sqrt(np.maximum(unknown, 0.0) + dials.noise)
+        deviation = np.zeros(len(own))
+        deviation[hidden] = spread * _rms((own - returned)[asked])
+        return Estimate(_with_misses(S, own, returned, asked, dials), deviation)
+
+    return estimate
+
+
+def _returned(alignment: Alignment, i: int, own: Array) -> Array:
+    """(m, d): the reference in specimen i.
+
+    Where the specimen shows a landmark that is hidden for once, its share in the reference S_j,
+    about the mean of v images, is taken out: S_j + (S_j − image) / (v − 1).
+    """
+    shapes = alignment.shapes
+    shown = shapes.visible[i] & np.isnan(own[:, 0]) & (shapes.views > 1)
+    S = np.array(alignment.reference)
+    S[shown] += (S - alignment.aligned[i])[shown] / (shapes.views[shown, None] - 1)
+    return np.asarray(alignment.register(own).inverse()(S))
+
+
+def _with_misses(S: Array, own: Array, returned: Array, asked: Index, dials: Dials) -> Array:
+    """(m, d): the reference in the specimen, its misses of those asked carried along."""
+    hidden, points = np.isnan(own[:, 0]), np.array(own)
+    K, factor = _kernels(S, hidden, asked, dials)
+    points[hidden] = returned[hidden] + K @ cho_solve(factor, (own - returned)[asked])
+    return points
+
+
+def _kernels(
+    S: Array, hidden: Mask, asked: Index, dials: Dials
+) -> tuple[Array, tuple[Array, bool]]:
+    """K_hs, and the factor of K_ss + ρI."""
+    width = dials.reach * _rms(S - S.mean(axis=0))
+    K_hs, K_ss = (gaussian_kernel(S[rows], S[asked], width) for rows in (hidden, asked))
+    return K_hs, cho_factor(K_ss + dials.noise * np.eye(len(asked)))
+
+
+def _by_spline(points: Array, whole: Mask) -> Way:
+    """The mean of the complete specimens through the interpolating thin-plate spline.
+
+    The mean is geomorph's: of tangent coordinates, each specimen at its own size again; of the
+    shapes (n, m, d) that are whole, or of all where hardly any is.
+    """
+    numbers = np.flatnonzero(whole if whole.sum() > 1 else np.ones_like(whole))
+    specimens = tangent_space(points[numbers])
+    specimens *= centroid_sizes(points[numbers])[:, None, None]
+
+    def estimate(i: int, own: Array) -> Estimate:
+        mean = specimens[numbers != i].mean(axis=0)
+        seen = ~np.isnan(own[:, 0])
+        asked = asked_landmarks(mean, seen)
+        points, distance = np.array(own), np.zeros(len(own))
+        points[~seen] = interpolating_spline(mean[asked], own[asked])(mean[~seen])
+        width = _rms(own[seen] - own[seen].mean(axis=0))
+        distance[~seen] = cdist(mean[~seen], mean[asked]).min(axis=1) * width
+        return Estimate(points, distance)
+
+    return estimate
 
 
 # The trials
 
 
-@dataclass(frozen=True, eq=False)
-class _Tried:
-    """How far a way was from what was hidden."""
+def _tried(way: Way, points: Array, trials: Sequence[Trial]) -> tuple[float, float]:
+    """How far a way is from what was hidden, and what to multiply its deviations with.
 
-    squared: Array  # (h,): over the squared centroid size
-    promised: Array  # (h,): the same, as it said itself
-
-    @property
-    def error(self) -> float:
-        """RMS over centroid size."""
-        return float(np.sqrt(self.squared.mean()))
-
-    @property
-    def calibration(self) -> float:
-        """What to multiply the deviations with that it promises."""
-        return float(np.sqrt(self.squared.mean() / self.promised.mean()))
-
-
-def _tried(way: Way, points: Array, trials: Sequence[Trial]) -> _Tried:
+    The error is RMS over centroid size; deviations are then as large as errors.
+    """
     squared, promised = [], []
     for trial in trials:
         own = points[trial.specimen]
-        found = way.estimate(trial.specimen, trial.shown(points))
+        found = way(trial.specimen, trial.shown(points))
         squared.append(squared_errors(found.points, own, trial.hidden))
         seen = own[~np.isnan(own[:, 0])]
         size = ((seen - seen.mean(axis=0)) ** 2).sum()
         promised.append(found.deviation[trial.hidden] ** 2 / size)
-    return _Tried(np.concatenate(squared), np.concatenate(promised))
-
-
-def hidden_for_once(visible: Mask, dim: int) -> list[Trial]:
-    """Landmarks to hide in specimens that show them: in the holes of others, and one by one.
-
-    Half of the trials take the holes of the specimens that have some; where these are single
-    landmarks, the other half hides any, so that the choice does not hang on one.
-    """
-    real = list(islice(_holes_of_others(visible, dim), _MOST_TRIALS))
-    if real and np.median([trial.hidden.sum() for trial in real]) > 1:
-        return real[:16]  # each tells much where many are missing together
-    single = list(islice(_single(visible, dim), _MOST_TRIALS))
-    return (
-        real[: max(_MOST_TRIALS // 2, _MOST_TRIALS - len(single))]
-        + single[: max(_MOST_TRIALS // 2, _MOST_TRIALS - len(real))]
-    )
-
-
-def _holes_of_others(visible: Mask, dim: int) -> Iterator[Trial]:
-    """Every hole in every other specimen, the fullest specimens first, evenly over the holes."""
-    holes = [~own for own in visible if not own.all()]
-    fullest = np.argsort(-visible.sum(axis=1), kind="stable")
-    for k in range(len(fullest)):
-        for h, hole in enumerate(holes):
-            i = int(fullest[(k + h) % len(fullest)])
-            hidden = hole & visible[i]
-            if hidden.any() and _enough(visible[i] & ~hidden, dim):
-                yield Trial(i, hidden)
-
-
-def _single(visible: Mask, dim: int) -> Iterator[Trial]:
-    """Landmarks one by one, in a scattered order that is always the same."""
-    places = np.argwhere(visible)
-    for i, j in np.random.default_rng(0).permutation(places):
-        hidden = np.zeros(visible.shape[1], dtype=bool)
-        hidden[j] = True
-        if _enough(visible[i] & ~hidden, dim):
-            yield Trial(int(i), hidden)
-
-
-def _enough(seen: Mask, dim: int) -> bool:
-    return int(seen.sum()) > dim
+    mean_square = np.concatenate(squared).mean()
+    calibration = np.sqrt(mean_square / np.concatenate(promised).mean())
+    return float(np.sqrt(mean_square)), float(calibration)
 
 
 def _possible(alignment: Alignment, points: Array) -> list[Trial]:
@@ -452,11 +347,10 @@ def _far(alignment: Alignment) -> Mask:
     return far
 
 
-def _far_finding(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
-    if not far.any():
-        return ()
-    names = tuple(shapes.names[i] for i in np.flatnonzero(far.any(axis=1)))
-    return (Finding(Kind.FAR_ESTIMATES, shapes=names, figures={"count": int(far.sum())}),)
+def _far_findings(shapes: Shapes, far: Mask) -> Iterator[Finding]:
+    if far.any():
+        names = tuple(compress(shapes.names, np.asarray(far.any(axis=1))))
+        yield Finding(Kind.FAR_ESTIMATES, shapes=names, figures={"count": int(far.sum())})
 
 
 def _flips(alignment: Alignment) -> Array:
@@ -464,10 +358,6 @@ def _flips(alignment: Alignment) -> Array:
     flip = np.ones((len(alignment.shapes), 1, alignment.shapes.dim))
     flip[alignment.diagnostics.votes < 0, 0, 0] = -1.0
     return flip
-
-
-def _in_one_pose(points: Array) -> Array:
-    return rotated_onto_mean(unit_size(points))
 
 
 def _rms(vectors: Array) -> float:

@@ -63,5 +63,5 @@ def and_more(words: Iterable[object], most: int = 6) -> str:
 
 
 def listed(names: Iterable[object], most: int = 6) -> str:
-    """``'a', 'b', 'c' and 4 more``: the same of names, which stand between quotes."""
+    """``'a', 'b', 'c' and 4 more``: some names for a sentence, each between quotes."""
     return and_more((repr(str(name)) for name in names), most)

@@ -22,7 +22,7 @@ from defgpa.alignment import Alignment
 from defgpa.completion import Completion, complete
 from defgpa.errors import ShapeError, listed, needed
 from defgpa.io.atomic import replacing, write_text
-from defgpa.io.text.table import guarded
+from defgpa.io.text.table import csv_text
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
 from defgpa.procrustes import similarity
 from defgpa.shapes import Shapes
@@ -253,17 +253,11 @@ def _morphoj(alignment: Alignment, folder: Path) -> list[Path]:
 
 def write_estimates(done: Completion, path: Path) -> Path:
     """Every estimated landmark: shape, landmark, uncertainty, and whether it is a far guess."""
-    pairs = np.argwhere(done.estimated)
-    rows = (
-        [
-            guarded(done.shapes.names[i]),
-            guarded(done.shapes.landmarks[j]),
-            float(done.uncertainty[i, j]),
-            bool(done.far[i, j]),
-        ]
-        for i, j in pairs
-    )
-    return _table(path, ["shape", "landmark", "uncertainty", "far"], rows)
+    shapes, i, j = done.shapes, *np.nonzero(done.estimated)
+    names, labels = [shapes.names[k] for k in i], [shapes.landmarks[k] for k in j]
+    rows = _rows(names, labels, done.uncertainty[i, j], done.far[i, j])
+    write_text(path, csv_text(["shape", "landmark", "uncertainty", "far"], rows, "NA"))
+    return path
 
 
 def _listed_estimates(done: Completion, folder: Path) -> list[Path]:

@@ -117,15 +117,15 @@ REMARKS = frozenset(
 )
 #: Found shape by shape; several of a kind are told in one sentence.
 _ONE_BY_ONE = (Kind.MISPLACED_LANDMARK, Kind.EXCHANGED_LANDMARKS, Kind.REPEATED_SHAPE)
-_NO_MATTER = 0.01  # change of the reference by one landmark that nobody would see
 
 
 def is_remark(finding: Finding) -> bool:
     """Whether a finding, or all that it sums up, is no warning."""
     if finding.parts:
         return all(is_remark(part) for part in finding.parts)
-    harmless = finding.kind is Kind.MISPLACED_LANDMARK
-    return finding.kind in REMARKS or (harmless and finding.figures.get("change", 1.0) < _NO_MATTER)
+    if finding.kind is Kind.MISPLACED_LANDMARK:  # a change below 1 % nobody would see
+        return finding.figures.get("change", 1.0) < 0.01
+    return finding.kind in REMARKS
 
 
 def joined(found: Iterable[Finding]) -> list[Finding]:

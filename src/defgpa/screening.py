@@ -103,7 +103,8 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     aligned = (points @ fit.matrices + fit.offsets[:, None]) / _size(fit.reference)
     reference = fit.reference / _size(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
-    sizes = _against_median(frames.size / _scales(fit.matrices))
+    scales = np.abs(np.linalg.det(fit.matrices)) ** (1.0 / core.dim)
+    sizes = _against_median(frames.size / scales)
     side = sides(moments(reference, frames.centred, frames.visible), np.eye(core.dim))
     exchanged = _exchanged(core, reference, aligned, tuning)
     involved = {(shape, label) for shape, *pair in exchanged for label in pair}
@@ -153,16 +154,15 @@ def input_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> tupl
     best similarities: a fit of sound shapes pays next to nothing for it. Beyond
     ``tuning.screened_landmarks`` landmarks in all shapes together nothing is looked at.
     """
-    shapes = alignment.shapes
     if _too_many(alignment, tuning):
         return ()
-    sizes = (*_size_findings(alignment, frames, tuning), *_repetitions(shapes, tuning))
+    cheap = tuple(_cheap_findings(alignment, frames, tuning))
     if not _doubtful(alignment, tuning):
-        return sizes
+        return cheap
     try:
-        return (*sizes, *_screening_findings(screen(shapes, tuning), alignment, tuning))
+        return (*cheap, *_screening_findings(screen(alignment.shapes, tuning), alignment, tuning))
     except ShapeError:  # what cannot be brought together by similarities may still be warped
-        return sizes
+        return cheap
 
 
 _EXPLAINS = frozenset({Kind.EXCHANGED_LANDMARKS, Kind.MISPLACED_LANDMARK, Kind.FAR_SHAPE})
@@ -229,36 +229,27 @@ def _too_many(alignment: Alignment, tuning: Tuning) -> bool:
     return bool(alignment.shapes.visible.size > tuning.screened_landmarks)
 
 
-def _size_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Iterator[Finding]:
-    """By the similarities onto the reference: a shape that shows little of itself is not small."""
+def _cheap_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Iterator[Finding]:
+    """Other sizes, thin shapes, lost digits and repetitions: what costs next to nothing to see.
+
+    Sizes by the similarities onto the reference: a shape that shows little of itself is not small.
+    """
     shapes = alignment.shapes
     odd = _named(shapes, _apart(_against_median(1.0 / alignment.similarities.scale), tuning))
     if odd:
-        figures = {"times": tuning.other_size, "of": shapes.n_shapes}
-        yield Finding(Kind.OTHER_SIZE, shapes=odd, figures=figures)
-    if not isinstance(alignment.registration, MotionRegistration):
-        yield from _thin(shapes, frames, alignment.findings, tuning.flat)
+        yield Finding(Kind.OTHER_SIZE, odd, figures={"times": tuning.other_size, "of": len(shapes)})
+    known = any(found.kind is Kind.UNDETERMINED_WARP for found in alignment.findings)
+    if not known and not isinstance(alignment.registration, MotionRegistration):
+        # as thick as rounding, which a warp that stretches takes for a direction
+        thin = frames.thin(tuning.flat)[:, -1]
+        if thin.any():
+            yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": tuning.flat})
     away = np.linalg.norm(frames.centre, axis=1) / frames.size
-    if (away > tuning.lost_digits).any():
-        figures = {"ratio": float(away.max())}
-        yield Finding(
-            Kind.FAR_FROM_ORIGIN, shapes=_named(shapes, away > tuning.lost_digits), figures=figures
-        )
-
-
-def _thin(
-    shapes: Shapes, frames: Frames, known: tuple[Finding, ...], flat: float
-) -> Iterator[Finding]:
-    """Shapes as thick as rounding, which a warp that stretches takes for a direction."""
-    thin = frames.thin(flat)[:, -1]
-    if thin.any() and not any(found.kind is Kind.UNDETERMINED_WARP for found in known):
-        yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": flat})
-
-
-def _repetitions(shapes: Shapes, tuning: Tuning) -> Iterator[Finding]:
+    lost = _named(shapes, away > tuning.lost_digits)
+    if lost:
+        yield Finding(Kind.FAR_FROM_ORIGIN, lost, figures={"ratio": float(away.max())})
     if shapes.visible.size <= tuning.compared_landmarks:
-        for pair in _repeated(shapes):
-            yield Finding(Kind.REPEATED_SHAPE, shapes=pair)
+        yield from (Finding(Kind.REPEATED_SHAPE, pair) for pair in _repeated(shapes))
 
 
 def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
@@ -291,15 +282,11 @@ def _screening_findings(
         yield Finding(Kind.EXCHANGED_LANDMARKS, shapes=(name,), landmarks=tuple(pair))
     for name, label in found.misplaced[: tuning.most_strays]:
         yield Finding(Kind.MISPLACED_LANDMARK, shapes=(name,), landmarks=(label,))
-    yield from _far_shapes(found, alignment.shapes, tuning)
-
-
-def _far_shapes(found: Screening, shapes: Shapes, tuning: Tuning) -> Iterator[Finding]:
-    """Shapes far from the others for no reason that was found."""
+    # shapes far from the others for no reason that was found
     explained = {name for name, *_ in (*found.exchanged, *found.misplaced)} | {*found.mirrored}
     usual = float(np.median(found.errors))
     for name in found.outliers[: tuning.most_strays]:
-        error = float(found.errors[shapes.index(name)])
+        error = float(found.errors[alignment.shapes.index(name)])
         if error > tuning.least_elsewhere and name not in explained:
             yield Finding(Kind.FAR_SHAPE, (name,), figures={"error": error, "usual": usual})
 
@@ -406,8 +393,11 @@ def guessed_units(shapes: Shapes) -> str:
 
 
 def _size(reference: Array) -> float:
-    centred = reference - reference.mean(axis=0)
-    return float(np.sqrt((centred**2).sum(axis=1).mean()))
+    return _rms(reference - reference.mean(axis=0))
+
+
+def _rms(vectors: Array) -> float:
+    return float(np.sqrt((vectors**2).sum(axis=1).mean()))
 
 
 def _named(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
@@ -457,11 +447,6 @@ def _against_median(sizes: Array) -> Array:
     return np.asarray(sizes / np.median(sizes))
 
 
-def _scales(matrices: Array) -> Array:
-    """(n,): how much each similarity enlarges."""
-    return np.asarray(np.abs(np.linalg.det(matrices)) ** (1.0 / matrices.shape[-1]))
-
-
 def _exchanged(
     shapes: Shapes, reference: Array, aligned: Array, tuning: Tuning
 ) -> list[tuple[str, str, str]]:
@@ -483,9 +468,8 @@ def _exchanges(points: Array, reference: Array, tuning: Tuning) -> list[tuple[in
     """The exchanges, greedily: the pair that gains most, as long as there is one."""
     points = points.copy()
     found: list[tuple[int, int]] = []
-    error = _misfit(points, reference)
+    moved = _moved(points, reference)
     while len(found) < tuning.most_strays:
-        moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
         distance = cdist(moved, reference, "sqeuclidean")
         stay = np.diag(distance)
         # both must be away and come home: one alone far away gains by any exchange
@@ -496,17 +480,16 @@ def _exchanges(points: Array, reference: Array, tuning: Tuning) -> list[tuple[in
             break
         a, b = sorted(np.unravel_index(int(gain.argmax()), gain.shape))
         points[[a, b]] = points[[b, a]]
-        better = _misfit(points, reference)
-        if better >= error:
+        better = _moved(points, reference)
+        if _rms(better - reference) >= _rms(moved - reference):
             break
-        error = better
+        moved = better
         found.append((int(a), int(b)))
     return found
 
 
-def _misfit(points: Array, reference: Array) -> float:
-    moved = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points)
-    return float(np.sqrt(((moved - reference) ** 2).sum(axis=1).mean()))
+def _moved(points: Array, reference: Array) -> Array:
+    return np.asarray(stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points))
 
 
 def _misplaced(shapes: Shapes, aligned: Array, tuning: Tuning) -> list[tuple[str, str]]:
@@ -570,14 +553,9 @@ def _coincident(shapes: Shapes) -> list[tuple[str, str, str]]:
     found = []
     ordered = np.sort(shapes.points[..., 0], axis=1)
     for i in np.flatnonzero((np.diff(ordered, axis=1) == 0).any(axis=1)):
-        own = shapes.points[i]
-        seen = np.flatnonzero(shapes.visible[i])
-        _, first, inverse, counts = np.unique(
-            own[seen], axis=0, return_index=True, return_inverse=True, return_counts=True
-        )
-        for b in np.flatnonzero(counts[inverse.ravel()] > 1):
-            a = first[inverse.ravel()[b]]
-            if a != b:
-                pair = shapes.landmarks[seen[a]], shapes.landmarks[seen[b]]
-                found.append((shapes.names[i], *pair))
+        first: dict[tuple[float, ...], int] = {}
+        for j, place in enumerate(map(tuple, shapes.points[i].tolist())):
+            a = first.setdefault(place, j)
+            if a != j and shapes.visible[i, j]:
+                found.append((shapes.names[i], shapes.landmarks[a], shapes.landmarks[j]))
     return found

@@ -1,7 +1,9 @@
 """Findings in words: one sentence for each kind, in the words of the one who listens.
 
-Python names for the library, options for the command line. Where both would say the same, it
-stands once.
+A sentence has fields: the figures of the finding by their names, the ``names`` of the ``n_names``
+shapes and the ``labels`` of the landmarks it is about, the ``name`` of the first shape, the
+``methods`` it was found with, the sentence of the ``part`` it sums up, and the ``remedy``, which
+each listener calls differently: Python names for the library, options for the command line.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from defgpa.findings import Finding, Kind, is_remark
 _at_the_shell = ContextVar("at_the_shell", default=False)
 _SWITCHES = {"on_mismatch": "--lenient", "incomplete": "--drop-incomplete"}
 
-Words = Mapping[Kind, Callable[[Finding], str]]
+Remedies = Mapping[str, str]
 
 
 def in_python(finding: Finding) -> str:
@@ -29,12 +31,12 @@ def in_python(finding: Finding) -> str:
     Seen in one shape only: landmark '7'. That tells nothing about the reference; it was left out
     of the solve and placed by its shape's warp.
     """
-    return _PYTHON[finding.kind](finding)
+    return _said(finding, _PYTHON)
 
 
 def in_shell(finding: Finding) -> str:
     """The sentence for someone at the command line."""
-    return _SHELL[finding.kind](finding)
+    return _said(finding, _SHELL)
 
 
 @contextmanager
@@ -72,23 +74,135 @@ def warn_of(findings: Iterable[Finding], stacklevel: int = 2) -> None:
         warnings.warn(told, stacklevel=stacklevel + 1)
 
 
-def _lone_landmarks(found: Finding) -> str:
-    return (
-        f"Seen in one shape only: landmark {listed(found.landmarks)}. That tells nothing about "
-        "the reference; it was left out of the solve and placed by its shape's warp."
-    )
+def _said(found: Finding, remedies: Remedies) -> str:
+    if found.kind in _COMPOSED:
+        return _COMPOSED[found.kind](found, remedies)
+    fields = {
+        "names": listed(found.shapes),
+        "labels": listed(found.landmarks),
+        "name": next(iter(found.shapes), ""),
+        "n_names": len(found.shapes),
+        "methods": ", ".join(found.methods),
+        "part": _said(found.parts[0], remedies) if found.parts else "",
+        "remedy": remedies.get(found.kind, ""),
+    }
+    return _SENTENCES[found.kind].format_map({**found.figures, **fields})
 
 
-def _sparse_landmarks(found: Finding) -> str:
-    seen, shapes = int(found.figures["views"]), int(found.figures["shapes"])
-    return (
-        f"{int(found.figures['landmarks'])} of {int(found.figures['of'])} landmarks are seen in "
-        f"at most {seen} of {shapes} shapes. Are their labels the same in all files? Landmarks "
-        "that mean the same must have the same name, or the same place in the order."
-    )
+_SENTENCES: Mapping[Kind, str] = {
+    Kind.LONE_LANDMARKS: (
+        "Seen in one shape only: landmark {labels}. That tells nothing about the reference; it was "
+        "left out of the solve and placed by its shape's warp."
+    ),
+    Kind.SPARSE_LANDMARKS: (
+        "{landmarks:.0f} of {of:.0f} landmarks are seen in at most {views:.0f} of {shapes:.0f} "
+        "shapes. Are their labels the same in all files? Landmarks that mean the same must have "
+        "the same name, or the same place in the order."
+    ),
+    Kind.FAR_SHAPE: (
+        "Shape {name!r} is far from all the others: they differ from their mean by {usual:.0%} of "
+        "their size, it by {error:.0%}. Check its landmarks, their order and those that few others "
+        "have; drop it if they are wrong."
+    ),
+    Kind.THIN_SHAPE: (
+        "Nearly flat, less than {thickness:.0e} of their length thick: {names}. That is rounding "
+        "of coordinates, and the warps follow it: send no points through them that lie off the "
+        "plane or line of the landmarks, or align in fewer dimensions."
+    ),
+    Kind.OTHER_SIZE: (
+        "More than {times:g} times larger or smaller than most ({n_names} of {of:.0f} shapes): "
+        "{names}. Other units? Errors of large shapes outweigh those of small."
+    ),
+    Kind.FAR_FROM_ORIGIN: (
+        "The coordinates of {names} are so far from the origin ({ratio:.0e} times their extent) "
+        "that they have lost digits. Subtract the offset before rounding."
+    ),
+    Kind.FEW_LANDMARKS: (
+        "There are {landmarks:.0f} landmarks in {shapes:.0f} shapes: so few that a deformable "
+        "reference is hardly determined. Compare with a rigid alignment."
+    ),
+    Kind.MIRRORED_IN_SIDE: "Mirrored against the others of their side: {names}. Check them.",
+    Kind.FAR_ESTIMATES: (
+        "Estimated landmarks far outside what the specimen shows: {count:,.0f}, in {names}. They "
+        "are little more than a guess by the other specimens; {remedy} says of each how little is "
+        "known."
+    ),
+    Kind.MIRRORED: (
+        "Mirrored against the majority of the shapes: {names}. If that is not meant, {remedy}, or "
+        "check for swapped left and right landmarks."
+    ),
+    Kind.UNDETERMINED_WARP: (
+        "Warps with directions that neither landmarks nor penalty determine: {names} (flat or "
+        "coincident points, or no smoothing). The smallest solution was taken; more smoothing or "
+        "fewer control points would settle it."
+    ),
+    Kind.CHARGED_TRANSLATIONS: (
+        "This warp has no free translations: the reference is centred by the soft constraint, "
+        "which leaves it off centre by {offset:.3g}. ExactCentering() centres it exactly."
+    ),
+    Kind.WEAK_CENTERING: (
+        "The reference is off centre by {offset:.3g}, because the weight of SoftCentering is too "
+        "small. Leave it out: n/m, here {enough:.3g}, suffices."
+    ),
+    Kind.NARROW_GAP: (
+        "The spectral gap is nearly zero ({value:.3g} against {next_value:.3g}): another reference "
+        "would do as well. {remedy}, or check how the shapes are linked."
+    ),
+    Kind.FREE_DIRECTIONS: (
+        "{directions:.0f} directions are free where {dim:.0f} are usual: parts of the reference "
+        "could be sheared or turned against each other, as the landmarks that link them lie nearly "
+        "on a line or in a plane, or are too few. The reference was settled by rigidity."
+    ),
+    Kind.CARRIED_BY_FEW: (
+        "Axis {axis:.0f} of the reference is carried by landmarks {labels} alone: they are weakly "
+        "tied to the others. Check them, or leave them out."
+    ),
+    Kind.ROUNDING: (
+        "Rounding blurs the reference: the features of shape {name!r} are nearly dependent "
+        "(condition {condition:.0e}), and the spectral gap of {gap:.0e} is narrow. Use more "
+        "smoothing or fewer features, and measure them from the centre of the shape."
+    ),
+    Kind.NOT_CONVERGED: (
+        "The iterative solver stopped after {products:.0f} products with a residual of "
+        "{residual:.3g}: the reference may be inaccurate. {remedy}"
+    ),
+    Kind.DESCENT_NOT_CONVERGED: (
+        "The descent ended after {iterations:.0f} steps with a relative gradient of "
+        "{gradient:.1e}, not zero: the shapes hardly determine the answer. Look for shapes or "
+        "landmarks that few others share."
+    ),
+    Kind.PROPORTIONS_UNDETERMINED: (
+        "The shapes see too little to tell the proportions of the reference by rigidity; those of "
+        "the covariance prior were taken. Add landmarks, or state them: {remedy}."
+    ),
+    Kind.PROPORTIONS_NOT_CONVERGED: (
+        "The proportions of the reference still changed after {rounds:.0f} rounds: the shapes "
+        "hardly agree on them. Look for outliers and mirrored shapes."
+    ),
+    Kind.AT_SMOOTHING: "At {count:.0f} of {of:.0f} amounts of smoothing: {part}",
+    Kind.IN_METHODS: "{methods}: {part}",
+}
+_PYTHON: Remedies = {
+    Kind.MIRRORED: "negate one coordinate there",
+    Kind.NARROW_GAP: "Use a stiffer warp",
+    Kind.NOT_CONVERGED: "Use Iterative(most_products=...) or Dense().",
+    Kind.PROPORTIONS_UNDETERMINED: "DefGPA(warp, proportions=[...])",
+    Kind.FOLDOVERS: "More smoothing would straighten it.",
+    Kind.FAR_ESTIMATES: "the uncertainty",
+    "given": "{}={:.3g}",
+}
+_SHELL: Remedies = {
+    Kind.MIRRORED: "use --mirror NAME",
+    Kind.NARROW_GAP: "Try a larger --smoothing",
+    Kind.NOT_CONVERGED: "A larger --smoothing or fewer --points-per-axis help.",
+    Kind.PROPORTIONS_UNDETERMINED: "--proportions L1,L2[,L3]",
+    Kind.FOLDOVERS: "A larger --smoothing would straighten it.",
+    Kind.FAR_ESTIMATES: "estimated.csv",
+    "given": "--{} {:.3g}",
+}
 
 
-def _exchanged_landmarks(found: Finding) -> str:
+def _exchanged_landmarks(found: Finding, _: Remedies) -> str:
     if found.parts:
         each = (
             f"{a!r} and {b!r} of {own.shapes[0]!r}"
@@ -106,7 +220,7 @@ def _exchanged_landmarks(found: Finding) -> str:
     )
 
 
-def _misplaced_landmark(found: Finding) -> str:
+def _misplaced_landmark(found: Finding, _: Remedies) -> str:
     if found.parts:
         each = (f"{own.landmarks[0]!r} of {own.shapes[0]!r}" for own in found.parts)
         return (
@@ -119,23 +233,6 @@ def _misplaced_landmark(found: Finding) -> str:
     )
 
 
-def _far_shape(found: Finding) -> str:
-    return (
-        f"Shape {found.shapes[0]!r} is far from all the others: they differ from their mean by "
-        f"{found.figures['usual']:.0%} of their size, it by {found.figures['error']:.0%}. Check "
-        "its landmarks, their order and those that few others have; drop it if they are wrong."
-    )
-
-
-def _thin_shape(found: Finding) -> str:
-    return (
-        f"Nearly flat, less than {found.figures['thickness']:.0e} of their length thick: "
-        f"{listed(found.shapes)}. That is rounding of coordinates, and the warps follow it: send "
-        "no points through them that lie off the plane or line of the landmarks, or align in fewer "
-        "dimensions."
-    )
-
-
 def _if_without(found: Finding) -> str:
     change = found.figures.get("change")
     if change is None:
@@ -145,23 +242,7 @@ def _if_without(found: Finding) -> str:
     return f"; {without} the reference would change by {most}{change:.1%}"
 
 
-def _other_size(found: Finding) -> str:
-    return (
-        f"More than {found.figures['times']:g} times larger or smaller than most "
-        f"({len(found.shapes)} of {int(found.figures['of'])} shapes): {listed(found.shapes)}. "
-        "Other units? Errors of large shapes outweigh those of small."
-    )
-
-
-def _far_estimates(found: Finding, where: str) -> str:
-    return (
-        f"Estimated landmarks far outside what the specimen shows: {int(found.figures['count']):,},"
-        f" in {listed(found.shapes)}. They are little more than a guess by the other specimens; "
-        f"{where} says of each how little is known."
-    )
-
-
-def _repeated_shape(found: Finding) -> str:
+def _repeated_shape(found: Finding, _: Remedies) -> str:
     if found.parts:
         pairs = ("{!r} of {!r}".format(*own.shapes) for own in found.parts)
         return (
@@ -172,27 +253,7 @@ def _repeated_shape(found: Finding) -> str:
     return f"Shape {one!r} has the very coordinates of {first!r}. Drop one of them if it is a copy."
 
 
-def _far_from_origin(found: Finding) -> str:
-    return (
-        f"The coordinates of {listed(found.shapes)} are so far from the origin "
-        f"({found.figures['ratio']:.0e} times their extent) that they have lost digits. Subtract "
-        "the offset before rounding."
-    )
-
-
-def _few_landmarks(found: Finding) -> str:
-    return (
-        f"There are {int(found.figures['landmarks'])} landmarks in {int(found.figures['shapes'])} "
-        "shapes: so few that a deformable reference is hardly determined. Compare with a rigid "
-        "alignment."
-    )
-
-
-def _mirrored_in_side(found: Finding) -> str:
-    return f"Mirrored against the others of their side: {listed(found.shapes)}. Check them."
-
-
-def _passed_neighbour(found: Finding) -> str:
+def _passed_neighbour(found: Finding, _: Remedies) -> str:
     pairs = [f"{p.shapes[0]}: {p.landmarks[0]} past {p.landmarks[1]}" for p in found.parts]
     return (
         f"Semilandmarks that slid past a neighbour: {listed(pairs)}. Are the points of these "
@@ -200,54 +261,7 @@ def _passed_neighbour(found: Finding) -> str:
     )
 
 
-def _mirrored(found: Finding, remedy: str) -> str:
-    return (
-        f"Mirrored against the majority of the shapes: {listed(found.shapes)}. If that is not "
-        f"meant, {remedy}, or check for swapped left and right landmarks."
-    )
-
-
-def _undetermined_warp(found: Finding) -> str:
-    return (
-        f"Warps with directions that neither landmarks nor penalty determine: "
-        f"{listed(found.shapes)} (flat or coincident points, or no smoothing). The smallest "
-        "solution was taken; more smoothing or fewer control points would settle it."
-    )
-
-
-def _charged_translations(found: Finding) -> str:
-    return (
-        "This warp has no free translations: the reference is centred by the soft constraint, "
-        f"which leaves it off centre by {found.figures['offset']:.3g}. ExactCentering() centres "
-        "it exactly."
-    )
-
-
-def _weak_centering(found: Finding) -> str:
-    return (
-        f"The reference is off centre by {found.figures['offset']:.3g}, because the weight of "
-        f"SoftCentering is too small. Leave it out: n/m, here {found.figures['enough']:.3g}, "
-        "suffices."
-    )
-
-
-def _gap(found: Finding, remedy: str) -> str:
-    return (
-        f"The spectral gap is nearly zero ({found.figures['value']:.3g} against "
-        f"{found.figures['next_value']:.3g}): another reference would do as well. {remedy}"
-    )
-
-
-def _free_directions(found: Finding) -> str:
-    return (
-        f"{int(found.figures['directions'])} directions are free where {int(found.figures['dim'])}"
-        " are usual: parts of the reference could be sheared or turned against each other, as the "
-        "landmarks that link them lie nearly on a line or in a plane, or are too few. The "
-        "reference was settled by rigidity."
-    )
-
-
-def _hinge(found: Finding) -> str:
+def _hinge(found: Finding, _: Remedies) -> str:
     seen = f" (some seen by {listed(found.shapes)} alone)" if found.shapes else ""
     return (
         f"Parts of the reference{seen} hang together as by a hinge and may be sheared or turned "
@@ -256,39 +270,7 @@ def _hinge(found: Finding) -> str:
     )
 
 
-def _carried_by_few(found: Finding) -> str:
-    return (
-        f"Axis {int(found.figures['axis'])} of the reference is carried by landmarks "
-        f"{listed(found.landmarks)} alone: they are weakly tied to the others. Check them, or "
-        "leave them out."
-    )
-
-
-def _rounding(found: Finding) -> str:
-    return (
-        f"Rounding blurs the reference: the features of shape {found.shapes[0]!r} are nearly "
-        f"dependent (condition {found.figures['condition']:.0e}), and the spectral gap of "
-        f"{found.figures['gap']:.0e} is narrow. Use more smoothing or fewer features, and measure "
-        "them from the centre of the shape."
-    )
-
-
-def _not_converged(found: Finding, remedy: str) -> str:
-    return (
-        f"The iterative solver stopped after {int(found.figures['products'])} products with a "
-        f"residual of {found.figures['residual']:.3g}: the reference may be inaccurate. {remedy}"
-    )
-
-
-def _descent_not_converged(found: Finding) -> str:
-    return (
-        f"The descent ended after {int(found.figures['iterations'])} steps with a relative "
-        f"gradient of {found.figures['gradient']:.1e}, not zero: the shapes hardly determine the "
-        "answer. Look for shapes or landmarks that few others share."
-    )
-
-
-def _starts_disagree(found: Finding) -> str:
+def _starts_disagree(found: Finding, _: Remedies) -> str:
     return (
         "From the rigid mean and from the deformable reference the descent ends in different "
         f"places, of cost {found.figures['cost'] + found.figures['excess']:.4g} and "
@@ -297,22 +279,7 @@ def _starts_disagree(found: Finding) -> str:
     )
 
 
-def _proportions_undetermined(written: str) -> str:
-    """``written`` is how proportions are stated."""
-    return (
-        "The shapes see too little to tell the proportions of the reference by rigidity; those of "
-        f"the covariance prior were taken. Add landmarks, or state them: {written}."
-    )
-
-
-def _proportions_not_converged(found: Finding) -> str:
-    return (
-        f"The proportions of the reference still changed after {int(found.figures['rounds'])} "
-        "rounds: the shapes hardly agree on them. Look for outliers and mirrored shapes."
-    )
-
-
-def _large_deformation(found: Finding) -> str:
+def _large_deformation(found: Finding, _: Remedies) -> str:
     figures = found.figures
     follows = "the proportions of the reference are an average of very different ones"
     if "chance" in figures:
@@ -326,21 +293,20 @@ def _large_deformation(found: Finding) -> str:
     )
 
 
-def _foldovers(found: Finding, remedy: str, written: str) -> str:
-    """``written`` is how a name and a value of the smoothing are given."""
-    count = int(found.figures["landmarks"])
+def _foldovers(found: Finding, remedies: Remedies) -> str:
     tried = [(own, found.figures[own]) for own in ("smoothing", "theta") if own in found.figures]
-    better = "".join(f" With {written.format(*own)} none does." for own in tried[:1])
+    better = "".join(f" With {remedies['given'].format(*own)} none does." for own in tried[:1])
     return (
-        f"The warp of {listed(found.shapes)} folds over itself at {count:,} landmarks: there it is "
-        f"no one-to-one map. {remedy}{better}"
+        f"The warp of {listed(found.shapes)} folds over itself at "
+        f"{int(found.figures['landmarks']):,} landmarks: there it is no one-to-one map. "
+        f"{remedies[found.kind]}{better}"
     )
 
 
-def _in_folds(found: Finding, words: Callable[[Finding], str]) -> str:
+def _in_folds(found: Finding, remedies: Remedies) -> str:
     told = " ".join(
         f"({int(part.figures['folds'])} ×) without landmark {listed(part.landmarks)}: "
-        f"{words(part.parts[0])}"
+        f"{_said(part.parts[0], remedies)}"
         for part in found.parts
     )
     return (
@@ -349,18 +315,7 @@ def _in_folds(found: Finding, words: Callable[[Finding], str]) -> str:
     )
 
 
-def _at_smoothing(found: Finding, words: Callable[[Finding], str]) -> str:
-    return (
-        f"At {int(found.figures['count'])} of {int(found.figures['of'])} amounts of smoothing: "
-        f"{words(found.parts[0])}"
-    )
-
-
-def _in_methods(found: Finding, words: Callable[[Finding], str]) -> str:
-    return f"{', '.join(found.methods)}: {words(found.parts[0])}"
-
-
-def _best_at_edge(found: Finding) -> str:
+def _best_at_edge(found: Finding, _: Remedies) -> str:
     remedy = (
         "Less may be better still: extend the grid downwards."
         if found.figures["soft"]
@@ -374,7 +329,7 @@ def _best_at_edge(found: Finding) -> str:
     )
 
 
-def _stiffer_preferred(found: Finding) -> str:
+def _stiffer_preferred(found: Finding, _: Remedies) -> str:
     why = (
         " and does not fold over"
         if found.figures.get("foldovers_avoided")
@@ -387,62 +342,16 @@ def _stiffer_preferred(found: Finding) -> str:
     )
 
 
-_COMMON: Words = {
-    Kind.LONE_LANDMARKS: _lone_landmarks,
-    Kind.SPARSE_LANDMARKS: _sparse_landmarks,
+_COMPOSED: Mapping[Kind, Callable[[Finding, Remedies], str]] = {
     Kind.EXCHANGED_LANDMARKS: _exchanged_landmarks,
     Kind.MISPLACED_LANDMARK: _misplaced_landmark,
-    Kind.FAR_SHAPE: _far_shape,
-    Kind.THIN_SHAPE: _thin_shape,
-    Kind.OTHER_SIZE: _other_size,
     Kind.REPEATED_SHAPE: _repeated_shape,
-    Kind.FAR_FROM_ORIGIN: _far_from_origin,
-    Kind.FEW_LANDMARKS: _few_landmarks,
-    Kind.MIRRORED_IN_SIDE: _mirrored_in_side,
     Kind.PASSED_NEIGHBOUR: _passed_neighbour,
-    Kind.UNDETERMINED_WARP: _undetermined_warp,
-    Kind.CHARGED_TRANSLATIONS: _charged_translations,
-    Kind.WEAK_CENTERING: _weak_centering,
-    Kind.FREE_DIRECTIONS: _free_directions,
     Kind.HINGE: _hinge,
-    Kind.CARRIED_BY_FEW: _carried_by_few,
-    Kind.ROUNDING: _rounding,
-    Kind.DESCENT_NOT_CONVERGED: _descent_not_converged,
     Kind.STARTS_DISAGREE: _starts_disagree,
-    Kind.PROPORTIONS_NOT_CONVERGED: _proportions_not_converged,
     Kind.LARGE_DEFORMATION: _large_deformation,
+    Kind.FOLDOVERS: _foldovers,
+    Kind.IN_FOLDS: _in_folds,
     Kind.BEST_AT_EDGE: _best_at_edge,
     Kind.STIFFER_PREFERRED: _stiffer_preferred,
-}
-_PYTHON: Words = {
-    **_COMMON,
-    Kind.MIRRORED: lambda f: _mirrored(f, "negate one coordinate there"),
-    Kind.NARROW_GAP: lambda f: _gap(f, "Use a stiffer warp, or check how the shapes are linked."),
-    Kind.NOT_CONVERGED: lambda f: _not_converged(f, "Use Iterative(most_products=...) or Dense()."),
-    Kind.PROPORTIONS_UNDETERMINED: lambda _: _proportions_undetermined(
-        "DefGPA(warp, proportions=[...])"
-    ),
-    Kind.FOLDOVERS: lambda f: _foldovers(f, "More smoothing would straighten it.", "{}={:.3g}"),
-    Kind.FAR_ESTIMATES: lambda f: _far_estimates(f, "the uncertainty"),
-    Kind.IN_FOLDS: lambda f: _in_folds(f, in_python),
-    Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_python),
-    Kind.IN_METHODS: lambda f: _in_methods(f, in_python),
-}
-_SHELL: Words = {
-    **_COMMON,
-    Kind.MIRRORED: lambda f: _mirrored(f, "use --mirror NAME"),
-    Kind.NARROW_GAP: lambda f: _gap(
-        f, "Try a larger --smoothing, or check how the shapes are linked."
-    ),
-    Kind.NOT_CONVERGED: lambda f: _not_converged(
-        f, "A larger --smoothing or fewer --points-per-axis help."
-    ),
-    Kind.PROPORTIONS_UNDETERMINED: lambda _: _proportions_undetermined("--proportions L1,L2[,L3]"),
-    Kind.FOLDOVERS: lambda f: _foldovers(
-        f, "A larger --smoothing would straighten it.", "--{} {:.3g}"
-    ),
-    Kind.FAR_ESTIMATES: lambda f: _far_estimates(f, "estimated.csv"),
-    Kind.IN_FOLDS: lambda f: _in_folds(f, in_shell),
-    Kind.AT_SMOOTHING: lambda f: _at_smoothing(f, in_shell),
-    Kind.IN_METHODS: lambda f: _in_methods(f, in_shell),
 }

@@ -1,7 +1,7 @@
-"""Shapes as tables and labelled arrays of other libraries, and back from a table.
+"""Shapes as tables and labelled arrays of other libraries, and back; tables as text in columns.
 
-A table has one row a shape and one column a coordinate, called ``x1, y1, x2, …`` where landmarks
-are only numbered and ``apex_x, apex_y, …`` where they have names.
+A table of shapes has one row a shape and one column a coordinate, called ``x1, y1, x2, …`` where
+landmarks are only numbered and ``apex_x, apex_y, …`` where they have names.
 """
 
 from __future__ import annotations
@@ -70,3 +70,24 @@ def coordinate_names(landmarks: Sequence[str], dim: int) -> list[str]:
     numbered = list(landmarks) == [str(k + 1) for k in range(len(landmarks))]
     form = "{1}{0}" if numbered else "{0}_{1}"
     return [form.format(label, axis) for label in landmarks for axis in _AXES[:dim]]
+
+
+def pandas_for_tables() -> Any:
+    """The package pandas, or a sentence on how to get it."""
+    return needed("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """So many significant digits, nothing for NaN."""
+    return "" if value != value else f"{value:#.{digits}g}".removesuffix(".")
+
+
+def lined_up(lines: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> str:
+    """Text in columns, the header first: names to the left, figures to the right, then marks."""
+    first, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = [
+        [name.ljust(first), *(cell.rjust(w) for cell, w in zip(cells, others, strict=True))]
+        for name, *cells in lines
+    ]
+    ends = ["", *(marks or [""] * (len(lines) - 1))]
+    return "\n".join(" ".join([*row, mark]).rstrip() for row, mark in zip(rows, ends, strict=True))

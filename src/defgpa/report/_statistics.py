@@ -22,7 +22,8 @@ from defgpa.statistics import (
     Repeatability,
     Symmetry,
 )
-from defgpa.statistics.table import EffectTable, figure, probabilities
+from defgpa.statistics.table import EffectTable, probabilities
+from defgpa.tables import figure
 
 Links = Sequence[tuple[int, int]]
 Found = (

@@ -8,11 +8,10 @@ from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs
 from defgpa.statistics.outliers import Outliers, outliers
 from defgpa.statistics.pairwise import PairwiseDistances
 from defgpa.statistics.repeatability import Repeatability, repeatability
-from defgpa.statistics.sizes import centroid_sizes
 from defgpa.statistics.specimens import specimens
 from defgpa.statistics.symmetry import Symmetry, symmetry
 from defgpa.statistics.table import Effect, EffectTable
-from defgpa.statistics.tangent import tangent_space
+from defgpa.statistics.tangent import centroid_sizes, tangent_space
 
 __all__ = [
     "Allometry",

@@ -15,16 +15,14 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, ShapeError
-from defgpa.io.text.table import csv_text
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.permutation import Progress
-from defgpa.statistics.sizes import centroid_sizes
-from defgpa.statistics.table import pandas_for_tables
-from defgpa.statistics.tangent import Analysed, complete_shapes
+from defgpa.statistics.table import Rows
+from defgpa.statistics.tangent import Analysed, centroid_sizes, complete_shapes
 
 
 @dataclass(frozen=True, eq=False)
-class Allometry:
+class Allometry(Rows):
     """Shape regressed on log size.
 
     Attributes
@@ -40,6 +38,8 @@ class Allometry:
     vector : array (m, d)
         b, the change of shape per unit of log size.
     """
+
+    _columns = ("name", "size", "score")
 
     anova: ProcrustesAnova
     names: tuple[str, ...]
@@ -66,13 +66,10 @@ class Allometry:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame: name, size and score of every shape."""
-        rows = {"size": self.sizes, "score": self.scores}
-        return pandas_for_tables().DataFrame(rows, index=list(self.names))
+        return super().to_pandas().set_index("name").rename_axis(None)
 
-    def to_csv(self) -> str:
-        """The same as comma-separated text."""
-        columns = (self.names, self.sizes.tolist(), self.scores.tolist())
-        return csv_text(("name", "size", "score"), zip(*columns, strict=True))
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return list(zip(self.names, self.sizes.tolist(), self.scores.tolist(), strict=True))
 
 
 def allometry(

@@ -32,9 +32,8 @@ from defgpa.statistics.permutation import (
     Terms,
     permuted_ratios,
 )
-from defgpa.statistics.sizes import centroid_sizes
-from defgpa.statistics.table import Effect, EffectTable
-from defgpa.statistics.tangent import Analysed, complete_shapes, flat_tangents
+from defgpa.statistics.table import Effect, EffectTable, effect
+from defgpa.statistics.tangent import Analysed, centroid_sizes, complete_shapes, tangents_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,11 +196,17 @@ def procrustes_anova(
     """
     permutations = Permutations(n_permutations, seed, progress)
     shapes = complete_shapes(x)
-    columns = {"size": centroid_sizes(x), **columns_of(shapes), **_columns(data)}
+    given = {} if data is None else {str(key): np.asarray(data[key]) for key in data}
+    columns = {"size": centroid_sizes(x), **columns_of(shapes), **given}
     model = design(formula, columns, shapes.n_shapes)
-    tangents = flat_tangents(shapes)
-    _require_residual(model)
-    with threads_for(tangents.size * model.basis.shape[1] * n_permutations // 100):
+    tangents = tangents_of(shapes).reshape(shapes.n_shapes, -1)
+    rank = model.basis.shape[1]
+    if rank >= shapes.n_shapes:
+        raise ShapeError(
+            f"The model has {rank} parameters for {shapes.n_shapes} shapes, so nothing is left to "
+            "compare its terms with. Leave out terms, or factors with a level for every shape."
+        )
+    with threads_for(tangents.size * rank * n_permutations // 100):
         terms = SequentialTerms(model.bases, shapes.n_shapes)
         ratios = permuted_ratios(tangents, terms, [RESIDUAL] * len(model.bases), permutations)
     table = effect_table(model.terms, terms, ratios)
@@ -214,33 +219,10 @@ def effect_table(names: Sequence[str], terms: Terms, ratios: Ratios) -> EffectTa
     """The rows of the terms, of the residuals where there are any, and of the total."""
     total = float(ratios.sums.sum()) + ratios.residual
     rows = [
-        _row(name, df, float(ss), total, f=float(ratios.observed[k]), z=ratios.z(k), p=ratios.p(k))
+        effect(name, df, float(ss), total, float(ratios.observed[k]), ratios.z(k), ratios.p(k))
         for k, (name, df, ss) in enumerate(zip(names, terms.df, ratios.sums, strict=True))
     ]
     left = terms.n - 1 - sum(terms.df)
     if left:
-        rows.append(_row("Residuals", left, ratios.residual, total))
+        rows.append(effect("Residuals", left, ratios.residual, total))
     return EffectTable((*rows, Effect("Total", terms.n - 1, total)))
-
-
-def _row(name: str, df: int, ss: float, total: float, **chance: float) -> Effect:
-    nothing = float("nan")
-    return Effect(
-        name, df, ss, ss / df if df else nothing, ss / total if total else nothing, **chance
-    )
-
-
-def _columns(data: Any) -> dict[str, Any]:
-    """The data by column, whatever holds them."""
-    if data is None:
-        return {}
-    return {str(key): np.asarray(data[key]) for key in data}
-
-
-def _require_residual(model: Design) -> None:
-    n, rank = len(model.columns), model.basis.shape[1]
-    if rank >= n:
-        raise ShapeError(
-            f"The model has {rank} parameters for {n} shapes, so nothing is left to compare its "
-            "terms with. Leave out terms, or factors with a level for every shape."
-        )

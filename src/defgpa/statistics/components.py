@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.extmath import svd_flip
 
 from defgpa._arrays import Array, Index
 from defgpa.alignment import OUTPUTS, Alignment, in_space, registered, shape_indices
@@ -23,8 +24,14 @@ from defgpa.errors import ShapeError, listed
 from defgpa.procrustes import stacked
 from defgpa.shapes import Shapes
 from defgpa.statistics.conditional import Dials, ShapeGaussian, without_gaps
-from defgpa.statistics.sizes import ShapesLike, as_shapes, filled
-from defgpa.statistics.tangent import tangent_space, unit_size
+from defgpa.statistics.tangent import (
+    ShapesLike,
+    as_specimens,
+    centroid_sizes,
+    filled,
+    tangent_space,
+    unit_size,
+)
 
 
 @dataclass(frozen=True)
@@ -95,10 +102,14 @@ class ShapePCA(TransformerMixin, BaseEstimator):
 
     def fit(self, shapes: ShapesLike | Alignment, y: object = None) -> Self:
         """Analyse an alignment, Shapes, an (n, m, d) array with NaN, or a list of (m, d)."""
-        _require_space(self.space)
+        if self.space not in OUTPUTS:
+            raise ValueError(
+                f"The 'space' parameter of ShapePCA must be one of {listed(OUTPUTS)}. "
+                f"Got {self.space!r} instead."
+            )
         self._alignment = shapes if isinstance(shapes, Alignment) else None
         self.space_ = self.space if self._alignment is not None else ""
-        self._shapes = shapes.shapes if isinstance(shapes, Alignment) else as_shapes(shapes)
+        self._shapes = shapes.shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
         measured = getattr(shapes, self.space) if self._alignment else self._shapes.points
         x = tangent_space(without_gaps(measured))
         if len(x) < 2:
@@ -106,9 +117,9 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         self.coordinates_ = x
         self.mean_ = x.mean(axis=0)
         deviations = (x - self.mean_).reshape(len(x), -1)
-        _, sigma, axes = np.linalg.svd(deviations, full_matrices=False)
+        U, sigma, axes = np.linalg.svd(deviations, full_matrices=False)
         k = self._how_many(int((sigma > 1e-10 * sigma[0]).sum()))  # others are rounding
-        axes = axes[:k] * _signs(axes[:k])
+        axes = svd_flip(U, axes, u_based_decision=False)[1][:k]  # largest entries are positive
         variances = sigma**2 / (len(x) - 1)
         self.components_ = axes.reshape(k, *self.mean_.shape)
         self.explained_variance_ = variances[:k]
@@ -182,7 +193,12 @@ class ShapePCA(TransformerMixin, BaseEstimator):
             return np.asarray(self.coordinates_ - self.mean_)
         if isinstance(shapes, Alignment):
             return self._projected(np.asarray(getattr(shapes, self.space)))
-        given = self._require_alike(as_shapes(shapes))
+        given = as_specimens(shapes)
+        if given.points.shape[1:] != self.mean_.shape:
+            raise ShapeError(
+                f"These components are of {self.mean_.shape[0]} landmarks in "
+                f"{self.mean_.shape[1]}-D; got shapes of size {given.points.shape[1:]}."
+            )
         known = np.array([-1 if k is None else k for k in shape_indices(given, self._shapes)])
         found = np.empty(given.points.shape)
         found[known >= 0] = (self.coordinates_ - self.mean_)[known[known >= 0]]
@@ -210,26 +226,15 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         ]
         return in_space(self.space_, given.points, warps, a.reference)
 
-    def _require_alike(self, given: Shapes) -> Shapes:
-        if given.points.shape[1:] != self.mean_.shape:
-            raise ShapeError(
-                f"These components are of {self.mean_.shape[0]} landmarks in "
-                f"{self.mean_.shape[1]}-D; got shapes of size {given.points.shape[1:]}."
-            )
-        return given
-
     def _completed(self, points: Array) -> Array:
         """Gaps filled by what the shapes of the fit say."""
         gaps = np.asarray(np.isnan(points[..., 0]).any(axis=1))
         if not gaps.any():
             return points
         known = ShapeGaussian(self.coordinates_, Dials())
-        return np.stack(
-            [
-                known.completed(own).points if gap else own
-                for own, gap in zip(points, gaps, strict=True)
-            ]
-        )
+        whole = np.array(points)
+        whole[gaps] = [known.completed(own).points for own in points[gaps]]
+        return whole
 
     def _how_many(self, available: int) -> int:
         wanted = self.n_components
@@ -260,21 +265,6 @@ class ShapePCA(TransformerMixin, BaseEstimator):
 def _sums(alignment: Alignment) -> SumsOfSquares:
     x = tangent_space(alignment.carried)
     smooth = float(((x - x.mean(axis=0)) ** 2).sum())
-    whole = filled(alignment)
-    sizes = np.linalg.norm(whole - whole.mean(axis=1, keepdims=True), axis=(1, 2))
+    sizes = centroid_sizes(filled(alignment))
     missed = np.nansum((alignment.superimposed - alignment.carried) ** 2, axis=(1, 2))
     return SumsOfSquares(smooth, float((missed / sizes**2).sum()))
-
-
-def _signs(axes: Array) -> Array:
-    """(k, 1): ±1, so that the largest entry of every axis becomes positive."""
-    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
-    return np.where(largest < 0, -1.0, 1.0)
-
-
-def _require_space(space: Any) -> None:
-    if space not in OUTPUTS:
-        raise ValueError(
-            f"The 'space' parameter of ShapePCA must be one of {listed(OUTPUTS)}. "
-            f"Got {space!r} instead."
-        )

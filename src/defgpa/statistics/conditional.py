@@ -17,8 +17,9 @@ chosen by hiding what is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -27,10 +28,6 @@ from scipy.spatial.distance import cdist
 from defgpa._arrays import Array, Index, Mask, inverse_of_lower
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.statistics.tangent import rotated_onto_mean, unit_size
-
-_FREE = 100.0  # standard deviations: what a motion may amount to
-_ROUNDS = 3  # of pose and estimate, each from the other, where much is hidden
-_MOST_SEEN = 600  # seen landmarks that are asked: those near the hidden ones, and some all over
 
 
 @dataclass(frozen=True)
@@ -85,22 +82,22 @@ class ShapeGaussian:
         seen = ~np.isnan(own[:, 0])
         asked = asked_landmarks(self.mean, seen)
         pose = stacked(own[seen], self.mean[seen], motions=SIMILARITY)
-        whole, deviation = pose(own), np.zeros(len(own))
-        for _ in range(_ROUNDS if 4 * seen.sum() < 3 * len(seen) else 1):
+        deviation = np.zeros(len(own))
+        # pose and estimate, each from the other, again where much is hidden
+        for _ in range(3 if 4 * seen.sum() < 3 * len(seen) else 1):
             posed = pose(own)
-            whole = posed.copy()
-            whole[~seen], deviation[~seen] = self._hidden_part(posed, asked, ~seen)
+            posed[~seen], deviation[~seen] = self._hidden_part(posed, asked, ~seen)
             back = pose.inverse()
-            pose = stacked(np.where(seen[:, None], own, back(whole)), self.mean, motions=SIMILARITY)
-        points = np.where(seen[:, None], own, back(whole))
+            points = np.where(seen[:, None], own, back(posed))
+            pose = stacked(points, self.mean, motions=SIMILARITY)
         return Estimate(points, deviation * float(back.scale))
 
     def left_out(self, own: Array) -> Array:
         """(m, d): how far every seen landmark is from its prediction by the other seen ones.
 
-        At the size of the specimens, in their pose; NaN where not seen. As `left_out` of all, the
-        specimens weighing alike. With Q = C⁻¹ of all landmarks, that of the seen ones alone is
-        Q_ss − Q_sh Q_hh⁻¹ Q_hs, so that a shape costs as much as it hides.
+        At the size of the specimens, in their pose; NaN where not seen. With Q = C⁻¹ of all
+        landmarks, that of the seen ones alone is Q_ss − Q_sh Q_hh⁻¹ Q_hs, so that a shape costs as
+        much as it hides. For dials without nearness.
         """
         m, d = own.shape
         seen = ~np.isnan(own[:, 0])
@@ -120,9 +117,7 @@ class ShapeGaussian:
     def _precision(self) -> Array:
         """(md, md): Q = C⁻¹ of all landmarks, A⁻¹ ⊗ I − A⁻¹B M⁻¹ BᵀA⁻¹."""
         m, d = self.mean.shape
-        given = replace(self, dials=replace(self.dials, nearness=np.inf))._given(
-            self.mean, np.arange(m)
-        )
+        given = self._given(self.mean, np.arange(m))
         AB = given.AB.transpose(0, 2, 1).reshape(m * d, -1)
         inverse = cho_solve(given.factor, np.eye(m))
         return np.asarray(np.kron(inverse, np.eye(d)) - AB @ np.linalg.solve(given.M, AB.T))
@@ -136,21 +131,30 @@ class ShapeGaussian:
         AG = cho_solve(given.factor, G.T)
         # what B moves at the hidden landmarks beyond what the smooth field makes of it already
         beyond = B[:, hidden] - np.einsum("ps,qpd->qsd", AG, B[:, asked], optimize=True)
-        found = mean[hidden] + G @ given.Ay + np.einsum("q,qsd->sd", given.coefficients, beyond)
+        y = (posed - mean)[asked]
+        coefficients = np.linalg.solve(given.M, np.einsum("pqd,pd->q", given.AB, y))
+        smooth = G @ cho_solve(given.factor, y)
+        found = mean[hidden] + smooth + np.einsum("q,qsd->sd", coefficients, beyond)
         flat = beyond.reshape(len(B), -1)
         spread = (flat * np.linalg.solve(given.M, flat)).sum(axis=0).reshape(-1, d).sum(axis=1)
         field = v * dials.smooth - np.einsum("sp,ps->s", G, AG)
         return found, np.sqrt(spread + d * (np.maximum(field, 0.0) + v * dials.noise))
 
     def _given(self, posed: Array, asked: Index) -> _Given:
-        """C_ss⁻¹ y by Woodbury's identity, C_ss = A ⊗ I + BᵀB."""
+        """What C_ss⁻¹ is made of by Woodbury's identity, C_ss = A ⊗ I + BᵀB."""
         mean, X = self._sample(posed, asked)
         v, dials = self.variance, self.dials
         width = dials.reach * float(np.sqrt(((mean - mean.mean(axis=0)) ** 2).sum(axis=1).mean()))
         A = v * dials.smooth * gaussian_kernel(mean[asked], mean[asked], width)
         A[np.diag_indices(len(asked))] += v * dials.noise
-        B = np.concatenate([X, _FREE * np.sqrt(v) * _motions(mean)])
-        return _Given(mean, B, width, cho_factor(A, lower=True), asked, (posed - mean)[asked])
+        # motions of 100 standard deviations are as good as free
+        B = np.concatenate([X, 100.0 * np.sqrt(v) * _motions(mean)])
+        seen, factor = B[:, asked], cho_factor(A, lower=True)
+        q, p, d = seen.shape
+        AB = np.asarray(cho_solve(factor, seen.transpose(1, 0, 2).reshape(p, q * d)))
+        AB = AB.reshape(p, q, d)
+        M = np.eye(q) + np.tensordot(seen, AB, axes=([1, 2], [0, 2]))
+        return _Given(mean, B, width, factor, AB, M)
 
     def _sample(self, posed: Array, asked: Index) -> tuple[Array, Array]:
         """Weighted mean (m, d) and deviations (n, m, d), √w in them."""
@@ -165,40 +169,15 @@ class ShapeGaussian:
         return mean, np.sqrt(w)[:, None, None] * (self.specimens - mean)
 
 
-@dataclass(frozen=True, eq=False)
-class _Given:
-    """A = LLᵀ over the seen landmarks, the columns B (q, m, d), and y (p, d) solved with both."""
+class _Given(NamedTuple):
+    """The covariance of the landmarks that are asked, solved with."""
 
-    mean: Array
-    B: Array
-    width: float
-    factor: tuple[Array, bool]
-    asked: Index
-    y: Array
-
-    @cached_property
-    def Ay(self) -> Array:
-        """(p, d)."""
-        return np.asarray(cho_solve(self.factor, self.y))
-
-    @cached_property
-    def AB(self) -> Array:
-        """(p, q, d)."""
-        q, _, d = self.B.shape
-        columns = self.B[:, self.asked].transpose(1, 0, 2)
-        solved = cho_solve(self.factor, columns.reshape(len(self.asked), q * d))
-        return np.asarray(solved).reshape(-1, q, d)
-
-    @cached_property
-    def M(self) -> Array:
-        """(q, q): I + BᵀA⁻¹B."""
-        B = self.B[:, self.asked]
-        return np.asarray(np.eye(len(B)) + np.tensordot(B, self.AB, axes=([1, 2], [0, 2])))
-
-    @cached_property
-    def coefficients(self) -> Array:
-        """(q,): M⁻¹ BᵀA⁻¹y."""
-        return np.linalg.solve(self.M, np.einsum("pqd,pd->q", self.AB, self.y))
+    mean: Array  # (m, d)
+    B: Array  # (q, m, d): specimens and motions
+    width: float  # of the kernel
+    factor: tuple[Array, bool]  # of A
+    AB: Array  # (p, q, d): A⁻¹B
+    M: Array  # (q, q): I + BᵀA⁻¹B
 
 
 def left_out(specimens: Array, dials: Dials) -> tuple[Array, Array]:
@@ -208,14 +187,15 @@ def left_out(specimens: Array, dials: Dials) -> tuple[Array, Array]:
     lengths of them (n, m). With Q = C⁻¹, the residual of landmark j is Q_jj⁻¹ (Qy)_j, its
     covariance Q_jj⁻¹. All specimens share A, B and N = M⁻¹; the mean and covariance of the others
     are had by taking n/(n − 1) of the square of specimen i from those of all, so from N
-    N_:i N_i: n / (n N_ii − 1). Nearness is not among what it knows.
+    N_:i N_i: n / (n N_ii − 1). For dials without nearness.
     """
     n, m, d = specimens.shape
     given = ShapeGaussian(specimens, dials)._given(specimens[0], np.arange(m))
     y = (specimens - given.mean) * (n / (n - 1))  # from the mean of the others
     N = np.linalg.inv(given.M)
     AB_N = np.einsum("pqd,qr->prd", given.AB, N, optimize=True)
-    base = _inverse_diagonal(given.factor)[:, None, None] * np.eye(d)
+    inverse = inverse_of_lower(np.tril(given.factor[0])[None])[0]  # A⁻¹ = L⁻ᵀL⁻¹
+    base = (inverse**2).sum(axis=0)[:, None, None] * np.eye(d)
     base = base - np.einsum("pqd,pqe->pde", AB_N, given.AB, optimize=True)
     own = AB_N[:, :n]  # (m, n, d)
     taken = n / np.maximum(n * np.diag(N)[:n] - 1.0, np.finfo(np.float64).eps)
@@ -228,12 +208,6 @@ def left_out(specimens: Array, dials: Dials) -> tuple[Array, Array]:
     covariance = np.linalg.inv(Q)
     residuals = np.einsum("ipde,ipe->ipd", covariance, Qy)
     return residuals, np.sqrt(np.einsum("ipdd->ip", covariance))
-
-
-def _inverse_diagonal(factor: tuple[Array, bool]) -> Array:
-    """(p,): the diagonal of A⁻¹ = L⁻ᵀL⁻¹."""
-    inverse = inverse_of_lower(np.tril(factor[0])[None])[0]
-    return np.asarray((inverse**2).sum(axis=0))
 
 
 def _motions(mean: Array) -> Array:
@@ -257,25 +231,32 @@ def gaussian_kernel(x: Array, y: Array, width: float) -> Array:
 def asked_landmarks(mean: Array, seen: Mask) -> Index:
     """The seen landmarks an estimate is made from: all, or the near ones and some all over."""
     known = np.flatnonzero(seen)
-    if len(known) <= _MOST_SEEN or seen.all():
+    if len(known) <= 600 or seen.all():
         return known
     distance = cdist(mean[known], mean[~seen]).min(axis=1)
-    near = known[np.argsort(distance, kind="stable")[: 2 * _MOST_SEEN // 3]]
+    near = known[np.argsort(distance, kind="stable")[:400]]
     rest = np.setdiff1d(known, near)
-    return np.union1d(near, rest[:: max(1, 3 * len(rest) // _MOST_SEEN)])
+    return np.union1d(near, rest[:: max(1, len(rest) // 200)])
 
 
 def without_gaps(points: Array) -> Array:
     """Shapes (n, m, d), NaN where not seen, with estimates there; what is seen is untouched."""
+    whole = _filled_with_mean(points) if np.isnan(points).any() else points
+    # of 4 specimens or fewer no statistics can be made
+    return refilled(whole, points, Dials(), rounds=3) if len(points) > 4 else whole
+
+
+def refilled(whole: Array, points: Array, dials: Dials, rounds: int) -> Array:
+    """Shapes (n, m, d) whose estimates are made anew, each shape's from all the others'.
+
+    ``points`` are the same with NaN where not seen.
+    """
     partial = np.flatnonzero(np.isnan(points[..., 0]).any(axis=1))
-    whole = points if not len(partial) else _filled_with_mean(points)
-    if len(points) <= 4:  # specimens that statistics can be made of
-        return whole
-    for _ in range(3 if len(partial) else 0):
+    for _ in range(rounds if len(partial) else 0):
         specimens = rotated_onto_mean(unit_size(whole))
-        whole = whole.copy()
+        whole = np.array(points)
         for i in partial:
-            others = ShapeGaussian(np.delete(specimens, i, axis=0), Dials())
+            others = ShapeGaussian(np.delete(specimens, i, axis=0), dials)
             whole[i] = others.completed(points[i]).points
     return whole
 

@@ -18,7 +18,6 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, listed, needed
 from defgpa.shapes import Shapes
 
-_ALIASED = 1e-9  # of the length of a column: what is left of one that others explain
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 
 
@@ -106,7 +105,7 @@ def sequential_bases(blocks: Sequence[Array]) -> list[Array]:
         for _ in range(2):  # once more, or rounding would leave them not quite orthogonal
             scaled = scaled - known @ (known.T @ scaled)
         U, lengths, _ = np.linalg.svd(scaled, full_matrices=False)
-        bases.append(U[:, lengths > _ALIASED])
+        bases.append(U[:, lengths > 1e-9])  # less is left of columns that others explain
         known = np.hstack([known, bases[-1]])
     return bases
 

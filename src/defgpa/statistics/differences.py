@@ -16,11 +16,10 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import grouped
-from defgpa.statistics.permutation import Permutations, Progress
-from defgpa.statistics.table import Rows, figure, lined_up, probabilities
-from defgpa.statistics.tangent import Analysed, complete_shapes, flat_tangents
-
-_TIES = 1e-10
+from defgpa.statistics.permutation import Permutations, Progress, reached
+from defgpa.statistics.table import Rows, probabilities
+from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
+from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,21 +107,19 @@ def landmark_differences(
     names, codes = grouped(groups, shapes.n_shapes, "groups")
     if len(names) != 2:
         raise DefgpaError(f"Landmarks are compared between 2 groups; got {len(names)}: {names}.")
-    Y = flat_tangents(shapes)
+    Y = tangents_of(shapes).reshape(shapes.n_shapes, -1)
     contrast = np.where(codes == 1, 1.0 / (codes == 1).sum(), -1.0 / (codes == 0).sum())
     mean, centred = Y.mean(axis=0), Y - Y.mean(axis=0)
     size = shapes.points.shape[1:]
 
-    def distances(orders: Index) -> Array:
-        return np.asarray(np.linalg.norm((contrast[orders] @ centred).reshape(-1, *size), axis=2))
-
     difference = (contrast @ centred).reshape(size)
     observed = np.linalg.norm(difference, axis=1)
 
-    def reached(orders: Index) -> Array:
-        return np.asarray((distances(orders) >= observed * (1 - _TIES)).sum(axis=0)[None])
+    def count(orders: Index) -> Array:
+        distances = np.linalg.norm((contrast[orders] @ centred).reshape(-1, *size), axis=2)
+        return np.asarray(reached(observed, distances).sum(axis=0)[None])
 
-    counts = permutations.each(shapes.n_shapes, size[0] * size[1], reached).sum(axis=0)
+    counts = permutations.each(shapes.n_shapes, size[0] * size[1], count).sum(axis=0)
     p = (1.0 + counts) / (1.0 + n_permutations)
     return LandmarkDifferences(
         (names[0], names[1]), shapes.landmarks, mean.reshape(size), difference, p, discovery_rate(p)

@@ -20,11 +20,6 @@ from scipy.spatial.distance import cdist
 from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError
 
-_DIRECTIONS = {2: 90, 3: 400}  # planes tried at first
-_SYMMETRIC = 0.12  # RMS distance from the mirror image, of the RMS radius: beyond, it is not one
-_EXACT = 1e-6  # of the radius: what counts as no error at all
-_CLEAR = 1.5  # times worse must the best other pairing be
-
 
 @dataclass(frozen=True, eq=False)
 class MirrorPairs:
@@ -84,25 +79,29 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     if not (np.isfinite(radius) and radius > 0):
         raise ShapeError("A mirror plane needs a shape without missing landmarks, with some size.")
     settled = [_settled(centred / radius, normal) for normal in _best_starts(centred / radius)]
-    found = sorted((one for one in settled if one is not None), key=lambda one: one.error)
-    if not found or found[0].error > _SYMMETRIC:
-        much = f" (the best plane leaves {found[0].error:.0%} of its radius)" if found else ""
+    found = sorted((one for one in settled if one is not None), key=lambda one: one[0])
+    if not found or found[0][0] > 0.12:  # beyond, it is not symmetric
+        much = f" (the best plane leaves {found[0][0]:.0%} of its radius)" if found else ""
         raise DefgpaError(f"No plane mirrors this shape onto itself{much}. Give the pairs.")
-    best = found[0]
-    others = [one.error for one in found if not np.array_equal(one.order, best.order)]
+    error, normal, order = found[0]
+    others = (one for one, _, another in found if not np.array_equal(another, order))
     next_error = min(others, default=float("inf"))
-    if next_error < _CLEAR * max(best.error, _EXACT):
+    # the best other pairing must be clearly worse; errors below 1e-6 count as none at all
+    if next_error < 1.5 * max(error, 1e-6):
         raise DefgpaError(
-            f"Two mirror planes pair the landmarks about equally well (errors {best.error:.3g} "
+            f"Two mirror planes pair the landmarks about equally well (errors {error:.3g} "
             f"and {next_error:.3g} of the radius). Give the pairs."
         )
-    own = [_has_pairs(x, best.order) for x in each]
+    # whether no other matching brings a shape closer to its image in the plane of these pairs
+    own = [np.array_equal(_matched(x, _best_normal(x, order)), order) for x in each]
     if np.mean(own) < 0.5:
         raise DefgpaError(
             f"The mean shape has a mirror plane, but only {sum(own)} of {len(own)} shapes pair "
             "their landmarks as it does. Give the pairs."
         )
-    return _described(best, next_error, float(np.mean(own)))
+    pairs = tuple((j, int(k)) for j, k in enumerate(order) if j < k)
+    midline = tuple(j for j, k in enumerate(order) if j == k)
+    return MirrorPairs(pairs, midline, normal, error, next_error, float(np.mean(own)))
 
 
 def pairs_from(
@@ -131,13 +130,6 @@ def renumbering(pairs: Sequence[tuple[int, int]], m: int) -> Index:
     return order
 
 
-@dataclass(frozen=True, eq=False)
-class _Matching:
-    normal: Array
-    order: Index
-    error: float
-
-
 def _number(one: int | str, place: dict[str, int], m: int) -> int:
     if isinstance(one, str):
         if one not in place:
@@ -163,11 +155,11 @@ def _best_starts(points: Array) -> list[Array]:
 
 def _directions(dim: int) -> Array:
     """Directions spread evenly over half a circle or half a sphere."""
-    k = np.arange(_DIRECTIONS[dim]) + 0.5
     if dim == 2:
-        angle = np.pi * k / _DIRECTIONS[2]
+        angle = np.pi * (np.arange(90) + 0.5) / 90
         return np.column_stack([np.cos(angle), np.sin(angle)])
-    height, turn = k / _DIRECTIONS[3], np.pi * (1 + np.sqrt(5)) * k
+    k = np.arange(400) + 0.5
+    height, turn = k / 400, np.pi * (1 + np.sqrt(5)) * k
     ring = np.sqrt(1 - height**2)
     return np.column_stack([ring * np.cos(turn), ring * np.sin(turn), height])
 
@@ -177,12 +169,14 @@ def _reflected(points: Array, normal: Array) -> Array:
     return points - 2.0 * np.outer(points @ normal, normal)
 
 
-def _settled(points: Array, normal: Array) -> _Matching | None:
-    """Plane and matching in turn until neither changes; None if it pairs nothing."""
+def _settled(points: Array, normal: Array) -> tuple[float, Array, Index] | None:
+    """Plane and matching in turn until neither changes, their RMS error first.
+
+    None if the matching pairs nothing.
+    """
     order: Index = np.empty(0, dtype=np.intp)
     for _ in range(20):
-        mirrored = _reflected(points, normal)
-        matched = linear_sum_assignment(cdist(points, mirrored, "sqeuclidean"))[1]
+        matched = _matched(points, normal)
         if np.array_equal(matched, order):
             break
         order = matched
@@ -192,7 +186,13 @@ def _settled(points: Array, normal: Array) -> _Matching | None:
     if np.array_equal(order, np.arange(len(order))):
         return None  # flat points lie in their own mirror plane: that pairs nothing
     distance = points - _reflected(points, normal)[order]
-    return _Matching(normal, order, float(np.sqrt((distance**2).sum(axis=1).mean())))
+    return float(np.sqrt((distance**2).sum(axis=1).mean())), normal, order
+
+
+def _matched(points: Array, normal: Array) -> Index:
+    """(m,): the one-to-one matching of the points with their images in a plane."""
+    mirrored = _reflected(points, normal)
+    return np.asarray(linear_sum_assignment(cdist(points, mirrored, "sqeuclidean"))[1])
 
 
 def _best_normal(points: Array, order: Index) -> Array:
@@ -202,16 +202,3 @@ def _best_normal(points: Array, order: Index) -> Array:
     """
     cross = points.T @ points[order]
     return np.asarray(np.linalg.eigh(cross + cross.T)[1][:, 0])
-
-
-def _has_pairs(points: Array, order: Index) -> bool:
-    """Whether no other matching brings a shape closer to its image in the plane of these pairs."""
-    mirrored = _reflected(points, _best_normal(points, order))
-    matched = linear_sum_assignment(cdist(points, mirrored, "sqeuclidean"))[1]
-    return np.array_equal(matched, order)
-
-
-def _described(best: _Matching, next_error: float, agreement: float) -> MirrorPairs:
-    pairs = tuple((j, int(k)) for j, k in enumerate(best.order) if j < k)
-    midline = tuple(j for j, k in enumerate(best.order) if j == k)
-    return MirrorPairs(pairs, midline, best.normal, best.error, next_error, agreement)

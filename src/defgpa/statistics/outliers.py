@@ -21,7 +21,6 @@ from defgpa.statistics.specimens import groups_of
 from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
 
 _FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
-_SOUND = 0.75  # of the specimens, at least, say what is usual: those with the least odd landmark
 _FEWEST = 4  # specimens that predictions can be made from
 
 
@@ -126,10 +125,12 @@ def outliers(alignment: Alignment, groups: Sequence[Any] | None = None) -> Outli
     shapes = alignment.shapes
     own_groups = tuple([""] * len(shapes) if groups is None else groups_of(alignment, groups) or ())
     whole = without_gaps(alignment.superimposed)
-    distances, fences = np.empty(len(whole)), np.empty(len(whole))
+    distances, fences = np.zeros(len(whole)), np.empty(len(whole))
     for group in dict.fromkeys(own_groups):
         members = np.array([own == group for own in own_groups])
-        distances[members] = _from_the_mean(whole[members])
+        if members.sum() > 1:
+            x = tangent_space(whole[members])
+            distances[members] = np.linalg.norm(x - x.mean(axis=0), axis=(1, 2))
         fences[members] = _fence(distances[members], 1.5)
     lengths = _from_predictions(whole, shapes.visible)
     scores = lengths / _usual(lengths)
@@ -144,14 +145,6 @@ def outliers(alignment: Alignment, groups: Sequence[Any] | None = None) -> Outli
         frozen(scores),
         frozen(np.nan_to_num(scores) > _fence(scores[shapes.visible], _FAR_OUT)),
     )
-
-
-def _from_the_mean(points: Array) -> Array:
-    """(n,): d_i = ‖x_i − mean‖."""
-    if len(points) < 2:
-        return np.zeros(len(points))
-    x = tangent_space(points)
-    return np.asarray(np.linalg.norm(x - x.mean(axis=0), axis=(1, 2)))
 
 
 def _fence(values: Array, ranges: float) -> float:
@@ -177,15 +170,16 @@ def _from_predictions(whole: Array, visible: Mask) -> Array:
 
 
 def _of_some(specimens: Array, visible: Mask) -> Array:
-    """The same of landmarks that are few enough to predict each other.
+    """(n, m): distances from predictions of landmarks few enough to predict each other.
 
     One that is out of place spoils the predictions of its neighbours. So specimens with an odd
     landmark are looked at again, the oddest landmark taken away until the rest agree.
     """
     lengths = _left_out(specimens, visible)
-    worst = np.nan_to_num(lengths / _usual(lengths)).max(axis=1)
-    fence = _fence((lengths / _usual(lengths))[visible], _FAR_OUT)
-    sound = worst <= max(fence, float(np.quantile(worst, _SOUND)))
+    scores = lengths / _usual(lengths)
+    worst, fence = np.nan_to_num(scores).max(axis=1), _fence(scores[visible], _FAR_OUT)
+    # at least three quarters say what is usual: those whose oddest landmark is the least odd
+    sound = worst <= max(fence, float(np.quantile(worst, 0.75)))
     if sound.sum() < _FEWEST:
         return lengths
     lengths[sound] = _left_out(specimens[sound], visible[sound])

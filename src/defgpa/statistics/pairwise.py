@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import orth
+from scipy.spatial.distance import squareform
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import Design, design, grouped
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
-from defgpa.statistics.table import Rows, figure, lined_up, probabilities
+from defgpa.statistics.table import Rows, probabilities
+from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,10 @@ def pairwise_distances(
     found = [
         (d, effect_size(d, own), p_value(d, own)) for d, own in zip(observed, chance.T, strict=True)
     ]
-    return PairwiseDistances(names, *_matrices(len(names), np.array(found)))
+    apart, z, p = map(squareform, np.array(found).T)
+    for one in (z, p):
+        np.fill_diagonal(one, np.nan)
+    return PairwiseDistances(names, apart, z, p)
 
 
 def _labels(groups: str | Sequence[Any], model: Design, n: int) -> tuple[Any, tuple[str, ...]]:
@@ -139,13 +144,3 @@ def _reduced_basis(model: Design, factors: Sequence[str], null: str | None) -> A
 
 def _names(part: str, factor: str) -> bool:
     return part == factor or part == f"C({factor})"
-
-
-def _matrices(g: int, found: Array) -> tuple[Array, Array, Array]:
-    """From one row a pair to three symmetric matrices."""
-    first, second = np.triu_indices(g, 1)
-    matrices = np.full((3, g, g), np.nan)
-    matrices[:, first, second] = matrices[:, second, first] = found.T
-    matrices[0, np.arange(g), np.arange(g)] = 0.0
-    distances, z, p = matrices
-    return distances, z, p

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from threading import Lock
-from typing import Protocol
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, Index, in_blocks
+from defgpa._arrays import Array, Index, Mask, in_blocks
 from defgpa.errors import DefgpaError
 
 Progress = Callable[[int, int], None]
 
 RESIDUAL = -1  # the denominator of a ratio: what all terms together leave
-_NOTHING = 1e-13  # of the total sum of squares: what rounding leaves of zero
 _TIES = 1e-10  # relative: a permutation that gives the same groups gives the same ratio
 
 
@@ -57,28 +57,6 @@ class Ratios:
         return effect_size(self.observed[term], self.permuted[:, term])
 
 
-class Terms(Protocol):
-    """The terms of a model in their order, as projections of n rows."""
-
-    @property
-    def df(self) -> tuple[int, ...]:
-        """Degrees of freedom of every term."""
-
-    @property
-    def n(self) -> int:
-        """Rows."""
-
-    @property
-    def width(self) -> int:
-        """Numbers that a permutation takes, for every row."""
-
-    def left_by(self, before: int, Y: Array) -> Array:
-        """(n, p): what a constant and so many terms leave of Y."""
-
-    def sums(self, E: Array, orders: Index) -> Array:
-        """(b, t): sums of squares of the terms on E with its rows in each of the orders (b, n)."""
-
-
 @dataclass(frozen=True, eq=False)
 class SequentialTerms:
     """Terms given by orthonormal columns B_j, orthogonal to each other and to a constant."""
@@ -88,12 +66,12 @@ class SequentialTerms:
 
     @property
     def df(self) -> tuple[int, ...]:
-        """Columns of every B_j."""
+        """Degrees of freedom of every term: the columns of its B_j."""
         return tuple(basis.shape[1] for basis in self.bases)
 
     @property
     def width(self) -> int:
-        """Columns of all."""
+        """Numbers that a permutation takes, for every row: the columns of all terms."""
         return sum(self.df)
 
     @cached_property
@@ -101,18 +79,95 @@ class SequentialTerms:
         return np.hstack([np.empty((self.n, 0)), *self.bases])
 
     def left_by(self, before: int, Y: Array) -> Array:
-        """Y − BBᵀY of the centred Y, with the columns of the first terms."""
+        """(n, p): what a constant and so many terms leave of Y: Y − BBᵀY of the centred Y."""
         B = self._columns[:, : sum(self.df[:before])]
         centred = Y - Y.mean(axis=0)
         return centred - B @ (B.T @ centred)
 
     def sums(self, E: Array, orders: Index) -> Array:
-        """‖B_jᵀE‖², the rows of B instead of those of E permuted."""
+        """(b, t): ‖B_jᵀE‖² of every term with the rows of E in each of the orders (b, n).
+
+        The rows of B are permuted instead of those of E.
+        """
         projected = self._columns[orders].transpose(0, 2, 1) @ E
         squares = np.einsum("bkp,bkp->bk", projected, projected)
         ends = np.cumsum([0, *self.df])
         parts = [squares[:, start:stop].sum(axis=1) for start, stop in pairwise(ends)]
         return np.stack(parts, axis=1) if parts else np.empty((len(orders), 0))
+
+
+@dataclass(frozen=True, eq=False)
+class TwoWay:
+    """Individuals, sides and their interaction as sums over groups, whatever the balance.
+
+    SS of individuals and of cells are those of group means; the side adds one column v, what
+    individuals leave of it; the interaction is what the cells have besides.
+    """
+
+    width: ClassVar[int] = 64  # about as many numbers as a shape has
+
+    codes: Index
+    sides: Index
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return len(self.codes)
+
+    @property
+    def df(self) -> tuple[int, ...]:
+        """k − 1, 1 and k − 1 for k individuals with two sides each."""
+        k = int(self.codes.max())
+        return k, 1, k
+
+    @cached_property
+    def _cells(self) -> Any:
+        return group_means(2 * self.codes + self.sides)
+
+    @cached_property
+    def _individuals(self) -> Any:
+        return group_means(self.codes)
+
+    @cached_property
+    def _side(self) -> Array:
+        """v, of length 1."""
+        v = np.where(self.sides == 1, 1.0, -1.0)
+        v = v - (self._individuals @ v)[self.codes]
+        return np.asarray(v / np.linalg.norm(v))
+
+    def left_by(self, before: int, Y: Array) -> Array:
+        """What a constant, then individuals, then sides leave."""
+        left = Y - (Y.mean(axis=0) if before == 0 else (self._individuals @ Y)[self.codes])
+        return left - np.outer(self._side, self._side @ left) if before == 2 else left
+
+    def sums(self, E: Array, orders: Index) -> Array:
+        """(b, 3): sums of squares of group means, each group as often as it has rows."""
+        b, n = orders.shape
+        rows = np.ascontiguousarray(E[orders].transpose(1, 0, 2)).reshape(n, -1)
+        grand = n * _squared(rows.mean(axis=0)[None], b).sum(axis=0)
+        counts = np.bincount(self.codes)
+        individual = counts @ _squared(self._individuals @ rows, b)
+        cell_counts = np.bincount(2 * self.codes + self.sides)
+        cells = cell_counts @ _squared(self._cells @ rows, b)
+        side = _squared((self._side @ rows)[None], b)[0]
+        return np.stack(
+            [individual - grand, side, np.maximum(cells - individual - side, 0.0)], axis=1
+        )
+
+
+def group_means(codes: Index) -> Any:
+    """(g, n) sparse: the mean over every group."""
+    counts = np.bincount(codes)
+    n = len(codes)
+    return csr_array((1.0 / counts[codes], (codes, np.arange(n))), shape=(len(counts), n))
+
+
+def _squared(means: Array, b: int) -> Array:
+    """(g, b): squared lengths of g means for b orders side by side."""
+    return np.asarray((means.reshape(len(means), b, -1) ** 2).sum(axis=2))
+
+
+Terms = SequentialTerms | TwoWay
 
 
 def permuted_ratios(
@@ -154,7 +209,8 @@ def _ratio(terms: Terms, j: int, against: int, sums: Array, E: Array) -> Array:
         df, spent = terms.n - 1 - sum(terms.df), total - sums.sum(axis=1)
     else:
         df, spent = terms.df[against], sums[:, against]
-    known = (spent > _NOTHING * total) & (df > 0) & (terms.df[j] > 0)
+    # less than 1e-13 of all is what rounding leaves of zero
+    known = (spent > 1e-13 * total) & (df > 0) & (terms.df[j] > 0)
     own = sums[:, j] * max(df, 1)
     over = spent * max(terms.df[j], 1)
     return np.divide(own, over, out=np.full_like(own, np.nan), where=known)
@@ -226,8 +282,12 @@ def p_value(observed: float, permuted: Array) -> float:
     """
     if np.isnan(observed):
         return float("nan")
-    reached = permuted >= observed - _TIES * abs(observed)
-    return float((1 + reached.sum()) / (1 + len(permuted)))
+    return float((1 + reached(observed, permuted).sum()) / (1 + len(permuted)))
+
+
+def reached(observed: float | Array, permuted: Array) -> Mask:
+    """Where permuted values are as large as the observed ones, but for rounding."""
+    return np.asarray(permuted >= observed - _TIES * np.abs(observed))
 
 
 def effect_size(observed: float, permuted: Array) -> float:

@@ -19,8 +19,9 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.statistics.design import grouped
-from defgpa.statistics.table import Effect, EffectTable, Rows, figure, lined_up
+from defgpa.statistics.table import Effect, EffectTable, Rows, effect
 from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
+from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +132,8 @@ def _table(among: float, within: float, k: int, n: int) -> EffectTable:
     f = (among / (k - 1)) / (within / (n - k)) if within > 0 else float("nan")
     return EffectTable(
         (
-            Effect("individual", k - 1, among, among / (k - 1), among / total, f),
-            Effect("Residuals", n - k, within, within / (n - k), within / total),
+            effect("individual", k - 1, among, total, f),
+            effect("Residuals", n - k, within, total),
             Effect("Total", n - 1, total),
         )
     )

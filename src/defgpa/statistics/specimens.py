@@ -10,8 +10,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
-from defgpa.statistics.sizes import centroid_sizes, filled
-from defgpa.statistics.tangent import tangent_space
+from defgpa.statistics.tangent import centroid_sizes, filled, tangent_space
 from defgpa.warps import Warp
 
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, Index, threads_for
 from defgpa.errors import DefgpaError, ShapeError, listed
@@ -33,10 +32,24 @@ from defgpa.shapes import Shapes
 from defgpa.statistics.anova import effect_table
 from defgpa.statistics.design import grouped
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs, pairs_from, renumbering
-from defgpa.statistics.permutation import RESIDUAL, Permutations, Progress, Ratios, permuted_ratios
-from defgpa.statistics.sizes import require_complete
-from defgpa.statistics.table import Effect, EffectTable, pandas_for_tables
-from defgpa.statistics.tangent import Analysed, complete_shapes, tangent_space, tangents_of
+from defgpa.statistics.permutation import (
+    RESIDUAL,
+    Permutations,
+    Progress,
+    Ratios,
+    TwoWay,
+    group_means,
+    permuted_ratios,
+)
+from defgpa.statistics.table import Effect, EffectTable
+from defgpa.statistics.tangent import (
+    Analysed,
+    complete_shapes,
+    require_complete,
+    tangent_space,
+    tangents_of,
+)
+from defgpa.tables import pandas_for_tables
 
 _COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")
 _TERMS = ("individual", "side", "individual:side")
@@ -132,7 +145,7 @@ class Symmetry:
         return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))
 
     def indices_to_csv(self) -> str:
-        """The same as comma-separated text."""
+        """The asymmetry of every individual as comma-separated text."""
         return csv_text(_COLUMNS, self._rows())
 
     def _rows(self) -> list[tuple[Any, ...]]:
@@ -267,7 +280,7 @@ def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
     votes = [hand[sides == k].sum() for k in (0, 1)]
     odd = hand * np.sign(np.array(votes))[sides] < 0
     if odd.any():
-        names = tuple(shapes.names[i] for i in np.flatnonzero(odd))
+        names = tuple(compress(shapes.names, odd))
         warn_of([Finding(Kind.MIRRORED_IN_SIDE, shapes=names)], stacklevel=4)
     mirror = votes[0] * votes[1] < 0
     flip = np.where((sides == 1)[:, None] & mirror, _flip(shapes.dim), 1.0)
@@ -291,7 +304,7 @@ def _analysed(
     terms = TwoWay(codes, sides)
     with threads_for(flat.size * permutations.count // 10):
         ratios = permuted_ratios(flat, terms, (2, 2, RESIDUAL), permutations)
-    means = [np.asarray(_group_means(codes[sides == k]) @ flat[sides == k]) for k in (0, 1)]
+    means = [np.asarray(group_means(codes[sides == k]) @ flat[sides == k]) for k in (0, 1)]
     a, b = (own.reshape(-1, *x.shape[1:]) for own in means)
     chance = ratios.permuted.copy()
     chance[:, 1] = _turned_around((means[0] - means[1]) / 2, ratios.observed[1], permutations)
@@ -312,77 +325,3 @@ def _turned_around(asymmetric: Array, observed: float, permutations: Permutation
     within = np.maximum(total - between, np.finfo(np.float64).tiny)
     f = (k - 1) * between / within
     return np.asarray(f[1:] * observed / f[0]) if f[0] > 0 else np.full(len(f) - 1, np.nan)
-
-
-def _group_means(codes: Index) -> Any:
-    """(g, n) sparse: the mean over every group."""
-    counts = np.bincount(codes)
-    n = len(codes)
-    return csr_array((1.0 / counts[codes], (codes, np.arange(n))), shape=(len(counts), n))
-
-
-@dataclass(frozen=True, eq=False)
-class TwoWay:
-    """Individuals, sides and their interaction as sums over groups, whatever the balance.
-
-    SS of individuals and of cells are those of group means; the side adds one column v, what
-    individuals leave of it; the interaction is what the cells have besides.
-    """
-
-    codes: Index
-    sides: Index
-
-    @property
-    def n(self) -> int:
-        """Rows."""
-        return len(self.codes)
-
-    @property
-    def width(self) -> int:
-        """About as many numbers as a shape has."""
-        return 64
-
-    @property
-    def df(self) -> tuple[int, ...]:
-        """k − 1, 1 and k − 1 for k individuals with two sides each."""
-        k = int(self.codes.max())
-        return k, 1, k
-
-    @cached_property
-    def _cells(self) -> Any:
-        return _group_means(2 * self.codes + self.sides)
-
-    @cached_property
-    def _individuals(self) -> Any:
-        return _group_means(self.codes)
-
-    @cached_property
-    def _side(self) -> Array:
-        """v, of length 1."""
-        v = np.where(self.sides == 1, 1.0, -1.0)
-        v = v - (self._individuals @ v)[self.codes]
-        return np.asarray(v / np.linalg.norm(v))
-
-    def left_by(self, before: int, Y: Array) -> Array:
-        """What a constant, then individuals, then sides leave."""
-        left = Y - (Y.mean(axis=0) if before == 0 else (self._individuals @ Y)[self.codes])
-        return left - np.outer(self._side, self._side @ left) if before == 2 else left
-
-    def sums(self, E: Array, orders: Index) -> Array:
-        """(b, 3): sums of squares of group means, each group as often as it has rows."""
-        b, n = orders.shape
-        rows = np.ascontiguousarray(E[orders].transpose(1, 0, 2)).reshape(n, -1)
-        grand = n * _squared(rows.mean(axis=0)[None], b).sum(axis=0)
-        counts = np.bincount(self.codes)
-        individual = counts @ _squared(self._individuals @ rows, b)
-        cell_counts = np.bincount(2 * self.codes + self.sides)
-        cells = cell_counts @ _squared(self._cells @ rows, b)
-        side = _squared((self._side @ rows)[None], b)[0]
-        return np.stack(
-            [individual - grand, side, np.maximum(cells - individual - side, 0.0)], axis=1
-        )
-
-
-def _squared(means: Array, b: int) -> Array:
-    """(g, b): squared lengths of g means for b orders side by side."""
-    return np.asarray((means.reshape(len(means), b, -1) ** 2).sum(axis=2))

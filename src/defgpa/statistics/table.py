@@ -8,12 +8,29 @@ from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any, ClassVar
 
-from defgpa.errors import needed
 from defgpa.io.text.table import csv_text
+from defgpa.tables import lined_up, pandas_for_tables
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
+
+
+class Rows:
+    """A result whose rows, under the names of their columns, become a table elsewhere."""
+
+    _columns: ClassVar[tuple[str, ...]]
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, row by row as it prints."""
+        return pandas_for_tables().DataFrame(self._rows(), columns=list(self._columns))
+
+    def to_csv(self) -> str:
+        """The rows as comma-separated text, with all digits; nothing where there is no figure."""
+        return csv_text(self._columns, self._rows())
 
 
 @dataclass(frozen=True)
@@ -31,7 +48,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class EffectTable:
+class EffectTable(Rows):
     """Effects in the order in which they entered the model; prints like R's.
 
     Examples
@@ -50,6 +67,8 @@ class EffectTable:
     >>> table["species"].f
     14.544
     """
+
+    _columns = tuple(field.name for field in fields(Effect))
 
     rows: tuple[Effect, ...]
 
@@ -75,13 +94,10 @@ class EffectTable:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, indexed by term."""
-        names = [field.name for field in fields(Effect)]
-        frame = pandas_for_tables().DataFrame([astuple(row) for row in self.rows], columns=names)
-        return frame.set_index("term")
+        return super().to_pandas().set_index("term")
 
-    def to_csv(self) -> str:
-        """Comma-separated text with all digits; nothing where there is no figure."""
-        return csv_text([field.name for field in fields(Effect)], map(astuple, self.rows))
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [astuple(row) for row in self.rows]
 
     def _repr_html_(self) -> str:
         cells = self.cells()
@@ -104,48 +120,17 @@ class EffectTable:
         return list(zip(names, *(own for own in titled if any(own[1:])), strict=True))
 
 
-class Rows:
-    """A result whose rows, under the names of their columns, become a table elsewhere."""
-
-    _columns: ClassVar[tuple[str, ...]]
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame, row by row as it prints."""
-        return pandas_for_tables().DataFrame(self._rows(), columns=list(self._columns))
-
-    def to_csv(self) -> str:
-        """The same as comma-separated text, with all digits."""
-        return csv_text(self._columns, self._rows())
-
-
-def pandas_for_tables() -> Any:
-    """The package pandas, or a sentence on how to get it."""
-    return needed("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
-
-
-def figure(value: float, digits: int = 4) -> str:
-    """So many significant digits, nothing for NaN."""
-    return "" if value != value else f"{value:#.{digits}g}".removesuffix(".")
+def effect(term: str, df: int, ss: float, total: float, *chance: float) -> Effect:
+    """The row of a term with its mean square and its share of the total; then F, Z and P."""
+    nothing = float("nan")
+    ms, share = ss / df if df else nothing, ss / total if total else nothing
+    return Effect(term, df, ss, ms, share, *chance)
 
 
 def probabilities(values: Sequence[float]) -> list[str]:
     """P to three decimals, or to as many as the smallest of them needs not to be zero."""
     least = min((value for value in values if value > 0), default=1.0)
     return _fixed(values, max(3, ceil(-log10(least))))
-
-
-def lined_up(lines: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> str:
-    """Text in columns, the header first: names to the left, figures to the right, then marks."""
-    first, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rows = [
-        [name.ljust(first), *(cell.rjust(w) for cell, w in zip(cells, others, strict=True))]
-        for name, *cells in lines
-    ]
-    ends = ["", *(marks or [""] * (len(lines) - 1))]
-    return "\n".join(" ".join([*row, mark]).rstrip() for row, mark in zip(rows, ends, strict=True))
 
 
 def _decimals(values: Sequence[float], digits: int) -> list[str]:

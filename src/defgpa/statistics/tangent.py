@@ -1,5 +1,6 @@
-"""The classical shape space: rigid Procrustes analysis at unit size, then a tangent plane.
+"""Sizes, and the classical shape space: rigid Procrustes analysis at unit size, a tangent plane.
 
+The centroid size of a shape is the distance of its landmarks from their centroid, all together.
 Every shape is centred, brought to centroid size 1 and rotated (never mirrored) onto the mean,
 again and again until the mean settles. With c the mean at unit size, shapes lie on a sphere
 around the origin and are projected onto the plane that touches it in c:
@@ -13,21 +14,46 @@ variation. Shapes without an alignment are taken as measured.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import compress
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
-from defgpa.errors import DegenerateShapeError, NotConvergedError, listed
-from defgpa.procrustes import stacked
+from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, listed
+from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.screening import mirrored_against
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
-from defgpa.statistics.sizes import ShapesLike, as_shapes, centroid_sizes, require_complete
 
-_SETTLED = 1e-13  # change of the unit mean in one round
 _MOST_ROUNDS = 10_000
 
+ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 Analysed = Alignment | ShapesLike
+
+
+def centroid_sizes(shapes: Analysed) -> Array:
+    """(n,): the centroid size of every shape, √Σ ‖x − centroid‖² over its landmarks.
+
+    Parameters
+    ----------
+    shapes : Shapes, array (n, m, d), list of arrays (m, d), or Alignment
+        Without missing landmarks, which would make a shape smaller than it is; those of an
+        alignment are taken from the reference carried into the shape.
+
+    Examples
+    --------
+    >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+    >>> centroid_sizes([square]).round(6)
+    array([1.414214])
+    """
+    if isinstance(shapes, Alignment):
+        own = shapes.shapes.points
+        scale = stacked(own, shapes.reference, motions=SIMILARITY).scale
+        return np.asarray(_sizes(filled(shapes)) / scale)
+    return _sizes(require_complete(shapes, "Centroid sizes").points)
 
 
 def tangent_space(shapes: ShapesLike) -> Array:
@@ -50,24 +76,51 @@ def tangent_space(shapes: ShapesLike) -> Array:
     ((5, 12, 2), 1.0)
     """
     given = require_complete(shapes, "Tangent coordinates")
-    return projected(rotated_onto_mean(_at_unit_size(given)))
+    flat = _sizes(given.points) <= 1e-12 * np.abs(given.points).max(axis=(1, 2))
+    if flat.any():
+        raise DegenerateShapeError(
+            f"All landmarks of shape {listed(compress(given.names, flat))} are in one place: it "
+            "has no size, and no shape. Drop it."
+        )
+    return projected(rotated_onto_mean(unit_size(given.points)))
+
+
+def as_specimens(shapes: ShapesLike) -> Shapes:
+    """Shapes as they are, arrays as specimens."""
+    return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+
+
+def require_complete(shapes: ShapesLike, what: str) -> Shapes:
+    """The shapes, if no landmark is missing; otherwise a ShapeError that says what helps."""
+    given = as_specimens(shapes)
+    partial = np.asarray(~given.visible.all(axis=1))
+    if partial.any():
+        raise ShapeError(
+            f"{what} need every landmark of every shape; some are missing in "
+            f"{listed(compress(given.names, partial))}. Estimate them first: "
+            "defgpa.complete(alignment).shapes."
+        )
+    return given
+
+
+def filled(alignment: Alignment) -> Array:
+    """(n, m, d): superimposed where a landmark was seen, the carried reference where not."""
+    found = alignment.superimposed
+    if alignment.shapes.visible.all():
+        return found
+    return np.where(alignment.shapes.visible[..., None], found, alignment.carried)
 
 
 def complete_shapes(x: Analysed) -> Shapes:
     """The shapes that an analysis is made of; those of an alignment lie on its reference."""
-    return x.shapes.with_points(x.carried) if isinstance(x, Alignment) else as_shapes(x)
+    return x.shapes.with_points(x.carried) if isinstance(x, Alignment) else as_specimens(x)
 
 
-def tangents_of(shapes: Shapes, stacklevel: int = 4) -> Array:
+def tangents_of(shapes: Shapes) -> Array:
     """(n, m, d): tangent coordinates, with a warning where shapes are mirrored against most."""
     x = tangent_space(shapes)
-    warn_of(mirrored_against(x.mean(axis=0), shapes), stacklevel=stacklevel)
+    warn_of(mirrored_against(x.mean(axis=0), shapes), stacklevel=4)
     return x
-
-
-def flat_tangents(shapes: Shapes) -> Array:
-    """(n, m·d): the same, one row a shape."""
-    return tangents_of(shapes, stacklevel=5).reshape(shapes.n_shapes, -1)
 
 
 def rotated_onto_mean(shapes: Array) -> Array:
@@ -79,7 +132,7 @@ def rotated_onto_mean(shapes: Array) -> Array:
     for _ in range(_MOST_ROUNDS):
         turned = shapes @ stacked(shapes, mean).rotation
         settled = _unit(turned.mean(axis=0))
-        if np.linalg.norm(settled - mean) <= _SETTLED * len(mean):
+        if np.linalg.norm(settled - mean) <= 1e-13 * len(mean):
             return np.asarray(turned @ stacked(turned[0], shapes[0]).rotation)
         mean = settled
     raise NotConvergedError(
@@ -95,17 +148,9 @@ def projected(shapes: Array) -> Array:
     return np.asarray(shapes + (1.0 - along)[:, None, None] * c)
 
 
-def _at_unit_size(shapes: Shapes) -> Array:
-    sizes = centroid_sizes(shapes)
-    reach = np.abs(shapes.points).max(axis=(1, 2))
-    flat = sizes <= 1e-12 * reach
-    if flat.any():
-        names = [shapes.names[i] for i in np.flatnonzero(flat)]
-        raise DegenerateShapeError(
-            f"All landmarks of shape {listed(names)} are in one place: it has no size, and no "
-            "shape. Drop it."
-        )
-    return unit_size(shapes.points)
+def _sizes(points: Array) -> Array:
+    centred = points - points.mean(axis=1, keepdims=True)
+    return np.asarray(np.linalg.norm(centred, axis=(1, 2)))
 
 
 def unit_size(points: Array) -> Array:
