@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import boxcox, kstest
 
 import defgpa
-from defgpa import DefgpaError, ShapeError, Shapes
+from defgpa import DefgpaError, DefgpaWarning, ShapeError, Shapes
 from defgpa.statistics import (
     allometry,
     landmark_differences,
@@ -26,7 +26,7 @@ from defgpa.statistics.permutation import (
     permuted_ratios,
 )
 from defgpa.statistics.table import Effect, EffectTable, probabilities
-from support import EXACT, PARITY, moved, shared_data, warned_of
+from support import EXACT, PARITY, moved, shared_data
 
 FORMULA = "shape ~ species * site"
 
@@ -209,8 +209,9 @@ def test_a_mirrored_specimen_is_named_by_every_test():
         lambda: allometry(x, n_permutations=9),
         lambda: repeatability(x, who),
     ):
-        with warned_of("Mirrored", "shape_4"):
+        with pytest.warns(DefgpaWarning, match="Mirrored.*shape_4") as told:
             test()
+        assert [one.filename for one in told] == [__file__]
 
 
 def test_the_same_seed_gives_the_same_p_and_another_another():

@@ -96,7 +96,9 @@ def test_the_size_of_a_part_is_that_of_the_whole():
 
 
 def test_shapes_and_landmarks_that_repeat_are_named(points):
+    points[2, 0] = 0.0
     points[6] = points[2]
+    points[6, 0] = -0.0
     points[4, 11] = points[4, 30]
     found = screen(Shapes(points))
     assert found.repeated == (("shape_7", "shape_3"),)

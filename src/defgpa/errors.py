@@ -11,6 +11,8 @@ DefgpaWarning                the result stands, but look at this
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
@@ -45,6 +47,14 @@ class DefgpaWarning(UserWarning):
     def __init__(self, message: str, finding: Any = None) -> None:
         super().__init__(message)
         self.finding = finding
+
+
+def warn(message: str, finding: Any = None) -> None:
+    """A DefgpaWarning as from the first line outside this package, where a user can act on it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "defgpa":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(DefgpaWarning(message, finding), stacklevel=level)
 
 
 def needed(module: str, sentence: str) -> Any:

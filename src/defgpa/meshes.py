@@ -5,7 +5,6 @@ A warp moves vertices and nothing else: faces, colours and scalar fields stay wh
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
-from defgpa.errors import DefgpaWarning, ShapeError
+from defgpa.errors import ShapeError, warn
 from defgpa.io.mesh.files import Mesh, read_mesh, write_mesh
 
 __all__ = [
@@ -56,11 +55,9 @@ def warp_points(points: ArrayLike, warp: Mapping) -> Array:
     moved = warp(np.where(unknown[:, None], np.nan, flat))
     lost = int((np.isnan(moved[:, 0]) & ~unknown).sum())
     if lost > 0:
-        warnings.warn(
+        warn(
             f"{lost} of {len(moved)} points have no image under this inverse and are NaN: the "
-            "warp folds, or never reaches them. warp.inverse() gives an approximate image.",
-            DefgpaWarning,
-            stacklevel=2,
+            "warp folds, or never reaches them. warp.inverse() gives an approximate image."
         )
     return moved.reshape(array.shape)
 

@@ -545,7 +545,8 @@ def _off(points: Array, middle: Array, kept: Mask) -> Array:
 
 def _repeated(shapes: Shapes) -> list[tuple[str, str]]:
     first: dict[bytes, str] = {}
-    pairs = ((name, own.tobytes()) for name, own in zip(shapes.names, shapes.points, strict=True))
+    points = shapes.points + 0.0  # −0 is 0
+    pairs = ((name, own.tobytes()) for name, own in zip(shapes.names, points, strict=True))
     return [(name, first[own]) for name, own in pairs if first.setdefault(own, name) != name]
 
 

@@ -8,12 +8,11 @@ each listener calls differently: Python names for the library, options for the c
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from defgpa.errors import DefgpaWarning, and_more, listed
+from defgpa.errors import and_more, listed, warn
 from defgpa.findings import Finding, Kind, is_remark
 
 _at_the_shell = ContextVar("at_the_shell", default=False)
@@ -65,13 +64,11 @@ def option(name: str, value: object = "…", shell: str | None = None) -> str:
     return shell or _SWITCHES.get(name, f"--{name} {'NAME' if value == '…' else value}")
 
 
-def warn_of(findings: Iterable[Finding], stacklevel: int = 2) -> None:
-    """A DefgpaWarning for each finding but mere remarks; as from the caller's caller."""
+def warn_of(findings: Iterable[Finding]) -> None:
+    """A DefgpaWarning for each finding but mere remarks."""
     for finding in findings:
-        if is_remark(finding):
-            continue
-        told = DefgpaWarning(in_python(finding), finding)
-        warnings.warn(told, stacklevel=stacklevel + 1)
+        if not is_remark(finding):
+            warn(in_python(finding), finding)
 
 
 def _said(found: Finding, remedies: Remedies) -> str:
@@ -237,7 +234,8 @@ def _if_without(found: Finding) -> str:
     change = found.figures.get("change")
     if change is None:
         return ""
-    without = "without one of them" if found.parts else "without it"
+    several = "without them" if len(found.landmarks) > 1 else "without it"
+    without = "without one of them" if found.parts else several
     most = "at most " if found.parts else ""
     return f"; {without} the reference would change by {most}{change:.1%}"
 

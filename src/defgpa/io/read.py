@@ -164,11 +164,14 @@ def _require_choices(options: ReadOptions) -> None:
             f"Got {asked!r} instead."
         )
     missing = options.missing
-    number = isinstance(missing, (int, float)) and not isinstance(missing, bool)
-    if missing not in ("marked", "negative") and not (
-        number and abs(missing) <= sys.float_info.max
-    ):
+    if missing not in ("marked", "negative") and not _is_number(missing):
         raise FormatError(
             "The 'missing' parameter of read_shapes must be 'marked', 'negative' or a number. "
             f"Got {missing!r} instead."
         )
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= sys.float_info.max

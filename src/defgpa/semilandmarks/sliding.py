@@ -316,7 +316,7 @@ def _told(
     shapes: Shapes, state: _State, task: _Task, settled: bool, reference: Array
 ) -> SlidShapes:
     findings = (*mirrored_against(reference, shapes), *_findings(shapes, state, task))
-    warn_of(findings, stacklevel=3)
+    warn_of(findings)
     moved = np.linalg.norm(state.points - shapes.points, axis=2)
     return SlidShapes.of(
         shapes,

@@ -281,7 +281,7 @@ def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
     odd = hand * np.sign(np.array(votes))[sides] < 0
     if odd.any():
         names = tuple(compress(shapes.names, odd))
-        warn_of([Finding(Kind.MIRRORED_IN_SIDE, shapes=names)], stacklevel=4)
+        warn_of([Finding(Kind.MIRRORED_IN_SIDE, shapes=names)])
     mirror = votes[0] * votes[1] < 0
     flip = np.where((sides == 1)[:, None] & mirror, _flip(shapes.dim), 1.0)
     return points * flip[:, None, :], bool(mirror)

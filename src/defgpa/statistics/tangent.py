@@ -119,7 +119,7 @@ def complete_shapes(x: Analysed) -> Shapes:
 def tangents_of(shapes: Shapes) -> Array:
     """(n, m, d): tangent coordinates, with a warning where shapes are mirrored against most."""
     x = tangent_space(shapes)
-    warn_of(mirrored_against(x.mean(axis=0), shapes), stacklevel=4)
+    warn_of(mirrored_against(x.mean(axis=0), shapes))
     return x
 
 

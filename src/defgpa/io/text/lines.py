@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from defgpa import errors
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaWarning, FormatError, and_more, listed
+from defgpa.errors import FormatError, and_more, listed
 from defgpa.io.files import decoded, file_bytes, wrong
 from defgpa.io.format import ReadOptions
 from defgpa.io.limits import VARIABLE, most_bytes
@@ -219,7 +219,7 @@ def warn(message: str) -> None:
     """Something about the files deserves a look."""
     collected = _collecting.get()
     if collected is None:
-        warnings.warn(message, DefgpaWarning, stacklevel=3)
+        errors.warn(message)
     else:
         collected.append(message)
 
