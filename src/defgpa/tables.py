@@ -77,12 +77,12 @@ def pandas_for_tables() -> Any:
     return needed("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
 
 
-def figure(value: float, digits: int = 4) -> str:
-    """So many significant digits, nothing for NaN."""
-    return "" if value != value else f"{value:#.{digits}g}".removesuffix(".")
+def figure(value: float, digits: int = 4, unknown: str = "") -> str:
+    """A number with this many significant digits, zeros at the end too; ``unknown`` for NaN."""
+    return unknown if value != value else f"{value:#.{digits}g}".removesuffix(".")
 
 
-def lined_up(lines: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> str:
+def lined_up(lines: Sequence[Sequence[str]], marks: Sequence[str] = (), between: str = " ") -> str:
     """Text in columns, the header first: names to the left, figures to the right, then marks."""
     first, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rows = [
@@ -90,4 +90,5 @@ def lined_up(lines: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> str:
         for name, *cells in lines
     ]
     ends = ["", *(marks or [""] * (len(lines) - 1))]
-    return "\n".join(" ".join([*row, mark]).rstrip() for row, mark in zip(rows, ends, strict=True))
+    both = zip(rows, ends, strict=True)
+    return "\n".join(between.join([*row, mark]).rstrip() for row, mark in both)

@@ -21,6 +21,7 @@ from defgpa.evaluate._folds import Progress, consecutive_folds, looked_at
 from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, as_shapes
+from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.warps import Affine, ThinPlateSpline
 
 _TITLES = ("RMSE_d", "RMSE_r", "CVE", "RMSE_d %", "RMSE_r %", "CVE %", "time [s]")
@@ -82,7 +83,8 @@ class MethodFigures:
         errors = (self.rmse_datum, self.rmse_reference, self.cve)
         relative = (self.relative_rmse_datum, self.relative_rmse_reference, self.relative_cve)
         figures = (*errors, *(100.0 * own for own in relative))
-        return (self.name, *(_text(x, 4) for x in figures), _text(self.seconds, 2))
+        seconds = figure(self.seconds, 2, unknown="–")
+        return (self.name, *(figure(own, unknown="–") for own in figures), seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """All figures by name, the failure last."""
@@ -234,10 +236,8 @@ class Comparison:
 
     def __str__(self) -> str:
         table = [("   method", *_TITLES), *(self._ranked(row) for row in self.rows)]
-        widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
-        lines = [_aligned(line, widths) for line in table]
-        lines.insert(1, "─" * len(lines[0]))
-        return "\n".join([*lines, *self._notes()])
+        head, *lines = lined_up(table, between="  ").split("\n")
+        return "\n".join([head, "─" * len(head), *lines, *self._notes()])
 
     def _ranked(self, row: MethodFigures) -> tuple[str, ...]:
         """The cells of a row after its rank, the best one pointed at."""
@@ -280,11 +280,8 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, indexed by method."""
-        try:
-            import pandas
-        except ImportError:
-            raise DefgpaError("A DataFrame needs pandas: pip install 'defgpa[tables]'.") from None
-        return pandas.DataFrame([row.to_dict() for row in self.rows]).set_index("name")
+        rows = [row.to_dict() for row in self.rows]
+        return pandas_for_tables().DataFrame(rows).set_index("name")
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{title}</th>" for title in ("method", *_TITLES))
@@ -540,20 +537,10 @@ def _part_of(progress: Progress | None, before: int, total: int) -> Progress | N
     return lambda done, _: listener(before + done, total)
 
 
-def _text(figure: float, digits: int) -> str:
-    """A figure with this many significant digits, zeros at the end too; a dash for NaN."""
-    return "–" if np.isnan(figure) else f"{figure:#.{digits}g}".removesuffix(".")
-
-
 def _in_latex(text: str) -> str:
     return text.translate(_LATEX)
 
 
 def _percent(share: float) -> str:
     """Two digits, as in 23 %, 1.4 % and 0.06 %."""
-    return f"{100.0 * share:#.2g}".removesuffix(".") + " %"
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    figures = [c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True)]
-    return "  ".join([cells[0].ljust(widths[0]), *figures])
+    return f"{figure(100.0 * share, 2)} %"
