@@ -18,7 +18,6 @@ from defgpa.datasets._synthetic import (
     amounts,
     centred,
     edges_along,
-    joined,
     observed,
     random_turns,
     waves,
@@ -114,16 +113,17 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     n, kinds = 2 * per_kind, np.repeat([-1.0, 1.0], per_kind)
     gape, bent = rng.uniform(0.0, _MOST_OPEN, size=n), rng.uniform(-7e-3, 7e-3, size=n)
     closed = chain(affine(np.eye(2), middle), half_open.inverse())
-    steps = [
-        chain(closed, _posture(kind, row, angle, curvature, middle))
-        for kind, row, angle, curvature in zip(kinds, amounts(rng, n, 2), gape, bent, strict=True)
+    postures = [
+        _posture(*own, middle) for own in zip(kinds, *amounts(rng, n, 2).T, gape, bent, strict=True)
     ]
-    poses = _in_the_tray(rng, n)
-    shapes = joined(steps, waves(rng, n, truth, count=4, height=0.01), poses)
+    # in the tray: of its own length, turned and moved, all seen from the left
+    linear = random_turns(rng, n, 2, most=0.4) * rng.uniform(0.75, 1.3, size=(n, 1, 1))
+    shifts = np.array([80.0, 60.0]) + rng.normal(scale=4.0, size=(n, 2))
+    unbent = waves(rng, n, truth, count=4, height=0.01)
     groups = tuple(np.repeat(["lake", "stream"], per_kind).tolist())
     return observed(
         truth,
-        shapes,
+        ([closed] * n, postures, unbent, map(affine, linear, shifts)),
         rng,
         noise=noise,
         names=[f"{kind}_{i + 1:02d}" for kind in ("lake", "stream") for i in range(per_kind)],
@@ -139,9 +139,10 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     )
 
 
-def _posture(kind: float, own: Array, gape: float, curvature: float, middle: Array) -> Deformation:
+def _posture(
+    kind: float, depth: float, head: float, gape: float, curvature: float, middle: Array
+) -> Deformation:
     """The fish itself (its kind, its own depth and head), then what its last hour did to it."""
-    depth, head = own
     belly = -0.035 * kind + 0.02 * depth
     return chain(
         growth(belly, -_Y, past=4.0, softness=3.0),
@@ -173,10 +174,3 @@ def _fanned(joint: Array, before: Array, after: Array, points: Array) -> Array:
     turned = np.interp(angles, before, after)
     radius = np.hypot(x, y)
     return np.asarray(joint + np.column_stack([radius * np.cos(turned), radius * np.sin(turned)]))
-
-
-def _in_the_tray(rng: np.random.Generator, n: int) -> list[Deformation]:
-    """Of its own length, turned and moved, all seen from the left."""
-    linear = random_turns(rng, n, 2, most=0.4) * rng.uniform(0.75, 1.3, size=(n, 1, 1))
-    shifts = np.array([80.0, 60.0]) + rng.normal(scale=4.0, size=(n, 2))
-    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]

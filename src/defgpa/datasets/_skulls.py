@@ -17,7 +17,6 @@ from defgpa.datasets._synthetic import (
     amounts,
     centred,
     edges_along,
-    joined,
     observed,
     random_turns,
     waves,
@@ -106,15 +105,15 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
         raise ShapeError(f"The 'n' parameter must be at least 8 skulls. Got {n} instead.")
     rng = np.random.default_rng(seed)
     truth = centred(_skull())
-    deformations = joined(
-        [_growth(*row) for row in amounts(rng, n, 4)],
-        waves(rng, n, truth, count=4, height=0.012),
-        _on_the_table(rng, n),
-    )
+    grown = map(_growth, *amounts(rng, n, 4).T)
+    askew = waves(rng, n, truth, count=4, height=0.012)
+    # on the table: of its own size, turned and moved
+    linear = random_turns(rng, n, 3, most=0.5) * rng.uniform(0.9, 1.1, size=(n, 1, 1))
+    shifts = rng.normal(scale=30.0, size=(n, 3))
     missing = _broken(truth, n)
     return observed(
         truth,
-        deformations,
+        (grown, askew, map(affine, linear, shifts)),
         rng,
         noise=noise,
         missing=missing,
@@ -160,13 +159,6 @@ def _growth(face: float, vault: float, width: float, flexion: float) -> Deformat
         affine(np.diag([1.0 + 0.03 * width, 1.0, 1.0]), np.zeros(3)),
         bend(5e-4 * flexion, _Y, _Z),
     )
-
-
-def _on_the_table(rng: np.random.Generator, n: int) -> list[Deformation]:
-    """Of its own size, turned and moved."""
-    linear = random_turns(rng, n, 3, most=0.5) * rng.uniform(0.9, 1.1, size=(n, 1, 1))
-    shifts = rng.normal(scale=30.0, size=(n, 3))
-    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
 
 
 def _broken(truth: Array, n: int) -> Mask:

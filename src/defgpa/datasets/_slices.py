@@ -21,7 +21,6 @@ from defgpa.datasets._synthetic import (
     Synthetic,
     amounts,
     centred,
-    joined,
     observed,
     random_turns,
     waves,
@@ -84,18 +83,16 @@ def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
     linear = random_turns(rng, n, 2, most=0.2)
     linear *= 1.0 + 0.05 * amounts(rng, n, 2)[:, None, :]
     shifts = middle + rng.uniform(-6.0, 6.0, size=(n, 2))
-    deformations = joined(
-        waves(rng, n, truth, count=5, height=0.055),
-        [affine(A, t) for A, t in zip(linear, shifts, strict=True)],
-    )
+    stretched = waves(rng, n, truth, count=5, height=0.055)
     stains = [list(_STAINS)[i % len(_STAINS)] for i in range(n)]
     names = [f"slice_{i + 1}_{stain}" for i, stain in enumerate(stains)]
-    family = observed(truth, deformations, rng, noise=noise, names=names)
+    steps = (stretched, map(affine, linear, shifts))
+    family = observed(truth, steps, rng, noise=noise, names=names)
     rows, columns = np.mgrid[: _SIZE[0], : _SIZE[1]]
     pixels = np.column_stack([columns.ravel(), rows.ravel()]).astype(np.float64)
     images = tuple(
-        _painted(deformation.inverse()(pixels) + middle, stain)
-        for deformation, stain in zip(deformations, stains, strict=True)
+        _painted(warp(pixels) + middle, stain)
+        for warp, stain in zip(family.warps, stains, strict=True)
     )
     return Slices(family.shapes, images, family)
 
