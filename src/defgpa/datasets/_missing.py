@@ -44,16 +44,13 @@ class AtRandom:
         seen = np.ones((n, m), dtype=np.bool_)
         if hidden:
             urge = _with_links(rng.random((n, m)), enough_to_place(truth))
-            self._require_possible(hidden, int((urge > 0).sum()), n * m)
+            if hidden > (free := int((urge > 0).sum())):
+                raise ShapeError(
+                    f"{self!r} would hide so much that the shapes are no longer linked; with these "
+                    f"sizes the share can be at most {free / (n * m):.2f}."
+                )
             seen.flat[np.argpartition(urge, -hidden, axis=None)[-hidden:]] = False
         return seen
-
-    def _require_possible(self, hidden: int, free: int, total: int) -> None:
-        if hidden > free:
-            raise ShapeError(
-                f"{self!r} would hide so much that the shapes are no longer linked; with these "
-                f"sizes the share can be at most {free / total:.2f}."
-            )
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,14 @@ class Blocks:
         outwards[1::2] = -outwards[: 2 * (n // 2) : 2]
         for shape in range(losing):
             seen[shape, far_side(truth, outwards[shape], count)] = False
-        return _linked(seen, self, enough_to_place(truth))
+        needed = enough_to_place(truth)
+        if seen.sum(axis=0).min() < 2 or seen.sum(axis=1).min() < needed:
+            raise ShapeError(
+                f"{self!r} of {n} shapes with {len(truth)} landmarks leaves a landmark that fewer "
+                f"than 2 shapes show, or a shape with fewer than {needed} landmarks. "
+                "Hide a smaller share, or make more shapes or landmarks."
+            )
+        return seen
 
 
 def enough_to_place(truth: Array) -> int:
@@ -129,15 +133,3 @@ def _with_links(urge: Array, per_shape: int) -> Array:
     np.put_along_axis(urge, landmarks_first, 0.0, axis=0)
     np.put_along_axis(urge, shapes_first, 0.0, axis=1)
     return urge
-
-
-def _linked(seen: Mask, pattern: Missing, per_shape: int) -> Mask:
-    """The mask itself, if it still links all landmarks and shapes."""
-    if seen.sum(axis=0).min() < 2 or seen.sum(axis=1).min() < per_shape:
-        n, m = seen.shape
-        raise ShapeError(
-            f"{pattern!r} of {n} shapes with {m} landmarks leaves a landmark that fewer than 2 "
-            f"shapes show, or a shape with fewer than {per_shape} landmarks. "
-            "Hide a smaller share, or make more shapes or landmarks."
-        )
-    return seen
