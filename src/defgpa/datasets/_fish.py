@@ -113,9 +113,7 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     n, kinds = 2 * per_kind, np.repeat([-1.0, 1.0], per_kind)
     gape, bent = rng.uniform(0.0, _MOST_OPEN, size=n), rng.uniform(-7e-3, 7e-3, size=n)
     closed = chain(affine(np.eye(2), middle), half_open.inverse())
-    postures = [
-        _posture(*own, middle) for own in zip(kinds, *amounts(rng, n, 2).T, gape, bent, strict=True)
-    ]
+    postures = map(_posture, kinds, *amounts(rng, n, 2).T, gape, bent, [middle] * n)
     # in the tray: of its own length, turned and moved, all seen from the left
     linear = random_turns(rng, n, 2, most=0.4) * rng.uniform(0.75, 1.3, size=(n, 1, 1))
     shifts = np.array([80.0, 60.0]) + rng.normal(scale=4.0, size=(n, 2))

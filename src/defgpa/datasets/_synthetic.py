@@ -149,23 +149,14 @@ def observed(
     _require_amounts(noise=noise)
     deformations = [chain(*own) for own in zip(*steps, strict=True)]
     points = np.stack([deformation(truth) for deformation in deformations])
-    visible = _visibility(missing, truth, len(points), rng)
+    pattern = AtRandom(missing) if isinstance(missing, (int, float)) else missing
+    if not isinstance(pattern, np.ndarray):
+        pattern = pattern.visible(truth, len(points), rng)
     if noise:
         points += noise * rng.normal(size=points.shape)
-    shapes = Shapes(points, visible=visible, **described)
+    shapes = Shapes(points, visible=pattern, **described)
     warps = tuple(deformation.inverse() for deformation in deformations)
     return Synthetic(shapes, frozen(truth), warps, noise)
-
-
-def _visibility(
-    missing: float | Missing | Mask, truth: Array, n: int, rng: _Generator
-) -> Mask | None:
-    if isinstance(missing, np.ndarray):
-        return missing
-    pattern = AtRandom(missing) if isinstance(missing, (int, float)) else missing
-    if pattern == AtRandom(0.0):
-        return None
-    return pattern.visible(truth, n, rng)
 
 
 def edges_along(
