@@ -103,25 +103,19 @@ def _joined(between: dict[int, tuple[int, int]]) -> list[Curve]:
         for own, (_, after) in between.items()
         if after in between and between[after][0] == own
     }
-    starts = [own for own in between if own not in follows.values()]
+    led_to = set(follows.values())
+    starts = [own for own in between if own not in led_to]
     found, used = [], set[int]()
-    for start in starts:
-        run = _run(start, follows)
+    for start in [*starts, *between]:  # what no start leads to runs in a circle
+        if start in used:
+            continue
+        run = [start]
+        while run[-1] in follows and follows[run[-1]] != start:
+            run.append(follows[run[-1]])
         used.update(run)
-        ends = between[run[0]][0], between[run[-1]][1]
-        members = np.array([ends[0], *run, ends[1]], dtype=np.intp)
-        sliding = np.array([False, *[True] * len(run), False])
-        found.append(Curve(members, sliding, False))
-    for start in between:
-        if start not in used:  # what no start leads to runs in a circle
-            run = _run(start, follows)
-            used.update(run)
-            found.append(Curve(np.array(run, dtype=np.intp), np.ones(len(run), dtype=bool), True))
+        closed = start in led_to
+        members = run if closed else [between[run[0]][0], *run, between[run[-1]][1]]
+        sliding = np.ones(len(members), dtype=bool)
+        sliding[[0, -1]] = closed
+        found.append(Curve(np.array(members, dtype=np.intp), sliding, closed))
     return found
-
-
-def _run(start: int, follows: dict[int, int]) -> list[int]:
-    run = [start]
-    while run[-1] in follows and follows[run[-1]] != start:
-        run.append(follows[run[-1]])
-    return run

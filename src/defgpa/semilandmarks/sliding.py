@@ -32,6 +32,8 @@ from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 
+Paths = Sequence[Sequence[Path]]  # of every shape
+
 
 class SlidShapes(Shapes):
     """Shapes whose semilandmarks have slid, and how.
@@ -137,36 +139,37 @@ def slide(
     given = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
     given.require_alignable()
     _require_choices(by, along, max_rounds, tolerance)
-    task = _task(given, curves, surfaces, along, meshes or {})
+    paths, sliders = _all_paths(given, curves, surfaces, along, meshes or {})
     reference_of = _rigid_reference if estimator is None else _refitted(estimator)
-    state, settled = task.start(given.points), False
+    places = tuple(tuple(path.start for path in own) for own in paths)
+    on = [_placed(*own) for own in zip(given.points, paths, places, strict=True)]
+    state, settled = _State(np.stack(on), places, ()), False
     with one_blas_thread:
         while not settled and len(state.criterion) < max_rounds:
             reference = reference_of(given.with_points(state.points))
-            slid = _one_round(state, task, reference, by)
+            slid = _one_round(state, paths, reference, by)
             settled = slid.total > (1.0 - tolerance) * state.total
             state = slid if slid.total <= state.total else state
             if progress is not None:
                 progress(len(state.criterion), max_rounds)
-    return _told(given, state, task, settled, reference)
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """The paths of every shape, and their places at the beginning."""
-
-    paths: tuple[tuple[Path, ...], ...]
-    sliders: Index
-
-    def start(self, points: Array) -> _State:
-        """The points as digitised; where a shape has a mesh, on it."""
-        places = tuple(tuple(path.start for path in own) for own in self.paths)
-        on = [_placed(*own) for own in zip(points, self.paths, places, strict=True)]
-        return _State(np.stack(on), places, ())
+    findings = (*mirrored_against(reference, given), *_findings(given, state, paths))
+    warn_of(findings)
+    return SlidShapes.of(
+        given,
+        state.points,
+        distances=frozen(np.linalg.norm(state.points - given.points, axis=2)),
+        sliders=frozen(sliders),
+        criterion=frozen(np.stack(state.criterion)),
+        findings=findings,
+        settled=settled,
+        digitised=given.points,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _State:
+    """Where the points of every shape are after some rounds, in the beginning on their meshes."""
+
     points: Array
     places: tuple[tuple[Array, ...], ...]
     criterion: tuple[Array, ...]
@@ -177,9 +180,10 @@ class _State:
         return float(self.criterion[-1][1].sum()) if self.criterion else float("inf")
 
 
-def _task(
+def _all_paths(
     shapes: Shapes, curves: Any, surfaces: Any, along: str, meshes: Mapping[str, Mesh]
-) -> _Task:
+) -> tuple[Paths, Index]:
+    """The paths of every shape, and the landmarks that may slide."""
     patch = _patch(surfaces, shapes)
     if curves is None:
         curves = [] if len(patch) else curves_of(shapes)
@@ -199,11 +203,11 @@ def _task(
     if unknown:
         raise ShapeError(f"There is a mesh for {listed(unknown)}, but no such shape.")
     surfaces_of = {name: Surface(mesh.vertices, mesh.faces) for name, mesh in meshes.items()}
-    paths = tuple(
-        tuple(_paths(own, chosen, patch, along, surfaces_of.get(name)))
+    paths = [
+        _paths(own, chosen, patch, along, surfaces_of.get(name))
         for own, name in zip(shapes.points, shapes.names, strict=True)
-    )
-    return _Task(paths, sliders)
+    ]
+    return paths, sliders
 
 
 def _patch(surfaces: Any, shapes: Shapes) -> Index:
@@ -231,7 +235,7 @@ def _paths(
     return found
 
 
-def _one_round(state: _State, task: _Task, reference: Array, by: str) -> _State:
+def _one_round(state: _State, paths: Paths, reference: Array, by: str) -> _State:
     """Every shape slid a few steps against one reference."""
     criteria = _criteria(reference, state.points, by)
 
@@ -239,7 +243,7 @@ def _one_round(state: _State, task: _Task, reference: Array, by: str) -> _State:
         x, places = state.points[i], state.places[i]
         before = criteria[i].value(x)
         for _ in range(3):  # a curve bends away from its tangent: the best place takes a few steps
-            x, places = _slid(x, places, task.paths[i], criteria[i])
+            x, places = _slid(x, places, paths[i], criteria[i])
         return x, places, np.array([before, criteria[i].value(x)])
 
     done = in_blocks(work, range(len(state.points)))
@@ -312,32 +316,14 @@ def _refitted(estimator: Any) -> Callable[[Shapes], Array]:
     return reference
 
 
-def _told(
-    shapes: Shapes, state: _State, task: _Task, settled: bool, reference: Array
-) -> SlidShapes:
-    findings = (*mirrored_against(reference, shapes), *_findings(shapes, state, task))
-    warn_of(findings, stacklevel=3)
-    moved = np.linalg.norm(state.points - shapes.points, axis=2)
-    return SlidShapes.of(
-        shapes,
-        state.points,
-        distances=frozen(moved),
-        sliders=frozen(task.sliders),
-        criterion=frozen(np.stack(state.criterion)),
-        findings=findings,
-        settled=settled,
-        digitised=shapes.points,
-    )
-
-
-def _findings(shapes: Shapes, state: _State, task: _Task) -> Iterator[Finding]:
+def _findings(shapes: Shapes, state: _State, paths: Paths) -> Iterator[Finding]:
     """All that came past a neighbour, in one finding."""
     parts = tuple(
         Finding(Kind.PASSED_NEIGHBOUR, (name,), (shapes.landmarks[j], shapes.landmarks[k]))
-        for name, x, paths, places in zip(
-            shapes.names, state.points, task.paths, state.places, strict=True
+        for name, x, own, places in zip(
+            shapes.names, state.points, paths, state.places, strict=True
         )
-        for path, place in zip(paths, places, strict=True)
+        for path, place in zip(own, places, strict=True)
         for j, k in path.passed(place, x)
     )
     if parts:
