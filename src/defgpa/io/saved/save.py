@@ -26,7 +26,6 @@ from defgpa.io.arrays.numpy import archive_arrays, archive_members
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_head
 from defgpa.io.limits import Budget
-from defgpa.io.saved import types as _saved_types  # noqa: F401  (registers how the built-in types are saved)
 from defgpa.io.saved.codec import decoded, decoded_stack, encoded, encoded_stack
 from defgpa.shapes import Shapes
 from defgpa.warps import Warp
@@ -36,7 +35,6 @@ _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
-_LONGEST_REASON = 100  # characters of what another library has to say
 
 
 def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
@@ -208,7 +206,7 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
     except KeyError:
         raise FormatError(f"{path}: not a result saved by defgpa (it has no header).") from None
     except _DAMAGE as error:
-        why = str(error)[:_LONGEST_REASON]  # a name in a damaged archive may be all of it
+        why = str(error)[:100]  # a name in a damaged archive may be all of it
         raise FormatError(
             f"{path}: not a result saved by defgpa, or damaged ({why}). Make it again."
         ) from None
