@@ -80,10 +80,12 @@ def read_ply(path: Path) -> Mesh:
     }
     if not {"x", "y", "z"} <= vertex.keys():
         raise wrong(path, "an element 'vertex' with properties x, y and z", list(vertex))
+    face = found.get("face", {})
+    polygons = [face[name] for name in _CORNERS if isinstance(face.get(name), Polygons)]
     return mesh_from(
         path,
         np.column_stack([vertex[axis] for axis in "xyz"]),
-        _faces(found.get("face", {})),
+        [corners.fans() for corners in polygons[:1]],
         _vertex_colours(vertex),
         {name: values for name, values in vertex.items() if name not in _NOT_SCALARS},
     )
@@ -273,14 +275,6 @@ def _column(p: Property, rows: Any) -> Any:
 
 
 # What they mean
-
-
-def _faces(face: Columns) -> NDArray[Any]:
-    for name in _CORNERS:
-        if isinstance(face.get(name), Polygons):
-            fans: NDArray[Any] = face[name].fans()
-            return fans
-    return np.empty((0, 3), dtype=np.intp)
 
 
 def _vertex_colours(vertex: Columns) -> Colours | None:

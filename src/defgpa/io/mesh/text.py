@@ -46,7 +46,7 @@ def read_obj(path: Path) -> Mesh:
         elif word == "f":
             faces.append([_corner(path, line, corner, len(vertices)) for corner in rest])
     table = np.array([row[:3] for row in vertices]).reshape(-1, 3)
-    return mesh_from(path, table, Polygons.of(faces).fans(), _obj_colours(vertices))
+    return mesh_from(path, table, [Polygons.of(faces).fans()], _obj_colours(vertices))
 
 
 def write_obj(path: Path, mesh: Mesh) -> None:
@@ -138,7 +138,7 @@ def _off_by_words(path: Path, values: Sequence[float], header: re.Match[str]) ->
         return None
     rows = np.array(values[3 : 3 + int(n_vertices) * width]).reshape(-1, width)
     colours = _off_colours(rows.tolist(), width - 4) if header[2] else None
-    return mesh_from(path, rows[:, :3], Polygons.of(faces).fans(), colours)
+    return mesh_from(path, rows[:, :3], [Polygons.of(faces).fans()], colours)
 
 
 def _off_by_lines(path: Path, lines: Sequence[Line], header: re.Match[str]) -> Mesh:
@@ -156,7 +156,7 @@ def _off_by_lines(path: Path, lines: Sequence[Line], header: re.Match[str]) -> M
     faces = [_off_face(path, *line) for line in body[n_vertices : n_vertices + n_faces]]
     colours = _off_colours(rows, skipped=3 + 3 * bool(header[3])) if header[2] else None
     vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
-    return mesh_from(path, vertices, Polygons.of(faces).fans(), colours)
+    return mesh_from(path, vertices, [Polygons.of(faces).fans()], colours)
 
 
 def write_off(path: Path, mesh: Mesh) -> None:
@@ -219,7 +219,7 @@ def read_stl(path: Path) -> Mesh:
     if not np.isfinite(corners).all():
         raise wrong(path, "finite corners", "others")
     vertices, faces = merged(corners)
-    return mesh_from(path, vertices, faces)
+    return mesh_from(path, vertices, [faces])
 
 
 def write_stl(path: Path, mesh: Mesh) -> None:

@@ -101,7 +101,7 @@ def _data_array(name: str, values: NDArray[Any]) -> str:
 
 def _mesh(path: Path, arrays: _Arrays, piece: ElementTree.Element) -> Mesh:
     points = arrays.values(_only(path, piece, "./Points/DataArray")).reshape(-1, 3)
-    faces = [np.empty((0, 3), dtype=np.intp)]
+    faces = []
     for kind, cut in (("Polys", Polygons.fans), ("Strips", Polygons.strips)):
         cells = piece.find(kind)
         if cells is not None and piece.get(f"NumberOf{kind}", "") != "0":
@@ -116,7 +116,7 @@ def _mesh(path: Path, arrays: _Arrays, piece: ElementTree.Element) -> Mesh:
             scalars[element.get("Name", "")] = arrays.values(element)
         elif components in (3, 4) and element.get("type") == "UInt8" and colours is None:
             colours = as_colours(arrays.values(element).reshape(-1, components) / 255)
-    return mesh_from(path, points, np.concatenate(faces), colours, scalars)
+    return mesh_from(path, points, faces, colours, scalars)
 
 
 def _joined(pieces: Sequence[Mesh]) -> Mesh:
