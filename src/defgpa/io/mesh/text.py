@@ -51,7 +51,7 @@ def read_obj(path: Path) -> Mesh:
 
 def write_obj(path: Path, mesh: Mesh) -> None:
     """Text with every digit; colours follow the coordinates, scalar fields have no place."""
-    _warn_of_loss(path, "OBJ", mesh, "scalars")
+    _warn_of_loss(path, "OBJ", mesh, [*mesh.scalars])
     rows = mesh.vertices
     if mesh.colours is not None:
         rows = np.hstack([rows, mesh.colours[:, :3] / 255])
@@ -63,7 +63,7 @@ def write_obj(path: Path, mesh: Mesh) -> None:
 
 def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
     """An OBJ file with its vertices elsewhere: texture, materials and groups stay, normals go."""
-    _warn_of_loss(target, "OBJ", mesh)
+    _warn_of_loss(target, "OBJ", mesh, [])
     moved, lines = iter(mesh.vertices.tolist()), ["# written by defgpa"]
     for _, (word, *rest) in _words(text_of(source).replace("\\\n", " "), comment="#"):
         if word == "v":
@@ -161,7 +161,7 @@ def _off_by_lines(path: Path, lines: Sequence[Line], header: re.Match[str]) -> M
 
 def write_off(path: Path, mesh: Mesh) -> None:
     """Text with every digit; colours make it a COFF file, scalar fields have no place."""
-    _warn_of_loss(path, "OFF", mesh, "scalars")
+    _warn_of_loss(path, "OFF", mesh, [*mesh.scalars])
     lines = [
         "OFF" if mesh.colours is None else "COFF",
         f"{len(mesh.vertices)} {len(mesh.faces)} 0",
@@ -207,13 +207,13 @@ def _off_colours(rows: Sequence[Sequence[float]], skipped: int) -> Colours | Non
 def read_stl(path: Path) -> Mesh:
     """The triangles of an STL file; equal corners are one vertex."""
     data = file_bytes(path)
-    if not _is_binary_stl(data) and b"\0" in data:
-        count = int.from_bytes(data[80:84], "little")
-        expected = f"{_STL_HEADER + 50 * count} bytes, for the {count} triangles it announces"
-        raise wrong(path, expected, f"{len(data)} bytes")
     if _is_binary_stl(data):
         table = np.frombuffer(data, dtype=_STL_TRIANGLES, offset=_STL_HEADER)
         corners = np.asarray(table["corners"].reshape(-1, 3), dtype=np.float64)
+    elif b"\0" in data:
+        count = int.from_bytes(data[80:84], "little")
+        expected = f"{_STL_HEADER + 50 * count} bytes, for the {count} triangles it announces"
+        raise wrong(path, expected, f"{len(data)} bytes")
     else:
         corners = _stl_text(path)
     if not np.isfinite(corners).all():
@@ -224,7 +224,7 @@ def read_stl(path: Path) -> Mesh:
 
 def write_stl(path: Path, mesh: Mesh) -> None:
     """Text with every digit (the binary kind has single precision); colours have no place."""
-    _warn_of_loss(path, "STL", mesh, "scalars", "colours")
+    _warn_of_loss(path, "STL", mesh, [*mesh.scalars, *["colours"] * (mesh.colours is not None)])
     if not len(mesh.faces):
         raise FormatError(
             f"{path} cannot be written: STL holds triangles, and there are none. Use PLY."
@@ -299,15 +299,13 @@ def _spaced(row: Sequence[Any]) -> str:
     return " ".join(map(repr, row))
 
 
-def _warn_of_loss(path: Path, kind: str, mesh: Mesh, *fields: str) -> None:
+def _warn_of_loss(path: Path, kind: str, mesh: Mesh, lost: Sequence[str]) -> None:
     """Say what a format leaves out, and refuse vertices it cannot write."""
     if not np.isfinite(mesh.vertices).all():
         raise FormatError(
             f"{path} cannot be written: some vertices are not seen, and {kind} has no way to say "
             "so. Use PLY, VTK or .npz."
         )
-    lost = [*mesh.scalars] if "scalars" in fields else []
-    lost += ["colours"] if "colours" in fields and mesh.colours is not None else []
     if lost:
         warn(f"{path}: {kind} does not hold {', '.join(lost)}. Use PLY, VTK or VTP to keep them.")
 

@@ -27,12 +27,10 @@ from defgpa.io.limits import LZMA_MEMORY, Budget
 from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, as_indices, mesh_from
 from defgpa.io.text.lines import quick_numbers
 
-_KINDS = {
-    **{f"Int{8 * n}": f"i{n}" for n in (1, 2, 4, 8)},
-    **{f"UInt{8 * n}": f"u{n}" for n in (1, 2, 4, 8)},
-    "Float32": "f4",
-    "Float64": "f8",
-}
+_KINDS = (  # in small letters, NumPy calls them the same
+    *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
+    *("Float32", "Float64"),
+)
 _APPENDED = re.compile(rb"<AppendedData[^>]*?encoding\s*=\s*[\"'](\w+)[\"'][^>]*>\s*_")
 
 
@@ -186,9 +184,13 @@ class _Arrays:
         if kind not in _KINDS:
             raise wrong(self._path, "a type of numbers", kind)
         if element.get("format", "ascii") == "ascii":
-            return self._written((element.text or "").split())
-        data = self._encoded(element)
-        return np.frombuffer(data, dtype=self._order + _KINDS[kind]).astype(np.float64)
+            words = (element.text or "").split()
+            values = quick_numbers(words)
+            if len(values) < len(words):
+                raise wrong(self._path, "numbers", next(w for w in words if not quick_numbers([w])))
+            return np.array(values, dtype=np.float64)
+        dtype = self._order + np.dtype(kind.lower()).str[1:]
+        return np.frombuffer(self._encoded(element), dtype).astype(np.float64)
 
     def letters(self, element: ElementTree.Element) -> bytes:
         """The words of one Array, each with a 0 behind it; as text they are its letters' codes."""
@@ -205,12 +207,6 @@ class _Arrays:
             source = (element.text or "").strip().encode("ascii")
         return self._bytes(_raw if encoding == "raw" else _base64, source)
 
-    def _written(self, words: Sequence[str]) -> Array:
-        values = quick_numbers(words)
-        if len(values) < len(words):
-            raise wrong(self._path, "numbers", next(w for w in words if not quick_numbers([w])))
-        return np.array(values, dtype=np.float64)
-
     def _bytes(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
         """The data behind their header: the number of bytes, or the sizes of packed blocks."""
         compressor = self.root.get("compressor")
@@ -226,7 +222,14 @@ class _Arrays:
         blocks, _ = take(rest, sum(packed))
         sizes = [full] * (n_blocks - bool(last)) + [last] * bool(last)
         self._budget.spend(8 * sum(sizes), "what it packs")  # bytes, too, become doubles
-        return self._unpacked(compressor, blocks, packed, sizes)
+        parts, at = [], 0
+        for length, size in zip(packed, sizes, strict=True):
+            part = _decompressed(self._path, compressor, blocks[at : at + length], size)
+            if len(part) != size:
+                raise wrong(self._path, f"a block of {size} bytes", f"{len(part)} bytes")
+            parts.append(part)
+            at += length
+        return b"".join(parts)
 
     def _plain(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
         header, rest = take(source, self._word.itemsize)
@@ -239,18 +242,6 @@ class _Arrays:
 
     def _words(self, data: bytes) -> list[int]:
         return [int(word) for word in np.frombuffer(data, dtype=self._word)]
-
-    def _unpacked(
-        self, compressor: str, blocks: bytes, packed: Sequence[int], sizes: Sequence[int]
-    ) -> bytes:
-        parts, at = [], 0
-        for length, size in zip(packed, sizes, strict=True):
-            part = _decompressed(self._path, compressor, blocks[at : at + length], size)
-            if len(part) != size:
-                raise wrong(self._path, f"a block of {size} bytes", f"{len(part)} bytes")
-            parts.append(part)
-            at += length
-        return b"".join(parts)
 
 
 def _without_appended(data: bytes) -> tuple[bytes, bytes, str]:
