@@ -107,7 +107,7 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     if per_kind < 3:
         raise ShapeError(f"The 'per_kind' parameter must be at least 3. Got {per_kind} instead.")
     rng = np.random.default_rng(seed)
-    half_open = opened(_MOST_OPEN / 2.0, _JAW, _DIRECTIONS)
+    half_open = _opened(_MOST_OPEN / 2.0)
     ajar = half_open(np.array(list(_FISH.values())))
     truth, middle = centred(ajar), ajar.mean(axis=0)
     n, kinds = 2 * per_kind, np.repeat([-1.0, 1.0], per_kind)
@@ -146,29 +146,26 @@ def _posture(
         growth(belly, -_Y, past=4.0, softness=3.0),
         growth(belly, _Y, past=5.0, softness=3.0),
         growth(0.03 * head, -_X, past=-22.0, softness=5.0),
-        opened(gape, _JAW, _DIRECTIONS),
+        _opened(gape),
         affine(np.eye(2), -middle),
         bend(curvature, _X, _Y),
     )
 
 
-def opened(angle: float, joint: Array, directions: Array) -> Deformation:
+def _opened(angle: float) -> Deformation:
     """A mouth opened by an angle: around the joint, directions are spread like a fan.
 
-    ``directions`` are five increasing angles over one turn: from the first to the second nothing
-    moves, from the third to the fourth everything turns by ``angle``, in between it is drawn out
-    or pressed together.
+    From the first direction to the second nothing moves, from the third to the fourth everything
+    turns by ``angle``, in between it is drawn out or pressed together.
     """
-    after = directions + angle * np.array([0.0, 0.0, 1.0, 1.0, 0.0])
-    return Deformation(
-        partial(_fanned, joint, directions, after), partial(_fanned, joint, after, directions)
-    )
+    after = _DIRECTIONS + angle * np.array([0.0, 0.0, 1.0, 1.0, 0.0])
+    return Deformation(partial(_fanned, _DIRECTIONS, after), partial(_fanned, after, _DIRECTIONS))
 
 
-def _fanned(joint: Array, before: Array, after: Array, points: Array) -> Array:
-    x, y = (points - joint).T
+def _fanned(before: Array, after: Array, points: Array) -> Array:
+    x, y = (points - _JAW).T
     start = before[0]
     angles = start + (np.arctan2(y, x) - start) % (2.0 * np.pi)
     turned = np.interp(angles, before, after)
     radius = np.hypot(x, y)
-    return np.asarray(joint + np.column_stack([radius * np.cos(turned), radius * np.sin(turned)]))
+    return np.asarray(_JAW + np.column_stack([radius * np.cos(turned), radius * np.sin(turned)]))

@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth, shear
-from defgpa.datasets._missing import far_side
+from defgpa.datasets._missing import without_sides
 from defgpa.datasets._synthetic import (
     Synthetic,
     amounts,
@@ -113,11 +113,9 @@ def _expression(turn: float, mouth: float, smile: float) -> Deformation:
 
 def _turned_away(truth: Array, turns: Array) -> Mask:
     """All but the fifth of the face on the far side, in the two frames most turned."""
-    seen = np.ones((len(turns), len(truth)), dtype=np.bool_)
-    for frame in np.argsort(-np.abs(turns))[:2]:
-        outwards = np.array([-turns[frame], 0.0])
-        seen[frame, far_side(truth, outwards, round(0.205 * len(truth)))] = False
-    return seen
+    most_turned = np.argsort(-np.abs(turns))[:2]
+    outwards = {frame: np.array([-turns[frame], 0.0]) for frame in most_turned}
+    return without_sides(truth, len(turns), outwards, round(0.205 * len(truth)))
 
 
 def _face() -> dict[str, Array]:

@@ -6,12 +6,13 @@ and every shape sees enough landmarks to be placed among the others.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Mask
 from defgpa.errors import ShapeError
 
 
@@ -92,11 +93,9 @@ class Blocks:
                 f"Got {losing} instead."
             )
         count = _count(self.share, len(truth))
-        seen = np.ones((n, len(truth)), dtype=np.bool_)
         outwards = rng.normal(size=(n, truth.shape[1]))
         outwards[1::2] = -outwards[: 2 * (n // 2) : 2]
-        for shape in range(losing):
-            seen[shape, far_side(truth, outwards[shape], count)] = False
+        seen = without_sides(truth, n, dict(enumerate(outwards[:losing])), count)
         needed = enough_to_place(truth)
         if seen.sum(axis=0).min() < 2 or seen.sum(axis=1).min() < needed:
             raise ShapeError(
@@ -112,9 +111,12 @@ def enough_to_place(truth: Array) -> int:
     return 2 * (int(truth.shape[1]) + 1)
 
 
-def far_side(truth: Array, outwards: Array, count: int) -> Index:
-    """The ``count`` landmarks farthest in one direction."""
-    return np.argsort(truth @ outwards)[len(truth) - count :]
+def without_sides(truth: Array, n: int, outwards: Mapping[int, Array], count: int) -> Mask:
+    """(n, m): all seen, but for the ``count`` landmarks of some shapes farthest in a direction."""
+    seen = np.ones((n, len(truth)), dtype=np.bool_)
+    for shape, direction in outwards.items():
+        seen[shape, np.argsort(truth @ direction)[len(truth) - count :]] = False
+    return seen
 
 
 def _count(share: float, total: int) -> int:
