@@ -142,11 +142,12 @@ def _off_by_words(path: Path, values: Sequence[float], header: re.Match[str]) ->
 
 
 def _off_by_lines(path: Path, lines: Sequence[Line], header: re.Match[str]) -> Mesh:
-    first = lines[0][1]
-    counts, body = (lines[0][0], first[1:]), lines[1:]
-    if not counts[1] and body:
-        counts, body = body[0], body[1:]
-    n_vertices, n_faces = _off_counts(path, counts)
+    (line, (_, *words)), *body = lines
+    if not words and body:
+        (line, words), *body = body
+    if len(words) < 2:
+        raise wrong(path, "the numbers of vertices and faces", " ".join(words) or "none", line)
+    n_vertices, n_faces = (whole_number(path, line, word, "a count") for word in words[:2])
     if len(body) < n_vertices + n_faces:
         raise wrong(path, f"{n_vertices} vertices and {n_faces} faces", f"{len(body)} lines")
     rows = [numbers(path, line, words) for line, words in body[:n_vertices]]
@@ -175,14 +176,6 @@ def write_off(path: Path, mesh: Mesh) -> None:
         ]
     lines += [f"3 {a} {b} {c}" for a, b, c in mesh.faces.tolist()]
     write_text(path, "\n".join(lines) + "\n")
-
-
-def _off_counts(path: Path, counts: Line) -> tuple[int, int]:
-    line, words = counts
-    if len(words) < 2:
-        raise wrong(path, "the numbers of vertices and faces", " ".join(words) or "none", line)
-    n_vertices, n_faces = (whole_number(path, line, word, "a count") for word in words[:2])
-    return n_vertices, n_faces
 
 
 def _off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:

@@ -103,6 +103,7 @@ def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
     shapes = alignment.shapes
     warps = [_plain(warp) for warp in alignment.warps]
     offsets = np.stack([np.broadcast_to(w.offset, w.weights.shape[1:]) for w in warps])
+    runs = groupby((warp.weights for warp in warps), key=np.shape)  # weights of one size
     return {
         "points": encoded(shapes.points, arrays),
         "names": list(shapes.names),
@@ -114,7 +115,7 @@ def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
         "turn": encoded(alignment.turn, arrays),
         "registration": encoded(alignment.registration, arrays),
         "bases": encoded_stack([warp.basis for warp in warps], arrays),
-        "weights": _stacked([warp.weights for warp in warps], arrays),
+        "weights": [encoded(np.stack(list(run)), arrays) for _, run in runs],
         "offsets": encoded(offsets, arrays),
         "diagnostics": encoded(alignment.diagnostics, arrays),
         "findings": [finding.to_dict() for finding in alignment.findings],
@@ -168,12 +169,6 @@ def _plain(warp: Warp) -> Warp:
     """The warp in its cheap columns: the mixing, l × l per shape, need not be stored."""
     plain = getattr(warp.basis, "unmixed", None)
     return warp if plain is None else Warp(plain(), warp.coefficients, warp.offset)
-
-
-def _stacked(weights: list[Array], arrays: dict[str, Array]) -> list[Any]:
-    """Runs of weights of one size, as stacks."""
-    runs = groupby(weights, key=np.shape)
-    return [encoded(np.stack(list(run)), arrays) for _, run in runs]
 
 
 def _provenance(shapes: Shapes) -> dict[str, Any]:
