@@ -165,7 +165,7 @@ def spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
 
 
 def chord_path(curve: Curve, x: Array) -> ChordPath | None:
-    """The same along tangents; neighbours that are not seen are passed over."""
+    """The path along the tangents of a curve, over the points that a shape sees; or None."""
     seen = _seen(curve, x)
     members = seen.members
     if not seen.closed:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Index
+from defgpa._arrays import Index, Mask
 from defgpa.errors import ShapeError
 from defgpa.shapes import Shapes
 
@@ -24,21 +24,11 @@ _CURVE_NAME = re.compile(r"((?:curve|outline)[0-9]+)_[0-9]+")
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Landmarks along a curve, and which of them slide.
+    """Landmarks along a curve, and which of them slide."""
 
-    Attributes
-    ----------
-    members : array (k,)
-        Landmark numbers in their order.
-    sliding : array (k,) of bool
-        False for the ends of an open curve.
-    closed : bool
-        Whether the first follows the last.
-    """
-
-    members: Index
-    sliding: Index
-    closed: bool
+    members: Index  # landmark numbers in their order
+    sliding: Mask  # False for the ends of an open curve
+    closed: bool  # whether the first follows the last
 
 
 def curves_of(shapes: Shapes) -> list[list[int]]:

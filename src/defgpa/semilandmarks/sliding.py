@@ -306,7 +306,7 @@ def _rigid_reference(shapes: Shapes) -> Array:
 
 
 def _refitted(estimator: Any) -> Callable[[Shapes], Array]:
-    """The reference of an estimator fitted anew; what it has to say, the last fit says."""
+    """A function from shapes to their reference by an estimator, which warns of nothing."""
 
     def reference(shapes: Shapes) -> Array:
         with warnings.catch_warnings():

@@ -191,6 +191,14 @@ def as_colours(values: NDArray[Any]) -> Colours:
     return np.clip(values, 0, 255).astype(np.uint8)
 
 
+def unit_normals(corners: Array) -> Array:
+    """(k, 3): of triangles (k, 3, 3); zero for those without an area."""
+    with np.errstate(all="ignore"):
+        across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        length = np.linalg.norm(across, axis=1, keepdims=True)
+        return np.where((length > 0) & np.isfinite(length), across / length, 0.0)
+
+
 # Bytes
 
 

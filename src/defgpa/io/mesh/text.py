@@ -19,11 +19,10 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import file_bytes, wrong
-from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, mesh_from
+from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, mesh_from, unit_normals
 from defgpa.io.text.lines import count as whole_number
 from defgpa.io.text.lines import numbers, quick_numbers, text_of, warn
 
-_OFF_HEADER = re.compile(r"(ST)?(C)?(N)?OFF\b")
 _STL_TRIANGLES = np.dtype([("normal", "<f4", (3,)), ("corners", "<f4", (3, 3)), ("bytes", "<u2")])
 _STL_HEADER = 84
 
@@ -109,7 +108,7 @@ def read_off(path: Path) -> Mesh:
     """
     lines = list(_words(text_of(path), comment="#")) or [(1, ["nothing but comments"])]
     number, first = lines[0]
-    header = _OFF_HEADER.fullmatch(first[0].upper())
+    header = re.fullmatch(r"(ST)?(C)?(N)?OFF", first[0].upper())
     if header is None:
         raise wrong(path, "'OFF'", " ".join(first), number)
     try:
@@ -229,7 +228,7 @@ def write_stl(path: Path, mesh: Mesh) -> None:
             "order when it is read again. Use PLY to keep them."
         )
     lines = ["solid defgpa"]
-    for normal, (a, b, c) in zip(_normals(corners).tolist(), corners.tolist(), strict=True):
+    for normal, (a, b, c) in zip(unit_normals(corners).tolist(), corners.tolist(), strict=True):
         lines += [f"facet normal {_spaced(normal)}", "outer loop"]
         lines += [f"vertex {_spaced(corner)}" for corner in (a, b, c)]
         lines += ["endloop", "endfacet"]
@@ -244,14 +243,6 @@ def merged(corners: Array) -> tuple[Array, Index]:
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return corners[first[order]], rank[of_corner.ravel()].reshape(-1, 3)
-
-
-def _normals(corners: Array) -> Array:
-    """Unit normals of triangles (k, 3, 3); zero for those without an area."""
-    with np.errstate(all="ignore"):
-        across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        length = np.linalg.norm(across, axis=1, keepdims=True)
-        return np.where((length > 0) & np.isfinite(length), across / length, 0.0)
 
 
 def _is_binary_stl(data: bytes) -> bool:

@@ -41,11 +41,7 @@ _KINDS = {
     "float": "f4",
     "double": "f8",
 }
-_SIGNATURE = re.compile(r"# vtk DataFile Version \d+\.\d+", re.IGNORECASE)
-_DATASETS = ("POLYDATA", "UNSTRUCTURED_GRID")
 _CELLS = ("VERTICES", "LINES", "POLYGONS", "TRIANGLE_STRIPS", "CELLS")
-_POLYGON_TYPES = (5, 7, 9)  # triangle, polygon, quadrilateral
-_STRIP_TYPE = 6
 _COMPONENTS = {  # of one entry of a field whose line is KEYWORD name type
     "VECTORS": 3,
     "NORMALS": 3,
@@ -60,7 +56,7 @@ _COMPONENTS = {  # of one entry of a field whose line is KEYWORD name type
 def read_vtk(path: Path) -> Mesh:
     """The surface of a legacy VTK file."""
     cursor = Cursor(path)
-    if not _SIGNATURE.match(cursor.line() or ""):
+    if not re.match(r"# vtk DataFile Version \d+\.\d+", cursor.line() or "", re.IGNORECASE):
         raise wrong(path, "'# vtk DataFile Version …'", cursor.data[:30], 1)
     cursor.at = cursor.data.find(b"\n", cursor.at) + 1 or len(cursor.data)  # the title, or none
     encoding = (cursor.line() or "").upper()
@@ -123,7 +119,7 @@ class _Sections:
     def read(self, words: Sequence[str]) -> None:
         """One section, given the words of its first line."""
         match [words[0].upper(), *words[1:]]:
-            case ["DATASET", kind] if kind.upper() in _DATASETS:
+            case ["DATASET", kind] if kind.upper() in ("POLYDATA", "UNSTRUCTURED_GRID"):
                 pass
             case ["DATASET", *kind]:
                 raise self._wrong("DATASET POLYDATA or UNSTRUCTURED_GRID", " ".join(kind))
@@ -152,8 +148,9 @@ class _Sections:
         found.append(self._cells.get("TRIANGLE_STRIPS", none).strips())
         cells, types = self._cells.get("CELLS", none), self._types
         if types is not None and len(types) == len(cells.lengths):
-            found.append(cells.chosen(np.isin(types, _POLYGON_TYPES)).fans())
-            found.append(cells.chosen(types == _STRIP_TYPE).strips())
+            # triangle, polygon, quadrilateral; strip of triangles
+            found.append(cells.chosen(np.isin(types, (5, 7, 9))).fans())
+            found.append(cells.chosen(types == 6).strips())
         return found
 
     def _attribute(self, words: Sequence[str]) -> None:
