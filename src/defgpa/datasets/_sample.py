@@ -7,7 +7,7 @@ camera at some angle, marked with a small error, and a few are torn at the margi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from itertools import pairwise
 from typing import Any
@@ -159,11 +159,14 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
     rng = np.random.default_rng(seed)
     n, truth = 2 * per_kind, wing_template() * np.mean(list(_SIZES.values()))
     kinds = np.repeat([-1.0, 1.0], per_kind)
-    steps = (
-        map(_proportions, kinds, *amounts(rng, n, 3).T),
-        waves(rng, n, truth, count=4, height=0.015),
-        _under_the_camera(rng, np.repeat(list(_SIZES.values()), per_kind)),
-    )
+    grown = map(_proportions, kinds, *amounts(rng, n, 3).T)
+    uneven = waves(rng, n, truth, count=4, height=0.015)
+    # under the camera: at its own size, turned and moved, and all within the image
+    sizes = np.repeat(list(_SIZES.values()), per_kind)
+    scales = sizes / np.mean(sizes) * rng.uniform(0.95, 1.05, size=n)
+    linear = random_turns(rng, n, 2, most=0.22) * scales[:, None, None]
+    shifts = np.array([328.0, 212.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
+    steps = (grown, uneven, map(affine, linear, shifts))
     names = [f"{kind}_{i + 1:02d}" for kind in _SIZES for i in range(per_kind)]
     made = observed(truth, steps, rng, noise=noise, missing=_torn(rng, n), **_described(names))
     marked = made.shapes.with_points(made.shapes.points.round(2))
@@ -195,15 +198,6 @@ def _proportions(kind: float, length: float, bow: float, fold: float) -> Deforma
         growth(0.12 * fold, -y, past=25.0, softness=15.0),
         bend(7e-4 * bow, x, y),
     )
-
-
-def _under_the_camera(rng: np.random.Generator, sizes: Array) -> Iterator[Deformation]:
-    """At its own size, turned and moved, and all within the image."""
-    n = len(sizes)
-    scales = sizes / np.mean(sizes) * rng.uniform(0.95, 1.05, size=n)
-    linear = random_turns(rng, n, 2, most=0.22) * scales[:, None, None]
-    shifts = np.array([328.0, 212.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
-    return map(affine, linear, shifts)
 
 
 def _torn(rng: np.random.Generator, n: int) -> Mask:

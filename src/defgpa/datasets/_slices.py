@@ -18,14 +18,7 @@ from scipy.spatial import cKDTree
 
 from defgpa._arrays import Array
 from defgpa.datasets._deformations import affine
-from defgpa.datasets._synthetic import (
-    Synthetic,
-    amounts,
-    centred,
-    observed,
-    random_turns,
-    waves,
-)
+from defgpa.datasets._synthetic import Synthetic, amounts, centred, observed, random_turns, waves
 from defgpa.shapes import Shapes
 
 _SIZE = (260, 340)  # rows and columns of a picture

@@ -20,21 +20,8 @@ from defgpa.errors import FormatError, listed
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_bytes, file_head, hidden
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
+from defgpa.io.mesh import ply, text, vtk, vtp
 from defgpa.io.mesh.mesh import Mesh
-from defgpa.io.mesh.ply import looks_like_ply, read_ply, write_ply
-from defgpa.io.mesh.text import (
-    looks_like_obj,
-    looks_like_off,
-    looks_like_stl,
-    read_obj,
-    read_off,
-    read_stl,
-    write_obj,
-    write_off,
-    write_stl,
-)
-from defgpa.io.mesh.vtk import looks_like_vtk, read_vtk, write_vtk
-from defgpa.io.mesh.vtp import looks_like_vtp, read_vtp, vtp_space, write_vtp
 from defgpa.shapes import Shapes
 
 _TEXTURE = {  # texture coordinates, or an image that they belong to
@@ -66,12 +53,12 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    ".ply": _Kind(looks_like_ply, read_ply, write_ply),
-    ".vtk": _Kind(looks_like_vtk, read_vtk, write_vtk),
-    ".vtp": _Kind(looks_like_vtp, read_vtp, write_vtp),
-    ".off": _Kind(looks_like_off, read_off, write_off),
-    ".obj": _Kind(looks_like_obj, read_obj, write_obj),
-    ".stl": _Kind(looks_like_stl, read_stl, write_stl),
+    ".ply": _Kind(ply.looks_like_ply, ply.read_ply, ply.write_ply),
+    ".vtk": _Kind(vtk.looks_like_vtk, vtk.read_vtk, vtk.write_vtk),
+    ".vtp": _Kind(vtp.looks_like_vtp, vtp.read_vtp, vtp.write_vtp),
+    ".off": _Kind(text.looks_like_off, text.read_off, text.write_off),
+    ".obj": _Kind(text.looks_like_obj, text.read_obj, text.write_obj),
+    ".stl": _Kind(text.looks_like_stl, text.read_stl, text.write_stl),
 }
 
 
@@ -180,8 +167,8 @@ def _by_suffix(path: Path, done: str) -> _Kind:
 def stated_space(path: Path) -> str | None:
     """``LPS`` or ``RAS``, where the header of a mesh says so."""
     head = file_head(path)
-    if looks_like_vtp(head):
-        return vtp_space(path)
+    if vtp.looks_like_vtp(head):
+        return vtp.vtp_space(path)
     found = re.search(rb"SPACE=(LPS|RAS)", head)
     return None if found is None else found[1].decode()
 

@@ -16,21 +16,15 @@ from numpy.typing import NDArray
 
 from defgpa.io.atomic import replacing
 from defgpa.io.files import wrong
-from defgpa.io.mesh.mesh import Colours, Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
+from defgpa.io.mesh.mesh import Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
 from defgpa.io.text.lines import count as whole_number
 from defgpa.io.text.lines import numbers
 
 _KINDS = {
-    **dict.fromkeys(("char", "int8"), "i1"),
-    **dict.fromkeys(("uchar", "uint8"), "u1"),
-    **dict.fromkeys(("short", "int16"), "i2"),
-    **dict.fromkeys(("ushort", "uint16"), "u2"),
-    **dict.fromkeys(("int", "int32"), "i4"),
-    **dict.fromkeys(("uint", "uint32"), "u4"),
-    **dict.fromkeys(("float", "float32"), "f4"),
-    **dict.fromkeys(("double", "float64"), "f8"),
-    "int64": "i8",
-    "uint64": "u8",
+    **{"char": "i1", "short": "i2", "int": "i4", "float": "f4", "double": "f8"},
+    **{"uchar": "u1", "ushort": "u2", "uint": "u4", "float32": "f4", "float64": "f8"},
+    **{"int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8"},
+    **{"uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8"},
 }
 _ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 _COLOURS = ("red", "green", "blue", "alpha")
@@ -72,13 +66,14 @@ def read_ply(path: Path) -> Mesh:
     }
     if not {"x", "y", "z"} <= vertex.keys():
         raise wrong(path, "an element 'vertex' with properties x, y and z", list(vertex))
+    channels = [vertex[name] for name in _COLOURS if name in vertex]
     face = found.get("face", {})
     polygons = [face[name] for name in _CORNERS if isinstance(face.get(name), Polygons)]
     return mesh_from(
         path,
         np.column_stack([vertex[axis] for axis in "xyz"]),
         [corners.fans() for corners in polygons[:1]],
-        _vertex_colours(vertex),
+        as_colours(np.column_stack(channels)) if len(channels) >= 3 else None,
         {name: values for name, values in vertex.items() if name not in _NOT_SCALARS},
     )
 
@@ -203,10 +198,12 @@ def _binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
         table = cursor.records(element.n_rows, dtype, f"rows of {element.name!r}")
         return {p.name: table[f"f{k}"] for k, p in enumerate(element.properties)}
     if element.n_rows > cursor.left:
-        raise wrong(
-            cursor.path, f"{element.n_rows} rows of {element.name!r}", f"{cursor.left} bytes"
-        )
-    return _equal_rows(cursor, element, order) or _unequal_rows(cursor, element, order)
+        expected = f"{element.n_rows} rows of {element.name!r}"
+        raise wrong(cursor.path, expected, f"{cursor.left} bytes")
+    if equal := _equal_rows(cursor, element, order):
+        return equal
+    rows = [list(_one_row(cursor, element, order)) for _ in range(element.n_rows)]
+    return {p.name: _column(p, [row[k] for row in rows]) for k, p in enumerate(element.properties)}
 
 
 def _equal_rows(cursor: Cursor, element: Element, order: str) -> Columns:
@@ -228,11 +225,6 @@ def _equal_rows(cursor: Cursor, element: Element, order: str) -> Columns:
             cursor.at = start
             return {}
     return {p.name: _column(p, table[f"f{k}"]) for k, p in enumerate(element.properties)}
-
-
-def _unequal_rows(cursor: Cursor, element: Element, order: str) -> Columns:
-    rows = [list(_one_row(cursor, element, order)) for _ in range(element.n_rows)]
-    return {p.name: _column(p, [row[k] for row in rows]) for k, p in enumerate(element.properties)}
 
 
 def _one_row(cursor: Cursor, element: Element, order: str) -> Iterator[NDArray[Any]]:
@@ -261,14 +253,6 @@ def _column(p: Property, rows: Any) -> Any:
         lengths = np.full(len(rows), rows.shape[1], dtype=np.intp)
         return Polygons(lengths, as_indices(rows.ravel()))
     return Polygons.of(rows)
-
-
-# What they mean
-
-
-def _vertex_colours(vertex: Columns) -> Colours | None:
-    channels = [vertex[name] for name in _COLOURS if name in vertex]
-    return as_colours(np.column_stack(channels)) if len(channels) >= 3 else None
 
 
 def looks_like_ply(head: bytes) -> bool:

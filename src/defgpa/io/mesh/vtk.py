@@ -25,21 +25,10 @@ from defgpa.io.text.lines import count as whole_number
 from defgpa.io.text.lines import warn
 
 _KINDS = {
-    "bit": "u1",
-    "unsigned_char": "u1",
-    "char": "i1",
-    "signed_char": "i1",
-    "unsigned_short": "u2",
-    "short": "i2",
-    "unsigned_int": "u4",
-    "int": "i4",
-    "vtkidtype": "i4",
-    "vtktypeint64": "i8",
-    "vtktypeuint64": "u8",
-    "unsigned_long": "u8",
-    "long": "i8",
-    "float": "f4",
-    "double": "f8",
+    **{"char": "i1", "short": "i2", "int": "i4", "long": "i8", "float": "f4", "double": "f8"},
+    **{"unsigned_char": "u1", "unsigned_short": "u2", "unsigned_int": "u4", "unsigned_long": "u8"},
+    **{"bit": "u1", "signed_char": "i1", "vtkidtype": "i4"},
+    **{"vtktypeint64": "i8", "vtktypeuint64": "u8"},
 }
 _CELLS = ("VERTICES", "LINES", "POLYGONS", "TRIANGLE_STRIPS", "CELLS")
 _COMPONENTS = {  # of one entry of a field whose line is KEYWORD name type
