@@ -27,6 +27,7 @@ _STL_TRIANGLES = np.dtype([("normal", "<f4", (3,)), ("corners", "<f4", (3, 3)), 
 _STL_HEADER = 84
 
 Line = tuple[int, list[str]]  # the number of a line, and its words
+Rows = Sequence[Sequence[float]]
 
 
 # OBJ
@@ -85,7 +86,7 @@ def _corner(path: Path, line: int, corner: str, known: int) -> int:
     return number - 1 if number > 0 else known + number
 
 
-def _obj_colours(vertices: Sequence[Sequence[float]]) -> Colours | None:
+def _obj_colours(vertices: Rows) -> Colours | None:
     """Red, green and blue after x, y and z, if every vertex has them."""
     if not vertices or any(len(row) < 6 for row in vertices):
         return None
@@ -112,35 +113,24 @@ def read_off(path: Path) -> Mesh:
     if header is None:
         raise wrong(path, "'OFF'", " ".join(first), number)
     try:
-        return _off_by_lines(path, lines, header)
+        return _off_mesh(path, *_off_by_lines(path, lines), header)
     except FormatError:
         words = [word for _, line in lines for word in line][1:]
-        found = _off_by_words(path, quick_numbers(words), header)
+        found = _off_by_words(quick_numbers(words), header)
         if found is None:
             raise
-        return found
+        return _off_mesh(path, *found, header)
 
 
-def _off_by_words(path: Path, values: Sequence[float], header: re.Match[str]) -> Mesh | None:
-    """The mesh if counts, vertices and faces, one after another, take up all of the numbers."""
-    if len(values) < 3 or min(values[:2]) < 0:
-        return None
-    width = 3 + 3 * bool(header[3]) + 4 * bool(header[2])
-    n_vertices, at, faces = values[0], 3 + values[0] * width, list[Sequence[float]]()
-    while at < len(values) and at == int(at):
-        start, length = int(at) + 1, values[int(at)]
-        at = start + length
-        if not 0 <= length <= len(values) - start or length != int(length):
-            return None
-        faces.append(values[start : int(at)])
-    if at != len(values) or len(faces) != values[1]:
-        return None
-    rows = np.array(values[3 : 3 + int(n_vertices) * width]).reshape(-1, width)
-    colours = _off_colours(rows.tolist(), width - 4) if header[2] else None
-    return mesh_from(path, rows[:, :3], [Polygons.of(faces).fans()], colours)
+def _off_mesh(path: Path, rows: Rows, faces: Rows, header: re.Match[str]) -> Mesh:
+    """The mesh of rows of vertices, which colours and normals may follow, as the header says."""
+    colours = _off_colours(rows, skipped=3 + 3 * bool(header[3])) if header[2] else None
+    vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
+    return mesh_from(path, vertices, [Polygons.of(faces).fans()], colours)
 
 
-def _off_by_lines(path: Path, lines: Sequence[Line], header: re.Match[str]) -> Mesh:
+def _off_by_lines(path: Path, lines: Sequence[Line]) -> tuple[Rows, Rows]:
+    """The vertices and the faces, one a line."""
     (line, (_, *words)), *body = lines
     if not words and body:
         (line, words), *body = body
@@ -153,26 +143,36 @@ def _off_by_lines(path: Path, lines: Sequence[Line], header: re.Match[str]) -> M
     for (line, words), row in zip(body, rows, strict=False):
         if len(row) < 3:
             raise wrong(path, "x, y and z of a vertex", " ".join(words), line)
-    faces = [_off_face(path, *line) for line in body[n_vertices : n_vertices + n_faces]]
-    colours = _off_colours(rows, skipped=3 + 3 * bool(header[3])) if header[2] else None
-    vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
-    return mesh_from(path, vertices, [Polygons.of(faces).fans()], colours)
+    return rows, [_off_face(path, *line) for line in body[n_vertices : n_vertices + n_faces]]
+
+
+def _off_by_words(values: Sequence[float], header: re.Match[str]) -> tuple[Rows, Rows] | None:
+    """The vertices and the faces, if with their counts they take up all numbers, one by one."""
+    if len(values) < 3 or min(values[:2]) < 0:
+        return None
+    width = 3 + 3 * bool(header[3]) + 4 * bool(header[2])
+    at, faces = 3 + values[0] * width, list[Sequence[float]]()
+    while at < len(values) and at == int(at):
+        start, length = int(at) + 1, values[int(at)]
+        at = start + length
+        if not 0 <= length <= len(values) - start or length != int(length):
+            return None
+        faces.append(values[start : int(at)])
+    if at != len(values) or len(faces) != values[1]:
+        return None
+    return [values[k : k + width] for k in range(3, 3 + int(values[0]) * width, width)], faces
 
 
 def write_off(path: Path, mesh: Mesh) -> None:
     """Text with every digit; colours make it a COFF file, scalar fields have no place."""
     _warn_of_loss(path, "OFF", mesh, [*mesh.scalars])
-    lines = [
-        "OFF" if mesh.colours is None else "COFF",
-        f"{len(mesh.vertices)} {len(mesh.faces)} 0",
-    ]
-    lines += [_spaced(row) for row in mesh.vertices.tolist()]
+    rows = mesh.vertices.tolist()
     if mesh.colours is not None:
         opaque = np.full((len(mesh.vertices), 4), 255, dtype=np.uint8)
         opaque[:, : mesh.colours.shape[1]] = mesh.colours
-        lines[2:] = [
-            f"{row} {_spaced(c)}" for row, c in zip(lines[2:], opaque.tolist(), strict=True)
-        ]
+        rows = [[*row, *colour] for row, colour in zip(rows, opaque.tolist(), strict=True)]
+    lines = ["OFF" if mesh.colours is None else "COFF", f"{len(rows)} {len(mesh.faces)} 0"]
+    lines += [_spaced(row) for row in rows]
     lines += [f"3 {a} {b} {c}" for a, b, c in mesh.faces.tolist()]
     write_text(path, "\n".join(lines) + "\n")
 
@@ -184,7 +184,7 @@ def _off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
     return corners[: int(length)]
 
 
-def _off_colours(rows: Sequence[Sequence[float]], skipped: int) -> Colours | None:
+def _off_colours(rows: Rows, skipped: int) -> Colours | None:
     if not rows or any(len(row) < skipped + 3 for row in rows):
         return None
     width = min(4, min(map(len, rows)) - skipped)
