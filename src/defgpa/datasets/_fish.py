@@ -117,11 +117,11 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     # in the tray: of its own length, turned and moved, all seen from the left
     linear = random_turns(rng, n, 2, most=0.4) * rng.uniform(0.75, 1.3, size=(n, 1, 1))
     shifts = np.array([80.0, 60.0]) + rng.normal(scale=4.0, size=(n, 2))
-    unbent = waves(rng, n, truth, count=4, height=0.01)
+    ripples = waves(rng, n, truth, count=4, height=0.01)
     groups = tuple(np.repeat(["lake", "stream"], per_kind).tolist())
     return observed(
         truth,
-        ([closed] * n, postures, unbent, map(affine, linear, shifts)),
+        ([closed] * n, postures, ripples, map(affine, linear, shifts)),
         rng,
         noise=noise,
         names=[f"{kind}_{i + 1:02d}" for kind in ("lake", "stream") for i in range(per_kind)],

@@ -46,13 +46,13 @@ def face_like(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
     parts = _face()
     truth = centred(np.vstack(list(parts.values())))
     much = amounts(rng, n, 3)
-    expressions, shaken = map(_expression, *much.T), waves(rng, n, truth, count=4, height=0.08)
+    expressions, ripples = map(_expression, *much.T), waves(rng, n, truth, count=4, height=0.08)
     # upright or nearly so, near the middle of the image, from nearer or farther away
     linear = random_turns(rng, n, 2, most=0.15) * rng.uniform(0.94, 1.06, size=(n, 1, 1))
     shifts = np.array([340.0, 300.0]) * (1.0 + rng.uniform(-0.1, 0.1, size=(n, 2)))
     return observed(
         truth,
-        (expressions, shaken, map(affine, linear, shifts)),
+        (expressions, ripples, map(affine, linear, shifts)),
         rng,
         noise=noise,
         missing=_turned_away(truth, much[:, 0]),
@@ -85,14 +85,14 @@ def liver_like(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0)
     truth = centred(_organ(sphere))
     long, side, _ = np.linalg.svd(truth, full_matrices=False)[2]
     radius = np.sqrt((truth**2).sum(axis=1).mean())
-    # towards a fixed side or away from it
+    # its long axis, bent towards a fixed side or away from it
     bends = [bend(0.12 / radius * own, long, side) for own in amounts(rng, n, 1)[:, 0]]
-    buckled = waves(rng, n, truth, count=6, height=0.045, wavelengths=1.5)
+    ripples = waves(rng, n, truth, count=6, height=0.045, wavelengths=1.5)
     # in the scanner: at its own size, turned moderately, moved by some centimetres
     turns, shifts = random_turns(rng, n, 3, most=0.6), rng.normal(scale=20.0, size=(n, 3))
     return observed(
         truth,
-        (bends, buckled, map(affine, turns, shifts)),
+        (bends, ripples, map(affine, turns, shifts)),
         rng,
         noise=noise,
         names=_numbered("liver", n),

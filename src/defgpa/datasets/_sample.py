@@ -160,13 +160,13 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
     n, truth = 2 * per_kind, wing_template() * np.mean(list(_SIZES.values()))
     kinds = np.repeat([-1.0, 1.0], per_kind)
     grown = map(_proportions, kinds, *amounts(rng, n, 3).T)
-    uneven = waves(rng, n, truth, count=4, height=0.015)
+    ripples = waves(rng, n, truth, count=4, height=0.015)
     # under the camera: at its own size, turned and moved, and all within the image
     sizes = np.repeat(list(_SIZES.values()), per_kind)
     scales = sizes / np.mean(sizes) * rng.uniform(0.95, 1.05, size=n)
     linear = random_turns(rng, n, 2, most=0.22) * scales[:, None, None]
     shifts = np.array([328.0, 212.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
-    steps = (grown, uneven, map(affine, linear, shifts))
+    steps = (grown, ripples, map(affine, linear, shifts))
     names = [f"{kind}_{i + 1:02d}" for kind in _SIZES for i in range(per_kind)]
     made = observed(truth, steps, rng, noise=noise, missing=_torn(rng, n), **_described(names))
     marked = made.shapes.with_points(made.shapes.points.round(2))

@@ -108,14 +108,14 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
     both = [(side * x, y, z) for x, y, z in _RIGHT.values() for side in (1, -1)]
     truth = centred(np.array([*_MIDLINE.values(), *both], dtype=np.float64))
     grown = map(_growth, *amounts(rng, n, 4).T)
-    askew = waves(rng, n, truth, count=4, height=0.012)
+    ripples = waves(rng, n, truth, count=4, height=0.012)
     # on the table: of its own size, turned and moved
     linear = random_turns(rng, n, 3, most=0.5) * rng.uniform(0.9, 1.1, size=(n, 1, 1))
     shifts = rng.normal(scale=30.0, size=(n, 3))
     missing = _broken(truth, n)
     return observed(
         truth,
-        (grown, askew, map(affine, linear, shifts)),
+        (grown, ripples, map(affine, linear, shifts)),
         rng,
         noise=noise,
         missing=missing,

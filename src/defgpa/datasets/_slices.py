@@ -78,10 +78,10 @@ def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
     linear = random_turns(rng, n, 2, most=0.2)
     linear *= 1.0 + 0.05 * amounts(rng, n, 2)[:, None, :]
     shifts = middle + rng.uniform(-6.0, 6.0, size=(n, 2))
-    stretched = waves(rng, n, truth, count=5, height=0.055)
+    ripples = waves(rng, n, truth, count=5, height=0.055)
     stains = [list(_STAINS)[i % len(_STAINS)] for i in range(n)]
     names = [f"slice_{i + 1}_{stain}" for i, stain in enumerate(stains)]
-    steps = (stretched, map(affine, linear, shifts))
+    steps = (ripples, map(affine, linear, shifts))
     family = observed(truth, steps, rng, noise=noise, names=names)
     rows, columns = np.mgrid[: _SIZE[0], : _SIZE[1]]
     pixels = np.column_stack([columns.ravel(), rows.ravel()]).astype(np.float64)

@@ -11,7 +11,7 @@ typical slope would make of the image.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,13 +86,8 @@ class Frame:
     def bands(self, rows: int) -> Iterator[tuple[slice, Frame]]:
         """Consecutive parts of at most this many rows, each with the rows it takes."""
         for part in blocks(self.shape[0], rows):
-            x, y = self.points([0, part.start])
-            yield (
-                part,
-                replace(
-                    self, origin=(float(x), float(y)), shape=(part.stop - part.start, self.shape[1])
-                ),
-            )
+            x, y = map(float, self.points([0, part.start]))
+            yield part, Frame((x, y), (part.stop - part.start, self.shape[1]), self.step)
 
 
 @dataclass(frozen=True, eq=False)
