@@ -143,7 +143,7 @@ def slide(
     reference_of = _rigid_reference if estimator is None else _refitted(estimator)
     places: Places = [[path.start for path in own] for own in paths]
     on = [_placed(*own) for own in zip(given.points, paths, places, strict=True)]
-    points, criterion = np.stack(on), list[Array]()  # as digitised, or there on the meshes
+    points, criterion = np.stack(on), list[Array]()  # as digitised; those of a mesh lie on it
     total, settled = np.inf, False
     with one_blas_thread:
         while not settled and len(criterion) < max_rounds:
@@ -179,14 +179,14 @@ def _all_paths(
     if curves is None:
         curves = [] if len(patch) else curves_of(shapes)
     chosen = chains(curves, shapes.landmarks)
-    inside = [c.members[c.sliding] for c in chosen]
-    sliders = np.unique(np.concatenate([patch, *inside])).astype(np.intp)
+    curved = np.concatenate([np.empty(0, dtype=np.intp), *(c.members[c.sliding] for c in chosen)])
+    sliders = np.union1d(patch, curved)
     if not len(sliders):
         raise ShapeError(
             "Nothing slides: give curves=[[first, …, last], …] by number or label, or surfaces; "
             "only points of TPS curves are known by their labels."
         )
-    twice = np.intersect1d(patch, np.concatenate([np.empty(0, dtype=np.intp), *inside]))
+    twice = np.intersect1d(patch, curved)
     if len(twice):
         names = listed(shapes.landmarks[j] for j in twice)
         raise ShapeError(f"Landmark {names} slides on a surface and along a curve. Choose one.")
