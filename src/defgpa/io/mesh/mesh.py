@@ -221,11 +221,11 @@ class Cursor:
     def line(self) -> str | None:
         """The next line that is not blank, without its end; None at the end of the file."""
         while self.left:
-            if text := self._any_line():
+            if text := self.any_line():
                 return text
         return None
 
-    def _any_line(self) -> str:
+    def any_line(self) -> str:
         """The next line, be it blank."""
         end = self.data.find(b"\n", self.at)
         end = len(self.data) if end < 0 else end
@@ -239,7 +239,7 @@ class Cursor:
         while len(found) < count:
             if not self.left:
                 raise wrong(self.path, f"{count} {what}", len(found))
-            if text := self._any_line():
+            if text := self.any_line():
                 found.append((number, text))
             number += 1
         return found

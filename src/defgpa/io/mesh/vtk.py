@@ -47,7 +47,7 @@ def read_vtk(path: Path) -> Mesh:
     cursor = Cursor(path)
     if not re.match(r"# vtk DataFile Version \d+\.\d+", cursor.line() or "", re.IGNORECASE):
         raise wrong(path, "'# vtk DataFile Version …'", cursor.data[:30], 1)
-    cursor.at = cursor.data.find(b"\n", cursor.at) + 1 or len(cursor.data)  # the title, or none
+    cursor.any_line()  # the title, or none
     encoding = (cursor.line() or "").upper()
     if encoding not in ("ASCII", "BINARY"):
         raise wrong(path, "ASCII or BINARY", encoding or "the end of the file", 3)
@@ -176,15 +176,13 @@ class _Sections:
 
     def _keep_colours(self, fractions: Array) -> None:
         """The first colours of the points, red, green, blue and perhaps opacity up to 1."""
-        if self._are_of_points(fractions) and fractions.shape[1] in (3, 4):
-            self.colours = as_colours(fractions) if self.colours is None else self.colours
+        wanted = self.colours is None and fractions.shape[1] in (3, 4)
+        if wanted and self._are_of_points(fractions):
+            self.colours = as_colours(fractions)
 
     def _are_of_points(self, values: Array) -> bool:
-        return (
-            self.about == "POINT_DATA"
-            and self.points is not None
-            and len(values) == len(self.points)
-        )
+        m = -1 if self.points is None else len(self.points)
+        return self.about == "POINT_DATA" and len(values) == m
 
     def _field_array(self) -> None:
         while self._cursor.peek().upper().startswith("METADATA"):
@@ -242,8 +240,7 @@ class _Sections:
             raise self._wrong(f"{count} strings", f"{self._cursor.left} bytes")
         for _ in range(count):
             if not self._binary:
-                end = self._cursor.data.find(b"\n", self._cursor.at)
-                self._cursor.at = end + 1 or len(self._cursor.data)
+                self._cursor.any_line()
                 continue
             width = 8 >> (self._byte_string(1)[0] >> 6)  # the first two bits say how many
             self._cursor.at -= 1
