@@ -46,7 +46,8 @@ def read_obj(path: Path) -> Mesh:
         elif word == "f":
             faces.append([_corner(path, line, corner, len(vertices)) for corner in rest])
     table = np.array([row[:3] for row in vertices]).reshape(-1, 3)
-    return mesh_from(path, table, [Polygons.of(faces).fans()], _obj_colours(vertices))
+    colours = _colours_after(vertices, 3, most=3)
+    return mesh_from(path, table, [Polygons.of(faces).fans()], colours)
 
 
 def write_obj(path: Path, mesh: Mesh) -> None:
@@ -86,19 +87,6 @@ def _corner(path: Path, line: int, corner: str, known: int) -> int:
     return number - 1 if number > 0 else known + number
 
 
-def _obj_colours(vertices: Rows) -> Colours | None:
-    """Red, green and blue after x, y and z, if every vertex has them."""
-    if not vertices or any(len(row) < 6 for row in vertices):
-        return None
-    return _fractions_or_bytes(np.array([row[3:6] for row in vertices]))
-
-
-def _fractions_or_bytes(channels: Array) -> Colours:
-    """Colours up to 1 or up to 255: files in the wild have both."""
-    known = np.nan_to_num(channels)
-    return as_colours(known if known.max() <= 1 else known / 255)
-
-
 # OFF
 
 
@@ -124,7 +112,7 @@ def read_off(path: Path) -> Mesh:
 
 def _off_mesh(path: Path, rows: Rows, faces: Rows, header: re.Match[str]) -> Mesh:
     """The mesh of rows of vertices, which colours and normals may follow, as the header says."""
-    colours = _off_colours(rows, skipped=3 + 3 * bool(header[3])) if header[2] else None
+    colours = _colours_after(rows, 3 + 3 * bool(header[3]), most=4) if header[2] else None
     vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
     return mesh_from(path, vertices, [Polygons.of(faces).fans()], colours)
 
@@ -182,15 +170,6 @@ def _off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
     if not 0 <= length <= len(corners):
         raise wrong(path, "the number of corners, and the corners", " ".join(words), line)
     return corners[: int(length)]
-
-
-def _off_colours(rows: Rows, skipped: int) -> Colours | None:
-    if not rows or any(len(row) < skipped + 3 for row in rows):
-        return None
-    width = min(4, min(map(len, rows)) - skipped)
-    colours = _fractions_or_bytes(np.array([row[skipped : skipped + width] for row in rows]))
-    opaque = width == 4 and (colours[:, 3] == 255).all()  # COFF demands it; it says nothing
-    return colours[:, :3] if opaque else colours
 
 
 # STL
@@ -277,6 +256,18 @@ def _words(text: str, comment: str | None = None) -> Iterator[Line]:
         words = (line if comment is None else line.split(comment, 1)[0]).split()
         if words:
             yield number, words
+
+
+def _colours_after(rows: Rows, skipped: int, most: int) -> Colours | None:
+    """Red, green, blue and perhaps opacity behind other numbers, if every row has them."""
+    if not rows or any(len(row) < skipped + 3 for row in rows):
+        return None
+    width = min(most, min(map(len, rows)) - skipped)
+    channels = np.nan_to_num(np.array([row[skipped : skipped + width] for row in rows]))
+    # up to 1 or up to 255: files in the wild have both
+    colours = as_colours(channels if channels.max() <= 1 else channels / 255)
+    opaque = width == 4 and (colours[:, 3] == 255).all()  # COFF demands it; it says nothing
+    return colours[:, :3] if opaque else colours
 
 
 def _spaced(row: Sequence[Any]) -> str:
