@@ -330,7 +330,7 @@ def mesh_at(offset=0.0, scale=1.0, space=""):
 
 @pytest.mark.parametrize("suffix", [".ply", ".obj", ".vtk", ".vtp", ".off", ".stl"])
 def test_the_space_of_a_mesh_is_kept_in_its_file(run, solid, tmp_path, suffix):
-    from defgpa.io.mesh.space import stated_space
+    from defgpa.io.mesh.files import stated_space
     from defgpa.meshes import read_mesh
 
     target = tmp_path / f"moved{suffix}"
@@ -373,7 +373,7 @@ def test_the_space_of_a_vtp_file_is_a_field_as_in_3d_slicer(run, solid, tmp_path
 
 
 def test_a_mesh_keeps_its_space_where_the_fit_has_none(run, tmp_path):
-    from defgpa.io.mesh.space import stated_space
+    from defgpa.io.mesh.files import stated_space
 
     np.savez(tmp_path / "set.npz", points=smooth_family(n=4, m=40, d=3, seed=1).shapes.points)
     run("fit", tmp_path / "set.npz", "-o", tmp_path / "out", "--warp", "affine")

@@ -12,7 +12,8 @@ import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError, ShapeError
 from defgpa.io.format import ReadOptions
-from defgpa.io.mesh.files import FORMATS, Mesh, read_mesh, write_mesh
+from defgpa.io.mesh.files import FORMATS, read_mesh, write_mesh
+from defgpa.io.mesh.mesh import Mesh
 from defgpa.shapes import Shapes
 from support import shared_data
 

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError, warn
-from defgpa.io.mesh.files import Mesh, read_mesh, write_mesh
+from defgpa.io.mesh.files import read_mesh, write_mesh
+from defgpa.io.mesh.mesh import Mesh
 
 __all__ = [
     "Mesh",

@@ -118,8 +118,13 @@ class Sent:
         """Move a mesh; the same two numbers."""
         import numpy as np
 
-        from defgpa.io.mesh.files import read_mesh, write_mesh
-        from defgpa.io.mesh.space import has_texture, state_space, stated_space
+        from defgpa.io.mesh.files import (
+            has_texture,
+            read_mesh,
+            state_space,
+            stated_space,
+            write_mesh,
+        )
         from defgpa.io.mesh.text import rewrite_obj
         from defgpa.io.space import in_space
 

@@ -13,7 +13,7 @@ import stat
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
@@ -74,11 +74,9 @@ def _unpack(archive: Path, folder: Path) -> None:
 def _unzip(path: Path, folder: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        for member in members:
-            _require_inside(path, member.filename)
-            if stat.S_ISLNK(member.external_attr >> 16):
-                raise FormatError(f"{path} is refused: its member {member.filename!r} is a link.")
-        _require_size(path, sum(member.file_size for member in members))
+        _require_harmless(
+            path, [(m.filename, m.file_size, stat.S_ISLNK(m.external_attr >> 16)) for m in members]
+        )
         for member in members:
             if not member.is_dir() and _is_data(member.filename):
                 with archive.open(member) as source:
@@ -88,11 +86,7 @@ def _unzip(path: Path, folder: Path) -> None:
 def _untar(path: Path, folder: Path) -> None:
     with tarfile.open(path) as archive:
         members = archive.getmembers()
-        for member in members:
-            _require_inside(path, member.name)
-            if not (member.isfile() or member.isdir()):
-                raise FormatError(f"{path} is refused: its member {member.name!r} is a link.")
-        _require_size(path, sum(member.size for member in members))
+        _require_harmless(path, [(m.name, m.size, not (m.isfile() or m.isdir())) for m in members])
         for member in members:
             source = archive.extractfile(member) if _is_data(member.name) else None
             if source is not None:
@@ -104,17 +98,18 @@ def _is_data(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in _DATA
 
 
-def _require_inside(archive: Path, name: str) -> None:
-    """Refuse what would be written elsewhere, on any system."""
-    posix, windows = PurePosixPath(name), PureWindowsPath(name)
-    outside = posix.is_absolute() or windows.drive or windows.root or ".." in windows.parts
-    if outside or ".." in posix.parts:
-        raise FormatError(
-            f"{archive} is refused: its member {name!r} would be written outside its folder."
-        )
-
-
-def _require_size(archive: Path, n_bytes: int) -> None:
+def _require_harmless(archive: Path, members: Sequence[tuple[str, int, bool]]) -> None:
+    """Refuse members (name, bytes, is a link) that are links, lead elsewhere or are too large."""
+    for name, _, is_link in members:
+        posix, windows = PurePosixPath(name), PureWindowsPath(name)  # on any system
+        outside = posix.is_absolute() or windows.drive or windows.root or ".." in windows.parts
+        if outside or ".." in posix.parts:
+            raise FormatError(
+                f"{archive} is refused: its member {name!r} would be written outside its folder."
+            )
+        if is_link:
+            raise FormatError(f"{archive} is refused: its member {name!r} is a link.")
+    n_bytes = sum(size for _, size, _ in members)
     if n_bytes > 8 * 2**30:  # the largest published set has less than a tenth
         raise FormatError(
             f"{archive} is refused: it unpacks to {n_bytes / 2**30:.1f} GiB. Unpack it yourself "

@@ -119,7 +119,7 @@ def _bend(curvature: float, plane: Array, points: Array) -> Array:
 
 
 def _unbend(curvature: float, plane: Array, points: Array) -> Array:
-    """Back: u = atan2(κu', 1 − κv')/κ and v = (1 − ϱ)/κ, with ϱ/κ the distance from the centre."""
+    """u = atan2(κu', 1 − κv')/κ and v = (1 − ϱ)/κ, with ϱ/κ the distance from its centre."""
     if curvature == 0.0:
         return points.copy()
     u, v = plane @ points.T
@@ -136,7 +136,7 @@ def _grow(rate: float, along: Array, past: float, softness: float, points: Array
 
 
 def _ungrow(rate: float, along: Array, past: float, softness: float, points: Array) -> Array:
-    """The root of the quadratic that the line above becomes once squared."""
+    """The inverse of growth: the root of the quadratic that its equation becomes once squared."""
     w = points @ along - past
     root = np.sqrt(w**2 + (1.0 + rate) * softness**2)
     v = ((1.0 + 0.5 * rate) * w - 0.5 * rate * root) / (1.0 + rate)

@@ -18,7 +18,6 @@ from defgpa.datasets._synthetic import (
     amounts,
     centred,
     edges_along,
-    joined,
     observed,
     random_turns,
     waves,
@@ -108,22 +107,21 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     if per_kind < 3:
         raise ShapeError(f"The 'per_kind' parameter must be at least 3. Got {per_kind} instead.")
     rng = np.random.default_rng(seed)
-    half_open = opened(_MOST_OPEN / 2.0, _JAW, _DIRECTIONS)
+    half_open = _opened(_MOST_OPEN / 2.0)
     ajar = half_open(np.array(list(_FISH.values())))
     truth, middle = centred(ajar), ajar.mean(axis=0)
     n, kinds = 2 * per_kind, np.repeat([-1.0, 1.0], per_kind)
     gape, bent = rng.uniform(0.0, _MOST_OPEN, size=n), rng.uniform(-7e-3, 7e-3, size=n)
     closed = chain(affine(np.eye(2), middle), half_open.inverse())
-    steps = [
-        chain(closed, _posture(kind, row, angle, curvature, middle))
-        for kind, row, angle, curvature in zip(kinds, amounts(rng, n, 2), gape, bent, strict=True)
-    ]
-    poses = _in_the_tray(rng, n)
-    shapes = joined(steps, waves(rng, n, truth, count=4, height=0.01), poses)
+    postures = map(_posture, kinds, *amounts(rng, n, 2).T, gape, bent, [middle] * n)
+    # in the tray: of its own length, turned and moved, all seen from the left
+    linear = random_turns(rng, n, 2, most=0.4) * rng.uniform(0.75, 1.3, size=(n, 1, 1))
+    shifts = np.array([80.0, 60.0]) + rng.normal(scale=4.0, size=(n, 2))
+    ripples = waves(rng, n, truth, count=4, height=0.01)
     groups = tuple(np.repeat(["lake", "stream"], per_kind).tolist())
     return observed(
         truth,
-        shapes,
+        ([closed] * n, postures, ripples, map(affine, linear, shifts)),
         rng,
         noise=noise,
         names=[f"{kind}_{i + 1:02d}" for kind in ("lake", "stream") for i in range(per_kind)],
@@ -139,44 +137,35 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     )
 
 
-def _posture(kind: float, own: Array, gape: float, curvature: float, middle: Array) -> Deformation:
+def _posture(
+    kind: float, depth: float, head: float, gape: float, curvature: float, middle: Array
+) -> Deformation:
     """The fish itself (its kind, its own depth and head), then what its last hour did to it."""
-    depth, head = own
     belly = -0.035 * kind + 0.02 * depth
     return chain(
         growth(belly, -_Y, past=4.0, softness=3.0),
         growth(belly, _Y, past=5.0, softness=3.0),
         growth(0.03 * head, -_X, past=-22.0, softness=5.0),
-        opened(gape, _JAW, _DIRECTIONS),
+        _opened(gape),
         affine(np.eye(2), -middle),
         bend(curvature, _X, _Y),
     )
 
 
-def opened(angle: float, joint: Array, directions: Array) -> Deformation:
+def _opened(angle: float) -> Deformation:
     """A mouth opened by an angle: around the joint, directions are spread like a fan.
 
-    ``directions`` are five increasing angles over one turn: from the first to the second nothing
-    moves, from the third to the fourth everything turns by ``angle``, in between it is drawn out
-    or pressed together.
+    From the first direction to the second nothing moves, from the third to the fourth everything
+    turns by ``angle``, in between it is drawn out or pressed together.
     """
-    after = directions + angle * np.array([0.0, 0.0, 1.0, 1.0, 0.0])
-    return Deformation(
-        partial(_fanned, joint, directions, after), partial(_fanned, joint, after, directions)
-    )
+    after = _DIRECTIONS + angle * np.array([0.0, 0.0, 1.0, 1.0, 0.0])
+    return Deformation(partial(_fanned, _DIRECTIONS, after), partial(_fanned, after, _DIRECTIONS))
 
 
-def _fanned(joint: Array, before: Array, after: Array, points: Array) -> Array:
-    x, y = (points - joint).T
+def _fanned(before: Array, after: Array, points: Array) -> Array:
+    x, y = (points - _JAW).T
     start = before[0]
     angles = start + (np.arctan2(y, x) - start) % (2.0 * np.pi)
     turned = np.interp(angles, before, after)
     radius = np.hypot(x, y)
-    return np.asarray(joint + np.column_stack([radius * np.cos(turned), radius * np.sin(turned)]))
-
-
-def _in_the_tray(rng: np.random.Generator, n: int) -> list[Deformation]:
-    """Of its own length, turned and moved, all seen from the left."""
-    linear = random_turns(rng, n, 2, most=0.4) * rng.uniform(0.75, 1.3, size=(n, 1, 1))
-    shifts = np.array([80.0, 60.0]) + rng.normal(scale=4.0, size=(n, 2))
-    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
+    return np.asarray(_JAW + np.column_stack([radius * np.cos(turned), radius * np.sin(turned)]))

@@ -11,20 +11,16 @@ from scipy.spatial import ConvexHull
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth, shear
-from defgpa.datasets._missing import far_side
+from defgpa.datasets._missing import without_sides
 from defgpa.datasets._synthetic import (
     Synthetic,
     amounts,
     centred,
-    joined,
     observed,
     random_turns,
     require_size,
     waves,
 )
-
-_Generator = np.random.Generator
-_X, _Y, _Z = np.eye(3)
 
 
 def face_like(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
@@ -50,13 +46,13 @@ def face_like(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
     parts = _face()
     truth = centred(np.vstack(list(parts.values())))
     much = amounts(rng, n, 3)
-    expressions = [_expression(*row) for row in much]
-    deformations = joined(
-        expressions, waves(rng, n, truth, count=4, height=0.08), _in_image(rng, n)
-    )
+    expressions, ripples = map(_expression, *much.T), waves(rng, n, truth, count=4, height=0.08)
+    # upright or nearly so, near the middle of the image, from nearer or farther away
+    linear = random_turns(rng, n, 2, most=0.15) * rng.uniform(0.94, 1.06, size=(n, 1, 1))
+    shifts = np.array([340.0, 300.0]) * (1.0 + rng.uniform(-0.1, 0.1, size=(n, 2)))
     return observed(
         truth,
-        deformations,
+        (expressions, ripples, map(affine, linear, shifts)),
         rng,
         noise=noise,
         missing=_turned_away(truth, much[:, 0]),
@@ -87,14 +83,16 @@ def liver_like(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0)
     rng = np.random.default_rng(seed)
     sphere = _even_sphere(m)
     truth = centred(_organ(sphere))
-    deformations = joined(
-        _bends(rng, n, truth, 0.06),
-        waves(rng, n, truth, count=6, height=0.045, wavelengths=1.5),
-        _in_scanner(rng, n),
-    )
+    long, side, _ = np.linalg.svd(truth, full_matrices=False)[2]
+    radius = np.sqrt((truth**2).sum(axis=1).mean())
+    # its long axis, bent towards a fixed side or away from it
+    bends = [bend(0.12 / radius * own, long, side) for own in amounts(rng, n, 1)[:, 0]]
+    ripples = waves(rng, n, truth, count=6, height=0.045, wavelengths=1.5)
+    # in the scanner: at its own size, turned moderately, moved by some centimetres
+    turns, shifts = random_turns(rng, n, 3, most=0.6), rng.normal(scale=20.0, size=(n, 3))
     return observed(
         truth,
-        deformations,
+        (bends, ripples, map(affine, turns, shifts)),
         rng,
         noise=noise,
         names=_numbered("liver", n),
@@ -115,11 +113,9 @@ def _expression(turn: float, mouth: float, smile: float) -> Deformation:
 
 def _turned_away(truth: Array, turns: Array) -> Mask:
     """All but the fifth of the face on the far side, in the two frames most turned."""
-    seen = np.ones((len(turns), len(truth)), dtype=np.bool_)
-    for frame in np.argsort(-np.abs(turns))[:2]:
-        outwards = np.array([-turns[frame], 0.0])
-        seen[frame, far_side(truth, outwards, round(0.205 * len(truth)))] = False
-    return seen
+    most_turned = np.argsort(-np.abs(turns))[:2]
+    outwards = {frame: np.array([-turns[frame], 0.0]) for frame in most_turned}
+    return without_sides(truth, len(turns), outwards, round(0.205 * len(truth)))
 
 
 def _face() -> dict[str, Array]:
@@ -153,29 +149,6 @@ def _organ(ball: Array) -> Array:
     return np.column_stack(
         [105.0 * x, 78.0 * (0.75 * thickness + 0.35) * y, 80.0 * thickness * z + hollow]
     )
-
-
-def _bends(rng: _Generator, n: int, truth: Array, height: float) -> list[Deformation]:
-    """For each shape one bend of its long axis, towards a fixed side or away from it."""
-    axes = np.linalg.svd(truth, full_matrices=False)[2]
-    long, side = axes[0], axes[1]
-    radius = np.sqrt((truth**2).sum(axis=1).mean())
-    curvatures = 2.0 * height / radius * amounts(rng, n, 1)[:, 0]
-    return [bend(curvature, long, side) for curvature in curvatures]
-
-
-def _in_image(rng: _Generator, n: int) -> list[Deformation]:
-    """Upright or nearly so, near the middle of the image, from nearer or farther away."""
-    linear = random_turns(rng, n, 2, most=0.15) * rng.uniform(0.94, 1.06, size=(n, 1, 1))
-    shifts = np.array([340.0, 300.0]) * (1.0 + rng.uniform(-0.1, 0.1, size=(n, 2)))
-    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
-
-
-def _in_scanner(rng: _Generator, n: int) -> list[Deformation]:
-    """At its own size, turned moderately, moved by some centimetres."""
-    turns = random_turns(rng, n, 3, most=0.6)
-    shifts = rng.normal(scale=20.0, size=(n, 3))
-    return [affine(R, t) for R, t in zip(turns, shifts, strict=True)]
 
 
 def _even_sphere(m: int) -> Array:

@@ -6,12 +6,13 @@ and every shape sees enough landmarks to be placed among the others.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Mask
 from defgpa.errors import ShapeError
 
 
@@ -44,16 +45,13 @@ class AtRandom:
         seen = np.ones((n, m), dtype=np.bool_)
         if hidden:
             urge = _with_links(rng.random((n, m)), enough_to_place(truth))
-            self._require_possible(hidden, int((urge > 0).sum()), n * m)
+            if hidden > (free := int((urge > 0).sum())):
+                raise ShapeError(
+                    f"{self!r} would hide so much that the shapes are no longer linked; with these "
+                    f"sizes the share can be at most {free / (n * m):.2f}."
+                )
             seen.flat[np.argpartition(urge, -hidden, axis=None)[-hidden:]] = False
         return seen
-
-    def _require_possible(self, hidden: int, free: int, total: int) -> None:
-        if hidden > free:
-            raise ShapeError(
-                f"{self!r} would hide so much that the shapes are no longer linked; with these "
-                f"sizes the share can be at most {free / total:.2f}."
-            )
 
 
 @dataclass(frozen=True)
@@ -95,12 +93,17 @@ class Blocks:
                 f"Got {losing} instead."
             )
         count = _count(self.share, len(truth))
-        seen = np.ones((n, len(truth)), dtype=np.bool_)
         outwards = rng.normal(size=(n, truth.shape[1]))
         outwards[1::2] = -outwards[: 2 * (n // 2) : 2]
-        for shape in range(losing):
-            seen[shape, far_side(truth, outwards[shape], count)] = False
-        return _linked(seen, self, enough_to_place(truth))
+        seen = without_sides(truth, n, dict(enumerate(outwards[:losing])), count)
+        needed = enough_to_place(truth)
+        if seen.sum(axis=0).min() < 2 or seen.sum(axis=1).min() < needed:
+            raise ShapeError(
+                f"{self!r} of {n} shapes with {len(truth)} landmarks leaves a landmark that fewer "
+                f"than 2 shapes show, or a shape with fewer than {needed} landmarks. "
+                "Hide a smaller share, or make more shapes or landmarks."
+            )
+        return seen
 
 
 def enough_to_place(truth: Array) -> int:
@@ -108,9 +111,12 @@ def enough_to_place(truth: Array) -> int:
     return 2 * (int(truth.shape[1]) + 1)
 
 
-def far_side(truth: Array, outwards: Array, count: int) -> Index:
-    """The ``count`` landmarks farthest in one direction."""
-    return np.argsort(truth @ outwards)[len(truth) - count :]
+def without_sides(truth: Array, n: int, outwards: Mapping[int, Array], count: int) -> Mask:
+    """(n, m): all seen, but for the ``count`` landmarks of some shapes farthest in a direction."""
+    seen = np.ones((n, len(truth)), dtype=np.bool_)
+    for shape, direction in outwards.items():
+        seen[shape, np.argsort(truth @ direction)[len(truth) - count :]] = False
+    return seen
 
 
 def _count(share: float, total: int) -> int:
@@ -129,15 +135,3 @@ def _with_links(urge: Array, per_shape: int) -> Array:
     np.put_along_axis(urge, landmarks_first, 0.0, axis=0)
     np.put_along_axis(urge, shapes_first, 0.0, axis=1)
     return urge
-
-
-def _linked(seen: Mask, pattern: Missing, per_shape: int) -> Mask:
-    """The mask itself, if it still links all landmarks and shapes."""
-    if seen.sum(axis=0).min() < 2 or seen.sum(axis=1).min() < per_shape:
-        n, m = seen.shape
-        raise ShapeError(
-            f"{pattern!r} of {n} shapes with {m} landmarks leaves a landmark that fewer than 2 "
-            f"shapes show, or a shape with fewer than {per_shape} landmarks. "
-            "Hide a smaller share, or make more shapes or landmarks."
-        )
-    return seen

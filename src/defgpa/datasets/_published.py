@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -198,11 +197,9 @@ def load_topacs(path: PathLike) -> Shapes:
         files = all_found(matrix.parent, "points*.csv", path)
         matches = _rows(matrix, width=len(files))
         clouds = [_rows(file, width=3) for file in files]
-    columns = [
-        _matched(matrix, file, cloud, column)
-        for file, cloud, column in zip(files, clouds, matches.T, strict=True)
-    ]
-    points = np.stack(columns)
+    points = np.stack(
+        [_matched(matrix, *own) for own in zip(files, clouds, matches.T, strict=True)]
+    )
     seen = ~np.isnan(points[..., 0]).all(axis=0)
     landmarks = [str(row + 1) for row in np.flatnonzero(seen)]
     return Shapes(points[:, seen], names=[file.stem for file in files], landmarks=landmarks)
@@ -248,16 +245,11 @@ def fetch(
     suffix = re.search(r"(\.tar)?\.\w{1,4}$", url.split("?")[0])
     target = f"{name}{suffix[0] if suffix else ''}"
     folder = Path(cache) if cache is not None else Path(pooch.os_cache("defgpa"))
-    return Path(_quietly(pooch, lambda: pooch.retrieve(url, known_hash, target, folder), url))
-
-
-def _quietly(pooch: Any, download: Callable[[], str], url: str) -> str:
-    """What the download gives, without pooch's own messages; one sentence if it fails."""
     logger = pooch.get_logger()
     level = logger.level
-    logger.setLevel("ERROR")
+    logger.setLevel("ERROR")  # without pooch's own messages; one sentence if it fails
     try:
-        return download()
+        return Path(pooch.retrieve(url, known_hash, target, folder))
     except Exception as error:  # of requests, urllib3, ftplib, or the hash: pooch has no own
         raise DefgpaError(f"{url} could not be fetched: {error}") from error
     finally:

@@ -21,15 +21,12 @@ from defgpa.datasets._synthetic import (
     amounts,
     centred,
     edges_along,
-    joined,
     observed,
     random_turns,
     waves,
 )
 from defgpa.errors import ShapeError
 from defgpa.shapes import Shapes
-
-_Generator = np.random.Generator
 
 _SIZES = {"apis": 400.0, "bombus": 560.0}  # pixels per unit of the template, before its parts grow
 
@@ -162,15 +159,16 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
     rng = np.random.default_rng(seed)
     n, truth = 2 * per_kind, wing_template() * np.mean(list(_SIZES.values()))
     kinds = np.repeat([-1.0, 1.0], per_kind)
-    deformations = joined(
-        [_proportions(kind, *row) for kind, row in zip(kinds, amounts(rng, n, 3), strict=True)],
-        waves(rng, n, truth, count=4, height=0.015),
-        _under_the_camera(rng, np.repeat(list(_SIZES.values()), per_kind)),
-    )
+    grown = map(_proportions, kinds, *amounts(rng, n, 3).T)
+    ripples = waves(rng, n, truth, count=4, height=0.015)
+    # under the camera: at its own size, turned and moved, and all within the image
+    sizes = np.repeat(list(_SIZES.values()), per_kind)
+    scales = sizes / np.mean(sizes) * rng.uniform(0.95, 1.05, size=n)
+    linear = random_turns(rng, n, 2, most=0.22) * scales[:, None, None]
+    shifts = np.array([328.0, 212.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
+    steps = (grown, ripples, map(affine, linear, shifts))
     names = [f"{kind}_{i + 1:02d}" for kind in _SIZES for i in range(per_kind)]
-    made = observed(
-        truth, deformations, rng, noise=noise, missing=_torn(rng, n), **_described(names)
-    )
+    made = observed(truth, steps, rng, noise=noise, missing=_torn(rng, n), **_described(names))
     marked = made.shapes.with_points(made.shapes.points.round(2))
     return Synthetic(marked, made.truth, made.warps, noise)
 
@@ -202,16 +200,7 @@ def _proportions(kind: float, length: float, bow: float, fold: float) -> Deforma
     )
 
 
-def _under_the_camera(rng: _Generator, sizes: Array) -> list[Deformation]:
-    """At its own size, turned and moved, and all within the image."""
-    n = len(sizes)
-    scales = sizes / np.mean(sizes) * rng.uniform(0.95, 1.05, size=n)
-    linear = random_turns(rng, n, 2, most=0.22) * scales[:, None, None]
-    shifts = np.array([328.0, 212.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
-    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
-
-
-def _torn(rng: _Generator, n: int) -> Mask:
+def _torn(rng: np.random.Generator, n: int) -> Mask:
     """All seen, but for three tears of the margin, 3 to 6 landmarks long, and five dim joints."""
     seen = np.ones((n, len(WING_LANDMARKS)), dtype=np.bool_)
     damaged = rng.permutation(n)[:8]

@@ -11,13 +11,12 @@ import numpy as np
 
 from defgpa._arrays import Array, Mask
 from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth
-from defgpa.datasets._missing import far_side
+from defgpa.datasets._missing import without_sides
 from defgpa.datasets._synthetic import (
     Synthetic,
     amounts,
     centred,
     edges_along,
-    joined,
     observed,
     random_turns,
     waves,
@@ -60,6 +59,7 @@ _RIGHT = {
     "eurion": (71, -25, 42),
     "temporal": (69, -36, 18),
 }
+_LABELS = [*_MIDLINE, *(f"{name}_{side}" for name in _RIGHT for side in "rl")]
 _LINES = (  # each through its landmarks in order; on both sides where they are paired
     ("prosthion", "nasospinale", "nasion", "glabella", "metopion", "bregma", "vertex", "lambda"),
     ("lambda", "inion", "opisthion", "basion", "staphylion", "prosthion"),
@@ -105,42 +105,28 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
     if n < 8:
         raise ShapeError(f"The 'n' parameter must be at least 8 skulls. Got {n} instead.")
     rng = np.random.default_rng(seed)
-    truth = centred(_skull())
-    deformations = joined(
-        [_growth(*row) for row in amounts(rng, n, 4)],
-        waves(rng, n, truth, count=4, height=0.012),
-        _on_the_table(rng, n),
-    )
+    both = [(side * x, y, z) for x, y, z in _RIGHT.values() for side in (1, -1)]
+    truth = centred(np.array([*_MIDLINE.values(), *both], dtype=np.float64))
+    grown = map(_growth, *amounts(rng, n, 4).T)
+    ripples = waves(rng, n, truth, count=4, height=0.012)
+    # on the table: of its own size, turned and moved
+    linear = random_turns(rng, n, 3, most=0.5) * rng.uniform(0.9, 1.1, size=(n, 1, 1))
+    shifts = rng.normal(scale=30.0, size=(n, 3))
     missing = _broken(truth, n)
     return observed(
         truth,
-        deformations,
+        (grown, ripples, map(affine, linear, shifts)),
         rng,
         noise=noise,
         missing=missing,
         names=[f"skull_{i + 1:02d}" for i in range(n)],
-        landmarks=_labels(),
+        landmarks=_LABELS,
         metadata={
             "groups": tuple("recent" if row.all() else "fossil" for row in missing),
             "wireframe": _wireframe(),
-            "pairs": _pairs(),
+            "pairs": tuple((j, j + 1) for j in range(len(_MIDLINE), len(_LABELS), 2)),
         },
     )
-
-
-def _labels() -> list[str]:
-    """The midline, then every pair: right, left."""
-    return [*_MIDLINE, *(f"{name}_{side}" for name in _RIGHT for side in ("r", "l"))]
-
-
-def _skull() -> Array:
-    both = [(side * x, y, z) for x, y, z in _RIGHT.values() for side in (1, -1)]
-    return np.array([*_MIDLINE.values(), *both], dtype=np.float64)
-
-
-def _pairs() -> tuple[tuple[int, int], ...]:
-    first = len(_MIDLINE)
-    return tuple((first + 2 * k, first + 2 * k + 1) for k in range(len(_RIGHT)))
 
 
 def _wireframe() -> tuple[tuple[int, int], ...]:
@@ -149,7 +135,7 @@ def _wireframe() -> tuple[tuple[int, int], ...]:
         for line in _LINES
         for side in "rl"
     ]
-    return tuple(sorted(set(edges_along(sides, _labels()))))
+    return tuple(sorted(set(edges_along(sides, _LABELS))))
 
 
 def _growth(face: float, vault: float, width: float, flexion: float) -> Deformation:
@@ -162,17 +148,8 @@ def _growth(face: float, vault: float, width: float, flexion: float) -> Deformat
     )
 
 
-def _on_the_table(rng: np.random.Generator, n: int) -> list[Deformation]:
-    """Of its own size, turned and moved."""
-    linear = random_turns(rng, n, 3, most=0.5) * rng.uniform(0.9, 1.1, size=(n, 1, 1))
-    shifts = rng.normal(scale=30.0, size=(n, 3))
-    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
-
-
 def _broken(truth: Array, n: int) -> Mask:
     """The first half whole; of the others, in turn, no face, no rear, no right or left side."""
-    seen = np.ones((n, len(truth)), dtype=np.bool_)
-    lost = (_Y, -_Y, _X + 0.3 * _Z, -_X + 0.3 * _Z)
-    for k, skull in enumerate(range((n + 1) // 2, n)):
-        seen[skull, far_side(truth, lost[k % 4], len(truth) // 2)] = False
-    return seen
+    sides = (_Y, -_Y, _X + 0.3 * _Z, -_X + 0.3 * _Z)
+    lost = {skull: sides[k % 4] for k, skull in enumerate(range((n + 1) // 2, n))}
+    return without_sides(truth, n, lost, len(truth) // 2)

@@ -7,6 +7,7 @@ slices show.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,15 +18,7 @@ from scipy.spatial import cKDTree
 
 from defgpa._arrays import Array
 from defgpa.datasets._deformations import affine
-from defgpa.datasets._synthetic import (
-    Synthetic,
-    amounts,
-    centred,
-    joined,
-    observed,
-    random_turns,
-    waves,
-)
+from defgpa.datasets._synthetic import Synthetic, amounts, centred, observed, random_turns, waves
 from defgpa.shapes import Shapes
 
 _SIZE = (260, 340)  # rows and columns of a picture
@@ -80,39 +73,31 @@ def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
     ((260, 340, 3), 'slice_1_HE')
     """
     rng = np.random.default_rng(seed)
-    truth, middle = centred(_tissue().landmarks), _tissue().landmarks.mean(axis=0)
+    landmarks, layers = _tissue()
+    truth, middle = centred(landmarks), landmarks.mean(axis=0)
     linear = random_turns(rng, n, 2, most=0.2)
     linear *= 1.0 + 0.05 * amounts(rng, n, 2)[:, None, :]
     shifts = middle + rng.uniform(-6.0, 6.0, size=(n, 2))
-    deformations = joined(
-        waves(rng, n, truth, count=5, height=0.055),
-        [affine(A, t) for A, t in zip(linear, shifts, strict=True)],
-    )
+    ripples = waves(rng, n, truth, count=5, height=0.055)
     stains = [list(_STAINS)[i % len(_STAINS)] for i in range(n)]
     names = [f"slice_{i + 1}_{stain}" for i, stain in enumerate(stains)]
-    family = observed(truth, deformations, rng, noise=noise, names=names)
+    steps = (ripples, map(affine, linear, shifts))
+    family = observed(truth, steps, rng, noise=noise, names=names)
     rows, columns = np.mgrid[: _SIZE[0], : _SIZE[1]]
     pixels = np.column_stack([columns.ravel(), rows.ravel()]).astype(np.float64)
     images = tuple(
-        _painted(deformation.inverse()(pixels) + middle, stain)
-        for deformation, stain in zip(deformations, stains, strict=True)
+        _painted(layers, warp(pixels) + middle, stain)
+        for warp, stain in zip(family.warps, stains, strict=True)
     )
     return Slices(family.shapes, images, family)
 
 
-@dataclass(frozen=True, eq=False)
-class _Tissue:
-    """How much tissue, nuclei and lumen there is at each place of the texture, 0 to 1."""
-
-    landmarks: Array
-    tissue: Array
-    nuclei: Array
-    fibres: Array
-
-
 @cache
-def _tissue() -> _Tissue:
-    """The piece of tissue that all slices are cut from."""
+def _tissue() -> tuple[Array, tuple[Array, Array, Array]]:
+    """The piece that all slices are cut from: landmarks; tissue, nuclei and fibres of its texture.
+
+    How much tissue and nuclei there is at each place of the texture is told from 0 to 1.
+    """
     rng = np.random.default_rng(11)
     rows, columns = (_FINE * size for size in _SIZE)
     y, x = np.mgrid[:rows, :columns] / _FINE
@@ -130,18 +115,10 @@ def _tissue() -> _Tissue:
     specks = ndimage.gaussian_filter(rng.normal(size=(rows, columns)), 2.0)
     specks = np.clip(specks / specks.std() - 1.2, 0.0, 1.0)
     fibres = ndimage.gaussian_filter(rng.normal(size=(rows, columns)), (1.5, 9.0))
-    chosen = np.flatnonzero(_inside(centres))[:36]
-    return _Tissue(
-        centres[chosen],
-        tissue * (1.0 - 0.9 * lumen),
-        np.clip(ring + 0.6 * specks * (1.0 - lumen), 0.0, 1.0),
-        fibres / fibres.std(),
-    )
-
-
-def _inside(centres: Array) -> NDArray[np.bool_]:
     u, v = ((centres - (170.0, 130.0)) / (122.0, 88.0)).T
-    return np.asarray(u**2 + v**2 < 0.92)
+    inside = centres[u**2 + v**2 < 0.92]
+    nuclei = np.clip(ring + 0.6 * specks * (1.0 - lumen), 0.0, 1.0)
+    return inside[:36], (tissue * (1.0 - 0.9 * lumen), nuclei, fibres / fibres.std())
 
 
 def _glands(rng: np.random.Generator) -> tuple[Array, Array]:
@@ -153,12 +130,11 @@ def _glands(rng: np.random.Generator) -> tuple[Array, Array]:
     return centres[order], rng.uniform(4.5, 9.5, size=x.size)
 
 
-def _painted(places: Array, stain: str) -> NDArray[np.uint8]:
+def _painted(layers: Sequence[Array], places: Array, stain: str) -> NDArray[np.uint8]:
     """The picture whose pixels show these places of the tissue."""
-    found, at = _tissue(), _FINE * places[:, ::-1].T
+    at = _FINE * places[:, ::-1].T
     tissue, nuclei, fibres = (
-        ndimage.map_coordinates(layer, at, order=1, mode="nearest")[:, None]
-        for layer in (found.tissue, found.nuclei, found.fibres)
+        ndimage.map_coordinates(layer, at, order=1, mode="nearest")[:, None] for layer in layers
     )
     ground, dark = (np.array(colour, dtype=np.float64) for colour in _STAINS[stain])
     coloured = ground + nuclei * (dark - ground) + 6.0 * fibres

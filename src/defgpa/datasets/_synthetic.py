@@ -6,7 +6,7 @@ the truth lies in the middle of its family, and a good alignment finds it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -125,15 +125,16 @@ def smooth_family(
     require_size(m, d)
     _require_amounts(bend=bend)
     rng = np.random.default_rng(seed)
-    truth = of_radius_one(_in_ellipsoid(rng, m, np.array([1.0, 0.7, 0.5])[:d]))
+    truth = centred(_in_ellipsoid(rng, m, np.array([1.0, 0.7, 0.5])[:d]))
+    truth /= _radius(truth)
     steps = waves(rng, n, truth, count=d + 2, height=bend)
-    poses = turned_anyway(rng, n, d, mirrored=mirrored)
-    return observed(truth, joined(steps, poses), rng, noise=noise, missing=missing)
+    poses = _turned_anyway(rng, n, d, mirrored)
+    return observed(truth, (steps, poses), rng, noise=noise, missing=missing)
 
 
 def observed(
     truth: Array,
-    deformations: Sequence[Deformation],
+    steps: Sequence[Iterable[Deformation]],
     rng: _Generator,
     *,
     noise: float,
@@ -142,32 +143,20 @@ def observed(
 ) -> Synthetic:
     """The family these deformations make of the truth, with noise and with landmarks missing.
 
-    ``described`` goes to :class:`~defgpa.Shapes`: names, landmarks, faces, metadata.
+    Each of ``steps``, in order, has one deformation a shape. ``described`` goes to
+    :class:`~defgpa.Shapes`: names, landmarks, faces, metadata.
     """
     _require_amounts(noise=noise)
+    deformations = [chain(*own) for own in zip(*steps, strict=True)]
     points = np.stack([deformation(truth) for deformation in deformations])
-    visible = _visibility(missing, truth, len(points), rng)
+    pattern = AtRandom(missing) if isinstance(missing, (int, float)) else missing
+    if not isinstance(pattern, np.ndarray):
+        pattern = pattern.visible(truth, len(points), rng)
     if noise:
         points += noise * rng.normal(size=points.shape)
-    shapes = Shapes(points, visible=visible, **described)
+    shapes = Shapes(points, visible=pattern, **described)
     warps = tuple(deformation.inverse() for deformation in deformations)
     return Synthetic(shapes, frozen(truth), warps, noise)
-
-
-def _visibility(
-    missing: float | Missing | Mask, truth: Array, n: int, rng: _Generator
-) -> Mask | None:
-    if isinstance(missing, np.ndarray):
-        return missing
-    pattern = AtRandom(missing) if isinstance(missing, (int, float)) else missing
-    if pattern == AtRandom(0.0):
-        return None
-    return pattern.visible(truth, n, rng)
-
-
-def joined(*parts: Sequence[Deformation]) -> list[Deformation]:
-    """For each shape, its deformation of every part, in order."""
-    return [chain(*steps) for steps in zip(*parts, strict=True)]
 
 
 def edges_along(
@@ -208,7 +197,7 @@ def waves(
     ]
 
 
-def turned_anyway(rng: _Generator, n: int, d: int, *, mirrored: int = 0) -> list[Deformation]:
+def _turned_anyway(rng: _Generator, n: int, d: int, mirrored: int) -> Iterator[Deformation]:
     """Similarities: any rotation, sizes within a fifth, shifts of a few radii."""
     if not 0 <= 2 * mirrored < max(n, 1):
         raise ShapeError(
@@ -218,8 +207,7 @@ def turned_anyway(rng: _Generator, n: int, d: int, *, mirrored: int = 0) -> list
     linear = random_turns(rng, n, d, most=np.pi)
     linear[rng.permutation(n)[:mirrored], :, 0] *= -1.0
     linear *= np.exp(rng.uniform(-0.18, 0.18, size=(n, 1, 1)))
-    shifts = 3.0 * rng.normal(size=(n, d))
-    return [affine(A, t) for A, t in zip(linear, shifts, strict=True)]
+    return map(affine, linear, 3.0 * rng.normal(size=(n, d)))
 
 
 def random_turns(rng: _Generator, n: int, d: int, *, most: float) -> Array:
@@ -233,12 +221,6 @@ def random_turns(rng: _Generator, n: int, d: int, *, most: float) -> Array:
 def centred(points: Array) -> Array:
     """The points with their mean moved to 0."""
     return np.asarray(points - points.mean(axis=0))
-
-
-def of_radius_one(points: Array) -> Array:
-    """The points centred and at root-mean-square distance 1 from 0."""
-    moved = centred(points)
-    return moved / _radius(moved)
 
 
 def _radius(points: Array) -> float:

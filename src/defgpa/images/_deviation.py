@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
-from defgpa.images._frame import Frame, Image, Placement, common_frame, rows_down
+from defgpa.images._frame import Frame, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE
 from defgpa.images._picture import TOLERANCE, Picture, warp_image
-from defgpa.images._sampling import Sampling, as_kind, linear, require_image
+from defgpa.images._sampling import Image, Sampling, as_kind, linear, require_image
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,14 @@ def intensity_deviation(
     if frame is None:
         alignment = alignment.posed_like(alignment.shapes[0])
         frame = common_frame(arrays, alignment.warps, placement=placement)
-    spread = _empty(frame, arrays[0], alignment)
+    size = (*frame.shape, *arrays[0].shape[2:])
+    spread = IntensityDeviation(
+        np.full(size, np.nan),
+        np.zeros(size, dtype=arrays[0].dtype),
+        np.zeros(frame.shape, dtype=np.intp),
+        frame,
+        alignment,
+    )
     row = 8 * int(np.prod(arrays[0].shape[2:])) * len(arrays) * frame.shape[1]
     for part, band in frame.bands(max(1, memory_budget // (row * TILE)) * TILE):  # whole tiles
         pictures = [
@@ -150,17 +157,6 @@ def _alike(images: Sequence[ArrayLike], alignment: Alignment) -> list[Image]:
 def _kind(image: Image) -> str:
     channels = image.shape[2] if image.ndim == 3 else 1
     return f"{channels} channel{'s' * (channels != 1)} of {image.dtype}"
-
-
-def _empty(frame: Frame, image: Image, alignment: Alignment) -> IntensityDeviation:
-    size = (*frame.shape, *image.shape[2:])
-    return IntensityDeviation(
-        np.full(size, np.nan),
-        np.zeros(size, dtype=image.dtype),
-        np.zeros(frame.shape, dtype=np.intp),
-        frame,
-        alignment,
-    )
 
 
 def _fill(spread: IntensityDeviation, part: slice, pictures: list[Picture]) -> None:

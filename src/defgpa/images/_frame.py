@@ -11,21 +11,17 @@ typical slope would make of the image.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, blocks
 from defgpa.errors import ShapeError
+from defgpa.images._sampling import Image
 from defgpa.warps import Invertible
 
-Image = NDArray[Any]
 FLAT = "This warp flattens its image: there is nothing to show."
-_SAMPLES = 33  # along each side of an image
-_ROUNDING = 1e-6  # pixels: less than this is no reason for another row
-MOST_PIXELS = 1 << 28  # of one frame: beyond, a unit is surely mistaken
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class Frame:
 
     def __post_init__(self) -> None:
         rows, columns = self.shape
-        if min(self.shape) < 1 or rows * columns > MOST_PIXELS:
+        if min(self.shape) < 1 or rows * columns > 1 << 28:  # beyond, a unit is surely mistaken
             raise ShapeError(
                 f"A picture of {columns} × {rows} pixels of size {self.pixel_size:g} cannot be "
                 "made. Give another pixel_size, in the units of the reference."
@@ -90,13 +86,8 @@ class Frame:
     def bands(self, rows: int) -> Iterator[tuple[slice, Frame]]:
         """Consecutive parts of at most this many rows, each with the rows it takes."""
         for part in blocks(self.shape[0], rows):
-            x, y = self.points([0, part.start])
-            yield (
-                part,
-                replace(
-                    self, origin=(float(x), float(y)), shape=(part.stop - part.start, self.shape[1])
-                ),
-            )
+            x, y = map(float, self.points([0, part.start]))
+            yield part, Frame((x, y), (part.stop - part.start, self.shape[1]), self.step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +180,8 @@ def common_frame(
 def _raster(low: Array, high: Array, step: Array) -> Frame:
     """Pixels at whole multiples of the step whose squares cover the box."""
     start, stop = np.sort([low / step, high / step], axis=0)
-    first, last = np.floor(start + 0.5 + _ROUNDING), np.ceil(stop - 0.5 - _ROUNDING)
+    # less than a millionth of a pixel is no reason for another row
+    first, last = np.floor(start + 0.5 + 1e-6), np.ceil(stop - 0.5 - 1e-6)
     columns, rows = np.maximum(last - first, 0.0) + 1.0
     x, y = first * step
     return Frame((float(x), float(y)), (int(rows), int(columns)), (float(step[0]), float(step[1])))
@@ -197,7 +189,9 @@ def _raster(low: Array, high: Array, step: Array) -> Frame:
 
 def _warped_box(warp: Invertible, source: Frame) -> tuple[Array, Array]:
     """The lower and the upper corner of the box around a warped image."""
-    points = _samples(source)
+    rows, columns = source.shape
+    x, y = (np.linspace(-0.5, length - 0.5, 33) for length in (columns, rows))  # edges included
+    points = source.points(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))
     images, slopes = warp(points), warp.jacobian(points)
     determinants = np.linalg.det(slopes)
     upright = determinants * np.sign(np.nanmedian(determinants)) > 0.0
@@ -212,11 +206,3 @@ def _warped_box(warp: Invertible, source: Frame) -> tuple[Array, Array]:
         np.maximum(images.min(axis=0), low - slack),
         np.minimum(images.max(axis=0), high + slack),
     )
-
-
-def _samples(source: Frame) -> Array:
-    """(k, 2): points all over an image, its edges included."""
-    rows, columns = source.shape
-    x = np.linspace(-0.5, columns - 0.5, _SAMPLES)
-    y = np.linspace(-0.5, rows - 0.5, _SAMPLES)
-    return source.points(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))

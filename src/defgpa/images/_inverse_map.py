@@ -20,8 +20,7 @@ warp folds, and there is nothing to seek.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 from scipy.interpolate import BarycentricInterpolator
@@ -35,101 +34,108 @@ from defgpa.warps import NewtonInverse
 TILE = 64  # side of the largest tiles, in pixels
 _SMALLEST = 8  # side of the smallest that are interpolated; below, pixel by pixel
 _NODES = 6  # along each side of a tile
-_CHECKS = 2 * (_NODES - 1)  # along each side, two between neighbouring nodes
-_CELLS = 48  # of the lattice across the image in either direction
-_DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
-_SAFETY = 0.4  # errors elsewhere may be a little larger than at the points of the check
 
 
-@dataclass(frozen=True, eq=False)
 class InverseMap:
     """For every pixel of a frame, the place in the source image that is warped onto it."""
 
-    warp: PixelWarp
-    tolerance: float
+    def __init__(self, warp: PixelWarp, tolerance: float) -> None:
+        self._warp, self._tolerance = warp, tolerance
+        rows, columns = warp.source.shape
+        grid = np.stack(np.meshgrid(_lattice_lines(columns), _lattice_lines(rows)), axis=-1)
+        sources = grid.reshape(-1, 2)
+        images, slopes = warp(sources), warp.jacobian(sources)
+        determinants = np.linalg.det(slopes)
+        self._side = -1.0 if np.nanmedian(determinants) < 0 else 1.0  # −1 where the warp mirrors
+        kept = determinants * self._side > 0.0
+        if not kept.any():
+            raise ShapeError(FLAT)
+        self._places, self._images = sources[kept], images[kept]
+        self._inverse_slopes = np.linalg.inv(slopes[kept])
+        # how far from its image a lattice point answers
+        self._reach = np.maximum(_reach(images.reshape(grid.shape)).ravel()[kept], TILE / 3)
+        self._tree = cKDTree(self._images)
 
     def rows(self, part: slice) -> Array:
         """(2, rows, columns): source column and row of each pixel; NaN where it has none."""
-        height, width = part.stop - part.start, self.warp.frame.shape[1]
+        height, width = part.stop - part.start, self._warp.frame.shape[1]
         found = np.full((2, _whole_tiles(height), _whole_tiles(width)), np.nan)
-        band = _Band(found, part.start)
-        corners, side = band.corners(), TILE
+        first, side = np.array([0, part.start]), TILE
+        x, y = (np.arange(0, length, TILE) for length in found.shape[:0:-1])
+        corners = first + np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
         while side >= _SMALLEST and len(corners):
-            corners = self._interpolate(band, corners, side)
-            side //= 2
+            nodes = self._sources(_targets(corners, _nodes(side)))
+            within = self._may_lie_within(nodes)
+            corners, nodes = corners[within], nodes[within]
+            checks = _between(_matrix(side, _checks), nodes)
+            faithful = self._faithful(checks, _targets(corners, _checks(side)))
+            pixels = _between(_matrix(side, _pixels), nodes[faithful])
+            _write(found, corners[faithful] - first, pixels)
+            corners, side = _quarters(corners[~faithful], side), side // 2
         if len(corners):
-            band.write(corners, self._sources(band.targets(corners, _pixels(side))))
+            _write(found, corners - first, self._sources(_targets(corners, _pixels(side))))
         return found[:, :height, :width]
-
-    def _interpolate(self, band: _Band, corners: Index, side: int) -> Index:
-        """Write the tiles that can be interpolated; return the quarters of the others."""
-        nodes = self._sources(band.targets(corners, _nodes(side)))
-        within = self._may_lie_within(nodes)
-        corners, nodes = corners[within], nodes[within]
-        checks = _between(_matrix(side, _checks), nodes)
-        faithful = self._faithful(checks, band.targets(corners, _checks(side)))
-        band.write(corners[faithful], _between(_matrix(side, _pixels), nodes[faithful]))
-        return _quarters(corners[~faithful], side)
-
-    @cached_property
-    def _lattice(self) -> Lattice:
-        return lattice(self.warp, least_reach=TILE / 3)
 
     def _sources(self, targets: Array) -> Array:
         """(tiles, 2, k, k): the exact sources of targets; NaN where there is none."""
-        flat = np.moveaxis(targets, 1, -1).reshape(-1, 2)
+        flat = _flat(targets)
         # from so near, what has not converged soon has no solution on this side of a fold
-        newton = NewtonInverse(self.warp, tolerance=1e-9, most_steps=8, most_halvings=3)
-        sources = newton.near(flat, self._lattice.starts(flat))
+        newton = NewtonInverse(self._warp, tolerance=1e-9, most_steps=8, most_halvings=3)
+        sources = newton.near(flat, self._starts(flat))
         known = np.flatnonzero(~np.isnan(sources[:, 0]))
-        sources[known[self._lattice.folded(self.warp.jacobian(sources[known]))]] = np.nan
+        upright = np.linalg.det(self._warp.jacobian(sources[known])) * self._side > 0.0
+        sources[known[~upright]] = np.nan  # turned over against its bulk, the warp folds
         tiles, _, *grid = targets.shape
         return np.moveaxis(sources.reshape(tiles, *grid, 2), -1, 1)
 
+    def _starts(self, targets: Array) -> Array:
+        """(p, 2): where to start for each target; NaN where it has no source in the image."""
+        distance, near = self._tree.query(targets)
+        step = np.einsum("pij,pj->pi", self._inverse_slopes[near], targets - self._images[near])
+        start = self._places[near] + step
+        start[distance > self._reach[near]] = np.nan
+        return start
+
     def _may_lie_within(self, nodes: Array) -> Mask:
         """(tiles,): tiles of which some part may lie in the source image."""
-        rows, columns = self.warp.source.shape
+        rows, columns = self._warp.source.shape
         low, high = np.fmin.reduce(nodes, axis=(2, 3)), np.fmax.reduce(nodes, axis=(2, 3))
         slack = 0.5 * (high - low) + 1.0
         return np.asarray(((low - slack <= [columns, rows]) & (high + slack >= -1.0)).all(axis=1))
 
     def _faithful(self, predicted: Array, targets: Array) -> Mask:
         """(tiles,): whether the warp takes every predicted source to its target."""
-        images = self.warp(np.moveaxis(predicted, 1, -1).reshape(-1, 2))
-        goal = np.moveaxis(targets, 1, -1).reshape(-1, 2)
-        errors = np.linalg.norm(images - goal, axis=1).reshape(len(targets), _CHECKS**2)
-        return np.asarray((errors <= _SAFETY * self.tolerance).all(axis=1))
+        errors = np.linalg.norm(self._warp(_flat(predicted)) - _flat(targets), axis=1)
+        # errors elsewhere may be a little larger than at the points of the check
+        small = errors.reshape(targets[:, 0].shape) <= 0.4 * self._tolerance
+        return np.asarray(small.all(axis=(1, 2)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Band:
-    """Rows of a frame, in whole tiles; a tile is known by the column and row of its corner."""
+# Tiles: each is known by the column and row of its corner
 
-    found: Array  # (2, height, width)
-    start: int  # the first row
 
-    def corners(self) -> Index:
-        """(tiles, 2): of the largest tiles."""
-        _, height, width = self.found.shape
-        columns, rows = np.meshgrid(np.arange(0, width, TILE), np.arange(0, height, TILE))
-        return np.column_stack([columns.ravel(), rows.ravel()])
+def _targets(corners: Index, ticks: Array) -> Array:
+    """(tiles, 2, k, k): frame pixels at these distances from the corners of tiles."""
+    columns, rows = corners.T[..., None, None]
+    k = len(ticks)
+    targets = np.empty((len(corners), 2, k, k))
+    targets[:, 0] = columns + ticks
+    targets[:, 1] = rows + ticks[:, None]
+    return targets
 
-    def targets(self, corners: Index, ticks: Array) -> Array:
-        """(tiles, 2, k, k): frame pixels at these distances from the corners of tiles."""
-        columns, rows = corners.T[..., None, None]
-        k = len(ticks)
-        targets = np.empty((len(corners), 2, k, k))
-        targets[:, 0] = columns + ticks
-        targets[:, 1] = self.start + rows + ticks[:, None]
-        return targets
 
-    def write(self, corners: Index, sources: Array) -> None:
-        """Put the sources (tiles, 2, side, side) into their tiles."""
-        side = sources.shape[-1]
-        _, height, width = self.found.shape
-        tiles = self.found.reshape(2, height // side, side, width // side, side)
-        columns, rows = corners.T // side
-        tiles.transpose(1, 3, 0, 2, 4)[rows, columns] = sources
+def _flat(targets: Array) -> Array:
+    """(p, 2): the points of (tiles, 2, k, k)."""
+    return np.moveaxis(targets, 1, -1).reshape(-1, 2)
+
+
+def _write(found: Array, corners: Index, sources: Array) -> None:
+    """Put the sources (tiles, 2, side, side) into their tiles of (2, height, width)."""
+    side = sources.shape[-1]
+    _, height, width = found.shape
+    tiles = found.reshape(2, height // side, side, width // side, side)
+    columns, rows = corners.T // side
+    tiles.transpose(1, 3, 0, 2, 4)[rows, columns] = sources
 
 
 def _whole_tiles(length: int) -> int:
@@ -173,54 +179,9 @@ def _matrix(side: int, places: Callable[[int], Array]) -> Array:
     return frozen(np.asarray(polynomials(places(side))))
 
 
-@dataclass(frozen=True, eq=False)
-class Lattice:
-    """Source pixels (k, 2) with their images, the inverse slopes there, and their reach."""
-
-    sources: Array  # (k, 2)
-    images: Array  # (k, 2)
-    inverse_slopes: Array  # (k, 2, 2)
-    reach: Array  # (k,): how far from its image a lattice point answers
-    side: float  # +1, or −1 where the warp mirrors
-    tree: cKDTree
-
-    def starts(self, targets: Array) -> Array:
-        """(p, 2): where to start for each target; NaN where it has no source in the image."""
-        distance, near = self.tree.query(targets)
-        step = np.einsum("pij,pj->pi", self.inverse_slopes[near], targets - self.images[near])
-        start = self.sources[near] + step
-        start[distance > self.reach[near]] = np.nan
-        return start
-
-    def folded(self, slopes: Array) -> Mask:
-        """(p,): where the warp, with these Jacobians, is turned over against its bulk."""
-        return np.asarray(~(np.linalg.det(slopes) * self.side > 0.0))
-
-
-def lattice(warp: PixelWarp, least_reach: float) -> Lattice:
-    """The lattice over the source of a warp, one cell beyond it on every side."""
-    rows, columns = warp.source.shape
-    x = np.linspace(-0.5, columns - 0.5, _CELLS + 1)
-    y = np.linspace(-0.5, rows - 0.5, _CELLS + 1)
-    grid = np.stack(np.meshgrid(_widened(x), _widened(y)), axis=-1)
-    sources = grid.reshape(-1, 2)
-    images, slopes = warp(sources), warp.jacobian(sources)
-    determinants = np.linalg.det(slopes)
-    side = -1.0 if np.nanmedian(determinants) < 0 else 1.0
-    kept = determinants * side > 0.0
-    if not kept.any():
-        raise ShapeError(FLAT)
-    return Lattice(
-        sources[kept],
-        images[kept],
-        np.linalg.inv(slopes[kept]),
-        np.maximum(_reach(images.reshape(grid.shape)).ravel()[kept], least_reach),
-        side,
-        cKDTree(images[kept]),
-    )
-
-
-def _widened(ticks: Array) -> Array:
+def _lattice_lines(length: int) -> Array:
+    """(51,): the edges of 48 cells across so many pixels, and one cell beyond at either end."""
+    ticks = np.linspace(-0.5, length - 0.5, 48 + 1)
     spacing = ticks[1] - ticks[0]
     return np.concatenate([[ticks[0] - spacing], ticks, [ticks[-1] + spacing]])
 
@@ -228,5 +189,6 @@ def _widened(ticks: Array) -> Array:
 def _reach(images: Array) -> Array:
     """(rows, columns): the distance from each image to the farthest of its diagonal neighbours."""
     padded = np.pad(images, ((1, 1), (1, 1), (0, 0)), constant_values=np.nan)
-    around = [padded[1 + i : -1 + i or None, 1 + j : -1 + j or None] for i, j in _DIAGONALS]
+    diagonals = ((-1, -1), (-1, 1), (1, -1), (1, 1))
+    around = [padded[1 + i : -1 + i or None, 1 + j : -1 + j or None] for i, j in diagonals]
     return np.asarray(np.fmax.reduce(np.linalg.norm(np.stack(around) - images, axis=-1)))

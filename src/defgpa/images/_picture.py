@@ -1,24 +1,32 @@
-"""An image moved into the plane of the reference by the inverse of its warp.
+"""An image moved into the plane of the reference by the inverse of its warp, and in a file.
 
 Every pixel of the picture asks the inverse where it comes from; nothing is scattered, so nothing
-is left out.
+is left out. What a picture does not cover is transparent in its file.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Mask, blocks
-from defgpa.errors import ShapeError
-from defgpa.images._frame import Frame, Image, PixelWarp, Placement, common_frame, rows_down
+from defgpa.errors import FormatError, ShapeError, needed
+from defgpa.images._frame import Frame, PixelWarp, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE, InverseMap
-from defgpa.images._sampling import Sampler, Sampling, linear, require_image
+from defgpa.images._sampling import Image, Sampling, linear, require_image
+from defgpa.io.atomic import replacing
 from defgpa.warps import Invertible
 
 TOLERANCE = 0.01  # pixels of the picture
+_IMAGEIO = (
+    "imageio.v3",
+    "Image files are read and written with imageio: pip install 'defgpa[images]'.",
+)
+_TRANSPARENT = (".png", ".tif", ".tiff", ".webp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,17 +123,11 @@ def warp_image(
     sampler = sampling(array)
     # about a million pixels at a time; whole tiles, so that none is solved twice
     for part in blocks(rows, max(1, (1 << 20) // (columns * TILE)) * TILE):
-        _fill(picture, part, array.shape, inverse.rows(part), sampler)
+        sources = inverse.rows(part)
+        covered = _within(sources, array.shape)
+        picture.mask[part] = covered
+        picture.pixels[part][covered] = sampler(sources[:, covered].T).reshape(-1, *array.shape[2:])
     return picture
-
-
-def _fill(
-    picture: Picture, part: slice, size: tuple[int, ...], sources: Array, sampler: Sampler
-) -> None:
-    """Rows of the picture from the places they come from."""
-    covered = _within(sources, size)
-    picture.mask[part] = covered
-    picture.pixels[part][covered] = sampler(sources[:, covered].T).reshape(-1, *size[2:])
 
 
 def _within(sources: Array, size: tuple[int, ...]) -> Mask:
@@ -135,3 +137,57 @@ def _within(sources: Array, size: tuple[int, ...]) -> Mask:
     return np.asarray(
         (column >= -0.5) & (column < columns - 0.5) & (row >= -0.5) & (row < rows - 0.5)
     )
+
+
+def read_image(path: str | os.PathLike[str]) -> Image:
+    """The pixels of an image file, (rows, columns) or (rows, columns, channels).
+
+    Needs imageio: ``pip install 'defgpa[images]'``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import defgpa
+    >>> grey = np.full((4, 5), 7, dtype=np.uint8)
+    >>> picture = defgpa.images.Picture(grey, grey > 0, defgpa.images.rows_down(grey))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "grey.png")
+    ...     defgpa.images.write_picture(picture, path)
+    ...     defgpa.images.read_image(path)[0, 0].tolist()  # grey and opacity
+    [7, 255]
+    """
+    if not Path(path).is_file():
+        raise FormatError(f"There is no image file {os.fspath(path)}.")
+    try:
+        return np.asarray(needed(*_IMAGEIO).imread(path, plugin="pillow"))
+    except (OSError, ValueError, SyntaxError) as error:
+        raise FormatError(f"{os.fspath(path)} cannot be read as an image: {error}") from error
+
+
+def write_picture(picture: Picture, path: str | os.PathLike[str]) -> None:
+    """A picture with 8 bits per channel as PNG, TIFF or WebP, transparent where it is masked."""
+    target = Path(path)
+    if target.suffix.lower() not in _TRANSPARENT:
+        raise FormatError(
+            f"A picture has masked pixels, which a file '{target.suffix}' cannot hold. "
+            f"Use one of {', '.join(_TRANSPARENT)}."
+        )
+    pixels = _with_opacity(picture)
+    with replacing(target) as temporary:
+        needed(*_IMAGEIO).imwrite(temporary, pixels, plugin="pillow")
+
+
+def _with_opacity(picture: Picture) -> Image:
+    """(rows, columns, 2 or 4) of uint8: grey or colour, and an opacity of 0 where masked."""
+    if picture.pixels.dtype != np.uint8:
+        raise ShapeError(
+            f"Only pictures of 8 bits per channel can be written; got {picture.pixels.dtype}. "
+            "Scale the pixels to 0 … 255 and make them uint8, or use numpy.save."
+        )
+    layers = picture.pixels.reshape(*picture.mask.shape, -1)
+    if layers.shape[2] not in (1, 3, 4):
+        raise ShapeError(f"A picture has 1, 3 or 4 channels; got {layers.shape[2]}.")
+    own = layers[..., 3] if layers.shape[2] == 4 else np.uint8(255)
+    opacity = np.where(picture.mask, own, np.uint8(0))
+    return np.dstack([layers[..., :3], opacity])

@@ -20,8 +20,6 @@ Image = NDArray[Any]
 Sampler = Callable[[Array], Image]  # (p, 2) positions to (p, channels)
 Sampling = Callable[[Image], Sampler]
 
-_BLOCK = 1 << 14  # positions: what is computed of them stays in cache
-
 
 def linear(image: Image) -> Sampler:
     """Between the four pixels around a position.
@@ -41,7 +39,7 @@ def linear(image: Image) -> Sampler:
         def fill(part: slice) -> None:
             _between_four(planes, positions[part], image.shape, values[part])
 
-        in_blocks(fill, blocks(len(positions), _BLOCK))
+        in_blocks(fill, blocks(len(positions), 1 << 14))  # so few that their numbers stay in cache
         return values
 
     return at

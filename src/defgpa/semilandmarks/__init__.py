@@ -4,8 +4,7 @@ They may slide there until they say as little as possible about where they happe
 """
 
 from defgpa.io.curves import resampled
-from defgpa.semilandmarks.read import read_sliders, read_surface
-from defgpa.semilandmarks.slicer_curves import with_slicer_curves
+from defgpa.semilandmarks.read import read_sliders, read_surface, with_slicer_curves
 from defgpa.semilandmarks.sliders import curves_of
 from defgpa.semilandmarks.sliding import SlidShapes, slide
 

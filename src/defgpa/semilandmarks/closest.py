@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.errors import ShapeError
+from defgpa.io.mesh.mesh import unit_normals
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +34,17 @@ class Surface:
         return np.asarray(self.vertices[self.faces])
 
     @cached_property
-    def _centroids(self) -> Array:
-        return np.asarray(self._corners.mean(axis=1))
-
-    @cached_property
     def _trees(self) -> tuple[Any, Any, float]:
-        away = np.linalg.norm(self._corners - self._centroids[:, None], axis=2)
+        """Of the vertices and of the centroids; how far a vertex is from its centroid at most."""
+        centroids = self._corners.mean(axis=1)
+        away = np.linalg.norm(self._corners - centroids[:, None], axis=2)
         used = self.vertices[np.unique(self.faces)]
-        return cKDTree(used), cKDTree(self._centroids), float(away.max())
+        return cKDTree(used), cKDTree(centroids), float(away.max())
 
     @cached_property
     def normals(self) -> Array:
         """(k, 3): unit normals of the triangles; zero where one has no area."""
-        a, b, c = np.moveaxis(self._corners, 1, 0)
-        normal = np.cross(b - a, c - a)
-        length = np.linalg.norm(normal, axis=1, keepdims=True)
-        return np.asarray(normal / np.where(length > 0, length, 1.0))
+        return unit_normals(self._corners)
 
     def nearest(self, points: Array) -> tuple[Array, Index]:
         """(p, 3) nearest points of the mesh, and (p,) the triangles they lie in.

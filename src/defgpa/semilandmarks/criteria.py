@@ -12,7 +12,6 @@ L does not see rotation or translation: a shape slides where it lies.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import solve
@@ -21,19 +20,6 @@ from scipy.special import xlogy
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.procrustes import SIMILARITY, stacked
-
-_FLAT = 1e-11  # of the largest eigenvalue: coincident points leave directions without a spline
-_LEAST = 1e-10  # of the mean diagonal: steps that cost nothing are not taken
-
-
-class Criterion(Protocol):
-    """What one shape makes small, given the reference."""
-
-    def value(self, x: Array) -> float:
-        """Of the points (m, d), hidden ones whatever."""
-
-    def steps(self, x: Array, J: Index, V: Array) -> Array:
-        """(k,): the best steps of landmarks J (k,) along V (k, d), one landmark once or twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +30,20 @@ class Bending:
     seen: Mask
 
     def value(self, x: Array) -> float:
-        """tr(xᵀLx), about the centroid: far from the origin digits would be lost."""
+        """tr(xᵀLx) of points (m, d), hidden ones whatever.
+
+        About the centroid: far from the origin digits would be lost.
+        """
         own = x[self.seen] - x[self.seen].mean(axis=0)
         return float(np.sum(own * (self.L @ own)))
 
     def steps(self, x: Array, J: Index, V: Array) -> Array:
-        """(UᵀLU)⁻¹ of −UᵀLx."""
+        """(k,): (UᵀLU)⁻¹ of −UᵀLx, of landmarks J (k,) along V (k, d), each once or twice."""
         rank = np.cumsum(self.seen) - 1
         own, at = x[self.seen] - x[self.seen].mean(axis=0), rank[J]
         system = self.L[np.ix_(at, at)] * (V @ V.T)
-        system[np.arange(len(J)), np.arange(len(J))] += _LEAST * np.trace(system) / len(J)
+        # a little of the mean diagonal, so that steps that cost nothing are not taken
+        system[np.arange(len(J)), np.arange(len(J))] += 1e-10 * np.trace(system) / len(J)
         return np.asarray(solve(system, -np.sum(V * (self.L @ own)[at], axis=1), assume_a="pos"))
 
 
@@ -72,6 +62,9 @@ class Distance:
         """−V·(x − r) / V·V; directions of one point are at right angles to each other."""
         squared = np.sum(V * V, axis=1)
         return -np.sum(V * (x - self.target)[J], axis=1) / np.where(squared > 0, squared, 1.0)
+
+
+Criterion = Bending | Distance  # what one shape makes small, given the reference
 
 
 def distance_from(reference: Array, x: Array) -> Distance:
@@ -93,6 +86,7 @@ def bending_matrix(reference: Array) -> Array:
     affine = np.column_stack([scaled, np.ones(len(scaled))])
     N = np.linalg.qr(affine, mode="complete")[0][:, affine.shape[1] :]
     values, vectors = np.linalg.eigh(N.T @ K @ N)
-    kept = values > _FLAT * values.max(initial=0.0)
+    # coincident points leave directions without a spline
+    kept = values > 1e-11 * values.max(initial=0.0)
     root = N @ (vectors[:, kept] / np.sqrt(values[kept]))
     return np.asarray(root @ root.T)

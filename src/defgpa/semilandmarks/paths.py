@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -22,39 +22,42 @@ from defgpa.semilandmarks.sliders import Curve
 Onto = Callable[[Array], Array]
 
 
-class Path(Protocol):
-    """Where some points of a shape may go; ``x`` (m, d) is where all of them are."""
-
-    @property
-    def sliders(self) -> Index:
-        """(k,): the landmarks."""
-
-    @property
-    def start(self) -> Array:
-        """(k, …): their places at the beginning."""
-
-    def directions(self, place: Array, x: Array) -> Array:
-        """(k, f, d): where each may go, at right angles to each other, of any length."""
-
-    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
-        """(k, …): the places after steps (k, f) along the directions."""
-
-    def points(self, place: Array) -> Array:
-        """(k, d): where the places are."""
-
-    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """Landmarks that have come past a neighbour, and which."""
-
-
 @dataclass(frozen=True, eq=False)
-class SplinePath:
-    """Along the curve through the digitised points; a place is a parameter of the spline."""
+class Path:
+    """Where the landmarks ``sliders`` (k,) of a shape may go from the places ``start`` (k, …).
+
+    Unless a path says otherwise, a place is the point itself, steps go straight on, and there is
+    no order to lose. ``x`` (m, d) is where all points of the shape are.
+    """
 
     sliders: Index
     start: Array
+
+    def directions(self, place: Array, x: Array) -> Array:
+        """(k, f, d): where each may go, at right angles to each other, of any length."""
+        raise NotImplementedError
+
+    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
+        """(k, …): the places after steps (k, f) along the directions."""
+        return place + np.einsum("kf,kfd->kd", steps, ways)
+
+    def points(self, place: Array) -> Array:
+        """(k, d): where the places are."""
+        return place
+
+    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
+        """Landmarks that have come past a neighbour, and which."""
+        return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class SplinePath(Path):
+    """Along the curve through the digitised points; a place is a parameter of the spline."""
+
     spline: Any
     length: float
-    curve: _SeenCurve
+    curve: Curve  # what the shape sees of it
+    knots: Array  # the chord length up to each member of the curve
     onto: Onto
 
     def directions(self, place: Array, x: Array) -> Array:
@@ -75,9 +78,9 @@ class SplinePath:
 
     def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
         """Where parameters are no longer in order."""
-        at = self.curve.knots.copy()
+        at = self.knots.copy()
         at[self.curve.sliding] = place
-        lost = (self._gaps(at) <= 0) & (self._gaps(self.curve.knots) > 0)
+        lost = (self._gaps(at) <= 0) & (self._gaps(self.knots) > 0)
         members, sliding = self.curve.members, self.curve.sliding
         for k in np.flatnonzero(lost):
             ends = int(k), int((k + 1) % len(members))
@@ -90,23 +93,7 @@ class SplinePath:
 
 
 @dataclass(frozen=True, eq=False)
-class _PointPath:
-    """A place is the point itself, and a step goes straight on along the directions."""
-
-    sliders: Index
-    start: Array
-
-    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
-        """x + steps along the directions."""
-        return place + np.einsum("kf,kfd->kd", steps, ways)
-
-    def points(self, place: Array) -> Array:
-        """The places."""
-        return place
-
-
-@dataclass(frozen=True, eq=False)
-class ChordPath(_PointPath):
+class ChordPath(Path):
     """Along the tangent unit(x_{j+1} − x_{j−1}), as geomorph slides: the curve may be left."""
 
     before: Index
@@ -129,7 +116,7 @@ class ChordPath(_PointPath):
 
 
 @dataclass(frozen=True, eq=False)
-class PatchPath(_PointPath):
+class PatchPath(Path):
     """In the plane of a point and its nearest neighbours: a surface that no mesh tells."""
 
     def directions(self, place: Array, x: Array) -> Array:
@@ -139,13 +126,9 @@ class PatchPath(_PointPath):
         cloud = seen[near] - seen[near].mean(axis=1, keepdims=True)
         return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :2])
 
-    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """On a surface there is no order to lose."""
-        return iter(())
-
 
 @dataclass(frozen=True, eq=False)
-class MeshPath(PatchPath):
+class MeshPath(Path):
     """In the tangent plane of a mesh, and back to it."""
 
     surface: Surface
@@ -160,23 +143,12 @@ class MeshPath(PatchPath):
         return self.surface.nearest(super().moved(place, steps, ways))[0]
 
 
-@dataclass(frozen=True, eq=False)
-class _SeenCurve:
-    """What a shape sees of a curve."""
-
-    members: Index
-    sliding: Index
-    closed: bool
-    knots: Array  # the chord length up to each member
-
-
 def spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
     """The path along what a shape sees of a curve; None where nothing of it can slide."""
-    seen = ~np.isnan(x[curve.members, 0])
-    members, sliding = curve.members[seen], curve.sliding[seen]
-    if seen.sum() < 3 or not sliding.any():
+    own = _seen(curve, x)
+    if len(own.members) < 3 or not own.sliding.any():
         return None
-    points = x[members]
+    points = x[own.members]
     loop = np.vstack([points, points[:1]]) if curve.closed else points
     knots = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(loop, axis=0), axis=1))])
     apart = np.concatenate([[True], np.diff(knots) > 1e-12 * knots[-1]])
@@ -187,19 +159,25 @@ def spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
         loop[-1] = loop[0]
     kind = "periodic" if curve.closed else "not-a-knot"
     spline = CubicSpline(knots[apart], loop[apart], bc_type=kind)
-    own = _SeenCurve(members, sliding, curve.closed, knots[: len(members)])
-    place = own.knots[sliding]
-    return SplinePath(members[sliding], place, spline, float(knots[-1]), own, onto or np.asarray)
+    length, knots = float(knots[-1]), knots[: len(points)]
+    sliders, place = own.members[own.sliding], knots[own.sliding]
+    return SplinePath(sliders, place, spline, length, own, knots, onto or np.asarray)
 
 
 def chord_path(curve: Curve, x: Array) -> ChordPath | None:
-    """The same along tangents; neighbours that are not seen are passed over."""
-    seen = ~np.isnan(x[curve.members, 0])
-    members, sliding = curve.members[seen], curve.sliding[seen].copy()
-    if not curve.closed:
-        sliding[[0, -1]] = False
-    own = np.flatnonzero(sliding)
+    """The path along the tangents of a curve, over the points that a shape sees; or None."""
+    seen = _seen(curve, x)
+    members = seen.members
+    if not seen.closed:
+        seen.sliding[[0, -1]] = False
+    own = np.flatnonzero(seen.sliding)
     if len(members) < 3 or not len(own):
         return None
     after = members[(own + 1) % len(members)]
     return ChordPath(members[own], x[members[own]], members[own - 1], after)
+
+
+def _seen(curve: Curve, x: Array) -> Curve:
+    """What a shape sees of a curve."""
+    seen = ~np.isnan(x[curve.members, 0])
+    return Curve(curve.members[seen], curve.sliding[seen], curve.closed)

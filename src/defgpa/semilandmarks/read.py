@@ -1,8 +1,12 @@
-"""Sliders from files: geomorph's tables, and the curve markups of 3D Slicer.
+"""Sliders and curves from files: geomorph's tables, and the curve markups of 3D Slicer.
 
 A slider table has one row (before, sliding, after) a semilandmark, counted from 1, as geomorph's
 ``define.sliders`` writes it; a table of surface points has one number a row. A curve of Slicer
 names its points; its ends stay, a closed one slides everywhere.
+
+Slicer may keep a curve in a file of its own, digitised with as many points as its specimen took.
+Resampled at equal distances it has the same number everywhere, under the names that TPS curves
+have, so that they slide by themselves.
 """
 
 from __future__ import annotations
@@ -12,11 +16,16 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from defgpa.errors import FormatError
-from defgpa.shapes import Shapes
+import numpy as np
 
+from defgpa.errors import FormatError, listed
+from defgpa.io import read_shapes
+from defgpa.io.curves import evenly
+from defgpa.semilandmarks.sliders import curves_of
+from defgpa.shapes import Shapes, numbered
+
+_SUFFIX = ".mrk.json"
 _WORDS = ("before", "slide", "after", "x", "v1", "v2", "v3")
 
 
@@ -72,6 +81,51 @@ def read_surface(path: str | os.PathLike[str], shapes: Shapes) -> list[int]:
     """
     rows = _table(Path(path), _text(path), shapes, 1, "a landmark number")
     return [number for (number,) in rows]
+
+
+def with_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: int) -> Shapes:
+    """The shapes with one more curve each, of ``count`` equally spaced points.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        Landmarks in 3-D.
+    folder : path
+        With one ``.mrk.json`` file a specimen, of the type Curve or ClosedCurve, whose name is that
+        of the shape or begins with it (``skull_07.mrk.json``, ``skull_07_orbit.mrk.json``).
+    count : int
+        How many points each curve gets. A specimen without a file has none of them.
+
+    Returns
+    -------
+    Shapes
+        With landmarks ``curve1_1``, ``curve1_2``, … at the end (``outline1_1``, … of closed ones;
+        the next free number), which `slide` knows as a curve.
+    """
+    place = Path(folder)
+    files = _files(place, shapes)
+    if not files:
+        raise FormatError(
+            f"No {_SUFFIX} file in {place} is named like a shape, such as "
+            f"{shapes.names[0]}{_SUFFIX}."
+        )
+    closed = {name: _is_closed(path) for name, path in files.items()}
+    if len(set(closed.values())) > 1:
+        odd = [str(files[name]) for name in files if closed[name]]
+        raise FormatError(f"Some curves are closed and others are not: {listed(odd)} are.")
+    ring = closed.popitem()[1]
+    points = np.full((shapes.n_shapes, count, 3), np.nan)
+    for i, name in enumerate(shapes.names):
+        if name in files:
+            own = read_shapes(files[name], space=shapes.metadata.get("space")).points[0]
+            points[i] = evenly(own, count, ring)
+    return Shapes.specimens(
+        np.concatenate([shapes.points, points], axis=1),
+        names=shapes.names,
+        landmarks=[*shapes.landmarks, *_labels(shapes, count, ring)],
+        faces=shapes.faces,
+        metadata=shapes.metadata,
+    )
 
 
 def _text(path: str | os.PathLike[str]) -> str:
@@ -140,12 +194,46 @@ def _markup_curves(path: Path, text: str, shapes: Shapes) -> list[list[int]]:
 
 
 def _numbers(path: Path, labels: Sequence[str], shapes: Shapes) -> list[int]:
-    place: dict[Any, int] = {label: k for k, label in enumerate(shapes.landmarks)}
+    place = {label: k for k, label in enumerate(shapes.landmarks)}
+    numbers = []
     for label in labels:
-        bare = label.rpartition("-")[2]
-        if label not in place and bare not in place:
+        number = place.get(label, place.get(label.rpartition("-")[2]))
+        if number is None:
             raise FormatError(
                 f"{path}: the curve has a point {label!r}, and no landmark of the shapes is called "
                 "so."
             )
-    return [place[label] if label in place else place[label.rpartition("-")[2]] for label in labels]
+        numbers.append(number)
+    return numbers
+
+
+def _files(folder: Path, shapes: Shapes) -> dict[str, Path]:
+    """The file of each shape; the shortest name that begins with that of the shape."""
+    there = sorted(folder.glob(f"*{_SUFFIX}"), key=lambda path: (len(path.name), path.name))
+    found: dict[str, Path] = {}
+    for name in sorted(shapes.names, key=len, reverse=True):  # skull_10 before skull_1
+        own = [p for p in there if _is_of(p, name) and p not in found.values()]
+        if own:
+            found[name] = own[0]
+    return {name: found[name] for name in shapes.names if name in found}
+
+
+def _is_of(path: Path, name: str) -> bool:
+    stem = path.name.removesuffix(_SUFFIX)
+    return stem == name or (stem.startswith(name) and not stem[len(name)].isalnum())
+
+
+def _is_closed(path: Path) -> bool:
+    try:
+        kinds = {node.get("type") for node in json.loads(path.read_text("utf-8"))["markups"]}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise FormatError(f"{path}: expected the markups of 3D Slicer.") from None
+    if not kinds & {"Curve", "ClosedCurve"}:
+        raise FormatError(f"{path} has no markup of the type Curve or ClosedCurve.")
+    return "ClosedCurve" in kinds
+
+
+def _labels(shapes: Shapes, count: int, ring: bool) -> tuple[str, ...]:
+    kind = "outline" if ring else "curve"
+    number = 1 + sum(shapes.landmarks[c[0]].startswith(kind) for c in curves_of(shapes))
+    return numbered(f"{kind}{number}_", count)

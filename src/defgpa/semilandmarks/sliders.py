@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Index
+from defgpa._arrays import Index, Mask
 from defgpa.errors import ShapeError
 from defgpa.shapes import Shapes
 
@@ -24,21 +24,11 @@ _CURVE_NAME = re.compile(r"((?:curve|outline)[0-9]+)_[0-9]+")
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Landmarks along a curve, and which of them slide.
+    """Landmarks along a curve, and which of them slide."""
 
-    Attributes
-    ----------
-    members : array (k,)
-        Landmark numbers in their order.
-    sliding : array (k,) of bool
-        False for the ends of an open curve.
-    closed : bool
-        Whether the first follows the last.
-    """
-
-    members: Index
-    sliding: Index
-    closed: bool
+    members: Index  # landmark numbers in their order
+    sliding: Mask  # False for the ends of an open curve
+    closed: bool  # whether the first follows the last
 
 
 def curves_of(shapes: Shapes) -> list[list[int]]:
@@ -103,25 +93,19 @@ def _joined(between: dict[int, tuple[int, int]]) -> list[Curve]:
         for own, (_, after) in between.items()
         if after in between and between[after][0] == own
     }
-    starts = [own for own in between if own not in follows.values()]
+    led_to = set(follows.values())
+    starts = [own for own in between if own not in led_to]
     found, used = [], set[int]()
-    for start in starts:
-        run = _run(start, follows)
+    for start in [*starts, *between]:  # what no start leads to runs in a circle
+        if start in used:
+            continue
+        run = [start]
+        while run[-1] in follows and follows[run[-1]] != start:
+            run.append(follows[run[-1]])
         used.update(run)
-        ends = between[run[0]][0], between[run[-1]][1]
-        members = np.array([ends[0], *run, ends[1]], dtype=np.intp)
-        sliding = np.array([False, *[True] * len(run), False])
-        found.append(Curve(members, sliding, False))
-    for start in between:
-        if start not in used:  # what no start leads to runs in a circle
-            run = _run(start, follows)
-            used.update(run)
-            found.append(Curve(np.array(run, dtype=np.intp), np.ones(len(run), dtype=bool), True))
+        closed = start in led_to
+        members = run if closed else [between[run[0]][0], *run, between[run[-1]][1]]
+        sliding = np.ones(len(members), dtype=bool)
+        sliding[[0, -1]] = closed
+        found.append(Curve(np.array(members, dtype=np.intp), sliding, closed))
     return found
-
-
-def _run(start: int, follows: dict[int, int]) -> list[int]:
-    run = [start]
-    while run[-1] in follows and follows[run[-1]] != start:
-        run.append(follows[run[-1]])
-    return run

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,9 @@ from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solve.datum.rigid import rigid_gpa
+
+Paths = Sequence[Sequence[Path]]  # of every shape
+Places = Sequence[Sequence[Array]]  # on the paths of every shape
 
 
 class SlidShapes(Shapes):
@@ -137,61 +139,54 @@ def slide(
     given = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
     given.require_alignable()
     _require_choices(by, along, max_rounds, tolerance)
-    task = _task(given, curves, surfaces, along, meshes or {})
+    paths, sliders = _all_paths(given, curves, surfaces, along, meshes or {})
     reference_of = _rigid_reference if estimator is None else _refitted(estimator)
-    state, settled = task.start(given.points), False
+    places: Places = [[path.start for path in own] for own in paths]
+    on = [_placed(*own) for own in zip(given.points, paths, places, strict=True)]
+    points, criterion = np.stack(on), list[Array]()  # as digitised; those of a mesh lie on it
+    total, settled = np.inf, False
     with one_blas_thread:
-        while not settled and len(state.criterion) < max_rounds:
-            reference = reference_of(given.with_points(state.points))
-            slid = _one_round(state, task, reference, by)
-            settled = slid.total > (1.0 - tolerance) * state.total
-            state = slid if slid.total <= state.total else state
+        while not settled and len(criterion) < max_rounds:
+            reference = reference_of(given.with_points(points))
+            slid, there, values = _one_round(points, places, paths, reference, by)
+            after = float(values[1].sum())
+            settled = after > (1.0 - tolerance) * total
+            if after <= total:
+                points, places, total = slid, there, after
+                criterion.append(values)
             if progress is not None:
-                progress(len(state.criterion), max_rounds)
-    return _told(given, state, task, settled, reference)
+                progress(len(criterion), max_rounds)
+    passed = _passed_neighbours(given, points, places, paths)
+    findings = (*mirrored_against(reference, given), *passed)
+    warn_of(findings)
+    return SlidShapes.of(
+        given,
+        points,
+        distances=frozen(np.linalg.norm(points - given.points, axis=2)),
+        sliders=frozen(sliders),
+        criterion=frozen(np.stack(criterion)),
+        findings=findings,
+        settled=settled,
+        digitised=given.points,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """The paths of every shape, and their places at the beginning."""
-
-    paths: tuple[tuple[Path, ...], ...]
-    sliders: Index
-
-    def start(self, points: Array) -> _State:
-        """The points as digitised; where a shape has a mesh, on it."""
-        places = tuple(tuple(path.start for path in own) for own in self.paths)
-        on = [_placed(*own) for own in zip(points, self.paths, places, strict=True)]
-        return _State(np.stack(on), places, ())
-
-
-@dataclass(frozen=True, eq=False)
-class _State:
-    points: Array
-    places: tuple[tuple[Array, ...], ...]
-    criterion: tuple[Array, ...]
-
-    @property
-    def total(self) -> float:
-        """The criterion of all shapes after the last round."""
-        return float(self.criterion[-1][1].sum()) if self.criterion else float("inf")
-
-
-def _task(
+def _all_paths(
     shapes: Shapes, curves: Any, surfaces: Any, along: str, meshes: Mapping[str, Mesh]
-) -> _Task:
+) -> tuple[Paths, Index]:
+    """The paths of every shape, and the landmarks that may slide."""
     patch = _patch(surfaces, shapes)
     if curves is None:
         curves = [] if len(patch) else curves_of(shapes)
     chosen = chains(curves, shapes.landmarks)
-    inside = [c.members[c.sliding] for c in chosen]
-    sliders = np.unique(np.concatenate([patch, *inside])).astype(np.intp)
+    curved = np.concatenate([np.empty(0, dtype=np.intp), *(c.members[c.sliding] for c in chosen)])
+    sliders = np.union1d(patch, curved)
     if not len(sliders):
         raise ShapeError(
             "Nothing slides: give curves=[[first, …, last], …] by number or label, or surfaces; "
             "only points of TPS curves are known by their labels."
         )
-    twice = np.intersect1d(patch, np.concatenate([np.empty(0, dtype=np.intp), *inside]))
+    twice = np.intersect1d(patch, curved)
     if len(twice):
         names = listed(shapes.landmarks[j] for j in twice)
         raise ShapeError(f"Landmark {names} slides on a surface and along a curve. Choose one.")
@@ -199,11 +194,11 @@ def _task(
     if unknown:
         raise ShapeError(f"There is a mesh for {listed(unknown)}, but no such shape.")
     surfaces_of = {name: Surface(mesh.vertices, mesh.faces) for name, mesh in meshes.items()}
-    paths = tuple(
-        tuple(_paths(own, chosen, patch, along, surfaces_of.get(name)))
+    paths = [
+        _paths(own, chosen, patch, along, surfaces_of.get(name))
         for own, name in zip(shapes.points, shapes.names, strict=True)
-    )
-    return _Task(paths, sliders)
+    ]
+    return paths, sliders
 
 
 def _patch(surfaces: Any, shapes: Shapes) -> Index:
@@ -231,21 +226,21 @@ def _paths(
     return found
 
 
-def _one_round(state: _State, task: _Task, reference: Array, by: str) -> _State:
-    """Every shape slid a few steps against one reference."""
-    criteria = _criteria(reference, state.points, by)
+def _one_round(
+    points: Array, places: Places, paths: Paths, reference: Array, by: str
+) -> tuple[Array, Places, Array]:
+    """Every shape slid a few steps against one reference, and (2, n): the criterion of each."""
+    criteria = _criteria(reference, points, by)
 
-    def work(i: int) -> tuple[Array, tuple[Array, ...], Array]:
-        x, places = state.points[i], state.places[i]
+    def work(i: int) -> tuple[Array, Sequence[Array], Array]:
+        x, own = points[i], places[i]
         before = criteria[i].value(x)
         for _ in range(3):  # a curve bends away from its tangent: the best place takes a few steps
-            x, places = _slid(x, places, task.paths[i], criteria[i])
-        return x, places, np.array([before, criteria[i].value(x)])
+            x, own = _slid(x, own, paths[i], criteria[i])
+        return x, own, np.array([before, criteria[i].value(x)])
 
-    done = in_blocks(work, range(len(state.points)))
-    points = np.stack([x for x, _, _ in done])
-    values = np.stack([value for _, _, value in done], axis=1)
-    return _State(points, tuple(p for _, p, _ in done), (*state.criterion, values))
+    slid, there, values = zip(*in_blocks(work, range(len(points))), strict=True)
+    return np.stack(slid), there, np.stack(values, axis=1)
 
 
 def _criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
@@ -259,8 +254,8 @@ def _criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
 
 
 def _slid(
-    x: Array, places: tuple[Array, ...], paths: Sequence[Path], criterion: Criterion
-) -> tuple[Array, tuple[Array, ...]]:
+    x: Array, places: Sequence[Array], paths: Sequence[Path], criterion: Criterion
+) -> tuple[Array, Sequence[Array]]:
     """One step of all sliders together, shortened until the criterion does not rise."""
     if not paths:
         return x, places
@@ -270,10 +265,10 @@ def _slid(
     steps, best = criterion.steps(x, J, V), criterion.value(x)
     parts = np.split(steps, np.cumsum([way.shape[0] * way.shape[1] for way in ways])[:-1])
     for halving in range(12):
-        there = tuple(
+        there = [
             path.moved(p, 0.5**halving * s.reshape(w.shape[:2]), w)
             for path, p, s, w in zip(paths, places, parts, ways, strict=True)
-        )
+        ]
         moved = _placed(x, paths, there)
         if criterion.value(moved) <= best:
             return moved, there
@@ -302,7 +297,7 @@ def _rigid_reference(shapes: Shapes) -> Array:
 
 
 def _refitted(estimator: Any) -> Callable[[Shapes], Array]:
-    """The reference of an estimator fitted anew; what it has to say, the last fit says."""
+    """A function from shapes to their reference by an estimator, which warns of nothing."""
 
     def reference(shapes: Shapes) -> Array:
         with warnings.catch_warnings():
@@ -312,32 +307,14 @@ def _refitted(estimator: Any) -> Callable[[Shapes], Array]:
     return reference
 
 
-def _told(
-    shapes: Shapes, state: _State, task: _Task, settled: bool, reference: Array
-) -> SlidShapes:
-    findings = (*mirrored_against(reference, shapes), *_findings(shapes, state, task))
-    warn_of(findings)
-    moved = np.linalg.norm(state.points - shapes.points, axis=2)
-    return SlidShapes.of(
-        shapes,
-        state.points,
-        distances=frozen(moved),
-        sliders=frozen(task.sliders),
-        criterion=frozen(np.stack(state.criterion)),
-        findings=findings,
-        settled=settled,
-        digitised=shapes.points,
-    )
-
-
-def _findings(shapes: Shapes, state: _State, task: _Task) -> Iterator[Finding]:
+def _passed_neighbours(
+    shapes: Shapes, points: Array, places: Places, paths: Paths
+) -> Iterator[Finding]:
     """All that came past a neighbour, in one finding."""
     parts = tuple(
         Finding(Kind.PASSED_NEIGHBOUR, (name,), (shapes.landmarks[j], shapes.landmarks[k]))
-        for name, x, paths, places in zip(
-            shapes.names, state.points, task.paths, state.places, strict=True
-        )
-        for path, place in zip(paths, places, strict=True)
+        for name, x, there, own in zip(shapes.names, points, places, paths, strict=True)
+        for path, place in zip(own, there, strict=True)
         for j, k in path.passed(place, x)
     )
     if parts:

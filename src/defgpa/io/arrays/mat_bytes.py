@@ -31,7 +31,6 @@ _TEXTS = {16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _MATRIX, _COMPRESSED = 14, 15
 _CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE, _FIRST_NUMERIC, _LAST_NUMERIC = 1, 2, 3, 4, 5, 6, 15
 _COMPLEX = 0x0800
-_LONGEST_NAME = 63
 OVERHEAD = 256  # bytes that Python takes for an array, however few the file takes
 
 Element = tuple[int, memoryview]  # its type, and its bytes
@@ -154,7 +153,7 @@ class _Reader:
         parts = self.elements(data)
         flags = int(self._numbers(next(parts, None))[0])
         size = tuple(int(length) for length in self._numbers(next(parts, None)))
-        name = bytes(next(parts, (0, memoryview(b"")))[1])[:_LONGEST_NAME].decode("latin-1")
+        name = bytes(next(parts, (0, memoryview(b"")))[1])[:63].decode("latin-1")  # none is longer
         if levels == 0 or min(size, default=-1) < 0:
             return name, None
         return name, self._value(flags, size, parts, levels)

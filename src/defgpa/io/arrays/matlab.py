@@ -140,7 +140,9 @@ def _document(path: Path, given: Mapping[str, Value], options: ReadOptions) -> D
     labels = _texts(path, "landmarks", given.get("landmarks"), m)
     faces = given.get("faces")
     if faces is not None:
-        faces = triangles(path, _from_zero(path, faces), m)
+        if not isinstance(faces, np.ndarray):
+            raise FormatError(f"{path}: 'faces' must be a k × 3 matrix of landmark numbers from 1.")
+        faces = triangles(path, real_numbers(path, faces) - 1, m)
     return document(path, stack, names, labels, faces=faces)
 
 
@@ -191,12 +193,6 @@ def _texts(path: Path, what: str, value: Value, count: int) -> tuple[str, ...] |
     if not all(isinstance(entry, str) for entry in entries):
         raise FormatError(f"{path}: '{what}' must be a cell of names; some entries are not text.")
     return tuple(entries)
-
-
-def _from_zero(path: Path, faces: Value) -> Array:
-    if not isinstance(faces, np.ndarray):
-        raise FormatError(f"{path}: 'faces' must be a k × 3 matrix of landmark numbers from 1.")
-    return real_numbers(path, faces) - 1
 
 
 def _cell(values: Sequence[Any]) -> NDArray[Any]:

@@ -45,7 +45,8 @@ def read_npz(path: Path, options: ReadOptions) -> Document:
     known = _per_shape(path, arrays, n)
     said = [{key: values[i] for key, values in known.items()} for i in range(n)]
     faces = triangles(path, arrays["faces"], m) if "faces" in arrays else None
-    metadata = _space(arrays) | _links(arrays, m)
+    space = str(arrays.get("space", ""))
+    metadata = ({"space": space} if space in ("LPS", "RAS") else {}) | _links(arrays, m)
     return document(path, stack, names, labels, said, faces=faces, metadata=metadata)
 
 
@@ -71,8 +72,7 @@ def write_npz(path: Path, shapes: Shapes) -> None:
     if "space" in shapes.metadata:
         arrays["space"] = np.array(str(shapes.metadata["space"]))
     if "wireframe" in shapes.metadata:
-        chains = shapes.metadata["wireframe"]
-        pairs = [pair for chain in chains for pair in pairwise(chain)]
+        pairs = [pair for chain in shapes.metadata["wireframe"] for pair in pairwise(chain)]
         arrays["links"] = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     said = {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
     for key, values in sorted((_columns_of(shapes) | said).items()):
@@ -209,11 +209,6 @@ def _links(arrays: Arrays, m: int) -> dict[str, Any]:
     if not whole or not len(links) or links.min() < 0 or links.max() >= m:
         return {}
     return {"wireframe": tuple((int(a), int(b)) for a, b in links)}
-
-
-def _space(arrays: Arrays) -> dict[str, str]:
-    stated = str(arrays["space"]) if "space" in arrays else ""
-    return {"space": stated} if stated in ("LPS", "RAS") else {}
 
 
 FORMATS = (

@@ -24,7 +24,6 @@ from defgpa.io.limits import Budget, decompressed, peeked
 
 _USUAL = ("land", "coords", "landmarks", "points", "A")
 _STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
-_PER_ENTRY = 1000  # bytes that an entry of a sequence may become, which R stores as its ends
 
 Numbers = NDArray[Any]
 
@@ -96,7 +95,8 @@ def _content(path: Path) -> Any:
 
     def bounded(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def checked(state: Any) -> Any:
-            budget.spend(_PER_ENTRY * int(state.value[0]), "a sequence in it")
+            # R stores the ends of a sequence, of which an entry may become 1000 bytes here
+            budget.spend(1000 * int(state.value[0]), "a sequence in it")
             return build(state)
 
         return checked

@@ -3,36 +3,45 @@
 A mesh is read as it is: no vertex is moved, merged, dropped or renumbered (STL, which does not
 number its vertices, is the exception: see ``text.py``). Polygons become triangles around
 their first corner.
+
+A file may also state the anatomical space of its mesh: 3D Slicer writes ``SPACE=LPS`` or
+``SPACE=RAS`` into the header, and into VTP, which has a place for it, a field ``SPACE``.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.files import file_head, hidden
+from defgpa.io.atomic import replacing
+from defgpa.io.files import file_bytes, file_head, hidden
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
+from defgpa.io.mesh import ply, text, vtk, vtp
 from defgpa.io.mesh.mesh import Mesh
-from defgpa.io.mesh.ply import looks_like_ply, read_ply, write_ply
-from defgpa.io.mesh.text import (
-    looks_like_obj,
-    looks_like_off,
-    looks_like_stl,
-    read_obj,
-    read_off,
-    read_stl,
-    write_obj,
-    write_off,
-    write_stl,
-)
-from defgpa.io.mesh.vtk import looks_like_vtk, read_vtk, write_vtk
-from defgpa.io.mesh.vtp import looks_like_vtp, read_vtp, write_vtp
 from defgpa.shapes import Shapes
 
-__all__ = ["FORMATS", "Mesh", "read_mesh", "write_mesh"]
+_TEXTURE = {  # texture coordinates, or an image that they belong to
+    ".obj": re.compile(rb"^(vt|usemtl|mtllib)\s", re.MULTILINE),
+    ".ply": re.compile(rb"property list \S+ \S+ texcoord|TextureFile"),
+    ".vtk": re.compile(rb"^TEXTURE_COORDINATES", re.MULTILINE),
+    ".vtp": re.compile(rb"TCoords="),
+}
+_HEADS = {  # what our own files begin with, and the same with a space
+    **dict.fromkeys(
+        (".ply", ".vtk", ".obj"), (b"written by defgpa", b"written by defgpa. SPACE=%s")
+    ),
+    ".stl": (b"solid defgpa", b"solid defgpa SPACE=%s"),
+    ".off": (b"OFF\n", b"OFF\n# SPACE=%s\n"),
+    ".vtp": (b"<PolyData>\n", b"<PolyData>\n%s\n"),
+}
+_FIELD = (
+    '<FieldData><Array type="String" Name="SPACE" NumberOfTuples="1" format="ascii">'
+    "{} 0</Array></FieldData>"
+)
 
 
 class _Kind(NamedTuple):
@@ -44,12 +53,12 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    ".ply": _Kind(looks_like_ply, read_ply, write_ply),
-    ".vtk": _Kind(looks_like_vtk, read_vtk, write_vtk),
-    ".vtp": _Kind(looks_like_vtp, read_vtp, write_vtp),
-    ".off": _Kind(looks_like_off, read_off, write_off),
-    ".obj": _Kind(looks_like_obj, read_obj, write_obj),
-    ".stl": _Kind(looks_like_stl, read_stl, write_stl),
+    ".ply": _Kind(ply.looks_like_ply, ply.read_ply, ply.write_ply),
+    ".vtk": _Kind(vtk.looks_like_vtk, vtk.read_vtk, vtk.write_vtk),
+    ".vtp": _Kind(vtp.looks_like_vtp, vtp.read_vtp, vtp.write_vtp),
+    ".off": _Kind(text.looks_like_off, text.read_off, text.write_off),
+    ".obj": _Kind(text.looks_like_obj, text.read_obj, text.write_obj),
+    ".stl": _Kind(text.looks_like_stl, text.read_stl, text.write_stl),
 }
 
 
@@ -150,3 +159,31 @@ def _by_suffix(path: Path, done: str) -> _Kind:
         known = listed(_KINDS)
         raise FormatError(f"{path} cannot be {done} as a mesh; its suffix must be one of {known}.")
     return _KINDS[path.suffix.lower()]
+
+
+# What a file says beside the mesh
+
+
+def stated_space(path: Path) -> str | None:
+    """``LPS`` or ``RAS``, where the header of a mesh says so."""
+    head = file_head(path)
+    if vtp.looks_like_vtp(head):
+        return vtp.vtp_space(path)
+    found = re.search(rb"SPACE=(LPS|RAS)", head)
+    return None if found is None else found[1].decode()
+
+
+def state_space(path: Path, space: str) -> None:
+    """Put it into the header of a mesh that ``write_mesh`` wrote."""
+    plain, stated = _HEADS[path.suffix.lower()]
+    if path.suffix.lower() == ".vtp":
+        space = _FIELD.format(" ".join(str(ord(letter)) for letter in space))
+    content = path.read_bytes().replace(plain, stated % space.encode(), 1)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def has_texture(path: Path) -> bool:
+    """Whether a mesh has texture coordinates, which ``read_mesh`` steps over."""
+    pattern = _TEXTURE.get(path.suffix.lower())
+    return pattern is not None and pattern.search(file_bytes(path)) is not None

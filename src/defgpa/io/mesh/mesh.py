@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa._arrays import Array, Index, frozen
+from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import FormatError, ShapeError
 from defgpa.io.arrays.axes import triangles
 from defgpa.io.files import file_bytes, wrong
@@ -126,6 +126,10 @@ class Polygons:
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
         return cls(lengths, as_indices(np.array(list(chain.from_iterable(rows)))))
 
+    def chosen(self, wanted: Mask) -> Polygons:
+        """Some of the rows."""
+        return Polygons(self.lengths[wanted], self.corners[np.repeat(wanted, self.lengths)])
+
     def fans(self) -> Index:
         """(k, 3): every polygon as triangles around its first corner; lines and points drop."""
         start, step = self._triangles()
@@ -161,11 +165,11 @@ def as_indices(values: NDArray[Any]) -> Index:
 def mesh_from(
     path: Path,
     vertices: NDArray[Any],
-    faces: NDArray[Any],
+    faces: Sequence[Index],
     colours: Colours | None = None,
     scalars: Mapping[str, Any] = MappingProxyType({}),
 ) -> Mesh:
-    """What a file held, with its faces checked against its vertices."""
+    """What a file held, with its faces (one array or several) checked against its vertices."""
     m = len(vertices)
     if m == 0:
         raise wrong(path, "a mesh with vertices", "none")
@@ -174,7 +178,8 @@ def mesh_from(
             raise wrong(path, f"{m} values of {name!r}, one a vertex", f"{len(values)}")
     if colours is not None and len(colours) != m:
         raise wrong(path, f"{m} colours, one a vertex", f"{len(colours)}")
-    return Mesh(vertices, triangles(path, faces, m), colours, scalars)
+    joined = np.concatenate([_no_faces(), *faces])
+    return Mesh(vertices, triangles(path, joined, m), colours, scalars)
 
 
 def as_colours(values: NDArray[Any]) -> Colours:
@@ -184,6 +189,14 @@ def as_colours(values: NDArray[Any]) -> Colours:
     if values.dtype.itemsize == 2:
         return (values >> 8).astype(np.uint8)
     return np.clip(values, 0, 255).astype(np.uint8)
+
+
+def unit_normals(corners: Array) -> Array:
+    """(k, 3): of triangles (k, 3, 3); zero for those without an area."""
+    with np.errstate(all="ignore"):
+        across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        length = np.linalg.norm(across, axis=1, keepdims=True)
+        return np.where((length > 0) & np.isfinite(length), across / length, 0.0)
 
 
 # Bytes
@@ -208,11 +221,11 @@ class Cursor:
     def line(self) -> str | None:
         """The next line that is not blank, without its end; None at the end of the file."""
         while self.left:
-            if text := self._any_line():
+            if text := self.any_line():
                 return text
         return None
 
-    def _any_line(self) -> str:
+    def any_line(self) -> str:
         """The next line, be it blank."""
         end = self.data.find(b"\n", self.at)
         end = len(self.data) if end < 0 else end
@@ -226,7 +239,7 @@ class Cursor:
         while len(found) < count:
             if not self.left:
                 raise wrong(self.path, f"{count} {what}", len(found))
-            if text := self._any_line():
+            if text := self.any_line():
                 found.append((number, text))
             number += 1
         return found

@@ -8,30 +8,23 @@ carries is kept as a scalar field.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from defgpa.io.atomic import replacing
 from defgpa.io.files import wrong
-from defgpa.io.mesh.mesh import Colours, Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
+from defgpa.io.mesh.mesh import Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
 from defgpa.io.text.lines import count as whole_number
 from defgpa.io.text.lines import numbers
 
 _KINDS = {
-    **dict.fromkeys(("char", "int8"), "i1"),
-    **dict.fromkeys(("uchar", "uint8"), "u1"),
-    **dict.fromkeys(("short", "int16"), "i2"),
-    **dict.fromkeys(("ushort", "uint16"), "u2"),
-    **dict.fromkeys(("int", "int32"), "i4"),
-    **dict.fromkeys(("uint", "uint32"), "u4"),
-    **dict.fromkeys(("float", "float32"), "f4"),
-    **dict.fromkeys(("double", "float64"), "f8"),
-    "int64": "i8",
-    "uint64": "u8",
+    **{"char": "i1", "short": "i2", "int": "i4", "float": "f4", "double": "f8"},
+    **{"uchar": "u1", "ushort": "u2", "uint": "u4", "float32": "f4", "float64": "f8"},
+    **{"int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8"},
+    **{"uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8"},
 }
 _ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 _COLOURS = ("red", "green", "blue", "alpha")
@@ -39,8 +32,7 @@ _NOT_SCALARS = frozenset({"x", "y", "z", "nx", "ny", "nz", *_COLOURS})
 _CORNERS = ("vertex_indices", "vertex_index")
 
 
-@dataclass(frozen=True)
-class Property:
+class Property(NamedTuple):
     """A number, or a list of numbers preceded by its length."""
 
     name: str
@@ -48,18 +40,12 @@ class Property:
     length_kind: str | None = None
 
 
-@dataclass(frozen=True)
-class Element:
-    """``count`` rows of the same properties."""
+class Element(NamedTuple):
+    """``n_rows`` rows of the same properties."""
 
     name: str
-    count: int
-    properties: tuple[Property, ...]
-
-    @property
-    def has_lists(self) -> bool:
-        """Whether the rows can differ in length."""
-        return any(p.length_kind for p in self.properties)
+    n_rows: int
+    properties: list[Property]
 
 
 Columns = Mapping[str, Any]  # an array of numbers, or Polygons for a list property
@@ -80,11 +66,14 @@ def read_ply(path: Path) -> Mesh:
     }
     if not {"x", "y", "z"} <= vertex.keys():
         raise wrong(path, "an element 'vertex' with properties x, y and z", list(vertex))
+    channels = [vertex[name] for name in _COLOURS if name in vertex]
+    face = found.get("face", {})
+    polygons = [face[name] for name in _CORNERS if isinstance(face.get(name), Polygons)]
     return mesh_from(
         path,
         np.column_stack([vertex[axis] for axis in "xyz"]),
-        _faces(found.get("face", {})),
-        _vertex_colours(vertex),
+        [corners.fans() for corners in polygons[:1]],
+        as_colours(np.column_stack(channels)) if len(channels) >= 3 else None,
         {name: values for name, values in vertex.items() if name not in _NOT_SCALARS},
     )
 
@@ -145,11 +134,9 @@ def _header(cursor: Cursor) -> tuple[str, list[Element]]:
                 pass
             case ["element", name, stated]:
                 length = whole_number(cursor.path, cursor.line_number - 1, stated, "a count")
-                elements.append(Element(name, length, ()))
+                elements.append(Element(name, length, []))
             case ["property", *words] if elements:
-                last = elements[-1]
-                added = (*last.properties, _property(cursor, words))
-                elements[-1] = Element(last.name, last.count, added)
+                elements[-1].properties.append(_property(cursor, words))
             case _:
                 raise wrong(cursor.path, "a line of a PLY header", line, cursor.line_number - 1)
     if order is None:
@@ -175,7 +162,9 @@ def _text_rows(cursor: Cursor, element: Element) -> Columns:
     """One row a line."""
     properties = _reliable(element)
     columns: list[list[Any]] = [[] for _ in properties]
-    for line, text in cursor.lines(element.count if properties else 0, f"rows of {element.name!r}"):
+    for line, text in cursor.lines(
+        element.n_rows if properties else 0, f"rows of {element.name!r}"
+    ):
         row = numbers(cursor.path, line, text.split())
         at = 0
         for p, column in zip(properties, columns, strict=True):
@@ -190,7 +179,7 @@ def _text_rows(cursor: Cursor, element: Element) -> Columns:
     return {p.name: _column(p, column) for p, column in zip(properties, columns, strict=True)}
 
 
-def _reliable(element: Element) -> tuple[Property, ...]:
+def _reliable(element: Element) -> list[Property]:
     """All properties; those up to the corners where lists of colours or texture follow.
 
     MeshLab announces two kinds of colour of a face, and writes one of them.
@@ -204,21 +193,23 @@ def _reliable(element: Element) -> tuple[Property, ...]:
 def _binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
     if not element.properties:
         return {}
-    if not element.has_lists:
+    if not any(p.length_kind for p in element.properties):
         dtype = np.dtype([(f"f{k}", order + p.kind) for k, p in enumerate(element.properties)])
-        table = cursor.records(element.count, dtype, f"rows of {element.name!r}")
+        table = cursor.records(element.n_rows, dtype, f"rows of {element.name!r}")
         return {p.name: table[f"f{k}"] for k, p in enumerate(element.properties)}
-    if element.count > cursor.left:
-        raise wrong(
-            cursor.path, f"{element.count} rows of {element.name!r}", f"{cursor.left} bytes"
-        )
-    return _equal_rows(cursor, element, order) or _unequal_rows(cursor, element, order)
+    if element.n_rows > cursor.left:
+        expected = f"{element.n_rows} rows of {element.name!r}"
+        raise wrong(cursor.path, expected, f"{cursor.left} bytes")
+    if equal := _equal_rows(cursor, element, order):
+        return equal
+    rows = [list(_one_row(cursor, element, order)) for _ in range(element.n_rows)]
+    return {p.name: _column(p, [row[k] for row in rows]) for k, p in enumerate(element.properties)}
 
 
 def _equal_rows(cursor: Cursor, element: Element, order: str) -> Columns:
     """All rows at once, if every list is as long as in the first row; nothing otherwise."""
     start = cursor.at
-    lengths = [len(values) for values in _one_row(cursor, element, order)] if element.count else []
+    lengths = [len(values) for values in _one_row(cursor, element, order)] if element.n_rows else []
     cursor.at = start
     fields: list[Any] = []
     for k, (p, length) in enumerate(zip(element.properties, lengths, strict=False)):
@@ -226,22 +217,14 @@ def _equal_rows(cursor: Cursor, element: Element, order: str) -> Columns:
             fields.append((f"n{k}", order + p.length_kind))
         fields.append((f"f{k}", order + p.kind, (length,)))
     dtype = np.dtype(fields)
-    if not fields or element.count * dtype.itemsize > cursor.left:
+    if not fields or element.n_rows * dtype.itemsize > cursor.left:
         return {}
-    table = cursor.records(element.count, dtype, "rows")
+    table = cursor.records(element.n_rows, dtype, "rows")
     for k, length in enumerate(lengths):
         if f"n{k}" in (dtype.names or ()) and not (table[f"n{k}"] == length).all():
             cursor.at = start
             return {}
     return {p.name: _column(p, table[f"f{k}"]) for k, p in enumerate(element.properties)}
-
-
-def _unequal_rows(cursor: Cursor, element: Element, order: str) -> Columns:
-    lists: list[list[Any]] = [[] for _ in element.properties]
-    for _ in range(element.count):
-        for k, values in enumerate(_one_row(cursor, element, order)):
-            lists[k].append(values)
-    return {p.name: _column(p, lists[k]) for k, p in enumerate(element.properties)}
 
 
 def _one_row(cursor: Cursor, element: Element, order: str) -> Iterator[NDArray[Any]]:
@@ -270,22 +253,6 @@ def _column(p: Property, rows: Any) -> Any:
         lengths = np.full(len(rows), rows.shape[1], dtype=np.intp)
         return Polygons(lengths, as_indices(rows.ravel()))
     return Polygons.of(rows)
-
-
-# What they mean
-
-
-def _faces(face: Columns) -> NDArray[Any]:
-    for name in _CORNERS:
-        if isinstance(face.get(name), Polygons):
-            fans: NDArray[Any] = face[name].fans()
-            return fans
-    return np.empty((0, 3), dtype=np.intp)
-
-
-def _vertex_colours(vertex: Columns) -> Colours | None:
-    channels = [vertex[name] for name in _COLOURS if name in vertex]
-    return as_colours(np.column_stack(channels)) if len(channels) >= 3 else None
 
 
 def looks_like_ply(head: bytes) -> bool:

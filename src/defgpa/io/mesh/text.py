@@ -19,15 +19,15 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import file_bytes, wrong
-from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, mesh_from
+from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, mesh_from, unit_normals
 from defgpa.io.text.lines import count as whole_number
 from defgpa.io.text.lines import numbers, quick_numbers, text_of, warn
 
-_OFF_HEADER = re.compile(r"(ST)?(C)?(N)?OFF\b")
 _STL_TRIANGLES = np.dtype([("normal", "<f4", (3,)), ("corners", "<f4", (3, 3)), ("bytes", "<u2")])
 _STL_HEADER = 84
 
 Line = tuple[int, list[str]]  # the number of a line, and its words
+Rows = Sequence[Sequence[float]]
 
 
 # OBJ
@@ -46,12 +46,13 @@ def read_obj(path: Path) -> Mesh:
         elif word == "f":
             faces.append([_corner(path, line, corner, len(vertices)) for corner in rest])
     table = np.array([row[:3] for row in vertices]).reshape(-1, 3)
-    return mesh_from(path, table, Polygons.of(faces).fans(), _obj_colours(vertices))
+    colours = _colours_after(vertices, 3, most=3)
+    return mesh_from(path, table, [Polygons.of(faces).fans()], colours)
 
 
 def write_obj(path: Path, mesh: Mesh) -> None:
     """Text with every digit; colours follow the coordinates, scalar fields have no place."""
-    _warn_of_loss(path, "OBJ", mesh, "scalars")
+    _warn_of_loss(path, "OBJ", mesh, [*mesh.scalars])
     rows = mesh.vertices
     if mesh.colours is not None:
         rows = np.hstack([rows, mesh.colours[:, :3] / 255])
@@ -63,7 +64,7 @@ def write_obj(path: Path, mesh: Mesh) -> None:
 
 def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
     """An OBJ file with its vertices elsewhere: texture, materials and groups stay, normals go."""
-    _warn_of_loss(target, "OBJ", mesh)
+    _warn_of_loss(target, "OBJ", mesh, [])
     moved, lines = iter(mesh.vertices.tolist()), ["# written by defgpa"]
     for _, (word, *rest) in _words(text_of(source).replace("\\\n", " "), comment="#"):
         if word == "v":
@@ -86,19 +87,6 @@ def _corner(path: Path, line: int, corner: str, known: int) -> int:
     return number - 1 if number > 0 else known + number
 
 
-def _obj_colours(vertices: Sequence[Sequence[float]]) -> Colours | None:
-    """Red, green and blue after x, y and z, if every vertex has them."""
-    if not vertices or any(len(row) < 6 for row in vertices):
-        return None
-    return _fractions_or_bytes(np.array([row[3:6] for row in vertices]))
-
-
-def _fractions_or_bytes(channels: Array) -> Colours:
-    """Colours up to 1 or up to 255: files in the wild have both."""
-    known = np.nan_to_num(channels)
-    return as_colours(known if known.max() <= 1 else known / 255)
-
-
 # OFF
 
 
@@ -109,25 +97,49 @@ def read_off(path: Path) -> Mesh:
     """
     lines = list(_words(text_of(path), comment="#")) or [(1, ["nothing but comments"])]
     number, first = lines[0]
-    header = _OFF_HEADER.fullmatch(first[0].upper())
+    header = re.fullmatch(r"(ST)?(C)?(N)?OFF", first[0].upper())
     if header is None:
         raise wrong(path, "'OFF'", " ".join(first), number)
     try:
-        return _off_by_lines(path, lines, header)
+        return _off_mesh(path, *_off_by_lines(path, lines), header)
     except FormatError:
         words = [word for _, line in lines for word in line][1:]
-        found = _off_by_words(path, quick_numbers(words), header)
+        found = _off_by_words(quick_numbers(words), header)
         if found is None:
             raise
-        return found
+        return _off_mesh(path, *found, header)
 
 
-def _off_by_words(path: Path, values: Sequence[float], header: re.Match[str]) -> Mesh | None:
-    """The mesh if counts, vertices and faces, one after another, take up all of the numbers."""
+def _off_mesh(path: Path, rows: Rows, faces: Rows, header: re.Match[str]) -> Mesh:
+    """The mesh of rows of vertices, which colours and normals may follow, as the header says."""
+    colours = _colours_after(rows, 3 + 3 * bool(header[3]), most=4) if header[2] else None
+    vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
+    return mesh_from(path, vertices, [Polygons.of(faces).fans()], colours)
+
+
+def _off_by_lines(path: Path, lines: Sequence[Line]) -> tuple[Rows, Rows]:
+    """The vertices and the faces, one a line."""
+    (line, (_, *words)), *body = lines
+    if not words and body:
+        (line, words), *body = body
+    if len(words) < 2:
+        raise wrong(path, "the numbers of vertices and faces", " ".join(words) or "none", line)
+    n_vertices, n_faces = (whole_number(path, line, word, "a count") for word in words[:2])
+    if len(body) < n_vertices + n_faces:
+        raise wrong(path, f"{n_vertices} vertices and {n_faces} faces", f"{len(body)} lines")
+    rows = [numbers(path, line, words) for line, words in body[:n_vertices]]
+    for (line, words), row in zip(body, rows, strict=False):
+        if len(row) < 3:
+            raise wrong(path, "x, y and z of a vertex", " ".join(words), line)
+    return rows, [_off_face(path, *line) for line in body[n_vertices : n_vertices + n_faces]]
+
+
+def _off_by_words(values: Sequence[float], header: re.Match[str]) -> tuple[Rows, Rows] | None:
+    """The vertices and the faces, if with their counts they take up all numbers, one by one."""
     if len(values) < 3 or min(values[:2]) < 0:
         return None
     width = 3 + 3 * bool(header[3]) + 4 * bool(header[2])
-    n_vertices, at, faces = values[0], 3 + values[0] * width, list[Sequence[float]]()
+    at, faces = 3 + values[0] * width, list[Sequence[float]]()
     while at < len(values) and at == int(at):
         start, length = int(at) + 1, values[int(at)]
         at = start + length
@@ -136,53 +148,21 @@ def _off_by_words(path: Path, values: Sequence[float], header: re.Match[str]) ->
         faces.append(values[start : int(at)])
     if at != len(values) or len(faces) != values[1]:
         return None
-    rows = np.array(values[3 : 3 + int(n_vertices) * width]).reshape(-1, width)
-    colours = _off_colours(rows.tolist(), width - 4) if header[2] else None
-    return mesh_from(path, rows[:, :3], Polygons.of(faces).fans(), colours)
-
-
-def _off_by_lines(path: Path, lines: Sequence[Line], header: re.Match[str]) -> Mesh:
-    first = lines[0][1]
-    counts, body = (lines[0][0], first[1:]), lines[1:]
-    if not counts[1] and body:
-        counts, body = body[0], body[1:]
-    n_vertices, n_faces = _off_counts(path, counts)
-    if len(body) < n_vertices + n_faces:
-        raise wrong(path, f"{n_vertices} vertices and {n_faces} faces", f"{len(body)} lines")
-    rows = [numbers(path, line, words) for line, words in body[:n_vertices]]
-    for (line, words), row in zip(body, rows, strict=False):
-        if len(row) < 3:
-            raise wrong(path, "x, y and z of a vertex", " ".join(words), line)
-    faces = [_off_face(path, *line) for line in body[n_vertices : n_vertices + n_faces]]
-    colours = _off_colours(rows, skipped=3 + 3 * bool(header[3])) if header[2] else None
-    vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
-    return mesh_from(path, vertices, Polygons.of(faces).fans(), colours)
+    return [values[k : k + width] for k in range(3, 3 + int(values[0]) * width, width)], faces
 
 
 def write_off(path: Path, mesh: Mesh) -> None:
     """Text with every digit; colours make it a COFF file, scalar fields have no place."""
-    _warn_of_loss(path, "OFF", mesh, "scalars")
-    lines = [
-        "OFF" if mesh.colours is None else "COFF",
-        f"{len(mesh.vertices)} {len(mesh.faces)} 0",
-    ]
-    lines += [_spaced(row) for row in mesh.vertices.tolist()]
+    _warn_of_loss(path, "OFF", mesh, [*mesh.scalars])
+    rows = mesh.vertices.tolist()
     if mesh.colours is not None:
         opaque = np.full((len(mesh.vertices), 4), 255, dtype=np.uint8)
         opaque[:, : mesh.colours.shape[1]] = mesh.colours
-        lines[2:] = [
-            f"{row} {_spaced(c)}" for row, c in zip(lines[2:], opaque.tolist(), strict=True)
-        ]
+        rows = [[*row, *colour] for row, colour in zip(rows, opaque.tolist(), strict=True)]
+    lines = ["OFF" if mesh.colours is None else "COFF", f"{len(rows)} {len(mesh.faces)} 0"]
+    lines += [_spaced(row) for row in rows]
     lines += [f"3 {a} {b} {c}" for a, b, c in mesh.faces.tolist()]
     write_text(path, "\n".join(lines) + "\n")
-
-
-def _off_counts(path: Path, counts: Line) -> tuple[int, int]:
-    line, words = counts
-    if len(words) < 2:
-        raise wrong(path, "the numbers of vertices and faces", " ".join(words) or "none", line)
-    n_vertices, n_faces = (whole_number(path, line, word, "a count") for word in words[:2])
-    return n_vertices, n_faces
 
 
 def _off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
@@ -192,39 +172,30 @@ def _off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
     return corners[: int(length)]
 
 
-def _off_colours(rows: Sequence[Sequence[float]], skipped: int) -> Colours | None:
-    if not rows or any(len(row) < skipped + 3 for row in rows):
-        return None
-    width = min(4, min(map(len, rows)) - skipped)
-    colours = _fractions_or_bytes(np.array([row[skipped : skipped + width] for row in rows]))
-    opaque = width == 4 and (colours[:, 3] == 255).all()  # COFF demands it; it says nothing
-    return colours[:, :3] if opaque else colours
-
-
 # STL
 
 
 def read_stl(path: Path) -> Mesh:
     """The triangles of an STL file; equal corners are one vertex."""
     data = file_bytes(path)
-    if not _is_binary_stl(data) and b"\0" in data:
-        count = int.from_bytes(data[80:84], "little")
-        expected = f"{_STL_HEADER + 50 * count} bytes, for the {count} triangles it announces"
-        raise wrong(path, expected, f"{len(data)} bytes")
     if _is_binary_stl(data):
         table = np.frombuffer(data, dtype=_STL_TRIANGLES, offset=_STL_HEADER)
         corners = np.asarray(table["corners"].reshape(-1, 3), dtype=np.float64)
+    elif b"\0" in data:
+        count = int.from_bytes(data[80:84], "little")
+        expected = f"{_STL_HEADER + 50 * count} bytes, for the {count} triangles it announces"
+        raise wrong(path, expected, f"{len(data)} bytes")
     else:
         corners = _stl_text(path)
     if not np.isfinite(corners).all():
         raise wrong(path, "finite corners", "others")
     vertices, faces = merged(corners)
-    return mesh_from(path, vertices, faces)
+    return mesh_from(path, vertices, [faces])
 
 
 def write_stl(path: Path, mesh: Mesh) -> None:
     """Text with every digit (the binary kind has single precision); colours have no place."""
-    _warn_of_loss(path, "STL", mesh, "scalars", "colours")
+    _warn_of_loss(path, "STL", mesh, [*mesh.scalars, *["colours"] * (mesh.colours is not None)])
     if not len(mesh.faces):
         raise FormatError(
             f"{path} cannot be written: STL holds triangles, and there are none. Use PLY."
@@ -236,7 +207,7 @@ def write_stl(path: Path, mesh: Mesh) -> None:
             "order when it is read again. Use PLY to keep them."
         )
     lines = ["solid defgpa"]
-    for normal, (a, b, c) in zip(_normals(corners).tolist(), corners.tolist(), strict=True):
+    for normal, (a, b, c) in zip(unit_normals(corners).tolist(), corners.tolist(), strict=True):
         lines += [f"facet normal {_spaced(normal)}", "outer loop"]
         lines += [f"vertex {_spaced(corner)}" for corner in (a, b, c)]
         lines += ["endloop", "endfacet"]
@@ -251,14 +222,6 @@ def merged(corners: Array) -> tuple[Array, Index]:
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return corners[first[order]], rank[of_corner.ravel()].reshape(-1, 3)
-
-
-def _normals(corners: Array) -> Array:
-    """Unit normals of triangles (k, 3, 3); zero for those without an area."""
-    with np.errstate(all="ignore"):
-        across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        length = np.linalg.norm(across, axis=1, keepdims=True)
-        return np.where((length > 0) & np.isfinite(length), across / length, 0.0)
 
 
 def _is_binary_stl(data: bytes) -> bool:
@@ -295,19 +258,29 @@ def _words(text: str, comment: str | None = None) -> Iterator[Line]:
             yield number, words
 
 
+def _colours_after(rows: Rows, skipped: int, most: int) -> Colours | None:
+    """Red, green, blue and perhaps opacity behind other numbers, if every row has them."""
+    if not rows or any(len(row) < skipped + 3 for row in rows):
+        return None
+    width = min(most, min(map(len, rows)) - skipped)
+    channels = np.nan_to_num(np.array([row[skipped : skipped + width] for row in rows]))
+    # up to 1 or up to 255: files in the wild have both
+    colours = as_colours(channels if channels.max() <= 1 else channels / 255)
+    opaque = width == 4 and (colours[:, 3] == 255).all()  # COFF demands it; it says nothing
+    return colours[:, :3] if opaque else colours
+
+
 def _spaced(row: Sequence[Any]) -> str:
     return " ".join(map(repr, row))
 
 
-def _warn_of_loss(path: Path, kind: str, mesh: Mesh, *fields: str) -> None:
+def _warn_of_loss(path: Path, kind: str, mesh: Mesh, lost: Sequence[str]) -> None:
     """Say what a format leaves out, and refuse vertices it cannot write."""
     if not np.isfinite(mesh.vertices).all():
         raise FormatError(
             f"{path} cannot be written: some vertices are not seen, and {kind} has no way to say "
             "so. Use PLY, VTK or .npz."
         )
-    lost = [*mesh.scalars] if "scalars" in fields else []
-    lost += ["colours"] if "colours" in fields and mesh.colours is not None else []
     if lost:
         warn(f"{path}: {kind} does not hold {', '.join(lost)}. Use PLY, VTK or VTP to keep them.")
 

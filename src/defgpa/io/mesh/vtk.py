@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -26,27 +25,12 @@ from defgpa.io.text.lines import count as whole_number
 from defgpa.io.text.lines import warn
 
 _KINDS = {
-    "bit": "u1",
-    "unsigned_char": "u1",
-    "char": "i1",
-    "signed_char": "i1",
-    "unsigned_short": "u2",
-    "short": "i2",
-    "unsigned_int": "u4",
-    "int": "i4",
-    "vtkidtype": "i4",
-    "vtktypeint64": "i8",
-    "vtktypeuint64": "u8",
-    "unsigned_long": "u8",
-    "long": "i8",
-    "float": "f4",
-    "double": "f8",
+    **{"char": "i1", "short": "i2", "int": "i4", "long": "i8", "float": "f4", "double": "f8"},
+    **{"unsigned_char": "u1", "unsigned_short": "u2", "unsigned_int": "u4", "unsigned_long": "u8"},
+    **{"bit": "u1", "signed_char": "i1", "vtkidtype": "i4"},
+    **{"vtktypeint64": "i8", "vtktypeuint64": "u8"},
 }
-_SIGNATURE = re.compile(r"# vtk DataFile Version \d+\.\d+", re.IGNORECASE)
-_DATASETS = ("POLYDATA", "UNSTRUCTURED_GRID")
 _CELLS = ("VERTICES", "LINES", "POLYGONS", "TRIANGLE_STRIPS", "CELLS")
-_POLYGON_TYPES = (5, 7, 9)  # triangle, polygon, quadrilateral
-_STRIP_TYPE = 6
 _COMPONENTS = {  # of one entry of a field whose line is KEYWORD name type
     "VECTORS": 3,
     "NORMALS": 3,
@@ -58,40 +42,27 @@ _COMPONENTS = {  # of one entry of a field whose line is KEYWORD name type
 }
 
 
-@dataclass
-class _Surface:
-    """What has been read so far."""
-
-    points: Array | None = None
-    cells: dict[str, Polygons] = field(default_factory=dict)
-    types: Array | None = None
-    about: str = ""  # POINT_DATA or CELL_DATA, once they begin
-    entries: int = 0
-    colours: Colours | None = None
-    scalars: dict[str, Array] = field(default_factory=dict)
-
-
 def read_vtk(path: Path) -> Mesh:
     """The surface of a legacy VTK file."""
     cursor = Cursor(path)
-    if not _SIGNATURE.match(cursor.line() or ""):
+    if not re.match(r"# vtk DataFile Version \d+\.\d+", cursor.line() or "", re.IGNORECASE):
         raise wrong(path, "'# vtk DataFile Version …'", cursor.data[:30], 1)
-    cursor.at = cursor.data.find(b"\n", cursor.at) + 1 or len(cursor.data)  # the title, or none
+    cursor.any_line()  # the title, or none
     encoding = (cursor.line() or "").upper()
     if encoding not in ("ASCII", "BINARY"):
         raise wrong(path, "ASCII or BINARY", encoding or "the end of the file", 3)
-    section, surface = _Sections(cursor, encoding == "BINARY"), _Surface()
+    found = _Sections(cursor, encoding == "BINARY")
     while line := cursor.line():
         try:
-            section.read(line.split(), surface)
+            found.read(line.split())
         except FormatError as error:
-            if not surface.about:
+            if not found.about:
                 raise
             warn(f"The point data of a mesh are incomplete, its surface is not. {error}")
             break
-    if surface.points is None:
+    if found.points is None:
         raise wrong(path, "a section POINTS", "none")
-    return mesh_from(path, surface.points, _faces(surface), surface.colours, surface.scalars)
+    return mesh_from(path, found.points, found.faces(), found.colours, found.scalars)
 
 
 def write_vtk(path: Path, mesh: Mesh) -> None:
@@ -122,47 +93,67 @@ def _block(head: str, values: NDArray[Any], kind: str) -> bytes:
 
 
 class _Sections:
-    """Reads one section after another from where the cursor is."""
+    """Reads one section after another from where the cursor is, and keeps what a mesh needs."""
 
     def __init__(self, cursor: Cursor, binary: bool) -> None:
         self._cursor, self._binary = cursor, binary
+        self.points: Array | None = None
+        self.about = ""  # POINT_DATA or CELL_DATA, once they begin
+        self.colours: Colours | None = None
+        self.scalars: dict[str, Array] = {}
+        self._cells: dict[str, Polygons] = {}
+        self._types: Array | None = None
+        self._entries = 0  # of what the data are about
 
-    def read(self, words: Sequence[str], surface: _Surface) -> None:
+    def read(self, words: Sequence[str]) -> None:
         """One section, given the words of its first line."""
         match [words[0].upper(), *words[1:]]:
-            case ["DATASET", kind] if kind.upper() in _DATASETS:
+            case ["DATASET", kind] if kind.upper() in ("POLYDATA", "UNSTRUCTURED_GRID"):
                 pass
             case ["DATASET", *kind]:
                 raise self._wrong("DATASET POLYDATA or UNSTRUCTURED_GRID", " ".join(kind))
             case ["METADATA", *_]:
                 self._skip_to_blank_line()
             case ["POINTS", count, kind]:
-                surface.points = self._values(3 * self._count(count), kind).reshape(-1, 3)
+                self.points = self._values(3 * self._count(count), kind).reshape(-1, 3)
             case [keyword, count, size] if keyword in _CELLS:
-                surface.cells[keyword] = self._cells(self._count(count), self._count(size))
+                self._cells[keyword] = self._polygons(self._count(count), self._count(size))
             case ["CELL_TYPES", count]:
-                surface.types = self._values(self._count(count), "int")
+                self._types = self._values(self._count(count), "int")
             case ["POINT_DATA" | "CELL_DATA" as about, count]:
-                surface.about, surface.entries = about, self._count(count)
+                self.about, self._entries = about, self._count(count)
             case ["FIELD", _, count]:
                 for _ in range(self._count(count)):
-                    self._field_array(surface)
-            case _ if surface.about:
-                self._attribute(words, surface)
+                    self._field_array()
+            case _ if self.about:
+                self._attribute(words)
             case _:
                 raise self._wrong("a section of VTK polygons", " ".join(words))
 
-    def _attribute(self, words: Sequence[str], surface: _Surface) -> None:
-        n = surface.entries
+    def faces(self) -> list[NDArray[np.intp]]:
+        """The triangles of all cells that are flat."""
+        none = Polygons.of([])
+        found = [self._cells.get("POLYGONS", none).fans()]
+        found.append(self._cells.get("TRIANGLE_STRIPS", none).strips())
+        cells, types = self._cells.get("CELLS", none), self._types
+        if types is not None and len(types) == len(cells.lengths):
+            # triangle, polygon, quadrilateral; strip of triangles
+            found.append(cells.chosen(np.isin(types, (5, 7, 9))).fans())
+            found.append(cells.chosen(types == 6).strips())
+        return found
+
+    def _attribute(self, words: Sequence[str]) -> None:
+        n = self._entries
         match [words[0].upper(), *words[1:]]:
-            case ["SCALARS", name, kind]:
-                self._scalars(surface, name, kind, 1)
-            case ["SCALARS", name, kind, components]:
-                self._scalars(surface, name, kind, self._count(components))
+            case ["SCALARS", name, kind, *components] if len(components) < 2:
+                width = self._count(components[0]) if components else 1
+                if self._cursor.peek().upper().startswith("LOOKUP_TABLE"):
+                    self._cursor.line()
+                self._keep(name, kind, (n, width))
             case ["COLOR_SCALARS", _, components]:
                 kind, width = "unsigned_char" if self._binary else "float", self._count(components)
                 values = self._values(n * width, kind).reshape(n, width)
-                _keep_colours(surface, values / 255 if self._binary else values)
+                self._keep_colours(values / 255 if self._binary else values)
             case ["LOOKUP_TABLE", _, size]:
                 self._values(4 * self._count(size), "unsigned_char" if self._binary else "float")
             case ["TEXTURE_COORDINATES", _, components, kind]:
@@ -172,34 +163,37 @@ class _Sections:
             case _:
                 raise self._wrong("an attribute of the points", " ".join(words))
 
-    def _scalars(self, surface: _Surface, name: str, kind: str, components: int) -> None:
-        if self._cursor.peek().upper().startswith("LOOKUP_TABLE"):
-            self._cursor.line()
-        self._keep(surface, name, kind, (surface.entries, components))
-
-    def _keep(self, surface: _Surface, name: str, kind: str, size: tuple[int, int]) -> None:
+    def _keep(self, name: str, kind: str, size: tuple[int, int]) -> None:
         """Point data that survive a warp: one number a point, or bytes that are colours."""
         if kind.lower() == "string":
             self._skip_strings(size[0] * size[1])
             return
         values = self._values(size[0] * size[1], kind).reshape(size)
-        if surface.about != "POINT_DATA" or surface.points is None:
-            return
-        if size == (len(surface.points), 1):
-            surface.scalars[unquote(name)] = values[:, 0]
+        if self._are_of_points(values) and size[1] == 1:
+            self.scalars[unquote(name)] = values[:, 0]
         elif kind.lower() == "unsigned_char":
-            _keep_colours(surface, values / 255)
+            self._keep_colours(values / 255)
 
-    def _field_array(self, surface: _Surface) -> None:
+    def _keep_colours(self, fractions: Array) -> None:
+        """The first colours of the points, red, green, blue and perhaps opacity up to 1."""
+        wanted = self.colours is None and fractions.shape[1] in (3, 4)
+        if wanted and self._are_of_points(fractions):
+            self.colours = as_colours(fractions)
+
+    def _are_of_points(self, values: Array) -> bool:
+        m = -1 if self.points is None else len(self.points)
+        return self.about == "POINT_DATA" and len(values) == m
+
+    def _field_array(self) -> None:
         while self._cursor.peek().upper().startswith("METADATA"):
             self._skip_to_blank_line()
         match (self._cursor.line() or "").split():
             case [name, components, entries, kind]:
-                self._keep(surface, name, kind, (self._count(entries), self._count(components)))
+                self._keep(name, kind, (self._count(entries), self._count(components)))
             case words:
                 raise self._wrong("an array of a field", " ".join(words))
 
-    def _cells(self, count: int, size: int) -> Polygons:
+    def _polygons(self, count: int, size: int) -> Polygons:
         """Version 5: offsets and corners. Before: every cell its length, then its corners."""
         if self._cursor.peek().upper().startswith("OFFSETS"):
             offsets = self._named_integers("OFFSETS", count)
@@ -208,16 +202,13 @@ class _Sections:
             if count and (offsets[0] != 0 or offsets[-1] != size or (lengths < 0).any()):
                 raise self._wrong("OFFSETS that rise from 0 to the number of corners", "others")
             return Polygons(lengths, corners)
-        return self._split(count, self._integers(size, "int"))
+        return self._split(count, as_indices(self._values(size, "int")))
 
     def _named_integers(self, keyword: str, count: int) -> NDArray[np.intp]:
         words = (self._cursor.line() or "").split()
         if len(words) != 2 or words[0].upper() != keyword:
             raise self._wrong(f"{keyword} and a type", " ".join(words))
-        return self._integers(count, words[1])
-
-    def _integers(self, count: int, kind: str) -> NDArray[np.intp]:
-        return as_indices(self._values(count, kind))
+        return as_indices(self._values(count, words[1]))
 
     def _split(self, count: int, flat: NDArray[np.intp]) -> Polygons:
         lengths, inside, at = [], np.ones(len(flat), dtype=bool), 0
@@ -249,8 +240,7 @@ class _Sections:
             raise self._wrong(f"{count} strings", f"{self._cursor.left} bytes")
         for _ in range(count):
             if not self._binary:
-                end = self._cursor.data.find(b"\n", self._cursor.at)
-                self._cursor.at = end + 1 or len(self._cursor.data)
+                self._cursor.any_line()
                 continue
             width = 8 >> (self._byte_string(1)[0] >> 6)  # the first two bits say how many
             self._cursor.at -= 1
@@ -270,32 +260,6 @@ class _Sections:
     def _wrong(self, expected: str, found: str) -> FormatError:
         line = None if self._binary else self._cursor.line_number - 1
         return wrong(self._cursor.path, expected, found or "the end of the file", line)
-
-
-def _keep_colours(surface: _Surface, fractions: Array) -> None:
-    """The first colours of the points, red, green, blue and perhaps opacity up to 1."""
-    known = surface.about == "POINT_DATA" and surface.points is not None
-    sizes = [(len(surface.points), k) for k in (3, 4)] if known else []  # type: ignore[arg-type]
-    if surface.colours is None and fractions.shape in sizes:
-        surface.colours = as_colours(fractions)
-
-
-def _faces(surface: _Surface) -> NDArray[Any]:
-    faces = [np.empty((0, 3), dtype=np.intp)]
-    if "POLYGONS" in surface.cells:
-        faces.append(surface.cells["POLYGONS"].fans())
-    if "TRIANGLE_STRIPS" in surface.cells:
-        faces.append(surface.cells["TRIANGLE_STRIPS"].strips())
-    if "CELLS" in surface.cells and surface.types is not None:
-        cells, types = surface.cells["CELLS"], surface.types
-        if len(types) == len(cells.lengths):
-            faces.append(_chosen(cells, np.isin(types, _POLYGON_TYPES)).fans())
-            faces.append(_chosen(cells, types == _STRIP_TYPE).strips())
-    return np.concatenate(faces)
-
-
-def _chosen(cells: Polygons, wanted: NDArray[np.bool_]) -> Polygons:
-    return Polygons(cells.lengths[wanted], cells.corners[np.repeat(wanted, cells.lengths)])
 
 
 def looks_like_vtk(head: bytes) -> bool:

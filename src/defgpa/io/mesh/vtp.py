@@ -27,24 +27,22 @@ from defgpa.io.limits import LZMA_MEMORY, Budget
 from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, as_indices, mesh_from
 from defgpa.io.text.lines import quick_numbers
 
-_KINDS = {
-    **{f"Int{8 * n}": f"i{n}" for n in (1, 2, 4, 8)},
-    **{f"UInt{8 * n}": f"u{n}" for n in (1, 2, 4, 8)},
-    "Float32": "f4",
-    "Float64": "f8",
-}
+_KINDS = (  # in small letters, NumPy calls them the same
+    *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
+    *("Float32", "Float64"),
+)
 _APPENDED = re.compile(rb"<AppendedData[^>]*?encoding\s*=\s*[\"'](\w+)[\"'][^>]*>\s*_")
 
 
 def read_vtp(path: Path) -> Mesh:
     """The polygons of a VTP file."""
     with refusing(path, "VTK PolyData file"):
-        arrays = _Arrays(path)
-        pieces = arrays.root.findall("./PolyData/Piece")
+        file = _File(path)
+        pieces = file.root.findall("./PolyData/Piece")
         filled = [piece for piece in pieces if piece.get("NumberOfPoints", "0") != "0"]
         if not filled:
             raise wrong(path, "a Piece of PolyData with points", "none")
-        return _joined([_mesh(path, arrays, piece) for piece in filled])
+        return _joined([file.mesh(piece) for piece in filled])
 
 
 def write_vtp(path: Path, mesh: Mesh) -> None:
@@ -79,9 +77,9 @@ def write_vtp(path: Path, mesh: Mesh) -> None:
 def vtp_space(path: Path) -> str | None:
     """``LPS`` or ``RAS``, as 3D Slicer puts it among the field data."""
     with refusing(path, "VTK PolyData file"):
-        arrays = _Arrays(path)
-        stated = arrays.root.find("./PolyData/FieldData/Array[@Name='SPACE'][@type='String']")
-        words = b"" if stated is None else arrays.letters(stated)
+        file = _File(path)
+        stated = file.root.find("./PolyData/FieldData/Array[@Name='SPACE'][@type='String']")
+        words = b"" if stated is None else file.letters(stated)
     return next((space for space in ("LPS", "RAS") if space.encode() in words), None)
 
 
@@ -94,29 +92,6 @@ def _data_array(name: str, values: NDArray[Any]) -> str:
         f'<DataArray type="{kinds[values.dtype.str[1:]]}" Name={quoteattr(name)} '
         f'NumberOfComponents="{components}" format="binary">{packed.decode()}</DataArray>'
     )
-
-
-# What the arrays mean
-
-
-def _mesh(path: Path, arrays: _Arrays, piece: ElementTree.Element) -> Mesh:
-    points = arrays.values(_only(path, piece, "./Points/DataArray")).reshape(-1, 3)
-    faces = [np.empty((0, 3), dtype=np.intp)]
-    for kind, cut in (("Polys", Polygons.fans), ("Strips", Polygons.strips)):
-        cells = piece.find(kind)
-        if cells is not None and piece.get(f"NumberOf{kind}", "") != "0":
-            faces.append(_cut(path, arrays, cells, cut))
-    scalars: dict[str, Array] = {}
-    colours: Colours | None = None
-    for element in piece.findall("./PointData/DataArray"):
-        components = _whole(path, element.get("NumberOfComponents", "1"))
-        if element.get("type") not in _KINDS:  # bits
-            continue
-        if components == 1:
-            scalars[element.get("Name", "")] = arrays.values(element)
-        elif components in (3, 4) and element.get("type") == "UInt8" and colours is None:
-            colours = as_colours(arrays.values(element).reshape(-1, components) / 255)
-    return mesh_from(path, points, np.concatenate(faces), colours, scalars)
 
 
 def _joined(pieces: Sequence[Mesh]) -> Mesh:
@@ -132,42 +107,8 @@ def _joined(pieces: Sequence[Mesh]) -> Mesh:
     )
 
 
-def _cut(
-    path: Path,
-    arrays: _Arrays,
-    cells: ElementTree.Element,
-    cut: Callable[[Polygons], NDArray[np.intp]],
-) -> NDArray[np.intp]:
-    """The triangles of cells given by their corners and by where each of them ends."""
-    corners, ends = (
-        as_indices(arrays.values(_only(path, cells, f"./DataArray[@Name='{name}']")))
-        for name in ("connectivity", "offsets")
-    )
-    lengths = np.diff(ends, prepend=0)
-    if (lengths < 0).any() or (len(ends) and ends[-1] > len(corners)):
-        raise wrong(path, "offsets that rise to the number of corners", "others")
-    return cut(Polygons(lengths, corners))
-
-
-def _whole(path: Path, word: str) -> int:
-    """A whole number as XML has it, and not as Python does."""
-    if not (word.isascii() and word.strip().isdigit() and len(word) < 20):
-        raise wrong(path, "a whole number", word)
-    return int(word)
-
-
-def _only(path: Path, parent: ElementTree.Element, query: str) -> ElementTree.Element:
-    found = parent.find(query)
-    if found is None:
-        raise wrong(path, f"an element {query.removeprefix('./')}", "none")
-    return found
-
-
-# The arrays
-
-
-class _Arrays:
-    """The XML of a file, and what its DataArray elements stand for."""
+class _File:
+    """The XML of a file, and what its Piece and DataArray elements stand for."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -180,36 +121,77 @@ class _Arrays:
         self._word = np.dtype(self._order + ("u8" if wide else "u4"))
         self._budget = Budget(path)
 
-    def values(self, element: ElementTree.Element) -> Array:
+    def mesh(self, piece: ElementTree.Element) -> Mesh:
+        """The triangles of one Piece, with its scalars and first colours."""
+        points = self._values(self._only(piece, "./Points/DataArray")).reshape(-1, 3)
+        faces = []
+        for kind, cut in (("Polys", Polygons.fans), ("Strips", Polygons.strips)):
+            cells = piece.find(kind)
+            if cells is not None and piece.get(f"NumberOf{kind}", "") != "0":
+                faces.append(cut(self._polygons(cells)))
+        scalars: dict[str, Array] = {}
+        colours: Colours | None = None
+        for element in piece.findall("./PointData/DataArray"):
+            components = self._whole(element.get("NumberOfComponents", "1"))
+            if element.get("type") not in _KINDS:  # bits
+                continue
+            if components == 1:
+                scalars[element.get("Name", "")] = self._values(element)
+            elif components in (3, 4) and element.get("type") == "UInt8" and colours is None:
+                colours = as_colours(self._values(element).reshape(-1, components) / 255)
+        return mesh_from(self._path, points, faces, colours, scalars)
+
+    def _polygons(self, cells: ElementTree.Element) -> Polygons:
+        """Cells, given by their corners and by where each of them ends."""
+        corners, ends = (
+            as_indices(self._values(self._only(cells, f"./DataArray[@Name='{name}']")))
+            for name in ("connectivity", "offsets")
+        )
+        lengths = np.diff(ends, prepend=0)
+        if (lengths < 0).any() or (len(ends) and ends[-1] > len(corners)):
+            raise wrong(self._path, "offsets that rise to the number of corners", "others")
+        return Polygons(lengths, corners)
+
+    def _only(self, parent: ElementTree.Element, query: str) -> ElementTree.Element:
+        found = parent.find(query)
+        if found is None:
+            raise wrong(self._path, f"an element {query.removeprefix('./')}", "none")
+        return found
+
+    def _whole(self, word: str) -> int:
+        """A whole number as XML has it, and not as Python does."""
+        if not (word.isascii() and word.strip().isdigit() and len(word) < 20):
+            raise wrong(self._path, "a whole number", word)
+        return int(word)
+
+    def _values(self, element: ElementTree.Element) -> Array:
         """The numbers of one DataArray."""
         kind = element.get("type", "")
         if kind not in _KINDS:
             raise wrong(self._path, "a type of numbers", kind)
         if element.get("format", "ascii") == "ascii":
-            return self._written((element.text or "").split())
-        data = self._encoded(element)
-        return np.frombuffer(data, dtype=self._order + _KINDS[kind]).astype(np.float64)
+            words = (element.text or "").split()
+            values = quick_numbers(words)
+            if len(values) < len(words):
+                raise wrong(self._path, "numbers", next(w for w in words if not quick_numbers([w])))
+            return np.array(values, dtype=np.float64)
+        dtype = self._order + np.dtype(kind.lower()).str[1:]
+        return np.frombuffer(self._encoded(element), dtype).astype(np.float64)
 
     def letters(self, element: ElementTree.Element) -> bytes:
         """The words of one Array, each with a 0 behind it; as text they are its letters' codes."""
         if element.get("format", "ascii") == "ascii":
-            return bytes(_whole(self._path, word) for word in (element.text or "").split())
+            return bytes(self._whole(word) for word in (element.text or "").split())
         return self._encoded(element)
 
     def _encoded(self, element: ElementTree.Element) -> bytes:
         encoding = element.get("format")
         if encoding == "appended":
-            source = self._appended[_whole(self._path, element.get("offset", "0")) :]
+            source = self._appended[self._whole(element.get("offset", "0")) :]
             encoding = self._appended_encoding
         else:
             source = (element.text or "").strip().encode("ascii")
         return self._bytes(_raw if encoding == "raw" else _base64, source)
-
-    def _written(self, words: Sequence[str]) -> Array:
-        values = quick_numbers(words)
-        if len(values) < len(words):
-            raise wrong(self._path, "numbers", next(w for w in words if not quick_numbers([w])))
-        return np.array(values, dtype=np.float64)
 
     def _bytes(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
         """The data behind their header: the number of bytes, or the sizes of packed blocks."""
@@ -226,7 +208,14 @@ class _Arrays:
         blocks, _ = take(rest, sum(packed))
         sizes = [full] * (n_blocks - bool(last)) + [last] * bool(last)
         self._budget.spend(8 * sum(sizes), "what it packs")  # bytes, too, become doubles
-        return self._unpacked(compressor, blocks, packed, sizes)
+        parts, at = [], 0
+        for length, size in zip(packed, sizes, strict=True):
+            part = _decompressed(self._path, compressor, blocks[at : at + length], size)
+            if len(part) != size:
+                raise wrong(self._path, f"a block of {size} bytes", f"{len(part)} bytes")
+            parts.append(part)
+            at += length
+        return b"".join(parts)
 
     def _plain(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
         header, rest = take(source, self._word.itemsize)
@@ -239,18 +228,6 @@ class _Arrays:
 
     def _words(self, data: bytes) -> list[int]:
         return [int(word) for word in np.frombuffer(data, dtype=self._word)]
-
-    def _unpacked(
-        self, compressor: str, blocks: bytes, packed: Sequence[int], sizes: Sequence[int]
-    ) -> bytes:
-        parts, at = [], 0
-        for length, size in zip(packed, sizes, strict=True):
-            part = _decompressed(self._path, compressor, blocks[at : at + length], size)
-            if len(part) != size:
-                raise wrong(self._path, f"a block of {size} bytes", f"{len(part)} bytes")
-            parts.append(part)
-            at += length
-        return b"".join(parts)
 
 
 def _without_appended(data: bytes) -> tuple[bytes, bytes, str]:

@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from defgpa import warps
 from defgpa._arrays import Array
+from defgpa.diagnostics import DescentDiagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, FormatError
+from defgpa.procrustes import Motions
+from defgpa.solve.datum.elastic_warps import ElasticRegistration
+from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 
 Fields = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class _Codec:
+class _Codec(NamedTuple):
+    """What a file calls a type, and how its values become fields and come back."""
+
     name: str
-    kind: type
     to_fields: Callable[[Any], Fields]
     from_fields: Callable[[Fields], Any]
 
@@ -68,7 +73,6 @@ def register_saved(
         )
     codec = _Codec(
         name or f"{kind.__module__}.{kind.__qualname__}",
-        kind,
         to_fields or _dataclass_fields,
         from_fields or (lambda values: kind(**values)),
     )
@@ -101,13 +105,8 @@ def decoded(node: Any, arrays: Mapping[str, Array]) -> Any:
         return arrays[node["array"]]
     if "list" in node:
         return tuple(decoded(item, arrays) for item in node["list"])
-    if node.get("type") not in _BY_NAME:
-        raise FormatError(
-            f"the file holds a {node.get('type')!r}, which is not known here: import the package "
-            "that defines it (and registers it with defgpa.register_saved) before loading"
-        )
-    values = {key: decoded(item, arrays) for key, item in node["fields"].items()}
-    return _BY_NAME[node["type"]].from_fields(values)
+    codec = _codec_named(node.get("type"))
+    return codec.from_fields({key: decoded(item, arrays) for key, item in node["fields"].items()})
 
 
 def encoded_stack(values: list[Any], arrays: dict[str, Array]) -> Any:
@@ -126,14 +125,12 @@ def decoded_stack(node: Any, arrays: Mapping[str, Array], expected: int) -> list
         if "count" not in run:
             values.append(decoded(run, arrays))
             continue
-        codec = _BY_NAME.get(run["type"])
-        if codec is None:
-            decoded({"type": run["type"]}, arrays)  # says what is not known
+        codec = _codec_named(run["type"])
         stacked = {key: decoded(item, arrays) for key, item in run["fields"].items()}
         shared = {key: decoded(item, arrays) for key, item in run.get("shared", {}).items()}
         for k in range(run["count"]):
             own = {key: None if item is None else item[k] for key, item in stacked.items()}
-            values.append(codec.from_fields({**own, **shared}))  # type: ignore[union-attr]
+            values.append(codec.from_fields({**own, **shared}))
     return values
 
 
@@ -175,6 +172,15 @@ def _is_shared(item: Any) -> bool:
     return item is not None and not isinstance(item, (np.ndarray, np.generic))
 
 
+def _codec_named(name: Any) -> _Codec:
+    if name not in _BY_NAME:
+        raise FormatError(
+            f"the file holds a {name!r}, which is not known here: import the package "
+            "that defines it (and registers it with defgpa.register_saved) before loading"
+        )
+    return _BY_NAME[name]
+
+
 def _codec_of(value: Any) -> _Codec:
     codec = _BY_TYPE.get(type(value))
     if codec is None:
@@ -186,3 +192,43 @@ def _codec_of(value: Any) -> _Codec:
 
 def _dataclass_fields(value: Any) -> Fields:
     return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+
+
+# The built-in types a saved result may hold, under names that outlive refactoring
+
+_BUILT_IN = (
+    *(warps.Affine, warps.FreeForm, warps.Polynomial, warps.RadialBasis, warps.ThinPlateSpline),
+    *(warps.AffineBasis, warps.FreeFormBasis, warps.PolynomialBasis, warps.RadialFunctions),
+    *(warps.Gaussian, warps.InverseMultiquadric, warps.Multiquadric, warps.Polyharmonic),
+    *(warps.WendlandC2, warps.WendlandC4),
+    *(warps.BendingEnergy, warps.DistanceQuantile, warps.Laplacian, warps.Membrane),
+    *(warps.NativeNorm, warps.WeightRidge),
+    *(AffineRegistration, ElasticRegistration, MotionRegistration, Motions, RidgeRegistration),
+    *(DescentDiagnostics, SpectralDiagnostics),
+)
+_SPLINE = ("controls", "centre", "scale", "mixing", "stiffness")
+_GRID = ("counts", "axes", "first", "step")
+
+
+def _spline_fields(basis: warps.ThinPlateBasis) -> dict[str, Any]:
+    """The arrays of a spline and of its grid side by side, so that those of many can be stacked."""
+    own = {key: getattr(basis, key) for key in _SPLINE}
+    return own | {key: getattr(basis.grid, key, None) for key in _GRID}
+
+
+def _spline(values: Mapping[str, Any]) -> warps.ThinPlateBasis:
+    own = {key: values[key] for key in _SPLINE}
+    own |= {key: np.asarray(own[key]) for key in ("scale", "stiffness")}
+    grid = warps.Grid(*(values[key] for key in _GRID)) if values["counts"] is not None else None
+    mixing = own.pop("mixing")
+    basis = warps.ThinPlateBasis(**own, ridge=None if mixing is None else 0.0, grid=grid)
+    if mixing is not None:  # to the last digit
+        vars(basis)["mixing"] = mixing
+    return basis
+
+
+register_saved(
+    warps.ThinPlateBasis, name="ThinPlateBasis", to_fields=_spline_fields, from_fields=_spline
+)
+for _kind in _BUILT_IN:
+    register_saved(_kind, name=_kind.__name__)

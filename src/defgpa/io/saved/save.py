@@ -26,7 +26,6 @@ from defgpa.io.arrays.numpy import archive_arrays, archive_members
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_head
 from defgpa.io.limits import Budget
-from defgpa.io.saved import types as _saved_types  # noqa: F401  (registers how the built-in types are saved)
 from defgpa.io.saved.codec import decoded, decoded_stack, encoded, encoded_stack
 from defgpa.shapes import Shapes
 from defgpa.warps import Warp
@@ -36,7 +35,6 @@ _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
-_LONGEST_REASON = 100  # characters of what another library has to say
 
 
 def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
@@ -105,6 +103,7 @@ def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
     shapes = alignment.shapes
     warps = [_plain(warp) for warp in alignment.warps]
     offsets = np.stack([np.broadcast_to(w.offset, w.weights.shape[1:]) for w in warps])
+    runs = groupby((warp.weights for warp in warps), key=np.shape)  # weights of one size
     return {
         "points": encoded(shapes.points, arrays),
         "names": list(shapes.names),
@@ -116,7 +115,7 @@ def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
         "turn": encoded(alignment.turn, arrays),
         "registration": encoded(alignment.registration, arrays),
         "bases": encoded_stack([warp.basis for warp in warps], arrays),
-        "weights": _stacked([warp.weights for warp in warps], arrays),
+        "weights": [encoded(np.stack(list(run)), arrays) for _, run in runs],
         "offsets": encoded(offsets, arrays),
         "diagnostics": encoded(alignment.diagnostics, arrays),
         "findings": [finding.to_dict() for finding in alignment.findings],
@@ -172,12 +171,6 @@ def _plain(warp: Warp) -> Warp:
     return warp if plain is None else Warp(plain(), warp.coefficients, warp.offset)
 
 
-def _stacked(weights: list[Array], arrays: dict[str, Array]) -> list[Any]:
-    """Runs of weights of one size, as stacks."""
-    runs = groupby(weights, key=np.shape)
-    return [encoded(np.stack(list(run)), arrays) for _, run in runs]
-
-
 def _provenance(shapes: Shapes) -> dict[str, Any]:
     from defgpa import __version__
 
@@ -208,7 +201,7 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
     except KeyError:
         raise FormatError(f"{path}: not a result saved by defgpa (it has no header).") from None
     except _DAMAGE as error:
-        why = str(error)[:_LONGEST_REASON]  # a name in a damaged archive may be all of it
+        why = str(error)[:100]  # a name in a damaged archive may be all of it
         raise FormatError(
             f"{path}: not a result saved by defgpa, or damaged ({why}). Make it again."
         ) from None
