@@ -10,7 +10,7 @@ import defgpa
 from defgpa import DefgpaWarning, EuclideanGPA, ShapeError, ShapePCA, Shapes, plot
 from defgpa.exports import component_meshes
 from defgpa.meshes import Mesh
-from defgpa.plot._flat import magnifier, view_of
+from defgpa.plot._mean_shapes import magnifier, view_of
 from defgpa.statistics import (
     allometry,
     landmark_differences,
