@@ -203,7 +203,7 @@ def _outlined(ax: Any, own: Array, colour: str, outline: str) -> Any:
     """A closed line around the dots of a group; None where they are too few."""
     if len(own) < 3:
         return None
-    corners = _hull(own) if outline == "hull" else _ellipse(own)
+    corners = _hull(own) if outline == "hull" else style.ellipses(own, _ELLIPSE, 100)[0]
     return ax.fill(*corners.T, facecolor=colour, edgecolor=colour, alpha=0.12, linewidth=1)[0]
 
 
@@ -212,14 +212,6 @@ def _hull(own: Array) -> Array:
         return np.asarray(own[ConvexHull(own).vertices])
     except QhullError:  # all on a line
         return own
-
-
-def _ellipse(own: Array) -> Array:
-    values, vectors = np.linalg.eigh(np.cov(own.T))
-    angle = np.linspace(0, 2 * np.pi, 100)
-    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    root = np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(own.mean(axis=0) + _ELLIPSE * (circle * root) @ vectors.T)
 
 
 def _name_axes(ax: Any, pca: ShapePCA, which: tuple[int, int]) -> None:

@@ -22,7 +22,10 @@ from defgpa.plot import _style as style
 if TYPE_CHECKING:
     from defgpa.evaluate import CrossValidation
 
-_SMALLEST, _LARGEST = 6.0, 160.0  # marker areas in 3-D, points², for a few dozen landmarks
+_MANY: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)))  # no pale end
+_FEW: Colormap = ListedColormap(
+    [style.BLUE, style.VERMILLION, style.GREEN, style.ORANGE, style.PURPLE, style.SKY, style.BLACK]
+)
 
 
 def aligned(
@@ -70,37 +73,40 @@ def cross_validated(
 def _overlay(
     alignment: Alignment, points: Array, label: str, ax: Axes | None, unit: str | None
 ) -> style.Artists:
-    dim = alignment.shapes.dim
+    dim, reference = alignment.shapes.dim, alignment.reference
     axes = style.axes_for(ax, dim)
-    draw = _over_each_other if dim == 2 else _with_errors
-    artists = draw(axes, alignment, points, label, unit)
+    look = {"colors": style.GREY, "linewidths": 0.7, "zorder": 1}
+    wires = style.wireframe(axes, reference, alignment.shapes.links, **look)
+    shapes = bar = None
+    if dim == 2:
+        shapes, marks = _over_each_other(axes, reference, points, label)
+    else:
+        marks, bar = _with_errors(axes, reference, points)
+        bar.set_label(style.with_unit(f"RMS error of the {label}", unit))
     style.as_map(axes, dim, unit)
-    return artists
+    return style.Artists(reference=marks, shapes=shapes, wireframe=wires, colorbar=bar)
 
 
-def _over_each_other(
-    ax: Any, alignment: Alignment, points: Array, label: str, unit: str | None
-) -> style.Artists:
-    reference, size = alignment.reference, style.marker_size(len(alignment.reference))
+def _over_each_other(ax: Any, reference: Array, points: Array, label: str) -> tuple[Any, Any]:
+    """The shapes as dots, and the reference as crosses."""
+    size = style.marker_size(len(reference))
     look = {"markersize": 0.6 * size, "markeredgewidth": 0, "alpha": style.opacity(len(points))}
     shapes = style.dots(ax, style.known(points), label, "o", style.OBSERVED, **look)
-    wires = _wires(ax, alignment)
     cross = {"markersize": size, "markeredgewidth": 0.18 * size}
     marks = style.dots(ax, reference, "reference", "+", style.REFERENCE, **cross)
     style.legend(ax)
-    return style.Artists(reference=marks, shapes=shapes, wireframe=wires, colorbar=None)
+    return shapes, marks
 
 
-def _with_errors(
-    ax: Any, alignment: Alignment, points: Array, label: str, unit: str | None
-) -> style.Artists:
-    distances = np.linalg.norm(points - alignment.reference, axis=2)
-    errors = np.sqrt(np.nanmean(distances**2, axis=0))
-    wires = _wires(ax, alignment)
+def _with_errors(ax: Any, reference: Array, points: Array) -> tuple[Any, Any]:
+    """The reference with markers whose area grows with the error, and their colour bar."""
+    errors = np.sqrt(np.nanmean(((points - reference) ** 2).sum(axis=2), axis=0))
     drawn = np.argsort(errors)[style.thinned(len(errors))]  # the largest on top
+    crowd = min(1.0, (60 / len(drawn)) ** 0.5)
+    share = errors[drawn] / (errors.max() or 1.0)
     scatter = ax.scatter(
-        *alignment.reference[drawn].T,
-        s=_areas(errors[drawn]),
+        *reference[drawn].T,
+        s=crowd * (6.0 + 154.0 * share) + 1.0,  # points²; the least one can still be seen
         c=errors[drawn],
         cmap=style.ERRORS,
         vmin=0.0,
@@ -108,27 +114,7 @@ def _with_errors(
         linewidths=0,
         rasterized=len(drawn) > style.RASTER_FROM,
     )
-    bar = ax.figure.colorbar(scatter, ax=ax, shrink=0.6, pad=0.1)
-    bar.set_label(style.with_unit(f"RMS error of the {label}", unit))
-    return style.Artists(reference=scatter, shapes=None, wireframe=wires, colorbar=bar)
-
-
-def _areas(errors: Array) -> Array:
-    """Marker areas proportional to the error, over a least area at which a marker is seen."""
-    crowd = min(1.0, (60 / len(errors)) ** 0.5)
-    share = errors / (errors.max() or 1.0)
-    return np.asarray(crowd * (_SMALLEST + (_LARGEST - _SMALLEST) * share) + 1.0)
-
-
-def _wires(ax: Any, alignment: Alignment) -> Any:
-    look = {"colors": style.GREY, "linewidths": 0.7, "zorder": 1}
-    return style.wireframe(ax, alignment.reference, alignment.shapes.links, **look)
-
-
-_MANY: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)))  # no pale end
-_FEW: Colormap = ListedColormap(
-    [style.BLUE, style.VERMILLION, style.GREEN, style.ORANGE, style.PURPLE, style.SKY, style.BLACK]
-)
+    return scatter, ax.figure.colorbar(scatter, ax=ax, shrink=0.6, pad=0.1)
 
 
 def before_and_after(
@@ -253,7 +239,10 @@ def landmark_ellipses(
     look = {"markersize": 2.5, "markeredgewidth": 0, "alpha": opacity}
     cloud = style.dots(axes, style.known(points), "specimens", "o", style.OBSERVED, **look)
     lines = np.concatenate(
-        [_ellipses(points[:, j], deviations) for j in style.thinned(len(means), style.MOST_ARROWS)]
+        [
+            style.ellipses(points[:, j], deviations, 60)
+            for j in style.thinned(len(means), style.MOST_ARROWS)
+        ]
     )
     drawn = style.polylines(axes, lines, colors=style.REFERENCE, linewidths=1, zorder=3)
     drawn.set_label(f"{deviations:g} standard deviations")
@@ -262,19 +251,3 @@ def landmark_ellipses(
     style.as_map(axes, dim, unit)
     style.legend(axes, [cloud, drawn, dots], ncols=3)
     return style.Artists(ellipses=drawn, specimens=cloud, means=dots)
-
-
-def _ellipses(cloud: Array, deviations: float) -> Array:
-    """(d(d−1)/2, p, d): ellipses in every pair of principal axes of the points of a landmark."""
-    known = style.known(cloud)
-    d = known.shape[1]
-    covariance = np.cov(known.T) if len(known) > 1 else np.zeros((d, d))
-    values, vectors = np.linalg.eigh(covariance)
-    reach = deviations * np.sqrt(np.maximum(values, 0.0))
-    angle = np.linspace(0.0, 2.0 * np.pi, 60)[:, None]
-    rings = [
-        np.cos(angle) * reach[a] * vectors[:, a] + np.sin(angle) * reach[b] * vectors[:, b]
-        for a in range(d)
-        for b in range(a + 1, d)
-    ]
-    return np.stack(rings) + known.mean(axis=0)

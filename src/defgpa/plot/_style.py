@@ -111,6 +111,22 @@ def known(points: Array) -> Array:
     return flat[~np.isnan(flat[:, 0])]
 
 
+def ellipses(points: Array, deviations: float, corners: int) -> Array:
+    """(d(d−1)/2, corners, d): around a cloud, an ellipse in every pair of its principal axes."""
+    cloud = known(points)
+    d = cloud.shape[1]
+    covariance = np.cov(cloud.T) if len(cloud) > 1 else np.zeros((d, d))
+    values, vectors = np.linalg.eigh(covariance)
+    reach = deviations * np.sqrt(np.maximum(values, 0.0))
+    angle = np.linspace(0.0, 2.0 * np.pi, corners)[:, None]
+    rings = [
+        np.cos(angle) * reach[a] * vectors[:, a] + np.sin(angle) * reach[b] * vectors[:, b]
+        for a in range(d)
+        for b in range(a + 1, d)
+    ]
+    return np.stack(rings) + cloud.mean(axis=0)
+
+
 def dots(
     ax: Any, points: Array, label: str, marker: str, color: str | None = None, **look: Any
 ) -> Any:
@@ -184,12 +200,6 @@ def named_ticks(axis: Any, names: Sequence[str], most: int, per: int = 1, **look
     chosen = range(0, len(names), max(per, -(-len(names) // max(most, 1))))
     places = (np.array(chosen) + 0.5) / per - 0.5
     axis.set_ticks(places, [shortened(names[k]) for k in chosen], **look)
-
-
-def inches(ax: Any) -> tuple[float, float]:
-    """Width and height of axes on paper."""
-    place, figure = ax.get_position(), ax.figure.get_size_inches()
-    return float(place.width * figure[0]), float(place.height * figure[1])
 
 
 def marker_size(count: int) -> float:
