@@ -10,12 +10,11 @@ from defgpa.cli._console import Console
 from defgpa.cli._input import fitting_input, read_input, smoothing_value, warp_model
 from defgpa.cli._options import input_argument, reading, smoothing, speaking, warping
 from defgpa.cli._output import (
-    list_run,
     output_folder,
     refuse_inputs,
     results,
+    tell_run,
     write_shapes_twice,
-    write_summary,
 )
 
 if TYPE_CHECKING:
@@ -76,18 +75,15 @@ def command(
         "far": int(done.far.sum()),
         "input": list(source),
     }
-    with results(folder) as partial:
-        with console.noting():
-            write_shapes_twice(done.shapes, partial, "completed")
-            # a column has the marks: no need of the comments, which a .tps must do with
-            said = shapes.metadata.get("comments") or (None,) * len(shapes)
-            plain = done.shapes.with_metadata(comments=said)
-            write_shapes(plain, partial / "completed.csv", format="csv")
-            write_estimates(done, partial / "estimated.csv")
-        summary = write_summary(console, partial, summary)
+    with results(console, folder, summary) as partial:
+        write_shapes_twice(done.shapes, partial, "completed")
+        # a column has the marks: no need of the comments, which a .tps must do with
+        said = shapes.metadata.get("comments") or (None,) * len(shapes)
+        plain = done.shapes.with_metadata(comments=said)
+        write_shapes(plain, partial / "completed.csv", format="csv")
+        write_estimates(done, partial / "estimated.csv")
     _show(console, done)
-    list_run(console, folder, summary["files"])
-    console.result(summary)
+    tell_run(console, folder, summary)
 
 
 def _show(console: Console, done: Completion) -> None:

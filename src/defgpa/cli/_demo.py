@@ -9,19 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli._console import Console
-from defgpa.cli._fit import Fitted, fitted
+from defgpa.cli._fit import Fitted, figures, fitted, show_figures, write_alignment
 from defgpa.cli._options import speaking
-from defgpa.cli._output import (
-    can_report,
-    command_line,
-    figures,
-    list_run,
-    output_folder,
-    results,
-    show_figures,
-    write_alignment,
-    write_summary,
-)
+from defgpa.cli._output import can_report, command_line, output_folder, results, tell_run
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
@@ -55,25 +45,22 @@ def command(output: str, console: Console) -> None:
             table = compare(shapes, fold_size=1, progress=tick)
         done = fitted(console, shapes, DefGPA(ThinPlateSpline()), True, 1, None)
         alignment = done.alignment.posed_like(shapes[0])
-    numbers = figures(alignment, done.cve, done.chosen_smoothing)
+    numbers = figures(alignment, done)
     summary: dict[str, Any] = {
         "figures": numbers,
-        "parameters": {"warp": repr(done.model), "fold_size": 1, "pose": shapes.names[0]},
+        "parameters": {"warp": repr(done.estimator.model), "fold_size": 1, "pose": shapes.names[0]},
         "smoothing_path": done.path_table,
         "comparison": [asdict(row) for row in table],
     }
-    with results(folder) as partial:
-        with console.noting():
-            _sample(partial)
-            write_alignment(alignment, partial)
-            _reported(console, done, alignment, table, partial)
-        summary = write_summary(console, partial, summary)
+    with results(console, folder, summary) as partial:
+        _sample(partial)
+        write_alignment(alignment, partial)
+        _reported(console, done, alignment, table, partial)
     console.say(f"\n{table}\n")
     show_figures(console, numbers)
-    list_run(console, folder, summary["files"])
+    tell_run(console, folder, summary)
     if can_report():
         console.say(f"\nOpen the report in a browser: {folder / 'report.html'}")
-    console.result(summary)
 
 
 def _sample(folder: Path) -> None:

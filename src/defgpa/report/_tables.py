@@ -46,14 +46,13 @@ def figures(alignment: Alignment, cv: CrossValidation | None) -> list[dict[str, 
 
 
 def _errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[dict[str, Any]]:
-    size = reference_size(alignment)
     yield _figure(
         "rmse_reference",
         "RMSE_r",
         alignment.rmse_reference,
         "What is left between the warped shapes and the reference: the root mean square distance "
         "of their landmarks, in the unit of the coordinates. Softer warps always make it smaller.",
-        _relative(alignment.rmse_reference, size),
+        _relative(alignment.rmse_reference, alignment),
     )
     yield _figure(
         "rmse_datum",
@@ -70,7 +69,7 @@ def _errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[dict[s
             cv.error,
             f"Cross-validation error: {left_out} left out of all shapes and predicted by a fit "
             "that has not seen them. The honest figure to compare methods and smoothing by.",
-            _relative(cv.error, size),
+            _relative(cv.error, alignment),
         )
 
 
@@ -112,13 +111,10 @@ def _counts(alignment: Alignment) -> Iterator[dict[str, Any]]:
     )
 
 
-def reference_size(alignment: Alignment) -> float:
-    """The root mean square distance of the reference's landmarks from their centroid."""
+def _relative(error: float, alignment: Alignment) -> str:
+    """An error beside the root mean square distance of the reference from its centroid."""
     centred = alignment.reference - alignment.reference.mean(axis=0)
-    return float(np.sqrt((centred**2).sum(axis=1).mean()))
-
-
-def _relative(error: float, size: float) -> str:
+    size = float(np.sqrt((centred**2).sum(axis=1).mean()))
     return f"{percent(error / size)} of the size of the reference" if size > 0 else ""
 
 
