@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import in_space_of, read_input
-from defgpa.cli._options import reading, speaking, writing
 from defgpa.cli._output import refuse_input, written_as
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ _FAR = 0.1  # of the points farther away than the landmarks extend: a note is du
     show_default=True,
     help="; ".join(f"{word}: {meaning}" for word, meaning in _DIRECTIONS.items()) + ".",
 )
-@reading
-@writing
-@speaking
+@options.reading
+@options.writing
+@options.speaking
 def command(
     result: str,
     shape: str,

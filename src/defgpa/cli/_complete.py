@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import fitting_input, read_input, smoothing_value, warp_model
-from defgpa.cli._options import input_argument, reading, smoothing, speaking, warping
 from defgpa.cli._output import (
     output_folder,
     refuse_inputs,
@@ -25,7 +25,7 @@ _FAR = "far outside what is seen"
 
 
 @click.command("complete", epilog="Example: defgpa complete skulls.tps -o completed/")
-@input_argument
+@options.input_argument
 @click.option(
     "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-completed by default."
 )
@@ -34,10 +34,10 @@ _FAR = "far outside what is seen"
     type=click.Choice(["statistics", "warp", "spline"]),
     help="By default the one that errs least on landmarks of this set that are known.",
 )
-@warping
-@smoothing
-@reading
-@speaking
+@options.warping
+@options.smoothing
+@options.reading
+@options.speaking
 def command(
     source: tuple[str, ...],
     output: str | None,

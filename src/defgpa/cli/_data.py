@@ -1,11 +1,10 @@
-"""What is known about the shapes besides their landmarks, from a table; and results as files."""
+"""Shapes to be analysed, and what is known about them besides their landmarks, from a table."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,40 +12,12 @@ import click
 
 from defgpa.cli._console import Console
 from defgpa.cli._input import read_input
-from defgpa.cli._options import _combined
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
 
 _IMAGE = re.compile(r"\.(jpe?g|png|tiff?|bmp|gif)$")
-
-known_data = click.option(
-    "--data",
-    type=click.Path(),
-    help="Table (CSV) with one row per shape; a column with their names tells which is which.",
-)
-permuting = _combined(
-    click.option(
-        "--permutations",
-        type=click.IntRange(1),
-        default=999,
-        show_default=True,
-        help="Random orders that show what chance can do.",
-    ),
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of them."),
-)
-result_folder = click.option(
-    "--output", "-o", type=click.Path(), help="Folder for tables (CSV) and figures (PNG)."
-)
-
-
-reporting = click.option(
-    "--report",
-    is_flag=True,
-    help="One HTML page with these tables and figures beside the files, of a saved result together "
-    "with all that its own report has.",
-)
 
 
 def analysed(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
@@ -168,73 +139,3 @@ def _names_column(
 def _key(name: str) -> str:
     """A name as it is compared: capitals and the ending of an image do not matter."""
     return _IMAGE.sub("", name.strip().casefold())
-
-
-class Written:
-    """Tables and figures in a folder, if there is one; their names in order."""
-
-    def __init__(self, output: str | None, report: bool = False, option: str = "--output") -> None:
-        from defgpa.cli._output import output_folder, require_report
-
-        if report and output is None:
-            raise click.UsageError(f"--report writes report.html into a folder: give {option} too.")
-        if report:
-            require_report()
-        self.folder = None if output is None else output_folder(output)
-        self.files: list[str] = []
-
-    def report(self, x: Alignment | Shapes, found: Sequence[Any], title: str) -> None:
-        """``report.html``: of an alignment all about it, and a section for each result."""
-        from defgpa.alignment import Alignment
-        from defgpa.cli._output import to_paste
-        from defgpa.report import write_report, write_statistics
-
-        if self.folder is None:
-            return
-        target, known = self.folder / "report.html", {"command": to_paste()}
-        if isinstance(x, Alignment):
-            write_report(x, target, statistics=found, provenance=known)
-        else:
-            write_statistics(found, target, title=title, links=x.links, provenance=known)
-        self.files.append(str(target))
-
-    def table(self, name: str, text: str) -> None:
-        """A CSV file."""
-        if self.folder is None:
-            return
-        from defgpa.io.atomic import write_text
-
-        write_text(self.folder / name, text)
-        self.files.append(str(self.folder / name))
-
-    def shapes(
-        self, name: str, points: Any, names: Sequence[str], landmarks: Sequence[str]
-    ) -> None:
-        """A CSV file of shapes."""
-        if self.folder is None:
-            return
-        from defgpa.io import write_shapes
-        from defgpa.shapes import Shapes
-
-        target = self.folder / f"{name}.csv"
-        shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
-        write_shapes(shapes, target, format="csv")
-        self.files.append(str(target))
-
-    def figure(self, name: str, drawn: str, *of: Any, dim: int = 2, **how: Any) -> None:
-        """A PNG file of what a function of `defgpa.plot` draws, where matplotlib is installed."""
-        if self.folder is None or find_spec("matplotlib") is None:
-            return
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-
-        from defgpa import plot
-        from defgpa.io.atomic import replacing
-
-        with rc_context({"text.parse_math": False}):  # a name is no formula
-            figure = Figure(figsize=(7, 5), layout="constrained")
-            axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
-            getattr(plot, drawn)(*of, ax=axes, **how)
-            with replacing(self.folder / name) as temporary:
-                figure.savefig(temporary, dpi=150, format="png")
-        self.files.append(str(self.folder / name))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._fit import Fitted, figures, fitted, show_figures, write_alignment
-from defgpa.cli._options import speaking
 from defgpa.cli._output import can_report, command_line, output_folder, results, tell_run
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("demo", epilog="Example: defgpa demo --output demo")
 @click.option("--output", "-o", default="demo", show_default=True, type=click.Path())
-@speaking
+@options.speaking
 def command(output: str, console: Console) -> None:
     """The whole thing on a bundled set of insect wings.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._options import speaking
 from defgpa.cli._output import list_files, output_folder
 
 _NEXT = {
@@ -36,7 +36,7 @@ _NEXT = {
 @click.option(
     "--sd", type=float, default=2.0, show_default=True, help="Standard deviations to either side."
 )
-@speaking
+@options.speaking
 def command(
     result: str,
     output: str,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import (
     fitting_input,
@@ -17,16 +18,6 @@ from defgpa.cli._input import (
     rigidity_value,
     smoothing_value,
     warp_model,
-)
-from defgpa.cli._options import (
-    folding,
-    input_argument,
-    proportioning,
-    reading,
-    rigidity,
-    smoothing,
-    speaking,
-    warping,
 )
 from defgpa.cli._output import (
     output_folder,
@@ -43,19 +34,17 @@ if TYPE_CHECKING:
     from defgpa.findings import Finding
     from defgpa.shapes import Shapes
 
-_POSES = ("principal", "first")
-
 
 @click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
-@input_argument
+@options.input_argument
 @click.option(
     "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-defgpa by default."
 )
-@warping
-@smoothing
-@rigidity
-@proportioning
-@folding
+@options.warping
+@options.smoothing
+@options.rigidity
+@options.proportioning
+@options.folding
 @click.option(
     "--pose",
     default="principal",
@@ -64,8 +53,8 @@ _POSES = ("principal", "first")
     help="Pose of the reference: its principal axes, or like a shape.",
 )
 @click.option("--report", is_flag=True, help="Also write report.html.")
-@reading
-@speaking
+@options.reading
+@options.speaking
 def command(
     source: tuple[str, ...],
     output: str | None,
@@ -98,7 +87,7 @@ def command(
         shapes = fitting_input(console, read_input(source))
         written = ("reference", "aligned", "superimposed")
         refuse_inputs(shapes.metadata.get("sources", ()), folder, *written)
-        if pose not in _POSES:
+        if pose not in ("principal", "first"):
             shapes.index(pose)  # a name that nobody has is told before the work
         chosen = "auto" in (smoothing, rigidity)
         estimator = _estimator(model, rigidity, proportions)
@@ -338,7 +327,7 @@ def _unfolded(done: Fitted, shapes: Shapes, name: str, used: float | None) -> fl
         return done.path.unfolded_value
     if used is None or shapes.visible.size > 200_000:  # more fits would take long
         return None
-    for exponent in range(1, 7):
+    for exponent in range(1, 7):  # decades
         value = max(used, 1e-6) * 10.0**exponent
         warp = replace(done.estimator.model, **{name: value})
         other = clone(done.estimator).set_params(warp=warp)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console, briefly
 from defgpa.cli._input import note_likely_code, read_input, without_empty
-from defgpa.cli._options import input_argument, reading, speaking
 from defgpa.errors import and_more, listed
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ _MOST_WORDS = 12  # groups, columns or landmarks in a line
 
 
 @click.command("info", epilog="Example: defgpa info wings.tps")
-@input_argument
-@reading
-@speaking
+@options.input_argument
+@options.reading
+@options.speaking
 def command(source: tuple[str, ...], console: Console) -> None:
     """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
     from defgpa.io.format import SeveralSetsError
@@ -166,9 +166,9 @@ def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
         return {"alignable": False, "reason": str(error)}
     _show_suspicions(console, list(_sentences(found, shapes)))
     if found.mirrored:
-        options = " ".join(f"--mirror {shlex.quote(name)}" for name in found.mirrored[:_MOST_WORDS])
+        words = " ".join(f"--mirror {shlex.quote(name)}" for name in found.mirrored[:_MOST_WORDS])
         more = " …" if len(found.mirrored) > _MOST_WORDS else ""
-        console.say(f"If they were digitised on the other side: {options}{more}")
+        console.say(f"If they were digitised on the other side: {words}{more}")
     return {"alignable": True, "suspicious": _suspicions(found, shapes)}
 
 

@@ -194,3 +194,31 @@ rigidity = click.option(
     help="Tie every warp to a pose and let it pay for stretching, too (0 free, 10 stiff, inf "
     "rigid). auto: chosen by cross-validation, together with the smoothing.",
 )
+
+known_data = click.option(
+    "--data",
+    type=click.Path(),
+    help="Table (CSV) with one row per shape; a column with their names tells which is which.",
+)
+
+permuting = _combined(
+    click.option(
+        "--permutations",
+        type=click.IntRange(1),
+        default=999,
+        show_default=True,
+        help="Random orders that show what chance can do.",
+    ),
+    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of them."),
+)
+
+result_folder = click.option(
+    "--output", "-o", type=click.Path(), help="Folder for tables (CSV) and figures (PNG)."
+)
+
+reporting = click.option(
+    "--report",
+    is_flag=True,
+    help="One HTML page with these tables and figures beside the files, of a saved result together "
+    "with all that its own report has.",
+)

@@ -17,6 +17,7 @@ import click
 from defgpa.cli._console import Console, plain
 
 if TYPE_CHECKING:
+    from defgpa.alignment import Alignment
     from defgpa.io import Format
     from defgpa.shapes import Shapes
 
@@ -235,3 +236,77 @@ def tell_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
                 "this result."
             )
     console.result(summary)
+
+
+class Written:
+    """Tables, figures and a report of an analysis in a folder, if there is one; their names."""
+
+    def __init__(self, output: str | None, report: bool, option: str = "--output") -> None:
+        if report and output is None:
+            raise click.UsageError(f"--report writes report.html into a folder: give {option} too.")
+        if report:
+            require_report()
+        self.folder = None if output is None else output_folder(output)
+        self.reports = report
+        self.files: list[str] = []
+
+    def report(self, x: Alignment | Shapes, found: Sequence[Any], title: str) -> None:
+        """``report.html``, if wanted: of an alignment all about it, a section for each result."""
+        from defgpa.alignment import Alignment
+        from defgpa.report import write_report, write_statistics
+
+        if self.folder is None or not self.reports:
+            return
+        target, known = self.folder / "report.html", {"command": to_paste()}
+        if isinstance(x, Alignment):
+            write_report(x, target, statistics=found, provenance=known)
+        else:
+            write_statistics(found, target, title=title, links=x.links, provenance=known)
+        self.files.append(str(target))
+
+    def table(self, name: str, text: str) -> None:
+        """A CSV file."""
+        if self.folder is None:
+            return
+        from defgpa.io.atomic import write_text
+
+        write_text(self.folder / name, text)
+        self.files.append(str(self.folder / name))
+
+    def shapes(
+        self, name: str, points: Any, names: Sequence[str], landmarks: Sequence[str]
+    ) -> None:
+        """A CSV file of shapes."""
+        if self.folder is None:
+            return
+        from defgpa.io import write_shapes
+        from defgpa.shapes import Shapes
+
+        target = self.folder / f"{name}.csv"
+        shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
+        write_shapes(shapes, target, format="csv")
+        self.files.append(str(target))
+
+    def figure(self, name: str, drawn: str, *of: Any, dim: int = 2, **how: Any) -> None:
+        """A PNG file of what a function of `defgpa.plot` draws, where matplotlib is installed."""
+        if self.folder is None or find_spec("matplotlib") is None:
+            return
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+        from defgpa import plot
+        from defgpa.io.atomic import replacing
+
+        with rc_context({"text.parse_math": False}):  # a name is no formula
+            figure = Figure(figsize=(7, 5), layout="constrained")
+            axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
+            getattr(plot, drawn)(*of, ax=axes, **how)
+            with replacing(self.folder / name) as temporary:
+                figure.savefig(temporary, dpi=150, format="png")
+        self.files.append(str(self.folder / name))
+
+    def tell(self, console: Console, figures: dict[str, Any]) -> None:
+        """Where everything is, and the figures for machines."""
+        if self.files:
+            list_files(console, self.files)
+        console.result(figures | {"files": self.files} | console.told())

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console, briefly
 from defgpa.cli._input import in_space_of, matches_by_position, note_likely_code, read_input
-from defgpa.cli._options import reading, speaking
 from defgpa.cli._output import (
     output_folder,
     refuse_inputs,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 @click.option(
     "--output", "-o", type=click.Path(), help="Folder for the results; NEW-registered by default."
 )
-@reading
-@speaking
+@options.reading
+@options.speaking
 def command(result: str, source: tuple[str, ...], output: str | None, console: Console) -> None:
     """Bring new specimens onto a saved reference, in closed form.
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._data import Written, reporting
 from defgpa.cli._input import fitting_input, read_input, warp_model
-from defgpa.cli._options import WARPS, input_argument, reading, speaking, writing
-from defgpa.cli._output import list_files, output_file, refuse_input, written_as
+from defgpa.cli._output import Written, output_file, refuse_input, written_as
 
 if TYPE_CHECKING:
     from defgpa.semilandmarks import SlidShapes
@@ -24,7 +23,7 @@ _MOST_ROWS = 20
 @click.command(
     "slide", epilog="Example: defgpa slide larvae.tps --sliders curveslide.csv -o slid.tps"
 )
-@input_argument
+@options.input_argument
 @click.option("--output", "-o", required=True, type=click.Path(), help="File for the shapes.")
 @click.option(
     "--sliders",
@@ -72,7 +71,7 @@ _MOST_ROWS = 20
 @click.option("--meshes", type=click.Path(), help="Folder of meshes named like the shapes.")
 @click.option(
     "--warp",
-    type=click.Choice(WARPS),
+    type=click.Choice(options.WARPS),
     help="Align with such warps between rounds; by similarities by default.",
 )
 @click.option(
@@ -83,10 +82,10 @@ _MOST_ROWS = 20
     help="Of alignment and sliding, at most.",
 )
 @click.option("--figures", type=click.Path(), help="Folder for how far points slid: CSV and PNG.")
-@reporting
-@reading
-@writing
-@speaking
+@options.reporting
+@options.reading
+@options.writing
+@options.speaking
 def command(
     source: tuple[str, ...],
     output: str,
@@ -140,19 +139,18 @@ def command(
                 progress=tick,
             )
         written_as(console, slid, target, to_format)
+    written.files.append(output)
     _show(console, slid)
     written.table("slid.csv", _distances(slid))
     written.figure("slid.png", "sliding", shapes, slid, _farthest(slid), dim=slid.dim)
-    if report:
-        written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
-    list_files(console, [output, *written.files])
-    figures_of = {
+    written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
+    found = {
         "sliding": [slid.landmarks[j] for j in slid.sliders],
         "criterion": slid.criterion.sum(axis=2),
         "settled": slid.settled,
         "distances": slid.distances,
     }
-    console.result(figures_of | {"files": [output, *written.files]} | console.told())
+    written.tell(console, found)
 
 
 def _curves(

@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._data import (
-    Written,
-    analysed,
-    column,
-    columns_for,
-    known_data,
-    permuting,
-    reporting,
-    result_folder,
-)
-from defgpa.cli._options import input_argument, reading, speaking
-from defgpa.cli._output import list_files
+from defgpa.cli._data import analysed, column, columns_for
+from defgpa.cli._output import Written
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
@@ -29,8 +20,8 @@ if TYPE_CHECKING:
     "test",
     epilog="Example: defgpa test heads.tps --data heads.csv -f 'shape ~ species * site' -o tests/",
 )
-@input_argument
-@known_data
+@options.input_argument
+@options.known_data
 @click.option(
     "--formula", "-f", help="The model, as in R: 'shape ~ species * site', size included."
 )
@@ -42,11 +33,11 @@ if TYPE_CHECKING:
 @click.option("--allometry", "by_size", is_flag=True, help="The regression of shape on log size.")
 @click.option("--sizes", metavar="S,S,…", help="Write the shapes that --allometry expects there.")
 @click.option("--repeatability", "repeated", metavar="COLUMN", help="Individuals with replicates.")
-@permuting
-@result_folder
-@reporting
-@reading
-@speaking
+@options.permuting
+@options.result_folder
+@options.reporting
+@options.reading
+@options.speaking
 def command(
     source: tuple[str, ...],
     data: str | None,
@@ -88,11 +79,8 @@ def command(
             run.landmarks(landmarks, between)
         if repeated:
             run.repeatability(repeated)
-        if report:
-            written.report(x, run.found, f"Tests of {Path(source[0]).name}")
-    if written.files:
-        list_files(console, written.files)
-    console.result(run.figures | {"files": written.files} | console.told())
+        written.report(x, run.found, f"Tests of {Path(source[0]).name}")
+    written.tell(console, run.figures)
 
 
 class _Run:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import (
     fitting_input,
@@ -14,18 +15,17 @@ from defgpa.cli._input import (
     read_input,
     warp_model,
 )
-from defgpa.cli._options import folding, input_argument, proportioning, reading, speaking, warping
 from defgpa.cli._output import output_file
 
 
 @click.command("tune", epilog="Example: defgpa tune wings.tps --plot path.png")
-@input_argument
-@warping
-@proportioning
-@folding
+@options.input_argument
+@options.warping
+@options.proportioning
+@options.folding
 @click.option("--plot", type=click.Path(), help="Also draw the path into this picture.")
-@reading
-@speaking
+@options.reading
+@options.speaking
 def command(
     source: tuple[str, ...],
     warp: str,
