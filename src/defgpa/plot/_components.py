@@ -122,8 +122,7 @@ def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> style.Art
     total = axes.plot(
         numbers, np.cumsum(shares), "o-", color=style.BLUE, markersize=4, label="sum so far"
     )[0]
-    axes.set(xticks=numbers, ylim=(0, 105))
-    axes.set(xlabel="principal component", ylabel="variance (%)")
+    axes.set(xticks=numbers, ylim=(0, 105), xlabel="principal component", ylabel="variance (%)")
     style.legend(axes)
     return style.Artists(bars=bars, total=total)
 
@@ -154,18 +153,14 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
     """
     axes = style.axes_for(ax, 2)
     order = found.ranked
-    places = np.arange(1, len(order) + 1)
-    distances, odd = found.distances[order], found.flagged[order]
-    look = {"linestyle": "none", "markersize": style.marker_size(len(order)), "clip_on": False}
-    usual = axes.plot(
-        places[~odd], distances[~odd], "o", color=style.OBSERVED, label="within the fence", **look
-    )[0]
-    beyond = axes.plot(
-        places[odd], distances[odd], "X", color=style.VERMILLION, label="beyond it", **look
-    )[0]
+    numbers, odd = np.arange(1, len(order) + 1), found.flagged[order]
+    places = np.column_stack([numbers, found.distances[order]])
+    look = {"markersize": style.marker_size(len(order)), "clip_on": False}
+    usual = style.dots(axes, places[~odd], "within the fence", "o", style.OBSERVED, **look)
+    beyond = style.dots(axes, places[odd], "beyond it", "X", style.VERMILLION, **look)
     grouped = len(set(found.groups)) > 1
     fence = axes.plot(
-        places,
+        numbers,
         found.fences[order],
         marker="_" if grouped else None,
         linestyle="none" if grouped else "--",
@@ -175,7 +170,7 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
     )[0]
     short = [style.shortened(found.names[i]) for i in order]
     names = tuple(
-        style.beside(axes, short[k], (places[k], distances[k]), (7, 0), 8, va="center")
+        style.beside(axes, short[k], places[k], (7, 0), 8, va="center")
         for k in np.flatnonzero(odd)[:12]
     )
     axes.set_ylim(0, None)
@@ -215,10 +210,9 @@ def _hull(own: Array) -> Array:
 
 
 def _name_axes(ax: Any, pca: ShapePCA, which: tuple[int, int]) -> None:
-    names = pca.get_feature_names_out()
-    for axis, k in zip("xy", which, strict=True):
-        share = 100 * pca.explained_variance_ratio_[k - 1]
-        getattr(ax, f"set_{axis}label")(f"{names[k - 1]} ({share:.1f} %)")
+    names, shares = pca.get_feature_names_out(), 100 * pca.explained_variance_ratio_
+    across, up = (f"{names[k - 1]} ({shares[k - 1]:.1f} %)" for k in which)
+    ax.set(xlabel=across, ylabel=up)
     ax.locator_params(nbins=5)
     ax.axhline(0, color=style.UNSEEN, linewidth=0.8, zorder=0)
     ax.axvline(0, color=style.UNSEEN, linewidth=0.8, zorder=0)

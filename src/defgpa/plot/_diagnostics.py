@@ -195,13 +195,9 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
     values, d = found.spectrum, found.n_axes
     axes = style.axes_for(ax, 2)
     numbers = np.arange(1, len(values) + 1)
-    look = {"linestyle": "none", "markersize": 8, "clip_on": False, "zorder": 3}
-    own = axes.plot(
-        numbers[:d], values[:d], "o", color=style.REFERENCE, label="axes of the reference", **look
-    )[0]
-    rest = axes.plot(
-        numbers[d:], values[d:], "D", color=style.GREY, label="next eigenvalues", **look
-    )[0]
+    places, look = np.column_stack([numbers, values]), {"markersize": 8, "clip_on": False}
+    own = style.dots(axes, places[:d], "axes of the reference", "o", style.REFERENCE, **look)
+    rest = style.dots(axes, places[d:], "next eigenvalues", "D", style.GREY, **look)
     gap = axes.axhspan(values[d - 1], values[d], color=style.SKY, alpha=0.25, linewidth=0)
     log = values.min() > 0 and values.max() > 30.0 * values.min()
     axes.set_yscale("log" if log else "linear")

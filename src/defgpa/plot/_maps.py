@@ -134,16 +134,8 @@ def _table(ax: Any, shapes: Shapes, cells: Array, per: int) -> Any:
 def _ring(ax: Any, shapes: Shapes, residuals: Array, per: int, unit: str | None) -> Any:
     """A ring around the largest residual, with its names above the table."""
     i, j = np.unravel_index(np.nanargmax(residuals), residuals.shape)
-    ring = ax.plot(
-        j // per,
-        i,
-        marker="o",
-        markersize=9,
-        color=style.VERMILLION,
-        fillstyle="none",
-        markeredgewidth=1.6,
-        clip_on=False,
-    )[0]
+    look = {"markersize": 9, "fillstyle": "none", "markeredgewidth": 1.6, "clip_on": False}
+    ring = style.dots(ax, np.array([[j // per, i]]), "_worst", "o", style.VERMILLION, **look)
     shape, landmark = style.shortened(shapes.names[i]), style.shortened(shapes.landmarks[j])
     ax.set_title(
         f"largest: {style.figure(residuals[i, j], unit)}, landmark {landmark} of {shape}",

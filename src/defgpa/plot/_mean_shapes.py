@@ -208,18 +208,11 @@ def allometry(
     """
     axes = style.axes_for(ax, 2)
     labels = ["shapes"] * len(found.sizes) if groups is None else [str(g) for g in groups]
-    scores = tuple(
-        axes.plot(
-            found.sizes[(own := np.array([label == name for label in labels]))],
-            found.scores[own],
-            linestyle="none",
-            marker=marker,
-            color=colour,
-            alpha=0.8,
-            label=style.shortened(name),
-        )[0]
-        for name, (colour, marker) in zip(dict.fromkeys(labels), cycle(_LOOKS), strict=False)
-    )
+    places = np.column_stack([found.sizes, found.scores])
+    scores = []
+    for name, (colour, marker) in zip(dict.fromkeys(labels), cycle(_LOOKS), strict=False):
+        own = places[[label == name for label in labels]]
+        scores.append(style.dots(axes, own, style.shortened(name), marker, colour, alpha=0.8))
     ends = np.array([found.sizes.min(), found.sizes.max()])
     between = np.geomspace(ends[0], ends[1], 50)
     row = found.anova["log(size)"]
@@ -237,12 +230,12 @@ def allometry(
     mean = found.anova.tangents.mean(axis=0)
     view = view_of(mean)
     small, large = (view(shape) for shape in found.predict(ends))
-    corners = ((0.01, 0.58), (0.66, 0.01))
-    drawn = {
-        word: _corner(axes, where, view(mean), shape, word, links)
-        for where, shape, word in zip(corners, (small, large), ("smallest", "largest"), strict=True)
-    }
-    return style.Artists(scores=scores, line=line, **drawn)
+    return style.Artists(
+        scores=tuple(scores),
+        line=line,
+        smallest=_corner(axes, (0.01, 0.58), view(mean), small, "smallest", links),
+        largest=_corner(axes, (0.66, 0.01), view(mean), large, "largest", links),
+    )
 
 
 def _plain_ticks(axes: Any, ends: Array) -> None:

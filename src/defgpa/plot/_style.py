@@ -49,8 +49,7 @@ def axes_for(ax: Axes | None, dim: int) -> Any:
 
 def as_map(ax: Any, dim: int, unit: str | None) -> None:
     """Equal scales on all axes, and what they measure."""
-    for axis in "xyz"[:dim]:
-        getattr(ax, f"set_{axis}label")(with_unit(axis, unit))
+    ax.set(**{f"{axis}label": with_unit(axis, unit) for axis in "xyz"[:dim]})
     if dim == 2:
         ax.set_aspect("equal", adjustable="box")
         ax.autoscale_view()
