@@ -199,9 +199,17 @@ def _sentences(found: Screening, shapes: Shapes) -> Iterator[tuple[str, str]]:
     for name in found.outliers:
         yield name, "is far from all the others"
     yield from _other_sizes({name: found.sizes[shapes.index(name)] for name in found.other_size})
-    yield from _mistakes(found)
+    for name in found.mirrored:
+        yield name, "fits clearly better mirrored"
+    for name, a, b in found.exchanged:
+        yield name, f"landmarks {a} and {b} look exchanged"
+    for name, label in found.misplaced:
+        yield name, f"landmark {label} is far from where the others have it"
+    yield from _repeated(found.repeated)
     for name, pairs in groupby(found.coincident, key=lambda entry: entry[0]):
-        yield name, _same_place([(a, b) for _, a, b in pairs])
+        (_, a, b), *rest = pairs
+        more = f" (and {len(rest)} more pair{'s' * (len(rest) > 1)})" if rest else ""
+        yield name, f"landmarks {a} and {b} have the same place{more}"
 
 
 def _other_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
@@ -225,22 +233,5 @@ def _repeated(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     yield f"{len(pairs)} shapes", f"have the very coordinates of others, such as {names}"
 
 
-def _mistakes(found: Screening) -> Iterator[tuple[str, str]]:
-    """What can hardly be meant."""
-    for name in found.mirrored:
-        yield name, "fits clearly better mirrored"
-    for name, a, b in found.exchanged:
-        yield name, f"landmarks {a} and {b} look exchanged"
-    for name, label in found.misplaced:
-        yield name, f"landmark {label} is far from where the others have it"
-    yield from _repeated(found.repeated)
-
-
 def _times(ratio: float) -> str:
     return f"{ratio:,.0f} times" if ratio > 1 else f"1/{1 / ratio:,.0f} of"
-
-
-def _same_place(pairs: Sequence[tuple[str, str]]) -> str:
-    (a, b), rest = pairs[0], len(pairs) - 1
-    more = f" (and {rest} more pair{'s' * (rest > 1)})" if rest else ""
-    return f"landmarks {a} and {b} have the same place{more}"

@@ -238,6 +238,29 @@ def tell_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
     console.result(summary)
 
 
+def save_picture(
+    target: Path | str,
+    drawn: str,
+    *of: Any,
+    dim: int = 2,
+    size: tuple[float, float] = (7, 5),
+    **how: Any,
+) -> None:
+    """What a function of `defgpa.plot` draws, as a file; its suffix says of which kind."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    from defgpa import plot
+    from defgpa.io.atomic import replacing
+
+    with rc_context({"text.parse_math": False}):  # a name is no formula
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
+        getattr(plot, drawn)(*of, ax=axes, **how)
+        with replacing(target) as temporary:
+            figure.savefig(temporary, dpi=150)
+
+
 class Written:
     """Tables, figures and a report of an analysis in a folder, if there is one; their names."""
 
@@ -287,22 +310,11 @@ class Written:
         write_shapes(shapes, target, format="csv")
         self.files.append(str(target))
 
-    def figure(self, name: str, drawn: str, *of: Any, dim: int = 2, **how: Any) -> None:
+    def figure(self, name: str, drawn: str, *of: Any, **how: Any) -> None:
         """A PNG file of what a function of `defgpa.plot` draws, where matplotlib is installed."""
         if self.folder is None or find_spec("matplotlib") is None:
             return
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-
-        from defgpa import plot
-        from defgpa.io.atomic import replacing
-
-        with rc_context({"text.parse_math": False}):  # a name is no formula
-            figure = Figure(figsize=(7, 5), layout="constrained")
-            axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
-            getattr(plot, drawn)(*of, ax=axes, **how)
-            with replacing(self.folder / name) as temporary:
-                figure.savefig(temporary, dpi=150, format="png")
+        save_picture(self.folder / name, drawn, *of, **how)
         self.files.append(str(self.folder / name))
 
     def tell(self, console: Console, figures: dict[str, Any]) -> None:

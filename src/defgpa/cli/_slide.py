@@ -107,6 +107,8 @@ def command(
 
     They go where the shapes differ least, by bending energy or distance, and stay on their curves.
     """
+    import numpy as np
+
     from defgpa.estimators import DefGPA
     from defgpa.semilandmarks import curves_of, read_surface, slide, with_slicer_curves
 
@@ -142,7 +144,8 @@ def command(
     written.files.append(output)
     _show(console, slid)
     written.table("slid.csv", _distances(slid))
-    written.figure("slid.png", "sliding", shapes, slid, _farthest(slid), dim=slid.dim)
+    farthest = int(np.nan_to_num(slid.distances).max(axis=1).argmax())
+    written.figure("slid.png", "sliding", shapes, slid, farthest, dim=slid.dim)
     written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
     found = {
         "sliding": [slid.landmarks[j] for j in slid.sliders],
@@ -223,16 +226,8 @@ def _distances(slid: SlidShapes) -> str:
     from defgpa.io.text.table import csv_text
 
     rows = [
-        (name, label, float(own[j]))
+        (name, slid.landmarks[j], float(own[j]))
         for name, own in zip(slid.names, slid.distances, strict=True)
-        for j, label in enumerate(slid.landmarks)
-        if j in set(slid.sliders.tolist())
+        for j in slid.sliders
     ]
     return csv_text(("shape", "landmark", "slid"), rows)
-
-
-def _farthest(slid: SlidShapes) -> int:
-    """The shape whose points went farthest."""
-    import numpy as np
-
-    return int(np.argmax(np.nan_to_num(slid.distances).max(axis=1)))
