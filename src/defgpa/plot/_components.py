@@ -27,7 +27,6 @@ _INSETS = {  # left and right end of the first component below, those of the sec
     (1, 0): (1.04, 0.0, 0.46, 0.4),
     (1, 1): (1.04, 0.58, 0.46, 0.4),
 }
-_ELLIPSE = float(np.sqrt(5.991))  # 95 % of a normal distribution in the plane
 
 
 def components(
@@ -198,7 +197,8 @@ def _outlined(ax: Any, own: Array, colour: str, outline: str) -> Any:
     """A closed line around the dots of a group; None where they are too few."""
     if len(own) < 3:
         return None
-    corners = _hull(own) if outline == "hull" else style.ellipses(own, _ELLIPSE, 100)[0]
+    # an ellipse of √5.991 standard deviations holds 95 % of a normal distribution in the plane
+    corners = _hull(own) if outline == "hull" else style.ellipses(own, np.sqrt(5.991), 100)[0]
     return ax.fill(*corners.T, facecolor=colour, edgecolor=colour, alpha=0.12, linewidth=1)[0]
 
 

@@ -101,7 +101,7 @@ def write_report(
     """
     _require_alignment(alignment)
     _require_same_shapes(alignment, cross_validation)
-    _, markup, get_plotlyjs = _extra()
+    _, get_plotlyjs = _extra()
     drawn, known = drawn_part(alignment, most_drawn), provenance or {}
     values = {
         "title": title or tables.default_title(alignment),
@@ -111,8 +111,8 @@ def write_report(
         "sections": sections(statistics, alignment.shapes.links),
         "parameters": tables.parameters(alignment),
         "code": tables.code(alignment, known.get("result")),
-        "plotly": markup(get_plotlyjs()),
-        "script": markup("\n".join(map(_template, _SCRIPTS))),
+        "plotly": get_plotlyjs(),
+        "script": "\n".join(map(_template, _SCRIPTS)),
     }
     _write(target, "report.html", values, known)
 
@@ -197,7 +197,7 @@ def _numbers(
         "dim": alignment.shapes.dim,
         "space": space,
         "thinned": [*drawn.sentences, *many_groups(group_columns(alignment.shapes))],
-        "data": _extra()[1](script_json(data)),
+        "data": script_json(data),
     }
 
 
@@ -261,7 +261,7 @@ def _missing_counts(alignment: Alignment) -> dict[str, Any] | None:
 @cache
 def _templates() -> Any:
     """The templates, each compiled when it is first asked for."""
-    jinja2 = _extra()[0]
+    jinja2, _ = _extra()
     return jinja2.Environment(
         loader=jinja2.PackageLoader("defgpa.report"),
         autoescape=True,
@@ -274,31 +274,33 @@ def _templates() -> Any:
 def _write(
     target: str | os.PathLike[str], name: str, values: Mapping[str, Any], known: Mapping[str, str]
 ) -> None:
-    """A template with these values and what both pages have; every value is escaped but markup."""
+    """A template with these values and what both pages have; all is escaped but our own scripts."""
     from defgpa.io.atomic import write_text
 
-    page = _templates().get_template(name)
-    text = page.render(
-        values,
-        provenance=tables.provenance_rows(known),
-        command=known.get("command"),
-        versions=tables.versions(),
-        style=_extra()[1](_template("style.css")),
+    text = (
+        _templates()
+        .get_template(name)
+        .render(
+            values,
+            provenance=tables.provenance_rows(known),
+            command=known.get("command"),
+            versions=tables.versions(),
+            style=_template("style.css"),
+        )
     )
     write_text(target, text, errors="backslashreplace")
 
 
-def _extra() -> tuple[Any, Any, Any]:
+def _extra() -> tuple[Any, Any]:
     """What a page is made with, or a sentence on how to get it."""
     try:
         import jinja2
-        from markupsafe import Markup
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise DefgpaError(
             "A report needs plotly and jinja2: pip install 'defgpa[report]'."
         ) from None
-    return jinja2, Markup, get_plotlyjs
+    return jinja2, get_plotlyjs
 
 
 def _template(name: str) -> str:
