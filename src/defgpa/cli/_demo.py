@@ -10,7 +10,14 @@ import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._fit import Fitted, figures, fitted, show_figures, write_alignment
+from defgpa.cli._fit import (
+    Fitted,
+    figures,
+    fitted,
+    path_table,
+    show_figures,
+    write_alignment,
+)
 from defgpa.cli._output import can_report, command_line, output_folder, results, tell_run
 
 if TYPE_CHECKING:
@@ -49,7 +56,7 @@ def command(output: str, console: Console) -> None:
     summary: dict[str, Any] = {
         "figures": numbers,
         "parameters": {"warp": repr(done.estimator.model), "fold_size": 1, "pose": shapes.names[0]},
-        "smoothing_path": done.path_table,
+        "smoothing_path": path_table(done.path),
         "comparison": [asdict(row) for row in table],
     }
     with results(console, folder, summary) as partial:

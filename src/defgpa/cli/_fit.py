@@ -97,7 +97,9 @@ def command(
         console.tell(*alignment.findings)
         for finding in alignment.foldover_findings:
             console.tell(_with_remedy(finding, done, shapes))
-    numbers = figures(alignment, done) | {"chosen_rigidity": done.chosen_rigidity}
+    numbers = figures(alignment, done)
+    tried = len(getattr(done.path, "rigidities", ()))
+    numbers["chosen_rigidity"] = _told(done.path.best_rigidity) if tried > 1 else None
     summary: dict[str, Any] = {
         "figures": numbers,
         "parameters": {
@@ -107,7 +109,7 @@ def command(
             "fold_size": done.fold_size,
             "pose": pose,
         },
-        "smoothing_path": done.path_table,
+        "smoothing_path": path_table(done.path),
         "input": list(source),
     }
     with results(console, folder, summary) as partial:
@@ -176,40 +178,6 @@ class Fitted:
     path: Any = None
     cv: Any = None
 
-    @property
-    def cve(self) -> float | None:
-        """The cross-validation error, if it was asked for."""
-        return None if self.cv is None else float(self.cv.error)
-
-    @property
-    def chosen_smoothing(self) -> float | None:
-        """The smoothing, if it was to be chosen."""
-        chosen = self.path is not None and len(self.path.values) > 1
-        return float(self.path.best_value) if chosen else None
-
-    @property
-    def chosen_rigidity(self) -> float | str | None:
-        """The rigidity, if it was to be chosen."""
-        chosen = len(getattr(self.path, "rigidities", ())) > 1
-        return _told(self.path.best_rigidity) if chosen else None
-
-    @property
-    def path_table(self) -> dict[str, Any] | None:
-        """The smoothing path as plain columns."""
-        if self.path is None:
-            return None
-        dial: dict[str, Any] = {}
-        if hasattr(self.path, "rigidities"):
-            tried = [_told(float(own)) for own in self.path.rigidities]
-            dial = {"rigidity": tried, "surface": self.path.surface}
-        return dial | {
-            "smoothing": self.path.values,
-            "rmse_reference": self.path.rmse_reference,
-            "rmse_datum": self.path.rmse_datum,
-            "cve": self.path.cve,
-            "chosen": self.path.best_value,
-        }
-
 
 def fitted(
     console: Console,
@@ -274,7 +242,8 @@ def write_specimens(alignment: Alignment, folder: Path) -> None:
 
 def figures(alignment: Alignment, done: Fitted) -> dict[str, Any]:
     """The numbers of a fit, by name; the smoothing where it was chosen by the way."""
-    found = alignment.spectral
+    found, cv, path = alignment.spectral, done.cv, done.path
+    chosen = path is not None and len(path.values) > 1
     return {
         "shapes": alignment.shapes.n_shapes,
         "landmarks": alignment.shapes.n_landmarks,
@@ -282,8 +251,8 @@ def figures(alignment: Alignment, done: Fitted) -> dict[str, Any]:
         "visible": alignment.n_counted,
         "rmse_reference": alignment.rmse_reference,
         "rmse_datum": alignment.rmse_datum,
-        "cve": done.cve,
-        "chosen_smoothing": done.chosen_smoothing,
+        "cve": None if cv is None else float(cv.error),
+        "chosen_smoothing": float(path.best_value) if chosen else None,
         "eigenvalues": alignment.eigenvalues,
         "spectral_gap": None if found is None else found.gap,
         "excess_cost": None if found is None else found.excess,
@@ -291,6 +260,22 @@ def figures(alignment: Alignment, done: Fitted) -> dict[str, Any]:
         "foldovers": int(alignment.foldovers.sum()),
         "mirrored": list(alignment.mirrored),
         "lone_landmarks": list(alignment.lone_landmarks),
+    }
+
+
+def path_table(path: Any) -> dict[str, Any] | None:
+    """The smoothing path as plain columns; None where nothing was to be chosen."""
+    if path is None:
+        return None
+    dial: dict[str, Any] = {}
+    if hasattr(path, "rigidities"):
+        dial = {"rigidity": [_told(float(own)) for own in path.rigidities], "surface": path.surface}
+    return dial | {
+        "smoothing": path.values,
+        "rmse_reference": path.rmse_reference,
+        "rmse_datum": path.rmse_datum,
+        "cve": path.cve,
+        "chosen": path.best_value,
     }
 
 

@@ -97,6 +97,11 @@ def without_empty(console: Console, shapes: Shapes) -> Shapes:
     return shapes
 
 
+def refused(option: str, what: str, got: str | None) -> click.BadParameter:
+    """The error of a word that is not what an option takes."""
+    return click.BadParameter(f"must be {what}; got {got!r}.", param_hint=option)
+
+
 def missing_code(word: str) -> str | float:
     """``marked``, ``negative`` or a number."""
     if word in ("marked", "negative"):
@@ -104,9 +109,7 @@ def missing_code(word: str) -> str | float:
     try:
         return float(word)
     except ValueError:
-        raise click.BadParameter(
-            f"must be marked, negative or a number; got {word!r}.", param_hint="--missing"
-        ) from None
+        raise refused("--missing", "marked, negative or a number", word) from None
 
 
 def warp_model(
@@ -154,19 +157,15 @@ def proportions_value(text: str) -> Any:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise click.BadParameter(
-            f"must be rigid, prior or eigenvalues such as 900,400; got {text!r}.",
-            param_hint="--proportions",
-        ) from None
+        what = "rigid, prior or eigenvalues such as 900,400"
+        raise refused("--proportions", what, text) from None
 
 
 def rigidity_value(word: str) -> float:
     """A number from 0 to infinity; 1 for ``auto``, which will choose."""
     value = 1.0 if word == "auto" else _number(word)
     if not value >= 0.0:
-        raise click.BadParameter(
-            f"must be a number from 0 to inf, or auto; got {word!r}.", param_hint="--rigidity"
-        )
+        raise refused("--rigidity", "a number from 0 to inf, or auto", word)
     return value
 
 
@@ -176,9 +175,7 @@ def smoothing_value(word: str | None) -> float | None:
         return None
     value = _number(word)
     if not 0.0 <= value < float("inf"):
-        raise click.BadParameter(
-            f"must be a number of at least 0, or auto; got {word!r}.", param_hint="--smoothing"
-        )
+        raise refused("--smoothing", "a number of at least 0, or auto", word)
     return value
 
 
@@ -203,8 +200,6 @@ def _counts(word: str | None) -> int | tuple[int, ...] | None:
     except ValueError:
         counts = ()
     if not counts or min(counts) < 1:
-        raise click.BadParameter(
-            f"must be a whole number such as 5, or one per axis such as 5,5,2; got {word!r}.",
-            param_hint="--points-per-axis",
-        )
+        what = "a whole number such as 5, or one per axis such as 5,5,2"
+        raise refused("--points-per-axis", what, word)
     return counts[0] if len(counts) == 1 else counts

@@ -10,6 +10,7 @@ import click
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._data import analysed, column, columns_for
+from defgpa.cli._input import refused
 from defgpa.cli._output import Written
 
 if TYPE_CHECKING:
@@ -184,6 +185,4 @@ def _numbers(words: str | None) -> list[float]:
     try:
         return [float(word) for word in (words or "").split(",") if word.strip()]
     except ValueError:
-        raise click.BadParameter(
-            f"must be numbers such as 10,20; got {words!r}.", param_hint="--sizes"
-        ) from None
+        raise refused("--sizes", "numbers such as 10,20", words) from None
