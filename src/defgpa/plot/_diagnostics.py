@@ -134,14 +134,13 @@ def dial_surface(surface: DialSurface, ax: Axes | None = None) -> style.Artists:
     shade = np.log10(np.maximum(excess, 1e-3))
     cells = axes.imshow(shade, cmap="viridis_r", vmin=-3.0, vmax=0.0, aspect="auto", origin="lower")
     figures = tuple(
-        axes.text(
-            column,
+        style.in_cell(
+            axes,
             row,
-            f"{surface.surface[row, column]:.3g}" if value == 0.0 else _percent(value),
-            ha="center",
-            va="center",
+            column,
+            f"{least:.3g}" if value == 0.0 else _percent(value),
+            shade[row, column] > -1.2,
             fontsize=8,
-            color="white" if shade[row, column] > -1.2 else "black",
         )
         for (row, column), value in np.ndenumerate(excess)
     )

@@ -19,14 +19,8 @@ from defgpa.statistics import Allometry, LandmarkDifferences, Repeatability, Sym
 Links = Iterable[tuple[int, int]]
 
 _ARROW = {"width": 0.004, "zorder": 3}
-_LOOKS = (
-    (style.BLUE, "o"),
-    (style.ORANGE, "s"),
-    (style.GREEN, "^"),
-    (style.PURPLE, "D"),
-    (style.SKY, "v"),
-    (style.BLACK, "P"),
-)
+_COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY, style.BLACK)
+_MARKERS = "os^DvP"
 
 
 def landmark_differences(
@@ -210,7 +204,8 @@ def allometry(
     labels = ["shapes"] * len(found.sizes) if groups is None else [str(g) for g in groups]
     places = np.column_stack([found.sizes, found.scores])
     scores = []
-    for name, (colour, marker) in zip(dict.fromkeys(labels), cycle(_LOOKS), strict=False):
+    looks = cycle(zip(_COLOURS, _MARKERS, strict=True))
+    for name, (colour, marker) in zip(dict.fromkeys(labels), looks, strict=False):
         own = places[[label == name for label in labels]]
         scores.append(style.dots(axes, own, style.shortened(name), marker, colour, alpha=0.8))
     ends = np.array([found.sizes.min(), found.sizes.max()])
@@ -310,16 +305,8 @@ def circles(ax: Any, centres: Array, radii: Array, **look: Any) -> Any:
     from matplotlib.collections import EllipseCollection
 
     wide = 2.0 * radii
-    drawn = EllipseCollection(
-        wide,
-        wide,
-        np.zeros_like(wide),
-        units="xy",
-        offsets=centres,
-        transOffset=ax.transData,
-        **look,
-    )
-    ax.add_collection(drawn)
+    placed = {"units": "xy", "offsets": centres, "transOffset": ax.transData}
+    drawn = ax.add_collection(EllipseCollection(wide, wide, 0.0 * wide, **placed, **look))
     for sign in (-1.0, 1.0):
         style.dots(ax, centres + sign * radii[:, None], "_rims", "None")
     return drawn

@@ -176,6 +176,12 @@ def beside(
     return ax.annotate(text, point, **place, **look)
 
 
+def in_cell(ax: Any, row: int, column: int, text: str, dark: bool, **look: Any) -> Any:
+    """A text in the middle of a cell of an image, white where the cell is dark."""
+    colour = "white" if dark else "black"
+    return ax.text(column, row, text, ha="center", va="center", color=colour, **look)
+
+
 def sign(marker: str, color: str, label: str, **look: Any) -> Line2D:
     """A marker for the legend."""
     return Line2D([], [], color=color, marker=marker, label=label, **look)
