@@ -24,16 +24,7 @@ from defgpa.report._words import number, what_was_fitted, worries
 if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation, SmoothingPath
 
-_SCRIPTS = (
-    "data.js",
-    "theme.js",
-    "space.js",
-    "plots.js",
-    "charts.js",
-    "components.js",
-    "controls.js",
-    "main.js",
-)
+_SCRIPTS = ("data", "theme", "space", "plots", "charts", "components", "controls", "main")
 _HEADLINES = ("rmse_reference", "rmse_datum", "cve", "spectral_gap")
 
 
@@ -112,7 +103,7 @@ def write_report(
         "parameters": tables.parameters(alignment),
         "code": tables.code(alignment, known.get("result")),
         "plotly": get_plotlyjs(),
-        "script": "\n".join(map(_template, _SCRIPTS)),
+        "script": "\n".join(_template(f"{name}.js") for name in _SCRIPTS),
     }
     _write(target, "report.html", values, known)
 

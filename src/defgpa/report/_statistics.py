@@ -78,13 +78,9 @@ def _anova(found: ProcrustesAnova, links: Links) -> _Told:
 def _pairwise(found: PairwiseDistances, links: Links) -> _Told:
     a, b = np.triu_indices(len(found.names), 1)
     chances = probabilities(found.p[a, b].tolist())
+    names, distances, z = found.names, found.distances, found.z
     rows = [
-        (
-            f"{found.names[i]} – {found.names[j]}",
-            figure(found.distances[i, j]),
-            figure(found.z[i, j]),
-            p,
-        )
+        (f"{names[i]} – {names[j]}", figure(distances[i, j]), figure(z[i, j]), p)
         for i, j, p in zip(a, b, chances, strict=True)
     ]
     apart = int((found.p[a, b] <= _LEVEL).sum())
@@ -149,12 +145,8 @@ def _repeatability(found: Repeatability, links: Links) -> _Told:
         f"Measuring errs most at landmark {worst} ({figure(float(found.error.max()))} of centroid "
         "size).",
     )
-    rows = [
-        (name, figure(share), figure(error))
-        for name, share, error in zip(
-            found.landmarks, found.per_landmark.tolist(), found.error.tolist(), strict=True
-        )
-    ]
+    shares, errors = (map(figure, own.tolist()) for own in (found.per_landmark, found.error))
+    rows = zip(found.landmarks, shares, errors, strict=True)
     table = [("Landmark", "Repeatability", "Error"), *rows]
     picture = _drawn("repeatability", found, links=links)
     return "Repeatability", words, "Landmark by landmark", table, picture
