@@ -26,9 +26,7 @@ _DIRECTIONS = {
 }
 
 
-@click.command(
-    "apply", epilog="Example: defgpa apply result/result.npz wing_07 scan.ply -o scan_aligned.ply"
-)
+@options.command("apply", "defgpa apply result/result.npz wing_07 scan.ply -o scan_aligned.ply")
 @click.argument("result", type=click.Path())
 @click.argument("shape")
 @click.argument("points", type=click.Path())
@@ -42,7 +40,6 @@ _DIRECTIONS = {
 )
 @options.reading
 @options.writing
-@options.speaking
 def command(
     result: str,
     shape: str,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from defgpa.evaluate import Comparison
 
 
-@click.command("compare", epilog="Example: defgpa compare wings.tps --fold-size 2 -o table.md")
+@options.command("compare", "defgpa compare wings.tps --fold-size 2 -o table.md")
 @options.input_argument
 @options.folding
 @click.option(
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 )
 @click.option("--theta", type=float, help="With --published: the paper's absolute smoothing.")
 @options.reading
-@options.speaking
 def command(
     source: tuple[str, ...],
     fold_size: int | None,

@@ -24,7 +24,7 @@ _MOST_ROWS = 15
 _FAR = "far outside what is seen"
 
 
-@click.command("complete", epilog="Example: defgpa complete skulls.tps -o completed/")
+@options.command("complete", "defgpa complete skulls.tps -o completed/")
 @options.input_argument
 @click.option(
     "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-completed by default."
@@ -37,7 +37,6 @@ _FAR = "far outside what is seen"
 @options.warping
 @options.smoothing
 @options.reading
-@options.speaking
 def command(
     source: tuple[str, ...],
     output: str | None,

@@ -12,13 +12,12 @@ from defgpa.cli._input import read_input
 from defgpa.cli._output import refuse_input, written_as
 
 
-@click.command("convert", epilog="Example: defgpa convert skulls/*.mrk.json skulls.tps")
+@options.command("convert", "defgpa convert skulls/*.mrk.json skulls.tps")
 @click.argument("source", nargs=-1, required=True, metavar="IN...", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
 @options.reading
 @options.writing
 @click.option("--space", type=click.Choice(["LPS", "RAS"]), help="Bring Slicer files to it.")
-@options.speaking
 def command(
     source: tuple[str, ...],
     target: str,

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from defgpa.evaluate import Comparison
 
 
-@click.command("demo", epilog="Example: defgpa demo --output demo")
+@options.command("demo", "defgpa demo --output demo")
 @click.option("--output", "-o", default="demo", show_default=True, type=click.Path())
-@options.speaking
 def command(output: str, console: Console) -> None:
     """The whole thing on a bundled set of insect wings.
 

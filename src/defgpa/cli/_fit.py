@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
 
-@click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
+@options.command("fit", "defgpa fit wings.tps -o result/ --smoothing auto --report")
 @options.input_argument
 @click.option(
     "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-defgpa by default."
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 )
 @click.option("--report", is_flag=True, help="Also write report.html.")
 @options.reading
-@options.speaking
 def command(
     source: tuple[str, ...],
     output: str | None,

@@ -9,8 +9,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console, briefly
 from defgpa.cli._input import note_likely_code, read_input, without_empty
@@ -25,10 +23,9 @@ _MANY = 5  # shapes with the same trouble: more of them are one row
 _MOST_WORDS = 12  # groups, columns or landmarks in a line
 
 
-@click.command("info", epilog="Example: defgpa info wings.tps")
+@options.command("info", "defgpa info wings.tps")
 @options.input_argument
 @options.reading
-@options.speaking
 def command(source: tuple[str, ...], console: Console) -> None:
     """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
     from defgpa.io.format import SeveralSetsError

@@ -23,6 +23,26 @@ FORMATS = (
 )
 
 
+def command(name: str, example: str) -> Callable[[Callable[..., None]], click.Command]:
+    """A command with an example below its help; its last two options it gets as its console."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @wraps(function)
+        def spoken(quiet: bool, as_json: bool, **words: Any) -> None:
+            function(console=Console(quiet, as_json), **words)
+
+        made = click.command(name, epilog=f"Example: {example}")(spoken)
+        made.params += [
+            click.Option(["--quiet", "-q"], is_flag=True, help="No progress bars, no tables."),
+            click.Option(
+                ["--json", "as_json"], is_flag=True, help="Figures as JSON on standard output."
+            ),
+        ]
+        return made
+
+    return decorate
+
+
 def _combined(*decorators: Callable[[Any], Any]) -> Callable[[_F], _F]:
     def decorate(function: _F) -> _F:
         for decorator in reversed(decorators):
@@ -124,18 +144,6 @@ writing = click.option(
     metavar="NAME",
     help="Format of the output, where its suffix does not tell.",
 )
-
-
-def speaking(function: Callable[..., None]) -> Callable[..., None]:
-    """Two options that a command gets as its console."""
-
-    @click.option("--quiet", "-q", is_flag=True, help="No progress bars, no tables.")
-    @click.option("--json", "as_json", is_flag=True, help="Figures as JSON on standard output.")
-    @wraps(function)
-    def command(*words: Any, quiet: bool, as_json: bool, **named: Any) -> None:
-        function(*words, console=Console(quiet, as_json), **named)
-
-    return command
 
 
 warping = _combined(

@@ -98,19 +98,13 @@ def results(console: Console, folder: Path, summary: dict[str, Any]) -> Iterator
             raise FormatError(str(error).replace(str(partial), str(folder))) from error
 
 
-def _existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that is there."""
-    try:
-        return next(place for place in (path, *path.parents) if place.exists())
-    except OSError as error:  # a name too long for the file system
-        raise click.BadParameter(
-            f"{error.strerror}: {str(path)[:60]}…", param_hint="--output"
-        ) from None
-
-
 def _require_writable(folder: Path, option: str) -> None:
     """A BadParameter where a folder cannot be made, or nothing can be written to it."""
-    place = _existing(folder)
+    try:
+        place = next(place for place in (folder, *folder.parents) if place.exists())
+    except OSError as error:  # a name too long for the file system
+        said = f"{error.strerror}: {str(folder)[:60]}…"
+        raise click.BadParameter(said, param_hint="--output") from None
     if not place.is_dir():
         raise click.BadParameter(f"{place} is a file, not a folder.", param_hint=option)
     if not os.access(place, os.W_OK | os.X_OK):

@@ -29,16 +29,13 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
 
-@click.command(
-    "register", epilog="Example: defgpa register result/result.npz new/*.tps -o registered/"
-)
+@options.command("register", "defgpa register result/result.npz new/*.tps -o registered/")
 @click.argument("result", type=click.Path())
 @click.argument("source", nargs=-1, required=True, metavar="NEW...", type=click.Path())
 @click.option(
     "--output", "-o", type=click.Path(), help="Folder for the results; NEW-registered by default."
 )
 @options.reading
-@options.speaking
 def command(result: str, source: tuple[str, ...], output: str | None, console: Console) -> None:
     """Bring new specimens onto a saved reference, in closed form.
 

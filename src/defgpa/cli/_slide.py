@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 20
 
 
-@click.command(
-    "slide", epilog="Example: defgpa slide larvae.tps --sliders curveslide.csv -o slid.tps"
-)
+@options.command("slide", "defgpa slide larvae.tps --sliders curveslide.csv -o slid.tps")
 @options.input_argument
 @click.option("--output", "-o", required=True, type=click.Path(), help="File for the shapes.")
 @click.option(
@@ -85,7 +83,6 @@ _MOST_ROWS = 20
 @options.reporting
 @options.reading
 @options.writing
-@options.speaking
 def command(
     source: tuple[str, ...],
     output: str,

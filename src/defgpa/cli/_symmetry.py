@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from defgpa.statistics import Symmetry
 
 
-@click.command(
-    "symmetry",
-    epilog="Example: defgpa symmetry skulls.tps --pairs 4-3,6-5,8-7 -o symmetry/",
-)
+@options.command("symmetry", "defgpa symmetry skulls.tps --pairs 4-3,6-5,8-7 -o symmetry/")
 @options.input_argument
 @options.known_data
 @click.option(
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 @options.result_folder
 @options.reporting
 @options.reading
-@options.speaking
 def command(
     source: tuple[str, ...],
     data: str | None,

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
 
-@click.command(
-    "test",
-    epilog="Example: defgpa test heads.tps --data heads.csv -f 'shape ~ species * site' -o tests/",
+@options.command(
+    "test", "defgpa test heads.tps --data heads.csv -f 'shape ~ species * site' -o tests/"
 )
 @options.input_argument
 @options.known_data
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 @options.result_folder
 @options.reporting
 @options.reading
-@options.speaking
 def command(
     source: tuple[str, ...],
     data: str | None,

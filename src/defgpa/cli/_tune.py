@@ -11,14 +11,13 @@ from defgpa.cli._input import fitting_input, proportions_value, read_input, warp
 from defgpa.cli._output import output_file, save_picture
 
 
-@click.command("tune", epilog="Example: defgpa tune wings.tps --plot path.png")
+@options.command("tune", "defgpa tune wings.tps --plot path.png")
 @options.input_argument
 @options.warping
 @options.proportioning
 @options.folding
 @click.option("--plot", type=click.Path(), help="Also draw the path into this picture.")
 @options.reading
-@options.speaking
 def command(
     source: tuple[str, ...],
     warp: str,
