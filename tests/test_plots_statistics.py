@@ -298,3 +298,9 @@ def test_heat_is_how_far_the_corners_of_a_face_moved():
     np.testing.assert_allclose(drawn.surface.get_array(), [moved[:3].mean(), moved[3:6].mean()])
     with pytest.raises(ShapeError, match="same vertices"):
         plot.displacement_heat(start, Mesh(end.vertices[:5], [[0, 1, 2]]), axes(3))
+
+
+def test_links_may_be_an_iterator(alignment):
+    pca = ShapePCA().fit(alignment)
+    ends = plot.components(pca, axes(), links=iter([(0, 1)])).ends
+    assert len({len(end.collections) for end in ends}) == 1

@@ -87,8 +87,9 @@ def components(
         if groups is not None:
             outlines.append(_outlined(axes, own, colour, outline))
     _name_axes(axes, pca, which)
+    pairs = list(links)  # an iterator would be over after the first end
     ends = tuple(
-        _end(axes, pca, which[side], scores[:, side], high, place, links)
+        _end(axes, pca, which[side], scores[:, side], high, place, pairs)
         for (side, high), place in _INSETS.items()
     )
     if groups is not None:
@@ -225,14 +226,13 @@ def _end(
     scores: Array,
     high: int,
     place: tuple[float, float, float, float],
-    links: Iterable[tuple[int, int]],
+    links: Sequence[tuple[int, int]],
 ) -> Any:
     """The shape at one end of a component, in a small frame of its own."""
     score = float(scores.max() if high else scores.min())
     shape = pca.mean_ + score * pca.components_[number - 1]
     dim = shape.shape[1]
     inset = ax.inset_axes(place, **({"projection": "3d"} if dim == 3 else {}))
-    pairs = list(links)
     if dim == 2:
         knots = style.thinned(len(shape), 300)
         warp = interpolating_spline(pca.mean_[knots], shape[knots])
@@ -240,7 +240,7 @@ def _end(
         inset.set_axis_off()
     else:
         shape = _lollipops(inset, pca.mean_, shape)
-    style.wireframe(inset, shape, pairs, colors=style.OBSERVED, linewidths=1)
+    style.wireframe(inset, shape, links, colors=style.OBSERVED, linewidths=1)
     deviations = score / np.sqrt(pca.explained_variance_[number - 1])
     inset.set_title(f"PC{number} {deviations:+.1f} SD", fontsize=8, pad=2)
     return inset

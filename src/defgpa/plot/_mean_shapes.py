@@ -225,11 +225,12 @@ def allometry(
     mean = found.anova.tangents.mean(axis=0)
     view = view_of(mean)
     small, large = (view(shape) for shape in found.predict(ends))
+    edges = list(links)  # an iterator would be over after the first corner
     return style.Artists(
         scores=tuple(scores),
         line=line,
-        smallest=_corner(axes, (0.01, 0.58), view(mean), small, "smallest", links),
-        largest=_corner(axes, (0.66, 0.01), view(mean), large, "largest", links),
+        smallest=_corner(axes, (0.01, 0.58), view(mean), small, "smallest", edges),
+        largest=_corner(axes, (0.66, 0.01), view(mean), large, "largest", edges),
     )
 
 
@@ -248,9 +249,8 @@ def _corner(
 ) -> Any:
     inset = map_axes(axes.inset_axes((*where, 0.33, 0.33)))
     inset.patch.set_alpha(0.0)
-    edges = list(links)
-    skeleton(inset, mean, edges)
-    skeleton(inset, shape, edges, color=style.REFERENCE, linewidth=0.9)
+    skeleton(inset, mean, links)
+    skeleton(inset, shape, links, color=style.REFERENCE, linewidth=0.9)
     style.dots(inset, mean, "mean", "o", style.UNSEEN, markersize=3)
     drawn = style.dots(inset, shape, word, "o", style.REFERENCE, markersize=3)
     inset.set_title(word, fontsize="small", pad=2)
