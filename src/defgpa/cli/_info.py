@@ -62,22 +62,19 @@ def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
 def _summary(shapes: Shapes) -> dict[str, Any]:
     from defgpa.screening import guessed_units
 
-    known = {key: shapes.metadata[key] for key in ("format", "space") if key in shapes.metadata}
+    said = shapes.metadata
+    columns = (head for own in said.get("variables", ()) for head in own or ())
     return {
         "shapes": shapes.n_shapes,
         "landmarks": shapes.n_landmarks,
         "dimension": shapes.dim,
         "missing": int((~shapes.visible).sum()),
         "units": guessed_units(shapes) if shapes.visible.any() else "unknown",
-        **known,
-        "incomplete": list(shapes.metadata.get("incomplete", ())),
-        "groups": dict(Counter(str(g) for g in shapes.metadata.get("groups", ()) if g is not None)),
-        "columns": list(
-            dict.fromkeys(
-                head for own in shapes.metadata.get("variables", ()) for head in own or ()
-            )
-        ),
-        "not_read": list(shapes.metadata.get("not_read", ())),
+        **{key: said[key] for key in ("format", "space") if key in said},
+        "incomplete": list(said.get("incomplete", ())),
+        "groups": dict(Counter(str(g) for g in said.get("groups", ()) if g is not None)),
+        "columns": list(dict.fromkeys(columns)),
+        "not_read": list(said.get("not_read", ())),
     }
 
 
