@@ -9,7 +9,7 @@ import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._data import analysed, column, columns_for
+from defgpa.cli._input import analysed, column, columns_for
 from defgpa.cli._output import Written
 
 if TYPE_CHECKING:
