@@ -241,18 +241,16 @@ def save_picture(
     **how: Any,
 ) -> None:
     """What a function of `defgpa.plot` draws, as a file; its suffix says of which kind."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     from defgpa import plot
     from defgpa.io.atomic import replacing
 
-    with rc_context({"text.parse_math": False}):  # a name is no formula
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
-        getattr(plot, drawn)(*of, ax=axes, **how)
-        with replacing(target) as temporary:
-            figure.savefig(temporary, dpi=150)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
+    getattr(plot, drawn)(*of, ax=axes, **how)
+    with replacing(target) as temporary:
+        figure.savefig(temporary, dpi=150)
 
 
 class Written:
@@ -308,7 +306,10 @@ class Written:
         """A PNG file of what a function of `defgpa.plot` draws, where matplotlib is installed."""
         if self.folder is None or find_spec("matplotlib") is None:
             return
-        save_picture(self.folder / name, drawn, *of, **how)
+        from matplotlib import rc_context
+
+        with rc_context({"text.parse_math": False}):  # a name is no formula
+            save_picture(self.folder / name, drawn, *of, **how)
         self.files.append(str(self.folder / name))
 
     def tell(self, console: Console, figures: dict[str, Any]) -> None:
