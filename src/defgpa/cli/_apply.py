@@ -61,11 +61,10 @@ def command(
     refuse_input(Path(output), points, result)
     with console.noting():
         alignment = load(result)
-        number = _number(shape, alignment.shapes)
+        warp, whose, landmarks = _way(alignment, _number(shape, alignment.shapes), direction)
 
         def send(given: Array) -> Array:
-            _note_if_far(console, given, *_landmarks(alignment, number, direction))
-            warp = _warp(alignment, number, direction)
+            _note_if_far(console, given, whose, landmarks)
             return np.stack([warp(own) for own in given])
 
         if _are_meshes(Path(points), Path(output)):
@@ -85,27 +84,19 @@ def command(
     )
 
 
-def _warp(alignment: Alignment, number: int, direction: str) -> Callable[[Array], Array]:
-    """The warp of a shape, or one of its inverses."""
+def _way(
+    alignment: Alignment, number: int, direction: str
+) -> tuple[Callable[[Array], Array], str, Array]:
+    """The warp of a shape or one of its inverses; whose landmarks points should be among; these."""
     warp = alignment.warps[number]
     if direction == "forward":
-        return warp
-    return warp.inverse() if direction == "inverse" else warp.exact_inverse()
-
-
-def _landmarks(alignment: Alignment, number: int, direction: str) -> tuple[str, Array]:
-    """Whose landmarks the points should lie among, and these."""
-    if direction == "forward":
-        return repr(alignment.shapes.names[number]), alignment.shapes[number]
-    return "the reference", alignment.reference
+        return warp, repr(alignment.shapes.names[number]), alignment.shapes[number]
+    back = warp.inverse() if direction == "inverse" else warp.exact_inverse()
+    return back, "the reference", alignment.reference
 
 
 def _mesh(
-    console: Console,
-    source: Path,
-    target: Path,
-    space: str | None,
-    send: Callable[[Array], Array],
+    console: Console, source: Path, target: Path, space: str | None, send: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
     """Move a mesh; its vertices (1, p, d) in the space of the fit, and their images."""
     import numpy as np

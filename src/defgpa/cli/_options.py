@@ -1,4 +1,4 @@
-"""The options that several commands share, each stated once."""
+"""How all commands are made, and the options that several of them share, each stated once."""
 
 from __future__ import annotations
 
