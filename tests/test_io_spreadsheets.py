@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA
-from defgpa.cli._data import _rows
-from defgpa.cli._output import write_specimens
+from defgpa.cli._fit import write_specimens
+from defgpa.cli._input import _rows
 from defgpa.io import read_shapes, write_shapes
 from defgpa.io.text.table import csv_text
 from defgpa.shapes import Shapes

@@ -1,4 +1,4 @@
-"""Pictures of tests draw the numbers of the tests."""
+"""Pictures of statistics: the artists hold the numbers they claim to show."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ import pytest
 from matplotlib.figure import Figure
 
 import defgpa
-from defgpa import ShapeError, Shapes, plot
-from defgpa.plot._flat import magnifier, view_of
+from defgpa import DefgpaWarning, EuclideanGPA, ShapeError, ShapePCA, Shapes, plot
+from defgpa.exports import component_meshes
+from defgpa.meshes import Mesh
+from defgpa.plot._mean_shapes import magnifier, view_of
 from defgpa.statistics import (
     allometry,
     landmark_differences,
+    outliers,
     procrustes_anova,
     repeatability,
     symmetry,
 )
-from support import EXACT
+from support import EXACT, smooth_family
 
 MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
 
 
-def flat():
-    return Figure(layout="constrained").subplots()
+def axes(dim=2):
+    figure = Figure()
+    return figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
 
 
 def moths(n=12, dim=2):
@@ -44,7 +48,7 @@ def points_of(line):
 
 
 def test_effects_are_those_of_the_table(model):
-    drawn = plot.effects(model, flat())
+    drawn = plot.effects(model, axes())
     np.testing.assert_allclose(drawn.observed.get_xdata(), [model["kind"].f, model["site"].f])
     ends = [bar.get_x() + bar.get_width() for bar in drawn.chance]
     np.testing.assert_allclose(ends, np.quantile(model.ratios.permuted, 0.95, axis=0))
@@ -53,12 +57,12 @@ def test_effects_are_those_of_the_table(model):
 
 def test_a_model_without_terms_has_no_effects_to_draw():
     with pytest.raises(ShapeError, match="no term"):
-        plot.effects(procrustes_anova("shape ~ 1", moths(), n_permutations=1), flat())
+        plot.effects(procrustes_anova("shape ~ 1", moths(), n_permutations=1), axes())
 
 
 def test_pairwise_distances_stand_below_the_diagonal(model):
     found = model.pairwise("site")
-    drawn = plot.pairwise(found, flat())
+    drawn = plot.pairwise(found, axes())
     shown = np.ma.getdata(drawn.image.get_array())
     below = np.tri(3, k=-1, dtype=bool)
     np.testing.assert_allclose(shown[below], found.distances[below])
@@ -69,8 +73,7 @@ def test_pairwise_distances_stand_below_the_diagonal(model):
 @pytest.mark.parametrize("dim", [2, 3])
 def test_allometry_draws_scores_the_line_and_both_ends(dim):
     found = allometry(moths(dim=dim), n_permutations=9)
-    ax = flat()
-    drawn = plot.allometry(found, ax, groups=["a"] * 6 + ["b"] * 6, links=[(0, 1), (2, 3)])
+    drawn = plot.allometry(found, axes(), groups=["a"] * 6 + ["b"] * 6, links=[(0, 1), (2, 3)])
     assert len(drawn.scores) == 2
     np.testing.assert_allclose(
         points_of(drawn.scores[1]), np.column_stack([found.sizes, found.scores])[6:]
@@ -89,7 +92,7 @@ def test_allometry_draws_scores_the_line_and_both_ends(dim):
 
 def test_landmarks_that_differ_are_full_and_named():
     found = landmark_differences(moths(), np.repeat(["a", "b"], 6), 199)
-    drawn = plot.landmark_differences(found, flat(), magnify=3.0, links=[(0, 1)])
+    drawn = plot.landmark_differences(found, axes(), magnify=3.0, links=[(0, 1)])
     sure = found.significant()
     assert sure[4]
     np.testing.assert_allclose(points_of(drawn.mean), found.mean[sure])
@@ -102,7 +105,7 @@ def test_landmarks_that_differ_are_full_and_named():
 @pytest.mark.parametrize("dim", [2, 3])
 def test_asymmetry_is_drawn_as_arrows_and_circles(dim):
     found = symmetry(moths(dim=dim), [(2, 3), (4, 5), (6, 7)], n_permutations=9)
-    drawn = plot.symmetry(found, flat(), magnify=2.0)
+    drawn = plot.symmetry(found, axes(), magnify=2.0)
     view = view_of(found.mean)
     np.testing.assert_allclose(drawn.arrows.U, 2 * view(found.directional)[:, 0], **EXACT)
     radii = np.sqrt((found.fluctuating**2).sum(axis=2).mean(axis=0))
@@ -112,7 +115,7 @@ def test_asymmetry_is_drawn_as_arrows_and_circles(dim):
 
 def test_measurement_error_is_drawn_as_circles():
     found = repeatability(moths(), np.repeat(np.arange(6), 2))
-    drawn = plot.repeatability(found, flat(), magnify=5.0)
+    drawn = plot.repeatability(found, axes(), magnify=5.0)
     np.testing.assert_allclose(drawn.circles.get_widths(), 10 * found.error, **EXACT)
     np.testing.assert_allclose(drawn.circles.get_array(), found.per_landmark)
     assert len(drawn.labels) == 8
@@ -129,9 +132,7 @@ def test_sliding_draws_before_and_after(dim):
     holes[2, 4] = np.nan
     shapes = shapes.with_points(holes)
     slid = defgpa.slide(shapes, [range(9)], max_rounds=2)
-    figure = Figure()
-    ax = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
-    drawn = plot.sliding(shapes, slid, "shape_3", ax)
+    drawn = plot.sliding(shapes, slid, "shape_3", axes(dim))
     data = drawn.after._verts3d if dim == 3 else drawn.after.get_data()
     own = [1, 2, 3, 5, 6, 7]
     np.testing.assert_allclose(np.column_stack(data), slid.points[2, own])
@@ -154,3 +155,152 @@ def test_a_solid_shape_is_seen_along_its_shortest_axis():
     seen = view_of(mean)(mean)
     assert np.abs(np.corrcoef(seen[:, 0], mean[:, 1])[0, 1]) > 0.99
     assert seen[:, 1].std() > 0.5
+
+
+def aligned(points):
+    return EuclideanGPA(scaling=True).fit(points).alignment_
+
+
+@pytest.fixture(scope="module", params=[2, 3], ids=["2-D", "3-D"])
+def alignment(request):
+    return aligned(smooth_family(seed=60, n=12, m=20, d=request.param))
+
+
+def test_every_specimen_is_a_dot_of_its_group(alignment):
+    pca = ShapePCA().fit(alignment)
+    groups = ["b", "a", "b"] * 4
+    drawn = plot.components(pca, axes(), groups=groups, which=(2, 3))
+    assert [dots.get_label() for dots in drawn.dots] == ["b", "a"]
+    mine = np.array([group == "a" for group in groups])
+    np.testing.assert_array_equal(np.transpose(drawn.dots[1].get_data()), pca.scores_[mine, 1:3])
+    assert len(drawn.outlines) == 2
+    share = 100 * pca.explained_variance_ratio_[1]
+    assert drawn.dots[0].axes.get_xlabel() == f"PC2 ({share:.1f} %)"
+
+
+def test_hulls_hold_their_group_and_ellipses_most_of_it(alignment):
+    pca = ShapePCA().fit(alignment)
+    for outline in ("hull", "ellipse"):
+        drawn = plot.components(pca, axes(), groups=["a"] * 12, outline=outline)
+        corners = drawn.outlines[0].get_xy()
+        assert len(corners) < 14 or outline == "ellipse"
+        middle = pca.scores_[:, :2].mean(axis=0)
+        if outline == "ellipse":
+            white = np.linalg.cholesky(np.linalg.inv(np.cov(pca.scores_[:, :2].T)))
+            lengths = np.linalg.norm((corners - middle) @ white, axis=1)
+            np.testing.assert_allclose(lengths**2, 5.991, rtol=1e-6)
+        else:
+            assert {tuple(corner) for corner in corners} <= {tuple(s) for s in pca.scores_[:, :2]}
+
+
+def test_the_ends_are_the_observed_ones(alignment):
+    pca = ShapePCA().fit(alignment)
+    drawn = plot.components(pca, axes())
+    low = pca.scores_[:, 0].min() / np.sqrt(pca.explained_variance_[0])
+    assert drawn.ends[0].get_title() == f"PC1 {low:+.1f} SD"
+    high = pca.scores_[:, 1].max() / np.sqrt(pca.explained_variance_[1])
+    assert drawn.ends[3].get_title() == f"PC2 {high:+.1f} SD"
+
+
+def test_the_landmarks_of_an_end_are_drawn_where_the_component_puts_them():
+    pca = ShapePCA().fit(aligned(smooth_family(seed=61, n=12, m=20)))
+    end = plot.components(pca, axes(), links=[(0, 1), (1, 2)]).ends[1]
+    expected = pca.mean_ + pca.scores_[:, 0].max() * pca.components_[0]
+    landmarks = next(line for line in end.lines if line.get_label() == "landmarks")
+    np.testing.assert_allclose(np.transpose(landmarks.get_data()), expected, atol=1e-8)
+    links = end.collections[-1].get_segments()
+    np.testing.assert_allclose(links[1], expected[[1, 2]], **EXACT)
+
+
+def test_a_new_figure_has_room_for_the_ends(alignment):
+    from matplotlib import pyplot
+
+    drawn = plot.components(ShapePCA().fit(alignment))
+    figure = drawn.ends[0].figure
+    for end in drawn.ends:
+        place = end.get_position(original=True)
+        box = end.get_axes_locator()(end, None) if end.get_axes_locator() else place
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= 1
+        assert box.y1 <= 1
+    pyplot.close(figure)
+
+
+def test_groups_and_outlines_that_cannot_be_are_refused(alignment):
+    pca = ShapePCA().fit(alignment)
+    with pytest.raises(ShapeError, match="12 in all; got 2"):
+        plot.components(pca, axes(), groups=["a", "b"])
+    with pytest.raises(ValueError, match=r"'hull' or 'ellipse'.*'box'"):
+        plot.components(pca, axes(), outline="box")
+
+
+def test_groups_of_one_or_on_a_line_have_no_area():
+    pca = ShapePCA().fit(aligned(smooth_family(seed=62, n=5, m=20)))
+    drawn = plot.components(pca, axes(), groups=["a", "a", "a", "a", "b"])
+    assert len(drawn.outlines) == 1
+
+
+def test_bars_are_the_shares_and_the_line_their_sum(alignment):
+    pca = ShapePCA().fit(alignment)
+    drawn = plot.scree(pca, axes(), most=4)
+    shares = 100 * pca.explained_variance_ratio_[:4]
+    np.testing.assert_allclose([bar.get_height() for bar in drawn.bars], shares)
+    np.testing.assert_allclose(drawn.total.get_ydata(), np.cumsum(shares))
+
+
+def test_the_farthest_come_first_and_odd_ones_are_named():
+    points = smooth_family(seed=63, n=15, m=20, bend=0.05)
+    points[6, [0, 1]] = points[6, [1, 0]]
+    with pytest.warns(DefgpaWarning, match="exchanged"):
+        found = outliers(aligned(points))
+    drawn = plot.ranked_distances(found, axes())
+    assert [text.get_text() for text in drawn.names] == ["shape_7"]
+    np.testing.assert_array_equal(drawn.odd.get_ydata(), [found.distances[6]])
+    np.testing.assert_array_equal(
+        np.concatenate([drawn.odd.get_ydata(), drawn.usual.get_ydata()]),
+        np.sort(found.distances)[::-1],
+    )
+    np.testing.assert_array_equal(drawn.fence.get_ydata(), found.fences[found.ranked])
+
+
+def test_ellipses_are_so_many_standard_deviations_from_the_mean(alignment):
+    dim = alignment.shapes.dim
+    drawn = plot.landmark_ellipses(alignment, axes(dim), deviations=3.0)
+    cloud = alignment.superimposed[:, 4]
+    precision = np.linalg.inv(np.cov(cloud.T))
+    per = dim * (dim - 1) // 2
+    segments = drawn.ellipses._segments3d if dim == 3 else drawn.ellipses.get_segments()
+    assert len(segments) == 20 * per
+    ring = np.asarray(segments[4 * per]) - cloud.mean(axis=0)
+    lengths = np.einsum("pa,ab,pb->p", ring, precision, ring)
+    np.testing.assert_allclose(lengths, 9.0, rtol=1e-6)
+
+
+def test_a_landmark_seen_once_has_no_spread():
+    points = smooth_family(seed=64, n=6, m=20)
+    points[1:, 3] = np.nan
+    with pytest.warns(Warning, match="one shape only"):
+        a = aligned(points)
+    drawn = plot.landmark_ellipses(a, axes())
+    assert np.ptp(drawn.ellipses.get_segments()[3], axis=0).max() < 1e-12
+
+
+def test_heat_is_how_far_the_corners_of_a_face_moved():
+    a = aligned(smooth_family(seed=65, n=6, m=12, d=3))
+    faces = [[0, 1, 2], [3, 4, 5]]
+    start, end = (
+        Mesh(mesh.vertices, faces)
+        for mesh in component_meshes(a, components=[1], deviations=(0.0, 2.0)).values()
+    )
+    drawn = plot.displacement_heat(start, end, axes(3))
+    moved = np.linalg.norm(end.vertices - start.vertices, axis=1)
+    np.testing.assert_allclose(drawn.surface.get_array(), [moved[:3].mean(), moved[3:6].mean()])
+    with pytest.raises(ShapeError, match="same vertices"):
+        plot.displacement_heat(start, Mesh(end.vertices[:5], [[0, 1, 2]]), axes(3))
+
+
+def test_links_may_be_an_iterator(alignment):
+    pca = ShapePCA().fit(alignment)
+    ends = plot.components(pca, axes(), links=iter([(0, 1)])).ends
+    assert len({len(end.collections) for end in ends}) == 1

@@ -20,11 +20,14 @@ from defgpa.evaluate import Comparison, CrossValidation, MethodFigures, Smoothin
 from defgpa.findings import Finding, Kind
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.report import write_report
-from defgpa.report._columns import group_columns
-from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part
-from defgpa.report._lattice import lattice_over
+from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part, group_columns
 from defgpa.report._packing import packed_positions, script_json
-from defgpa.report._scene import Scene, near_links
+from defgpa.report._scene import (
+    deformed_lattice,
+    lattice_over,
+    motions_onto_reference,
+    near_links,
+)
 from defgpa.report._words import as_code, number, what_was_fitted
 from defgpa.warps import (
     Affine,
@@ -210,8 +213,8 @@ def test_before_is_all_but_the_deformation(rng):
     base = rng.normal(size=(30, 2)) * [3, 2]
     copies = [rng.uniform(1, 3) * base @ rotation(rng, 2) + rng.normal(size=2) for _ in range(4)]
     alignment = defgpa.DefGPA().fit(copies).alignment_
-    scene = Scene(alignment, drawn_part(alignment), None)
-    np.testing.assert_allclose(scene.moved, np.broadcast_to(scene.moved[0], scene.moved.shape))
+    moved = motions_onto_reference(alignment, drawn_part(alignment))(alignment.shapes.points)
+    np.testing.assert_allclose(moved, np.broadcast_to(moved[0], moved.shape))
 
 
 def test_a_mirrored_shape_is_mirrored_back_before_it_is_compared():
@@ -219,9 +222,10 @@ def test_a_mirrored_shape_is_mirrored_back_before_it_is_compared():
     points[2, :, 0] *= -1
     with pytest.warns(DefgpaWarning, match="Mirrored"):
         alignment = defgpa.DefGPA().fit(points).alignment_
-    scene = Scene(alignment, drawn_part(alignment), None)
-    spread = np.linalg.norm(scene.moved - alignment.reference, axis=2).mean(axis=1)
-    assert np.linalg.det(scene.motion.rotation[2]) == pytest.approx(-1)
+    onto = motions_onto_reference(alignment, drawn_part(alignment))
+    moved = onto(alignment.shapes.points)
+    spread = np.linalg.norm(moved - alignment.reference, axis=2).mean(axis=1)
+    assert np.linalg.det(onto.rotation[2]) == pytest.approx(-1)
     assert spread[2] < 2 * np.median(spread)
 
 
@@ -229,19 +233,20 @@ def test_a_grid_over_an_undeformed_shape_stays_square(rng):
     base = rng.normal(size=(30, 2)) * [3, 2]
     copies = [base @ rotation(rng, 2) + rng.normal(size=2) for _ in range(4)]
     alignment = defgpa.DefGPA().fit(copies).alignment_
-    scene = Scene(alignment, drawn_part(alignment), None)
-    undeformed = np.broadcast_to(scene.lattice.nodes, scene.deformed.shape)
-    np.testing.assert_allclose(scene.deformed, undeformed, atol=1e-6)
+    drawn, (nodes, _, _) = drawn_part(alignment), lattice_over(alignment.reference, 4)
+    onto = motions_onto_reference(alignment, drawn)
+    deformed = deformed_lattice(alignment, drawn, onto, nodes)
+    np.testing.assert_allclose(deformed, np.broadcast_to(nodes, deformed.shape), atol=1e-6)
 
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_grid_covers_the_landmarks_with_square_cells(rng, d):
     reference = rng.normal(size=(60, d)) * [5, 2, 1][:d]
-    lattice = lattice_over(reference, 10)
-    grid = lattice.nodes.reshape(lattice.rows, lattice.columns, d)
+    nodes, rows, columns = lattice_over(reference, 10)
+    grid = nodes.reshape(rows, columns, d)
     across = np.linalg.norm(np.diff(grid, axis=1), axis=2)
     along = np.linalg.norm(np.diff(grid, axis=0), axis=2)
-    assert lattice.rows % 2 == lattice.columns % 2 == 1
+    assert rows % 2 == columns % 2 == 1
     assert np.nanmedian(across) == pytest.approx(np.nanmedian(along), rel=0.2)
     if d == 2:
         assert (grid.min(axis=(0, 1)) < reference.min(axis=0)).all()

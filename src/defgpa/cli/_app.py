@@ -93,34 +93,18 @@ def _run(arguments: list[str] | None) -> int:
         except (KeyboardInterrupt, click.Abort):
             click.echo("Stopped. Nothing was left half-written.", err=True)
             return 1
-        except MemoryError as error:
-            # a check of ours knows how much; libraries say which array it was
-            told = str(error) if type(error) is MemoryError and str(error) else _MEMORY
-            click.echo(f"Error: {told}", err=True)
-            return 1
-        except NotConvergedError as error:
-            return _said(error, 1)
-        except (DefgpaError, ValueError, FileNotFoundError, NotADirectoryError) as error:
-            return _said(error, 1 if _is_of_the_machine(error) else 2)
-        except ImportError as error:
-            if "failed to map" not in str(error):  # what a loader says when memory is out
-                return _said(error, 1)
-            click.echo(f"Error: {_MEMORY}", err=True)
-            return 1
-        except Exception as error:  # nobody foresaw it: still one sentence, and where to look
-            return _said(error, 1)
+        except Exception as error:
+            return _said(error)
 
 
-def _is_of_the_machine(error: BaseException | None) -> bool:
-    """Whether a full or broken disk is behind it: nothing is wrong with the input then."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in _MACHINE:
-            return True
-        error = error.__context__
-    return False
-
-
-def _said(error: Exception, code: int) -> int:
+def _said(error: Exception) -> int:
+    """One sentence on standard error, also where nobody foresaw it; the exit code."""
+    lost = isinstance(error, ImportError) and "failed to map" in str(error)  # memory, by a loader
+    if lost or isinstance(error, MemoryError):
+        # a check of ours knows how much; libraries say which array it was
+        told = str(error) if type(error) is MemoryError and str(error) else _MEMORY
+        click.echo(f"Error: {told}", err=True)
+        return 1
     if os.environ.get("DEFGPA_DEBUG"):
         raise error
     known = isinstance(error, (DefgpaError, ValueError, OSError, ImportError))
@@ -130,4 +114,15 @@ def _said(error: Exception, code: int) -> int:
     click.echo(f"Error: {text}", err=True)
     if not known:
         click.echo("This was not foreseen: set DEFGPA_DEBUG=1 to see where.", err=True)
-    return code
+    of_input = isinstance(error, (DefgpaError, ValueError, FileNotFoundError, NotADirectoryError))
+    failed = isinstance(error, NotConvergedError) or _is_of_the_machine(error)
+    return 2 if of_input and not failed else 1
+
+
+def _is_of_the_machine(error: BaseException | None) -> bool:
+    """Whether a full or broken disk is behind it: nothing is wrong with the input then."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _MACHINE:
+            return True
+        error = error.__context__
+    return False

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import fitting_input, fold_size_for, read_input
-from defgpa.cli._options import folding, input_argument, reading, speaking
 from defgpa.cli._output import output_file
 from defgpa.errors import DefgpaError
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from defgpa.evaluate import Comparison
 
 
-@click.command("compare", epilog="Example: defgpa compare wings.tps --fold-size 2 -o table.md")
-@input_argument
-@folding
+@options.command("compare", "defgpa compare wings.tps --fold-size 2 -o table.md")
+@options.input_argument
+@options.folding
 @click.option(
     "--output", "-o", type=click.Path(), help="Also write the table: .md, .csv, .tex or .txt."
 )
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     "--published", is_flag=True, help="The paper's six methods, with the paper's settings."
 )
 @click.option("--theta", type=float, help="With --published: the paper's absolute smoothing.")
-@reading
-@speaking
+@options.reading
 def command(
     source: tuple[str, ...],
     fold_size: int | None,
@@ -91,10 +90,10 @@ def _concluded(
     if verdict is None:
         return table
     # where rigid and deformable predict alike, what lies between them is the next to try
-    options = _fit_options(verdict.best, theta) if verdict.clear else ["--rigidity", "auto"]
-    if published and "--rigidity" not in options:
-        options += ["--proportions", "prior"]
-    step = shlex.join(["defgpa", "fit", *source, *options, "--report"])
+    words = _fit_options(verdict.best, theta) if verdict.clear else ["--rigidity", "auto"]
+    if published and "--rigidity" not in words:
+        words += ["--proportions", "prior"]
+    step = shlex.join(["defgpa", "fit", *source, *words, "--report"])
     return replace(table, verdict=replace(verdict, next_step=step))
 
 

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import fitting_input, read_input, smoothing_value, warp_model
-from defgpa.cli._options import input_argument, reading, smoothing, speaking, warping
 from defgpa.cli._output import (
-    list_run,
     output_folder,
     refuse_inputs,
     results,
+    tell_run,
     write_shapes_twice,
-    write_summary,
 )
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ _MOST_ROWS = 15
 _FAR = "far outside what is seen"
 
 
-@click.command("complete", epilog="Example: defgpa complete skulls.tps -o completed/")
-@input_argument
+@options.command("complete", "defgpa complete skulls.tps -o completed/")
+@options.input_argument
 @click.option(
     "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-completed by default."
 )
@@ -35,10 +34,9 @@ _FAR = "far outside what is seen"
     type=click.Choice(["statistics", "warp", "spline"]),
     help="By default the one that errs least on landmarks of this set that are known.",
 )
-@warping
-@smoothing
-@reading
-@speaking
+@options.warping
+@options.smoothing
+@options.reading
 def command(
     source: tuple[str, ...],
     output: str | None,
@@ -76,18 +74,15 @@ def command(
         "far": int(done.far.sum()),
         "input": list(source),
     }
-    with results(folder) as partial:
-        with console.noting():
-            write_shapes_twice(done.shapes, partial, "completed")
-            # a column has the marks: no need of the comments, which a .tps must do with
-            said = shapes.metadata.get("comments") or (None,) * len(shapes)
-            plain = done.shapes.with_metadata(comments=said)
-            write_shapes(plain, partial / "completed.csv", format="csv")
-            write_estimates(done, partial / "estimated.csv")
-        summary = write_summary(console, partial, summary)
+    with results(console, folder, summary) as partial:
+        write_shapes_twice(done.shapes, partial, "completed")
+        # a column has the marks: no need of the comments, which a .tps must do with
+        said = shapes.metadata.get("comments") or (None,) * len(shapes)
+        plain = done.shapes.with_metadata(comments=said)
+        write_shapes(plain, partial / "completed.csv", format="csv")
+        write_estimates(done, partial / "estimated.csv")
     _show(console, done)
-    list_run(console, folder, summary["files"])
-    console.result(summary)
+    tell_run(console, folder, summary)
 
 
 def _show(console: Console, done: Completion) -> None:

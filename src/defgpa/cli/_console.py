@@ -17,7 +17,6 @@ from defgpa.errors import DefgpaWarning
 from defgpa.findings import Finding, joined
 from defgpa.sentences import in_shell
 
-_LONGEST_NAME = 40  # characters of a name in a table
 _PLAIN = str.maketrans(
     {"█": "#", "▒": "+", "·": ".", "─": "-", "–": "-", "…": "...", "←": "<-", "×": "x"}
 )
@@ -163,15 +162,8 @@ def printable(text: str) -> str:
 def briefly(names: Sequence[str]) -> list[str]:
     """Names for a table: of long ones the begin and the end, unless that makes two the same."""
     flat = [" ".join(name.split()) for name in names]
-    short = [_without_middle(name) for name in flat]
+    short = [name if len(name) <= 40 else f"{name[:19]}…{name[-20:]}" for name in flat]
     return short if len(set(short)) == len(set(flat)) else flat
-
-
-def _without_middle(name: str) -> str:
-    end = _LONGEST_NAME // 2
-    if len(name) <= _LONGEST_NAME:
-        return name
-    return f"{name[: _LONGEST_NAME - end - 1]}…{name[-end:]}"
 
 
 def text_of(cell: Any) -> str:
@@ -191,10 +183,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value

@@ -6,19 +6,18 @@ from pathlib import Path
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import read_input
-from defgpa.cli._options import reading, speaking, writing
 from defgpa.cli._output import refuse_input, written_as
 
 
-@click.command("convert", epilog="Example: defgpa convert skulls/*.mrk.json skulls.tps")
+@options.command("convert", "defgpa convert skulls/*.mrk.json skulls.tps")
 @click.argument("source", nargs=-1, required=True, metavar="IN...", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
-@reading
-@writing
+@options.reading
+@options.writing
 @click.option("--space", type=click.Choice(["LPS", "RAS"]), help="Bring Slicer files to it.")
-@speaking
 def command(
     source: tuple[str, ...],
     target: str,

@@ -8,29 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._fit import Fitted, fitted
-from defgpa.cli._options import speaking
-from defgpa.cli._output import (
-    can_report,
-    command_line,
+from defgpa.cli._fit import (
+    Fitted,
     figures,
-    list_run,
-    output_folder,
-    results,
+    fitted,
+    path_table,
     show_figures,
     write_alignment,
-    write_summary,
 )
+from defgpa.cli._output import can_report, command_line, output_folder, results, tell_run
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.evaluate import Comparison
 
 
-@click.command("demo", epilog="Example: defgpa demo --output demo")
+@options.command("demo", "defgpa demo --output demo")
 @click.option("--output", "-o", default="demo", show_default=True, type=click.Path())
-@speaking
 def command(output: str, console: Console) -> None:
     """The whole thing on a bundled set of insect wings.
 
@@ -55,25 +51,22 @@ def command(output: str, console: Console) -> None:
             table = compare(shapes, fold_size=1, progress=tick)
         done = fitted(console, shapes, DefGPA(ThinPlateSpline()), True, 1, None)
         alignment = done.alignment.posed_like(shapes[0])
-    numbers = figures(alignment, done.cve, done.chosen_smoothing)
+    numbers = figures(alignment, done)
     summary: dict[str, Any] = {
         "figures": numbers,
-        "parameters": {"warp": repr(done.model), "fold_size": 1, "pose": shapes.names[0]},
-        "smoothing_path": done.path_table,
+        "parameters": {"warp": repr(done.estimator.model), "fold_size": 1, "pose": shapes.names[0]},
+        "smoothing_path": path_table(done.path),
         "comparison": [asdict(row) for row in table],
     }
-    with results(folder) as partial:
-        with console.noting():
-            _sample(partial)
-            write_alignment(alignment, partial)
-            _reported(console, done, alignment, table, partial)
-        summary = write_summary(console, partial, summary)
+    with results(console, folder, summary) as partial:
+        _sample(partial)
+        write_alignment(alignment, partial)
+        _reported(console, done, alignment, table, partial)
     console.say(f"\n{table}\n")
     show_figures(console, numbers)
-    list_run(console, folder, summary["files"])
+    tell_run(console, folder, summary)
     if can_report():
         console.say(f"\nOpen the report in a browser: {folder / 'report.html'}")
-    console.result(summary)
 
 
 def _sample(folder: Path) -> None:

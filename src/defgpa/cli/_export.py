@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._options import speaking
 from defgpa.cli._output import list_files, output_folder
 
 _NEXT = {
@@ -16,7 +16,7 @@ _NEXT = {
 }
 
 
-@click.command("export", epilog="Example: defgpa export result/result.npz -o for_R/ --to r")
+@options.command("export", "defgpa export result/result.npz -o for_R/ --to r")
 @click.argument("result", type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the files.")
 @click.option("--to", "target", required=True, type=click.Choice(list(_NEXT)), help="For whom.")
@@ -36,7 +36,6 @@ _NEXT = {
 @click.option(
     "--sd", type=float, default=2.0, show_default=True, help="Standard deviations to either side."
 )
-@speaking
 def command(
     result: str,
     output: str,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import (
     fitting_input,
@@ -17,28 +19,14 @@ from defgpa.cli._input import (
     smoothing_value,
     warp_model,
 )
-from defgpa.cli._options import (
-    folding,
-    input_argument,
-    proportioning,
-    reading,
-    rigidity,
-    smoothing,
-    speaking,
-    warping,
-)
 from defgpa.cli._output import (
-    RESULTS,
-    figures,
-    list_run,
     output_folder,
     refuse_inputs,
     require_report,
     results,
-    show_figures,
+    tell_run,
     to_paste,
-    write_alignment,
-    write_summary,
+    write_shapes_twice,
 )
 
 if TYPE_CHECKING:
@@ -46,20 +34,17 @@ if TYPE_CHECKING:
     from defgpa.findings import Finding
     from defgpa.shapes import Shapes
 
-_POSES = ("principal", "first")
-_SOFTEST, _DECADES = 1e-6, 7  # smoothing from which, and decades in which, one is looked for
 
-
-@click.command("fit", epilog="Example: defgpa fit wings.tps -o result/ --smoothing auto --report")
-@input_argument
+@options.command("fit", "defgpa fit wings.tps -o result/ --smoothing auto --report")
+@options.input_argument
 @click.option(
     "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-defgpa by default."
 )
-@warping
-@smoothing
-@rigidity
-@proportioning
-@folding
+@options.warping
+@options.smoothing
+@options.rigidity
+@options.proportioning
+@options.folding
 @click.option(
     "--pose",
     default="principal",
@@ -68,8 +53,7 @@ _SOFTEST, _DECADES = 1e-6, 7  # smoothing from which, and decades in which, one 
     help="Pose of the reference: its principal axes, or like a shape.",
 )
 @click.option("--report", is_flag=True, help="Also write report.html.")
-@reading
-@speaking
+@options.reading
 def command(
     source: tuple[str, ...],
     output: str | None,
@@ -100,8 +84,9 @@ def command(
         require_report()
     with console.noting():
         shapes = fitting_input(console, read_input(source))
-        refuse_inputs(shapes.metadata.get("sources", ()), folder, *RESULTS)
-        if pose not in _POSES:
+        written = ("reference", "aligned", "superimposed")
+        refuse_inputs(shapes.metadata.get("sources", ()), folder, *written)
+        if pose not in ("principal", "first"):
             shapes.index(pose)  # a name that nobody has is told before the work
         chosen = "auto" in (smoothing, rigidity)
         estimator = _estimator(model, rigidity, proportions)
@@ -111,37 +96,35 @@ def command(
         console.tell(*alignment.findings)
         for finding in alignment.foldover_findings:
             console.tell(_with_remedy(finding, done, shapes))
-    numbers = figures(alignment, done.cve, done.chosen_smoothing)
-    numbers["chosen_rigidity"] = done.chosen_rigidity
+    numbers = figures(alignment, done)
+    tried = len(getattr(done.path, "rigidities", ()))
+    numbers["chosen_rigidity"] = _told(done.path.best_rigidity) if tried > 1 else None
     summary: dict[str, Any] = {
         "figures": numbers,
         "parameters": {
-            "warp": repr(done.model),
+            "warp": repr(done.estimator.model),
             "proportions": proportions,
             "rigidity": _told(getattr(done.estimator, "rigidity", None)),
             "fold_size": done.fold_size,
             "pose": pose,
         },
-        "smoothing_path": done.path_table,
+        "smoothing_path": path_table(done.path),
         "input": list(source),
     }
-    with results(folder) as partial:
-        with console.noting():
-            write_alignment(alignment, partial)
-            if report:
-                from defgpa.report import write_report
+    with results(console, folder, summary) as partial:
+        write_alignment(alignment, partial)
+        if report:
+            from defgpa.report import write_report
 
-                write_report(
-                    alignment,
-                    partial / "report.html",
-                    smoothing=done.path,
-                    cross_validation=done.cv,
-                    provenance={"command": to_paste(), "result": "result.npz"},
-                )
-        summary = write_summary(console, partial, summary)
+            write_report(
+                alignment,
+                partial / "report.html",
+                smoothing=done.path,
+                cross_validation=done.cv,
+                provenance={"command": to_paste(), "result": "result.npz"},
+            )
     show_figures(console, numbers)
-    list_run(console, folder, summary["files"])
-    console.result(summary)
+    tell_run(console, folder, summary)
 
 
 def _refuse_contradictions(
@@ -194,45 +177,6 @@ class Fitted:
     path: Any = None
     cv: Any = None
 
-    @property
-    def model(self) -> Any:
-        """The warp."""
-        return self.estimator.model
-
-    @property
-    def cve(self) -> float | None:
-        """The cross-validation error, if it was asked for."""
-        return None if self.cv is None else float(self.cv.error)
-
-    @property
-    def chosen_smoothing(self) -> float | None:
-        """The smoothing, if it was to be chosen."""
-        chosen = self.path is not None and len(self.path.values) > 1
-        return float(self.path.best_value) if chosen else None
-
-    @property
-    def chosen_rigidity(self) -> float | str | None:
-        """The rigidity, if it was to be chosen."""
-        chosen = len(getattr(self.path, "rigidities", ())) > 1
-        return _told(self.path.best_rigidity) if chosen else None
-
-    @property
-    def path_table(self) -> dict[str, Any] | None:
-        """The smoothing path as plain columns."""
-        if self.path is None:
-            return None
-        dial: dict[str, Any] = {}
-        if hasattr(self.path, "rigidities"):
-            tried = [_told(float(own)) for own in self.path.rigidities]
-            dial = {"rigidity": tried, "surface": self.path.surface}
-        return dial | {
-            "smoothing": self.path.values,
-            "rmse_reference": self.path.rmse_reference,
-            "rmse_datum": self.path.rmse_datum,
-            "cve": self.path.cve,
-            "chosen": self.path.best_value,
-        }
-
 
 def fitted(
     console: Console,
@@ -260,9 +204,99 @@ def fitted(
     return Fitted(estimator, cv.alignment, size, cv=cv)
 
 
+def write_alignment(alignment: Alignment, folder: Path) -> None:
+    """Reference, shapes in both spaces, a table of the specimens, the result with its warps."""
+    from defgpa.io import save
+    from defgpa.shapes import Shapes
+
+    shapes = alignment.shapes
+    reference = Shapes.specimens(
+        [alignment.reference],
+        names=["reference"],
+        landmarks=shapes.landmarks,
+        faces=shapes.faces,
+        metadata={
+            key: shapes.metadata[key] for key in ("format", "space") if key in shapes.metadata
+        },
+    )
+    write_shapes_twice(reference, folder, "reference")
+    for name in ("aligned", "superimposed"):
+        brought = shapes.with_points(getattr(alignment, name))
+        # scales of the files do not hold in the space of the reference
+        write_shapes_twice(brought.with_metadata(scales=None), folder, name)
+    write_specimens(alignment, folder)
+    save(alignment, folder / "result.npz")
+
+
+def write_specimens(alignment: Alignment, folder: Path) -> None:
+    """``specimens.csv``: one row a specimen."""
+    from defgpa.io.atomic import write_text
+    from defgpa.io.text.table import csv_text
+    from defgpa.statistics import specimens
+
+    columns = specimens(alignment)
+    rows = zip(*columns.values(), strict=True)
+    write_text(folder / "specimens.csv", csv_text(list(columns), rows, unknown="nan"))
+
+
+def figures(alignment: Alignment, done: Fitted) -> dict[str, Any]:
+    """The numbers of a fit, by name; the smoothing where it was chosen by the way."""
+    found, cv, path = alignment.spectral, done.cv, done.path
+    chosen = path is not None and len(path.values) > 1
+    return {
+        "shapes": alignment.shapes.n_shapes,
+        "landmarks": alignment.shapes.n_landmarks,
+        "dimension": alignment.shapes.dim,
+        "visible": alignment.n_counted,
+        "rmse_reference": alignment.rmse_reference,
+        "rmse_datum": alignment.rmse_datum,
+        "cve": None if cv is None else float(cv.error),
+        "chosen_smoothing": float(path.best_value) if chosen else None,
+        "eigenvalues": alignment.eigenvalues,
+        "spectral_gap": None if found is None else found.gap,
+        "excess_cost": None if found is None else found.excess,
+        "similarity_residual": None if found is None else found.similarity_residual,
+        "foldovers": int(alignment.foldovers.sum()),
+        "mirrored": list(alignment.mirrored),
+        "lone_landmarks": list(alignment.lone_landmarks),
+    }
+
+
+def path_table(path: Any) -> dict[str, Any] | None:
+    """The smoothing path as plain columns; None where nothing was to be chosen."""
+    if path is None:
+        return None
+    dial: dict[str, Any] = {}
+    if hasattr(path, "rigidities"):
+        dial = {"rigidity": [_told(float(own)) for own in path.rigidities], "surface": path.surface}
+    return dial | {
+        "smoothing": path.values,
+        "rmse_reference": path.rmse_reference,
+        "rmse_datum": path.rmse_datum,
+        "cve": path.cve,
+        "chosen": path.best_value,
+    }
+
+
+def show_figures(console: Console, numbers: dict[str, Any]) -> None:
+    """The figures with one sentence each."""
+    rows = [
+        ["RMSE_r", numbers["rmse_reference"], "left between warped shapes and reference"],
+        ["RMSE_d", numbers["rmse_datum"], "the same, carried back to each shape"],
+        ["CVE", numbers["cve"], "error on landmarks the fit had not seen"],
+        ["smoothing", numbers["chosen_smoothing"], "chosen by cross-validation"],
+        ["rigidity", numbers.get("chosen_rigidity"), "chosen by cross-validation"],
+        ["spectral gap", numbers["spectral_gap"], "near 0: the reference is ambiguous"],
+        ["foldovers", numbers["foldovers"], "landmarks where a warp folds over (want 0)"],
+    ]
+    console.table(
+        "Figures", ["figure", "value", "what it says"], [r for r in rows if r[1] is not None]
+    )
+
+
 def _with_remedy(finding: Finding, done: Fitted, shapes: Shapes) -> Finding:
     """The finding of warps that fold over, with a smoothing at which none does, if one is found."""
-    warp = done.model
+    warp = done.estimator.model
     name = "smoothing" if getattr(warp, "theta", None) is None else "theta"
     value = _unfolded(done, shapes, name, getattr(warp, name, None))
     figures = {} if value is None else {name: value}
@@ -277,9 +311,10 @@ def _unfolded(done: Fitted, shapes: Shapes, name: str, used: float | None) -> fl
         return done.path.unfolded_value
     if used is None or shapes.visible.size > 200_000:  # more fits would take long
         return None
-    for exponent in range(1, _DECADES):
-        value = max(used, _SOFTEST) * 10.0**exponent
-        other = clone(done.estimator).set_params(warp=replace(done.model, **{name: value}))
+    for exponent in range(1, 7):  # decades
+        value = max(used, 1e-6) * 10.0**exponent
+        warp = replace(done.estimator.model, **{name: value})
+        other = clone(done.estimator).set_params(warp=warp)
         if not other.solve(shapes).foldovers.any():
             return float(value)
     return None

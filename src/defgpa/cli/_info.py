@@ -9,11 +9,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console, briefly
 from defgpa.cli._input import note_likely_code, read_input, without_empty
-from defgpa.cli._options import input_argument, reading, speaking
 from defgpa.errors import and_more, listed
 
 if TYPE_CHECKING:
@@ -25,10 +23,9 @@ _MANY = 5  # shapes with the same trouble: more of them are one row
 _MOST_WORDS = 12  # groups, columns or landmarks in a line
 
 
-@click.command("info", epilog="Example: defgpa info wings.tps")
-@input_argument
-@reading
-@speaking
+@options.command("info", "defgpa info wings.tps")
+@options.input_argument
+@options.reading
 def command(source: tuple[str, ...], console: Console) -> None:
     """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
     from defgpa.io.format import SeveralSetsError
@@ -65,22 +62,19 @@ def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
 def _summary(shapes: Shapes) -> dict[str, Any]:
     from defgpa.screening import guessed_units
 
-    known = {key: shapes.metadata[key] for key in ("format", "space") if key in shapes.metadata}
+    said = shapes.metadata
+    columns = (head for own in said.get("variables", ()) for head in own or ())
     return {
         "shapes": shapes.n_shapes,
         "landmarks": shapes.n_landmarks,
         "dimension": shapes.dim,
         "missing": int((~shapes.visible).sum()),
         "units": guessed_units(shapes) if shapes.visible.any() else "unknown",
-        **known,
-        "incomplete": list(shapes.metadata.get("incomplete", ())),
-        "groups": dict(Counter(str(g) for g in shapes.metadata.get("groups", ()) if g is not None)),
-        "columns": list(
-            dict.fromkeys(
-                head for own in shapes.metadata.get("variables", ()) for head in own or ()
-            )
-        ),
-        "not_read": list(shapes.metadata.get("not_read", ())),
+        **{key: said[key] for key in ("format", "space") if key in said},
+        "incomplete": list(said.get("incomplete", ())),
+        "groups": dict(Counter(str(g) for g in said.get("groups", ()) if g is not None)),
+        "columns": list(dict.fromkeys(columns)),
+        "not_read": list(said.get("not_read", ())),
     }
 
 
@@ -166,9 +160,9 @@ def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
         return {"alignable": False, "reason": str(error)}
     _show_suspicions(console, list(_sentences(found, shapes)))
     if found.mirrored:
-        options = " ".join(f"--mirror {shlex.quote(name)}" for name in found.mirrored[:_MOST_WORDS])
+        words = " ".join(f"--mirror {shlex.quote(name)}" for name in found.mirrored[:_MOST_WORDS])
         more = " …" if len(found.mirrored) > _MOST_WORDS else ""
-        console.say(f"If they were digitised on the other side: {options}{more}")
+        console.say(f"If they were digitised on the other side: {words}{more}")
     return {"alignable": True, "suspicious": _suspicions(found, shapes)}
 
 
@@ -199,9 +193,17 @@ def _sentences(found: Screening, shapes: Shapes) -> Iterator[tuple[str, str]]:
     for name in found.outliers:
         yield name, "is far from all the others"
     yield from _other_sizes({name: found.sizes[shapes.index(name)] for name in found.other_size})
-    yield from _mistakes(found)
+    for name in found.mirrored:
+        yield name, "fits clearly better mirrored"
+    for name, a, b in found.exchanged:
+        yield name, f"landmarks {a} and {b} look exchanged"
+    for name, label in found.misplaced:
+        yield name, f"landmark {label} is far from where the others have it"
+    yield from _repeated(found.repeated)
     for name, pairs in groupby(found.coincident, key=lambda entry: entry[0]):
-        yield name, _same_place([(a, b) for _, a, b in pairs])
+        (_, a, b), *rest = pairs
+        more = f" (and {len(rest)} more pair{'s' * (len(rest) > 1)})" if rest else ""
+        yield name, f"landmarks {a} and {b} have the same place{more}"
 
 
 def _other_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
@@ -225,22 +227,5 @@ def _repeated(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     yield f"{len(pairs)} shapes", f"have the very coordinates of others, such as {names}"
 
 
-def _mistakes(found: Screening) -> Iterator[tuple[str, str]]:
-    """What can hardly be meant."""
-    for name in found.mirrored:
-        yield name, "fits clearly better mirrored"
-    for name, a, b in found.exchanged:
-        yield name, f"landmarks {a} and {b} look exchanged"
-    for name, label in found.misplaced:
-        yield name, f"landmark {label} is far from where the others have it"
-    yield from _repeated(found.repeated)
-
-
 def _times(ratio: float) -> str:
     return f"{ratio:,.0f} times" if ratio > 1 else f"1/{1 / ratio:,.0f} of"
-
-
-def _same_place(pairs: Sequence[tuple[str, str]]) -> str:
-    (a, b), rest = pairs[0], len(pairs) - 1
-    more = f" (and {rest} more pair{'s' * (rest > 1)})" if rest else ""
-    return f"landmarks {a} and {b} have the same place{more}"

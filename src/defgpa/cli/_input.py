@@ -1,8 +1,11 @@
-"""Words of the command line to shapes and estimators."""
+"""Words of the command line to shapes, to what a table knows about them, and to estimators."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +14,7 @@ from defgpa.cli._console import Console
 from defgpa.cli._options import READING
 
 if TYPE_CHECKING:
+    from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
 
 
@@ -97,6 +101,11 @@ def without_empty(console: Console, shapes: Shapes) -> Shapes:
     return shapes
 
 
+def refused(option: str, what: str, got: str | None) -> click.BadParameter:
+    """The error of a word that is not what an option takes."""
+    return click.BadParameter(f"must be {what}; got {got!r}.", param_hint=option)
+
+
 def missing_code(word: str) -> str | float:
     """``marked``, ``negative`` or a number."""
     if word in ("marked", "negative"):
@@ -104,9 +113,7 @@ def missing_code(word: str) -> str | float:
     try:
         return float(word)
     except ValueError:
-        raise click.BadParameter(
-            f"must be marked, negative or a number; got {word!r}.", param_hint="--missing"
-        ) from None
+        raise refused("--missing", "marked, negative or a number", word) from None
 
 
 def warp_model(
@@ -154,19 +161,15 @@ def proportions_value(text: str) -> Any:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise click.BadParameter(
-            f"must be rigid, prior or eigenvalues such as 900,400; got {text!r}.",
-            param_hint="--proportions",
-        ) from None
+        what = "rigid, prior or eigenvalues such as 900,400"
+        raise refused("--proportions", what, text) from None
 
 
 def rigidity_value(word: str) -> float:
     """A number from 0 to infinity; 1 for ``auto``, which will choose."""
     value = 1.0 if word == "auto" else _number(word)
     if not value >= 0.0:
-        raise click.BadParameter(
-            f"must be a number from 0 to inf, or auto; got {word!r}.", param_hint="--rigidity"
-        )
+        raise refused("--rigidity", "a number from 0 to inf, or auto", word)
     return value
 
 
@@ -176,9 +179,7 @@ def smoothing_value(word: str | None) -> float | None:
         return None
     value = _number(word)
     if not 0.0 <= value < float("inf"):
-        raise click.BadParameter(
-            f"must be a number of at least 0, or auto; got {word!r}.", param_hint="--smoothing"
-        )
+        raise refused("--smoothing", "a number of at least 0, or auto", word)
     return value
 
 
@@ -203,8 +204,127 @@ def _counts(word: str | None) -> int | tuple[int, ...] | None:
     except ValueError:
         counts = ()
     if not counts or min(counts) < 1:
-        raise click.BadParameter(
-            f"must be a whole number such as 5, or one per axis such as 5,5,2; got {word!r}.",
-            param_hint="--points-per-axis",
-        )
+        what = "a whole number such as 5, or one per axis such as 5,5,2"
+        raise refused("--points-per-axis", what, word)
     return counts[0] if len(counts) == 1 else counts
+
+
+def analysed(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
+    """A saved result or landmark files; and the shapes in either."""
+    from defgpa.errors import FormatError
+    from defgpa.io import load, read_header
+
+    if len(source) == 1 and source[0].lower().endswith(".npz"):
+        try:
+            read_header(source[0])
+        except FormatError:
+            pass  # an archive of points, not a result
+        else:
+            alignment = load(source[0])
+            return alignment, alignment.shapes
+    shapes = read_input(source)
+    _require_complete(shapes, source[0])
+    return shapes, shapes
+
+
+def _require_complete(shapes: Shapes, source: str) -> None:
+    """An error in the words of the command line where landmarks are missing."""
+    from defgpa.errors import ShapeError, listed
+
+    partial = [name for name, own in zip(shapes.names, shapes.visible, strict=True) if not all(own)]
+    if partial:
+        raise ShapeError(
+            f"Landmarks are missing in {listed(partial)}. Align the shapes first, which fills them "
+            f"in: defgpa fit {source} -o result, then give result/result.npz here."
+        )
+
+
+def columns_for(console: Console, table: str | None, shapes: Shapes) -> dict[str, Any]:
+    """What the files say of the shapes, and the columns of a table in the order of the shapes."""
+    from defgpa.statistics.design import columns_of, typed
+
+    known = columns_of(shapes)
+    if table is None:
+        return known
+    header, rows = _rows(Path(table))
+    own = _names_column(table, header, rows, shapes.names)
+    if own is not None:
+        place = {_key(row[own]): row for row in rows}
+        rows = [place[_key(name)] for name in shapes.names]
+    elif len(rows) != shapes.n_shapes:
+        raise click.BadParameter(
+            f"{table} has {len(rows)} rows for {shapes.n_shapes} shapes, and no column with "
+            f"their names (such as {shapes.names[0]!r}).",
+            param_hint="--data",
+        )
+    else:
+        console.note(f"No column of {table} has the names of the shapes: rows are taken in order.")
+    return known | {name: typed([row[k] for row in rows]) for k, name in enumerate(header)}
+
+
+def column(columns: dict[str, Any], name: str, option: str) -> Any:
+    """One column, or an error that names the option and what there is."""
+    if name not in columns:
+        there = ", ".join(columns) or "nothing (give --data)"
+        raise click.BadParameter(
+            f"there is no column {name!r}; there is {there}.", param_hint=option
+        )
+    return columns[name]
+
+
+def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
+    from defgpa.errors import FormatError
+    from defgpa.io.text.lines import text_of
+    from defgpa.io.text.table import unguarded
+
+    lines = [line for line in text_of(path).split("\n") if line.strip()]
+    if len(lines) < 2:
+        raise FormatError(
+            f"{path}: expected a header and one row per shape; found {len(lines)} lines."
+        )
+    mark = max(",;\t", key=lines[0].count)
+    header, *rows = (
+        [unguarded(cell.strip()) for cell in row] for row in csv.reader(lines, delimiter=mark)
+    )
+    if all(len(row) == len(header) + 1 for row in rows):  # R writes row names without a title
+        header = ["", *header]
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise FormatError(
+                f"{path}, line {number}: expected {len(header)} fields; found {len(row)}."
+            )
+    return [name or "id" for name in header], rows
+
+
+def _names_column(
+    table: str, header: Sequence[str], rows: Sequence[Sequence[str]], names: Sequence[str]
+) -> int | None:
+    """The column with the names of all shapes; None where there is none.
+
+    One that has most of them was meant, and its rows need not be in order: that is an error, unless
+    shapes are only numbered, as much else is.
+    """
+    from defgpa.errors import listed
+
+    keys = set(map(_key, names))
+    known = [len(keys & {_key(row[k]) for row in rows}) for k in range(len(header))]
+    best = max(range(len(header)), key=known.__getitem__)
+    values = [_key(row[best]) for row in rows]
+    twice = [name for name in names if values.count(_key(name)) > 1]
+    lacking = [name for name in names if _key(name) not in values]
+    numbered = all(name.isdecimal() for name in names)
+    if 2 * known[best] <= len(names) or (numbered and (lacking or twice)):
+        return None
+    if lacking or twice:
+        much = f"no row for {listed(lacking)}" if lacking else f"several rows for {listed(twice)}"
+        raise click.BadParameter(
+            f"{table}: its column {header[best]!r} names the shapes, and has {much}. Add or mend "
+            "what is wrong there, or leave shapes out with --drop.",
+            param_hint="--data",
+        )
+    return best
+
+
+def _key(name: str) -> str:
+    """A name as it is compared: capitals and the ending of an image do not matter."""
+    return re.sub(r"\.(jpe?g|png|tiff?|bmp|gif)$", "", name.strip().casefold())

@@ -1,4 +1,4 @@
-"""The options that several commands share, each stated once."""
+"""How all commands are made, and the options that several of them share, each stated once."""
 
 from __future__ import annotations
 
@@ -21,6 +21,26 @@ FORMATS = (
     *("mat", "r", "csv", "csv-long", "csv-points", "ply", "vtk", "vtp", "off", "obj", "stl"),
     *("gz", "zip"),
 )
+
+
+def command(name: str, example: str) -> Callable[[Callable[..., None]], click.Command]:
+    """A command with an example below its help; its last two options it gets as its console."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @wraps(function)
+        def spoken(quiet: bool, as_json: bool, **words: Any) -> None:
+            function(console=Console(quiet, as_json), **words)
+
+        made = click.command(name, epilog=f"Example: {example}")(spoken)
+        made.params += [
+            click.Option(["--quiet", "-q"], is_flag=True, help="No progress bars, no tables."),
+            click.Option(
+                ["--json", "as_json"], is_flag=True, help="Figures as JSON on standard output."
+            ),
+        ]
+        return made
+
+    return decorate
 
 
 def _combined(*decorators: Callable[[Any], Any]) -> Callable[[_F], _F]:
@@ -126,18 +146,6 @@ writing = click.option(
 )
 
 
-def speaking(function: Callable[..., None]) -> Callable[..., None]:
-    """Two options that a command gets as its console."""
-
-    @click.option("--quiet", "-q", is_flag=True, help="No progress bars, no tables.")
-    @click.option("--json", "as_json", is_flag=True, help="Figures as JSON on standard output.")
-    @wraps(function)
-    def command(*words: Any, quiet: bool, as_json: bool, **named: Any) -> None:
-        function(*words, console=Console(quiet, as_json), **named)
-
-    return command
-
-
 warping = _combined(
     click.option(
         "--warp",
@@ -193,4 +201,32 @@ rigidity = click.option(
     metavar="VALUE|auto",
     help="Tie every warp to a pose and let it pay for stretching, too (0 free, 10 stiff, inf "
     "rigid). auto: chosen by cross-validation, together with the smoothing.",
+)
+
+known_data = click.option(
+    "--data",
+    type=click.Path(),
+    help="Table (CSV) with one row per shape; a column with their names tells which is which.",
+)
+
+permuting = _combined(
+    click.option(
+        "--permutations",
+        type=click.IntRange(1),
+        default=999,
+        show_default=True,
+        help="Random orders that show what chance can do.",
+    ),
+    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of them."),
+)
+
+result_folder = click.option(
+    "--output", "-o", type=click.Path(), help="Folder for tables (CSV) and figures (PNG)."
+)
+
+reporting = click.option(
+    "--report",
+    is_flag=True,
+    help="One HTML page with these tables and figures beside the files, of a saved result together "
+    "with all that its own report has.",
 )

@@ -1,4 +1,4 @@
-"""What a fit leaves on disk, and the figures it prints."""
+"""Where results go: names that are refused, files that appear together, where everything is."""
 
 from __future__ import annotations
 
@@ -73,31 +73,38 @@ def _stem(source: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def results(folder: Path) -> Iterator[Path]:
-    """A folder to write all files of a run into: they appear together, or not at all."""
+def results(console: Console, folder: Path, summary: dict[str, Any]) -> Iterator[Path]:
+    """A folder to write all files of a run into: they appear together, or not at all.
+
+    Last comes ``summary.json``: the summary, to which is added what was typed, said and written.
+    """
     from defgpa.errors import FormatError
-    from defgpa.io.atomic import run_folder
+    from defgpa.io.atomic import SUMMARY, files_in, run_folder, write_text
 
     with run_folder(folder) as partial:
         try:
-            yield partial
+            with console.noting():
+                yield partial
+            summary |= {
+                **console.told(),
+                "command": command_line(),
+                "folder": working_folder(),
+                "versions": versions(),
+                "files": [*files_in(partial), SUMMARY],
+            }
+            text = json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
+            write_text(partial / SUMMARY, text + "\n", errors="backslashreplace")
         except FormatError as error:  # in the words of the user, who never sees that folder
             raise FormatError(str(error).replace(str(partial), str(folder))) from error
 
 
-def _existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that is there."""
-    try:
-        return next(place for place in (path, *path.parents) if place.exists())
-    except OSError as error:  # a name too long for the file system
-        raise click.BadParameter(
-            f"{error.strerror}: {str(path)[:60]}…", param_hint="--output"
-        ) from None
-
-
 def _require_writable(folder: Path, option: str) -> None:
     """A BadParameter where a folder cannot be made, or nothing can be written to it."""
-    place = _existing(folder)
+    try:
+        place = next(place for place in (folder, *folder.parents) if place.exists())
+    except OSError as error:  # a name too long for the file system
+        said = f"{error.strerror}: {str(folder)[:60]}…"
+        raise click.BadParameter(said, param_hint="--output") from None
     if not place.is_dir():
         raise click.BadParameter(f"{place} is a file, not a folder.", param_hint=option)
     if not os.access(place, os.W_OK | os.X_OK):
@@ -154,99 +161,6 @@ def written_as(
         console.note(f"Left out, as {target} has no place for it: {', '.join(lost)}.")
 
 
-RESULTS = ("reference", "aligned", "superimposed")  # what a fit writes as shapes
-
-
-def write_alignment(alignment: Alignment, folder: Path) -> None:
-    """Reference, shapes in both spaces, a table of the specimens, the result with its warps."""
-    from defgpa.io import save
-    from defgpa.shapes import Shapes
-
-    shapes = alignment.shapes
-    reference = Shapes.specimens(
-        [alignment.reference],
-        names=["reference"],
-        landmarks=shapes.landmarks,
-        faces=shapes.faces,
-        metadata={
-            key: shapes.metadata[key] for key in ("format", "space") if key in shapes.metadata
-        },
-    )
-    write_shapes_twice(reference, folder, "reference")
-    for name in ("aligned", "superimposed"):
-        brought = shapes.with_points(getattr(alignment, name))
-        # scales of the files do not hold in the space of the reference
-        write_shapes_twice(brought.with_metadata(scales=None), folder, name)
-    write_specimens(alignment, folder)
-    save(alignment, folder / "result.npz")
-
-
-def write_specimens(alignment: Alignment, folder: Path) -> None:
-    """``specimens.csv``: one row a specimen."""
-    from defgpa.io.atomic import write_text
-    from defgpa.io.text.table import csv_text
-    from defgpa.statistics import specimens
-
-    columns = specimens(alignment)
-    rows = zip(*columns.values(), strict=True)
-    write_text(folder / "specimens.csv", csv_text(list(columns), rows, unknown="nan"))
-
-
-def figures(alignment: Alignment, cve: float | None, smoothing: float | None) -> dict[str, Any]:
-    """The numbers of a fit, by name; the smoothing where it was chosen by the way."""
-    found = alignment.spectral
-    return {
-        "shapes": alignment.shapes.n_shapes,
-        "landmarks": alignment.shapes.n_landmarks,
-        "dimension": alignment.shapes.dim,
-        "visible": alignment.n_counted,
-        "rmse_reference": alignment.rmse_reference,
-        "rmse_datum": alignment.rmse_datum,
-        "cve": cve,
-        "chosen_smoothing": smoothing,
-        "eigenvalues": alignment.eigenvalues,
-        "spectral_gap": None if found is None else found.gap,
-        "excess_cost": None if found is None else found.excess,
-        "similarity_residual": None if found is None else found.similarity_residual,
-        "foldovers": int(alignment.foldovers.sum()),
-        "mirrored": list(alignment.mirrored),
-        "lone_landmarks": list(alignment.lone_landmarks),
-    }
-
-
-def show_figures(console: Console, numbers: dict[str, Any]) -> None:
-    """The figures with one sentence each."""
-    rows = [
-        ["RMSE_r", numbers["rmse_reference"], "left between warped shapes and reference"],
-        ["RMSE_d", numbers["rmse_datum"], "the same, carried back to each shape"],
-        ["CVE", numbers["cve"], "error on landmarks the fit had not seen"],
-        ["smoothing", numbers["chosen_smoothing"], "chosen by cross-validation"],
-        ["rigidity", numbers.get("chosen_rigidity"), "chosen by cross-validation"],
-        ["spectral gap", numbers["spectral_gap"], "near 0: the reference is ambiguous"],
-        ["foldovers", numbers["foldovers"], "landmarks where a warp folds over (want 0)"],
-    ]
-    console.table(
-        "Figures", ["figure", "value", "what it says"], [r for r in rows if r[1] is not None]
-    )
-
-
-def write_summary(console: Console, folder: Path, summary: dict[str, Any]) -> dict[str, Any]:
-    """``summary.json``, with what was typed, said and written; the whole of it."""
-    from defgpa.io.atomic import SUMMARY, files_in, write_text
-
-    complete = {
-        **summary,
-        **console.told(),
-        "command": command_line(),
-        "folder": working_folder(),
-        "versions": versions(),
-        "files": [*files_in(folder), SUMMARY],
-    }
-    text = json.dumps(plain(complete), indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(folder / SUMMARY, text + "\n", errors="backslashreplace")
-    return complete
-
-
 def command_line() -> str:
     """What was typed, to be typed again; empty where a command was called in another way."""
     context = click.get_current_context(silent=True)
@@ -298,19 +212,15 @@ def list_files(console: Console, files: Sequence[str]) -> None:
         console.say(f"  {file}")
 
 
-def list_run(console: Console, folder: Path, files: Sequence[str]) -> None:
-    """Where the files of a run are, a folder of shapes in one line."""
+def tell_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
+    """Where the files of a run are, a folder of shapes in one line; the summary for machines."""
+    from defgpa.io.atomic import files_in
+
+    files = summary["files"]
     console.say("Written:")
     for name, count in Counter(Path(file).parts[0] for file in files).items():
         inside = count > 1 or name not in files
         console.say(f"  {folder / name}{f'{os.sep} ({count} files)' if inside else ''}")
-    note_others(console, folder, files)
-
-
-def note_others(console: Console, folder: Path, files: Sequence[str]) -> None:
-    """Say so where a folder of shapes holds more than were written now."""
-    from defgpa.io.atomic import files_in
-
     for place in sorted({Path(file).parent for file in files} - {Path()}):
         known = {Path(file).name for file in files if Path(file).parent == place}
         others = set(files_in(folder / place)) - known
@@ -319,3 +229,91 @@ def note_others(console: Console, folder: Path, files: Sequence[str]) -> None:
                 f"{folder / place} also holds {len(others)} files of before; they are no part of "
                 "this result."
             )
+    console.result(summary)
+
+
+def save_picture(
+    target: Path | str,
+    drawn: str,
+    *of: Any,
+    dim: int = 2,
+    size: tuple[float, float] = (7, 5),
+    **how: Any,
+) -> None:
+    """What a function of `defgpa.plot` draws, as a file; its suffix says of which kind."""
+    from matplotlib.figure import Figure
+
+    from defgpa import plot
+    from defgpa.io.atomic import replacing
+
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
+    getattr(plot, drawn)(*of, ax=axes, **how)
+    with replacing(target) as temporary:
+        figure.savefig(temporary, dpi=150)
+
+
+class Written:
+    """Tables, figures and a report of an analysis in a folder, if there is one; their names."""
+
+    def __init__(self, output: str | None, report: bool, option: str = "--output") -> None:
+        if report and output is None:
+            raise click.UsageError(f"--report writes report.html into a folder: give {option} too.")
+        if report:
+            require_report()
+        self.folder = None if output is None else output_folder(output)
+        self.reports = report
+        self.files: list[str] = []
+
+    def report(self, x: Alignment | Shapes, found: Sequence[Any], title: str) -> None:
+        """``report.html``, if wanted: of an alignment all about it, a section for each result."""
+        from defgpa.alignment import Alignment
+        from defgpa.report import write_report, write_statistics
+
+        if self.folder is None or not self.reports:
+            return
+        target, known = self.folder / "report.html", {"command": to_paste()}
+        if isinstance(x, Alignment):
+            write_report(x, target, statistics=found, provenance=known)
+        else:
+            write_statistics(found, target, title=title, links=x.links, provenance=known)
+        self.files.append(str(target))
+
+    def table(self, name: str, text: str) -> None:
+        """A CSV file."""
+        if self.folder is None:
+            return
+        from defgpa.io.atomic import write_text
+
+        write_text(self.folder / name, text)
+        self.files.append(str(self.folder / name))
+
+    def shapes(
+        self, name: str, points: Any, names: Sequence[str], landmarks: Sequence[str]
+    ) -> None:
+        """A CSV file of shapes."""
+        if self.folder is None:
+            return
+        from defgpa.io import write_shapes
+        from defgpa.shapes import Shapes
+
+        target = self.folder / f"{name}.csv"
+        shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
+        write_shapes(shapes, target, format="csv")
+        self.files.append(str(target))
+
+    def figure(self, name: str, drawn: str, *of: Any, **how: Any) -> None:
+        """A PNG file of what a function of `defgpa.plot` draws, where matplotlib is installed."""
+        if self.folder is None or find_spec("matplotlib") is None:
+            return
+        from matplotlib import rc_context
+
+        with rc_context({"text.parse_math": False}):  # a name is no formula
+            save_picture(self.folder / name, drawn, *of, **how)
+        self.files.append(str(self.folder / name))
+
+    def tell(self, console: Console, figures: dict[str, Any]) -> None:
+        """Where everything is, and the figures for machines."""
+        if self.files:
+            list_files(console, self.files)
+        console.result(figures | {"files": self.files} | console.told())

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console, briefly
 from defgpa.cli._input import in_space_of, matches_by_position, note_likely_code, read_input
-from defgpa.cli._options import reading, speaking
 from defgpa.cli._output import (
-    list_run,
     output_folder,
     refuse_inputs,
     results,
+    tell_run,
     write_shapes_twice,
-    write_summary,
 )
 
 _SHOWN = 10  # shapes in the table: those that fit worst
@@ -30,16 +29,13 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
 
-@click.command(
-    "register", epilog="Example: defgpa register result/result.npz new/*.tps -o registered/"
-)
+@options.command("register", "defgpa register result/result.npz new/*.tps -o registered/")
 @click.argument("result", type=click.Path())
 @click.argument("source", nargs=-1, required=True, metavar="NEW...", type=click.Path())
 @click.option(
     "--output", "-o", type=click.Path(), help="Folder for the results; NEW-registered by default."
 )
-@reading
-@speaking
+@options.reading
 def command(result: str, source: tuple[str, ...], output: str | None, console: Console) -> None:
     """Bring new specimens onto a saved reference, in closed form.
 
@@ -64,14 +60,11 @@ def command(result: str, source: tuple[str, ...], output: str | None, console: C
         "rmse_reference_of_fit": alignment.rmse_reference,
         "input": [result, *source],
     }
-    with results(folder) as partial:
-        with console.noting():
-            write_shapes_twice(shapes.with_points(found.aligned), partial, "registered")
-            save(found, partial / "registered.npz")
-        summary = write_summary(console, partial, summary)
+    with results(console, folder, summary) as partial:
+        write_shapes_twice(shapes.with_points(found.aligned), partial, "registered")
+        save(found, partial / "registered.npz")
     _show(console, shapes.names, errors, usual)
-    list_run(console, folder, summary["files"])
-    console.result(summary)
+    tell_run(console, folder, summary)
 
 
 def registered(alignment: Alignment, shapes: Shapes) -> Alignment:

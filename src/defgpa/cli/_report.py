@@ -8,16 +8,15 @@ from typing import Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._options import speaking
 from defgpa.cli._output import output_file, refuse_input, to_paste
 
 
-@click.command("report", epilog="Example: defgpa report result/result.npz -o report.html")
+@options.command("report", "defgpa report result/result.npz -o report.html")
 @click.argument("result", type=click.Path())
 @click.option("--output", "-o", default="report.html", show_default=True, type=click.Path())
 @click.option("--draw-all", is_flag=True, help="Draw every shape and landmark, however many.")
-@speaking
 def command(result: str, output: str, draw_all: bool, console: Console) -> None:
     """One self-contained HTML page about a saved result."""
     from defgpa.io import load

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console, briefly
-from defgpa.cli._data import Written, reporting
 from defgpa.cli._input import fitting_input, read_input, warp_model
-from defgpa.cli._options import WARPS, input_argument, reading, speaking, writing
-from defgpa.cli._output import list_files, output_file, refuse_input, written_as
+from defgpa.cli._output import Written, output_file, refuse_input, written_as
 
 if TYPE_CHECKING:
     from defgpa.semilandmarks import SlidShapes
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 20
 
 
-@click.command(
-    "slide", epilog="Example: defgpa slide larvae.tps --sliders curveslide.csv -o slid.tps"
-)
-@input_argument
+@options.command("slide", "defgpa slide larvae.tps --sliders curveslide.csv -o slid.tps")
+@options.input_argument
 @click.option("--output", "-o", required=True, type=click.Path(), help="File for the shapes.")
 @click.option(
     "--sliders",
@@ -72,7 +69,7 @@ _MOST_ROWS = 20
 @click.option("--meshes", type=click.Path(), help="Folder of meshes named like the shapes.")
 @click.option(
     "--warp",
-    type=click.Choice(WARPS),
+    type=click.Choice(options.WARPS),
     help="Align with such warps between rounds; by similarities by default.",
 )
 @click.option(
@@ -83,10 +80,9 @@ _MOST_ROWS = 20
     help="Of alignment and sliding, at most.",
 )
 @click.option("--figures", type=click.Path(), help="Folder for how far points slid: CSV and PNG.")
-@reporting
-@reading
-@writing
-@speaking
+@options.reporting
+@options.reading
+@options.writing
 def command(
     source: tuple[str, ...],
     output: str,
@@ -108,6 +104,8 @@ def command(
 
     They go where the shapes differ least, by bending energy or distance, and stay on their curves.
     """
+    import numpy as np
+
     from defgpa.estimators import DefGPA
     from defgpa.semilandmarks import curves_of, read_surface, slide, with_slicer_curves
 
@@ -140,19 +138,19 @@ def command(
                 progress=tick,
             )
         written_as(console, slid, target, to_format)
+    written.files.append(output)
     _show(console, slid)
     written.table("slid.csv", _distances(slid))
-    written.figure("slid.png", "sliding", shapes, slid, _farthest(slid), dim=slid.dim)
-    if report:
-        written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
-    list_files(console, [output, *written.files])
-    figures_of = {
+    farthest = int(np.nan_to_num(slid.distances).max(axis=1).argmax())
+    written.figure("slid.png", "sliding", shapes, slid, farthest, dim=slid.dim)
+    written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
+    found = {
         "sliding": [slid.landmarks[j] for j in slid.sliders],
         "criterion": slid.criterion.sum(axis=2),
         "settled": slid.settled,
         "distances": slid.distances,
     }
-    console.result(figures_of | {"files": [output, *written.files]} | console.told())
+    written.tell(console, found)
 
 
 def _curves(
@@ -225,16 +223,8 @@ def _distances(slid: SlidShapes) -> str:
     from defgpa.io.text.table import csv_text
 
     rows = [
-        (name, label, float(own[j]))
+        (name, slid.landmarks[j], float(own[j]))
         for name, own in zip(slid.names, slid.distances, strict=True)
-        for j, label in enumerate(slid.landmarks)
-        if j in set(slid.sliders.tolist())
+        for j in slid.sliders
     ]
     return csv_text(("shape", "landmark", "slid"), rows)
-
-
-def _farthest(slid: SlidShapes) -> int:
-    """The shape whose points went farthest."""
-    import numpy as np
-
-    return int(np.argmax(np.nan_to_num(slid.distances).max(axis=1)))

@@ -7,31 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._data import (
-    Written,
-    analysed,
-    column,
-    columns_for,
-    known_data,
-    permuting,
-    reporting,
-    result_folder,
-)
-from defgpa.cli._options import input_argument, reading, speaking
-from defgpa.cli._output import list_files
+from defgpa.cli._input import analysed, column, columns_for
+from defgpa.cli._output import Written
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
     from defgpa.statistics import Symmetry
 
 
-@click.command(
-    "symmetry",
-    epilog="Example: defgpa symmetry skulls.tps --pairs 4-3,6-5,8-7 -o symmetry/",
-)
-@input_argument
-@known_data
+@options.command("symmetry", "defgpa symmetry skulls.tps --pairs 4-3,6-5,8-7 -o symmetry/")
+@options.input_argument
+@options.known_data
 @click.option(
     "--pairs",
     metavar="A-B,C-D,…",
@@ -41,11 +29,10 @@ if TYPE_CHECKING:
 @click.option("--individual", metavar="COLUMN", help="Who each shape is of.")
 @click.option("--side", metavar="COLUMN", help="Left or right, where every shape is one side.")
 @click.option("--replicate", metavar="COLUMN", help="Which measurement it is.")
-@permuting
-@result_folder
-@reporting
-@reading
-@speaking
+@options.permuting
+@options.result_folder
+@options.reporting
+@options.reading
 def command(
     source: tuple[str, ...],
     data: str | None,
@@ -84,11 +71,8 @@ def command(
     _say_pairs(console, found, shapes)
     console.say(str(found))
     _write(written, found, shapes)
-    if report:
-        written.report(x, [found], f"Symmetry of {Path(source[0]).name}")
-    if written.files:
-        list_files(console, written.files)
-    console.result(_figures(found, shapes) | {"files": written.files} | console.told())
+    written.report(x, [found], f"Symmetry of {Path(source[0]).name}")
+    written.tell(console, _figures(found, shapes))
 
 
 def _pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._data import (
-    Written,
-    analysed,
-    column,
-    columns_for,
-    known_data,
-    permuting,
-    reporting,
-    result_folder,
-)
-from defgpa.cli._options import input_argument, reading, speaking
-from defgpa.cli._output import list_files
+from defgpa.cli._input import analysed, column, columns_for, refused
+from defgpa.cli._output import Written
 
 if TYPE_CHECKING:
+    from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
 
 
-@click.command(
-    "test",
-    epilog="Example: defgpa test heads.tps --data heads.csv -f 'shape ~ species * site' -o tests/",
+@options.command(
+    "test", "defgpa test heads.tps --data heads.csv -f 'shape ~ species * site' -o tests/"
 )
-@input_argument
-@known_data
+@options.input_argument
+@options.known_data
 @click.option(
     "--formula", "-f", help="The model, as in R: 'shape ~ species * site', size included."
 )
@@ -42,11 +34,10 @@ if TYPE_CHECKING:
 @click.option("--allometry", "by_size", is_flag=True, help="The regression of shape on log size.")
 @click.option("--sizes", metavar="S,S,…", help="Write the shapes that --allometry expects there.")
 @click.option("--repeatability", "repeated", metavar="COLUMN", help="Individuals with replicates.")
-@permuting
-@result_folder
-@reporting
-@reading
-@speaking
+@options.permuting
+@options.result_folder
+@options.reporting
+@options.reading
 def command(
     source: tuple[str, ...],
     data: str | None,
@@ -78,8 +69,8 @@ def command(
     written = Written(output, report)
     with console.noting():
         x, shapes = analysed(source)
-        run = _Run(console, written, x, shapes, columns_for(console, data, shapes))
-        run.chance = {"n_permutations": permutations, "seed": seed}
+        chance = {"n_permutations": permutations, "seed": seed}
+        run = _Run(console, written, x, shapes, columns_for(console, data, shapes), chance)
         if formula:
             run.model(formula, pairwise)
         if by_size or sizes:
@@ -88,25 +79,22 @@ def command(
             run.landmarks(landmarks, between)
         if repeated:
             run.repeatability(repeated)
-        if report:
-            written.report(x, run.found, f"Tests of {Path(source[0]).name}")
-    if written.files:
-        list_files(console, written.files)
-    console.result(run.figures | {"files": written.files} | console.told())
+        written.report(x, run.found, f"Tests of {Path(source[0]).name}")
+    written.tell(console, run.figures)
 
 
+@dataclass
 class _Run:
     """One command's tests, each said, written and drawn."""
 
-    def __init__(
-        self, console: Console, written: Written, x: Any, shapes: Shapes, columns: dict[str, Any]
-    ) -> None:
-        self.console, self.written, self.x = console, written, x
-        self.shapes, self.columns = shapes, columns
-        self.links = shapes.links
-        self.chance: dict[str, Any] = {}
-        self.figures: dict[str, Any] = {}
-        self.found: list[Any] = []
+    console: Console
+    written: Written
+    x: Alignment | Shapes
+    shapes: Shapes
+    columns: dict[str, Any]
+    chance: dict[str, Any]
+    figures: dict[str, Any] = field(default_factory=dict)
+    found: list[Any] = field(default_factory=list)
 
     def model(self, formula: str, pairwise: str | None) -> None:
         """The table of a formula, and distances between its groups."""
@@ -119,25 +107,20 @@ class _Run:
             if self.columns:
                 raise
             raise DefgpaError(f"{error} A table with more is given by --data.") from None
-        self._told("anova", found, [row.__dict__ for row in found.table])
-        self.written.figure("anova.png", "effects", found)
+        self._told("anova", found, [row.__dict__ for row in found.table], "effects")
         if pairwise:
             with self.console.progress("Permuting") as tick:
                 pairs = found.pairwise(pairwise, progress=tick)
-            self._told(
-                "pairwise",
-                pairs,
-                {"groups": pairs.names, "distances": pairs.distances, "p": pairs.p},
-            )
-            self.written.figure("pairwise.png", "pairwise", pairs)
+            figures = {"groups": pairs.names, "distances": pairs.distances, "p": pairs.p}
+            self._told("pairwise", pairs, figures, "pairwise")
 
     def allometry(self, sizes: list[float]) -> None:
         """Shape on log size (a column ``size``, or centroid sizes); shapes expected at sizes."""
         from defgpa.statistics import allometry
 
         found = self._permuting(allometry, self.x, self.columns.get("size"))
-        self._told("allometry", found, [row.__dict__ for row in found.anova.table])
-        self.written.figure("allometry.png", "allometry", found, links=self.links)
+        rows = [row.__dict__ for row in found.anova.table]
+        self._told("allometry", found, rows, "allometry", links=self.shapes.links)
         if sizes:
             names = [f"size {size:g}" for size in sizes]
             self.written.shapes("predicted", found.predict(sizes), names, self.shapes.landmarks)
@@ -152,8 +135,8 @@ class _Run:
         chosen = [i for i, group in enumerate(groups) if group in wanted]
         own = [groups[i] for i in chosen]
         found = self._permuting(landmark_differences, complete_shapes(self.x).take(chosen), own)
-        self._told("landmarks", found, {"p": found.p, "q": found.q, "distance": found.distances})
-        self.written.figure("landmarks.png", "landmark_differences", found, links=self.links)
+        figures = {"p": found.p, "q": found.q, "distance": found.distances}
+        self._told("landmarks", found, figures, "landmark_differences", links=self.shapes.links)
 
     def repeatability(self, name: str) -> None:
         """Individuals and replicates."""
@@ -161,17 +144,18 @@ class _Run:
 
         found = repeatability(self.x, column(self.columns, name, "--repeatability"))
         figures = {"overall": found.overall, "per_landmark": found.per_landmark}
-        self._told("repeatability", found, figures)
-        self.written.figure("repeatability.png", "repeatability", found, links=self.links)
+        self._told("repeatability", found, figures, "repeatability", links=self.shapes.links)
 
     def _permuting(self, test: Any, *words: Any) -> Any:
         """A test by permutations, with a bar that moves where somebody watches."""
         with self.console.progress("Permuting") as tick:
             return test(*words, **self.chance, progress=tick)
 
-    def _told(self, name: str, found: Any, figures: Any) -> None:
+    def _told(self, name: str, found: Any, figures: Any, drawn: str, **how: Any) -> None:
+        """A result said, written as a table, drawn by a plot of this name, and kept."""
         self.console.say(f"{found}\n")
         self.written.table(f"{name}.csv", found.to_csv())
+        self.written.figure(f"{name}.png", drawn, found, **how)
         self.figures[name] = figures
         self.found.append(found)
 
@@ -196,6 +180,4 @@ def _numbers(words: str | None) -> list[float]:
     try:
         return [float(word) for word in (words or "").split(",") if word.strip()]
     except ValueError:
-        raise click.BadParameter(
-            f"must be numbers such as 10,20; got {words!r}.", param_hint="--sizes"
-        ) from None
+        raise refused("--sizes", "numbers such as 10,20", words) from None

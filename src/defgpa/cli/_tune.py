@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
+from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import (
-    fitting_input,
-    fold_size_for,
-    proportions_value,
-    read_input,
-    warp_model,
-)
-from defgpa.cli._options import folding, input_argument, proportioning, reading, speaking, warping
-from defgpa.cli._output import output_file
+from defgpa.cli._fit import fitted
+from defgpa.cli._input import fitting_input, proportions_value, read_input, warp_model
+from defgpa.cli._output import output_file, save_picture
 
 
-@click.command("tune", epilog="Example: defgpa tune wings.tps --plot path.png")
-@input_argument
-@warping
-@proportioning
-@folding
+@options.command("tune", "defgpa tune wings.tps --plot path.png")
+@options.input_argument
+@options.warping
+@options.proportioning
+@options.folding
 @click.option("--plot", type=click.Path(), help="Also draw the path into this picture.")
-@reading
-@speaking
+@options.reading
 def command(
     source: tuple[str, ...],
     warp: str,
@@ -41,7 +33,6 @@ def command(
     Prints RMSE_r, RMSE_d and the cross-validation error over the smoothing, and the best value.
     """
     from defgpa.estimators import DefGPA
-    from defgpa.evaluate import select_smoothing
 
     if warp == "affine":
         raise click.UsageError("--warp affine does not bend: there is no smoothing to choose.")
@@ -50,15 +41,9 @@ def command(
         _require_picture(plot)
     with console.noting():
         shapes = fitting_input(console, read_input(source))
-        size = fold_size_for(shapes, fold_size)
-        with console.progress("Choosing the smoothing") as tick:
-            path = select_smoothing(
-                DefGPA(model, proportions=proportions_value(proportions)),
-                shapes,
-                fold_size=size,
-                n_jobs=jobs,
-                progress=tick,
-            )
+        estimator = DefGPA(model, proportions=proportions_value(proportions))
+        done = fitted(console, shapes, estimator, True, fold_size, jobs)
+    path = done.path
     console.tell(*path.findings)
     columns = (path.values, path.rmse_reference, path.rmse_datum, path.cve, path.foldovers)
     marks = {path.least_value: "least CVE", path.best_value: "← best"}
@@ -69,7 +54,7 @@ def command(
     console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", "foldovers", ""], rows)
     console.say(f"Best: --smoothing {path.best_value:.6g}")
     if plot is not None:
-        _drawn(path, plot)
+        save_picture(plot, "smoothing_path", path, size=(7, 4.5))
         console.say(f"Written: {plot}")
     console.result(
         {
@@ -78,7 +63,7 @@ def command(
             "rmse_datum": path.rmse_datum,
             "cve": path.cve,
             "best": path.best_value,
-            "fold_size": size,
+            "fold_size": done.fold_size,
             "foldovers": path.foldovers,
             **console.told(),
         }
@@ -97,15 +82,3 @@ def _require_picture(target: str) -> None:
             f"must end in one of {', '.join(f'.{kind}' for kind in sorted(kinds))}; got {target}.",
             param_hint="--plot",
         )
-
-
-def _drawn(path: Any, target: str) -> None:
-    from matplotlib.figure import Figure
-
-    from defgpa.io.atomic import replacing
-    from defgpa.plot import smoothing_path
-
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    smoothing_path(path, figure.subplots())
-    with replacing(target) as temporary:
-        figure.savefig(temporary, dpi=150)

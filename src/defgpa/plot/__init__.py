@@ -12,24 +12,16 @@ try:
 except ImportError as error:
     raise DefgpaError("Plots are drawn with matplotlib: pip install 'defgpa[plot]'.") from error
 
-from defgpa.plot._allometry import allometry
-from defgpa.plot._before_after import before_and_after
-from defgpa.plot._components import components, scree
-from defgpa.plot._dial import dial_surface
-from defgpa.plot._displacements import displacements
+from defgpa.plot._components import components, ranked_distances, scree
+from defgpa.plot._diagnostics import dial_surface, smoothing_path, spectrum
+from defgpa.plot._displacements import displacement_heat, displacements, generated, sliding
 from defgpa.plot._effects import effects, pairwise
-from defgpa.plot._generated import generated
 from defgpa.plot._grid import deformation_grid
 from defgpa.plot._maps import missing_map, residual_map
-from defgpa.plot._mean_shapes import landmark_differences, repeatability, symmetry
-from defgpa.plot._outliers import ranked_distances
-from defgpa.plot._overlay import aligned, cross_validated
+from defgpa.plot._mean_shapes import allometry, landmark_differences, repeatability, symmetry
+from defgpa.plot._overlay import aligned, before_and_after, cross_validated, landmark_ellipses
 from defgpa.plot._pictures import deviation, picture, picture_with_landmarks
-from defgpa.plot._sliding import sliding
-from defgpa.plot._smoothing import smoothing_path
-from defgpa.plot._spectrum import spectrum
 from defgpa.plot._style import Artists
-from defgpa.plot._variation import displacement_heat, landmark_ellipses
 
 __all__ = [
     "Artists",

@@ -1,4 +1,4 @@
-"""Principal components of shape: where the specimens lie, and what the ends look like."""
+"""Shape space: where the specimens lie, what the ends of components look like, who is odd."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 from defgpa.plot._grid import deformation_grid
-from defgpa.statistics import ShapePCA
+from defgpa.statistics import Outliers, ShapePCA
 from defgpa.warps import interpolating_spline
 
 _COLOURS = (
@@ -27,7 +27,6 @@ _INSETS = {  # left and right end of the first component below, those of the sec
     (1, 0): (1.04, 0.0, 0.46, 0.4),
     (1, 1): (1.04, 0.58, 0.46, 0.4),
 }
-_ELLIPSE = float(np.sqrt(5.991))  # 95 % of a normal distribution in the plane
 
 
 def components(
@@ -88,8 +87,9 @@ def components(
         if groups is not None:
             outlines.append(_outlined(axes, own, colour, outline))
     _name_axes(axes, pca, which)
+    pairs = list(links)  # an iterator would be over after the first end
     ends = tuple(
-        _end(axes, pca, which[side], scores[:, side], high, place, links)
+        _end(axes, pca, which[side], scores[:, side], high, place, pairs)
         for (side, high), place in _INSETS.items()
     )
     if groups is not None:
@@ -122,10 +122,61 @@ def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> style.Art
     total = axes.plot(
         numbers, np.cumsum(shares), "o-", color=style.BLUE, markersize=4, label="sum so far"
     )[0]
-    axes.set(xticks=numbers, ylim=(0, 105))
-    axes.set(xlabel="principal component", ylabel="variance (%)")
+    axes.set(xticks=numbers, ylim=(0, 105), xlabel="principal component", ylabel="variance (%)")
     style.legend(axes)
     return style.Artists(bars=bars, total=total)
+
+
+def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
+    """Procrustes distances from the mean, the largest first.
+
+    Parameters
+    ----------
+    found : Outliers
+        Of ``defgpa.statistics.outliers``.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Artists
+        ``usual`` dots, ``odd`` ones beyond the ``fence``, and ``names`` beside these.
+
+    Examples
+    --------
+    >>> import defgpa
+    >>> from matplotlib.figure import Figure
+    >>> a = defgpa.EuclideanGPA().fit(defgpa.datasets.load_wings()).alignment_
+    >>> artists = ranked_distances(defgpa.statistics.outliers(a), Figure().subplots())
+    >>> len(artists.usual.get_xdata()) + len(artists.odd.get_xdata())
+    24
+    """
+    axes = style.axes_for(ax, 2)
+    order = found.ranked
+    numbers, odd = np.arange(1, len(order) + 1), found.flagged[order]
+    places = np.column_stack([numbers, found.distances[order]])
+    look = {"markersize": style.marker_size(len(order)), "clip_on": False}
+    usual = style.dots(axes, places[~odd], "within the fence", "o", style.OBSERVED, **look)
+    beyond = style.dots(axes, places[odd], "beyond it", "X", style.VERMILLION, **look)
+    grouped = len(set(found.groups)) > 1
+    fence = axes.plot(
+        numbers,
+        found.fences[order],
+        marker="_" if grouped else None,
+        linestyle="none" if grouped else "--",
+        color=style.GREY,
+        label="fence of its group" if grouped else "fence, Q3 + 1.5 IQR",
+        zorder=1,
+    )[0]
+    short = [style.shortened(found.names[i]) for i in order]
+    names = tuple(
+        style.beside(axes, short[k], places[k], (7, 0), 8, va="center")
+        for k in np.flatnonzero(odd)[:12]
+    )
+    axes.set_ylim(0, None)
+    axes.set(xlabel="specimens, the farthest first", ylabel="Procrustes distance from the mean")
+    style.legend(axes, ncols=3)
+    return style.Artists(usual=usual, odd=beyond, fence=fence, names=names)
 
 
 def _roomy() -> Any:
@@ -147,7 +198,8 @@ def _outlined(ax: Any, own: Array, colour: str, outline: str) -> Any:
     """A closed line around the dots of a group; None where they are too few."""
     if len(own) < 3:
         return None
-    corners = _hull(own) if outline == "hull" else _ellipse(own)
+    # an ellipse of √5.991 standard deviations holds 95 % of a normal distribution in the plane
+    corners = _hull(own) if outline == "hull" else style.ellipses(own, np.sqrt(5.991), 100)[0]
     return ax.fill(*corners.T, facecolor=colour, edgecolor=colour, alpha=0.12, linewidth=1)[0]
 
 
@@ -158,19 +210,10 @@ def _hull(own: Array) -> Array:
         return own
 
 
-def _ellipse(own: Array) -> Array:
-    values, vectors = np.linalg.eigh(np.cov(own.T))
-    angle = np.linspace(0, 2 * np.pi, 100)
-    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    root = np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(own.mean(axis=0) + _ELLIPSE * (circle * root) @ vectors.T)
-
-
 def _name_axes(ax: Any, pca: ShapePCA, which: tuple[int, int]) -> None:
-    names = pca.get_feature_names_out()
-    for axis, k in zip("xy", which, strict=True):
-        share = 100 * pca.explained_variance_ratio_[k - 1]
-        getattr(ax, f"set_{axis}label")(f"{names[k - 1]} ({share:.1f} %)")
+    names, shares = pca.get_feature_names_out(), 100 * pca.explained_variance_ratio_
+    across, up = (f"{names[k - 1]} ({shares[k - 1]:.1f} %)" for k in which)
+    ax.set(xlabel=across, ylabel=up)
     ax.locator_params(nbins=5)
     ax.axhline(0, color=style.UNSEEN, linewidth=0.8, zorder=0)
     ax.axvline(0, color=style.UNSEEN, linewidth=0.8, zorder=0)
@@ -183,14 +226,13 @@ def _end(
     scores: Array,
     high: int,
     place: tuple[float, float, float, float],
-    links: Iterable[tuple[int, int]],
+    links: Sequence[tuple[int, int]],
 ) -> Any:
     """The shape at one end of a component, in a small frame of its own."""
     score = float(scores.max() if high else scores.min())
     shape = pca.mean_ + score * pca.components_[number - 1]
     dim = shape.shape[1]
     inset = ax.inset_axes(place, **({"projection": "3d"} if dim == 3 else {}))
-    pairs = list(links)
     if dim == 2:
         knots = style.thinned(len(shape), 300)
         warp = interpolating_spline(pca.mean_[knots], shape[knots])
@@ -198,7 +240,7 @@ def _end(
         inset.set_axis_off()
     else:
         shape = _lollipops(inset, pca.mean_, shape)
-    style.wireframe(inset, shape, pairs, colors=style.OBSERVED, linewidths=1)
+    style.wireframe(inset, shape, links, colors=style.OBSERVED, linewidths=1)
     deviations = score / np.sqrt(pca.explained_variance_[number - 1])
     inset.set_title(f"PC{number} {deviations:+.1f} SD", fontsize=8, pad=2)
     return inset

@@ -89,15 +89,14 @@ def pairwise(found: PairwiseDistances, ax: Axes | None = None) -> style.Artists:
     image = axes.imshow(shown, cmap=style.ERRORS, vmin=0.0)
     dark = 0.5 * float(np.nanmax(found.distances))
     labels = tuple(
-        axes.text(
-            b,
+        style.in_cell(
+            axes,
             a,
+            b,
             f"{found.distances[a, b]:.3g}\nP {found.p[a, b]:.3f}",
-            ha="center",
-            va="center",
+            found.distances[a, b] > dark,
             fontsize="small",
             fontweight="bold" if found.p[a, b] <= 0.05 else "normal",
-            color="white" if found.distances[a, b] > dark else "black",
         )
         for a in range(g)
         for b in range(a)

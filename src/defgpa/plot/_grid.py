@@ -6,7 +6,6 @@ In 3-D the grid lies in a plane through the landmarks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,8 +63,7 @@ def deformation_grid(
     landmarks = style.known(np.asarray(points, dtype=np.float64))
     dim = landmarks.shape[1]
     axes = style.axes_for(ax, dim)
-    plane = _plane(landmarks, normal)
-    lines = plane.grid(cells)
+    lines = _grid(landmarks, normal, cells)
     flat = lines.reshape(-1, dim)
     images = np.asarray(warp(flat)).reshape(lines.shape)
     folded = _folded(warp, flat).reshape(lines.shape[:2])
@@ -89,40 +87,26 @@ def _marked_folds(ax: Any, pieces: Array) -> Any:
     return folds
 
 
-@dataclass(frozen=True, eq=False)
-class _Plane:
-    """A rectangle: a centre, two orthonormal directions, and its ends along them."""
-
-    centre: Array  # (d,)
-    directions: Array  # (2, d)
-    low: Array  # (2,)
-    high: Array  # (2,)
-
-    def grid(self, cells: int) -> Array:
-        """(lines, p, d): the lines of a square grid, those along the first direction first."""
-        extent = self.high - self.low
-        size = extent.max() / cells
-        counts = np.maximum(np.rint(extent / size), 1).astype(int)
-        middle = (self.low + self.high) / 2
-        ticks = [
-            centre + size * np.linspace(-0.5, 0.5, count + 1) * count
-            for centre, count in zip(middle, counts, strict=True)
-        ]
-        most = 6 * int(counts.max()) + 1  # points of a line between two crossings
-        u, v = (np.linspace(tick[0], tick[-1], most) for tick in ticks)
-        along = np.stack([np.broadcast_arrays(u, level) for level in ticks[1]])
-        across = np.stack([np.broadcast_arrays(level, v) for level in ticks[0]])
-        local = np.swapaxes(np.concatenate([along, across]), 1, 2)
-        return np.asarray(self.centre + local @ self.directions)
-
-
-def _plane(points: Array, normal: ArrayLike | None) -> _Plane:
+def _grid(points: Array, normal: ArrayLike | None, cells: int) -> Array:
+    """(lines, p, d): a square grid over the points, the lines along their first direction first."""
     centre = points.mean(axis=0)
     directions = np.eye(2) if points.shape[1] == 2 else _directions(points - centre, normal)
     local = (points - centre) @ directions.T
     low, high = local.min(axis=0), local.max(axis=0)
     margin = 0.08 * (high - low).max()
-    return _Plane(centre, directions, low - margin, high + margin)
+    extent = high - low + 2 * margin
+    size = extent.max() / cells
+    counts = np.maximum(np.rint(extent / size), 1).astype(int)
+    ticks = [
+        middle + size * np.linspace(-0.5, 0.5, count + 1) * count
+        for middle, count in zip((low + high) / 2, counts, strict=True)
+    ]
+    most = 6 * int(counts.max()) + 1  # points of a line between two crossings
+    u, v = (np.linspace(tick[0], tick[-1], most) for tick in ticks)
+    along = np.stack([np.broadcast_arrays(u, level) for level in ticks[1]])
+    across = np.stack([np.broadcast_arrays(level, v) for level in ticks[0]])
+    lines = np.swapaxes(np.concatenate([along, across]), 1, 2)
+    return np.asarray(centre + lines @ directions)
 
 
 def _directions(centred: Array, normal: ArrayLike | None) -> Array:

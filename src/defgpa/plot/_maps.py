@@ -19,7 +19,6 @@ from defgpa.alignment import Alignment
 from defgpa.plot import _style as style
 from defgpa.shapes import Shapes
 
-_CHARACTER, _LINE = 0.075, 0.155  # inches of small print
 _SEEN_TO_UNSEEN = LinearSegmentedColormap.from_list("defgpa_unseen", ["#e8f1f8", style.VERMILLION])
 
 
@@ -120,11 +119,12 @@ def _table(ax: Any, shapes: Shapes, cells: Array, per: int) -> Any:
     image = ax.imshow(
         np.ma.masked_invalid(cells), aspect="auto", interpolation="nearest", origin="upper"
     )
-    width, height = style.inches(ax)
+    width, height = ax.get_position().size * ax.figure.get_size_inches()
     longest = max(len(style.shortened(name)) for name in shapes.landmarks)
-    room = height - _CHARACTER * longest  # the labels below take it from the table
-    style.named_ticks(ax.yaxis, shapes.names, int(room / _LINE))
-    style.named_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / _LINE), per, rotation=90)
+    line, character = 0.155, 0.075  # inches of small print
+    room = height - character * longest  # the labels below take it from the table
+    style.named_ticks(ax.yaxis, shapes.names, int(room / line))
+    style.named_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / line), per, rotation=90)
     per_column = "" if per == 1 else f" ({per} to a column)"
     ax.set(xlabel=f"landmark{per_column}", ylabel="shape")
     ax.tick_params(length=2, labelsize="small")
@@ -134,16 +134,8 @@ def _table(ax: Any, shapes: Shapes, cells: Array, per: int) -> Any:
 def _ring(ax: Any, shapes: Shapes, residuals: Array, per: int, unit: str | None) -> Any:
     """A ring around the largest residual, with its names above the table."""
     i, j = np.unravel_index(np.nanargmax(residuals), residuals.shape)
-    ring = ax.plot(
-        j // per,
-        i,
-        marker="o",
-        markersize=9,
-        color=style.VERMILLION,
-        fillstyle="none",
-        markeredgewidth=1.6,
-        clip_on=False,
-    )[0]
+    look = {"markersize": 9, "fillstyle": "none", "markeredgewidth": 1.6, "clip_on": False}
+    ring = style.dots(ax, np.array([[j // per, i]]), "_worst", "o", style.VERMILLION, **look)
     shape, landmark = style.shortened(shapes.names[i]), style.shortened(shapes.landmarks[j])
     ax.set_title(
         f"largest: {style.figure(residuals[i, j], unit)}, landmark {landmark} of {shape}",

@@ -49,8 +49,7 @@ def axes_for(ax: Axes | None, dim: int) -> Any:
 
 def as_map(ax: Any, dim: int, unit: str | None) -> None:
     """Equal scales on all axes, and what they measure."""
-    for axis in "xyz"[:dim]:
-        getattr(ax, f"set_{axis}label")(with_unit(axis, unit))
+    ax.set(**{f"{axis}label": with_unit(axis, unit) for axis in "xyz"[:dim]})
     if dim == 2:
         ax.set_aspect("equal", adjustable="box")
         ax.autoscale_view()
@@ -111,6 +110,22 @@ def known(points: Array) -> Array:
     return flat[~np.isnan(flat[:, 0])]
 
 
+def ellipses(points: Array, deviations: float, corners: int) -> Array:
+    """(d(d−1)/2, corners, d): around a cloud, an ellipse in every pair of its principal axes."""
+    cloud = known(points)
+    d = cloud.shape[1]
+    covariance = np.cov(cloud.T) if len(cloud) > 1 else np.zeros((d, d))
+    values, vectors = np.linalg.eigh(covariance)
+    reach = deviations * np.sqrt(np.maximum(values, 0.0))
+    angle = np.linspace(0.0, 2.0 * np.pi, corners)[:, None]
+    rings = [
+        np.cos(angle) * reach[a] * vectors[:, a] + np.sin(angle) * reach[b] * vectors[:, b]
+        for a in range(d)
+        for b in range(a + 1, d)
+    ]
+    return np.stack(rings) + cloud.mean(axis=0)
+
+
 def dots(
     ax: Any, points: Array, label: str, marker: str, color: str | None = None, **look: Any
 ) -> Any:
@@ -161,6 +176,12 @@ def beside(
     return ax.annotate(text, point, **place, **look)
 
 
+def in_cell(ax: Any, row: int, column: int, text: str, dark: bool, **look: Any) -> Any:
+    """A text in the middle of a cell of an image, white where the cell is dark."""
+    colour = "white" if dark else "black"
+    return ax.text(column, row, text, ha="center", va="center", color=colour, **look)
+
+
 def sign(marker: str, color: str, label: str, **look: Any) -> Line2D:
     """A marker for the legend."""
     return Line2D([], [], color=color, marker=marker, label=label, **look)
@@ -184,12 +205,6 @@ def named_ticks(axis: Any, names: Sequence[str], most: int, per: int = 1, **look
     chosen = range(0, len(names), max(per, -(-len(names) // max(most, 1))))
     places = (np.array(chosen) + 0.5) / per - 0.5
     axis.set_ticks(places, [shortened(names[k]) for k in chosen], **look)
-
-
-def inches(ax: Any) -> tuple[float, float]:
-    """Width and height of axes on paper."""
-    place, figure = ax.get_position(), ax.figure.get_size_inches()
-    return float(place.width * figure[0]), float(place.height * figure[1])
 
 
 def marker_size(count: int) -> float:

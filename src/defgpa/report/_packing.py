@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from defgpa._arrays import Array
 
-_UNSEEN = 65535  # the code of a landmark that was not seen
-_LEVELS = 65534
 # what could end a script element or start a tag, and line ends that old scripts stumble over
 _ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
@@ -27,9 +25,9 @@ def packed_positions(points: Array) -> dict[str, Any]:
         low = np.fmin.reduce(points, axis=1, keepdims=True, initial=np.inf)
         high = np.fmax.reduce(points, axis=1, keepdims=True, initial=-np.inf)
         low = np.where(np.isfinite(low), low, 0.0)
-        step = np.where(high > low, (high - low) / _LEVELS, 1.0)
+        step = np.where(high > low, (high - low) / 65534, 1.0)
         levels = np.rint((points - low) / step)
-    codes = np.where(np.isnan(levels), _UNSEEN, levels).astype("<u2")
+    codes = np.where(np.isnan(levels), 65535, levels).astype("<u2")  # which was not seen
     return {
         "size": list(points.shape),
         "codes": _base64(codes),

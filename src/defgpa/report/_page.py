@@ -14,27 +14,17 @@ from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.report import _tables as tables
-from defgpa.report._columns import group_columns, sentences
-from defgpa.report._drawn import MOST_PAIRS, Drawn, drawn_part
+from defgpa.report._drawn import MOST_PAIRS, Drawn, drawn_part, group_columns, many_groups
 from defgpa.report._packing import finite, script_json
-from defgpa.report._scene import Scene
-from defgpa.report._shape_space import ShapeSpace, shape_space
+from defgpa.report._scene import scene
+from defgpa.report._shape_space import shape_space
 from defgpa.report._statistics import Found, Links, sections
 from defgpa.report._words import number, what_was_fitted, worries
 
 if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation, SmoothingPath
 
-_SCRIPTS = (
-    "data.js",
-    "theme.js",
-    "space.js",
-    "plots.js",
-    "charts.js",
-    "components.js",
-    "controls.js",
-    "main.js",
-)
+_SCRIPTS = ("data", "theme", "space", "plots", "charts", "components", "controls", "main")
 _HEADLINES = ("rmse_reference", "rmse_datum", "cve", "spectral_gap")
 
 
@@ -100,28 +90,22 @@ def write_report(
     ...     "<h1>Wings</h1>" in page.read_text(encoding="utf-8")
     True
     """
-    from defgpa.io.atomic import write_text
-
     _require_alignment(alignment)
     _require_same_shapes(alignment, cross_validation)
-    write_text(
-        target,
-        _rendered(
-            {
-                **_text(alignment, cross_validation, title, provenance or {}),
-                **_numbers(
-                    alignment,
-                    drawn_part(alignment, most_drawn),
-                    smoothing,
-                    cross_validation,
-                    comparison,
-                ),
-                "provenance": tables.provenance_rows(provenance),
-                "sections": sections(statistics, alignment.shapes.links),
-            }
-        ),
-        errors="backslashreplace",
-    )
+    _, get_plotlyjs = _extra()
+    drawn, known = drawn_part(alignment, most_drawn), provenance or {}
+    values = {
+        "title": title or tables.default_title(alignment),
+        "lead": what_was_fitted(alignment),
+        "worries": worries(alignment, cross_validation),
+        **_numbers(alignment, drawn, smoothing, cross_validation, comparison),
+        "sections": sections(statistics, alignment.shapes.links),
+        "parameters": tables.parameters(alignment),
+        "code": tables.code(alignment, known.get("result")),
+        "plotly": get_plotlyjs(),
+        "script": "\n".join(_template(f"{name}.js") for name in _SCRIPTS),
+    }
+    _write(target, "report.html", values, known)
 
 
 def write_statistics(
@@ -162,32 +146,13 @@ def write_statistics(
     ...     "Size explains" in page.read_text(encoding="utf-8")
     True
     """
-    from defgpa.io.atomic import write_text
-
-    known = provenance or {}
     values = {
         "title": title,
         "sections": sections(statistics, links),
         "parameters": [],
-        "provenance": tables.provenance_rows(known),
         "code": None,
-        "command": known.get("command"),
     }
-    write_text(target, _filled("statistics_page.html", values), errors="backslashreplace")
-
-
-def _text(
-    alignment: Alignment, cv: CrossValidation | None, title: str | None, known: Mapping[str, str]
-) -> dict[str, Any]:
-    """The parts of the page that are words."""
-    return {
-        "title": title or tables.default_title(alignment),
-        "lead": what_was_fitted(alignment),
-        "worries": worries(alignment, cv),
-        "parameters": tables.parameters(alignment),
-        "code": tables.code(alignment, known.get("result")),
-        "command": known.get("command"),
-    }
+    _write(target, "statistics_page.html", values, provenance or {})
 
 
 def _numbers(
@@ -198,11 +163,19 @@ def _numbers(
     comparison: Comparison | None,
 ) -> dict[str, Any]:
     """The parts of the page that are figures, tables and plots."""
-    rows, space = tables.figures(alignment, cv), shape_space(alignment, drawn)
+    rows = tables.figures(alignment, cv)
+    space, space_data = shape_space(alignment, drawn)
+    spectral = alignment.spectral
+    data = {
+        **scene(alignment, drawn, cv),
+        "smoothing": None if path is None else _path_columns(path),
+        "spectrum": [] if spectral is None else finite(spectral.spectrum),
+        **space_data,
+    }
     return {
         "figures": rows,
         "with_cve": cv is not None,
-        "headlines": [row for key in _HEADLINES for row in rows if row.key == key],
+        "headlines": [row for key in _HEADLINES for row in rows if row["key"] == key],
         "comparison": None if comparison is None else tables.comparison_rows(comparison),
         "fold_size": None if comparison is None else comparison.fold_size,
         "verdict": getattr(getattr(comparison, "verdict", None), "conclusion", None),
@@ -210,28 +183,12 @@ def _numbers(
         "shapes": tables.shape_rows(alignment, cv, drawn),
         "missing": _missing_counts(alignment),
         "path": None if path is None else _path_in_words(path),
-        "spectrum": alignment.spectral is not None,
-        "gap": "" if alignment.spectral is None else number(alignment.spectral.gap, 3),
+        "spectrum": spectral is not None,
+        "gap": "" if spectral is None else number(spectral.gap, 3),
         "dim": alignment.shapes.dim,
         "space": space,
-        "thinned": [*drawn.sentences, *sentences(group_columns(alignment.shapes))],
-        "data": script_json(_data(alignment, drawn, space, path, cv)),
-    }
-
-
-def _data(
-    alignment: Alignment,
-    drawn: Drawn,
-    space: ShapeSpace | None,
-    path: SmoothingPath | None,
-    cv: CrossValidation | None,
-) -> dict[str, Any]:
-    """What the page's script draws from."""
-    return {
-        **Scene(alignment, drawn, cv).as_data(),
-        "smoothing": None if path is None else _path_columns(path),
-        "spectrum": [] if alignment.spectral is None else finite(alignment.spectral.spectrum),
-        **({"space": None, "outliers": None} if space is None else space.as_data()),
+        "thinned": [*drawn.sentences, *many_groups(group_columns(alignment.shapes))],
+        "data": script_json(data),
     }
 
 
@@ -292,21 +249,10 @@ def _missing_counts(alignment: Alignment) -> dict[str, Any] | None:
     }
 
 
-def _rendered(values: Mapping[str, Any]) -> str:
-    """The page of an alignment; every value escaped but our own scripts."""
-    _, markup, get_plotlyjs = _extra()
-    own = {
-        "data": markup(values["data"]),
-        "plotly": markup(get_plotlyjs()),
-        "script": markup("\n".join(_template(name) for name in _SCRIPTS)),
-    }
-    return _filled("report.html", {**values, **own})
-
-
 @cache
 def _templates() -> Any:
     """The templates, each compiled when it is first asked for."""
-    jinja2 = _extra()[0]
+    jinja2, _ = _extra()
     return jinja2.Environment(
         loader=jinja2.PackageLoader("defgpa.report"),
         autoescape=True,
@@ -316,24 +262,36 @@ def _templates() -> Any:
     )
 
 
-def _filled(name: str, values: Mapping[str, Any]) -> str:
-    """A template with these values, the versions and the style."""
-    markup = _extra()[1]
-    style, versions = markup(_template("style.css")), tables.versions()
-    return str(_templates().get_template(name).render(values, versions=versions, style=style))
+def _write(
+    target: str | os.PathLike[str], name: str, values: Mapping[str, Any], known: Mapping[str, str]
+) -> None:
+    """A template with these values and what both pages have; all is escaped but our own scripts."""
+    from defgpa.io.atomic import write_text
+
+    text = (
+        _templates()
+        .get_template(name)
+        .render(
+            values,
+            provenance=tables.provenance_rows(known),
+            command=known.get("command"),
+            versions=tables.versions(),
+            style=_template("style.css"),
+        )
+    )
+    write_text(target, text, errors="backslashreplace")
 
 
-def _extra() -> tuple[Any, Any, Any]:
+def _extra() -> tuple[Any, Any]:
     """What a page is made with, or a sentence on how to get it."""
     try:
         import jinja2
-        from markupsafe import Markup
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise DefgpaError(
             "A report needs plotly and jinja2: pip install 'defgpa[report]'."
         ) from None
-    return jinja2, Markup, get_plotlyjs
+    return jinja2, get_plotlyjs
 
 
 def _template(name: str) -> str:

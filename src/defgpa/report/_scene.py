@@ -2,133 +2,107 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial import Delaunay
+from scipy.spatial import ConvexHull, Delaunay
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index
+from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
 from defgpa.procrustes import ORTHOGONAL, ORTHOGONAL_SIMILARITY, SIMILARITY, Motion, stacked
-from defgpa.report._columns import drawn_columns, group_columns
-from defgpa.report._drawn import Drawn
-from defgpa.report._lattice import Lattice, lattice_over
+from defgpa.report._drawn import Drawn, drawn_columns, group_columns
 from defgpa.report._packing import packed_distances, packed_numbers, packed_positions
+from defgpa.shapes import Shapes
 
 if TYPE_CHECKING:
     from defgpa.evaluate import CrossValidation
 
-_MOST_EDGES = 4000  # lines of one shape that a browser redraws at once
-_MOST_LINKED = 1000  # landmarks that are joined to near ones: a moment's work
-_TILT = (0.35, -0.45, 1.0)  # where one looks from, along the principal axes of the reference
+
+def scene(alignment: Alignment, drawn: Drawn, cv: CrossValidation | None) -> dict[str, Any]:
+    """Everything that the page's script draws in space."""
+    shapes, reference = alignment.shapes, alignment.reference
+    onto = motions_onto_reference(alignment, drawn)
+    nodes, rows, columns = lattice_over(reference, len(drawn.shapes))
+    deformed = deformed_lattice(alignment, drawn, onto, nodes)
+    return {
+        "dim": shapes.dim,
+        "names": [shapes.names[i] for i in drawn.shapes],
+        "landmarks": [shapes.landmarks[j] for j in drawn.landmarks],
+        "columns": drawn_columns(group_columns(shapes), drawn.shapes),
+        "reference": packed_positions(reference[None, drawn.landmarks]),
+        "measured": packed_positions(drawn.of(shapes.points)),
+        "moved": packed_positions(onto(drawn.of(shapes.points))),
+        "aligned": packed_positions(drawn.of(alignment.aligned)),
+        "residuals": packed_distances(drawn.of(alignment.residuals)),
+        **_predictions(alignment, drawn, cv),
+        "lattice": {"rows": rows, "columns": columns, "nodes": packed_positions(deformed)},
+        **_links(alignment, drawn),
+        "camera": _camera(reference),
+    }
 
 
-@dataclass(frozen=True, eq=False)
-class Scene:
-    """An alignment, and the part of it that is drawn."""
+def motions_onto_reference(alignment: Alignment, drawn: Drawn) -> Motion:
+    """The similarity of every drawn shape onto the reference: all but its deformation.
 
-    alignment: Alignment
-    drawn: Drawn
-    cross_validation: CrossValidation | None
+    A shape known to be mirrored is mirrored back, or nothing else could be seen of it.
+    """
+    points = alignment.shapes.points[drawn.shapes]
+    proper = stacked(points, alignment.reference, motions=SIMILARITY)
+    mirrored = alignment.diagnostics.votes[drawn.shapes] < 0
+    either = stacked(points, alignment.reference, motions=ORTHOGONAL_SIMILARITY)
+    return Motion(
+        np.where(mirrored[:, None, None], either.rotation, proper.rotation),
+        np.where(mirrored, either.scale, proper.scale),
+        np.where(mirrored[:, None], either.translation, proper.translation),
+        proper.determined,
+    )
 
-    @cached_property
-    def motion(self) -> Motion:
-        """The similarity of every drawn shape onto the reference: all but its deformation.
 
-        A shape known to be mirrored is mirrored back, or nothing else could be seen of it.
-        """
-        points = self.alignment.shapes.points[self.drawn.shapes]
-        proper = stacked(points, self.alignment.reference, motions=SIMILARITY)
-        mirrored = self.alignment.diagnostics.votes[self.drawn.shapes] < 0
-        either = stacked(points, self.alignment.reference, motions=ORTHOGONAL_SIMILARITY)
-        return Motion(
-            np.where(mirrored[:, None, None], either.rotation, proper.rotation),
-            np.where(mirrored, either.scale, proper.scale),
-            np.where(mirrored[:, None], either.translation, proper.translation),
-            proper.determined,
-        )
+def deformed_lattice(alignment: Alignment, drawn: Drawn, onto: Motion, nodes: Array) -> Array:
+    """(n, nodes, d): the grid, laid over every drawn shape, as its warp carries it."""
+    back = onto.inverse()
+    warps = [alignment.warps[i] for i in drawn.shapes]
+    return np.stack([warp(back[k](nodes)) for k, warp in enumerate(warps)])
 
-    @cached_property
-    def moved(self) -> Array:
-        """(n, m, d): the drawn shapes only moved, turned and scaled onto the reference."""
-        return self.motion(self.drawn.of(self.alignment.shapes.points))
 
-    @cached_property
-    def lattice(self) -> Lattice:
-        """The grid, or the slice in 3-D, whose deformation is drawn."""
-        return lattice_over(self.alignment.reference, len(self.drawn.shapes))
+def _predictions(alignment: Alignment, drawn: Drawn, cv: CrossValidation | None) -> dict[str, Any]:
+    """The cross-validated landmarks in the pose of this reference, and how far off they are."""
+    if cv is None:
+        return {"predicted": None, "errors": None}
+    pose = stacked(cv.reference, alignment.reference, motions=ORTHOGONAL)
+    return {
+        "predicted": packed_positions(drawn.of(pose(cv.predicted))),
+        "errors": packed_distances(drawn.of(cv.distances)),
+    }
 
-    @property
-    def deformed(self) -> Array:
-        """(n, nodes, d): the lattice, laid over every shape, as its warp carries it."""
-        back = self.motion.inverse()
-        return np.stack(
-            [
-                self.alignment.warps[i](back[k](self.lattice.nodes))
-                for k, i in enumerate(self.drawn.shapes)
-            ]
-        )
 
-    def as_data(self) -> dict[str, Any]:
-        """All of it for the page's script."""
-        a, drawn = self.alignment, self.drawn
-        reference = a.reference[drawn.landmarks]
-        return {
-            "dim": a.shapes.dim,
-            "names": [a.shapes.names[i] for i in drawn.shapes],
-            "landmarks": [a.shapes.landmarks[j] for j in drawn.landmarks],
-            "columns": drawn_columns(group_columns(a.shapes), drawn.shapes),
-            "reference": packed_positions(reference[None]),
-            "measured": packed_positions(drawn.of(a.shapes.points)),
-            "moved": packed_positions(self.moved),
-            "aligned": packed_positions(drawn.of(a.aligned)),
-            "residuals": packed_distances(drawn.of(a.residuals)),
-            **self._predictions(),
-            "lattice": {
-                "rows": self.lattice.rows,
-                "columns": self.lattice.columns,
-                "nodes": packed_positions(self.deformed),
-            },
-            **self._links(),
-            "faces": _optional(self._faces()),
-            "camera": _camera(a.reference),
-        }
+def _links(alignment: Alignment, drawn: Drawn) -> dict[str, Any]:
+    """Triangles and lines between landmarks; where the file gave none, near ones on request."""
+    shapes = alignment.shapes
+    whole = shapes.dim == 3 and len(drawn.landmarks) == drawn.n_landmarks
+    faces = shapes.faces if whole and shapes.faces is not None and len(shapes.faces) else None
+    edges = given = _edges(shapes, drawn)
+    if given is None and faces is None:
+        edges = near_links(alignment.reference[drawn.landmarks])
+    return {
+        "wireframe": given is not None,
+        "edges": None if edges is None else packed_numbers(edges),
+        "faces": None if faces is None else packed_numbers(faces),
+    }
 
-    def _predictions(self) -> dict[str, Any]:
-        """The cross-validated landmarks in the pose of this reference, and how far off they are."""
-        cv = self.cross_validation
-        if cv is None:
-            return {"predicted": None, "errors": None}
-        pose = stacked(cv.reference, self.alignment.reference, motions=ORTHOGONAL)
-        return {
-            "predicted": packed_positions(self.drawn.of(pose(cv.predicted))),
-            "errors": packed_distances(self.drawn.of(cv.distances)),
-        }
 
-    def _links(self) -> dict[str, Any]:
-        """Lines between landmarks, and whether the file gave them; near ones else, on request."""
-        given = self._edges()
-        reference = self.alignment.reference[self.drawn.landmarks]
-        edges = near_links(reference) if given is None and self._faces() is None else given
-        return {"wireframe": given is not None, "edges": _optional(edges)}
-
-    def _edges(self) -> Index | None:
-        """The wireframe of the file, or the sides of plane triangles."""
-        shapes = self.alignment.shapes
-        edges = np.array(shapes.links, dtype=np.intp).reshape(-1, 2)
-        if not len(edges) and shapes.dim == 2 and shapes.faces is not None:
-            edges = _sides(shapes.faces)
-        edges = _renumbered(edges, self.drawn)
-        return edges if 0 < len(edges) <= _MOST_EDGES else None
-
-    def _faces(self) -> Index | None:
-        shapes = self.alignment.shapes
-        whole = shapes.dim == 3 and self.drawn.all_landmarks
-        return shapes.faces if whole and shapes.faces is not None and len(shapes.faces) else None
+def _edges(shapes: Shapes, drawn: Drawn) -> Index | None:
+    """The wireframe of the file, or the sides of plane triangles, between drawn landmarks."""
+    edges = np.array(shapes.links, dtype=np.intp).reshape(-1, 2)
+    if not len(edges) and shapes.dim == 2 and shapes.faces is not None:
+        edges = _sides(shapes.faces)
+    number = np.full(drawn.n_landmarks, -1, dtype=np.intp)
+    number[drawn.landmarks] = np.arange(len(drawn.landmarks))
+    edges = number[edges]
+    edges = edges[(edges >= 0).all(axis=1)]
+    return edges if 0 < len(edges) <= 4000 else None  # more are not redrawn at once
 
 
 def near_links(points: Array) -> Index | None:
@@ -136,7 +110,7 @@ def near_links(points: Array) -> Index | None:
 
     The relative neighbourhood graph: what the eye would join. None for too few or too many.
     """
-    if not points.shape[1] + 2 <= len(points) <= _MOST_LINKED:
+    if not points.shape[1] + 2 <= len(points) <= 1000:  # more would take longer than a moment
         return None
     # none of them is lost among the sides of a Delaunay triangulation
     pairs = _sides(Delaunay(points, qhull_options="QJ").simplices)
@@ -151,16 +125,51 @@ def _sides(faces: Index) -> Index:
     return np.unique(np.sort(np.concatenate(sides), axis=1), axis=0)
 
 
-def _renumbered(edges: Index, drawn: Drawn) -> Index:
-    """The edges between drawn landmarks, by their number among those."""
-    number = np.full(drawn.n_landmarks, -1, dtype=np.intp)
-    number[drawn.landmarks] = np.arange(len(drawn.landmarks))
-    moved = number[edges]
-    return moved[(moved >= 0).all(axis=1)]
+def lattice_over(reference: Array, n_shapes: int) -> tuple[Array, int, int]:
+    """Nodes (rows · columns, d) of a square grid, row by row, and the two numbers.
+
+    It lies over the landmarks of a reference, in 3-D along its two longest principal axes; nodes
+    of a slice that leave the shape are NaN. Every second row and column is drawn as a line: the
+    numbers are odd, with two pieces of line to a cell, so that lines look bent.
+    """
+    centre, axes = _plane(reference)
+    local = (reference - centre) @ axes.T
+    low, high = local.min(axis=0), local.max(axis=0)
+    beyond = 0.06 * (high - low).max()
+    low, high = low - beyond, high + beyond
+    # nodes of all shapes together take about 1 MB in the page
+    columns, rows = _counts(high - low, min(900, 120_000 // n_shapes))
+    x, y = np.linspace(low[0], high[0], columns), np.linspace(low[1], high[1], rows)
+    plane = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    nodes = plane @ axes + centre
+    if reference.shape[1] == 3:
+        nodes[~_within(plane, local)] = np.nan
+    return nodes, rows, columns
 
 
-def _optional(numbers: Index | None) -> dict[str, Any] | None:
-    return None if numbers is None else packed_numbers(numbers)
+def _within(plane: Array, local: Array) -> Mask:
+    """Which nodes of a slice lie within the outline of the landmarks, seen across it.
+
+    Beyond it a warp only continues what it does elsewhere, which in space would hide the rest.
+    """
+    corners = ConvexHull(local, qhull_options="QJ").equations
+    return np.asarray((plane @ corners[:, :2].T + corners[:, 2] <= 1e-9).all(axis=1))
+
+
+def _plane(reference: Array) -> tuple[Array, Array]:
+    """A centre and two orthonormal rows: the plane itself, or the principal one in space."""
+    if reference.shape[1] == 2:
+        return np.zeros(2), np.eye(2)
+    centre = reference.mean(axis=0)
+    return centre, np.linalg.svd(reference - centre, full_matrices=False)[2][:2]
+
+
+def _counts(sides: Array, most: int) -> tuple[int, int]:
+    """Odd numbers of nodes along sides, in proportion, with at most about ``most`` nodes."""
+    spacing = np.sqrt(sides.prod() / most)
+    counts = 2 * np.floor((sides / spacing - 1) / 2).astype(int) + 1
+    columns, rows = np.maximum(counts, 5)  # nodes on the shorter side
+    return int(columns), int(rows)
 
 
 def _camera(reference: Array) -> dict[str, list[float]] | None:
@@ -170,5 +179,5 @@ def _camera(reference: Array) -> dict[str, list[float]] | None:
     axes = np.linalg.svd(reference - reference.mean(axis=0), full_matrices=False)[2]
     if np.linalg.det(axes) < 0:
         axes[2] *= -1
-    eye = np.array(_TILT) @ axes
+    eye = np.array([0.35, -0.45, 1.0]) @ axes
     return {"eye": (eye / np.linalg.norm(eye)).tolist(), "up": axes[1].tolist()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -40,61 +39,27 @@ _LEVEL = 0.05
 _MOST_NAMES = 12  # in a sentence
 
 
-@dataclass(frozen=True)
-class Table:
-    """Text in columns: the first names the row."""
-
-    caption: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+# heading, paragraphs, caption of the table, its header and rows, picture (without matplotlib None)
+_Told = tuple[str, tuple[str, ...], str, Sequence[Sequence[str]], str | None]
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the page.
-
-    Attributes
-    ----------
-    id, heading : str
-        Where it is, and what it is called.
-    words : tuple of str
-        Its paragraphs.
-    table : Table
-        Its numbers.
-    picture : str or None
-        An address that holds the picture itself; None where matplotlib is not installed.
-    seen : str
-        What the picture shows, for those who do not see it.
-    """
-
-    id: str
-    heading: str
-    words: tuple[str, ...]
-    table: Table
-    picture: str | None
-    seen: str
+def sections(found: Iterable[Found], links: Links) -> list[dict[str, Any]]:
+    """One section for each result, in their order, as the template takes it."""
+    parts = ("id", "heading", "words", "caption", "table", "picture")
+    return [
+        dict(zip(parts, (f"test-{k}", *_told(one, links)), strict=True))
+        for k, one in enumerate(found, start=1)
+    ]
 
 
-def sections(found: Iterable[Found], links: Links) -> list[Section]:
-    """One section for each result, in their order."""
-    return [_section(k, one, links) for k, one in enumerate(found, start=1)]
-
-
-def _section(k: int, found: Found, links: Links) -> Section:
+def _told(found: Found, links: Links) -> _Told:
     for kind, tell in _TOLD.items():
         if isinstance(found, kind):
-            heading, words, table, name, of, how = tell(found, links)
-            dim = found.dim if isinstance(found, SlidShapes) else 2
-            picture = _drawn(name, of, how, dim)
-            return Section(f"test-{k}", heading, words, table, picture, f"{heading}, drawn")
+            return tell(found, links)
     known = ", ".join(kind.__name__ for kind in _TOLD)
     raise DefgpaError(
         f"A report has sections for results of statistics ({known}); got {type(found).__name__}."
     )
-
-
-# heading, words and table; what of `defgpa.plot` draws it, of what, and how
-_Told = tuple[str, tuple[str, ...], Table, str, tuple[Any, ...], dict[str, Any]]
 
 
 def _anova(found: ProcrustesAnova, links: Links) -> _Told:
@@ -106,20 +71,17 @@ def _anova(found: ProcrustesAnova, links: Links) -> _Told:
     said = f"No term goes beyond chance (P ≤ {_LEVEL:g})."
     if sure:
         said = f"Beyond chance (P ≤ {_LEVEL:g}): {and_more(sure, _MOST_NAMES)}."
-    table = _effects("Sequential sums of squares", found.table)
-    return "What shape depends on", (how, said), table, "effects", (found,), {}
+    picture = _drawn("effects", found)
+    caption = "Sequential sums of squares"
+    return "What shape depends on", (how, said), caption, _effects(found.table), picture
 
 
 def _pairwise(found: PairwiseDistances, links: Links) -> _Told:
     a, b = np.triu_indices(len(found.names), 1)
     chances = probabilities(found.p[a, b].tolist())
+    names, distances, z = found.names, found.distances, found.z
     rows = [
-        (
-            f"{found.names[i]} – {found.names[j]}",
-            figure(found.distances[i, j]),
-            figure(found.z[i, j]),
-            p,
-        )
+        (f"{names[i]} – {names[j]}", figure(distances[i, j]), figure(z[i, j]), p)
         for i, j, p in zip(a, b, chances, strict=True)
     ]
     apart = int((found.p[a, b] <= _LEVEL).sum())
@@ -128,8 +90,8 @@ def _pairwise(found: PairwiseDistances, links: Links) -> _Told:
         "chance puts groups as far apart.",
         f"Of {len(rows)} pairs, {apart} differ beyond chance (P ≤ {_LEVEL:g}).",
     )
-    table = Table("Pairs of groups", ("Groups", "Distance", "Z", "P"), rows)
-    return "Groups compared", words, table, "pairwise", (found,), {}
+    table = [("Groups", "Distance", "Z", "P"), *rows]
+    return "Groups compared", words, "Pairs of groups", table, _drawn("pairwise", found)
 
 
 def _allometry(found: Allometry, links: Links) -> _Told:
@@ -140,8 +102,8 @@ def _allometry(found: Allometry, links: Links) -> _Told:
         "shape that goes with size; the small shapes are what the regression expects of the "
         "smallest and the largest.",
     )
-    table = _effects("Regression on log size", found.anova.table)
-    return "Shape and size", words, table, "allometry", (found,), {"links": links}
+    table, picture = _effects(found.anova.table), _drawn("allometry", found, links=links)
+    return "Shape and size", words, "Regression on log size", table, picture
 
 
 def _landmarks(found: LandmarkDifferences, links: Links) -> _Told:
@@ -154,10 +116,11 @@ def _landmarks(found: LandmarkDifferences, links: Links) -> _Told:
         f"landmarks differ{': ' if sure else ''}{and_more(sure, _MOST_NAMES)}.",
     )
     chances = (probabilities(found.p.tolist()), probabilities(found.q.tolist()))
-    rows = list(zip(found.landmarks, map(figure, found.distances.tolist()), *chances, strict=True))
-    table = Table("Landmark by landmark", ("Landmark", "Distance", "P", "q"), rows)
+    rows = zip(found.landmarks, map(figure, found.distances.tolist()), *chances, strict=True)
+    table = [("Landmark", "Distance", "P", "q"), *rows]
+    picture = _drawn("landmark_differences", found, links=links)
     heading = f"Where {first} and {second} differ"
-    return heading, words, table, "landmark_differences", (found,), {"links": links}
+    return heading, words, "Landmark by landmark", table, picture
 
 
 def _symmetry(found: Symmetry, links: Links) -> _Told:
@@ -172,8 +135,8 @@ def _symmetry(found: Symmetry, links: Links) -> _Told:
         f"{figure(found.fluctuating_index)} (RMS over {len(found.individuals)} individuals), in "
         "units of centroid size.",
     )
-    table = _effects("The two-way table", found.table)
-    return "Symmetry", words, table, "symmetry", (found,), {"links": links}
+    table, picture = _effects(found.table), _drawn("symmetry", found, links=links)
+    return "Symmetry", words, "The two-way table", table, picture
 
 
 def _repeatability(found: Repeatability, links: Links) -> _Told:
@@ -183,14 +146,11 @@ def _repeatability(found: Repeatability, links: Links) -> _Told:
         f"Measuring errs most at landmark {worst} ({figure(float(found.error.max()))} of centroid "
         "size).",
     )
-    rows = [
-        (name, figure(share), figure(error))
-        for name, share, error in zip(
-            found.landmarks, found.per_landmark.tolist(), found.error.tolist(), strict=True
-        )
-    ]
-    table = Table("Landmark by landmark", ("Landmark", "Repeatability", "Error"), rows)
-    return "Repeatability", words, table, "repeatability", (found,), {"links": links}
+    shares, errors = (map(figure, own.tolist()) for own in (found.per_landmark, found.error))
+    rows = zip(found.landmarks, shares, errors, strict=True)
+    table = [("Landmark", "Repeatability", "Error"), *rows]
+    picture = _drawn("repeatability", found, links=links)
+    return "Repeatability", words, "Landmark by landmark", table, picture
 
 
 def _sliding(found: SlidShapes, links: Links) -> _Told:
@@ -208,9 +168,10 @@ def _sliding(found: SlidShapes, links: Links) -> _Told:
         f"{found.names[farthest]}, whose points went farthest.",
         *map(in_python, found.findings),
     )
-    table = Table("How far the points slid", ("Shape", "Mean", "Largest"), rows)
+    table = [("Shape", "Mean", "Largest"), *rows]
     before = found.with_points(found.digitised)
-    return "Semilandmarks", words, table, "sliding", (before, found, farthest), {}
+    picture = _drawn("sliding", before, found, farthest, dim=found.dim)
+    return "Semilandmarks", words, "How far the points slid", table, picture
 
 
 _TOLD: dict[type, Callable[[Any, Links], _Told]] = {
@@ -224,12 +185,12 @@ _TOLD: dict[type, Callable[[Any, Links], _Told]] = {
 }
 
 
-def _effects(caption: str, table: EffectTable) -> Table:
+def _effects(table: EffectTable) -> list[Sequence[str]]:
     header, *rows = table.cells()
-    return Table(caption, ("Term", *header[1:]), rows)
+    return [("Term", *header[1:]), *rows]
 
 
-def _drawn(name: str, of: tuple[Any, ...], how: dict[str, Any], dim: int) -> str | None:
+def _drawn(name: str, *of: Any, dim: int = 2, **how: Any) -> str | None:
     """The picture of `defgpa.plot` as an address that holds it; the same one every time."""
     if find_spec("matplotlib") is None:
         return None

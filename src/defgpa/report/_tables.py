@@ -6,7 +6,6 @@ import hashlib
 import platform
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +22,6 @@ from defgpa.statistics.specimens import rms_by_shape
 if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation
 
-AS_CODE = ("command", "result")  # of the provenance: to be pasted
-
 _METHODS = {
     "EUC_d": "rigid: moved and turned only",
     "EUC_d(scaling)": "rigid: moved, turned and scaled",
@@ -37,38 +34,27 @@ _METHODS = {
 }
 
 
-@dataclass(frozen=True)
-class Figure:
+def _figure(key: str, label: str, value: float, sentence: str, aside: str = "") -> dict[str, Any]:
     """One row: a figure by its key in summary.json, and what it says."""
-
-    key: str
-    label: str
-    value: float | int
-    sentence: str
-    aside: str = ""
-
-    @property
-    def text(self) -> str:
-        """The value for the eye."""
-        return number(self.value)
+    row = {"key": key, "label": label, "value": value, "text": number(value)}
+    return {**row, "sentence": sentence, "aside": aside}
 
 
-def figures(alignment: Alignment, cv: CrossValidation | None) -> list[Figure]:
+def figures(alignment: Alignment, cv: CrossValidation | None) -> list[dict[str, Any]]:
     """The figures of a fit, the most important ones first."""
     return [*_errors(alignment, cv), *_soundness(alignment), *_counts(alignment)]
 
 
-def _errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[Figure]:
-    size = reference_size(alignment)
-    yield Figure(
+def _errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[dict[str, Any]]:
+    yield _figure(
         "rmse_reference",
         "RMSE_r",
         alignment.rmse_reference,
         "What is left between the warped shapes and the reference: the root mean square distance "
         "of their landmarks, in the unit of the coordinates. Softer warps always make it smaller.",
-        _relative(alignment.rmse_reference, size),
+        _relative(alignment.rmse_reference, alignment),
     )
-    yield Figure(
+    yield _figure(
         "rmse_datum",
         "RMSE_d",
         alignment.rmse_datum,
@@ -77,33 +63,33 @@ def _errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[Figure
     )
     if cv is not None:
         left_out = f"{cv.fold_size} landmark{'s' * (cv.fold_size != 1)} at a time"
-        yield Figure(
+        yield _figure(
             "cve",
             "CVE",
             cv.error,
             f"Cross-validation error: {left_out} left out of all shapes and predicted by a fit "
             "that has not seen them. The honest figure to compare methods and smoothing by.",
-            _relative(cv.error, size),
+            _relative(cv.error, alignment),
         )
 
 
-def _soundness(alignment: Alignment) -> Iterator[Figure]:
+def _soundness(alignment: Alignment) -> Iterator[dict[str, Any]]:
     found = alignment.diagnostics
     if isinstance(found, SpectralDiagnostics):
-        yield Figure(
+        yield _figure(
             "spectral_gap",
             "Spectral gap",
             float(found.gap),
             "How clearly this reference beats any other, from 0 to 1. Near 0, another one would "
             "do as well and this one is not to be relied on.",
         )
-    yield Figure(
+    yield _figure(
         "foldovers",
         "Foldovers",
         int(alignment.foldovers.sum()),
         "Landmarks at which a warp folds over itself and stops being one-to-one. It should be 0.",
     )
-    yield Figure(
+    yield _figure(
         "mirrored_shapes",
         "Mirrored shapes",
         len(alignment.mirrored),
@@ -111,11 +97,11 @@ def _soundness(alignment: Alignment) -> Iterator[Figure]:
     )
 
 
-def _counts(alignment: Alignment) -> Iterator[Figure]:
+def _counts(alignment: Alignment) -> Iterator[dict[str, Any]]:
     shapes = alignment.shapes
-    yield Figure("shapes", "Shapes", shapes.n_shapes, "How many shapes were aligned.")
-    yield Figure("landmarks", "Landmarks", shapes.n_landmarks, "How many landmarks a shape has.")
-    yield Figure(
+    yield _figure("shapes", "Shapes", shapes.n_shapes, "How many shapes were aligned.")
+    yield _figure("landmarks", "Landmarks", shapes.n_landmarks, "How many landmarks a shape has.")
+    yield _figure(
         "visible",
         "Landmarks counted, κ",
         alignment.n_counted,
@@ -125,13 +111,10 @@ def _counts(alignment: Alignment) -> Iterator[Figure]:
     )
 
 
-def reference_size(alignment: Alignment) -> float:
-    """The root mean square distance of the reference's landmarks from their centroid."""
+def _relative(error: float, alignment: Alignment) -> str:
+    """An error beside the root mean square distance of the reference from its centroid."""
     centred = alignment.reference - alignment.reference.mean(axis=0)
-    return float(np.sqrt((centred**2).sum(axis=1).mean()))
-
-
-def _relative(error: float, size: float) -> str:
+    size = float(np.sqrt((centred**2).sum(axis=1).mean()))
     return f"{percent(error / size)} of the size of the reference" if size > 0 else ""
 
 
@@ -291,7 +274,10 @@ def versions() -> list[tuple[str, str]]:
     ]
 
 
-def provenance_rows(provenance: Mapping[str, str] | None) -> list[tuple[str, str]]:
+def provenance_rows(provenance: Mapping[str, str]) -> list[tuple[str, str]]:
     """Where it comes from, as the caller knows it; what is shown as code is left out."""
-    rows = (provenance or {}).items()
-    return [(str(key), shortened(str(value))) for key, value in rows if key not in AS_CODE]
+    return [
+        (str(key), shortened(str(value)))
+        for key, value in provenance.items()
+        if key not in ("command", "result")
+    ]

@@ -24,8 +24,6 @@ from defgpa.warps import (
 if TYPE_CHECKING:
     from defgpa.evaluate import CrossValidation
 
-_LONGEST = 300  # characters of a parameter that are shown
-
 
 def number(value: float, digits: int = 4) -> str:
     """A figure for the eye: so many significant digits, no exponent where it can be helped."""
@@ -163,5 +161,5 @@ def _is_default(field: Any, value: Any) -> bool:
 
 
 def shortened(text: str) -> str:
-    """The text, or its beginning."""
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    """The text, or the beginning of one that is too long to be shown."""
+    return text if len(text) <= 300 else text[:299] + "…"
