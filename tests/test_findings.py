@@ -200,7 +200,7 @@ def test_nothing_in_the_package_looks_for_patterns_in_sentences():
     """Regular expressions read files and their names; what is told is never parsed."""
     readers = (
         *("io", "datasets", "semilandmarks/sliders.py", "statistics/design.py", "tables.py"),
-        *("cli/_apply.py", "cli/_data.py", "cli/_register.py", "report/_tables.py"),
+        *("cli/_apply.py", "cli/_input.py", "cli/_register.py", "report/_tables.py"),
     )
     root = ROOT / "src" / "defgpa"
     users = [p.relative_to(root).as_posix() for p in SOURCES if "re" in imports_of(p)]

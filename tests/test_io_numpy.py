@@ -77,7 +77,7 @@ def test_lists_as_long_as_the_shapes_are_columns_and_pairs_are_links(tmp_path):
 
 def test_columns_and_links_come_back(tmp_path):
     said = ({"site": "x", "age": "3"}, {"site": "y"}, None, {"site": "x", "age": "4"})
-    known = {"variables": said, "wireframe": ((0, 1, 2), (5, 6))}
+    known = {"variables": said, "wireframe": ((0, 1, 2), (5, 6), (3, 99))}
     NPZ.write(tmp_path / "set.npz", Shapes(some_points(), metadata=known))
     document = NPZ.read(tmp_path / "set.npz", ReadOptions())
     back = [s.metadata["variables"] for s in document.specimens]

@@ -572,6 +572,8 @@ def test_tables_of_surface_points_are_read_as_r_writes_them(tmp_path, text):
         ("before,slide,after\n1,2,x\n", "line 2: expected three"),
         ("1,2,9\n", "line 1: there is no landmark 9"),
         ("0,1,2\n", "line 1: expected three"),
+        ("1,nan,2\n", "line 1: expected three"),
+        ("1,inf,2\n", "line 1: expected three"),
         ("", "no sliders"),
         ('{"markups": 3}', "3D Slicer"),
         ('{"markups": [{"type": "Fiducial", "controlPoints": []}]}', "no markup of the type Curve"),
@@ -582,6 +584,23 @@ def test_a_damaged_slider_file_is_told_by_line(tmp_path, text, words):
     file.write_text(text)
     with pytest.raises(FormatError, match=words):
         read_sliders(file, Shapes.specimens(np.zeros((1, 4, 2))))
+
+
+def test_a_slider_file_that_is_not_there_is_told():
+    with pytest.raises(FormatError, match=r"nowhere\.csv cannot be read: No such file"):
+        read_sliders("nowhere.csv", Shapes.specimens(np.zeros((1, 4, 2))))
+
+
+@pytest.mark.parametrize("along", ["curve", "tangent"])
+def test_a_shape_may_see_nothing_of_a_curve(along):
+    t = np.linspace(0.0, 1.0, 9)
+    points = np.stack([arch(t), 1.1 * arch(t) + 0.01, arch(t) + 0.1, 0.9 * arch(t)])
+    corners = np.array([[0.0, -1.0], [1.0, -1.0], [0.5, -2.0], [2.0, 0.5]])
+    points = np.concatenate([points, np.tile(corners, (4, 1, 1))], axis=1)
+    points[2, :9] = np.nan
+    slid = defgpa.slide(Shapes(points), curves=[list(range(9))], along=along)
+    assert np.isnan(slid.points[2, :9]).all()
+    assert np.isfinite(slid.points[[0, 1, 3]]).all()
 
 
 def markup(points, kind="Curve", labels=None, system="LPS"):

@@ -34,7 +34,7 @@ def output_folder(name: str | None, source: Sequence[str] = (), ending: str = ""
 
 
 def output_file(name: str, option: str = "--output") -> Path:
-    """The file for results, likewise."""
+    """The file for results; one that cannot be written is refused before any work is done."""
     file = Path(name)
     if file.is_dir():
         raise click.BadParameter(f"{file} is a folder; name a file.", param_hint=option)
@@ -104,7 +104,7 @@ def _require_writable(folder: Path, option: str) -> None:
         place = next(place for place in (folder, *folder.parents) if place.exists())
     except OSError as error:  # a name too long for the file system
         said = f"{error.strerror}: {str(folder)[:60]}…"
-        raise click.BadParameter(said, param_hint="--output") from None
+        raise click.BadParameter(said, param_hint=option) from None
     if not place.is_dir():
         raise click.BadParameter(f"{place} is a file, not a folder.", param_hint=option)
     if not os.access(place, os.W_OK | os.X_OK):

@@ -140,10 +140,11 @@ def command(
         written_as(console, slid, target, to_format)
     written.files.append(output)
     _show(console, slid)
-    written.table("slid.csv", _distances(slid))
     farthest = int(np.nan_to_num(slid.distances).max(axis=1).argmax())
-    written.figure("slid.png", "sliding", shapes, slid, farthest, dim=slid.dim)
-    written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
+    with console.noting():
+        written.table("slid.csv", _distances(slid))
+        written.figure("slid.png", "sliding", shapes, slid, farthest, dim=slid.dim)
+        written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
     found = {
         "sliding": [slid.landmarks[j] for j in slid.sliders],
         "criterion": slid.criterion.sum(axis=2),

@@ -70,8 +70,9 @@ def command(
             )
     _say_pairs(console, found, shapes)
     console.say(str(found))
-    _write(written, found, shapes)
-    written.report(x, [found], f"Symmetry of {Path(source[0]).name}")
+    with console.noting():
+        _write(written, found, shapes)
+        written.report(x, [found], f"Symmetry of {Path(source[0]).name}")
     written.tell(console, _figures(found, shapes))
 
 

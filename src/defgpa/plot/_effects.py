@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
@@ -59,6 +59,7 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
     )
     axes.set(xscale="log", xlabel="F")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(places, [style.shortened(row.term) for _, row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.7)
     axes.set_xlim(right=4.0 * max(float(high.max()), max(row.f for _, row in rows)))

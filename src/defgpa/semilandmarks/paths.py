@@ -169,7 +169,7 @@ def chord_path(curve: Curve, x: Array) -> ChordPath | None:
     seen = _seen(curve, x)
     members = seen.members
     if not seen.closed:
-        seen.sliding[[0, -1]] = False
+        seen.sliding[:1] = seen.sliding[-1:] = False
     own = np.flatnonzero(seen.sliding)
     if len(members) < 3 or not len(own):
         return None

@@ -133,6 +133,8 @@ def _text(path: str | os.PathLike[str]) -> str:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise FormatError(f"{path} is not a text file: expected a table of sliders.") from None
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def _table(path: Path, text: str, shapes: Shapes, width: int, what: str) -> list[list[int]]:
@@ -165,7 +167,7 @@ def _whole(word: str) -> int | None:
         number = float(word)
     except ValueError:
         return None
-    return int(number) if number == int(number) and number >= 1 else None
+    return int(number) if number.is_integer() and number >= 1 else None
 
 
 def _landmark(path: Path, line: int, number: int, shapes: Shapes) -> int:

@@ -12,7 +12,6 @@ import math
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -71,9 +70,8 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         arrays["faces"] = shapes.faces
     if "space" in shapes.metadata:
         arrays["space"] = np.array(str(shapes.metadata["space"]))
-    if "wireframe" in shapes.metadata:
-        pairs = [pair for chain in shapes.metadata["wireframe"] for pair in pairwise(chain)]
-        arrays["links"] = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    if shapes.links:
+        arrays["links"] = np.array(shapes.links, dtype=np.int64)
     said = {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
     for key, values in sorted((_columns_of(shapes) | said).items()):
         for kind in (str, (int, float, np.integer, np.floating)):
