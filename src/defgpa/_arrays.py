@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from functools import cache
 from itertools import count, islice
 from threading import Lock, local
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,22 @@ def frozen(array: _A) -> _A:
     """The same array, no longer writable."""
     array.setflags(write=False)
     return array
+
+
+class Stack:
+    """A dataclass that an index takes a part of: its arrays have one entry per shape in front.
+
+    Fields that are neither arrays nor stacks are shared by all shapes.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __getitem__(self, shape: Any) -> Self:
+        some = object.__new__(type(self))
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            vars(some)[name] = value[shape] if isinstance(value, (np.ndarray, Stack)) else value
+        return some
 
 
 def small_product(wide: Array, tall: Array) -> Array:

@@ -13,12 +13,11 @@ of a set of shapes at once, costs a few matrix products.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array, Mask, Stack
 from defgpa.errors import DegenerateShapeError, ShapeError
 from defgpa.frames import Frames
 
@@ -96,7 +95,7 @@ _ROUNDINGS = 32  # how many rounding errors of the largest coordinate count as n
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Motion(Stack):
     """The map x ↦ scale · x @ rotation + translation, or a stack of such maps.
 
     Attributes
@@ -121,15 +120,6 @@ class Motion:
         """Points (…, p, d) moved; the leading axes match those of the stack."""
         moved = np.asarray(points, dtype=np.float64) @ self.matrix
         return moved + self.translation[..., np.newaxis, :]
-
-    def __getitem__(self, which: Any) -> Motion:
-        """Part of a stack of motions."""
-        return Motion(
-            self.rotation[which],
-            np.asarray(self.scale[which]),
-            self.translation[which],
-            np.asarray(self.determined[which]),
-        )
 
     @property
     def matrix(self) -> Array:
