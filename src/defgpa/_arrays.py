@@ -89,6 +89,18 @@ def inverse_of_lower(stack: Array) -> Array:
     return inverse
 
 
+def inverse_root(stack: Array, negligible: float) -> Array:
+    """V Σ^(−1/2) of every E = V Σ Vᵀ of a stack; zero columns where Σ is negligible, relatively.
+
+    Such directions have nearly no effect: dropping them changes results by less than rounding,
+    dividing by them would amplify it.
+    """
+    values, vectors = np.linalg.eigh(stack)
+    kept = values > negligible * values[..., -1:]
+    roots = np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    return np.asarray(vectors * roots[..., None, :])
+
+
 USUAL_FEATURES = 64  # of a warp that bends
 _LITTLE = 2048 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
 

@@ -17,24 +17,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, Index
-from defgpa.frames import Frames, frames_of
-from defgpa.warps._approximate_inverse import swapped
-from defgpa.warps._box import Box, principal_box
-from defgpa.warps._cubic_splines import cells_of, lattice_points, local_splines, spread
-from defgpa.warps._lattice_energies import BendingEnergy, Cells, LatticeEnergy, energy_matrix
-from defgpa.warps._parameters import (
-    Parameters,
-    PointsPerAxis,
-    per_axis_counts,
-    require_not_negative,
+from defgpa.frames import Frames
+from defgpa.warps._box import BoxedBasis, principal_box
+from defgpa.warps._family import Family, PointsPerAxis, per_axis_counts, require_not_negative
+from defgpa.warps._lattice import (
+    BendingEnergy,
+    Cells,
+    LatticeEnergy,
+    cells_of,
+    energy_matrix,
+    lattice_points,
+    local_splines,
+    spread,
 )
-from defgpa.warps._warp import Warp
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class _Place:
 
 
 @dataclass(frozen=True, eq=False)
-class FreeFormBasis:
+class FreeFormBasis(BoxedBasis):
     """The functions of the lattice of one shape, or of a stack of shapes."""
 
     cells: Cells
@@ -80,13 +80,6 @@ class FreeFormBasis:
     centre: Array  # (…, d): centroid
     scale: Array  # (…,): RMS radius
     stiffness: Array  # (…,): τ p
-
-    mixing = None
-
-    @property
-    def box(self) -> Box:
-        """The box the functions live in."""
-        return Box(self.middle, self.axes, self.half)
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -104,8 +97,6 @@ class FreeFormBasis:
         """(…, p, l)."""
         place = self._place(points)
         return _tensor([place.everywhere(axis, 0) for axis in range(place.dim)])
-
-    features = columns
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, l)."""
@@ -132,10 +123,6 @@ class FreeFormBasis:
         """(…, l, l): τ p times the energy."""
         return self.stiffness[..., None, None] * self.energy_matrix
 
-    def inverted(self, warp: Warp) -> Warp:
-        """An approximate inverse: the spline that takes the images of a grid in the box back."""
-        return swapped(warp, self.box)
-
     def _place(self, points: Array) -> _Place:
         u = 0.5 * (self.box.local(points) + 1.0) * np.array(self.cells)
         cell = np.stack(
@@ -151,21 +138,9 @@ class FreeFormBasis:
         ]
         return np.stack(slopes, axis=-2)
 
-    def __getitem__(self, shape: Any) -> FreeFormBasis:
-        return FreeFormBasis(
-            self.cells,
-            self.energy,
-            self.middle[shape],
-            self.axes[shape],
-            self.half[shape],
-            self.centre[shape],
-            self.scale[shape],
-            self.stiffness[shape],
-        )
-
 
 @dataclass(frozen=True, repr=False)
-class FreeForm(Parameters):
+class FreeForm(Family[FreeFormBasis]):
     """Free-form deformations: cubic B-splines on a lattice over the shape.
 
     Parameters
@@ -201,10 +176,6 @@ class FreeForm(Parameters):
     padding: float = 0.1
     energy: LatticeEnergy = field(default_factory=BendingEnergy)
     smoothing: float = 1e-3
-
-    def basis(self, points: Array) -> FreeFormBasis:
-        """The lattice of one shape (p, d)."""
-        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
 
     def bases(self, frames: Frames) -> FreeFormBasis:
         """The bases of n shapes, stacked."""

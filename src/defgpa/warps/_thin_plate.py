@@ -33,15 +33,17 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
-from defgpa._arrays import Array, Index, blocks, frozen, inverse_of_lower, symmetrised
+from defgpa._arrays import Array, Index, blocks, frozen, inverse_of_lower, inverse_root, symmetrised
 from defgpa.frames import Frames, frames_of
 from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._distances import BLOCK_BYTES, TINY, squared_distances, wider_like
-from defgpa.warps._parameters import (
+from defgpa.warps._family import (
+    BuiltInBasis,
+    Family,
     Grid,
-    Parameters,
     PointsPerAxis,
     given_points,
+    own_units,
     per_axis_counts,
     places,
     principal_grid,
@@ -49,17 +51,13 @@ from defgpa.warps._parameters import (
 )
 from defgpa.warps._warp import Warp
 
-BENDING = 8.0 * np.pi
 BENDING_SIGN = {2: 1.0, 3: -1.0}  # the bending of Σ φ(‖x − c_k‖) w_k is this times wᵀ K w
 DEFAULT_SMOOTHING = 1e-3
 MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
-_ORDERS = 3  # of polynomials that are taken out of kernel columns: 1, x, x²
-_FLAT_GRID = 1e-3  # of the largest step of a grid, the smallest
-_FLAT_CONTROLS = 1e-9  # thickness over length: below, control points lie on a line or in a plane
 
 
 @dataclass(frozen=True, eq=False)
-class ThinPlateBasis:
+class ThinPlateBasis(BuiltInBasis):
     """The splines on given control points; one shape, or a stack of them."""
 
     controls: Array  # (…, k, d), in the shape's own units
@@ -83,14 +81,11 @@ class ThinPlateBasis:
         """(…, k, d): the control points in the coordinates of the shape."""
         return self.controls * self.scale[..., None, None] + self.centre[..., None, :]
 
-    def _normalised(self, points: Array) -> Array:
-        return (points - self.centre[..., None, :]) / self.scale[..., None, None]
-
     def columns(self, points: Array) -> Array:
         """(…, p, k + d + 1): [Φ x̂ 1]."""
         if self.grid is not None:
             return self._columns_on_grid(self.grid, points)
-        local = self._normalised(points)
+        local = own_units(points, self.centre, self.scale)
         k, d = self.controls.shape[-2:]
         squared = squared_distances(local, self.controls)
         columns = wider_like(squared, k + d + 1)
@@ -123,18 +118,13 @@ class ThinPlateBasis:
         grid = self.grid
         if self.ridge is None or grid is None or self.controls.shape[-2] > MANY_CONTROLS:
             return None
-        if (grid.step.min(axis=-1) < _FLAT_GRID * grid.step.max(axis=-1)).any():
+        if (grid.step.min(axis=-1) < 1e-3 * grid.step.max(axis=-1)).any():
             return None
         return DeflatedSplines(self, grid_deflation(grid.counts))
 
-    def features(self, points: Array) -> Array:
-        """(…, p, l)."""
-        columns = self.columns(points)
-        return columns if self.mixing is None else columns @ self.mixing
-
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, k + d + 1)."""
-        local = self._normalised(points)
+        local = own_units(points, self.centre, self.scale)
         d = local.shape[-1]
         slope = thin_plate_slope(squared_distances(local, self.controls), d)
         offset = local[..., :, None, :] - self.controls[..., None, :, :]
@@ -158,14 +148,7 @@ class ThinPlateBasis:
         return interpolating_spline(warp(self.control_points), self.control_points)
 
     def __getitem__(self, shape: Any) -> ThinPlateBasis:
-        some = ThinPlateBasis(
-            self.controls[shape],
-            self.centre[shape],
-            self.scale[shape],
-            self.ridge,
-            self.stiffness[shape],
-            None if self.grid is None else self.grid[shape],
-        )
+        some = super().__getitem__(shape)
         known = vars(self).get("mixing")
         if known is not None:  # is not computed again
             vars(some)["mixing"] = known[shape]
@@ -173,7 +156,7 @@ class ThinPlateBasis:
 
 
 @dataclass(frozen=True, eq=False)
-class DeflatedSplines:
+class DeflatedSplines(BuiltInBasis):
     """Splines on a grid by the columns [ΦN x̂ 1], N with polynomials of low order in front.
 
     Kernels grow with the distance, so most of the columns Φ is a polynomial of low order in the
@@ -190,8 +173,6 @@ class DeflatedSplines:
     def columns(self, points: Array) -> Array:
         """(…, p, k): [ΦN x̂ 1]."""
         return self.deflation.columns(self.splines.columns(points))
-
-    features = columns
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, k)."""
@@ -217,12 +198,9 @@ class DeflatedSplines:
         """The splines by the coefficients of [Φ x̂ 1], and those (…, k + d + 1, j) of weights."""
         return self.splines.unmixed(), self.deflation.matrix @ weights
 
-    def __getitem__(self, shape: Any) -> DeflatedSplines:
-        return DeflatedSplines(self.splines[shape], self.deflation)
-
 
 @dataclass(frozen=True, repr=False)
-class ThinPlateSpline(Parameters):
+class ThinPlateSpline(Family[ThinPlateBasis]):
     r"""Thin-plate spline warps on a grid of control points, TPS_r in the paper.
 
     Parameters
@@ -261,10 +239,6 @@ class ThinPlateSpline(Parameters):
     theta: float | None = None
     ridge: float = 0.0
 
-    def basis(self, points: Array) -> ThinPlateBasis:
-        """The spline basis of one shape (p, d)."""
-        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
-
     def smoothed(self, smoothing: float) -> ThinPlateSpline:
         """These splines with another relative smoothing."""
         return replace(self, smoothing=smoothing, theta=None)
@@ -280,13 +254,13 @@ class ThinPlateSpline(Parameters):
         else:
             given = given_points(self.control_points, frames, "control_points", "ThinPlateSpline")
             _require_spread(given)
-            controls = (given - frames.centre[:, None, :]) / frames.size[:, None, None]
+            controls = own_units(given, frames.centre, frames.size)
         return ThinPlateBasis(
             controls,
             frames.centre,
             frames.size,
             self.ridge,
-            stiffness=BENDING * self._relative_smoothing(frames) * frames.count,
+            stiffness=8.0 * np.pi * self._relative_smoothing(frames) * frames.count,
             grid=grid,
         )
 
@@ -354,7 +328,7 @@ def _require_spread(controls: Array) -> None:
     """A ValueError unless the control points of every shape span its space: C̃ of full rank."""
     k, d = controls.shape[-2:]
     extents = np.linalg.svd(controls - controls.mean(axis=-2, keepdims=True), compute_uv=False)
-    if k <= d or not (extents[..., d - 1] > _FLAT_CONTROLS * extents[..., 0]).all():
+    if k <= d or not (extents[..., d - 1] > 1e-9 * extents[..., 0]).all():
         flat = "line" if d == 2 else "plane"
         raise ValueError(
             f"The 'control_points' parameter of ThinPlateSpline must hold at least {d + 1} points "
@@ -389,7 +363,7 @@ def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
     ``controls`` (…, k, d) are the control points of each shape.
     """
     kernel = _signed(squared_distances(controls, controls), controls.shape[-1])
-    return _mixing(kernel, affine_complement(controls), ridge)
+    return _mixing(kernel, complement_of(affine_columns(controls)), ridge)
 
 
 def spline_mixing_on_grid(grid: Grid, ridge: float = 0.0) -> Array:
@@ -448,11 +422,6 @@ def complement_of(functions: Array) -> Complement:
     return Complement(mirror, inner)
 
 
-def affine_complement(points: Array) -> Complement:
-    """The complement of every affine function of the points (…, k, d)."""
-    return complement_of(affine_columns(points))
-
-
 def _mixing(kernel: Array, complement: Complement, ridge: float) -> Array:
     """N L⁻ᵀ on the kernel columns, identity on the affine ones."""
     *lead, k, _ = kernel.shape
@@ -465,31 +434,22 @@ def _mixing(kernel: Array, complement: Complement, ridge: float) -> Array:
 
 
 def _inverse_root(energy: Array) -> Array:
-    """X with Xᵀ E X = I: L⁻ᵀ of Cholesky, or of the eigenvectors where E is singular."""
-    try:
-        lower: Array = np.linalg.cholesky(energy)  # type: ignore[assignment]
-    except np.linalg.LinAlgError:
-        return _eigen_inverse_root(energy)
-    return inverse_of_lower(lower).mT
-
-
-def _eigen_inverse_root(energy: Array) -> Array:
-    """X with Xᵀ E X = I on the directions that bend at all, by eigenvectors.
+    """X with Xᵀ E X = I: L⁻ᵀ of Cholesky, or of the eigenvectors where E is singular.
 
     Coincident control points leave directions without bending and without effect:
     their columns become zero, and the penalty keeps their weights at zero.
     """
-    values, vectors = np.linalg.eigh(energy)
-    floor = energy.shape[-1] * np.finfo(np.float64).eps * np.abs(values).max(-1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.where(values > floor, 1.0 / np.sqrt(values), 0.0)
-    return vectors * root[..., None, :]
+    try:
+        lower: Array = np.linalg.cholesky(energy)  # type: ignore[assignment]
+    except np.linalg.LinAlgError:
+        return inverse_root(energy, energy.shape[-1] * float(np.finfo(np.float64).eps))
+    return inverse_of_lower(lower).mT
 
 
 @lru_cache(maxsize=8)
 def _grid_complement(counts: tuple[int, ...]) -> Complement:
     """N of every grid of so many points per axis."""
-    return affine_complement(places(counts).astype(np.float64))
+    return complement_of(affine_columns(places(counts).astype(np.float64)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -534,9 +494,9 @@ class Deflation:
 
 @lru_cache(maxsize=8)
 def grid_deflation(counts: tuple[int, ...]) -> Deflation:
-    """That of every grid of so many points per axis; as many orders as the points can tell."""
+    """That of every grid of so many points per axis: 1, x and x², as far as the points can tell."""
     place = places(counts) / (np.array(counts) - 1.0) - 0.5
-    orders = [own for own in np.ndindex(*np.minimum(counts, _ORDERS)) if sum(own) < _ORDERS]
+    orders = [own for own in np.ndindex(*np.minimum(counts, 3)) if sum(own) < 3]
     powers = np.stack([np.prod(place**own, axis=1) for own in sorted(orders, key=sum)], axis=1)
     polynomials = complement_of(powers)
     basis = np.eye(len(place), len(orders))

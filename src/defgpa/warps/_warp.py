@@ -119,9 +119,9 @@ class Warp:
             return inverted(self)
         if self.landmarks is None:
             return self.exact_inverse()
-        from defgpa.warps._approximate_inverse import swapped_around  # which makes warps itself
+        from defgpa.warps._box import inverse_around  # which makes warps itself
 
-        return swapped_around(self, self.landmarks)
+        return inverse_around(self, self.landmarks)
 
     def exact_inverse(self, tolerance: float = 1e-12) -> NewtonInverse:
         """The inverse solved point by point, exact where the warp is one-to-one."""
