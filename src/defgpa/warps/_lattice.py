@@ -150,13 +150,6 @@ def local_splines(u: Array, cell: Index, cells: int, order: int) -> Array:
     return found
 
 
-def spread(cell: Index, local: Array, count: int) -> Array:
-    """(…, K): the four local entries (…, 4) in their places among all K functions."""
-    full = np.zeros((*cell.shape, count))
-    np.put_along_axis(full, cell[..., None] + np.arange(4), local, axis=-1)
-    return full
-
-
 @cache
 def products(cells: int, first: int, second: int) -> Array:
     """(K, K): ∫ b_i^(first) b_j^(second) du over the axis, exactly.
