@@ -11,15 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, inverse_of_lower, small_product, symmetrised
+from defgpa._arrays import Array, inverse_of_lower, inverse_root, small_product, symmetrised
 from defgpa.solve.deformable.cost import EliminatedCost
-from defgpa.solve.deformable.elimination import Factor, StoredFactor
 from defgpa.solve.deformable.preconditioner import SHIFT, LowRankInverse
-
-_SMALL_PIVOT = 1e-5  # of the largest: its square is an eigenvalue that may be rounding
-_SINGULAR = 1e-12  # of the largest eigenvalue: below, a direction of the reference is free
-_LEAST = 1e-13  # relative residual below which there is only rounding
-_LEAST_STEPS, _MOST_STEPS = 2, 500
 
 
 class Inverse(Protocol):
@@ -44,24 +38,17 @@ class RootInverse:
         lifted = costs + (np.einsum("gmm->g", costs) / m**2)[:, None, None]
         try:
             lower = np.linalg.cholesky(lifted)
+            pivots = np.einsum("gmm->gm", lower)
+            # the square of a smaller pivot is an eigenvalue that may be rounding
+            if (pivots.min(axis=-1) >= 1e-5 * pivots.max(axis=-1)).all():
+                return cls(inverse_of_lower(lower))
         except np.linalg.LinAlgError:
-            return cls(_inverse_root(lifted))
-        pivots = np.einsum("gmm->gm", lower)
-        if (pivots.min(axis=-1) < _SMALL_PIVOT * pivots.max(axis=-1)).any():
-            return cls(_inverse_root(lifted))
-        return cls(inverse_of_lower(lower))
+            pass  # some direction of the reference is free
+        return cls(inverse_root(symmetrised(lifted), 1e-12).mT)
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
         """By two products."""
         return self.root.mT @ (self.root @ pulled)
-
-
-def _inverse_root(costs: Array) -> Array:
-    """(g, m, m): C with CᵀC = P⁺, where directions of the reference may be free."""
-    values, vectors = np.linalg.eigh(symmetrised(costs))
-    free = values <= _SINGULAR * values[:, -1:]
-    roots = np.where(free, 0.0, 1.0 / np.sqrt(np.where(free, 1.0, values)))
-    return np.asarray(roots[..., None] * vectors.mT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +75,12 @@ class ConjugateGradients:
         solution, residual = size * first, target - size * image
         direction = corrected = self._corrected(residual)
         slope = _dots(residual, corrected)
-        goal = max(float(accuracy[0]), _LEAST) * np.linalg.norm(target)
-        for step in range(_MOST_STEPS):
+        rounding = 1e-13 * np.linalg.norm(target)
+        goal = max(float(accuracy[0]) * np.linalg.norm(target), rounding)
+        for step in range(500):
             left = np.linalg.norm(residual)
             # a start that would do tells nothing of how far the end is
-            if left <= goal and (step >= _LEAST_STEPS or left <= _LEAST * np.linalg.norm(target)):
+            if left <= goal and (step >= 2 or left <= rounding):
                 break
             image = self.multiply(direction)
             length = _quotient(slope, _dots(direction, image))
@@ -117,13 +105,6 @@ def _quotient(one: Array, other: Array) -> Array:
     """one / other; 0 where there is nothing left."""
     there = np.abs(other) > np.finfo(np.float64).tiny
     return np.where(there, one / np.where(there, other, 1.0), 0.0)
-
-
-def own_projections(factor: Factor, stack: Array) -> Array:
-    """(b, l, k): U_iᵀX_i, every shape of a batch its own X (b, m, k)."""
-    if isinstance(factor, StoredFactor):
-        return factor.rows @ stack
-    return np.concatenate([factor.only(i).project(own) for i, own in enumerate(stack)])
 
 
 def anchored_inverse(cost: EliminatedCost, rows: Array, firmness: float, dense: int) -> Inverse:

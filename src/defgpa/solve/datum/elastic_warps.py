@@ -19,9 +19,9 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, DegenerateShapeError, listed
 from defgpa.frames import frames_of
-from defgpa.solve.datum.anchored_cost import own_projections
 from defgpa.solve.datum.elastic import Anchors, Dial, Elastic, orthonormal_rows
 from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost
+from defgpa.solve.deformable.elimination import Factor, StoredFactor
 from defgpa.solve.deformable.pipeline import LocalSets
 from defgpa.warps import Warp, WarpModel
 
@@ -33,7 +33,7 @@ def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) 
 
     They are where UUᵀQ = Q, and UUᵀ ≼ I: where UᵀQ is as long as Q.
     """
-    found = [own_projections(own, rows[own.batch.shapes].mT) for own in cost.factors]
+    found = [_own_projections(own, rows[own.batch.shapes].mT) for own in cost.factors]
     lengths = np.concatenate([np.einsum("bld,bld->bd", own, own) for own in found])
     left = np.einsum("ndm,ndm->nd", rows, rows) - lengths
     if (left > _CHARGED).any():
@@ -45,6 +45,13 @@ def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) 
             "of zeros in its penalty (RadialBasis: polynomial_degree=1)."
         )
     return found
+
+
+def _own_projections(factor: Factor, stack: Array) -> Array:
+    """(b, l, k): U_iᵀX_i, every shape of a batch its own X (b, m, k)."""
+    if isinstance(factor, StoredFactor):
+        return factor.rows @ stack
+    return np.concatenate([factor.only(i).project(own) for i, own in enumerate(stack)])
 
 
 def elastic_weights(
