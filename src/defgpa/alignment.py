@@ -1,4 +1,4 @@
-"""The result: one reference, one warp per shape, how well they agree, and the shapes in its
+"""The result: one reference, one warp per shape, how well they agree, and the shapes in its spaces.
 
 Aligned: through the warps, deformation removed. Superimposed: by similarity alone, deformation
 kept. Carried: the reference brought into each shape by the inverse of its warp, ĝ = warp⁻¹(S),

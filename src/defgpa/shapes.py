@@ -121,18 +121,16 @@ class Shapes:
             names, landmarks = names or rows, landmarks or heads
         stacked = _hide(_stacked(points), visible)
         n, m, _ = stacked.shape
-        set_field = object.__setattr__
-        set_field(self, "points", frozen(stacked))
-        set_field(self, "names", _labels(names, n, "name", "shape", "shape_"))
-        set_field(self, "landmarks", _labels(landmarks, m, "label", "landmark", ""))
+        own = vars(self)  # as attributes they cannot be set
+        own["points"] = frozen(stacked)
+        own["names"] = _labels(names, n, "name", "shape", "shape_")
+        own["landmarks"] = _labels(landmarks, m, "label", "landmark", "")
         self._require_clean_coordinates()
-        set_field(self, "faces", _triangles(faces, m))
-        set_field(self, "metadata", MappingProxyType(_fitting_metadata(metadata, n)))
+        own["faces"] = _triangles(faces, m)
+        own["metadata"] = MappingProxyType(_fitting_metadata(metadata, n))
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in {"visible", "views"}:  # the cached properties below
-            raise AttributeError(f"Shapes do not change; '{name}' cannot be set. Make new Shapes.")
-        object.__setattr__(self, name, value)
+        raise AttributeError(f"Shapes do not change; '{name}' cannot be set. Make new Shapes.")
 
     @property
     def n_shapes(self) -> int:
