@@ -109,7 +109,7 @@ class Alignment:
         return self._in(space).to_pandas()
 
     def to_xarray(self, space: str = "superimposed") -> Any:
-        """The same as an xarray.DataArray with dimensions specimen, landmark and space."""
+        """The shapes in one of the spaces as an xarray.DataArray (specimen, landmark, space)."""
         return self._in(space).to_xarray()
 
     def _in(self, space: str) -> Shapes:
@@ -275,7 +275,7 @@ def warped(points: Array, warps: Sequence[Warp]) -> Array:
 
 
 def similarities(points: Array, reference: Array) -> Motion:
-    """Of every shape (n, m, d) onto the reference, over what it sees.
+    """The best similarity of every shape (n, m, d) onto the reference, over what it sees.
 
     Nothing is mirrored: a specimen of the other side keeps its own.
     """

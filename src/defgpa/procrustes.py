@@ -309,7 +309,7 @@ def _moments(source: Array, target: Array, visible: Array | Mask | None) -> _Mom
 
 
 def _whole_moments(source: Array, target: Array) -> _Moments:
-    """The same where nothing is hidden; each set is looked at once, however often it is paired."""
+    """Moments where nothing is hidden; each set is looked at once, however often it is paired."""
     (x, x_mean, x_spread), (y, y_mean, y_spread) = _about_mean(source), _about_mean(target)
     cross = x.mT @ y
     lead = cross.shape[:-2]

@@ -209,8 +209,7 @@ class Shapes:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made from what the shapes hold, not from how."""
-        state = (self.points, self.names, self.landmarks, self.faces, dict(self.metadata))
-        return _restored, state
+        return _restored, (self._fields() | {"metadata": dict(self.metadata)},)
 
     def __repr__(self) -> str:
         n, m, d = self.points.shape
@@ -269,8 +268,11 @@ class Shapes:
 
     def _replaced(self, **changed: Any) -> Shapes:
         """The same shapes but for these fields."""
+        return Shapes.specimens(**self._fields() | changed)
+
+    def _fields(self) -> dict[str, Any]:
         names = ("points", "names", "landmarks", "faces", "metadata")
-        return Shapes.specimens(**{name: getattr(self, name) for name in names} | changed)
+        return {name: getattr(self, name) for name in names}
 
     def drop(self, names: Sequence[str]) -> Shapes:
         """All shapes but these, by name.
@@ -357,10 +359,8 @@ class Shapes:
                 )
 
 
-def _restored(points: Array, names: Any, landmarks: Any, faces: Any, metadata: Any) -> Shapes:
-    return Shapes.specimens(
-        points, names=names, landmarks=landmarks, faces=faces, metadata=metadata
-    )
+def _restored(fields: dict[str, Any]) -> Shapes:
+    return Shapes.specimens(**fields)
 
 
 def as_shapes(shapes: Shapes | ArrayLike | Sequence[ArrayLike]) -> Shapes:

@@ -43,11 +43,11 @@ class AffineBasis(BuiltInBasis):
     mixing = None
 
     def columns(self, points: Array) -> Array:
-        """(…, p, d + 1)."""
+        """(…, p, d + 1): [x̂ 1]."""
         return affine_columns(own_units(points, self.centre, self.scale))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, d + 1)."""
+        """(…, p, d, d + 1): the derivatives of [x̂ 1] by x."""
         return affine_column_gradients(points, self.scale)
 
     def penalty(self) -> Array:

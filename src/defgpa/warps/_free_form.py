@@ -62,22 +62,22 @@ class FreeFormBasis(BoxedBasis):
         return self.box.world(local)
 
     def columns(self, points: Array) -> Array:
-        """(…, p, l)."""
+        """(…, p, l): the functions of the lattice at points (…, p, d)."""
         u, cell = self._place(points)
         return self._spread(cell, self._nearby(u, cell))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, l)."""
+        """(…, p, d, l): the derivatives of the columns by each coordinate of the points."""
         u, cell = self._place(points)
         return self._spread(cell[..., None, :], self._nearby_slopes(u, cell))
 
     def sparse_columns(self, points: Array) -> csr_array:
-        """(p, l): the same columns for one shape (p, d), 4^d entries a row."""
+        """(p, l): the columns of one shape (p, d) in compressed rows, 4^d entries each."""
         u, cell = self._place(points)
         return self._sparse(cell, self._nearby(u, cell))
 
     def sparse_column_gradients(self, points: Array) -> tuple[csr_array, ...]:
-        """For one shape (p, d), and each coordinate: (p, l), 4^d entries a row."""
+        """(p, l) by each coordinate: the slopes of the columns of one shape (p, d), 4^d a row."""
         u, cell = self._place(points)
         slopes = self._nearby_slopes(u, cell)
         return tuple(self._sparse(cell, slopes[:, axis]) for axis in range(len(self.cells)))
@@ -125,7 +125,7 @@ class FreeFormBasis(BoxedBasis):
         return full
 
     def _sparse(self, cell: Index, entries: Array) -> csr_array:
-        """(p, l): the same in compressed rows."""
+        """(p, l): the entries (p, 4^d) in their places, in compressed rows."""
         starts = np.arange(0, entries.size + 1, entries.shape[1], dtype=np.int32)
         shape = (len(entries), int(np.prod(self.counts)))
         return csr_array((entries.ravel(), self._touched(cell).ravel(), starts), shape=shape)

@@ -62,7 +62,7 @@ class NewtonInverse:
         return solution
 
     def near(self, targets: ArrayLike, start: ArrayLike) -> Array:
-        """(p, d): the same, sought from ``start`` (p, d); NaN where a start is."""
+        """(p, d): points whose images are ``targets``, sought from ``start``; NaN where that is."""
         goal = np.asarray(targets, dtype=np.float64)
         solution = np.array(start, dtype=np.float64)
         known = ~np.isnan(goal + solution).any(axis=1)

@@ -45,7 +45,7 @@ class PolynomialBasis(BoxedBasis):
         return polynomials(self.box.local(points), self.degree)
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, q)."""
+        """(…, p, d, q): the derivatives of the columns by each coordinate of the points."""
         return self.box.by_point(polynomial_gradients(self.box.local(points), self.degree))
 
     @cached_property

@@ -65,7 +65,7 @@ class FactoredBasis(Protocol):
         ...
 
     def penalty(self) -> Array:
-        """(…, l, l)."""
+        """(…, l, l): what the weights of each shape are charged."""
         ...
 
     def __getitem__(self, shape: Any) -> FactoredBasis:

@@ -316,7 +316,7 @@ def free_columns(x: Array, degree: int | None) -> Array:
 
 
 def free_column_gradients(x: Array, degree: int | None) -> Array:
-    """(…, p, d, q): their derivatives."""
+    """(…, p, d, q): the derivatives of the polynomials by each coordinate in own units."""
     if degree is None:
         return np.empty((*x.shape, 0))
     return polynomial_gradients(x, degree)

@@ -123,7 +123,7 @@ class ThinPlateBasis(BuiltInBasis):
         return DeflatedSplines(self, grid_deflation(grid.counts))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, k + d + 1)."""
+        """(…, p, d, k + d + 1): the derivatives of [Φ x̂ 1] by x."""
         local = own_units(points, self.centre, self.scale)
         d = local.shape[-1]
         slope = thin_plate_slope(squared_distances(local, self.controls), d)
@@ -175,7 +175,7 @@ class DeflatedSplines(BuiltInBasis):
         return self.deflation.columns(self.splines.columns(points))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, k)."""
+        """(…, p, d, k): the derivatives of [ΦN x̂ 1] by x."""
         return self.splines.column_gradients(points) @ self.deflation.matrix
 
     def penalty(self) -> Array:
@@ -494,7 +494,7 @@ class Deflation:
 
 @lru_cache(maxsize=8)
 def grid_deflation(counts: tuple[int, ...]) -> Deflation:
-    """That of every grid of so many points per axis: 1, x and x², as far as the points can tell."""
+    """N of grids of so many points per axis; 1, x and x² in front where the points tell them."""
     place = places(counts) / (np.array(counts) - 1.0) - 0.5
     orders = [own for own in np.ndindex(*np.minimum(counts, 3)) if sum(own) < 3]
     powers = np.stack([np.prod(place**own, axis=1) for own in sorted(orders, key=sum)], axis=1)

@@ -152,7 +152,7 @@ class Warp:
         return self.jacobian_by_differences(points)
 
     def jacobian_by_differences(self, points: Array) -> Array:
-        """(p, d, d): the same by central differences of the features."""
+        """(p, d, d): the Jacobian by central differences of the features."""
         size = float(np.nanmax(np.ptp(points, axis=0), initial=0.0)) or 1.0
         step = _STEP * size
         columns = []

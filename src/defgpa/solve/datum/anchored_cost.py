@@ -32,7 +32,7 @@ class RootInverse:
 
     @classmethod
     def of(cls, costs: Array) -> RootInverse:
-        """Of costs (g, m, m) that do not charge the constant vector."""
+        """The inverse of costs (g, m, m) that do not charge the constant vector."""
         m = costs.shape[-1]
         # 1 lifted to the mean eigenvalue: B is orthogonal to it
         lifted = costs + (np.einsum("gmm->g", costs) / m**2)[:, None, None]
@@ -47,7 +47,7 @@ class RootInverse:
         return cls(inverse_root(symmetrised(lifted), 1e-12).mT)
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
-        """By two products."""
+        """(g, m, d): CᵀC B, whatever the start and the accuracy."""
         return self.root.mT @ (self.root @ pulled)
 
 

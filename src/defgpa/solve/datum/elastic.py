@@ -75,7 +75,7 @@ class Anchors:
 
     @classmethod
     def of(cls, sets: LocalSets, references: Array) -> Anchors:
-        """Those of sets; ``references`` (g, m, d) tell who is mirrored."""
+        """The anchors of sets; ``references`` (g, m, d) tell who is mirrored."""
         stack = (*sets.visible.shape, sets.dim)
         centred, visible = sets.frames.centred.reshape(stack), sets.visible
         found = sides(moments(references, centred, visible), _eyes(references))
@@ -139,7 +139,7 @@ class Descent:
 
     @property
     def cost(self) -> Array:
-        """(g,): what is left."""
+        """(g,): the relative cost at the end."""
         return np.asarray(self.costs[-1])
 
 
@@ -178,7 +178,7 @@ def descended(
 
 
 def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
-    """Of S = P⁺B, from ‖D̄‖² and tr(RᵀD̄ᵀS) of each shape, and tr SᵀPS = tr SᵀB."""
+    """(g,): the relative cost of S = P⁺B, from ‖D̄‖² and tr(RᵀD̄ᵀS) of each shape, and tr SᵀPS."""
     if dial.scaling:
         return 1.0 - dial.firmness * (total**2 / squares).sum(axis=-1) / energy
     whole = dial.firmness * squares.sum(axis=-1)
@@ -272,7 +272,7 @@ class Elastic:
         return np.linalg.cond(free - self.dial.firmness * self.departures)
 
     def facts(self, which: int) -> DescentDiagnostics:
-        """Those of one set."""
+        """What to look at before trusting the fit of one set."""
         end = self.ends[self.best[which]]
         return DescentDiagnostics(
             votes=self.anchors.votes[which],

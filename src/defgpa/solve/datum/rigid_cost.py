@@ -131,7 +131,7 @@ class Pose:
 
     @cached_property
     def gradient(self) -> Array:
-        """(n, p)."""
+        """(n, p): the derivative of the cost along every generator of every shape."""
         M = self.alignment.reshape(len(self.Z), -1)
         pull = M @ self.algebra.generators.T
         return -2 * (pull - self.sizes[:, np.newaxis] * self.algebra.traces)
@@ -203,7 +203,7 @@ class Pose:
         return np.einsum("ikl,il->ik", self._inverse_blocks, slope)
 
     def moved(self, step: Array) -> Pose:
-        """Z_i exp(Ξ_i)."""
+        """The pose after a step (n, p): Z_i exp(Ξ_i)."""
         Z = self.Z @ self.algebra.exponential(step)
         constant = self.solve if not self.algebra.traces.any() else None
         return Pose.at(self.shapes, self.algebra, Z, constant)

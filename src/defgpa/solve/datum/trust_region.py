@@ -28,7 +28,7 @@ class Point(Protocol):
 
     @property
     def cost(self) -> float:
-        """The height."""
+        """What is to be made small."""
         ...
 
     @property
@@ -69,7 +69,7 @@ _P = TypeVar("_P", bound=Point)
 
 @dataclass(frozen=True, eq=False)
 class Descent(Generic[_P]):
-    """Where a descent ended."""
+    """The place where a descent ended, and how many steps it took."""
 
     point: _P
     iterations: int

@@ -61,7 +61,7 @@ def prior_of_parts(
     names: Sequence[str],
     paired: int = _PAIRED,
 ) -> Array:
-    """(d,): the same of shapes that come in blocks of landmarks, or in groups of whole shapes."""
+    """(d,): Λ of shapes that come in blocks of landmarks, or in groups of whole shapes."""
     if len(names) <= paired:
         extents = extents_of_blocks(completed_by_pairs(landmark_blocks()))
     else:
@@ -143,7 +143,10 @@ def completed_by_pairs(blocks: Parts) -> Parts:
 
 
 def completed_through_one(groups: Parts) -> Parts:
-    """The same of groups of whole shapes: averaged in the frame of the most complete of them."""
+    """Groups of shapes with every hidden landmark taken from their average.
+
+    That is made in the frame of the most complete of them; NaN where nothing can be estimated.
+    """
 
     def filled(parts: Parts) -> Parts:
         seed = max(parts.results(_most_complete), key=lambda one: one[0])[1]
@@ -168,7 +171,7 @@ def extents_of_blocks(blocks: Parts) -> Array:
 
 
 def extents_of_groups(groups: Parts) -> Array:
-    """(n, d): the same of shapes that come in groups."""
+    """(n, d): singular values of shapes that come in groups; NaN where one has holes."""
     return _extents(np.concatenate(groups.results(_scatter)))
 
 
@@ -245,7 +248,7 @@ def _filled_from(group: Array, template: Array) -> Array:
 
 
 def pair_moments(targets: Array, seen: Mask, sources: Array, known: Mask) -> PairMoments:
-    """Of every source (k, m, d) and target (i, m, d), centred, hidden points zero."""
+    """Moments of every source (k, m, d) and target (i, m, d), centred, hidden points zero."""
     (i, _, d), k = targets.shape, len(sources)
     v, w = seen.astype(np.float64), known.astype(np.float64)
     x, y = _rows(sources), _rows(targets)
