@@ -75,12 +75,9 @@ def symmetrised(stack: Array) -> Array:
     return 0.5 * (stack + stack.mT)
 
 
-_LARGE = 8  # from this size on LAPACK's triangular inverse beats the batched general one
-
-
 def inverse_of_lower(stack: Array) -> Array:
     """L⁻¹ of every lower triangular matrix of a stack (…, l, l)."""
-    if stack.shape[-1] < _LARGE:
+    if stack.shape[-1] < 8:  # the batched general one beats LAPACK's triangular inverse
         return np.asarray(np.linalg.inv(stack), dtype=np.float64)
     inverse = np.empty_like(stack)
     for number in np.ndindex(stack.shape[:-2]):

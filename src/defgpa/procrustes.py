@@ -91,7 +91,6 @@ ORTHOGONAL = Motions(reflections=True)
 ORTHOGONAL_SIMILARITY = Motions(scaling=True, reflections=True)
 
 LEAST_MARGIN = 1e-10  # of a rotation, relative to the sizes of both shapes: less is chance
-_ROUNDINGS = 32  # how many rounding errors of the largest coordinate count as nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,7 +381,8 @@ def _determined(moments: _Moments, margin: Array) -> Mask:
     origin; H = XᵀY is blurred by the blur of X times the size of Y, and the other way round.
     """
     x_size, y_size = np.sqrt(moments.source_spread), np.sqrt(moments.target_spread)
-    eps = _ROUNDINGS * np.finfo(np.float64).eps * np.sqrt(moments.count)
+    # so many rounding errors of the largest coordinate count as nothing
+    eps = 32 * np.finfo(np.float64).eps * np.sqrt(moments.count)
     x_blur, y_blur = eps * moments.source_reach, eps * moments.target_reach
     noise = x_blur * y_size + y_blur * x_size
     sharp: Mask = margin > np.maximum(noise, LEAST_MARGIN * x_size * y_size)

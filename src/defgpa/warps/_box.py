@@ -20,9 +20,6 @@ from defgpa.warps._family import BuiltInBasis
 from defgpa.warps._thin_plate import interpolating_spline
 from defgpa.warps._warp import Warp
 
-_LEAST_SIDE = 0.1  # of the longest: thinner boxes make derivatives across them explode
-_NODES = {1: 16, 2: 9, 3: 6}  # of the inverse per axis: some two hundred at most
-
 
 @dataclass(frozen=True, eq=False)
 class Box(Stack):
@@ -53,7 +50,7 @@ class Box(Stack):
     def inverse_of(self, warp: Warp) -> Warp:
         """The spline that takes the images of a grid in the box of one shape back to the grid."""
         dim = self.half.shape[-1]
-        nodes = self.grid((_NODES[dim],) * dim)
+        nodes = self.grid(({1: 16, 2: 9, 3: 6}[dim],) * dim)  # some two hundred at most
         return interpolating_spline(warp(nodes), nodes)
 
 
@@ -62,7 +59,8 @@ def principal_box(frames: Frames, padding: float) -> Box:
     low, high = frames.box
     offset = 0.5 * (low + high)
     half = (0.5 + padding) * (high - low)
-    half = np.maximum(half, _LEAST_SIDE * half.max(axis=-1, keepdims=True))
+    # thinner boxes would make derivatives across them explode
+    half = np.maximum(half, 0.1 * half.max(axis=-1, keepdims=True))
     middle = frames.centre + (offset[:, None, :] @ frames.axes.mT)[:, 0]
     return Box(middle, frames.axes, half)
 

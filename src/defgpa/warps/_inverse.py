@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 
-_ENOUGH = 200  # landmarks tell where a shape lies as well as all of them
-
 
 class Invertible(Protocol):
     """What Newton's method needs: values and Jacobians."""
@@ -131,7 +129,7 @@ def _home(warp: Invertible, dim: int) -> Array | None:
     landmarks = getattr(warp, "landmarks", None)
     if landmarks is not None:
         seen = landmarks[~np.isnan(landmarks).any(axis=1)]
-        return np.asarray(seen[:: 1 + len(seen) // _ENOUGH])
+        return np.asarray(seen[:: 1 + len(seen) // 200])  # so many tell it as well as all
     basis = getattr(warp, "basis", None)
     centre, scale = getattr(basis, "centre", None), getattr(basis, "scale", None)
     if centre is None or scale is None:

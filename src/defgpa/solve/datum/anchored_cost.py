@@ -7,21 +7,12 @@ with the products of the deformable cost, preconditioned by one shape that stand
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from defgpa._arrays import Array, inverse_of_lower, inverse_root, small_product, symmetrised
 from defgpa.solve.deformable.cost import EliminatedCost
 from defgpa.solve.deformable.preconditioner import SHIFT, LowRankInverse
-
-
-class Inverse(Protocol):
-    """P⁺ of a stack of g sets, on centred references."""
-
-    def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
-        """(g, m, d): S with P S = B; from a start, to a relative accuracy (g,) where it matters."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +58,10 @@ class ConjugateGradients:
         return np.asarray(image - image.mean(axis=0))
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
-        """Each column its own conjugate gradients, all with one product a step."""
+        """(1, m, d): S with P S = B, from a start, to a relative accuracy (1,).
+
+        Each column its own conjugate gradients, all with one product a step.
+        """
         target, first = pulled[0], start[0]
         image = self.multiply(first)
         # the start as large as it should be: Sᵀ P S = Sᵀ B, column by column
@@ -105,6 +99,9 @@ def _quotient(one: Array, other: Array) -> Array:
     """one / other; 0 where there is nothing left."""
     there = np.abs(other) > np.finfo(np.float64).tiny
     return np.where(there, one / np.where(there, other, 1.0), 0.0)
+
+
+Inverse = RootInverse | ConjugateGradients
 
 
 def anchored_inverse(cost: EliminatedCost, rows: Array, firmness: float, dense: int) -> Inverse:

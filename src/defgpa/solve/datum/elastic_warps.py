@@ -25,8 +25,6 @@ from defgpa.solve.deformable.elimination import Factor, StoredFactor
 from defgpa.solve.deformable.pipeline import LocalSets
 from defgpa.warps import Warp, WarpModel
 
-_CHARGED = 1e-6  # share of a linear map that a warp must not leave
-
 
 def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) -> list[Array]:
     """(b, l, d) of every batch: UᵀQ, for rows (n, d, m) of Q; an error unless linear maps are free.
@@ -36,8 +34,9 @@ def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) 
     found = [_own_projections(own, rows[own.batch.shapes].mT) for own in cost.factors]
     lengths = np.concatenate([np.einsum("bld,bld->bd", own, own) for own in found])
     left = np.einsum("ndm,ndm->nd", rows, rows) - lengths
-    if (left > _CHARGED).any():
-        culprits = listed(names[int(i)] for i in np.flatnonzero((left > _CHARGED).any(axis=1)))
+    charged = (left > 1e-6).any(axis=1)
+    if charged.any():
+        culprits = listed(names[int(i)] for i in np.flatnonzero(charged))
         raise DefgpaError(
             "The 'warp' parameter of ElasticGPA must contain all affine maps and not charge them: "
             "a pose is one, and the rigidity alone says what departing from it costs. It does not "

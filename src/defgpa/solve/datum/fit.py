@@ -107,11 +107,6 @@ class CentredShapes:
         shares = (self.rows.reshape(n, d, m) ** 2).sum(axis=1) / self.spreads[:, np.newaxis]
         return np.argsort((shares**2).sum(axis=1), kind="stable")
 
-    @property
-    def n_seen(self) -> float:
-        """κ, the number of visible landmarks in all shapes."""
-        return float(self.counts.sum())
-
     def summed_over_seen(self, values: Array) -> Array:
         """(n, k): the sums of (k, m) values over the landmarks each shape sees."""
         if self.visible is None:
@@ -202,7 +197,7 @@ def fit_in_datum_space(
         from_datum,
         shapes.means(reference) - moved,
         cost,
-        float(np.sqrt(cost / shapes.n_seen)),
+        float(np.sqrt(cost / shapes.counts.sum())),
         iterations,
         gradient_norm,
     )

@@ -104,7 +104,9 @@ def _aligned(points: Array, shapes: CentredShapes, motions: Motions) -> DatumSpa
                 best = other
     pose = best.point
     _require_turned(pose)
-    Z, S = _in_frame_of_first(pose.Z, pose.reference)
+    # turned like the first shape: R_1 = I
+    R = pose.Z[0] / np.sqrt(squared_scales(pose.Z[:1]))
+    Z, S = pose.Z @ R.T, R @ pose.reference
     if motions.scaling:
         Z, S = _at_mean_size(shapes, Z, S)
     inverse = Z / squared_scales(Z)[:, np.newaxis, np.newaxis]
@@ -167,12 +169,6 @@ def _on_best_sides(best: Descent[Pose]) -> Descent[Pose]:
         Z = np.where(wrong[:, np.newaxis, np.newaxis], mirrored, pose.Z)
         again = descend(Pose.at(pose.shapes, pose.algebra, Z))
         best = Descent(again.point, best.iterations + again.iterations)
-
-
-def _in_frame_of_first(Z: Array, S: Array) -> tuple[Array, Array]:
-    """The same solution, turned like the first shape: R_1 = I."""
-    R = Z[0] / np.sqrt(squared_scales(Z[:1]))
-    return Z @ R.T, R @ S
 
 
 def _at_mean_size(shapes: CentredShapes, Z: Array, S: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import Motion, Motions, pairwise
 from defgpa.solve.datum.fit import CentredShapes, against
@@ -82,7 +82,12 @@ def _grown_start(points: Array, shapes: CentredShapes, motions: Motions) -> Arra
         shared = (seen[left] & (views > 0)).sum(axis=1)
         linked = np.where(motion.determined, shared, 0)
         if not linked.any():
-            raise DegenerateShapeError(_unlinked(shapes.named(left), shared, d))
+            raise DegenerateShapeError(
+                f"Shape {shapes.named(left)} cannot be turned against the others: it shares "
+                f"{int(shared.max())} landmarks with them at most, where {d}-D needs at least {d} "
+                f"that do not all lie on one {'point' if d == 2 else 'line'}. Drop such shapes, or "
+                "add landmarks."
+            )
         chosen = 2 * linked >= linked.max()
         joining, motion = left[chosen], motion[chosen]
         Z[joining] = motion.rotation / motion.scale[:, np.newaxis, np.newaxis]
@@ -95,14 +100,6 @@ def _onto(shapes: Array, reference: Array, motions: Motions) -> Motion:
     if motions.reflections and not motion.determined.any():
         return _onto(shapes, reference, replace(motions, reflections=False))
     return motion
-
-
-def _unlinked(left: str, shared: Index, d: int) -> str:
-    return (
-        f"Shape {left} cannot be turned against the others: it shares "
-        f"{int(shared.max())} landmarks with them at most, where {d}-D needs at least {d} that do "
-        f"not all lie on one {'point' if d == 2 else 'line'}. Drop such shapes, or add landmarks."
-    )
 
 
 def other_starts(shapes: CentredShapes, motions: Motions) -> list[Array]:

@@ -63,9 +63,11 @@ def prior_of_parts(
 ) -> Array:
     """(d,): Λ of shapes that come in blocks of landmarks, or in groups of whole shapes."""
     if len(names) <= paired:
-        extents = extents_of_blocks(completed_by_pairs(landmark_blocks()))
+        parts = completed_by_pairs(landmark_blocks())
+        extents = _extents(sum(parts.results(_scatter, _centroids(parts))))
     else:
-        extents = extents_of_groups(completed_through_one(groups()))
+        parts = completed_through_one(groups())
+        extents = _extents(np.concatenate(parts.results(_scatter)))
     stuck = np.flatnonzero(np.isnan(extents).any(axis=1))
     if len(stuck):
         raise DegenerateShapeError(
@@ -165,17 +167,8 @@ def _while_it_helps(filled: Callable[[Parts], Parts], parts: Parts) -> Parts:
     return parts
 
 
-def extents_of_blocks(blocks: Parts) -> Array:
-    """(n, d): singular values of shapes in blocks of landmarks; NaN where one has holes."""
-    return _extents(sum(blocks.results(_scatter, _centroids(blocks))))
-
-
-def extents_of_groups(groups: Parts) -> Array:
-    """(n, d): singular values of shapes that come in groups; NaN where one has holes."""
-    return _extents(np.concatenate(groups.results(_scatter)))
-
-
 def _extents(scatter: Array) -> Array:
+    """(n, d): singular values of shapes, from their scatter matrices; NaN where one has holes."""
     lost = np.asarray(np.isnan(scatter).any(axis=(1, 2)))
     values = np.linalg.eigvalsh(np.where(lost[:, None, None], 0.0, scatter))[:, ::-1]
     values[values <= 1e-14 * values[:, :1]] = 0.0  # a scatter matrix knows no more digits
