@@ -48,9 +48,10 @@ class Stack:
 
     def __getitem__(self, shape: Any) -> Self:
         some = object.__new__(type(self))
+        all_of_it, part = vars(self), vars(some)
         for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            vars(some)[name] = value[shape] if isinstance(value, (np.ndarray, Stack)) else value
+            own = all_of_it[name]
+            part[name] = own[shape] if isinstance(own, (np.ndarray, Stack)) else own
         return some
 
 

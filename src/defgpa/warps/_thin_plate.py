@@ -391,23 +391,21 @@ class Complement:
     mirror: Array  # (…, k, q): Y
     inner: Array  # (…, q, q): T
 
-    @property
-    def _rest(self) -> Array:
-        """(…, k − q, q): the rows of Y below the first q."""
-        return self.mirror[..., self.inner.shape[-1] :, :]
-
     def applied(self, rows: Array) -> Array:
         """(…, k, j): N X for X (…, k − q, j)."""
-        reflected = -self.mirror @ (self.inner @ (self._rest.mT @ rows))
-        reflected[..., self.inner.shape[-1] :, :] += rows
+        q = self.inner.shape[-1]
+        reflected = -self.mirror @ (self.inner @ (self.mirror[..., q:, :].mT @ rows))
+        reflected[..., q:, :] += rows
         return reflected
+
+    def reflected(self, rows: Array) -> Array:
+        """(…, k, j): H X for X (…, k, j)."""
+        return rows - self.mirror @ (self.inner @ (self.mirror.mT @ rows))
 
     def restricted(self, kernel: Array) -> Array:
         """(…, k − q, k − q): NᵀKN of a symmetric K (…, k, k)."""
         q = self.inner.shape[-1]
-        half = kernel[..., q:] - (kernel @ self.mirror) @ (self.inner @ self._rest.mT)
-        half[..., q:, :] -= self._rest @ (self.inner @ (self.mirror.mT @ half))
-        return symmetrised(half[..., q:, :])
+        return symmetrised(self.reflected(self.reflected(kernel)[..., q:, :].mT)[..., q:, :])
 
 
 def complement_of(functions: Array) -> Complement:
@@ -459,17 +457,12 @@ class Deflation:
     polynomials: Complement  # the reflection I − Y T Yᵀ that takes q unit vectors to them
     bent: Array  # (q, q − d − 1): those of them that are orthogonal to all affine functions
 
-    @property
-    def _reflection(self) -> tuple[Array, Array]:
-        """Y and T Yᵀ."""
-        return self.polynomials.mirror, self.polynomials.inner @ self.polynomials.mirror.T
-
     def columns(self, columns: Array) -> Array:
         """(…, p, k + j − d − 1): [ΦN …] of columns [Φ …] (…, p, k + j), which are overwritten."""
-        mirror, back = self._reflection
+        mirror, inner = self.polynomials.mirror, self.polynomials.inner
         (k, q), affine = mirror.shape, len(self.bent) - self.bent.shape[1]
         kernel = columns.mT[..., :k, :]  # as it lies in memory, the points side by side
-        kernel -= back.T @ (mirror.T @ kernel)
+        kernel -= (mirror @ inner) @ (mirror.T @ kernel)
         kernel[..., affine:q, :] = self.bent.T @ kernel[..., :q, :]
         return columns[..., affine:]
 
@@ -481,10 +474,8 @@ class Deflation:
 
     def restricted(self, kernel: Array) -> Array:
         """(…, k − d − 1, k − d − 1): NᵀKN of a symmetric K (…, k, k)."""
-        mirror, back = self._reflection
-        half = kernel - (kernel @ mirror) @ back
-        half = self._low_rows(half - back.T @ (mirror.T @ half))
-        return symmetrised(self._low_rows(half.mT))
+        half = self._low_rows(self.polynomials.reflected(kernel))
+        return symmetrised(self._low_rows(self.polynomials.reflected(half.mT)))
 
     def _low_rows(self, rows: Array) -> Array:
         """Rows of low order (…, q, j) are combined to those that are no affine functions."""
