@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaError, DegenerateShapeError, listed
-from defgpa.frames import frames_of
+from defgpa.errors import DefgpaError, listed
 from defgpa.solve.datum.elastic import Anchors, Dial, Elastic, orthonormal_rows
 from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost
 from defgpa.solve.deformable.elimination import Factor, StoredFactor
 from defgpa.solve.deformable.pipeline import LocalSets
+from defgpa.solve.registration import frames_to_register
 from defgpa.warps import Warp, WarpModel
 
 
@@ -75,12 +75,7 @@ class ElasticRegistration:
 
     def warp(self, points: Array, reference: Array) -> Warp:
         """In closed form: the pose depends on the reference alone."""
-        frames = frames_of(points).flattened()
-        if frames.on_a_line[0]:
-            raise DegenerateShapeError(
-                "The visible landmarks of the shape are all collinear or coincident, which "
-                f"determines no warp in {points.shape[1]}-D. Check the coordinates."
-            )
+        frames = frames_to_register(points)
         cost, rows = eliminated_cost(frames, self.model), orthonormal_rows(frames)
         linear = linear_projections(cost, rows, ("given",))
         anchors = Anchors.of(LocalSets(frames, ("given",), np.zeros((1, 1))), reference[None])
