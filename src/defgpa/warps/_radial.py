@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
@@ -46,7 +47,7 @@ from defgpa.warps._family import (
 )
 from defgpa.warps._polynomial import exponents, polynomial_gradients, polynomials
 from defgpa.warps._radial_kernels import DistanceQuantile, Gaussian, Kernel
-from defgpa.warps._thin_plate import complement_of
+from defgpa.warps._thin_plate import complement_of, mixing_of
 from defgpa.warps._warp import Warp
 
 _MANY_CENTRES = 150  # beyond, far fewer functions than centres make up a smooth kernel
@@ -78,18 +79,10 @@ class NativeNorm:
 
     def mixing(self, kernel: Array, border: Array) -> Array:
         """N V Σ^(−1/2) on the kernels, the identity on the polynomials."""
-        k, q = border.shape[-2:]
-        complement = complement_of(border)
-        energy = complement.restricted(kernel)
-        root = complement.applied(
-            # a wide smooth kernel leaves directions that are nothing but rounding
-            inverse_root(energy, 1e-12) if k <= _MANY_CENTRES else _low_rank(energy)
-        )
-        size = root.shape[-1]
-        mixing = np.zeros((*kernel.shape[:-2], k + q, size + q))
-        mixing[..., :k, :size] = root
-        mixing[..., k:, size:] = np.eye(q)
-        return mixing
+        # a wide smooth kernel leaves directions that are nothing but rounding
+        root = partial(inverse_root, negligible=1e-12)
+        few = border.shape[-2] <= _MANY_CENTRES
+        return mixing_of(kernel, complement_of(border), root if few else _low_rank)
 
     def require_valid(self, kernel: Kernel, degree: int | None) -> None:
         """A conditionally positive definite kernel needs its polynomials."""

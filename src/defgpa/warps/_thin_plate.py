@@ -186,11 +186,11 @@ class DeflatedSplines(BuiltInBasis):
     def _penalty(self) -> Array:
         grid, ridge = self.splines.grid, self.splines.ridge
         assert grid is not None
-        kernel = _grid_kernel(grid)
-        k, d = kernel.shape[-1], len(grid.counts)
-        kernel[..., np.arange(k), np.arange(k)] = ridge
-        penalty = np.zeros(kernel.shape)
-        penalty[..., : k - d - 1, : k - d - 1] = self.deflation.restricted(kernel)
+        assert ridge is not None
+        bending = self.deflation.restricted(_grid_kernel(grid, ridge))
+        k, bent = np.prod(grid.counts), bending.shape[-1]
+        penalty = np.zeros((*bending.shape[:-2], k, k))
+        penalty[..., :bent, :bent] = bending
         penalty *= self.splines.stiffness[..., None, None]
         return penalty
 
@@ -362,15 +362,17 @@ def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
 
     ``controls`` (…, k, d) are the control points of each shape.
     """
-    kernel = _signed(squared_distances(controls, controls), controls.shape[-1])
-    return _mixing(kernel, complement_of(affine_columns(controls)), ridge)
+    k, d = controls.shape[-2:]
+    kernel = _signed(squared_distances(controls, controls), d)
+    kernel[..., np.arange(k), np.arange(k)] = ridge
+    return mixing_of(kernel, complement_of(affine_columns(controls)), _inverse_root)
 
 
 def spline_mixing_on_grid(grid: Grid, ridge: float = 0.0) -> Array:
     """The ``spline_mixing`` of control points on grids, which share most of the work."""
     if np.prod(grid.counts) > MANY_CONTROLS:
         return spline_mixing(grid.points, ridge)
-    return _mixing(_grid_kernel(grid), _grid_complement(grid.counts), ridge)
+    return mixing_of(_grid_kernel(grid, ridge), _grid_complement(grid.counts), _inverse_root)
 
 
 def _signed(squared: Array, dim: int) -> Array:
@@ -420,14 +422,16 @@ def complement_of(functions: Array) -> Complement:
     return Complement(mirror, inner)
 
 
-def _mixing(kernel: Array, complement: Complement, ridge: float) -> Array:
-    """N L⁻ᵀ on the kernel columns, identity on the affine ones."""
-    *lead, k, _ = kernel.shape
-    q = complement.inner.shape[-1]
-    kernel[..., np.arange(k), np.arange(k)] = ridge
-    mixing = np.zeros((*lead, k + q, k))
-    mixing[..., :k, :-q] = complement.applied(_inverse_root(complement.restricted(kernel)))
-    mixing[..., k:, -q:] = np.eye(q)
+def mixing_of(kernel: Array, complement: Complement, root: Callable[[Array], Array]) -> Array:
+    """(…, k + q, r + q): N X on the kernel columns, the identity on the q free ones.
+
+    ``root`` makes X (…, k − q, r) with Xᵀ E X = I of E = NᵀKN, K (…, k, k).
+    """
+    bent = complement.applied(root(complement.restricted(kernel)))
+    (*lead, k, r), q = bent.shape, complement.inner.shape[-1]
+    mixing = np.zeros((*lead, k + q, r + q))
+    mixing[..., :k, :r] = bent
+    mixing[..., k:, r:] = np.eye(q)
     return mixing
 
 
@@ -496,10 +500,11 @@ def grid_deflation(counts: tuple[int, ...]) -> Deflation:
     return Deflation(polynomials, np.linalg.svd(affine)[2][len(affine) :].T)
 
 
-def _grid_kernel(grid: Grid) -> Array:
-    """(…, k, k): φ(‖c_i − c_j‖), looked up among the distances from the first point."""
+def _grid_kernel(grid: Grid, ridge: float = 0.0) -> Array:
+    """(…, k, k): ± φ(‖c_i − c_j‖), looked up among the distances from the first point."""
     squared = (grid.step**2) @ (places(grid.counts).T ** 2).astype(np.float64)
     kernel = _signed(squared, len(grid.counts))
+    kernel[..., 0] = ridge
     return np.asarray(kernel.take(_offsets(grid.counts), axis=-1))
 
 
