@@ -7,7 +7,7 @@ from defgpa import ThinPlateSpline
 from defgpa.warps import Frames
 from defgpa.warps import _thin_plate as bending
 from defgpa.warps._distances import squared_distances
-from defgpa.warps._parameters import control_grid, principal_grid
+from defgpa.warps._family import principal_grid
 from support import EXACT
 
 GRIDS = pytest.mark.parametrize("counts", [(2, 2), (5, 5), (4, 2), (3, 3, 3), (4, 3, 2)])
@@ -20,8 +20,10 @@ def grids(counts, rng, n=6):
     points[0, :, -1] *= 0.05
     frames = Frames(points, np.ones((n, 40), dtype=bool))
     grid = principal_grid(frames, counts)
-    controls = control_grid(frames, counts)
-    local = (controls - frames.centre[:, None, :]) / frames.size[:, None, None]
+    within = np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1) + 1.0
+    low, high = (end[:, None, :] for end in frames.box)
+    along = low + (high - low) * within / (np.array(counts) + 1)
+    local = along @ np.swapaxes(frames.axes, 1, 2) / frames.size[:, None, None]
     np.testing.assert_allclose(grid.points, local, **EXACT)
     return grid
 

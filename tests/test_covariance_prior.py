@@ -7,8 +7,12 @@ import pytest
 
 from defgpa import DefGPA, DegenerateShapeError, Shapes
 from defgpa.frames import Frames
-from defgpa.solve.prior.completion import LocalParts, completed_by_pairs
-from defgpa.solve.prior.covariance import common_eigenvalues, covariance_prior
+from defgpa.solve.prior.covariance import (
+    LocalParts,
+    common_eigenvalues,
+    completed_by_pairs,
+    covariance_prior,
+)
 from support import EXACT, LIMIT, ORACLE, PARITY, moved, oracle_points, smooth_family
 
 DIMS = pytest.mark.parametrize("d", [2, 3])

@@ -17,10 +17,9 @@ from defgpa.procrustes import (
     stacked,
 )
 from defgpa.solve.datum.fit import CentredShapes
-from defgpa.solve.datum.laplacian import solver
-from defgpa.solve.datum.multistart import other_starts
 from defgpa.solve.datum.rigid import rigid_gpa
-from defgpa.solve.datum.rigid_cost import Algebra, Pose
+from defgpa.solve.datum.rigid_cost import Algebra, Pose, solver
+from defgpa.solve.datum.starts import other_starts
 from defgpa.solve.datum.trust_region import descend
 from support import EXACT, FAMILIES, LIMIT, PARITY, shared_data, shared_points, smooth_family
 

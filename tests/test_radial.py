@@ -20,7 +20,7 @@ from defgpa.warps import (
     WendlandC2,
     WendlandC4,
 )
-from defgpa.warps._legendre import polynomials
+from defgpa.warps._polynomial import polynomials
 from support import EXACT, LIMIT, PARITY, cost_of, moved, smooth_family
 
 KERNELS = [

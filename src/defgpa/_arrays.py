@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from functools import cache
 from itertools import count, islice
 from threading import Lock, local
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,23 @@ def frozen(array: _A) -> _A:
     """The same array, no longer writable."""
     array.setflags(write=False)
     return array
+
+
+class Stack:
+    """A dataclass that an index takes a part of: its arrays have one entry per shape in front.
+
+    Fields that are neither arrays nor stacks are shared by all shapes.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __getitem__(self, shape: Any) -> Self:
+        some = object.__new__(type(self))
+        all_of_it, part = vars(self), vars(some)
+        for name in self.__dataclass_fields__:
+            own = all_of_it[name]
+            part[name] = own[shape] if isinstance(own, (np.ndarray, Stack)) else own
+        return some
 
 
 def small_product(wide: Array, tall: Array) -> Array:
@@ -59,18 +76,27 @@ def symmetrised(stack: Array) -> Array:
     return 0.5 * (stack + stack.mT)
 
 
-_LARGE = 8  # from this size on LAPACK's triangular inverse beats the batched general one
-
-
 def inverse_of_lower(stack: Array) -> Array:
     """L⁻¹ of every lower triangular matrix of a stack (…, l, l)."""
-    if stack.shape[-1] < _LARGE:
+    if stack.shape[-1] < 8:  # the batched general one beats LAPACK's triangular inverse
         return np.asarray(np.linalg.inv(stack), dtype=np.float64)
     inverse = np.empty_like(stack)
     for number in np.ndindex(stack.shape[:-2]):
         # LAPACK reads by columns: the rows of L are the columns of the upper triangular Lᵀ
         inverse[number] = dtrtri(stack[number].T, lower=0)[0].T
     return inverse
+
+
+def inverse_root(stack: Array, negligible: float) -> Array:
+    """V Σ^(−1/2) of every E = V Σ Vᵀ of a stack; zero columns where Σ is negligible, relatively.
+
+    Such directions have nearly no effect: dropping them changes results by less than rounding,
+    dividing by them would amplify it.
+    """
+    values, vectors = np.linalg.eigh(stack)
+    kept = values > negligible * values[..., -1:]
+    roots = np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    return np.asarray(vectors * roots[..., None, :])
 
 
 USUAL_FEATURES = 64  # of a warp that bends

@@ -1,4 +1,4 @@
-"""The result: one reference, one warp per shape, how well they agree, and the shapes in its
+"""The result: one reference, one warp per shape, how well they agree, and the shapes in its spaces.
 
 Aligned: through the warps, deformation removed. Superimposed: by similarity alone, deformation
 kept. Carried: the reference brought into each shape by the inverse of its warp, ĝ = warp⁻¹(S),
@@ -109,7 +109,7 @@ class Alignment:
         return self._in(space).to_pandas()
 
     def to_xarray(self, space: str = "superimposed") -> Any:
-        """The same as an xarray.DataArray with dimensions specimen, landmark and space."""
+        """The shapes in one of the spaces as an xarray.DataArray (specimen, landmark, space)."""
         return self._in(space).to_xarray()
 
     def _in(self, space: str) -> Shapes:
@@ -275,7 +275,7 @@ def warped(points: Array, warps: Sequence[Warp]) -> Array:
 
 
 def similarities(points: Array, reference: Array) -> Motion:
-    """Of every shape (n, m, d) onto the reference, over what it sees.
+    """The best similarity of every shape (n, m, d) onto the reference, over what it sees.
 
     Nothing is mirrored: a specimen of the other side keeps its own.
     """

@@ -15,10 +15,7 @@ from defgpa._arrays import Array, Mask
 from defgpa.tuning import DEFAULT
 
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
-_ROUNDINGS = 4.0  # how much a few of them add up to, of the farthest coordinate
-_COINCIDENT = 1e-14  # of the distance from the origin: the size of what rounding scatters
 _CUBE = 10.0  # more than λ₁λ₂λ₃ / mean³ ÷ λ₃/λ₁ can be: 4 for thin shapes, in the plane too
-_WIDE = 1.0 - 6e-6  # ‖·‖² / tr² of a scatter matrix, below which λ₂ > 1e-6 λ₁: not on a line
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +113,7 @@ class Frames:
     def in_one_place(self) -> Mask:
         """(n,): whether the visible points all coincide, as far as rounding lets one see."""
         reach = np.linalg.norm(self.centre, axis=1)
-        return np.asarray(self.size <= _COINCIDENT * np.maximum(reach, self.size))
+        return np.asarray(self.size <= 1e-14 * np.maximum(reach, self.size))
 
     @property
     def rank(self) -> int:
@@ -130,7 +127,8 @@ class Frames:
         """(n,): what rounding makes of the coordinates of a shape, of its size."""
         reach = np.linalg.norm(self.centre, axis=1)
         ratio = reach / np.where(self.size > 0.0, self.size, 1.0)
-        return np.asarray(_ROUNDINGS * np.finfo(np.float64).eps * (1.0 + ratio))
+        # four is what a few roundings add up to, of the farthest coordinate
+        return np.asarray(4.0 * np.finfo(np.float64).eps * (1.0 + ratio))
 
     def thin(self, least: float = DEFAULT.flat) -> Mask:
         """(n, d): along which principal axes shapes extend less than ``least`` of their length.
@@ -184,7 +182,8 @@ class Frames:
         flat = self.scatter.reshape(len(self.points), -1)
         squares = np.einsum("nk,nk->n", flat, flat)
         traces = np.einsum("ndd->n", self.scatter)
-        return bool((traces**2 * _WIDE > squares).all())
+        # then λ₂ > 1e-6 λ₁
+        return bool((traces**2 * (1.0 - 6e-6) > squares).all())
 
     @property
     def axes(self) -> Array:

@@ -13,12 +13,11 @@ of a set of shapes at once, costs a few matrix products.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array, Mask, Stack
 from defgpa.errors import DegenerateShapeError, ShapeError
 from defgpa.frames import Frames
 
@@ -92,11 +91,10 @@ ORTHOGONAL = Motions(reflections=True)
 ORTHOGONAL_SIMILARITY = Motions(scaling=True, reflections=True)
 
 LEAST_MARGIN = 1e-10  # of a rotation, relative to the sizes of both shapes: less is chance
-_ROUNDINGS = 32  # how many rounding errors of the largest coordinate count as nothing
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Motion(Stack):
     """The map x ↦ scale · x @ rotation + translation, or a stack of such maps.
 
     Attributes
@@ -121,15 +119,6 @@ class Motion:
         """Points (…, p, d) moved; the leading axes match those of the stack."""
         moved = np.asarray(points, dtype=np.float64) @ self.matrix
         return moved + self.translation[..., np.newaxis, :]
-
-    def __getitem__(self, which: Any) -> Motion:
-        """Part of a stack of motions."""
-        return Motion(
-            self.rotation[which],
-            np.asarray(self.scale[which]),
-            self.translation[which],
-            np.asarray(self.determined[which]),
-        )
 
     @property
     def matrix(self) -> Array:
@@ -319,34 +308,28 @@ def _moments(source: Array, target: Array, visible: Array | Mask | None) -> _Mom
 
 
 def _whole_moments(source: Array, target: Array) -> _Moments:
-    """The same where nothing is hidden; each set is looked at once, however often it is paired."""
-    x, y = _about_mean(source), _about_mean(target)
-    cross = x.points.mT @ y.points
+    """Moments where nothing is hidden; each set is looked at once, however often it is paired."""
+    (x, x_mean, x_spread), (y, y_mean, y_spread) = _about_mean(source), _about_mean(target)
+    cross = x.mT @ y
     lead = cross.shape[:-2]
+    numbers = x_spread, y_spread, _reach(source), _reach(target)
     mean = (*lead, source.shape[-1])
     return _Moments(
         np.full(lead, float(source.shape[-2])),
-        np.broadcast_to(x.mean, mean),
-        np.broadcast_to(y.mean, mean),
+        np.broadcast_to(x_mean, mean),
+        np.broadcast_to(y_mean, mean),
         cross,
-        *(np.broadcast_to(own, lead) for own in (x.spread, y.spread, x.reach, y.reach)),
+        *(np.broadcast_to(own, lead) for own in numbers),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _AboutMean:
-    points: Array  # (…, m, d)
-    mean: Array  # (…, d)
-    spread: Array  # (…)
-    reach: Array  # (…)
-
-
-def _about_mean(shapes: Array) -> _AboutMean:
+def _about_mean(shapes: Array) -> tuple[Array, Array, Array]:
+    """(…, m, d) points about their mean, (…, d) the mean, (…) the spread about it."""
     # a sum over landmarks as a product: far faster than a reduction along a middle axis
     mean = np.ones(shapes.shape[-2]) @ shapes / shapes.shape[-2]
     points = shapes - mean[..., np.newaxis, :]
     flat = points.reshape(*points.shape[:-2], -1)
-    return _AboutMean(points, mean, np.einsum("...k,...k->...", flat, flat), _reach(shapes))
+    return points, mean, np.einsum("...k,...k->...", flat, flat)
 
 
 def _pairwise_moments(x: Frames, y: Frames) -> _Moments:
@@ -398,7 +381,8 @@ def _determined(moments: _Moments, margin: Array) -> Mask:
     origin; H = XᵀY is blurred by the blur of X times the size of Y, and the other way round.
     """
     x_size, y_size = np.sqrt(moments.source_spread), np.sqrt(moments.target_spread)
-    eps = _ROUNDINGS * np.finfo(np.float64).eps * np.sqrt(moments.count)
+    # so many rounding errors of the largest coordinate count as nothing
+    eps = 32 * np.finfo(np.float64).eps * np.sqrt(moments.count)
     x_blur, y_blur = eps * moments.source_reach, eps * moments.target_reach
     noise = x_blur * y_size + y_blur * x_size
     sharp: Mask = margin > np.maximum(noise, LEAST_MARGIN * x_size * y_size)

@@ -121,18 +121,16 @@ class Shapes:
             names, landmarks = names or rows, landmarks or heads
         stacked = _hide(_stacked(points), visible)
         n, m, _ = stacked.shape
-        set_field = object.__setattr__
-        set_field(self, "points", frozen(stacked))
-        set_field(self, "names", _labels(names, n, "name", "shape", "shape_"))
-        set_field(self, "landmarks", _labels(landmarks, m, "label", "landmark", ""))
+        own = vars(self)  # as attributes they cannot be set
+        own["points"] = frozen(stacked)
+        own["names"] = _labels(names, n, "name", "shape", "shape_")
+        own["landmarks"] = _labels(landmarks, m, "label", "landmark", "")
         self._require_clean_coordinates()
-        set_field(self, "faces", _triangles(faces, m))
-        set_field(self, "metadata", MappingProxyType(_fitting_metadata(metadata, n)))
+        own["faces"] = _triangles(faces, m)
+        own["metadata"] = MappingProxyType(_fitting_metadata(metadata, n))
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in {"visible", "views"}:  # the cached properties below
-            raise AttributeError(f"Shapes do not change; '{name}' cannot be set. Make new Shapes.")
-        object.__setattr__(self, name, value)
+        raise AttributeError(f"Shapes do not change; '{name}' cannot be set. Make new Shapes.")
 
     @property
     def n_shapes(self) -> int:
@@ -211,8 +209,7 @@ class Shapes:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made from what the shapes hold, not from how."""
-        state = (self.points, self.names, self.landmarks, self.faces, dict(self.metadata))
-        return _restored, state
+        return _restored, (self._fields() | {"metadata": dict(self.metadata)},)
 
     def __repr__(self) -> str:
         n, m, d = self.points.shape
@@ -271,8 +268,11 @@ class Shapes:
 
     def _replaced(self, **changed: Any) -> Shapes:
         """The same shapes but for these fields."""
+        return Shapes.specimens(**self._fields() | changed)
+
+    def _fields(self) -> dict[str, Any]:
         names = ("points", "names", "landmarks", "faces", "metadata")
-        return Shapes.specimens(**{name: getattr(self, name) for name in names} | changed)
+        return {name: getattr(self, name) for name in names}
 
     def drop(self, names: Sequence[str]) -> Shapes:
         """All shapes but these, by name.
@@ -359,10 +359,8 @@ class Shapes:
                 )
 
 
-def _restored(points: Array, names: Any, landmarks: Any, faces: Any, metadata: Any) -> Shapes:
-    return Shapes.specimens(
-        points, names=names, landmarks=landmarks, faces=faces, metadata=metadata
-    )
+def _restored(fields: dict[str, Any]) -> Shapes:
+    return Shapes.specimens(**fields)
 
 
 def as_shapes(shapes: Shapes | ArrayLike | Sequence[ArrayLike]) -> Shapes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
-from defgpa.frames import frames_of
+from defgpa.frames import Frames, frames_of
 from defgpa.procrustes import Motions, stacked
 from defgpa.solve.deformable.cost import eliminated_cost
 from defgpa.warps import AffineBasis, Warp, WarpModel
@@ -31,13 +31,7 @@ class RidgeRegistration:
 
     def warp(self, points: Array, reference: Array) -> Warp:
         """W = (FᵀF + R)⁻¹ Fᵀ S."""
-        frames = frames_of(points).flattened()
-        if frames.on_a_line[0]:
-            raise DegenerateShapeError(
-                "The visible landmarks of the shape are all collinear or coincident, which "
-                f"determines no warp in {points.shape[1]}-D. Check the coordinates."
-            )
-        cost = eliminated_cost(frames, self.model)
+        cost = eliminated_cost(frames_to_register(points), self.model)
         weights = cost.explained(reference).weights[0][0]
         return cost.factors[0].batch.warp(0, weights, points)
 
@@ -74,6 +68,17 @@ class AffineRegistration:
             )
         back = np.linalg.inv(forth[:-1])
         return affine_warp(back, -forth[-1] @ back)
+
+
+def frames_to_register(points: Array) -> Frames:
+    """Where one more shape (p, d) lies, in its plane if it is flat; an error where it is a line."""
+    frames = frames_of(points).flattened()
+    if frames.on_a_line[0]:
+        raise DegenerateShapeError(
+            "The visible landmarks of the shape are all collinear or coincident, which "
+            f"determines no warp in {points.shape[1]}-D. Check the coordinates."
+        )
+    return frames
 
 
 def affine_warp(matrix: Array, offset: Array) -> Warp:

@@ -3,15 +3,16 @@
 from defgpa.frames import Frames
 from defgpa.warps._affine import Affine, AffineBasis
 from defgpa.warps._check import WarpCheck, check_warp
+from defgpa.warps._family import Grid
 from defgpa.warps._free_form import FreeForm, FreeFormBasis
 from defgpa.warps._inverse import Invertible, NewtonInverse
-from defgpa.warps._lattice_energies import BendingEnergy, Laplacian, LatticeEnergy, Membrane
-from defgpa.warps._parameters import Grid
+from defgpa.warps._lattice import BendingEnergy, Laplacian, LatticeEnergy, Membrane
 from defgpa.warps._polynomial import Polynomial, PolynomialBasis
 from defgpa.warps._protocol import (
     Basis,
     DifferentiableBasis,
     FactoredBasis,
+    Recombinable,
     SparseBasis,
     StackedModel,
     WarpModel,
@@ -71,6 +72,7 @@ __all__ = [
     "PolynomialBasis",
     "RadialBasis",
     "RadialFunctions",
+    "Recombinable",
     "SparseBasis",
     "StackedModel",
     "ThinPlateBasis",

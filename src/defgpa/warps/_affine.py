@@ -8,14 +8,13 @@ free.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
-from defgpa.frames import Frames, frames_of
-from defgpa.warps._parameters import Parameters
+from defgpa.frames import Frames
+from defgpa.warps._family import BuiltInBasis, Family, own_units
 from defgpa.warps._warp import Warp
 
 
@@ -25,9 +24,9 @@ def affine_columns(normalised: Array) -> Array:
     return np.concatenate([normalised, ones], axis=-1)
 
 
-def affine_column_gradients(normalised: Array, scale: Array) -> Array:
+def affine_column_gradients(points: Array, scale: Array) -> Array:
     """(…, p, d, d + 1): the derivatives of [x̂ 1] by x; x̂ = (x − centre) / scale."""
-    *lead, p, d = normalised.shape
+    *lead, p, d = points.shape
     gradient = np.zeros((*lead, p, d, d + 1))
     for axis in range(d):
         gradient[..., axis, axis] = (1.0 / scale)[..., None]
@@ -35,7 +34,7 @@ def affine_column_gradients(normalised: Array, scale: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class AffineBasis:
+class AffineBasis(BuiltInBasis):
     """Features [x̂ 1] with x̂ = (x − centre) / scale; one shape, or a stack of them."""
 
     centre: Array  # (…, d)
@@ -43,18 +42,13 @@ class AffineBasis:
 
     mixing = None
 
-    def _normalised(self, points: Array) -> Array:
-        return (points - self.centre[..., None, :]) / self.scale[..., None, None]
-
     def columns(self, points: Array) -> Array:
-        """(…, p, d + 1)."""
-        return affine_columns(self._normalised(points))
-
-    features = columns
+        """(…, p, d + 1): [x̂ 1]."""
+        return affine_columns(own_units(points, self.centre, self.scale))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, d + 1)."""
-        return affine_column_gradients(self._normalised(points), self.scale)
+        """(…, p, d, d + 1): the derivatives of [x̂ 1] by x."""
+        return affine_column_gradients(points, self.scale)
 
     def penalty(self) -> Array:
         """Zero: affine maps are free."""
@@ -72,12 +66,9 @@ class AffineBasis:
         unit = AffineBasis(np.zeros_like(self.centre), np.ones_like(self.scale))
         return Warp(unit, np.vstack([back, self.centre - constant @ back]))
 
-    def __getitem__(self, shape: Any) -> AffineBasis:
-        return AffineBasis(self.centre[shape], self.scale[shape])
-
 
 @dataclass(frozen=True, repr=False)
-class Affine(Parameters):
+class Affine(Family[AffineBasis]):
     """Affine warps: the stiffest deformable model, AFF_r in the paper.
 
     Examples
@@ -87,11 +78,6 @@ class Affine(Parameters):
     >>> Affine().basis(points).features(points).shape
     (7, 3)
     """
-
-    def basis(self, points: Array) -> AffineBasis:
-        """The affine basis in the units of one shape (p, d)."""
-        frame = frames_of(np.asarray(points, dtype=np.float64))
-        return self.bases(frame)[0]
 
     def bases(self, frames: Frames) -> AffineBasis:
         """The bases of n shapes, stacked."""

@@ -13,7 +13,6 @@ P acts on a few columns at a time, so the shape may be large.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,8 +30,6 @@ from defgpa.warps._warp import Warp
 
 FREE = 1e-7  # share of a target left over, below which it counts as reached for nothing
 SAME = 1e-6  # change of P under a motion, below which it counts as none
-_TURNS = 3  # motions that are tried
-_PROBES = 6  # columns through which P is looked at
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ def check_warp(model: WarpModel, points: ArrayLike) -> WarpCheck:
     values = np.linalg.eigvalsh(symmetrised(penalty))
     smallest = float(values[0] / max(np.abs(values).max(), np.finfo(np.float64).tiny))
     rigid, similar = (_change(model, shape, solved, scales) for scales in ((1, 1), (0.05, 20)))
-    jacobian_error = _jacobian_error(basis, shape, features.shape[1])
+    analytic = isinstance(basis, (SparseBasis, FactoredBasis, DifferentiableBasis))
     return WarpCheck(
         name=repr(model),
         n_features=features.shape[1],
@@ -156,8 +153,8 @@ def check_warp(model: WarpModel, points: ArrayLike) -> WarpCheck:
         similarity_invariance=similar < SAME,
         similarity_error=similar,
         pointwise=_is_pointwise(basis, shape, features),
-        jacobian="analytic" if _knows_derivatives(basis) else "central differences",
-        jacobian_error=jacobian_error,
+        jacobian="analytic" if analytic else "central differences",
+        jacobian_error=_jacobian_error(basis, shape, features.shape[1]),
     )
 
 
@@ -191,10 +188,10 @@ def _change(
     rng = np.random.default_rng(0)
     p, d = shape.shape
     size = float(np.sqrt(((shape - shape.mean(axis=0)) ** 2).sum(axis=1).mean()))
-    probes = rng.normal(size=(p, _PROBES))
+    probes = rng.normal(size=(p, 6))  # P is looked at through a few columns
     before = here.left_over(probes)
     change = 0.0
-    for scale in np.geomspace(*scales, _TURNS):
+    for scale in np.geomspace(*scales, 3):
         turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
         turn[:, 0] *= np.sign(np.linalg.det(turn))
         there = scale * shape @ turn + 3.0 * size * rng.normal(size=d)
@@ -209,10 +206,6 @@ def _is_pointwise(basis: Basis, shape: Array, features: Array) -> bool:
     return half.shape == features[::2].shape and bool(
         np.allclose(half, features[::2], rtol=1e-9, atol=1e-9 * np.abs(features).max())
     )
-
-
-def _knows_derivatives(basis: Any) -> bool:
-    return isinstance(basis, (SparseBasis, FactoredBasis, DifferentiableBasis))
 
 
 def _jacobian_error(basis: Basis, shape: Array, size: int) -> float:

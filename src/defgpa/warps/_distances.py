@@ -11,7 +11,6 @@ from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, blocks
 
-_MANY_PAIRS = 16384  # from here on one compiled pass per shape beats broadcasting over shapes
 BLOCK_BYTES = 512 << 10  # of distances or columns: what is read again is still in the cache
 TINY = float(np.finfo(np.float64).tiny)  # 0 · log(TINY) is exactly 0
 
@@ -20,7 +19,8 @@ def squared_distances(points: Array, centres: Array) -> Array:
     """(…, p, k): ‖x − c‖² of every point (…, p, d) and centre (…, k, d)."""
     if points.ndim == 2:
         return np.asarray(cdist(points, centres, "sqeuclidean"))
-    if points.shape[-2] * centres.shape[-2] < _MANY_PAIRS:
+    # of more pairs, one compiled pass per shape beats broadcasting over shapes
+    if points.shape[-2] * centres.shape[-2] < 16384:
         return _squared_side_by_side(points, centres)
     total = np.empty((*points.shape[:-1], centres.shape[-2]))
     for shape in np.ndindex(points.shape[:-2]):
@@ -33,7 +33,7 @@ def _squared_side_by_side(points: Array, centres: Array) -> Array:
 
     In memory the points of a shape lie side by side, (n, k, p): runs as long as they can be.
     """
-    x, c = _by_coordinate(points)[:, :, None, :], _by_coordinate(centres)[..., None]
+    x, c = np.ascontiguousarray(points.mT)[:, :, None], np.ascontiguousarray(centres.mT)[..., None]
     total = np.empty((len(points), centres.shape[-2], points.shape[-2]))
     size = max(1, BLOCK_BYTES // total[:1].nbytes)
     step = np.empty((min(size, len(total)), *total.shape[1:]))
@@ -44,10 +44,6 @@ def _squared_side_by_side(points: Array, centres: Array) -> Array:
             np.square(np.subtract(x[part, axis], c[part, axis], out=along), out=along)
             own += along
     return total.mT
-
-
-def _by_coordinate(points: Array) -> Array:
-    return np.ascontiguousarray(points.mT)
 
 
 def wider_like(rows: Array, width: int) -> Array:

@@ -14,62 +14,30 @@ for p visible points; the energy is an exact integral, in the shape's own units.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from typing import Any
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, Index
-from defgpa.frames import Frames, frames_of
-from defgpa.warps._approximate_inverse import swapped
-from defgpa.warps._box import Box, principal_box
-from defgpa.warps._cubic_splines import cells_of, lattice_points, local_splines, spread
-from defgpa.warps._lattice_energies import BendingEnergy, Cells, LatticeEnergy, energy_matrix
-from defgpa.warps._parameters import (
-    Parameters,
-    PointsPerAxis,
-    per_axis_counts,
-    require_not_negative,
+from defgpa.frames import Frames
+from defgpa.warps._box import BoxedBasis, principal_box
+from defgpa.warps._family import Family, PointsPerAxis, per_axis_counts, require_not_negative
+from defgpa.warps._lattice import (
+    BendingEnergy,
+    Cells,
+    LatticeEnergy,
+    cells_of,
+    energy_matrix,
+    lattice_points,
+    local_splines,
 )
-from defgpa.warps._warp import Warp
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
-    """Where points lie in a lattice, and which of its functions they touch."""
-
-    u: Array  # (…, p, d): from 0 to the number of cells on each axis
-    cell: Index  # (…, p, d)
-    cells: Cells
-
-    @property
-    def dim(self) -> int:
-        """Number of axes."""
-        return len(self.cells)
-
-    def nearby(self, axis: int, order: int) -> Array:
-        """(…, p, 4): the functions of the cell on one axis, or their slopes."""
-        return local_splines(self.u[..., axis], self.cell[..., axis], self.cells[axis], order)
-
-    def everywhere(self, axis: int, order: int) -> Array:
-        """(…, p, K): all functions of one axis, or their slopes."""
-        return spread(self.cell[..., axis], self.nearby(axis, order), self.cells[axis] + 3)
-
-    def sparse(self, entries: Array) -> csr_array:
-        """(p, l) from the 4^d entries of each row, which lie alike beside its first function."""
-        counts = tuple(count + 3 for count in self.cells)
-        first = np.ravel_multi_index(tuple(self.cell.T), counts).astype(np.int32)
-        columns = first[:, None] + _neighbours(counts).astype(np.int32)
-        starts = np.arange(0, entries.size + 1, entries.shape[1], dtype=np.int32)
-        shape = (len(entries), int(np.prod(counts)))
-        return csr_array((entries.ravel(), columns.ravel(), starts), shape=shape)
-
-
-@dataclass(frozen=True, eq=False)
-class FreeFormBasis:
+class FreeFormBasis(BoxedBasis):
     """The functions of the lattice of one shape, or of a stack of shapes."""
 
     cells: Cells
@@ -80,13 +48,6 @@ class FreeFormBasis:
     centre: Array  # (…, d): centroid
     scale: Array  # (…,): RMS radius
     stiffness: Array  # (…,): τ p
-
-    mixing = None
-
-    @property
-    def box(self) -> Box:
-        """The box the functions live in."""
-        return Box(self.middle, self.axes, self.half)
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -101,26 +62,25 @@ class FreeFormBasis:
         return self.box.world(local)
 
     def columns(self, points: Array) -> Array:
-        """(…, p, l)."""
-        place = self._place(points)
-        return _tensor([place.everywhere(axis, 0) for axis in range(place.dim)])
-
-    features = columns
+        """(…, p, l): the functions of the lattice at points (…, p, d)."""
+        u, cell = self._place(points)
+        return self._spread(cell, self._nearby(u, cell))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, l)."""
-        return self.box.by_point(self._by_local(self._place(points).everywhere))
+        """(…, p, d, l): the derivatives of the columns by each coordinate of the points."""
+        u, cell = self._place(points)
+        return self._spread(cell[..., None, :], self._nearby_slopes(u, cell))
 
     def sparse_columns(self, points: Array) -> csr_array:
-        """(p, l): the same columns for one shape (p, d), 4^d entries a row."""
-        place = self._place(points)
-        return place.sparse(_tensor([place.nearby(axis, 0) for axis in range(place.dim)]))
+        """(p, l): the columns of one shape (p, d) in compressed rows, 4^d entries each."""
+        u, cell = self._place(points)
+        return self._sparse(cell, self._nearby(u, cell))
 
     def sparse_column_gradients(self, points: Array) -> tuple[csr_array, ...]:
-        """For one shape (p, d), and each coordinate: (p, l), 4^d entries a row."""
-        place = self._place(points)
-        by_point = self.box.by_point(self._by_local(place.nearby))
-        return tuple(place.sparse(by_point[:, axis]) for axis in range(place.dim))
+        """(p, l) by each coordinate: the slopes of the columns of one shape (p, d), 4^d a row."""
+        u, cell = self._place(points)
+        slopes = self._nearby_slopes(u, cell)
+        return tuple(self._sparse(cell, slopes[:, axis]) for axis in range(len(self.cells)))
 
     @cached_property
     def energy_matrix(self) -> Array:
@@ -132,40 +92,47 @@ class FreeFormBasis:
         """(…, l, l): τ p times the energy."""
         return self.stiffness[..., None, None] * self.energy_matrix
 
-    def inverted(self, warp: Warp) -> Warp:
-        """An approximate inverse: the spline that takes the images of a grid in the box back."""
-        return swapped(warp, self.box)
-
-    def _place(self, points: Array) -> _Place:
+    def _place(self, points: Array) -> tuple[Array, Index]:
+        """(…, p, d): where points lie in the lattice, a cell being 1 long, and in which cell."""
         u = 0.5 * (self.box.local(points) + 1.0) * np.array(self.cells)
-        cell = np.stack(
-            [cells_of(u[..., axis], count) for axis, count in enumerate(self.cells)], axis=-1
-        )
-        return _Place(u, cell, self.cells)
+        cell = [cells_of(u[..., axis], count) for axis, count in enumerate(self.cells)]
+        return u, np.stack(cell, axis=-1)
 
-    def _by_local(self, splines: Callable[[int, int], Array]) -> Array:
-        """(…, p, d, …): products of splines, differentiated by each coordinate in the box."""
-        axes = range(len(self.cells))
-        slopes = [
-            _tensor([splines(b, int(a == b)) for b in axes]) * (0.5 * self.cells[a]) for a in axes
-        ]
-        return np.stack(slopes, axis=-2)
-
-    def __getitem__(self, shape: Any) -> FreeFormBasis:
-        return FreeFormBasis(
-            self.cells,
-            self.energy,
-            self.middle[shape],
-            self.axes[shape],
-            self.half[shape],
-            self.centre[shape],
-            self.scale[shape],
-            self.stiffness[shape],
+    def _nearby(self, u: Array, cell: Index, by: int | None = None) -> Array:
+        """(…, p, 4^d): the functions of the cell of each point, or their slopes along one axis."""
+        axes = enumerate(self.cells)
+        return _tensor(
+            [local_splines(u[..., a], cell[..., a], count, int(a == by)) for a, count in axes]
         )
+
+    def _nearby_slopes(self, u: Array, cell: Index) -> Array:
+        """(…, p, d, 4^d): the derivatives of the functions of the cell by the point."""
+        slopes = [self._nearby(u, cell, a) * (0.5 * count) for a, count in enumerate(self.cells)]
+        return self.box.by_point(np.stack(slopes, axis=-2))
+
+    def _touched(self, cell: Index) -> NDArray[np.int32]:
+        """(…, 4^d): the numbers of the functions of a cell (…, d), alike beside the first."""
+        corner = np.indices((4,) * len(self.cells)).reshape(len(self.cells), -1)
+        beside = np.ravel_multi_index(tuple(corner), self.counts).astype(np.int32)
+        first = np.ravel_multi_index(tuple(np.moveaxis(cell, -1, 0)), self.counts)
+        return first.astype(np.int32)[..., None] + beside
+
+    def _spread(self, cell: Index, entries: Array) -> Array:
+        """(…, l): the entries (…, 4^d) in their places among all functions."""
+        full = np.zeros((*entries.shape[:-1], int(np.prod(self.counts))))
+        starts = np.arange(0, full.size, full.shape[-1]).reshape(*entries.shape[:-1], 1)
+        np.put(full, starts + self._touched(cell), entries)
+        return full
+
+    def _sparse(self, cell: Index, entries: Array) -> csr_array:
+        """(p, l): the entries (p, 4^d) in their places, in compressed rows."""
+        starts = np.arange(0, entries.size + 1, entries.shape[1], dtype=np.int32)
+        shape = (len(entries), int(np.prod(self.counts)))
+        return csr_array((entries.ravel(), self._touched(cell).ravel(), starts), shape=shape)
 
 
 @dataclass(frozen=True, repr=False)
-class FreeForm(Parameters):
+class FreeForm(Family[FreeFormBasis]):
     """Free-form deformations: cubic B-splines on a lattice over the shape.
 
     Parameters
@@ -202,10 +169,6 @@ class FreeForm(Parameters):
     energy: LatticeEnergy = field(default_factory=BendingEnergy)
     smoothing: float = 1e-3
 
-    def basis(self, points: Array) -> FreeFormBasis:
-        """The lattice of one shape (p, d)."""
-        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
-
     def bases(self, frames: Frames) -> FreeFormBasis:
         """The bases of n shapes, stacked."""
         require_not_negative(self.smoothing, "smoothing", "FreeForm")
@@ -237,15 +200,8 @@ def _tensor(factors: list[Array]) -> Array:
 
     From the last to the first, so that the inner loops are long.
     """
-    return reduce(lambda right, left: _outer(left, right), reversed(factors))
-
-
-def _outer(left: Array, right: Array) -> Array:
-    product = left[..., :, None] * right[..., None, :]
-    return product.reshape(*product.shape[:-2], -1)
-
-
-def _neighbours(counts: tuple[int, ...]) -> Index:
-    """(4^d,): the places of the functions of a cell, relative to the first of them."""
-    corner = np.indices((4,) * len(counts)).reshape(len(counts), -1)
-    return np.asarray(np.ravel_multi_index(tuple(corner), counts))
+    *others, product = factors
+    for left in reversed(others):
+        outer = left[..., :, None] * product[..., None, :]
+        product = outer.reshape(*outer.shape[:-2], -1)
+    return product

@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 
-_ENOUGH = 200  # landmarks tell where a shape lies as well as all of them
-
 
 class Invertible(Protocol):
     """What Newton's method needs: values and Jacobians."""
@@ -62,7 +60,7 @@ class NewtonInverse:
         return solution
 
     def near(self, targets: ArrayLike, start: ArrayLike) -> Array:
-        """(p, d): the same, sought from ``start`` (p, d); NaN where a start is."""
+        """(p, d): points whose images are ``targets``, sought from ``start``; NaN where that is."""
         goal = np.asarray(targets, dtype=np.float64)
         solution = np.array(start, dtype=np.float64)
         known = ~np.isnan(goal + solution).any(axis=1)
@@ -131,7 +129,7 @@ def _home(warp: Invertible, dim: int) -> Array | None:
     landmarks = getattr(warp, "landmarks", None)
     if landmarks is not None:
         seen = landmarks[~np.isnan(landmarks).any(axis=1)]
-        return np.asarray(seen[:: 1 + len(seen) // _ENOUGH])
+        return np.asarray(seen[:: 1 + len(seen) // 200])  # so many tell it as well as all
     basis = getattr(warp, "basis", None)
     centre, scale = getattr(basis, "centre", None), getattr(basis, "scale", None)
     if centre is None or scale is None:

@@ -2,9 +2,10 @@ r"""Polynomial maps of low degree, charged for how they bend.
 
     warp(x) = Σ_e q_e(u(x)) w_e,      e₁ + … + e_d ≤ degree,
 
-u the coordinates of x in the principal box of the shape and q_e products of Legendre polynomials,
-which are orthogonal there. The penalty is the bending averaged over the box, in the shape's own
-units (centroid 0, RMS radius 1),
+u the coordinates of x in the principal box of the shape and q_e(u) = Π_a P_{e_a}(u_a) products of
+Legendre polynomials: the same maps as with monomials u^e, but orthogonal on the box, so that their
+columns stay independent where powers nearly coincide. The penalty is the bending averaged over the
+box, in the shape's own units (centroid 0, RMS radius 1),
 
     R = τ · p · mean_box Σ_ab (∂²f / ∂x̂_a ∂x̂_b)²
 
@@ -13,24 +14,22 @@ for p visible points: an exact integral, and zero for affine maps alone. Degree 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import combinations_with_replacement
-from typing import Any
+from itertools import combinations_with_replacement, product
 
 import numpy as np
+from numpy.polynomial.legendre import legder, leggauss, legvander
 
-from defgpa._arrays import Array
-from defgpa.frames import Frames, frames_of
-from defgpa.warps._approximate_inverse import swapped
-from defgpa.warps._box import Box, principal_box
-from defgpa.warps._legendre import exponents, gauss_nodes, polynomial_derivatives, polynomials
-from defgpa.warps._parameters import Parameters, require_degree, require_not_negative
-from defgpa.warps._warp import Warp
+from defgpa._arrays import Array, Index
+from defgpa.frames import Frames
+from defgpa.warps._box import BoxedBasis, principal_box
+from defgpa.warps._family import Family, require_degree, require_not_negative
 
 
 @dataclass(frozen=True, eq=False)
-class PolynomialBasis:
+class PolynomialBasis(BoxedBasis):
     """The polynomials q_e in the box of one shape, or of a stack of shapes."""
 
     degree: int
@@ -41,57 +40,30 @@ class PolynomialBasis:
     scale: Array  # (…,): RMS radius
     stiffness: Array  # (…,): τ p
 
-    mixing = None
-
-    @property
-    def box(self) -> Box:
-        """The box the functions live in."""
-        return Box(self.middle, self.axes, self.half)
-
     def columns(self, points: Array) -> Array:
         """(…, p, q): highest degree first, the affine ones last."""
         return polynomials(self.box.local(points), self.degree)
 
-    features = columns
-
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, q)."""
-        u = self.box.local(points)
-        units = np.eye(u.shape[-1], dtype=int)
-        by_local = [polynomial_derivatives(u, self.degree, tuple(unit)) for unit in units]
-        return self.box.by_point(np.stack(by_local, axis=-2))
+        """(…, p, d, q): the derivatives of the columns by each coordinate of the points."""
+        return self.box.by_point(polynomial_gradients(self.box.local(points), self.degree))
 
     @cached_property
     def energy(self) -> Array:
         """(…, q, q): the mean bending over the box, in the shape's own units."""
         stretch = (self.scale[..., None] / self.box.half) ** 2  # (∂u/∂x̂)²
-        total = np.zeros((*self.scale.shape, *_sizes(stretch.shape[-1], self.degree)))
+        total: Array | float = 0.0
         for (a, b), term in _second_derivative_means(stretch.shape[-1], self.degree).items():
-            total += (stretch[..., a] * stretch[..., b])[..., None, None] * term
-        return total
+            total = total + (stretch[..., a] * stretch[..., b])[..., None, None] * term
+        return np.asarray(total)
 
     def penalty(self) -> Array:
         """(…, q, q): τ p times the mean bending."""
         return self.stiffness[..., None, None] * self.energy
 
-    def inverted(self, warp: Warp) -> Warp:
-        """An approximate inverse: the spline that takes the images of a grid in the box back."""
-        return swapped(warp, self.box)
-
-    def __getitem__(self, shape: Any) -> PolynomialBasis:
-        return PolynomialBasis(
-            self.degree,
-            self.middle[shape],
-            self.axes[shape],
-            self.half[shape],
-            self.centre[shape],
-            self.scale[shape],
-            self.stiffness[shape],
-        )
-
 
 @dataclass(frozen=True, repr=False)
-class Polynomial(Parameters):
+class Polynomial(Family[PolynomialBasis]):
     """Polynomial warps of total degree 1 to 4.
 
     Parameters
@@ -118,10 +90,6 @@ class Polynomial(Parameters):
     degree: int = 2
     smoothing: float = 1e-3
 
-    def basis(self, points: Array) -> PolynomialBasis:
-        """The polynomials in the box of one shape (p, d)."""
-        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
-
     def bases(self, frames: Frames) -> PolynomialBasis:
         """The bases of n shapes, stacked."""
         require_degree(self.degree, "degree", "Polynomial", 1, 4)
@@ -140,20 +108,55 @@ class Polynomial(Parameters):
         )
 
 
-def _sizes(dim: int, degree: int) -> tuple[int, int]:
-    return (len(exponents(dim, degree)),) * 2
-
-
 @cache
 def _second_derivative_means(dim: int, degree: int) -> dict[tuple[int, int], Array]:
     """For axes a ≤ b the (q, q) mean over [−1, 1]^d of ∂_ab q_e ∂_ab q_f; twice it where a < b.
 
     The products are of degree 2 (degree − 2) at most, so ``degree`` Gauss nodes are exact.
     """
-    nodes, weights = gauss_nodes(dim, degree)
+    ticks, shares = leggauss(degree)
+    nodes = np.array(list(product(ticks, repeat=dim)))
+    weights = np.array(list(product(shares / 2.0, repeat=dim))).prod(axis=1)
     means = {}
     for a, b in combinations_with_replacement(range(dim), 2):
         orders = np.eye(dim, dtype=int)[a] + np.eye(dim, dtype=int)[b]
-        second = polynomial_derivatives(nodes, degree, tuple(orders))
+        second = polynomials(nodes, degree, orders.tolist())
         means[a, b] = (1.0 if a == b else 2.0) * (second.T * weights) @ second
     return means
+
+
+@cache
+def exponents(dim: int, degree: int) -> Index:
+    """(q, d): all e with total degree at most ``degree``, the constant last, the affine before.
+
+    Highest degree first, so that the last d + 1 are the affine ones in the order [u 1].
+    """
+    table = [e for e in product(range(degree + 1), repeat=dim) if sum(e) <= degree]
+    ordered = sorted(table, key=lambda e: (-sum(e), [-k for k in e]))
+    return np.array(ordered, dtype=np.intp).reshape(len(ordered), dim)
+
+
+def polynomials(u: Array, degree: int, orders: Sequence[int] | None = None) -> Array:
+    """(…, p, q): q_e of points (…, p, d), differentiated ``orders`` times by each coordinate."""
+    dim = u.shape[-1]
+    columns: Array | float = 1.0
+    for axis, order in enumerate(orders or (0,) * dim):
+        table = legvander(u[..., axis], degree) @ _derivative(degree, order)
+        columns = columns * table[..., exponents(dim, degree)[:, axis]]
+    return np.asarray(columns)
+
+
+def polynomial_gradients(u: Array, degree: int) -> Array:
+    """(…, p, d, q): the derivative of each q_e by each coordinate of points (…, p, d)."""
+    units = np.eye(u.shape[-1], dtype=int).tolist()
+    return np.stack([polynomials(u, degree, unit) for unit in units], axis=-2)
+
+
+@cache
+def _derivative(degree: int, order: int) -> Array:
+    """(degree + 1, degree + 1): column k holds the Legendre coefficients of P_k^(order)."""
+    matrix = np.zeros((degree + 1, degree + 1))
+    for k, unit in enumerate(np.eye(degree + 1)):
+        coefficients = legder(unit, order)
+        matrix[: len(coefficients), k] = coefficients
+    return matrix

@@ -8,6 +8,7 @@ used through it where it helps:
     column_gradients(x)                    exact Jacobians (gradients(x) in a basis of one's own)
     sparse_columns(x)                      the same columns, where they are mostly zero
     bases(frames)                          all shapes at once: the same arrays with one more axis
+    deflated(), in_columns(w), unmixed()   the same warps in other coordinates, for the solve
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class FactoredBasis(Protocol):
         ...
 
     def penalty(self) -> Array:
-        """(…, l, l)."""
+        """(…, l, l): what the weights of each shape are charged."""
         ...
 
     def __getitem__(self, shape: Any) -> FactoredBasis:
@@ -104,4 +105,21 @@ class StackedModel(Protocol):
 
     def bases(self, frames: Frames) -> FactoredBasis:
         """The bases of n shapes as one stack, from their points, visibility and where they lie."""
+        ...
+
+
+@runtime_checkable
+class Recombinable(Protocol):
+    """A factored basis that knows its warps in other coordinates, which keep more digits."""
+
+    def deflated(self) -> FactoredBasis | None:
+        """The same warps by columns that keep their digits in products; None if unknown."""
+        ...
+
+    def in_columns(self, weights: Array) -> tuple[FactoredBasis, Array]:
+        """The basis a warp is told in, and the weights (…, r, j) there of those (…, l, j) here."""
+        ...
+
+    def unmixed(self) -> FactoredBasis:
+        """The same warps by the coefficients of their columns: features(x) = columns(x)."""
         ...

@@ -23,35 +23,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array, Mask, inverse_root
 from defgpa.frames import Frames, frames_of
-from defgpa.warps._approximate_inverse import swapped
 from defgpa.warps._box import principal_box
-from defgpa.warps._distances import TINY, squared_distances
-from defgpa.warps._legendre import exponents, polynomial_derivatives, polynomials
-from defgpa.warps._parameters import (
-    Parameters,
+from defgpa.warps._distances import squared_distances
+from defgpa.warps._family import (
+    BuiltInBasis,
+    Family,
     PointsPerAxis,
-    control_grid,
     given_points,
+    own_units,
     per_axis_counts,
+    principal_grid,
     require_degree,
     require_not_negative,
 )
+from defgpa.warps._polynomial import exponents, polynomial_gradients, polynomials
 from defgpa.warps._radial_kernels import DistanceQuantile, Gaussian, Kernel
-from defgpa.warps._thin_plate import complement_of
+from defgpa.warps._thin_plate import complement_of, mixing_of
 from defgpa.warps._warp import Warp
 
-_NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K: smaller ones are rounding of flat kernels
 _MANY_CENTRES = 150  # beyond, far fewer functions than centres make up a smooth kernel
-_UNHEARD = 1e-13  # of φ(0): what the centres chosen so far leave of the kernel of another
-_BEYOND_CENTRES = 0.25  # the box around a grid of 5 × 5 centres, in sides of that grid
 
 
 class KernelPenalty(Protocol):
@@ -80,17 +79,10 @@ class NativeNorm:
 
     def mixing(self, kernel: Array, border: Array) -> Array:
         """N V Σ^(−1/2) on the kernels, the identity on the polynomials."""
-        k, q = border.shape[-2:]
-        complement = complement_of(border)
-        energy = complement.restricted(kernel)
-        root = complement.applied(
-            _inverse_root(energy) if k <= _MANY_CENTRES else _low_rank(energy)
-        )
-        size = root.shape[-1]
-        mixing = np.zeros((*kernel.shape[:-2], k + q, size + q))
-        mixing[..., :k, :size] = root
-        mixing[..., k:, size:] = np.eye(q)
-        return mixing
+        # a wide smooth kernel leaves directions that are nothing but rounding
+        root = partial(inverse_root, negligible=1e-12)
+        few = border.shape[-2] <= _MANY_CENTRES
+        return mixing_of(kernel, complement_of(border), root if few else _low_rank)
 
     def require_valid(self, kernel: Kernel, degree: int | None) -> None:
         """A conditionally positive definite kernel needs its polynomials."""
@@ -119,7 +111,7 @@ class WeightRidge:
 
 
 @dataclass(frozen=True, eq=False)
-class RadialFunctions:
+class RadialFunctions(BuiltInBasis):
     """Kernels around given centres, and polynomials; one shape, or a stack of them."""
 
     kernel: Kernel
@@ -139,19 +131,14 @@ class RadialFunctions:
 
     def columns(self, points: Array) -> Array:
         """(…, p, k + q): [Φ, q_e(x̂)]."""
-        x = self._normalised(points)
+        x = own_units(points, self.centre, self.scale)
         return np.concatenate(
             [self.kernel.values(self._squared(x)), free_columns(x, self.degree)], axis=-1
         )
 
-    def features(self, points: Array) -> Array:
-        """(…, p, l)."""
-        columns = self.columns(points)
-        return columns if self.mixing is None else columns @ self.mixing
-
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, k + q): ∇φ = (dφ/ds) · 2 (x − c) / width²."""
-        x = self._normalised(points)
+        x = own_units(points, self.centre, self.scale)
         slopes = self.kernel.slopes(self._squared(x)) * (2.0 / self.width**2)[..., None, None]
         offset = x[..., :, None, :] - self.controls[..., None, :, :]
         radial = np.swapaxes(slopes[..., None] * offset, -1, -2)
@@ -171,36 +158,20 @@ class RadialFunctions:
 
     def inverted(self, warp: Warp) -> Warp:
         """An approximate inverse: the spline that takes the images of a grid in the box back."""
-        frame = frames_of(self.control_points)
-        return swapped(warp, principal_box(frame, padding=_BEYOND_CENTRES)[0])
+        # the shape reaches beyond a grid of 5 × 5 centres by a quarter of its sides
+        return principal_box(frames_of(self.control_points), padding=0.25)[0].inverse_of(warp)
 
     def unmixed(self) -> RadialFunctions:
         """These functions by the coefficients of their columns [Φ, q_e]."""
         return replace(self, mixing=None)
 
-    def _normalised(self, points: Array) -> Array:
-        return (points - self.centre[..., None, :]) / self.scale[..., None, None]
-
     def _squared(self, x: Array) -> Array:
         """(…, p, k): s = (r / width)²."""
         return squared_distances(x, self.controls) / (self.width**2)[..., None, None]
 
-    def __getitem__(self, shape: Any) -> RadialFunctions:
-        return RadialFunctions(
-            self.kernel,
-            self.degree,
-            self.controls[shape],
-            self.width[shape],
-            self.centre[shape],
-            self.scale[shape],
-            None if self.mixing is None else self.mixing[shape],
-            self.stiffness[shape],
-            self.charge,
-        )
-
 
 @dataclass(frozen=True, repr=False)
-class RadialBasis(Parameters):
+class RadialBasis(Family[RadialFunctions]):
     """Radial basis warps: Gaussians, multiquadrics, Wendland functions, polyharmonic splines.
 
     Parameters
@@ -237,15 +208,10 @@ class RadialBasis(Parameters):
     penalty: KernelPenalty = field(default_factory=NativeNorm)
     smoothing: float = 1e-3
 
-    def basis(self, points: Array) -> RadialFunctions:
-        """The radial functions of one shape (p, d)."""
-        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
-
     def bases(self, frames: Frames) -> RadialFunctions:
         """The bases of n shapes, stacked."""
         self._check()
-        controls = self._controls(frames)
-        local = (controls - frames.centre[:, None, :]) / frames.size[:, None, None]
+        local = self._controls(frames)
         seen = frames.visible if self._at_landmarks else np.ones(local.shape[:-1], dtype=bool)
         width = _widths(self.kernel, local, seen)
         squared = squared_distances(local, local) / (width**2)[:, None, None]
@@ -278,17 +244,17 @@ class RadialBasis(Parameters):
         return whole * (np.eye(whole.shape[-2]) if mixing is None else mixing)
 
     def _controls(self, frames: Frames) -> Array:
-        """(n, k, d): the centres; a landmark that is not seen keeps its place."""
+        """(n, k, d): the centres in own units; a landmark that is not seen keeps its place."""
         d = frames.points.shape[-1]
-        if self._at_landmarks:
-            controls, least = frames.points, int(frames.count.min(initial=np.inf))
-        elif self.control_points is None:
+        if self.control_points is None:
             counts = per_axis_counts(self.points_per_axis, d, "RadialBasis")
-            controls = control_grid(frames, counts)
-            least = controls.shape[-2]
+            controls = principal_grid(frames, counts).points
+        elif self._at_landmarks:
+            controls = own_units(frames.points, frames.centre, frames.size)
         else:
-            controls = given_points(self.control_points, frames, "control_points", "RadialBasis")
-            least = controls.shape[-2]
+            given = given_points(self.control_points, frames, "control_points", "RadialBasis")
+            controls = own_units(given, frames.centre, frames.size)
+        least = int(frames.count.min(initial=np.inf)) if self._at_landmarks else controls.shape[-2]
         needed = _n_polynomials(d, self.polynomial_degree)
         if least < needed:
             raise ValueError(
@@ -343,11 +309,10 @@ def free_columns(x: Array, degree: int | None) -> Array:
 
 
 def free_column_gradients(x: Array, degree: int | None) -> Array:
-    """(…, p, d, q): their derivatives."""
+    """(…, p, d, q): the derivatives of the polynomials by each coordinate in own units."""
     if degree is None:
         return np.empty((*x.shape, 0))
-    units = np.eye(x.shape[-1], dtype=int)
-    return np.stack([polynomial_derivatives(x, degree, tuple(u)) for u in units], axis=-2)
+    return polynomial_gradients(x, degree)
 
 
 def _n_polynomials(dim: int, degree: int | None) -> int:
@@ -367,17 +332,6 @@ def _widths(kernel: Kernel, centres: Array, seen: Mask) -> Array:
     return widths
 
 
-def _inverse_root(energy: Array) -> Array:
-    """V Σ^(−1/2) of E = V Σ Vᵀ, zero columns for what drowns in rounding.
-
-    A wide smooth kernel leaves directions of nearly no norm and nearly no effect: dropping
-    them changes the warps by less than rounding, dividing by them would amplify it.
-    """
-    values, vectors = np.linalg.eigh(energy)
-    kept = values > _NEGLIGIBLE * values[..., -1:]
-    return vectors * np.where(kept, np.maximum(values, TINY) ** -0.5, 0.0)[..., None, :]
-
-
 def _low_rank(energy: Array) -> Array:
     """X with Xᵀ E X = I on the directions that pivoted Cholesky finds, zero columns elsewhere.
 
@@ -393,9 +347,9 @@ def _low_rank(energy: Array) -> Array:
 
 
 def _pivoted_root(energy: Array) -> Array:
-    """(k, r): L⁻ᵀ of the r pivots, in their places."""
+    """(k, r): L⁻ᵀ of the r pivots, in their places; they leave 1e-13 of the largest kernel."""
     largest = float(np.diagonal(energy).max())
-    factor, pivots, rank, _ = dpstrf(energy, tol=_UNHEARD * largest, lower=1)
+    factor, pivots, rank, _ = dpstrf(energy, tol=1e-13 * largest, lower=1)
     root = np.zeros((len(energy), rank))
     root[pivots[:rank] - 1] = dtrtri(np.tril(factor[:rank, :rank]), lower=1)[0].T
     return root

@@ -33,15 +33,17 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
-from defgpa._arrays import Array, Index, blocks, frozen, inverse_of_lower, symmetrised
+from defgpa._arrays import Array, Index, blocks, frozen, inverse_of_lower, inverse_root, symmetrised
 from defgpa.frames import Frames, frames_of
 from defgpa.warps._affine import affine_column_gradients, affine_columns
 from defgpa.warps._distances import BLOCK_BYTES, TINY, squared_distances, wider_like
-from defgpa.warps._parameters import (
+from defgpa.warps._family import (
+    BuiltInBasis,
+    Family,
     Grid,
-    Parameters,
     PointsPerAxis,
     given_points,
+    own_units,
     per_axis_counts,
     places,
     principal_grid,
@@ -49,17 +51,13 @@ from defgpa.warps._parameters import (
 )
 from defgpa.warps._warp import Warp
 
-BENDING = 8.0 * np.pi
 BENDING_SIGN = {2: 1.0, 3: -1.0}  # the bending of Σ φ(‖x − c_k‖) w_k is this times wᵀ K w
 DEFAULT_SMOOTHING = 1e-3
 MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
-_ORDERS = 3  # of polynomials that are taken out of kernel columns: 1, x, x²
-_FLAT_GRID = 1e-3  # of the largest step of a grid, the smallest
-_FLAT_CONTROLS = 1e-9  # thickness over length: below, control points lie on a line or in a plane
 
 
 @dataclass(frozen=True, eq=False)
-class ThinPlateBasis:
+class ThinPlateBasis(BuiltInBasis):
     """The splines on given control points; one shape, or a stack of them."""
 
     controls: Array  # (…, k, d), in the shape's own units
@@ -83,14 +81,11 @@ class ThinPlateBasis:
         """(…, k, d): the control points in the coordinates of the shape."""
         return self.controls * self.scale[..., None, None] + self.centre[..., None, :]
 
-    def _normalised(self, points: Array) -> Array:
-        return (points - self.centre[..., None, :]) / self.scale[..., None, None]
-
     def columns(self, points: Array) -> Array:
         """(…, p, k + d + 1): [Φ x̂ 1]."""
         if self.grid is not None:
             return self._columns_on_grid(self.grid, points)
-        local = self._normalised(points)
+        local = own_units(points, self.centre, self.scale)
         k, d = self.controls.shape[-2:]
         squared = squared_distances(local, self.controls)
         columns = wider_like(squared, k + d + 1)
@@ -123,18 +118,13 @@ class ThinPlateBasis:
         grid = self.grid
         if self.ridge is None or grid is None or self.controls.shape[-2] > MANY_CONTROLS:
             return None
-        if (grid.step.min(axis=-1) < _FLAT_GRID * grid.step.max(axis=-1)).any():
+        if (grid.step.min(axis=-1) < 1e-3 * grid.step.max(axis=-1)).any():
             return None
         return DeflatedSplines(self, grid_deflation(grid.counts))
 
-    def features(self, points: Array) -> Array:
-        """(…, p, l)."""
-        columns = self.columns(points)
-        return columns if self.mixing is None else columns @ self.mixing
-
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, k + d + 1)."""
-        local = self._normalised(points)
+        """(…, p, d, k + d + 1): the derivatives of [Φ x̂ 1] by x."""
+        local = own_units(points, self.centre, self.scale)
         d = local.shape[-1]
         slope = thin_plate_slope(squared_distances(local, self.controls), d)
         offset = local[..., :, None, :] - self.controls[..., None, :, :]
@@ -158,14 +148,7 @@ class ThinPlateBasis:
         return interpolating_spline(warp(self.control_points), self.control_points)
 
     def __getitem__(self, shape: Any) -> ThinPlateBasis:
-        some = ThinPlateBasis(
-            self.controls[shape],
-            self.centre[shape],
-            self.scale[shape],
-            self.ridge,
-            self.stiffness[shape],
-            None if self.grid is None else self.grid[shape],
-        )
+        some = super().__getitem__(shape)
         known = vars(self).get("mixing")
         if known is not None:  # is not computed again
             vars(some)["mixing"] = known[shape]
@@ -173,7 +156,7 @@ class ThinPlateBasis:
 
 
 @dataclass(frozen=True, eq=False)
-class DeflatedSplines:
+class DeflatedSplines(BuiltInBasis):
     """Splines on a grid by the columns [ΦN x̂ 1], N with polynomials of low order in front.
 
     Kernels grow with the distance, so most of the columns Φ is a polynomial of low order in the
@@ -191,10 +174,8 @@ class DeflatedSplines:
         """(…, p, k): [ΦN x̂ 1]."""
         return self.deflation.columns(self.splines.columns(points))
 
-    features = columns
-
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, k)."""
+        """(…, p, d, k): the derivatives of [ΦN x̂ 1] by x."""
         return self.splines.column_gradients(points) @ self.deflation.matrix
 
     def penalty(self) -> Array:
@@ -205,11 +186,11 @@ class DeflatedSplines:
     def _penalty(self) -> Array:
         grid, ridge = self.splines.grid, self.splines.ridge
         assert grid is not None
-        kernel = _grid_kernel(grid)
-        k, d = kernel.shape[-1], len(grid.counts)
-        kernel[..., np.arange(k), np.arange(k)] = ridge
-        penalty = np.zeros(kernel.shape)
-        penalty[..., : k - d - 1, : k - d - 1] = self.deflation.restricted(kernel)
+        assert ridge is not None
+        bending = self.deflation.restricted(_grid_kernel(grid, ridge))
+        k, bent = np.prod(grid.counts), bending.shape[-1]
+        penalty = np.zeros((*bending.shape[:-2], k, k))
+        penalty[..., :bent, :bent] = bending
         penalty *= self.splines.stiffness[..., None, None]
         return penalty
 
@@ -217,12 +198,9 @@ class DeflatedSplines:
         """The splines by the coefficients of [Φ x̂ 1], and those (…, k + d + 1, j) of weights."""
         return self.splines.unmixed(), self.deflation.matrix @ weights
 
-    def __getitem__(self, shape: Any) -> DeflatedSplines:
-        return DeflatedSplines(self.splines[shape], self.deflation)
-
 
 @dataclass(frozen=True, repr=False)
-class ThinPlateSpline(Parameters):
+class ThinPlateSpline(Family[ThinPlateBasis]):
     r"""Thin-plate spline warps on a grid of control points, TPS_r in the paper.
 
     Parameters
@@ -261,10 +239,6 @@ class ThinPlateSpline(Parameters):
     theta: float | None = None
     ridge: float = 0.0
 
-    def basis(self, points: Array) -> ThinPlateBasis:
-        """The spline basis of one shape (p, d)."""
-        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
-
     def smoothed(self, smoothing: float) -> ThinPlateSpline:
         """These splines with another relative smoothing."""
         return replace(self, smoothing=smoothing, theta=None)
@@ -280,13 +254,13 @@ class ThinPlateSpline(Parameters):
         else:
             given = given_points(self.control_points, frames, "control_points", "ThinPlateSpline")
             _require_spread(given)
-            controls = (given - frames.centre[:, None, :]) / frames.size[:, None, None]
+            controls = own_units(given, frames.centre, frames.size)
         return ThinPlateBasis(
             controls,
             frames.centre,
             frames.size,
             self.ridge,
-            stiffness=BENDING * self._relative_smoothing(frames) * frames.count,
+            stiffness=8.0 * np.pi * self._relative_smoothing(frames) * frames.count,
             grid=grid,
         )
 
@@ -354,7 +328,7 @@ def _require_spread(controls: Array) -> None:
     """A ValueError unless the control points of every shape span its space: C̃ of full rank."""
     k, d = controls.shape[-2:]
     extents = np.linalg.svd(controls - controls.mean(axis=-2, keepdims=True), compute_uv=False)
-    if k <= d or not (extents[..., d - 1] > _FLAT_CONTROLS * extents[..., 0]).all():
+    if k <= d or not (extents[..., d - 1] > 1e-9 * extents[..., 0]).all():
         flat = "line" if d == 2 else "plane"
         raise ValueError(
             f"The 'control_points' parameter of ThinPlateSpline must hold at least {d + 1} points "
@@ -388,15 +362,17 @@ def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
 
     ``controls`` (…, k, d) are the control points of each shape.
     """
-    kernel = _signed(squared_distances(controls, controls), controls.shape[-1])
-    return _mixing(kernel, affine_complement(controls), ridge)
+    k, d = controls.shape[-2:]
+    kernel = _signed(squared_distances(controls, controls), d)
+    kernel[..., np.arange(k), np.arange(k)] = ridge
+    return mixing_of(kernel, complement_of(affine_columns(controls)), _inverse_root)
 
 
 def spline_mixing_on_grid(grid: Grid, ridge: float = 0.0) -> Array:
     """The ``spline_mixing`` of control points on grids, which share most of the work."""
     if np.prod(grid.counts) > MANY_CONTROLS:
         return spline_mixing(grid.points, ridge)
-    return _mixing(_grid_kernel(grid), _grid_complement(grid.counts), ridge)
+    return mixing_of(_grid_kernel(grid, ridge), _grid_complement(grid.counts), _inverse_root)
 
 
 def _signed(squared: Array, dim: int) -> Array:
@@ -417,23 +393,21 @@ class Complement:
     mirror: Array  # (…, k, q): Y
     inner: Array  # (…, q, q): T
 
-    @property
-    def _rest(self) -> Array:
-        """(…, k − q, q): the rows of Y below the first q."""
-        return self.mirror[..., self.inner.shape[-1] :, :]
-
     def applied(self, rows: Array) -> Array:
         """(…, k, j): N X for X (…, k − q, j)."""
-        reflected = -self.mirror @ (self.inner @ (self._rest.mT @ rows))
-        reflected[..., self.inner.shape[-1] :, :] += rows
+        q = self.inner.shape[-1]
+        reflected = -self.mirror @ (self.inner @ (self.mirror[..., q:, :].mT @ rows))
+        reflected[..., q:, :] += rows
         return reflected
+
+    def reflected(self, rows: Array) -> Array:
+        """(…, k, j): H X for X (…, k, j)."""
+        return rows - self.mirror @ (self.inner @ (self.mirror.mT @ rows))
 
     def restricted(self, kernel: Array) -> Array:
         """(…, k − q, k − q): NᵀKN of a symmetric K (…, k, k)."""
         q = self.inner.shape[-1]
-        half = kernel[..., q:] - (kernel @ self.mirror) @ (self.inner @ self._rest.mT)
-        half[..., q:, :] -= self._rest @ (self.inner @ (self.mirror.mT @ half))
-        return symmetrised(half[..., q:, :])
+        return symmetrised(self.reflected(self.reflected(kernel)[..., q:, :].mT)[..., q:, :])
 
 
 def complement_of(functions: Array) -> Complement:
@@ -448,48 +422,36 @@ def complement_of(functions: Array) -> Complement:
     return Complement(mirror, inner)
 
 
-def affine_complement(points: Array) -> Complement:
-    """The complement of every affine function of the points (…, k, d)."""
-    return complement_of(affine_columns(points))
+def mixing_of(kernel: Array, complement: Complement, root: Callable[[Array], Array]) -> Array:
+    """(…, k + q, r + q): N X on the kernel columns, the identity on the q free ones.
 
-
-def _mixing(kernel: Array, complement: Complement, ridge: float) -> Array:
-    """N L⁻ᵀ on the kernel columns, identity on the affine ones."""
-    *lead, k, _ = kernel.shape
-    q = complement.inner.shape[-1]
-    kernel[..., np.arange(k), np.arange(k)] = ridge
-    mixing = np.zeros((*lead, k + q, k))
-    mixing[..., :k, :-q] = complement.applied(_inverse_root(complement.restricted(kernel)))
-    mixing[..., k:, -q:] = np.eye(q)
+    ``root`` makes X (…, k − q, r) with Xᵀ E X = I of E = NᵀKN, K (…, k, k).
+    """
+    bent = complement.applied(root(complement.restricted(kernel)))
+    (*lead, k, r), q = bent.shape, complement.inner.shape[-1]
+    mixing = np.zeros((*lead, k + q, r + q))
+    mixing[..., :k, :r] = bent
+    mixing[..., k:, r:] = np.eye(q)
     return mixing
 
 
 def _inverse_root(energy: Array) -> Array:
-    """X with Xᵀ E X = I: L⁻ᵀ of Cholesky, or of the eigenvectors where E is singular."""
-    try:
-        lower: Array = np.linalg.cholesky(energy)  # type: ignore[assignment]
-    except np.linalg.LinAlgError:
-        return _eigen_inverse_root(energy)
-    return inverse_of_lower(lower).mT
-
-
-def _eigen_inverse_root(energy: Array) -> Array:
-    """X with Xᵀ E X = I on the directions that bend at all, by eigenvectors.
+    """X with Xᵀ E X = I: L⁻ᵀ of Cholesky, or of the eigenvectors where E is singular.
 
     Coincident control points leave directions without bending and without effect:
     their columns become zero, and the penalty keeps their weights at zero.
     """
-    values, vectors = np.linalg.eigh(energy)
-    floor = energy.shape[-1] * np.finfo(np.float64).eps * np.abs(values).max(-1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.where(values > floor, 1.0 / np.sqrt(values), 0.0)
-    return vectors * root[..., None, :]
+    try:
+        lower: Array = np.linalg.cholesky(energy)  # type: ignore[assignment]
+    except np.linalg.LinAlgError:
+        return inverse_root(energy, energy.shape[-1] * float(np.finfo(np.float64).eps))
+    return inverse_of_lower(lower).mT
 
 
 @lru_cache(maxsize=8)
 def _grid_complement(counts: tuple[int, ...]) -> Complement:
     """N of every grid of so many points per axis."""
-    return affine_complement(places(counts).astype(np.float64))
+    return complement_of(affine_columns(places(counts).astype(np.float64)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -499,17 +461,12 @@ class Deflation:
     polynomials: Complement  # the reflection I − Y T Yᵀ that takes q unit vectors to them
     bent: Array  # (q, q − d − 1): those of them that are orthogonal to all affine functions
 
-    @property
-    def _reflection(self) -> tuple[Array, Array]:
-        """Y and T Yᵀ."""
-        return self.polynomials.mirror, self.polynomials.inner @ self.polynomials.mirror.T
-
     def columns(self, columns: Array) -> Array:
         """(…, p, k + j − d − 1): [ΦN …] of columns [Φ …] (…, p, k + j), which are overwritten."""
-        mirror, back = self._reflection
+        mirror, inner = self.polynomials.mirror, self.polynomials.inner
         (k, q), affine = mirror.shape, len(self.bent) - self.bent.shape[1]
         kernel = columns.mT[..., :k, :]  # as it lies in memory, the points side by side
-        kernel -= back.T @ (mirror.T @ kernel)
+        kernel -= (mirror @ inner) @ (mirror.T @ kernel)
         kernel[..., affine:q, :] = self.bent.T @ kernel[..., :q, :]
         return columns[..., affine:]
 
@@ -521,10 +478,8 @@ class Deflation:
 
     def restricted(self, kernel: Array) -> Array:
         """(…, k − d − 1, k − d − 1): NᵀKN of a symmetric K (…, k, k)."""
-        mirror, back = self._reflection
-        half = kernel - (kernel @ mirror) @ back
-        half = self._low_rows(half - back.T @ (mirror.T @ half))
-        return symmetrised(self._low_rows(half.mT))
+        half = self._low_rows(self.polynomials.reflected(kernel))
+        return symmetrised(self._low_rows(self.polynomials.reflected(half.mT)))
 
     def _low_rows(self, rows: Array) -> Array:
         """Rows of low order (…, q, j) are combined to those that are no affine functions."""
@@ -534,9 +489,9 @@ class Deflation:
 
 @lru_cache(maxsize=8)
 def grid_deflation(counts: tuple[int, ...]) -> Deflation:
-    """That of every grid of so many points per axis; as many orders as the points can tell."""
+    """N of grids of so many points per axis; 1, x and x² in front where the points tell them."""
     place = places(counts) / (np.array(counts) - 1.0) - 0.5
-    orders = [own for own in np.ndindex(*np.minimum(counts, _ORDERS)) if sum(own) < _ORDERS]
+    orders = [own for own in np.ndindex(*np.minimum(counts, 3)) if sum(own) < 3]
     powers = np.stack([np.prod(place**own, axis=1) for own in sorted(orders, key=sum)], axis=1)
     polynomials = complement_of(powers)
     basis = np.eye(len(place), len(orders))
@@ -545,10 +500,11 @@ def grid_deflation(counts: tuple[int, ...]) -> Deflation:
     return Deflation(polynomials, np.linalg.svd(affine)[2][len(affine) :].T)
 
 
-def _grid_kernel(grid: Grid) -> Array:
-    """(…, k, k): φ(‖c_i − c_j‖), looked up among the distances from the first point."""
+def _grid_kernel(grid: Grid, ridge: float = 0.0) -> Array:
+    """(…, k, k): ± φ(‖c_i − c_j‖), looked up among the distances from the first point."""
     squared = (grid.step**2) @ (places(grid.counts).T ** 2).astype(np.float64)
     kernel = _signed(squared, len(grid.counts))
+    kernel[..., 0] = ridge
     return np.asarray(kernel.take(_offsets(grid.counts), axis=-1))
 
 

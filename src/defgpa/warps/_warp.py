@@ -19,9 +19,6 @@ from defgpa.warps._distances import BLOCK_BYTES
 from defgpa.warps._inverse import NewtonInverse
 from defgpa.warps._protocol import Basis, DifferentiableBasis, FactoredBasis, SparseBasis
 
-_SPARSE_BLOCK = 4096  # points: their few entries stay in cache however many columns there are
-_STEP = float(np.cbrt(np.finfo(np.float64).eps))  # truncation and rounding in balance
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Warp:
@@ -71,13 +68,9 @@ class Warp:
     def __call__(self, points: ArrayLike) -> Array:
         """The images (p, d) of points (p, d); NaN stays NaN."""
         array = self._checked(points)
-        images = np.empty((len(array), self.weights.shape[1]))
-
-        def fill(part: slice) -> None:
-            images[part] = self._images(array[part]) + self.offset
-
-        in_blocks(fill, blocks(len(array), self._block_size))
-        return images
+        parts = blocks(len(array), self._block_size)
+        images = in_blocks(lambda part: self._images(array[part]) + self.offset, parts)
+        return np.concatenate(images) if images else np.empty(array.shape)
 
     def jacobian(self, points: ArrayLike) -> Array:
         """(p, d, d): row a, column b is the derivative of image coordinate a by coordinate b.
@@ -86,14 +79,9 @@ class Warp:
         differences for one that offers only features.
         """
         array = self._checked(points)
-        result = np.empty((len(array), self.weights.shape[1], array.shape[1]))
-        size = max(1, self._block_size // array.shape[1])
-
-        def fill(part: slice) -> None:
-            result[part] = self._jacobian(array[part])
-
-        in_blocks(fill, blocks(len(array), size))
-        return result
+        parts = blocks(len(array), max(1, self._block_size // array.shape[1]))
+        found = in_blocks(lambda part: self._jacobian(array[part]), parts)
+        return np.concatenate(found) if found else np.empty((0, *self.weights.shape[1:] * 2))
 
     def foldovers(self, points: ArrayLike) -> Mask:
         """(p,): where the warp folds over: it is locally mirrored against its bulk, or collapses.
@@ -119,9 +107,9 @@ class Warp:
             return inverted(self)
         if self.landmarks is None:
             return self.exact_inverse()
-        from defgpa.warps._approximate_inverse import swapped_around  # which makes warps itself
+        from defgpa.warps._box import inverse_around  # which makes warps itself
 
-        return swapped_around(self, self.landmarks)
+        return inverse_around(self, self.landmarks)
 
     def exact_inverse(self, tolerance: float = 1e-12) -> NewtonInverse:
         """The inverse solved point by point, exact where the warp is one-to-one."""
@@ -152,9 +140,9 @@ class Warp:
         return self.jacobian_by_differences(points)
 
     def jacobian_by_differences(self, points: Array) -> Array:
-        """(p, d, d): the same by central differences of the features."""
+        """(p, d, d): the Jacobian by central differences of the features."""
         size = float(np.nanmax(np.ptp(points, axis=0), initial=0.0)) or 1.0
-        step = _STEP * size
+        step = float(np.cbrt(np.finfo(np.float64).eps)) * size  # truncation and rounding balance
         columns = []
         for axis in np.eye(points.shape[1]):
             forward = self.basis.features(points + step * axis) @ self.weights
@@ -165,7 +153,7 @@ class Warp:
     @property
     def _block_size(self) -> int:
         if isinstance(self.basis, SparseBasis):
-            return _SPARSE_BLOCK
+            return 4096  # their few entries stay in cache however many columns there are
         return max(64, BLOCK_BYTES // (8 * max(1, len(self.coefficients))))
 
     def _checked(self, points: Any) -> Array:

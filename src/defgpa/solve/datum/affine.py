@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from defgpa._arrays import Array, one_blas_thread
+from defgpa._arrays import Array, inverse_root, one_blas_thread
 from defgpa.errors import DegenerateShapeError
 from defgpa.solve.datum.affine_cost import Span
 from defgpa.solve.datum.fit import CentredShapes, DatumSpaceFit, fit_in_datum_space, inverted
@@ -166,9 +166,7 @@ def _start(shapes: CentredShapes, dense_up_to: int) -> Array:
     assert shapes.visible is not None
     n, m, d = shapes.shape
     stack = shapes.rows.reshape(n, d, m)
-    gram = stack @ stack.mT
-    values, vectors = np.linalg.eigh(gram)
-    whitened = (vectors / np.sqrt(values)[:, np.newaxis]).mT @ stack
+    whitened = inverse_root(stack @ stack.mT, 0.0).mT @ stack
     constants = shapes.visible / np.sqrt(shapes.counts)[:, np.newaxis]
     views = shapes.visible.sum(axis=0)
     basis = np.concatenate([whitened.reshape(n * d, m), constants]) / np.sqrt(views)

@@ -60,7 +60,7 @@ class Span:
 
     @cached_property
     def cost_scale(self) -> float:
-        """Σ_i ‖C_i D_i‖²."""
+        """Σ_i ‖C_i D_i‖², which the cost is what is left of."""
         return float(self.shapes.spreads.sum())
 
     @cached_property

@@ -7,26 +7,11 @@ with the products of the deformable cost, preconditioned by one shape that stand
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, inverse_of_lower, small_product, symmetrised
+from defgpa._arrays import Array, inverse_of_lower, inverse_root, small_product, symmetrised
 from defgpa.solve.deformable.cost import SHIFT, EliminatedCost, LowRankInverse
-from defgpa.solve.deformable.elimination import Factor, StoredFactor
-
-_SMALL_PIVOT = 1e-5  # of the largest: its square is an eigenvalue that may be rounding
-_SINGULAR = 1e-12  # of the largest eigenvalue: below, a direction of the reference is free
-_LEAST = 1e-13  # relative residual below which there is only rounding
-_LEAST_STEPS, _MOST_STEPS = 2, 500
-
-
-class Inverse(Protocol):
-    """P⁺ of a stack of g sets, on centred references."""
-
-    def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
-        """(g, m, d): S with P S = B; from a start, to a relative accuracy (g,) where it matters."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,30 +22,23 @@ class RootInverse:
 
     @classmethod
     def of(cls, costs: Array) -> RootInverse:
-        """Of costs (g, m, m) that do not charge the constant vector."""
+        """The inverse of costs (g, m, m) that do not charge the constant vector."""
         m = costs.shape[-1]
         # 1 lifted to the mean eigenvalue: B is orthogonal to it
         lifted = costs + (np.einsum("gmm->g", costs) / m**2)[:, None, None]
         try:
             lower = np.linalg.cholesky(lifted)
+            pivots = np.einsum("gmm->gm", lower)
+            # the square of a smaller pivot is an eigenvalue that may be rounding
+            if (pivots.min(axis=-1) >= 1e-5 * pivots.max(axis=-1)).all():
+                return cls(inverse_of_lower(lower))
         except np.linalg.LinAlgError:
-            return cls(_inverse_root(lifted))
-        pivots = np.einsum("gmm->gm", lower)
-        if (pivots.min(axis=-1) < _SMALL_PIVOT * pivots.max(axis=-1)).any():
-            return cls(_inverse_root(lifted))
-        return cls(inverse_of_lower(lower))
+            pass  # some direction of the reference is free
+        return cls(inverse_root(symmetrised(lifted), 1e-12).mT)
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
-        """By two products."""
+        """(g, m, d): CᵀC B, whatever the start and the accuracy."""
         return self.root.mT @ (self.root @ pulled)
-
-
-def _inverse_root(costs: Array) -> Array:
-    """(g, m, m): C with CᵀC = P⁺, where directions of the reference may be free."""
-    values, vectors = np.linalg.eigh(symmetrised(costs))
-    free = values <= _SINGULAR * values[:, -1:]
-    roots = np.where(free, 0.0, 1.0 / np.sqrt(np.where(free, 1.0, values)))
-    return np.asarray(roots[..., None] * vectors.mT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +57,10 @@ class ConjugateGradients:
         return np.asarray(image - image.mean(axis=0))
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
-        """Each column its own conjugate gradients, all with one product a step."""
+        """(1, m, d): S with P S = B, from a start, to a relative accuracy (1,).
+
+        Each column its own conjugate gradients, all with one product a step.
+        """
         target, first = pulled[0], start[0]
         image = self.multiply(first)
         # the start as large as it should be: Sᵀ P S = Sᵀ B, column by column
@@ -87,11 +68,12 @@ class ConjugateGradients:
         solution, residual = size * first, target - size * image
         direction = corrected = self._corrected(residual)
         slope = _dots(residual, corrected)
-        goal = max(float(accuracy[0]), _LEAST) * np.linalg.norm(target)
-        for step in range(_MOST_STEPS):
+        rounding = 1e-13 * np.linalg.norm(target)
+        goal = max(float(accuracy[0]) * np.linalg.norm(target), rounding)
+        for step in range(500):
             left = np.linalg.norm(residual)
             # a start that would do tells nothing of how far the end is
-            if left <= goal and (step >= _LEAST_STEPS or left <= _LEAST * np.linalg.norm(target)):
+            if left <= goal and (step >= 2 or left <= rounding):
                 break
             image = self.multiply(direction)
             length = _quotient(slope, _dots(direction, image))
@@ -118,11 +100,7 @@ def _quotient(one: Array, other: Array) -> Array:
     return np.where(there, one / np.where(there, other, 1.0), 0.0)
 
 
-def own_projections(factor: Factor, stack: Array) -> Array:
-    """(b, l, k): U_iᵀX_i, every shape of a batch its own X (b, m, k)."""
-    if isinstance(factor, StoredFactor):
-        return factor.rows @ stack
-    return np.concatenate([factor.only(i).project(own) for i, own in enumerate(stack)])
+Inverse = RootInverse | ConjugateGradients
 
 
 def anchored_inverse(cost: EliminatedCost, rows: Array, firmness: float, dense: int) -> Inverse:
@@ -138,11 +116,8 @@ def representative(cost: EliminatedCost, rows: Array, firmness: float) -> LowRan
 
     Q = U C with C = UᵀQ, so that I − UUᵀ + κQQᵀ = I − ŨŨᵀ with Ũ = U (I − κCCᵀ)^½.
     """
-    seen = [int(factor.batch.visible.sum(axis=1).max()) for factor in cost.factors]
-    holder = cost.factors[int(np.argmax(seen))]
-    number = int(np.argmax(holder.batch.visible.sum(axis=1)))
-    factor = holder.only(number)
-    linear = factor.project(rows[holder.batch.shapes[number]].T)[0]
+    (factor,) = cost.most_complete(1)
+    linear = factor.project(rows[factor.batch.shapes[0]].T)[0]
     root = np.eye(len(linear)) - (1.0 - np.sqrt(1.0 - firmness)) * linear @ linear.T
     gram = factor.ridge.gram(factor.batch.bases.penalty())[0]
     strengths, modes = np.linalg.eigh(symmetrised(root @ gram @ root))

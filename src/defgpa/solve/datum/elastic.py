@@ -41,18 +41,14 @@ from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.procrustes import SIMILARITY, nearest_on_side
 from defgpa.solve.datum.anchored_cost import Inverse
+from defgpa.solve.datum.fit import completed_sizes
 from defgpa.solve.datum.rigid import rigid_gpa
 from defgpa.solve.deformable.pipeline import LocalSets
 from defgpa.solve.deformable.proportions import moments, sides
 from defgpa.solve.eigen.solvers import reproducible_signs
 from defgpa.tuning import DEFAULT, Tuning
 
-_ACCURACY = 1e-10  # of the reference, relative
-_ROUNDING = 1e-7  # change of the reference below which it may be rounding that keeps it going
-_NOTHING = 1e-13  # relative cost that is rounding: the warps explain everything
-_INEXACT = 1e-2  # of the last change: what an iterative solve may leave
 _SAME_COST = 1e-7  # relative cost by which two ends are the same, iterative solves too
-_TINY = np.finfo(np.float64).tiny
 _THIN = 1e-7  # of the longest extent of a shape: below, it has no such direction
 
 
@@ -79,7 +75,7 @@ class Anchors:
 
     @classmethod
     def of(cls, sets: LocalSets, references: Array) -> Anchors:
-        """Those of sets; ``references`` (g, m, d) tell who is mirrored."""
+        """The anchors of sets; ``references`` (g, m, d) tell who is mirrored."""
         stack = (*sets.visible.shape, sets.dim)
         centred, visible = sets.frames.centred.reshape(stack), sets.visible
         found = sides(moments(references, centred, visible), _eyes(references))
@@ -143,7 +139,7 @@ class Descent:
 
     @property
     def cost(self) -> Array:
-        """(g,): what is left."""
+        """(g,): the relative cost at the end."""
         return np.asarray(self.costs[-1])
 
 
@@ -156,6 +152,7 @@ def descended(
     fall as they do, or where rounding keeps them or a cost of nothing from falling; or after
     ``tuning.most_rounds``.
     """
+    accuracy, rounding, tiny = 1e-10, 1e-7, np.finfo(np.float64).tiny
     reference = start - start.mean(axis=-2, keepdims=True)
     change = left = np.full(len(start), np.inf)
     ended = np.zeros(len(start), dtype=bool)
@@ -163,23 +160,25 @@ def descended(
     pose, _ = anchors.poses(reference, dial.scaling)
     while len(costs) < tuning.most_rounds and not ended.all():
         pulled = dial.firmness * anchors.combined(pose)
-        better = inverse.solve(pulled, reference, _INEXACT * np.minimum(change, 1.0))
+        # an iterative solve may leave a hundredth of the last change
+        better = inverse.solve(pulled, reference, 1e-2 * np.minimum(change, 1.0))
         pose, total = anchors.poses(better, dial.scaling)
         costs.append(_cost(anchors.squares, total, np.einsum("gmd,gmd->g", better, pulled), dial))
         before, change = change, _relative_change(better, reference, dial.scaling)
-        falling = np.where(np.isfinite(before), change / np.maximum(before, _TINY), 1.0)
+        falling = np.where(np.isfinite(before), change / np.maximum(before, tiny), 1.0)
         slowly = np.minimum(falling, 1.0 - 1e-6)
-        left = np.where(change < _ACCURACY, change, change * slowly / (1.0 - slowly))
+        left = np.where(change < accuracy, change, change * slowly / (1.0 - slowly))
         # what an inexact solve leaves must not be taken for the end
-        sure = before < _ROUNDING
-        ended |= sure & ((left < _ACCURACY) | ((falling >= 1.0) & (change < _ROUNDING)))
-        ended |= (falling >= 1.0) & (costs[-1] < _NOTHING)  # any reference is as good
+        sure = before < rounding
+        ended |= sure & ((left < accuracy) | ((falling >= 1.0) & (change < rounding)))
+        # the warps explain everything but rounding: any reference is as good
+        ended |= (falling >= 1.0) & (costs[-1] < 1e-13)
         reference = better
     return Descent(reference, np.stack(costs), left, ended)
 
 
 def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
-    """Of S = P⁺B, from ‖D̄‖² and tr(RᵀD̄ᵀS) of each shape, and tr SᵀPS = tr SᵀB."""
+    """(g,): the relative cost of S = P⁺B, from ‖D̄‖² and tr(RᵀD̄ᵀS) of each shape, and tr SᵀPS."""
     if dial.scaling:
         return 1.0 - dial.firmness * (total**2 / squares).sum(axis=-1) / energy
     whole = dial.firmness * squares.sum(axis=-1)
@@ -225,20 +224,10 @@ def with_proportions(anchors: Anchors, reference: Array, scaling: bool, most_rou
 
 
 def at_mean_size(anchors: Anchors, reference: Array) -> Array:
-    """(g, m, d): as large as the shapes are on average, each completed where it has holes.
-
-    About the centroid of what it sees, a shape has hidden points h = (S[j] − S̄) / s; about its
-    own, the whole has ‖D̄‖² + Σ ‖h‖² − ‖Σ h‖² / m.
-    """
+    """(g, m, d): as large as the shapes are on average, each completed where it has holes."""
     _, total = anchors.poses(reference, scaling=True)
-    hidden = (~anchors.visible).astype(np.float64)
-    seen = 1.0 - hidden
-    mean = seen @ reference / seen.sum(axis=-1, keepdims=True)
-    count = hidden.sum(axis=-1, keepdims=True)
-    sums = hidden @ reference - count * mean
-    squares = hidden @ (reference**2) - 2.0 * mean * (hidden @ reference) + count * mean**2
-    added = (squares - sums**2 / reference.shape[-2]).sum(axis=-1) * (anchors.squares / total) ** 2
-    sizes = np.sqrt(anchors.squares + added)
+    seen, scales = anchors.visible.astype(np.float64), (anchors.squares / total) ** 2
+    sizes = completed_sizes(anchors.squares, seen, reference, scales)
     return np.asarray(reference * (sizes.mean(axis=-1) / _norm(reference))[:, None, None])
 
 
@@ -283,7 +272,7 @@ class Elastic:
         return np.linalg.cond(free - self.dial.firmness * self.departures)
 
     def facts(self, which: int) -> DescentDiagnostics:
-        """Those of one set."""
+        """What to look at before trusting the fit of one set."""
         end = self.ends[self.best[which]]
         return DescentDiagnostics(
             votes=self.anchors.votes[which],

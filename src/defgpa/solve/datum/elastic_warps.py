@@ -17,15 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaError, DegenerateShapeError, listed
-from defgpa.frames import frames_of
-from defgpa.solve.datum.anchored_cost import own_projections
+from defgpa.errors import DefgpaError, listed
 from defgpa.solve.datum.elastic import Anchors, Dial, Elastic, orthonormal_rows
 from defgpa.solve.deformable.cost import EliminatedCost, eliminated_cost
+from defgpa.solve.deformable.elimination import Factor, StoredFactor
 from defgpa.solve.deformable.pipeline import LocalSets
+from defgpa.solve.registration import frames_to_register
 from defgpa.warps import Warp, WarpModel
-
-_CHARGED = 1e-6  # share of a linear map that a warp must not leave
 
 
 def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) -> list[Array]:
@@ -33,11 +31,12 @@ def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) 
 
     They are where UUᵀQ = Q, and UUᵀ ≼ I: where UᵀQ is as long as Q.
     """
-    found = [own_projections(own, rows[own.batch.shapes].mT) for own in cost.factors]
+    found = [_own_projections(own, rows[own.batch.shapes].mT) for own in cost.factors]
     lengths = np.concatenate([np.einsum("bld,bld->bd", own, own) for own in found])
     left = np.einsum("ndm,ndm->nd", rows, rows) - lengths
-    if (left > _CHARGED).any():
-        culprits = listed(names[int(i)] for i in np.flatnonzero((left > _CHARGED).any(axis=1)))
+    charged = (left > 1e-6).any(axis=1)
+    if charged.any():
+        culprits = listed(names[int(i)] for i in np.flatnonzero(charged))
         raise DefgpaError(
             "The 'warp' parameter of ElasticGPA must contain all affine maps and not charge them: "
             "a pose is one, and the rigidity alone says what departing from it costs. It does not "
@@ -45,6 +44,13 @@ def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) 
             "of zeros in its penalty (RadialBasis: polynomial_degree=1)."
         )
     return found
+
+
+def _own_projections(factor: Factor, stack: Array) -> Array:
+    """(b, l, k): U_iᵀX_i, every shape of a batch its own X (b, m, k)."""
+    if isinstance(factor, StoredFactor):
+        return factor.rows @ stack
+    return np.concatenate([factor.only(i).project(own) for i, own in enumerate(stack)])
 
 
 def elastic_weights(
@@ -69,12 +75,7 @@ class ElasticRegistration:
 
     def warp(self, points: Array, reference: Array) -> Warp:
         """In closed form: the pose depends on the reference alone."""
-        frames = frames_of(points).flattened()
-        if frames.on_a_line[0]:
-            raise DegenerateShapeError(
-                "The visible landmarks of the shape are all collinear or coincident, which "
-                f"determines no warp in {points.shape[1]}-D. Check the coordinates."
-            )
+        frames = frames_to_register(points)
         cost, rows = eliminated_cost(frames, self.model), orthonormal_rows(frames)
         linear = linear_projections(cost, rows, ("given",))
         anchors = Anchors.of(LocalSets(frames, ("given",), np.zeros((1, 1))), reference[None])

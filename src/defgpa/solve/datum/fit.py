@@ -107,11 +107,6 @@ class CentredShapes:
         shares = (self.rows.reshape(n, d, m) ** 2).sum(axis=1) / self.spreads[:, np.newaxis]
         return np.argsort((shares**2).sum(axis=1), kind="stable")
 
-    @property
-    def n_seen(self) -> float:
-        """κ, the number of visible landmarks in all shapes."""
-        return float(self.counts.sum())
-
     def summed_over_seen(self, values: Array) -> Array:
         """(n, k): the sums of (k, m) values over the landmarks each shape sees."""
         if self.visible is None:
@@ -170,6 +165,21 @@ def inverted(matrices: Array) -> Array:
     return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
 
 
+def completed_sizes(spreads: Array, seen: Array, reference: Array, scales: Array) -> Array:
+    """(…, n): centroid sizes, with what a shape does not see taken from its fit to a reference.
+
+    About the centroid of what it sees (…, n, m), a shape of squared size p (…, n) has the hidden
+    points h_j = s (S[j] − S̄), with scales s² (…, n) and S (…, m, d); about its own, the whole has
+    p + Σ‖h_j‖² − ‖Σ h_j‖² / m.
+    """
+    hidden = 1.0 - seen
+    mean = seen @ reference / seen.sum(axis=-1, keepdims=True)
+    count, total = hidden.sum(axis=-1, keepdims=True), hidden @ reference
+    squares = hidden @ reference**2 - 2.0 * mean * total + count * mean**2
+    shift = (total - count * mean) ** 2 / reference.shape[-2]
+    return np.asarray(np.sqrt(spreads + scales * (squares - shift).sum(axis=-1)))
+
+
 def fit_in_datum_space(
     shapes: CentredShapes,
     reference: Array,
@@ -187,7 +197,7 @@ def fit_in_datum_space(
         from_datum,
         shapes.means(reference) - moved,
         cost,
-        float(np.sqrt(cost / shapes.n_seen)),
+        float(np.sqrt(cost / shapes.counts.sum())),
         iterations,
         gradient_norm,
     )

@@ -30,17 +30,16 @@ from defgpa._arrays import Array, one_blas_thread
 from defgpa.errors import DegenerateShapeError
 from defgpa.frames import Frames
 from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
-from defgpa.solve.datum.first_pose import first_pose
-from defgpa.solve.datum.fit import CentredShapes, DatumSpaceFit, against, fit_in_datum_space
-from defgpa.solve.datum.multistart import other_starts
+from defgpa.solve.datum.fit import (
+    CentredShapes,
+    DatumSpaceFit,
+    against,
+    completed_sizes,
+    fit_in_datum_space,
+)
 from defgpa.solve.datum.rigid_cost import Algebra, Pose, squared_scales
+from defgpa.solve.datum.starts import first_pose, other_starts
 from defgpa.solve.datum.trust_region import Descent, descend
-
-# how far shapes may disagree before one start is not enough
-_TURNS_DIFFER = 0.05
-_MIRRORS_DIFFER = 1e-3  # any of them may then be on the wrong side
-
-_LOWER = 1e-10  # of the shapes' sizes squared: by less, it is the same place
 
 
 def rigid_gpa(
@@ -96,14 +95,18 @@ def _aligned(points: Array, shapes: CentredShapes, motions: Motions) -> DatumSpa
     _require_size(shapes)
     algebra = Algebra.of(motions, shapes.shape[2])
     best = _descended(shapes, algebra, first_pose(points, shapes, motions), motions)
-    if best.point.disagreement > (_MIRRORS_DIFFER if motions.reflections else _TURNS_DIFFER):
+    # shapes that differ so much may have other minima; any may be on the wrong side of a mirror
+    if best.point.disagreement > (1e-3 if motions.reflections else 0.05):
         for start in other_starts(shapes, motions):
             other = _descended(shapes, algebra, start, motions)
-            if other.point.cost < best.point.cost - _LOWER * best.point.cost_scale:
+            # lower by less, it is the same place
+            if other.point.cost < best.point.cost - 1e-10 * best.point.cost_scale:
                 best = other
     pose = best.point
     _require_turned(pose)
-    Z, S = _in_frame_of_first(pose.Z, pose.reference)
+    # turned like the first shape: R_1 = I
+    R = pose.Z[0] / np.sqrt(squared_scales(pose.Z[:1]))
+    Z, S = pose.Z @ R.T, R @ pose.reference
     if motions.scaling:
         Z, S = _at_mean_size(shapes, Z, S)
     inverse = Z / squared_scales(Z)[:, np.newaxis, np.newaxis]
@@ -168,31 +171,10 @@ def _on_best_sides(best: Descent[Pose]) -> Descent[Pose]:
         best = Descent(again.point, best.iterations + again.iterations)
 
 
-def _in_frame_of_first(Z: Array, S: Array) -> tuple[Array, Array]:
-    """The same solution, turned like the first shape: R_1 = I."""
-    R = Z[0] / np.sqrt(squared_scales(Z[:1]))
-    return Z @ R.T, R @ S
-
-
 def _at_mean_size(shapes: CentredShapes, Z: Array, S: Array) -> tuple[Array, Array]:
     """The same solution with the reference as large as the shapes are on average."""
-    factor = _completed_sizes(shapes, Z, S).mean() / np.linalg.norm(S)
+    sizes = np.sqrt(shapes.spreads)
+    if shapes.visible is not None:
+        sizes = completed_sizes(shapes.spreads, shapes.visible, S.T, squared_scales(Z))
+    factor = sizes.mean() / np.linalg.norm(S)
     return Z / factor, S * factor
-
-
-def _completed_sizes(shapes: CentredShapes, Z: Array, S: Array) -> Array:
-    """(n,): centroid sizes, with what a shape does not see taken from its fit S Z_iᵀ + a_i.
-
-    About the centroid of what it sees, a shape of squared size p has hidden points
-    h_j = (S[j] − S̄_i) Z_iᵀ; about its own, the whole has p + Σ‖h_j‖² − ‖Σ h_j‖² / m.
-    """
-    if shapes.visible is None:
-        return np.sqrt(shapes.spreads)
-    m = S.shape[1]
-    mean, hidden = shapes.means(S), (m - shapes.counts)[:, np.newaxis]
-    # S is centred: what is hidden sums to minus what is seen
-    total = -shapes.counts[:, np.newaxis] * mean
-    squares = (1 - shapes.visible) @ (S * S).sum(axis=0)
-    about = squares - 2 * (total * mean).sum(axis=1) + hidden[:, 0] * (mean * mean).sum(axis=1)
-    shift = ((total - hidden * mean) ** 2).sum(axis=1) / m
-    return np.sqrt(shapes.spreads + squared_scales(Z) * (about - shift))

@@ -17,21 +17,27 @@ the scale), the derivatives
 
 The first two terms are one small block per shape; the last is what the reference gives by
 following. Each costs two passes over the points.
+
+L is the Laplacian of a graph: with :math:`C_i = \mathrm{diag}(v_i) - v_i v_i^\top / \lvert v_i
+\rvert`, :math:`v_i` what shape i sees, constants cost nothing, and nothing else is free while the
+shapes hang together by the landmarks they share. It is never formed when all is seen, and otherwise
+factored on its smaller side, landmarks or shapes. All references have one coordinate a row: (d, m).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from defgpa._arrays import Array
 from defgpa.procrustes import Motions
 from defgpa.solve.datum.fit import CentredShapes, against, combined, inverted
-from defgpa.solve.datum.laplacian import Solver, gathered, inner, solver
 
-_LARGEST_GROWTH = 3.0  # of log s in one step: beyond, no quadratic model is to be trusted
+Solver = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +75,7 @@ class Algebra:
     def exponential(self, step: Array) -> Array:
         """(n, d, d): exp(Ξ_i), by Rodrigues' formula, which holds in 2-D and 3-D."""
         growth = (step @ self.traces)[:, np.newaxis, np.newaxis]
-        far = np.clip(growth, -_LARGEST_GROWTH, _LARGEST_GROWTH)
+        far = np.clip(growth, -3.0, 3.0)  # beyond, no quadratic model of log s is to be trusted
         identity = np.eye(round(self.generators.shape[1] ** 0.5))
         K = self.element(step) - growth * identity
         angle = np.sqrt(0.5 * (K * K).sum(axis=(1, 2)))[:, np.newaxis, np.newaxis]
@@ -125,7 +131,7 @@ class Pose:
 
     @cached_property
     def gradient(self) -> Array:
-        """(n, p)."""
+        """(n, p): the derivative of the cost along every generator of every shape."""
         M = self.alignment.reshape(len(self.Z), -1)
         pull = M @ self.algebra.generators.T
         return -2 * (pull - self.sizes[:, np.newaxis] * self.algebra.traces)
@@ -197,7 +203,7 @@ class Pose:
         return np.einsum("ikl,il->ik", self._inverse_blocks, slope)
 
     def moved(self, step: Array) -> Pose:
-        """Z_i exp(Ξ_i)."""
+        """The pose after a step (n, p): Z_i exp(Ξ_i)."""
         Z = self.Z @ self.algebra.exponential(step)
         constant = self.solve if not self.algebra.traces.any() else None
         return Pose.at(self.shapes, self.algebra, Z, constant)
@@ -207,3 +213,54 @@ def squared_scales(Z: Array) -> Array:
     """(n,): s_i² of Z_i = s_i R_i."""
     squares: Array = (Z * Z).sum(axis=(1, 2))
     return squares / Z.shape[-1]
+
+
+def inner(shapes: CentredShapes, one: Array, other: Array) -> Array:
+    """(n,): ⟨Y, C_i S⟩ for every shape, for centred Y and S."""
+    if shapes.visible is None:
+        return np.full(len(shapes.counts), np.vdot(one, other))
+    whole = shapes.summed_over_seen((one * other).sum(axis=0)[np.newaxis])[:, 0]
+    return whole - shapes.counts * (shapes.means(one) * shapes.means(other)).sum(axis=1)
+
+
+def gathered(shapes: CentredShapes, weights: Array, reference: Array) -> Array:
+    """(d, m): (Σ_i w_i C_i S)ᵀ, for a centred S."""
+    if shapes.visible is None:
+        return reference * weights.sum()
+    w = weights[:, np.newaxis]
+    centres = shapes.summed_over_viewers(w * shapes.means(reference))
+    return reference * shapes.summed_over_viewers(w) - centres
+
+
+def solver(shapes: CentredShapes, weights: Array) -> Solver:
+    """B ↦ L⁺ B with L = Σ_i w_i C_i, for B (d, m) with centred rows."""
+    if shapes.visible is None:
+        total = weights.sum()
+        return lambda B: B / total
+    n, m = shapes.visible.shape
+    # L = diag(c) − UᵀU
+    c = weights @ shapes.visible
+    U = shapes.visible * np.sqrt(weights / shapes.counts)[:, np.newaxis]
+    if m <= n:
+        return _solver_by_landmarks(c, U)
+    return _solver_by_shapes(c, U, np.sqrt(weights * shapes.counts))
+
+
+def _solver_by_landmarks(c: Array, U: Array) -> Solver:
+    """L as an m × m matrix; its null vector 1 is lifted, and B does not meet it."""
+    L = np.diag(c) - U.T @ U + c.mean() / len(c)
+    factor = cho_factor(L, lower=True, overwrite_a=True, check_finite=False)
+    return lambda B: cho_solve(factor, B.T, check_finite=False).T
+
+
+def _solver_by_shapes(c: Array, U: Array, null: Array) -> Solver:
+    """L⁺ = C⁻¹ + C⁻¹Uᵀ (I − U C⁻¹ Uᵀ)⁺ U C⁻¹ up to constants, with an n × n matrix only."""
+    scaled = U / c
+    G = np.eye(len(U)) - scaled @ U.T + np.outer(null, null) / (null @ null)
+    factor = cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(B: Array) -> Array:
+        S = B / c + cho_solve(factor, scaled @ B.T, check_finite=False).T @ scaled
+        return S - S.mean(axis=1, keepdims=True)
+
+    return solve

@@ -19,12 +19,8 @@ import numpy as np
 
 from defgpa._arrays import Array
 
-TOLERANCE = 1e-10
 _MOST_STEPS = 300
-_MOST_PRODUCTS = 500
-_FLAT = 1e-13  # curvature, relative to the preconditioner's, that is rounding
 FLAT_GROUND = 1e-7  # a slope that rounding of the cost can hide
-_WORTHWHILE = 0.1  # share of the promised decrease below which a step is not taken
 
 
 class Point(Protocol):
@@ -32,7 +28,7 @@ class Point(Protocol):
 
     @property
     def cost(self) -> float:
-        """The height."""
+        """What is to be made small."""
         ...
 
     @property
@@ -73,27 +69,19 @@ _P = TypeVar("_P", bound=Point)
 
 @dataclass(frozen=True, eq=False)
 class Descent(Generic[_P]):
-    """Where a descent ended."""
+    """The place where a descent ended, and how many steps it took."""
 
     point: _P
     iterations: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """The step the quadratic model proposes."""
-
-    step: Array
-    promise: float  # by how much the model says the cost will fall
-    at_border: bool
-
-
-def descend(point: _P, tolerance: float = TOLERANCE) -> Descent[_P]:
-    """Follow the cost down to where the relative gradient is below the tolerance.
+def descend(point: _P) -> Descent[_P]:
+    """Follow the cost down to where the relative gradient is below 1e-10.
 
     Where rounding hides any further decrease before that, the descent ends too; the slope of the
     point it reached tells whether the ground is flat there.
     """
+    tolerance = 1e-10
     if point.slope <= tolerance:
         return Descent(point, 0)
     radius = point.first_radius
@@ -102,47 +90,47 @@ def descend(point: _P, tolerance: float = TOLERANCE) -> Descent[_P]:
             return Descent(point, iteration)
         # quadratic convergence, but no closer than the tolerance asks
         forcing = max(min(0.1, point.slope), 0.1 * tolerance / point.slope)
-        proposal = _proposed(point, radius, forcing)
-        reached = point.moved(proposal.step)
+        step, promise, at_border = _proposed(point, radius, forcing)
+        reached = point.moved(step)
         noise = 64 * np.finfo(np.float64).eps * point.cost_scale
-        if proposal.promise <= noise:
+        if promise <= noise:
             # the cost no longer tells better from worse here, but the gradient does
             if reached.slope >= point.slope:
                 return Descent(point, iteration)
             point = reached
             continue
-        kept = (point.cost - reached.cost) / proposal.promise
-        radius = _next_radius(radius, kept, proposal)
-        if kept > _WORTHWHILE:
+        kept = (point.cost - reached.cost) / promise
+        # smaller after a broken promise, larger after a kept one that was cut short
+        if kept < 0.25 or not np.isfinite(kept):
+            radius /= 4
+        elif kept > 0.75 and at_border:
+            radius *= 2
+        if kept > 0.1:  # else the step is not worth taking
             point = reached
     return Descent(point, _MOST_STEPS)
 
 
-def _next_radius(radius: float, kept: float, proposal: _Step) -> float:
-    """Smaller after a broken promise, larger after a kept one that was cut short."""
-    if kept < 0.25 or not np.isfinite(kept):
-        return radius / 4
-    return 2 * radius if kept > 0.75 and proposal.at_border else radius
+def _proposed(point: Point, radius: float, forcing: float) -> tuple[Array, float, bool]:
+    """Steihaug's step: conjugate gradients in the metric of the preconditioner.
 
-
-def _proposed(point: Point, radius: float, forcing: float) -> _Step:
-    """Steihaug's step: conjugate gradients in the metric of the preconditioner."""
+    With it, by how much the quadratic model says the cost will fall, and whether the border cut it.
+    """
     residual = -point.gradient
     direction = lift = point.preconditioned(residual)
     energy = start = float(np.vdot(residual, lift))  # ‖direction‖² in the metric
     step, length, along, promise = np.zeros_like(residual), 0.0, 0.0, 0.0
     if not energy > 0.0:  # nothing is left of the slope but rounding
-        return _Step(step, promise, at_border=False)
+        return step, promise, False
     size = energy
-    for _ in range(_MOST_PRODUCTS):
+    for _ in range(500):
         bent = point.curved(direction)
         curvature = float(np.vdot(direction, bent))
-        if abs(curvature) <= _FLAT * size:
-            break  # nothing is left but directions the cost does not depend on
+        if abs(curvature) <= 1e-13 * size:
+            break  # rounding: nothing is left but directions the cost does not depend on
         tau = _to_border(length, along, size, radius)
         if tau * curvature <= energy:  # the minimum along the direction lies beyond the border
             promise += tau * energy - 0.5 * tau**2 * curvature
-            return _Step(step + tau * direction, promise, at_border=True)
+            return step + tau * direction, promise, True
         alpha = energy / curvature
         step = step + alpha * direction
         promise += 0.5 * alpha * energy
@@ -156,7 +144,7 @@ def _proposed(point: Point, radius: float, forcing: float) -> _Step:
         along = beta * (along + alpha * size)
         size = energy + beta**2 * size
         direction = lift + beta * direction
-    return _Step(step, promise, at_border=False)
+    return step, promise, False
 
 
 def _to_border(length: float, along: float, size: float, radius: float) -> float:

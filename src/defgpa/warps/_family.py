@@ -1,4 +1,4 @@
-r"""What a family of warps is told: its parameters, checked, replaced, printed; its control points.
+r"""What the families of warps share: models, bases, the parameters they take, control points.
 
 A model is a value: ``set_params`` gives another one, so that what was made with the first stays
 what it was.
@@ -19,19 +19,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Index, frozen
-from defgpa.frames import Frames
+from defgpa._arrays import Array, Index, Stack, frozen
+from defgpa.frames import Frames, frames_of
+from defgpa.warps._protocol import FactoredBasis
 
 PointsPerAxis = int | Sequence[int]
 
+_B = TypeVar("_B", bound=Stack)
 
-class Parameters:
-    """The manners of scikit-learn for a frozen dataclass."""
+
+class Family(Generic[_B]):
+    """A model of a family of warps: a frozen dataclass with the manners of scikit-learn."""
+
+    def basis(self, points: Array) -> _B:
+        """The basis of one shape with visible points (p, d)."""
+        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
+
+    def bases(self, frames: Frames) -> _B:
+        """The bases of n shapes, stacked."""
+        raise NotImplementedError
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Every parameter by its name; with ``deep`` those of its parts too: kernel__width."""
@@ -50,6 +61,32 @@ class Parameters:
             if not _is_default(one, getattr(self, one.name))
         ]
         return f"{type(self).__name__}({', '.join(told)})"
+
+
+class BuiltInBasis(Stack):
+    """The basis of one shape, or of a stack: a FactoredBasis and Recombinable, if with itself."""
+
+    def features(self: FactoredBasis, points: Array) -> Array:
+        """(…, p, l): the columns, mixed."""
+        columns = self.columns(points)
+        return columns if self.mixing is None else columns @ self.mixing
+
+    def deflated(self) -> FactoredBasis | None:
+        """None: no columns are known that keep more digits."""
+        return None
+
+    def in_columns(self: FactoredBasis, weights: Array) -> tuple[FactoredBasis, Array]:
+        """This basis and its weights."""
+        return self, weights
+
+    def unmixed(self: FactoredBasis) -> FactoredBasis:
+        """This basis, whose columns are its features."""
+        return self
+
+
+def own_units(points: Array, centre: Array, scale: Array) -> Array:
+    """(…, p, d): x̂ = (x − centre) / scale, the centroid (…, d) and RMS radius (…,) of a shape."""
+    return (points - centre[..., None, :]) / scale[..., None, None]
 
 
 def _parameters_of(value: Any) -> tuple[Field[Any], ...]:
@@ -176,16 +213,8 @@ def places(counts: tuple[int, ...]) -> Index:
     return frozen(np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1))
 
 
-def control_grid(frames: Frames, counts: tuple[int, ...]) -> Array:
-    """(n, Π counts, d): the grid of each shape, in the coordinates of the shape."""
-    low, high = frames.box
-    within = (places(counts) + 1) / (np.array(counts) + 1)
-    local = low[:, None, :] + within * (high - low)[:, None, :]
-    return local @ frames.axes.mT + frames.centre[:, None, :]
-
-
 @dataclass(frozen=True, eq=False)
-class Grid:
+class Grid(Stack):
     """The control points of one shape, or of a stack of them, in the shapes' own units."""
 
     counts: tuple[int, ...]  # points along each axis
@@ -217,9 +246,6 @@ class Grid:
         difference = along[..., None, :] - ticks[..., None]
         np.square(difference, out=difference)
         return [difference[..., axis, :count, :] for axis, count in enumerate(self.counts)]
-
-    def __getitem__(self, shape: Any) -> Grid:
-        return Grid(self.counts, self.axes[shape], self.first[shape], self.step[shape])
 
 
 def principal_grid(frames: Frames, counts: tuple[int, ...]) -> Grid:

@@ -1,4 +1,11 @@
-"""Where a rigid alignment of many shapes starts: in closed form, near the best one."""
+"""Where a rigid alignment of many shapes starts: in closed form, near the best one.
+
+The cost of an alignment has several minima when the shapes differ about as much as they agree, or
+when every shape may be mirrored. Then many poses are improved at once, by turns: the reference that
+is best for the motions, the motions that are best for the reference. That is a few products for all
+of them. Most are soon given up; those that have come lowest are worth a descent. Chance goes by the
+shapes' own order, so that the one in which they are given does not matter.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import Motion, Motions, pairwise
 from defgpa.solve.datum.fit import CentredShapes, against
-
-_SPECTRAL_UP_TO = 256  # shapes or landmarks: the size of a dense Hermitian eigenproblem
+from defgpa.solve.datum.rigid_cost import Solver, solver
 
 
 def first_pose(points: Array, shapes: CentredShapes, motions: Motions) -> Array:
@@ -19,7 +25,8 @@ def first_pose(points: Array, shapes: CentredShapes, motions: Motions) -> Array:
     n, m, d = shapes.shape
     if shapes.visible is not None:
         return _grown_start(points, shapes, motions)
-    if d == 2 and min(n, m) <= _SPECTRAL_UP_TO and not motions.reflections:
+    # a dense Hermitian eigenproblem of that size is quick
+    if d == 2 and min(n, m) <= 256 and not motions.reflections:
         return _spectral_start(shapes, motions)
     return _one_shape_start(shapes, motions)
 
@@ -75,7 +82,12 @@ def _grown_start(points: Array, shapes: CentredShapes, motions: Motions) -> Arra
         shared = (seen[left] & (views > 0)).sum(axis=1)
         linked = np.where(motion.determined, shared, 0)
         if not linked.any():
-            raise DegenerateShapeError(_unlinked(shapes.named(left), shared, d))
+            raise DegenerateShapeError(
+                f"Shape {shapes.named(left)} cannot be turned against the others: it shares "
+                f"{int(shared.max())} landmarks with them at most, where {d}-D needs at least {d} "
+                f"that do not all lie on one {'point' if d == 2 else 'line'}. Drop such shapes, or "
+                "add landmarks."
+            )
         chosen = 2 * linked >= linked.max()
         joining, motion = left[chosen], motion[chosen]
         Z[joining] = motion.rotation / motion.scale[:, np.newaxis, np.newaxis]
@@ -90,9 +102,51 @@ def _onto(shapes: Array, reference: Array, motions: Motions) -> Motion:
     return motion
 
 
-def _unlinked(left: str, shared: Index, d: int) -> str:
-    return (
-        f"Shape {left} cannot be turned against the others: it shares "
-        f"{int(shared.max())} landmarks with them at most, where {d}-D needs at least {d} that do "
-        f"not all lie on one {'point' if d == 2 else 'line'}. Drop such shapes, or add landmarks."
+def other_starts(shapes: CentredShapes, motions: Motions) -> list[Array]:
+    """Four other Z (n, d, d), the most promising first; none where there is too much to try."""
+    n, m, d = shapes.shape
+    # large sets have fewer minima, and their poses take longer to improve
+    count = min(64, 400_000 // (n * m * d), 16_000 // n)
+    if count < 4:
+        return []
+    # similarities start as motions of shapes of one size
+    size = np.sqrt(shapes.spreads) if motions.scaling else np.ones(n)
+    even = replace(
+        shapes,
+        rows=shapes.rows / np.repeat(size, d)[:, np.newaxis],
+        spreads=shapes.spreads / size**2,
     )
+    solve = solver(even, np.ones(n))
+    poses = _improved(even, motions, solve, _first(even, motions, count), rounds=6)[:12]
+    poses = _improved(even, motions, solve, poses, rounds=24)[:4]
+    return list(poses * size[:, np.newaxis, np.newaxis] / np.sqrt(np.mean(size**2)))
+
+
+def _first(shapes: CentredShapes, motions: Motions, count: int) -> Array:
+    """(count, n, d, d): some with all shapes onto one of them, the others turned by chance."""
+    n, _, d = shapes.shape
+    rng = np.random.default_rng(0)
+    chosen = shapes.order[rng.permutation(n)[: count // 2]]
+    onto = shapes.rows.reshape(n, d, -1)[chosen].reshape(len(chosen) * d, -1)
+    turned = np.empty((count - len(chosen), n, d, d))
+    turned[:, shapes.order] = rng.normal(size=turned.shape)
+    return motions.nearest(np.concatenate([_cross(shapes, onto), turned]))[0]
+
+
+def _cross(shapes: CentredShapes, references: Array) -> Array:
+    """(k, n, d, d): D_iᵀ S for references (k·d, m), one coordinate a row."""
+    n, _, d = shapes.shape
+    return (shapes.rows @ references.T).reshape(n, d, -1, d).transpose(2, 0, 1, 3)
+
+
+def _improved(
+    shapes: CentredShapes, motions: Motions, solve: Solver, poses: Array, rounds: int
+) -> Array:
+    """The poses after some rounds of reference and motions by turns, the best first."""
+    k, n, d, _ = poses.shape
+    for _ in range(rounds):
+        sums = poses.transpose(0, 3, 1, 2).reshape(k * d, n * d) @ shapes.rows
+        references = solve(sums)
+        explained = (sums * references).reshape(k, -1).sum(axis=1)
+        poses = motions.nearest(_cross(shapes, references))[0]
+    return poses[np.argsort(-explained, kind="stable")]
