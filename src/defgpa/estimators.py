@@ -608,10 +608,10 @@ class AffineGPA(AlignmentEstimator):
 
 def _warps(cost: EliminatedCost, weights: Sequence[Array], shapes: Shapes) -> tuple[Warp, ...]:
     """One warp per shape, from the weights (b, l, d) of every batch."""
-    both = zip(cost.factors, weights, strict=True)
-    solved = [(own.batch, i, w) for own, stack in both for i, w in enumerate(stack)]
-    pairs = zip(solved, shapes.points, strict=True)
-    return tuple([batch.warp(i, own, points) for (batch, i, own), points in pairs])
+    warps: list[Warp] = []
+    for factor, own in zip(cost.factors, weights, strict=True):
+        warps += factor.batch.warps(own, [shapes.points[i] for i in factor.batch.shapes])
+    return tuple(warps)
 
 
 def assembled(

@@ -24,7 +24,7 @@ from defgpa.solve.deformable.elimination import (
     with_penalty_rows,
 )
 from defgpa.solve.deformable.proportions import Moments, moments
-from defgpa.warps import Warp, WarpModel
+from defgpa.warps import Recombinable, Warp, WarpModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,10 +190,8 @@ def warps_of(batches: list[Batch], mixed: list[Array]) -> list[Warp]:
     """The warps of a part, in the columns of their bases: small enough to send."""
     warps = []
     for batch, weights in zip(batches, mixed, strict=True):
-        for i, own in enumerate(weights):
-            basis = batch.bases[i]
-            unmixed = getattr(basis, "unmixed", None)
-            warps.append(Warp(basis if unmixed is None else unmixed(), own))
+        bases = batch.bases.unmixed() if isinstance(batch.bases, Recombinable) else batch.bases
+        warps += [Warp(bases[number], own) for number, own in enumerate(weights)]
     return warps
 
 

@@ -32,8 +32,8 @@ class RidgeRegistration:
     def warp(self, points: Array, reference: Array) -> Warp:
         """W = (FᵀF + R)⁻¹ Fᵀ S."""
         cost = eliminated_cost(frames_to_register(points), self.model)
-        weights = cost.explained(reference).weights[0][0]
-        return cost.factors[0].batch.warp(0, weights, points)
+        weights = cost.explained(reference).weights[0]
+        return cost.factors[0].batch.warps(weights, [points])[0]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from defgpa.io.files import file_head
 from defgpa.io.limits import Budget
 from defgpa.io.saved.codec import decoded, decoded_stack, encoded, encoded_stack
 from defgpa.shapes import Shapes
-from defgpa.warps import Warp
+from defgpa.warps import Recombinable, Warp
 
 FORMAT, VERSION = "defgpa-alignment", 2
 _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
@@ -167,8 +167,9 @@ def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shap
 
 def _plain(warp: Warp) -> Warp:
     """The warp in its cheap columns: the mixing, l × l per shape, need not be stored."""
-    plain = getattr(warp.basis, "unmixed", None)
-    return warp if plain is None else Warp(plain(), warp.coefficients, warp.offset)
+    if not isinstance(warp.basis, Recombinable):
+        return warp
+    return Warp(warp.basis.unmixed(), warp.coefficients, warp.offset)
 
 
 def _provenance(shapes: Shapes) -> dict[str, Any]:

@@ -81,4 +81,4 @@ class ElasticRegistration:
         anchors = Anchors.of(LocalSets(frames, ("given",), np.zeros((1, 1))), reference[None])
         fit = Elastic(reference[None], anchors, Dial(self.rigidity, self.scaling), ())
         (weights,) = elastic_weights(cost, linear, rows, fit)
-        return cost.factors[0].batch.warp(0, weights[0], points)
+        return cost.factors[0].batch.warps(weights, [points])[0]

@@ -21,6 +21,7 @@ algebra is one call for all of them. Here U is stored; ``columns`` holds that of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -40,7 +41,7 @@ from defgpa._arrays import (
 from defgpa.errors import ShapeError
 from defgpa.frames import Frames
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import Basis, FactoredBasis, StackedModel, Warp, WarpModel
+from defgpa.warps import Basis, FactoredBasis, Recombinable, StackedModel, Warp, WarpModel
 
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
 _LIGHT = 1e-10  # of the longest feature: a column that is shorter may be nothing but rounding
@@ -70,7 +71,7 @@ class Batch:
 
     def deflated(self) -> Batch:
         """The batch by columns that lose fewer digits in products, where its bases have them."""
-        deflated = getattr(self.bases, "deflated", lambda: None)()
+        deflated = self.bases.deflated() if isinstance(self.bases, Recombinable) else None
         return self if deflated is None else replace(self, bases=deflated)
 
     @property
@@ -82,13 +83,13 @@ class Batch:
         """(b, r, l): mixing @ Y, so that U = columns @ combine."""
         return ridge.inverse if self.mixing is None else self.mixing @ ridge.inverse
 
-    def warp(self, number: int, weights: Array, landmarks: Array) -> Warp:
-        """The warp of one shape (m, d) of the batch, from its weights (l, d)."""
-        basis = self.bases[number]
-        in_columns = getattr(basis, "in_columns", None)
-        if in_columns is not None:
-            basis, weights = in_columns(weights)
-        return Warp(basis, weights, landmarks=landmarks)
+    def warps(self, weights: Array, landmarks: Iterable[Array]) -> list[Warp]:
+        """The warps of the shapes, from their weights (b, l, d); each knows its landmarks."""
+        told: list[Any] = [(self.bases[number], own) for number, own in enumerate(weights)]
+        if isinstance(self.bases, Recombinable):
+            told = [basis.in_columns(own) for basis, own in told]
+        both = zip(told, landmarks, strict=True)
+        return [Warp(basis, own, landmarks=points) for (basis, own), points in both]
 
     def columns(self, landmarks: slice = slice(None)) -> Array:
         """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
