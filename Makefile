@@ -25,8 +25,10 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 demo: $(VENV)/.demo
 	@$(BIN)/defgpa demo --output demo
 
-# the types are checked while the tests run, and told of after them if they are wrong
-test: $(VENV)/.test browser lint
+# The browser is installed while Python's packages are. The types are checked while the tests run, and told of after
+# them if they are wrong
+test:
+	@$(MAKE) --no-print-directory -j 2 browser lint
 	@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
 	$(TEST_ENV) $(BIN)/python -m pytest $(WORKERS); tests=$$?; \
 	wait $$types || { cat $(VENV)/types.txt; exit 1; }; exit $$tests
@@ -66,11 +68,14 @@ bench: $(VENV)/.bench
 picture: demo browser $(VENV)/.test
 	@$(BIN)/python docs/make_picture.py demo/report.html docs/report.png
 
+# what Debian only recommends beside chromium (a printer's settings, a daemon for power) is ninety packages; of it
+# only the letters are needed
 browser:
 	@{ command -v chromium && command -v chromedriver; } >/dev/null 2>&1 \
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
 	       && apt-get update -qq >/dev/null 2>&1 \
-	       && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null 2>&1; } \
+	       && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	            chromium chromium-driver fonts-liberation >/dev/null 2>&1; } \
 	  || echo "No chromium with chromedriver, and no way to install them here: the browser tests will be skipped."
 
 $(VENV)/pyvenv.cfg:

@@ -5,6 +5,7 @@ python docs/build.py site
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 DOCS = Path(__file__).resolve().parent
 _FETCHED = {"img": "src", "script": "src", "link": "href", "source": "src", "iframe": "src"}
+_SCRIPT = re.compile(r"(<script\b[^>]*>).*?(?=</script>)", re.DOTALL)
+_LINKING = re.compile(r"<(?:[a-zA-Z][^>]*\s(?:href|src|id|name)=|/script)[^>]*>")
 _NO_RESOURCE = {"canonical", "index", "search", "next", "prev", "top"}
 
 
@@ -25,7 +28,8 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.loaded: list[str] = []
         self.places: set[str] = set()
-        self.feed(text)
+        # most tags only colour code, and letters of a script are no tags
+        self.feed("".join(_LINKING.findall(_SCRIPT.sub(r"\1", text))))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Called for each tag."""

@@ -1,5 +1,7 @@
 """Fixtures: generic families of shapes, full and partial, and one BLAS thread for all tests."""
 
+import gc
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -56,3 +58,9 @@ def pytest_collection_modifyitems(items):
     """The files that take longest begin, so that both workers end at nearly the same time."""
     rank = {name: k for k, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(LONGEST)))
+
+
+def pytest_collection_finish():
+    """What collected tests hold stays to the end: the collector of garbage need not visit it."""
+    gc.collect()
+    gc.freeze()

@@ -814,15 +814,15 @@ def test_plots_follow_the_colour_scheme_and_paper_is_light(opened):
 
 def test_paper_holds_everything_within_its_width(opened):
     browser = opened("solid")
+    browser.execute_script(
+        "addEventListener('beforeprint', () => { window.printed ="
+        " [...document.querySelectorAll('div.plot')].map(p => p._fullLayout.width); })"
+    )
     made = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
     assert base64.b64decode(made["data"]).startswith(b"%PDF")
-    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
-    widths = browser.execute_script(
-        "return [...document.querySelectorAll('div.plot')].map(p => p._fullLayout.width)"
-    )
+    widths = browser.execute_script("return window.printed")
     paper = (8.27 - 2 * 14 / 25.4) * 96
     assert max(widths) < paper
-    browser.execute_script("dispatchEvent(new Event('afterprint'))")
     assert errors(browser) == []
 
 
@@ -858,13 +858,20 @@ def test_every_control_has_a_name_and_the_keyboard_turns_a_scene(opened):
     assert errors(browser) == []
 
 
-def test_without_webgl_the_shapes_are_shown_from_one_side(reports):
-    with make_picture.chromium(1200, ["--disable-3d-apis"]) as browser:
-        make_picture.open_report(browser, reports("solid"), PATIENCE)
-        kinds = {kind for kind, *_ in drawn(browser, "reference")}
-        assert kinds == {"scatter"}
-        assert "cannot draw in 3-D" in browser.find_element(By.CLASS_NAME, "if-flattened").text
-        assert errors(browser) == []
+def test_without_webgl_the_shapes_are_shown_from_one_side(browser, reports):
+    """In a tab whose canvases have no WebGL, as in a browser with ``--disable-3d-apis``."""
+    browser.switch_to.new_window("tab")
+    refusing = (
+        "const own = HTMLCanvasElement.prototype.getContext;"
+        "HTMLCanvasElement.prototype.getContext = function (kind, ...how)"
+        " { return /webgl/.test(kind) ? null : own.call(this, kind, ...how); }"
+    )
+    browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": refusing})
+    make_picture.open_report(browser, reports("solid"), PATIENCE)
+    kinds = {kind for kind, *_ in drawn(browser, "reference")}
+    assert kinds == {"scatter"}
+    assert "cannot draw in 3-D" in browser.find_element(By.CLASS_NAME, "if-flattened").text
+    assert errors(browser) == []
 
 
 def test_the_picture_of_the_readme_is_made_by_a_script(reports, tmp_path):

@@ -37,6 +37,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -231,11 +232,33 @@ def open_figures() -> Iterator[tuple[bytes, float]]:
     from matplotlib import pyplot
 
     for number in pyplot.get_fignums():
-        figure, png = pyplot.figure(number), io.BytesIO()
-        figure.savefig(png, dpi=_DPI, bbox_inches="tight", pad_inches=0.06)
+        figure = pyplot.figure(number)
+        png = cropped(figure)
         pyplot.close(figure)
-        columns = int.from_bytes(png.getvalue()[16:20], "big")
-        yield png.getvalue(), columns / _DPI
+        columns = int.from_bytes(png[16:20], "big")
+        yield png, columns / _DPI
+
+
+def cropped(figure: Any) -> bytes:
+    """A figure as PNG, without the empty margins around it.
+
+    matplotlib's own ``bbox_inches="tight"`` draws everything twice, so it is asked only where
+    something reaches the edge and may go on beyond it.
+    """
+    from PIL import Image
+
+    figure.set_dpi(_DPI)
+    figure.canvas.draw()
+    drawn, margin, png = np.asarray(figure.canvas.buffer_rgba()), round(0.06 * _DPI), io.BytesIO()
+    shown = (drawn != drawn[0, 0]).any(axis=2)
+    rows, columns = (np.flatnonzero(shown.any(axis=k)) for k in (1, 0))
+    (top, bottom), (left, right) = rows[[0, -1]], columns[[0, -1]]
+    if top == 0 or left == 0 or bottom == len(shown) - 1 or right == len(shown[0]) - 1:
+        figure.savefig(png, dpi=_DPI, bbox_inches="tight", pad_inches=margin / _DPI)
+    else:
+        part = drawn[max(0, top - margin) : bottom + margin, max(0, left - margin) : right + margin]
+        Image.fromarray(part[..., :3]).save(png, "png", dpi=(_DPI, _DPI), compress_level=3)
+    return png.getvalue()
 
 
 def close_figures() -> None:

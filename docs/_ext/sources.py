@@ -16,6 +16,7 @@ from docutils import nodes
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
@@ -84,23 +85,46 @@ def pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 class Navigation(dict[tuple[int, str], str]):
-    """What stands beside a file: the same at every depth of folders, and long to make."""
+    """What stands beside a page: titles only, and the same for all files at a depth of folders.
+
+    Sphinx would copy every heading and every documented name of the site for every page, and then
+    drop them.
+    """
+
+    titles: dict[str, nodes.bullet_list] | None = None
 
     def __call__(
         self, app: Sphinx, name: str, template: str, context: dict[str, Any], _: Any
     ) -> None:
-        """Before a page of ours is written: its navigation is that of the first like it."""
-        if not name.startswith("source/"):
-            return
+        """Before a page is written: what the theme asks for its navigation."""
         make, depth = context["toctree"], name.count("/")
+        self.titles = self.titles or {name: titles_of(toc) for name, toc in app.env.tocs.items()}
 
         def toctree(**how: Any) -> str:
+            whole, app.env.tocs = app.env.tocs, self.titles
+            try:
+                return make(**how)
+            finally:
+                app.env.tocs = whole
+
+        def shared(**how: Any) -> str:
             key = depth, repr(sorted(how.items()))
             if key not in self:
-                self[key] = make(**how)
+                self[key] = toctree(**how)
             return self[key]
 
-        context["toctree"] = toctree
+        context["toctree"] = shared if name.startswith("source/") else toctree
+
+
+def titles_of(contents: nodes.bullet_list) -> nodes.bullet_list:
+    """The contents of a page without its headings: its title, and the pages below it."""
+    kept = contents.deepcopy()
+    for title in kept.children:
+        if len(title) > 1:
+            title[1][:] = list(title.findall(addnodes.toctree))
+            if not title[1]:
+                title.pop(1)
+    return kept
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
