@@ -858,20 +858,13 @@ def test_every_control_has_a_name_and_the_keyboard_turns_a_scene(opened):
     assert errors(browser) == []
 
 
-def test_without_webgl_the_shapes_are_shown_from_one_side(browser, reports):
-    """In a tab whose canvases have no WebGL, as in a browser with ``--disable-3d-apis``."""
-    browser.switch_to.new_window("tab")
-    refusing = (
-        "const own = HTMLCanvasElement.prototype.getContext;"
-        "HTMLCanvasElement.prototype.getContext = function (kind, ...how)"
-        " { return /webgl/.test(kind) ? null : own.call(this, kind, ...how); }"
-    )
-    browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": refusing})
-    make_picture.open_report(browser, reports("solid"), PATIENCE)
-    kinds = {kind for kind, *_ in drawn(browser, "reference")}
-    assert kinds == {"scatter"}
-    assert "cannot draw in 3-D" in browser.find_element(By.CLASS_NAME, "if-flattened").text
-    assert errors(browser) == []
+def test_without_webgl_the_shapes_are_shown_from_one_side(reports):
+    with make_picture.chromium(1200, ["--disable-3d-apis"]) as browser:
+        make_picture.open_report(browser, reports("solid"), PATIENCE)
+        kinds = {kind for kind, *_ in drawn(browser, "reference")}
+        assert kinds == {"scatter"}
+        assert "cannot draw in 3-D" in browser.find_element(By.CLASS_NAME, "if-flattened").text
+        assert errors(browser) == []
 
 
 def test_the_picture_of_the_readme_is_made_by_a_script(reports, tmp_path):
