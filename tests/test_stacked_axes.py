@@ -6,7 +6,7 @@ from scipy.linalg import eigh
 
 from defgpa import ThinPlateSpline
 from defgpa.datasets import smooth_family
-from defgpa.solve.eigen.solvers import lowest_axes
+from defgpa.solve.eigen.solvers import lowest_axes, reproducible_signs
 from support import EXACT, cost_of
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
@@ -76,3 +76,12 @@ def test_of_as_many_axes_as_landmarks_there_is_no_next(rng):
     assert found.values.shape == (2, 3)
     np.testing.assert_array_equal(found.gap, 0.0)
     np.testing.assert_allclose(small @ found.axes, found.axes * found.values[:, None], **EXACT)
+
+
+def test_the_heavier_tail_of_an_axis_is_positive_and_of_a_symmetric_one_its_first_largest_entry():
+    lopsided, symmetric = [-0.9, 0.4, 0.5], [0.1, -0.1, -0.5, 0.5]
+    for axis in (lopsided, symmetric):
+        for turned in (axis, np.negative(axis)):
+            (sign,) = reproducible_signs(np.array(turned)[:, None])
+            np.testing.assert_array_equal(sign * np.array(turned), np.negative(axis))
+    np.testing.assert_array_equal(reproducible_signs(np.zeros((3, 2))), 1.0)
