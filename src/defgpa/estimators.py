@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from defgpa._arrays import USUAL_FEATURES, Array, Index, frozen, threads_for
+from defgpa._arrays import USUAL_FEATURES, Array, Index, Mask, frozen, threads_for
 from defgpa.alignment import (
     Alignment,
     checked_eigenvalues,
@@ -677,14 +677,33 @@ def with_lone_landmarks(core: Alignment, shapes: Shapes, shared: Index) -> Align
     """The alignment of all landmarks: one seen once stands where its shape's warp puts it."""
     if len(shared) == shapes.n_landmarks:
         return core
-    lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared)
-    reference = np.empty((shapes.n_landmarks, shapes.dim))
-    reference[shared] = core.reference
-    for j in lone:
-        seer = int(np.argmax(shapes.visible[:, j]))
-        reference[j] = core.warps[seer](shapes.points[seer, j][None])[0]
+    points = shapes.points.__getitem__
+    reference = with_lone(core.reference, core.warps, shared, shapes.visible, points)
     findings = (*lone_findings(shapes.landmarks, shared), *core.findings)
     return replace(core, shapes=shapes, reference=frozen(reference), findings=findings)
+
+
+def with_lone(
+    core: Array,
+    warps: Sequence[Warp],
+    shared: Index,
+    visible: Mask,
+    points_of: Callable[[int], Array],
+) -> Array:
+    """(m, d): the reference of all landmarks, from that of the shared ones.
+
+    A landmark seen once stands where its shape's warp puts it; ``points_of`` gives the points
+    (m, d) of a shape.
+    """
+    reference = np.empty((visible.shape[1], core.shape[1]))
+    reference[shared] = core
+    lone = np.setdiff1d(np.arange(len(reference)), shared)
+    seers = visible[:, lone].argmax(axis=0)
+    for seer in np.unique(seers).tolist():
+        own = points_of(seer)
+        for j in lone[seers == seer]:
+            reference[j] = warps[seer](own[j][None])[0]
+    return reference
 
 
 def lone_findings(landmarks: Sequence[str], shared: Index) -> tuple[Finding, ...]:
