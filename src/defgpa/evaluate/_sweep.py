@@ -17,7 +17,6 @@ from defgpa.evaluate._cross_validation import (
     gathered_folds,
     left_out_by_refits,
     left_out_by_stacks,
-    stacked_folds,
 )
 from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.evaluate._folds import LeftOut, Steps, consecutive_folds, looked_at
@@ -124,7 +123,7 @@ class Sweep:
         anchor = float(np.sqrt(positive[0] * positive[-1]))
         if not _scales_with_smoothing(_smoothed(self.warp, anchor), self.shapes):
             return None, anchor
-        return stacked_folds(self.position(anchor), self.shapes), anchor
+        return FoldSets.of(self.position(anchor), self.shapes), anchor
 
 
 def within_reach(values: Array, anchor: float) -> Mask:
