@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, blocks
+from defgpa._arrays import Array, Index, Mask, blocks, concatenated
 from defgpa.checks import require_extents, require_linked_pattern
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
@@ -100,12 +100,8 @@ class ClusterSet:
     def moments(self, axes: Array) -> Moments:
         """What the shapes say about axes (1, m, k)."""
         sent = self.cluster.send(axes[0])
-        found = self.cluster.steadily(lambda: self._each(work.moments_of, sent))
-        return Moments(
-            np.concatenate([own.axes for own in found])[None],
-            np.concatenate([own.cross for own in found])[None],
-            np.concatenate([own.square for own in found])[None],
-        )
+        found: list[Moments] = self.cluster.steadily(lambda: self._each(work.moments_of, sent))
+        return concatenated(found)[None]
 
     def prior(self) -> Array:
         """(1, d): Λ by Algorithm 1 of the paper, largest first."""

@@ -32,7 +32,9 @@ from defgpa._arrays import (
     Array,
     Index,
     Mask,
+    Stack,
     blocks,
+    concatenated,
     in_blocks,
     inverse_of_lower,
     small_product,
@@ -211,15 +213,12 @@ def _looped_batches(frames: Frames, model: WarpModel, tuning: Tuning) -> list[Ba
 
 
 @dataclass(frozen=True, eq=False)
-class Ridge:
+class Ridge(Stack):
     """The triangular factors of a stack of ridge regressions."""
 
     inverse: Array  # (b, l, l): Y, zero columns where a direction was dropped
     condition: Array  # (b,): of FᵀF + R with columns of unit length, estimated
     dropped: Index  # (b,): how many directions the data and the penalty leave free
-
-    def __getitem__(self, part: slice | Mask) -> Ridge:
-        return Ridge(self.inverse[part], self.condition[part], self.dropped[part])
 
     def gram(self, penalty: Array) -> Array:
         """(b, l, l): UᵀU = I − YᵀRY of each, without a pass over its landmarks; 0 if dropped."""
@@ -342,11 +341,8 @@ def _one_by_one(gram: Array, penalty: Array | float, rounding: Array | float) ->
         return Ridge(np.zeros((1, l, l)), np.array([np.inf]), np.zeros(1, dtype=int))
     charges = np.broadcast_to(penalty, gram.shape)
     each = zip(gram, charges, np.broadcast_to(rounding, b), strict=True)
-    parts = [ridge_from_normal_matrix(own[None], charge[None], r) for own, charge, r in each]
-    return Ridge(
-        np.concatenate([part.inverse for part in parts]),
-        np.concatenate([part.condition for part in parts]),
-        np.concatenate([part.dropped for part in parts]),
+    return concatenated(
+        [ridge_from_normal_matrix(own[None], charge[None], r) for own, charge, r in each]
     )
 
 

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index, Mask, Stack
 from defgpa.frames import seen_scatters
 from defgpa.procrustes import nearest_on_side, on_both_sides
 
@@ -37,7 +37,7 @@ _MARGIN = 10.0  # what is still to come of an extrapolated descent, in changes o
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(Stack):
     """What the shapes say about the axes; those of parts of the shapes concatenate.
 
     The leading axes … are those of a stack of sets of shapes.
@@ -46,9 +46,6 @@ class Moments:
     axes: Array  # (…, n, k, k), or (…, 1, k, k) where all shapes see the same: G
     cross: Array  # (…, n, k, d): C
     square: Array  # (…, n): q
-
-    def __getitem__(self, part: Mask | Index) -> Moments:
-        return Moments(self.axes[part], self.cross[part], self.square[part])
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,13 @@ and the residuals ‖Px − σx‖ they reached.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Mask, Stack
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
 
 _ORTHONORMAL = 1e-10  # eigenvectors whose products are farther from 0 and 1 have lost digits
@@ -47,7 +47,7 @@ class Cost(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class Spectrum(Stack):
     """The k cheapest axes of a cost, or of a stack of costs (one more axis in front)."""
 
     axes: Array  # (…, m, k): orthonormal columns, cheapest first
@@ -76,21 +76,7 @@ class Spectrum:
     @property
     def stacked(self) -> Spectrum:
         """The spectrum as a stack: a single one becomes a stack of one."""
-        return self if self.axes.ndim == 3 else self._each(lambda array: array[None])
-
-    def __getitem__(self, part: Mask | Index | slice) -> Spectrum:
-        """Some of a stack."""
-        return self._each(lambda array: array[part])
-
-    def _each(self, change: Callable[[Any], Any]) -> Spectrum:
-        return replace(
-            self,
-            axes=change(self.axes),
-            values=change(self.values),
-            residuals=change(self.residuals),
-            next_vector=change(self.next_vector),
-            converged=change(self.converged),
-        )
+        return self if self.axes.ndim == 3 else self[None]
 
 
 class EigenSolver(Protocol):
