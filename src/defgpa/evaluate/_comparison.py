@@ -25,13 +25,10 @@ from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.warps import Affine, ThinPlateSpline
 
 _TITLES = ("RMSE_d", "RMSE_r", "CVE", "RMSE_d %", "RMSE_r %", "CVE %", "time [s]")
-SIMILAR = "EUC_d(scaling)"
-_CHANCE = 0.05  # probability below which a difference is more than chance
 _LEGEND = (
     "In %: of the size of the method's own reference, RMSE_d of that of the shapes. Ranked by "
     "CVE %."
 )
-_FEWEST = 6  # landmarks: of fewer, even if all agreed, chance could not be ruled out
 _LATEX = str.maketrans(
     {character: f"\\{character}" for character in "_%&#${}"}
     | {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\\": r"\textbackslash{}"}
@@ -130,8 +127,8 @@ class Verdict:
 
     @property
     def clear(self) -> bool:
-        """Whether the difference is more than chance."""
-        return self.probability < _CHANCE
+        """Whether the difference is more than chance: of a probability below 0.05."""
+        return self.probability < 0.05
 
     @property
     def sentence(self) -> str:
@@ -366,7 +363,7 @@ def default_methods() -> dict[str, Any]:
     splines = {f"TPS_r({k})": DefGPA(ThinPlateSpline(points_per_axis=k)) for k in (3, 5, 7)}
     return {
         "EUC_d": EuclideanGPA(),
-        SIMILAR: EuclideanGPA(scaling=True),
+        "EUC_d(scaling)": EuclideanGPA(scaling=True),
         "AFF_d": AffineGPA(),
         "AFF_r": DefGPA(Affine()),
         **splines,
@@ -486,7 +483,7 @@ def _probability(best: _Trial, other: _Trial) -> float:
     assert other.per_landmark is not None
     differences = best.per_landmark - other.per_landmark
     differences = differences[np.isfinite(differences) & (differences != 0.0)]
-    if len(differences) < _FEWEST:
+    if len(differences) < 6:  # of fewer, even if all agreed, chance could not be ruled out
         return float("nan")
     # twice the side on which the best is better: landmarks that disagree with the CVE do not count
     return min(1.0, 2.0 * float(wilcoxon(differences, alternative="less").pvalue))

@@ -18,8 +18,6 @@ import numpy as np
 from defgpa._arrays import Array, Index, Stack, blocks, concatenated, symmetrised
 from defgpa.solve.deformable.elimination import Batch, stored_factor
 
-_BLOCK_BYTES = 1 << 20
-
 
 @dataclass(frozen=True, eq=False)
 class Modes(Stack):
@@ -55,7 +53,7 @@ class Modes(Stack):
 def _damped_gram(rows: Array, roots: Array) -> Array:
     """(m, m): the Gram matrix of damped rows (r, m), a few at a time: they stay in the cache."""
     total = np.zeros((rows.shape[1], rows.shape[1]))
-    for part in blocks(len(rows), max(1, _BLOCK_BYTES // (8 * rows.shape[1]))):
+    for part in blocks(len(rows), max(1, (1 << 20) // (8 * rows.shape[1]))):
         damped = roots[part] * rows[part]
         total += damped.T @ damped
     return total

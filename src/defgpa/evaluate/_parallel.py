@@ -25,8 +25,6 @@ from defgpa.errors import DefgpaWarning
 
 _R = TypeVar("_R")
 
-_BLOCK_BYTES = (32 << 20) - (1 << 13)  # the largest from which glibc learns
-
 
 def in_parallel(
     work: Callable[..., _R],
@@ -78,7 +76,7 @@ def _keep_freed_memory() -> None:
     third of the time of small tasks. Once a block of nearly 32 MB has been freed it keeps what
     is smaller. The block itself is never touched, so it costs nothing.
     """
-    np.empty(_BLOCK_BYTES, dtype=np.uint8)
+    np.empty((32 << 20) - (1 << 13), dtype=np.uint8)  # the largest from which glibc learns
 
 
 def _made(

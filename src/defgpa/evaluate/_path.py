@@ -18,9 +18,6 @@ from defgpa._arrays import Array, Index, frozen
 from defgpa.evaluate._sweep import Point
 from defgpa.findings import Finding, Kind
 
-CLIMB = 1.01  # RMSE_d rises when it is one per cent above its lowest value so far
-_TIED = 1.0 + 1e-9  # errors this close are the same
-
 
 @dataclass(frozen=True, eq=False)
 class SmoothingPath:
@@ -111,7 +108,7 @@ class SmoothingPath:
         """
         towards_soft = self.rmse_datum[::-1]
         lowest = np.fmin.accumulate(towards_soft)
-        climbed = np.flatnonzero(~(towards_soft <= CLIMB * lowest) & ~np.isnan(lowest))
+        climbed = np.flatnonzero(~(towards_soft <= 1.01 * lowest) & ~np.isnan(lowest))
         if not len(climbed):
             return None
         return float(self.values[::-1][np.nanargmin(towards_soft[: climbed[0]])])
@@ -230,8 +227,8 @@ def chosen_index(cve: Array, spread: Array | None, foldovers: Index | None) -> i
 
 
 def least_index(cve: Array) -> int:
-    """The last, stiffest, of the smallest errors."""
-    return int(np.flatnonzero(cve <= _TIED * np.nanmin(cve))[-1])
+    """The last, stiffest, of the smallest errors, which are the same up to 1e-9."""
+    return int(np.flatnonzero(cve <= (1.0 + 1e-9) * np.nanmin(cve))[-1])
 
 
 def _along(points: Sequence[Point]) -> Iterator[Finding]:

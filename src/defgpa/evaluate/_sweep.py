@@ -23,8 +23,6 @@ from defgpa.evaluate._folds import LeftOut, Steps, consecutive_folds, looked_at
 from defgpa.shapes import Shapes
 from defgpa.warps import ThinPlateSpline
 
-_REACH = 1e5  # one decomposition serves smoothing up to this factor away without losing digits
-
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -127,8 +125,8 @@ class Sweep:
 
 
 def within_reach(values: Array, anchor: float) -> Mask:
-    """Which amounts of smoothing one decomposition, made at the anchor, serves."""
-    return np.asarray((values >= anchor / _REACH) & (values <= anchor * _REACH))
+    """Which amounts of smoothing one decomposition, made at the anchor, serves: to all digits."""
+    return np.asarray((values >= anchor / 1e5) & (values <= anchor * 1e5))
 
 
 def smooth_warp(estimator: Any) -> Any:

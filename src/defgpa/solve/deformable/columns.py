@@ -24,8 +24,6 @@ from defgpa.solve.deformable.elimination import (
     with_penalty_rows,
 )
 
-_HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in R charges it
-
 
 @dataclass(frozen=True, eq=False)
 class StreamedFactor(Factor):
@@ -211,7 +209,8 @@ def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
     normal = gram + symmetrised(charged)
     second = ridge_from_normal_matrix(normal)
     far_off = np.abs(np.einsum("bll->bl", normal) - 1.0).max(axis=1, initial=0.0) > 0.5
-    hopeless = ~(first.condition < _HOPELESS)
+    # beyond, a direction may be free, and only rounding in R charges it
+    hopeless = ~(first.condition < 1e13)
     unsound = hopeless | far_off | ~(second.condition < POOR_CONDITION)
     return Ridge(
         first.inverse @ second.inverse,

@@ -46,9 +46,6 @@ from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Basis, FactoredBasis, Recombinable, StackedModel, Warp, WarpModel
 
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
-_LIGHT = 1e-10  # of the longest feature: a column that is shorter may be nothing but rounding
-_IN_DOUBT = 1e-3  # rounding² times a condition: rank is then judged by singular values
-_ROUNDING = 1e-12  # of the size of the shape: an effect that is smaller says nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,9 +255,10 @@ def ridge_from_normal_matrix(
     amplified = 8.0 * np.square(np.abs(inverse).sum(axis=-1)).sum(axis=-1)
     condition = np.minimum(_norm_bound(lower) * _norm_bound(inverse), amplified)
     # columns of their own lengths: what is rounding of coordinates may fill a short one, or add to
-    # one that is the image of another
-    blurred = condition * longest * np.asarray(rounding) ** 2 > _IN_DOUBT * shortest
-    light = (shortest < _LIGHT**2 * longest) | blurred
+    # one that is the image of another; 1e-10 of the longest may be rounding of the algebra. Then
+    # rank is judged by singular values
+    blurred = condition * longest * np.asarray(rounding) ** 2 > 1e-3 * shortest
+    light = (shortest < 1e-20 * longest) | blurred
     condition = np.where(light, np.inf, condition)
     return Ridge(scale[:, :, None] * inverse.mT, condition, np.zeros(len(normal), dtype=int))
 
@@ -275,8 +273,10 @@ def ridge_from_features(
     ``rounding`` (b,) is that of the coordinates, of the size of the shape: more than that of the
     algebra where a shape lies far from the origin.
     """
-    lengths = np.sqrt(_squares(stacked))
-    least = np.maximum(_rounding(stacked), rounding * np.ones(len(stacked)))
+    lengths = np.sqrt(np.einsum("bpl,bpl->bl", stacked, stacked))
+    # of the largest singular value, or of the size of the shape: what is less says nothing
+    algebra = max(1e-12, 8 * max(stacked.shape[1:]) * float(np.finfo(np.float64).eps))
+    least = np.maximum(algebra, rounding * np.ones(len(stacked)))
     ridge = _by_singular_values(stacked, lengths, least)
     # heavy columns shrink, light ones stay light
     beside = np.maximum(lengths, np.sqrt(count * np.ones(len(stacked)))[:, None])
@@ -304,16 +304,6 @@ def _by_singular_values(stacked: Array, lengths: Array, least: Array) -> Ridge:
         (largest[:, 0] / smallest) ** 2,
         free.sum(axis=1),
     )
-
-
-def _rounding(stacked: Array) -> float:
-    """The share of the largest singular value below which another one says nothing."""
-    return max(_ROUNDING, 8 * max(stacked.shape[1:]) * float(np.finfo(np.float64).eps))
-
-
-def _squares(stacked: Array) -> Array:
-    """(b, l): squared lengths of columns."""
-    return np.einsum("bpl,bpl->bl", stacked, stacked)
 
 
 def _reciprocal(lengths: Array) -> Array:
@@ -346,15 +336,11 @@ def _one_by_one(gram: Array, penalty: Array | float, rounding: Array | float) ->
     )
 
 
-def _squared_norm(stack: Array) -> Array:
-    return np.einsum("bij,bij->b", stack, stack)
-
-
 def _norm_bound(stack: Array) -> Array:
     """(b,): ‖·‖² from above, by ‖·‖₁ ‖·‖∞ or by the sum of squares, whichever is less."""
     sizes = np.abs(stack)
     rows, columns = sizes.sum(axis=-1).max(axis=-1), sizes.sum(axis=-2).max(axis=-1)
-    return np.asarray(np.minimum(rows * columns, _squared_norm(stack)))
+    return np.asarray(np.minimum(rows * columns, np.einsum("bij,bij->b", stack, stack)))
 
 
 @dataclass(frozen=True, eq=False)

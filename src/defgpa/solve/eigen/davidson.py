@@ -16,8 +16,6 @@ from scipy.linalg import eigh, qr
 from defgpa._arrays import Array, blocks, in_blocks, small_product, summed, symmetrised
 
 _WIDEST = 64
-_ROWS = 16384
-_EPS = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +43,7 @@ def bottom_eigenpairs(
     A wanted vector has converged when its residual is below ``accuracy`` times its distance to the
     eigenvalues outside the wanted ones, or drowns in rounding.
     """
-    floor = 8 * np.sqrt(len(start)) * _EPS * norm
+    floor = 8 * np.sqrt(len(start)) * np.finfo(np.float64).eps * norm
     space, images = _Columns(len(start)), _Columns(len(start))
     fresh = _orthonormal(start)
     space.add(fresh)
@@ -126,7 +124,7 @@ def _ritz(space: Array, images: Array, projected: Array, wanted: int) -> tuple[A
 
 def _rows(columns: Array) -> list[slice]:
     """Blocks of rows of tall columns; what is made of one stays in the cache."""
-    return blocks(len(columns), _ROWS)
+    return blocks(len(columns), 16384)
 
 
 def _inner(one: Array, other: Array) -> Array:

@@ -17,10 +17,6 @@ from scipy.linalg import eigh
 from defgpa._arrays import Array, Mask, Stack
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
 
-_ORTHONORMAL = 1e-10  # eigenvectors whose products are farther from 0 and 1 have lost digits
-_SMALL = (
-    150  # landmarks: all eigenvectors of a stack in one call are found sooner than a few of each
-)
 _SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
 
 
@@ -117,7 +113,7 @@ def lowest_axes(matrix: Array, count: int) -> Spectrum:
     last = min(count, matrix.shape[-1] - 1)
     if matrix.ndim == 2:
         values, vectors = _lowest(matrix, last)
-    elif matrix.shape[-1] <= _SMALL:
+    elif matrix.shape[-1] <= 150:  # all of a stack in one call are found sooner than a few of each
         values, vectors = np.linalg.eigh(matrix)
     else:
         each = [_lowest(own, last) for own in matrix]
@@ -131,7 +127,7 @@ def lowest_axes(matrix: Array, count: int) -> Spectrum:
 def _lowest(matrix: Array, last: int) -> tuple[Array, Array]:
     """The eigenvalues and eigenvectors of a matrix (m, m) up to the one numbered ``last``."""
     values, vectors = eigh(matrix, subset_by_index=(0, last), check_finite=False)
-    if np.abs(vectors.T @ vectors - np.eye(last + 1)).max() > _ORTHONORMAL:
+    if np.abs(vectors.T @ vectors - np.eye(last + 1)).max() > 1e-10:
         # of exact ties LAPACK's subsets lose half their digits; divide and conquer does not
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
     return values[: last + 1], vectors[:, : last + 1]
