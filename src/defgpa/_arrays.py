@@ -91,6 +91,11 @@ def symmetrised(stack: Array) -> Array:
     return 0.5 * (stack + stack.mT)
 
 
+def norms(stack: Array) -> Array:
+    """(…): the Frobenius norm of every matrix of a stack (…, i, j)."""
+    return np.asarray(np.sqrt(np.einsum("...ij,...ij->...", stack, stack)))
+
+
 def inverse_of_lower(stack: Array) -> Array:
     """L⁻¹ of every lower triangular matrix of a stack (…, l, l)."""
     if stack.shape[-1] < 8:  # the batched general one beats LAPACK's triangular inverse

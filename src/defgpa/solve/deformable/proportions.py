@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, Stack
+from defgpa._arrays import Array, Index, Mask, Stack, norms
 from defgpa.frames import seen_scatters
 from defgpa.procrustes import nearest_on_side, on_both_sides
 
@@ -208,7 +208,7 @@ def _descended(
     steps: list[tuple[Array, Array]] = []  # each A, and what a round changes in it
     while rounds < most_rounds and not converged.all():
         better = descent.round(matrix)
-        before, change = change, _norm(better - matrix)
+        before, change = change, norms(better - matrix)
         # an extrapolated descent has some ten changes of a round still to come
         left = _to_come(change, before) if rounds < _PLAIN else 10.0 * change
         converged |= left < accuracy
@@ -338,10 +338,6 @@ def _residual(seen: Moments, matrix: Array, scale: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(left, 0.0) / whole.sum(axis=-1)))
 
 
-def _norm(stack: Array) -> Array:
-    return np.asarray(np.sqrt(np.einsum("...ij,...ij->...", stack, stack)))
-
-
 def _unit(stack: Array) -> Array:
     """Every matrix of a stack, brought to size 1."""
-    return stack / _norm(stack)[..., None, None]
+    return stack / norms(stack)[..., None, None]
