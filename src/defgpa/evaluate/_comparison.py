@@ -8,6 +8,7 @@ import io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.stats import wilcoxon
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, ShapesLike
-from defgpa.evaluate._cross_validation import CrossValidation, cross_validated
+from defgpa.evaluate._cross_validation import cross_validated
 from defgpa.evaluate._folds import Progress, consecutive_folds, looked_at
 from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
@@ -346,7 +347,7 @@ def compare(
     folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
     trials = []
     for done, (name, estimator) in enumerate(chosen.items()):
-        told = _part_of(progress, done * folds, len(chosen) * folds)
+        told = progress and partial(_told_in_all, progress, done * folds, len(chosen) * folds)
         trials.append(_tried(name, estimator, shapes, fold_size, n_jobs, told))
         if trials[-1].row.failure and told is not None:
             told(folds, folds)
@@ -415,12 +416,10 @@ def _tried(
     except Exception as error:  # a method of one's own may raise anything
         row = replace(row, failure=str(error) or type(error).__name__)
         return _Trial(row, estimator, None, found)
+    if (news := validated.news) is not None:
+        found += (news,)
     row = replace(row, cve=validated.error)
-    return _Trial(row, estimator, validated.per_landmark / size, found + _news(validated))
-
-
-def _news(validated: CrossValidation) -> tuple[Finding, ...]:
-    return () if validated.news is None else (validated.news,)
+    return _Trial(row, estimator, validated.per_landmark / size, found)
 
 
 def _size(reference: Array) -> float:
@@ -462,7 +461,8 @@ def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
     if not others:
         return Verdict(best.row.name, "", True, 0.0, np.nan, _next_step(best.estimator))
     other = min(others, key=_relative_error)
-    gain = _gain(best.row.relative_cve, other.row.relative_cve)
+    least, error = _relative_error(best), _relative_error(other)
+    gain = 1.0 - least / error if error > 0.0 else 0.0
     found = Verdict(best.row.name, other.row.name, best in rigid, gain, _probability(best, other))
     # where rigid and deformable predict alike, what lies between them is the next to try
     return replace(found, next_step=_next_step(best.estimator if found.clear else ElasticGPA()))
@@ -470,11 +470,6 @@ def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
 
 def _relative_error(trial: _Trial) -> float:
     return trial.row.relative_cve
-
-
-def _gain(least: float, error: float) -> float:
-    """How much less the least error is, relative to another; none where both are zero."""
-    return 1.0 - least / error if error > 0.0 else 0.0
 
 
 def _probability(best: _Trial, other: _Trial) -> float:
@@ -526,12 +521,9 @@ def _name(estimator: Any) -> str:
     return type(estimator).__name__
 
 
-def _part_of(progress: Progress | None, before: int, total: int) -> Progress | None:
+def _told_in_all(progress: Progress, before: int, total: int, done: int, _: int) -> None:
     """Progress of one part, told as progress of the whole."""
-    if progress is None:
-        return None
-    listener = progress
-    return lambda done, _: listener(before + done, total)
+    progress(before + done, total)
 
 
 def _in_latex(text: str) -> str:

@@ -77,8 +77,7 @@ def _is_ours(estimator: Any) -> bool:
 
 
 def _fitted(copy: Any, shapes: Shapes) -> Alignment:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DefgpaWarning)
+    with warnings.catch_warnings(action="ignore", category=DefgpaWarning):
         alignment = copy.fit(shapes).alignment_
     assert isinstance(alignment, Alignment)
     return alignment

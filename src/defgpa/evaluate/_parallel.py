@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import starmap
 from typing import Any, TypeVar
 
@@ -54,19 +54,12 @@ def _task(work: Callable[..., _R], own: tuple[Any, ...], home: int) -> _R:
     """
     if os.getpid() == home:
         return work(*own)
-    with one_blas_thread, _quiet():
-        return work(*own)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No warnings of the package; what it says about a fit is in its diagnostics too."""
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DefgpaWarning)
-        yield
+        with one_blas_thread:
+            return work(*own)
+    # what the package says about a fit is in its diagnostics too
+    with one_blas_thread, warnings.catch_warnings(action="ignore", category=DefgpaWarning):
+        return work(*own)
 
 
 def _keep_freed_memory() -> None:

@@ -18,9 +18,9 @@ from defgpa.evaluate._folds import Progress, Steps, consecutive_folds
 from defgpa.evaluate._path import (
     DialSurface,
     SmoothingPath,
+    chosen_index,
     chosen_position,
     columns,
-    kept,
     least_index,
     path_findings,
 )
@@ -119,9 +119,8 @@ def select_smoothing(
 def _path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
     """The smoothing of a deformable estimator, chosen among rows of one point each."""
     points = [point for (point,) in rows]
-    path = SmoothingPath(**columns(points), best=None)
-    chosen = points[path.best_index]
-    path = replace(path, best=sweep.position(chosen.value), **kept(chosen))
+    chosen = points[chosen_index(*(table[:, 0] for table in _tables(rows)))]
+    path = SmoothingPath(**columns(points, chosen), best=sweep.position(chosen.value))
     return replace(path, findings=path_findings(path, points))
 
 
@@ -133,8 +132,7 @@ def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -
     chosen_estimator = sweep.position(at.value, rigidities[column])
     chosen = _looked_at(at, chosen_estimator)
     found = DialSurface(
-        **columns(along),
-        **kept(chosen),
+        **columns(along, chosen),
         best=chosen_estimator,
         rigidities=frozen(np.array(rigidities)),
         surface=frozen(cve),
