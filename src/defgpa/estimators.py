@@ -194,7 +194,7 @@ class AlignmentEstimator(BaseEstimator):
             of shape take ``"superimposed"`` (NaN where not seen) or ``"carried"`` (complete).
         """
         alignment = self._fitted()
-        given = _new_shapes(shapes)
+        given = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
         known = shape_indices(given, alignment.shapes)
         warps = [
             registered(alignment, own, name) if number is None else alignment.warps[number]
@@ -706,10 +706,6 @@ def _checked_proportions(proportions: Any, dim: int) -> Array | str:
             f"{dim} eigenvalues of the reference covariance. Got {proportions!r} instead."
         )
     return checked_eigenvalues(proportions, dim)
-
-
-def _new_shapes(shapes: Any) -> Shapes:
-    return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
 
 
 def _checked_rigidity(rigidity: Any) -> float:
