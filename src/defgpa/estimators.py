@@ -649,8 +649,9 @@ def with_lone_landmarks(core: Alignment, shapes: Shapes) -> Alignment:
     if core.shapes.n_landmarks == shapes.n_landmarks:
         return core
     shared = shared_landmarks(shapes)
-    points = shapes.points.__getitem__
-    reference = with_lone(core.reference, core.warps, shared, shapes.visible, points)
+    reference = with_lone(
+        core.reference, core.warps, shared, shapes.visible, lambda shape: shapes.points[shape]
+    )
     findings = (*lone_findings(shapes.landmarks, shared), *core.findings)
     return replace(core, shapes=shapes, reference=frozen(reference), findings=findings)
 

@@ -100,7 +100,7 @@ class DistributedAlignment:
             for warp, own in zip(self.warps, shapes.points, strict=True)
         ]
         found = assembled(shapes, self.solution, warps, self.model)
-        return replace(found, reference=frozen(self.reference), findings=self.findings)
+        return replace(found, reference=frozen(np.array(self.reference)), findings=self.findings)
 
     def _parts_with_warps(self) -> Iterator[tuple[Any, tuple[Warp, ...]]]:
         """Every part of the shapes, and the warps of its shapes."""
