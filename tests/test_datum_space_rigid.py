@@ -76,7 +76,8 @@ def random_poses(points, motions, rng, count):
     sizes = np.sqrt(shapes.spreads / shapes.counts) if motions.scaling else np.ones(n)
     for _ in range(count):
         turns = special_ortho_group.rvs(d, size=n, random_state=rng).reshape(n, d, d)
-        yield descend(Pose.at(shapes, algebra, turns * sizes.reshape(-1, 1, 1))).point.cost
+        pose, _ = descend(Pose.at(shapes, algebra, turns * sizes.reshape(-1, 1, 1)))
+        yield pose.cost
 
 
 # the numbers others have found

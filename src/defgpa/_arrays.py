@@ -55,6 +55,21 @@ class Stack:
         return some
 
 
+_S = TypeVar("_S", bound=Stack)
+
+
+def concatenated(parts: Sequence[_S]) -> _S:
+    """Several stacks behind each other as one; what they share is that of the first."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    whole = object.__new__(type(first))
+    for name in first.__dataclass_fields__:
+        own = [vars(part)[name] for part in parts]
+        vars(whole)[name] = np.concatenate(own) if isinstance(own[0], np.ndarray) else own[0]
+    return whole
+
+
 def small_product(wide: Array, tall: Array) -> Array:
     """A B of two matrices with far more terms to each sum than entries in the result.
 
@@ -74,6 +89,11 @@ def summed(parts: Sequence[Array]) -> Array:
 def symmetrised(stack: Array) -> Array:
     """The symmetric part of every matrix of a stack: rounding breaks symmetry, theory does not."""
     return 0.5 * (stack + stack.mT)
+
+
+def norms(stack: Array) -> Array:
+    """(…): the Frobenius norm of every matrix of a stack (…, i, j)."""
+    return np.asarray(np.sqrt(np.einsum("...ij,...ij->...", stack, stack)))
 
 
 def inverse_of_lower(stack: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from defgpa._arrays import USUAL_FEATURES, Array, Index, frozen, threads_for
+from defgpa._arrays import USUAL_FEATURES, Array, Index, Mask, frozen, threads_for
 from defgpa.alignment import (
     Alignment,
     checked_eigenvalues,
@@ -90,8 +91,7 @@ class AlignmentEstimator(BaseEstimator):
         and by how much the reference would change without them.
         """
         given, frames = self._admitted(shapes)
-        (alignment,) = self._solved(given, frames, self._aligned_once)
-        return self.looked_at(alignment, frames)
+        return self.looked_at(self._solved(given, frames), frames)
 
     def looked_at(self, alignment: Alignment, frames: Frames | None = None) -> Alignment:
         """An alignment that was made, with what its shapes (and their frames) themselves show."""
@@ -125,35 +125,25 @@ class AlignmentEstimator(BaseEstimator):
 
     def solve(self, shapes: ShapesLike) -> Alignment:
         """The alignment of the shapes, without a look at what may be wrong with them."""
-        (alignment,) = self._solved(*self._admitted(shapes), self._aligned_once)
-        return alignment
+        return self._solved(*self._admitted(shapes))
 
     def _admitted(self, shapes: ShapesLike) -> tuple[Shapes, Frames]:
         """Shapes that can be aligned and fit into memory, and their frames."""
         given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
-        require_memory(self._least_bytes(given), self._thresholds)
+        # what a fit surely takes: the points centred, and their images
+        require_memory(2 * given.points.nbytes, self._thresholds)
         return given, Frames.of(given.points, given.visible)
 
-    def _solved(
-        self,
-        given: Shapes,
-        frames: Frames,
-        aligned: Callable[[Shapes, Frames], list[Alignment]],
-    ) -> list[Alignment]:
-        """What ``aligned`` makes of shapes that are linked and each extended enough."""
-        shared = shared_landmarks(given)
-        with threads_for(given.visible.size * self._features(given.dim)):
-            core = given
-            if len(shared) < given.n_landmarks:
-                core = _core(given, shared)
-                frames = Frames.of(core.points, core.visible)
-            require_extended(frames, core.names)
-            require_linked(core)
-            made = aligned(core, frames)
-            return [with_lone_landmarks(own, given, shared) for own in made]
+    def _solved(self, given: Shapes, frames: Frames) -> Alignment:
+        """The alignment of admitted shapes."""
+        with self._threads(given):
+            core = _linked_core(given, frames)
+            return with_lone_landmarks(self._aligned(*core), given)
 
-    def _aligned_once(self, shapes: Shapes, frames: Frames) -> list[Alignment]:
-        return [self._aligned(shapes, frames)]
+    def _threads(self, shapes: Shapes) -> AbstractContextManager[None]:
+        """As many threads as pay: a landmark becomes more numbers where warps bend."""
+        bends = not isinstance(getattr(self, "warp", Affine()), Affine)
+        return threads_for(shapes.visible.size * (USUAL_FEATURES if bends else shapes.dim + 1))
 
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
         """The same as ``fit(shapes).transform(shapes)``."""
@@ -178,14 +168,6 @@ class AlignmentEstimator(BaseEstimator):
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         """The alignment of shapes that are linked and each extended enough."""
         raise NotImplementedError
-
-    def _features(self, dim: int) -> int:
-        """About how many numbers a landmark becomes: what decides whether threads pay."""
-        return dim + 1
-
-    def _least_bytes(self, shapes: Shapes) -> int:
-        """What a fit surely takes: the points centred, and their images."""
-        return 2 * shapes.points.nbytes
 
     @property
     def reference_(self) -> Array:
@@ -212,7 +194,7 @@ class AlignmentEstimator(BaseEstimator):
             of shape take ``"superimposed"`` (NaN where not seen) or ``"carried"`` (complete).
         """
         alignment = self._fitted()
-        given = _new_shapes(shapes)
+        given = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
         known = shape_indices(given, alignment.shapes)
         warps = [
             registered(alignment, own, name) if number is None else alignment.warps[number]
@@ -323,16 +305,20 @@ class DefGPA(AlignmentEstimator):
 
     def method(self, dim: int) -> Method:
         """How shapes in ``dim`` dimensions are fitted, apart from the warp; checked."""
-        self._check_parameters()
+        _require_part(self.centering, "applied", "centering", "SoftCentering() or ExactCentering()")
+        _require_part(self.solver, "axes", "solver", "Dense() or Iterative()")
+        budget = self.memory_budget
+        if not (isinstance(budget, (int, float, np.number)) and budget >= 0):
+            raise ValueError(
+                "The 'memory_budget' parameter of DefGPA must be a number of bytes. "
+                f"Got {budget!r} instead."
+            )
         return Method(
             _checked_proportions(self.proportions, dim),
             SoftCentering() if self.centering is None else self.centering,
             self.solver,
             DEFAULT if self.tuning is None else self.tuning,
         )
-
-    def _features(self, dim: int) -> int:
-        return dim + 1 if isinstance(self.warp, Affine) else USUAL_FEATURES
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         method, model = self.method(shapes.dim), self.model
@@ -342,16 +328,6 @@ class DefGPA(AlignmentEstimator):
         solution = solve_one(sets, cost, method)
         warps = _warps(cost, solution.weights, shapes)
         return assembled(shapes, solution, warps, model)
-
-    def _check_parameters(self) -> None:
-        _require_part(self.centering, "applied", "centering", "SoftCentering() or ExactCentering()")
-        _require_part(self.solver, "axes", "solver", "Dense() or Iterative()")
-        budget = self.memory_budget
-        if not (isinstance(budget, (int, float, np.number)) and budget >= 0):
-            raise ValueError(
-                "The 'memory_budget' parameter of DefGPA must be a number of bytes. "
-                f"Got {budget!r} instead."
-            )
 
 
 class ElasticGPA(AlignmentEstimator):
@@ -429,18 +405,13 @@ class ElasticGPA(AlignmentEstimator):
         """Where between rigid and elastic; checked."""
         return Dial(_checked_rigidity(self.rigidity), bool(self.scaling))
 
-    def _features(self, dim: int) -> int:
-        return dim + 1 if isinstance(self.warp, Affine) else USUAL_FEATURES
-
     def along(self, shapes: ShapesLike, rigidities: Sequence[float]) -> list[Alignment]:
         """What ``solve`` gives at several rigidities, which share the cost and the starts."""
         dials = [Dial(_checked_rigidity(own), bool(self.scaling)) for own in rigidities]
-
-        def aligned(core: Shapes, frames: Frames) -> list[Alignment]:
-            common = self._anchored(core, frames)
-            return [common.at(dial) for dial in dials]
-
-        return self._solved(*self._admitted(shapes), aligned)
+        given, frames = self._admitted(shapes)
+        with self._threads(given):
+            common = self._anchored(*_linked_core(given, frames))
+            return [with_lone_landmarks(common.at(dial), given) for dial in dials]
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         return self._anchored(shapes, frames).at(self.dial)
@@ -673,18 +644,39 @@ def _datum_space_alignment(
     )
 
 
-def with_lone_landmarks(core: Alignment, shapes: Shapes, shared: Index) -> Alignment:
+def with_lone_landmarks(core: Alignment, shapes: Shapes) -> Alignment:
     """The alignment of all landmarks: one seen once stands where its shape's warp puts it."""
-    if len(shared) == shapes.n_landmarks:
+    if core.shapes.n_landmarks == shapes.n_landmarks:
         return core
-    lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared)
-    reference = np.empty((shapes.n_landmarks, shapes.dim))
-    reference[shared] = core.reference
-    for j in lone:
-        seer = int(np.argmax(shapes.visible[:, j]))
-        reference[j] = core.warps[seer](shapes.points[seer, j][None])[0]
+    shared = shared_landmarks(shapes)
+    reference = with_lone(
+        core.reference, core.warps, shared, shapes.visible, lambda shape: shapes.points[shape]
+    )
     findings = (*lone_findings(shapes.landmarks, shared), *core.findings)
     return replace(core, shapes=shapes, reference=frozen(reference), findings=findings)
+
+
+def with_lone(
+    core: Array,
+    warps: Sequence[Warp],
+    shared: Index,
+    visible: Mask,
+    points_of: Callable[[int], Array],
+) -> Array:
+    """(m, d): the reference of all landmarks, from that of the shared ones.
+
+    A landmark seen once stands where its shape's warp puts it; ``points_of`` gives the points
+    (m, d) of a shape.
+    """
+    reference = np.empty((visible.shape[1], core.shape[1]))
+    reference[shared] = core
+    lone = np.setdiff1d(np.arange(len(reference)), shared)
+    seers = visible[:, lone].argmax(axis=0)
+    for seer in np.unique(seers).tolist():
+        own = points_of(seer)
+        for j in lone[seers == seer]:
+            reference[j] = warps[seer](own[j][None])[0]
+    return reference
 
 
 def lone_findings(landmarks: Sequence[str], shared: Index) -> tuple[Finding, ...]:
@@ -717,10 +709,6 @@ def _checked_proportions(proportions: Any, dim: int) -> Array | str:
     return checked_eigenvalues(proportions, dim)
 
 
-def _new_shapes(shapes: Any) -> Shapes:
-    return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
-
-
 def _checked_rigidity(rigidity: Any) -> float:
     number = isinstance(rigidity, (int, float, np.number)) and not isinstance(rigidity, bool)
     if not number or not rigidity >= 0:
@@ -751,11 +739,17 @@ def _require_part(value: Any, method: str, name: str, examples: str) -> None:
         )
 
 
-def _core(shapes: Shapes, shared: Index) -> Shapes:
-    """The shapes on the landmarks that at least two of them see."""
-    if len(shared) <= shapes.dim:
-        raise ShapeError(
-            f"Only {len(shared)} landmarks are seen in more than one shape; aligning in "
-            f"{shapes.dim}-D needs at least {shapes.dim + 1}."
-        )
-    return shapes.without(np.setdiff1d(np.arange(shapes.n_landmarks), shared))
+def _linked_core(shapes: Shapes, frames: Frames) -> tuple[Shapes, Frames]:
+    """The shapes on the landmarks that two of them see; linked, and each extended enough."""
+    shared = shared_landmarks(shapes)
+    if len(shared) < shapes.n_landmarks:
+        if len(shared) <= shapes.dim:
+            raise ShapeError(
+                f"Only {len(shared)} landmarks are seen in more than one shape; aligning in "
+                f"{shapes.dim}-D needs at least {shapes.dim + 1}."
+            )
+        shapes = shapes.without(np.setdiff1d(np.arange(shapes.n_landmarks), shared))
+        frames = Frames.of(shapes.points, shapes.visible)
+    require_extended(frames, shapes.names)
+    require_linked(shapes)
+    return shapes, frames

@@ -7,23 +7,22 @@ exchanged and misplaced landmarks, other sizes.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, blocks
+from defgpa._arrays import Array, frozen
 from defgpa.alignment import Alignment
 from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
 from defgpa.distributed._cost import distributed_cost
-from defgpa.distributed._pattern import Pattern
 from defgpa.distributed._sets import ClusterSet
 from defgpa.errors import DefgpaError
-from defgpa.estimators import DefGPA, assembled, lone_findings, with_lone_landmarks
+from defgpa.estimators import DefGPA, assembled, lone_findings, with_lone
 from defgpa.findings import Finding
 from defgpa.io import read_shapes
 from defgpa.sentences import warn_of
@@ -58,12 +57,9 @@ class DistributedAlignment:
     names: tuple[str, ...]
     landmarks: tuple[str, ...]
     solution: Solution
-    shared: Index  # the landmarks that at least two shapes see
-    model: WarpModel
-    cluster: Cluster
-    parts: tuple[Any, ...]  # futures of (b, m, d)
-    sizes: tuple[int, ...]  # shapes of each part
     findings: tuple[Finding, ...]
+    model: WarpModel
+    shapes: ClusterSet
 
     @property
     def diagnostics(self) -> SpectralDiagnostics:
@@ -74,12 +70,13 @@ class DistributedAlignment:
     def rmse_reference(self) -> float:
         """RMSE_r, over the landmarks that at least two shapes see."""
         counted = np.full(self.reference.shape, np.nan)
-        counted[self.shared] = self.reference[self.shared]
+        shared, cluster = self.shapes.shared, self.shapes.cluster
+        counted[shared] = self.reference[shared]
         tasks = [
-            self.cluster.submit(work.squared_error, part, own, counted)
-            for part, own in zip(self.parts, self._split(self.warps), strict=True)
+            cluster.submit(work.squared_error, part, own, counted)
+            for part, own in self._parts_with_warps()
         ]
-        total, count = (sum(own) for own in zip(*self.cluster.results(tasks), strict=True))
+        total, count = (sum(own) for own in zip(*cluster.results(tasks), strict=True))
         return float(np.sqrt(total / count))
 
     def aligned(self) -> Any:
@@ -90,26 +87,26 @@ class DistributedAlignment:
         moved = dask.delayed(work.aligned_of)  # type: ignore[attr-defined]
         pieces = [
             da.from_delayed(moved(part, own), (len(own), *self.reference.shape), np.float64)
-            for part, own in zip(self.parts, self._split(self.warps), strict=True)
+            for part, own in self._parts_with_warps()
         ]
         return da.concatenate(pieces)
 
     def gather(self) -> Alignment:
         """The whole result as an ``Alignment`` on this machine, for sets that fit into it."""
-        points = np.concatenate(self.cluster.results(self.parts))
+        points = np.concatenate(self.shapes.cluster.results(self.shapes.parts))
         shapes = Shapes.specimens(points, names=self.names, landmarks=self.landmarks)
-        lone = np.setdiff1d(np.arange(shapes.n_landmarks), self.shared)
-        core = shapes.without(lone) if len(lone) else shapes
         warps = [
-            Warp(warp.basis, warp.weights, landmarks=own)
-            for warp, own in zip(self.warps, core.points, strict=True)
+            Warp(warp.basis, warp.weights, landmarks=own[self.shapes.shared])
+            for warp, own in zip(self.warps, shapes.points, strict=True)
         ]
-        found = assembled(core, self.solution, warps, self.model)
-        return replace(with_lone_landmarks(found, shapes, self.shared), findings=self.findings)
+        found = assembled(shapes, self.solution, warps, self.model)
+        return replace(found, reference=frozen(np.array(self.reference)), findings=self.findings)
 
-    def _split(self, items: tuple[Warp, ...]) -> list[tuple[Warp, ...]]:
-        stops = np.cumsum(self.sizes)
-        return [items[stop - size : stop] for stop, size in zip(stops, self.sizes, strict=True)]
+    def _parts_with_warps(self) -> Iterator[tuple[Any, tuple[Warp, ...]]]:
+        """Every part of the shapes, and the warps of its shapes."""
+        sizes = self.shapes.sizes
+        for part, size, stop in zip(self.shapes.parts, sizes, np.cumsum(sizes), strict=True):
+            yield part, self.warps[stop - size : stop]
 
 
 def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> DistributedAlignment:
@@ -146,58 +143,28 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     """
     chosen = DefGPA() if estimator is None else estimator
     cluster = Cluster(client)
-    parts = parts_of(cluster, source)
-    pattern = Pattern.of(cluster.results([cluster.submit(work.facts_of, p) for p in parts]))
-    pattern.require_alignable()
-    method, model = chosen.method(pattern.dim), chosen.model
-    sets = _set_of(cluster, parts, pattern, method.tuning.landmarks_per_block)
+    whole = ClusterSet.of(cluster, parts_of(cluster, source))
+    whole.require_alignable()
+    method, model, shared = chosen.method(whole.dim), chosen.model, whole.shared
+    sets = whole.on_shared_landmarks(method.tuning.landmarks_per_block)
     assert sets.rank  # told before anything is solved: a shape that is a line
-    lead = _most_complete_shape(sets, pattern)
-    views, n = sets.visible[0].sum(axis=0).astype(np.float64), pattern.n_shapes
-    cost = distributed_cost(
-        cluster, list(sets.parts), views, n, model, list(sets.rows), lead, chosen.memory_budget
-    )
-    solution = solve_one(sets, cost, method)
-    warps = solution.weights
+    solution = solve_one(sets, distributed_cost(sets, model, chosen.memory_budget), method)
+    landmarks = tuple(whole.landmarks[0].tolist())
     result = DistributedAlignment(
-        _with_lone(cluster, parts, pattern, solution.reference[0], warps),
-        warps,
+        with_lone(solution.reference[0], solution.weights, shared, whole.visible[0], whole.shape),
+        solution.weights,
         solution.eigenvalues[0],
-        pattern.names,
-        pattern.landmarks,
+        whole.names,
+        landmarks,
         solution,
-        pattern.shared,
+        (*lone_findings(landmarks, shared), *solution.findings[0]),
         model,
-        cluster,
-        tuple(cluster.submit(work.kept_landmarks, part, None) for part in parts),
-        pattern.sizes,
-        (*lone_findings(pattern.landmarks, pattern.shared), *solution.findings[0]),
+        whole,
     )
-    if pattern.visible.size <= method.tuning.screened_landmarks:  # few enough to be looked at here
+    if whole.visible.size <= method.tuning.screened_landmarks:  # few enough to be looked at here
         result = replace(result, findings=chosen.looked_at(result.gather()).findings)
     warn_of(result.findings)
     return result
-
-
-def _set_of(cluster: Cluster, parts: Sequence[Any], pattern: Pattern, rows: int) -> ClusterSet:
-    """The shapes on the landmarks that at least two of them see."""
-    kept = None if len(pattern.shared) == pattern.n_landmarks else pattern.shared
-    return ClusterSet(
-        cluster,
-        [cluster.submit(work.kept_landmarks, part, kept) for part in parts],
-        pattern.names,
-        np.array([pattern.landmarks])[:, pattern.shared],
-        pattern.visible[None][..., pattern.shared],
-        pattern.dim,
-        blocks(len(pattern.shared), rows),
-    )
-
-
-def _most_complete_shape(sets: ClusterSet, pattern: Pattern) -> Array:
-    """(m, d): brought to the driver, where it stands for all in the preconditioner."""
-    part, number = pattern.place_of(int(sets.visible[0].sum(axis=1).argmax()))
-    task = sets.cluster.submit(work.one_shape, sets.parts[part], number)
-    return np.asarray(sets.cluster.results([task])[0])
 
 
 def parts_of(cluster: Cluster, source: Any) -> list[Any]:
@@ -233,26 +200,3 @@ def _dask_array(source: Any) -> Any:
 
 def _same(part: Any) -> Any:
     return part
-
-
-def _with_lone(
-    cluster: Cluster,
-    parts: list[Any],
-    pattern: Pattern,
-    core: Array,
-    warps: Sequence[Warp],
-) -> Array:
-    """The reference of all landmarks; one seen once stands where its shape's warp puts it."""
-    if len(core) == pattern.n_landmarks:
-        return core
-    reference = np.empty((pattern.n_landmarks, core.shape[1]))
-    reference[pattern.shared] = core
-    lone = np.setdiff1d(np.arange(pattern.n_landmarks), pattern.shared)
-    seers = pattern.visible[:, lone].argmax(axis=0)
-    for seer in np.unique(seers):
-        part, number = pattern.place_of(int(seer))
-        whole = cluster.submit(work.kept_landmarks, parts[part], None)
-        own = cluster.results([cluster.submit(work.one_shape, whole, number)])[0]
-        chosen = lone[seers == seer]
-        reference[chosen] = warps[seer](own[chosen])
-    return reference

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 from defgpa.errors import DefgpaError
 
 _T = TypeVar("_T")
-_TRIES = 4
-_ARITY = 8  # branches of a sum
 
 
 class Cluster:
@@ -51,17 +49,17 @@ class Cluster:
         """A tree of sums, so that no worker has to hold all terms."""
         level = list(futures)
         while len(level) > 1:
-            groups = [level[i : i + _ARITY] for i in range(0, len(level), _ARITY)]
-            level = [g[0] if len(g) == 1 else self.submit(add, *g) for g in groups]
+            branches = [level[i : i + 8] for i in range(0, len(level), 8)]
+            level = [own[0] if len(own) == 1 else self.submit(add, *own) for own in branches]
         return level[0]
 
     def steadily(self, work: Callable[[], _T]) -> _T:
-        """``work``, again if a worker was lost under it together with what was sent to it."""
+        """``work``, up to four times if a worker was lost with what had been sent to it."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError, FuturesCancelledError
 
         lost = (KilledWorker, FutureCancelledError, FuturesCancelledError, OSError, KeyError)
-        for _ in range(_TRIES - 1):
+        for _ in range(3):
             try:
                 return work()
             except lost:

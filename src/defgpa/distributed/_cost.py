@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
+from defgpa.distributed._sets import ClusterSet
 from defgpa.solve.deformable.columns import streamed_factor
 from defgpa.solve.deformable.cost import (
     EliminatedCost,
@@ -28,7 +30,7 @@ class DistributedCost:
     cluster: Cluster
     views: Array  # (m,)
     n_shapes: int
-    landmarks: list[slice]  # the blocks
+    landmarks: Sequence[slice]  # the blocks
     batches: list[Any]  # futures, per part
     blocks: list[list[Any]]  # futures, per part and block
     combine: list[Any]  # futures, per part
@@ -91,21 +93,14 @@ class DistributedCost:
         return np.concatenate(self.cluster.results(sums))
 
 
-def distributed_cost(
-    cluster: Cluster,
-    parts: list[Any],
-    views: Array,
-    n_shapes: int,
-    model: WarpModel,
-    landmarks: list[slice],
-    lead: Array,
-    budget: int,
-) -> DistributedCost:
+def distributed_cost(sets: ClusterSet, model: WarpModel, budget: int) -> DistributedCost:
     """The cost of shapes that live on the workers."""
-    keep_columns = _columns_fit(cluster, lead, n_shapes, model, budget)
-    batches = [cluster.submit(work.batches_of, part, model) for part in parts]
+    cluster, visible = sets.cluster, sets.visible[0]
+    lead = sets.shape(int(visible.sum(axis=1).argmax()))
+    keep_columns = _columns_fit(cluster, lead, len(visible), model, budget)
+    batches = [cluster.submit(work.batches_of, part, model) for part in sets.parts]
     blocks = [
-        [cluster.submit(work.block_of, own, rows, keep_columns) for rows in landmarks]
+        [cluster.submit(work.block_of, own, rows, keep_columns) for rows in sets.rows]
         for own in batches
     ]
     ridges = [
@@ -120,9 +115,9 @@ def distributed_cost(
             quality[p] = cluster.results([cluster.submit(work.quality_of, ridges[p])])[0]
     return DistributedCost(
         cluster,
-        views,
-        n_shapes,
-        landmarks,
+        visible.sum(axis=0).astype(np.float64),
+        len(visible),
+        sets.rows,
         batches,
         blocks,
         [cluster.submit(work.combine_of, b, r) for b, r in zip(batches, ridges, strict=True)],

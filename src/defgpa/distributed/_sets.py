@@ -1,18 +1,20 @@
-"""A set of shapes on a cluster, as the pipeline wants it."""
+"""A set of shapes on a cluster, as the pipeline wants it: who sees what is known on the driver."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
-from defgpa.checks import require_extents
+from defgpa._arrays import Array, Index, Mask, blocks, concatenated
+from defgpa.checks import require_extents, require_linked_pattern
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
+from defgpa.errors import ShapeError
+from defgpa.shapes import numbered
 from defgpa.solve.deformable.proportions import Moments
 from defgpa.solve.prior.covariance import prior_of_parts
 
@@ -22,12 +24,70 @@ class ClusterSet:
     """One set of shapes: parts of it on the workers, who sees what on the driver."""
 
     cluster: Cluster
-    parts: Sequence[Any]  # futures of (b, m, d): the landmarks that at least two shapes see
-    names: Sequence[str]
+    parts: Sequence[Any]  # futures of (b, m, d)
+    sizes: Sequence[int]  # shapes of each part
+    names: tuple[str, ...]
     landmarks: Array  # (1, m)
     visible: Mask  # (1, n, m)
     dim: int
-    rows: Sequence[slice]  # blocks of landmarks
+    rows: Sequence[slice] = (slice(None),)  # blocks of landmarks
+
+    @classmethod
+    def of(cls, cluster: Cluster, parts: Sequence[Any]) -> ClusterSet:
+        """The shapes of parts (futures of arrays or Shapes), by what the workers say of them."""
+        facts = cluster.results([cluster.submit(work.facts_of, part) for part in parts])
+        seen, dims, names, labels = zip(*facts, strict=True)
+        widths, known = {own.shape[1] for own in seen}, {own for own in labels if own is not None}
+        if len(widths) > 1 or len(set(dims)) > 1 or len(known) > 1:
+            raise ShapeError(
+                "All parts must have the same landmarks in the same order; got "
+                f"{sorted(widths)} landmarks in {sorted(set(dims))} dimensions"
+                + (" and different labels." if len(known) > 1 else ".")
+            )
+        visible = np.concatenate(seen)
+        n, m = visible.shape
+        given = tuple(name for own in names for name in own or ())
+        return cls(
+            cluster,
+            [cluster.submit(work.points_of, part) for part in parts],
+            [len(own) for own in seen],
+            given if len(given) == n and len(set(given)) == n else numbered("shape_", n),
+            np.array([known.pop() if known else numbered("", m)]),
+            visible[None],
+            dims[0],
+        )
+
+    @cached_property
+    def shared(self) -> Index:
+        """The landmarks that at least two shapes see."""
+        return np.flatnonzero(self.visible[0].sum(axis=0) >= 2)
+
+    def require_alignable(self) -> None:
+        """A ShapeError if these shapes cannot be aligned."""
+        if len(self.names) < 2:
+            raise ShapeError(f"At least 2 shapes are needed to align; got {len(self.names)}.")
+        require_linked_pattern(self.visible[0][:, self.shared], self.names, self.dim)
+
+    def on_shared_landmarks(self, landmarks_per_block: int) -> ClusterSet:
+        """The shapes on the landmarks that at least two of them see, in blocks of these."""
+        parts, kept = self.parts, self.shared
+        if len(kept) < self.landmarks.shape[1]:
+            parts = [self.cluster.submit(work.kept_landmarks, part, kept) for part in parts]
+        return replace(
+            self,
+            parts=parts,
+            landmarks=self.landmarks[:, kept],
+            visible=self.visible[..., kept],
+            rows=blocks(len(kept), landmarks_per_block),
+        )
+
+    def shape(self, number: int) -> Array:
+        """(m, d): one shape, brought to the driver."""
+        stops = np.cumsum(self.sizes)
+        part = int(np.searchsorted(stops, number, side="right"))
+        place = number - int(stops[part] - self.sizes[part])
+        task = self.cluster.submit(work.one_shape, self.parts[part], place)
+        return np.asarray(self.cluster.results([task])[0])
 
     @cached_property
     def rank(self) -> int:
@@ -40,23 +100,20 @@ class ClusterSet:
     def moments(self, axes: Array) -> Moments:
         """What the shapes say about axes (1, m, k)."""
         sent = self.cluster.send(axes[0])
-        found = self.cluster.steadily(lambda: self._each(work.moments_of, sent))
-        return Moments(
-            np.concatenate([own.axes for own in found])[None],
-            np.concatenate([own.cross for own in found])[None],
-            np.concatenate([own.square for own in found])[None],
-        )
+        found: list[Moments] = self.cluster.steadily(lambda: self._each(work.moments_of, sent))
+        return concatenated(found)[None]
 
     def prior(self) -> Array:
         """(1, d): Λ by Algorithm 1 of the paper, largest first."""
 
-        def blocks() -> ClusterParts:
+        def by_landmarks() -> ClusterParts:
             made = [self.cluster.submit(work.landmark_block, r, *self.parts) for r in self.rows]
             return ClusterParts(self.cluster, made)
 
-        return prior_of_parts(blocks, lambda: ClusterParts(self.cluster, self.parts), self.names)[
-            None
-        ]
+        def by_shapes() -> ClusterParts:
+            return ClusterParts(self.cluster, self.parts)
+
+        return prior_of_parts(by_landmarks, by_shapes, self.names)[None]
 
     def __getitem__(self, part: Any) -> ClusterSet:
         """The one set there is."""

@@ -28,16 +28,6 @@ from defgpa.warps import Recombinable, Warp, WarpModel
 
 
 @dataclass(frozen=True, eq=False)
-class PartFacts:
-    """What the driver must know of the shapes of a part."""
-
-    visible: Mask  # (b, m)
-    dim: int
-    names: tuple[str, ...] | None
-    landmarks: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, eq=False)
 class Block:
     """Some landmarks of one batch, with their columns if they are kept in memory."""
 
@@ -55,21 +45,16 @@ def points_of(part: Any) -> Array:
     return np.asarray(getattr(part, "points", part), dtype=np.float64)
 
 
-def facts_of(part: Any) -> PartFacts:
-    """Visibility and names."""
+def facts_of(part: Any) -> tuple[Mask, int, tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Who sees what (b, m), the dimension, and the names of shapes and landmarks if it has any."""
     points = points_of(part)
-    return PartFacts(
-        ~np.isnan(points[..., 0]),
-        int(points.shape[2]),
-        getattr(part, "names", None),
-        getattr(part, "landmarks", None),
-    )
+    names, landmarks = getattr(part, "names", None), getattr(part, "landmarks", None)
+    return ~np.isnan(points[..., 0]), int(points.shape[2]), names, landmarks
 
 
-def kept_landmarks(part: Any, landmarks: Index | None) -> Array:
+def kept_landmarks(points: Array, landmarks: Index) -> Array:
     """(b, m', d): the points of these landmarks."""
-    points = points_of(part)
-    return points if landmarks is None else np.ascontiguousarray(points[:, landmarks])
+    return np.ascontiguousarray(points[:, landmarks])
 
 
 def frames_of_part(points: Array) -> Frames:

@@ -8,6 +8,7 @@ import io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.stats import wilcoxon
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, ShapesLike
-from defgpa.evaluate._cross_validation import CrossValidation, cross_validated
+from defgpa.evaluate._cross_validation import cross_validated
 from defgpa.evaluate._folds import Progress, consecutive_folds, looked_at
 from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
@@ -25,13 +26,10 @@ from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.warps import Affine, ThinPlateSpline
 
 _TITLES = ("RMSE_d", "RMSE_r", "CVE", "RMSE_d %", "RMSE_r %", "CVE %", "time [s]")
-SIMILAR = "EUC_d(scaling)"
-_CHANCE = 0.05  # probability below which a difference is more than chance
 _LEGEND = (
     "In %: of the size of the method's own reference, RMSE_d of that of the shapes. Ranked by "
     "CVE %."
 )
-_FEWEST = 6  # landmarks: of fewer, even if all agreed, chance could not be ruled out
 _LATEX = str.maketrans(
     {character: f"\\{character}" for character in "_%&#${}"}
     | {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\\": r"\textbackslash{}"}
@@ -130,8 +128,8 @@ class Verdict:
 
     @property
     def clear(self) -> bool:
-        """Whether the difference is more than chance."""
-        return self.probability < _CHANCE
+        """Whether the difference is more than chance: of a probability below 0.05."""
+        return self.probability < 0.05
 
     @property
     def sentence(self) -> str:
@@ -349,7 +347,7 @@ def compare(
     folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
     trials = []
     for done, (name, estimator) in enumerate(chosen.items()):
-        told = _part_of(progress, done * folds, len(chosen) * folds)
+        told = progress and partial(_told_in_all, progress, done * folds, len(chosen) * folds)
         trials.append(_tried(name, estimator, shapes, fold_size, n_jobs, told))
         if trials[-1].row.failure and told is not None:
             told(folds, folds)
@@ -366,7 +364,7 @@ def default_methods() -> dict[str, Any]:
     splines = {f"TPS_r({k})": DefGPA(ThinPlateSpline(points_per_axis=k)) for k in (3, 5, 7)}
     return {
         "EUC_d": EuclideanGPA(),
-        SIMILAR: EuclideanGPA(scaling=True),
+        "EUC_d(scaling)": EuclideanGPA(scaling=True),
         "AFF_d": AffineGPA(),
         "AFF_r": DefGPA(Affine()),
         **splines,
@@ -418,12 +416,10 @@ def _tried(
     except Exception as error:  # a method of one's own may raise anything
         row = replace(row, failure=str(error) or type(error).__name__)
         return _Trial(row, estimator, None, found)
+    if (news := validated.news) is not None:
+        found += (news,)
     row = replace(row, cve=validated.error)
-    return _Trial(row, estimator, validated.per_landmark / size, found + _news(validated))
-
-
-def _news(validated: CrossValidation) -> tuple[Finding, ...]:
-    return () if validated.news is None else (validated.news,)
+    return _Trial(row, estimator, validated.per_landmark / size, found)
 
 
 def _size(reference: Array) -> float:
@@ -465,7 +461,8 @@ def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
     if not others:
         return Verdict(best.row.name, "", True, 0.0, np.nan, _next_step(best.estimator))
     other = min(others, key=_relative_error)
-    gain = _gain(best.row.relative_cve, other.row.relative_cve)
+    least, error = _relative_error(best), _relative_error(other)
+    gain = 1.0 - least / error if error > 0.0 else 0.0
     found = Verdict(best.row.name, other.row.name, best in rigid, gain, _probability(best, other))
     # where rigid and deformable predict alike, what lies between them is the next to try
     return replace(found, next_step=_next_step(best.estimator if found.clear else ElasticGPA()))
@@ -475,18 +472,13 @@ def _relative_error(trial: _Trial) -> float:
     return trial.row.relative_cve
 
 
-def _gain(least: float, error: float) -> float:
-    """How much less the least error is, relative to another; none where both are zero."""
-    return 1.0 - least / error if error > 0.0 else 0.0
-
-
 def _probability(best: _Trial, other: _Trial) -> float:
     """Of landmarks predicted so much better by chance, paired, and of either being the better."""
     assert best.per_landmark is not None
     assert other.per_landmark is not None
     differences = best.per_landmark - other.per_landmark
     differences = differences[np.isfinite(differences) & (differences != 0.0)]
-    if len(differences) < _FEWEST:
+    if len(differences) < 6:  # of fewer, even if all agreed, chance could not be ruled out
         return float("nan")
     # twice the side on which the best is better: landmarks that disagree with the CVE do not count
     return min(1.0, 2.0 * float(wilcoxon(differences, alternative="less").pvalue))
@@ -529,12 +521,9 @@ def _name(estimator: Any) -> str:
     return type(estimator).__name__
 
 
-def _part_of(progress: Progress | None, before: int, total: int) -> Progress | None:
+def _told_in_all(progress: Progress, before: int, total: int, done: int, _: int) -> None:
     """Progress of one part, told as progress of the whole."""
-    if progress is None:
-        return None
-    listener = progress
-    return lambda done, _: listener(before + done, total)
+    progress(before + done, total)
 
 
 def _in_latex(text: str) -> str:

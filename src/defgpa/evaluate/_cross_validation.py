@@ -17,7 +17,6 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.alignment import Alignment
 from defgpa.estimators import ShapesLike
-from defgpa.evaluate._elastic_folds import ElasticFolds
 from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.evaluate._folds import (
     LeftOut,
@@ -33,7 +32,7 @@ from defgpa.evaluate._folds import (
 from defgpa.evaluate._parallel import in_parallel
 from defgpa.findings import Finding
 from defgpa.sentences import warn_of
-from defgpa.shapes import Shapes, as_shapes
+from defgpa.shapes import as_shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,19 +210,14 @@ def cross_validated(
     """The cross-validation of an estimator that has made ``full`` of all landmarks."""
     folds = consecutive_folds(full.shapes.n_landmarks, fold_size)
     steps = Steps(len(folds), progress)
-    sets = stacked_folds(estimator, full.shapes)
+    sets = FoldSets.of(estimator, full.shapes)
     if sets is None:
         left_out = left_out_by_refits(estimator, full, folds, n_jobs, steps)
     else:
-        elastic = isinstance(sets, ElasticFolds)
+        elastic = sets.scaling is not None
         factors = np.array([[1.0, estimator.dial.rigidity]]) if elastic else np.ones(1)
         (left_out,) = left_out_by_stacks(sets, factors, [full], folds, n_jobs, steps)
     return gathered_folds(full, folds, fold_size, left_out)
-
-
-def stacked_folds(estimator: Any, shapes: Shapes) -> FoldSets | None:
-    """The folds of an estimator as stacks; None for what must be fitted one by one."""
-    return FoldSets.of(estimator, shapes) or ElasticFolds.of(estimator, shapes)
 
 
 def left_out_by_stacks(

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, blocks, symmetrised
+from defgpa._arrays import Array, Index, Stack, blocks, concatenated, symmetrised
 from defgpa.solve.deformable.elimination import Batch, stored_factor
-
-_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class Modes(Stack):
     """The modes of a stack of shapes, at their landmarks and at further points."""
 
     rows: Array  # (b, l, m): Vᵀ, zero where a landmark is hidden
@@ -30,12 +28,6 @@ class Modes:
     share: Array | None  # (b, l): λ; None: not decomposed, only c = 1 can be asked for
     condition: Array  # (b,): of each shape's regression
     dropped: Index  # (b,): directions that neither data nor penalty determine
-
-    def __getitem__(self, shapes: Mask) -> Modes:
-        """The modes of some of the shapes."""
-        share = None if self.share is None else self.share[shapes]
-        own = self.rows[shapes], self.elsewhere[shapes], share
-        return Modes(*own, self.condition[shapes], self.dropped[shapes])
 
     def grams(self, factor: float, sets: int) -> Array:
         """(sets, m, m): Σ V diag(g) Vᵀ over each of so many equal parts of the stack."""
@@ -61,7 +53,7 @@ class Modes:
 def _damped_gram(rows: Array, roots: Array) -> Array:
     """(m, m): the Gram matrix of damped rows (r, m), a few at a time: they stay in the cache."""
     total = np.zeros((rows.shape[1], rows.shape[1]))
-    for part in blocks(len(rows), max(1, _BLOCK_BYTES // (8 * rows.shape[1]))):
+    for part in blocks(len(rows), max(1, (1 << 20) // (8 * rows.shape[1]))):
         damped = roots[part] * rows[part]
         total += damped.T @ damped
     return total
@@ -70,16 +62,7 @@ def _damped_gram(rows: Array, roots: Array) -> Array:
 def modes_of(batches: Sequence[Batch], elsewhere: Array, factors: Array) -> Modes:
     """The modes of all shapes of the batches, at further points (b, N, d)."""
     split = not np.array_equal(factors, [1.0])
-    parts = [_modes(batch, elsewhere[batch.shapes], split) for batch in batches]
-    if len(parts) == 1:
-        return parts[0]
-    return Modes(
-        np.concatenate([part.rows for part in parts]),
-        np.concatenate([part.elsewhere for part in parts]),
-        np.concatenate([part.share for part in parts if part.share is not None]) if split else None,
-        np.concatenate([part.condition for part in parts]),
-        np.concatenate([part.dropped for part in parts]),
-    )
+    return concatenated([_modes(batch, elsewhere[batch.shapes], split) for batch in batches])
 
 
 def _modes(batch: Batch, points: Array, split: bool) -> Modes:

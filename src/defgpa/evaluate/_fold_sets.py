@@ -3,11 +3,15 @@
 A landmark that is left out is one that a set does not have, so a fold is a set of the same shapes
 on fewer landmarks, and the shapes of several folds are one larger batch. Everything the landmarks
 decide (control points, penalty, centring, proportions) is made anew for every fold.
+
+Of the elastic family there is one cost for every smoothing, one small solve for every rigidity:
+what the rigidity adds to the cost is known beforehand, and how it changes the warps is an affine
+map, which needs no features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +19,21 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.checks import linked_groups, require_extended, require_linked_pattern
-from defgpa.estimators import DefGPA
+from defgpa.estimators import DefGPA, ElasticGPA
 from defgpa.evaluate._demmler_reinsch import Modes, modes_of
 from defgpa.evaluate._folds import LeftOut, in_frame_of
+from defgpa.findings import Finding
 from defgpa.frames import Frames
 from defgpa.shapes import Shapes
+from defgpa.solve.datum.anchored_cost import RootInverse
+from defgpa.solve.datum.elastic import (
+    Anchors,
+    Dial,
+    elastic_gpa,
+    orthonormal_rows,
+    rigid_start,
+    soft_end,
+)
 from defgpa.solve.deformable.cost import Explained
 from defgpa.solve.deformable.elimination import make_batches, stacked_batch
 from defgpa.solve.deformable.pipeline import LocalSets, Method, solve
@@ -29,16 +43,24 @@ from defgpa.warps import StackedModel
 
 @dataclass(frozen=True, eq=False)
 class FoldSets:
-    """What all folds of an estimator on some shapes have in common."""
+    """What all folds of an estimator on some shapes have in common.
+
+    Deformable folds take factors on the penalty (k,), elastic ones pairs (k, 2): a factor on the
+    penalty, and a rigidity.
+    """
 
     shapes: Shapes
     model: StackedModel
     method: Method
     width: int  # l, the features of each shape
+    scaling: bool | None = None  # of an ElasticGPA
 
     @classmethod
     def of(cls, estimator: Any, shapes: Shapes) -> FoldSets | None:
-        """The folds of a DefGPA as stacks; None for what must be fitted one by one."""
+        """The folds of an estimator as stacks; None for what must be fitted one by one."""
+        if type(estimator) is ElasticGPA:
+            common = cls.of(estimator.deformable, shapes)
+            return common and replace(common, scaling=estimator.dial.scaling)
         if type(estimator) is not DefGPA or not isinstance(estimator.model, StackedModel):
             return None
         method = estimator.method(shapes.dim)
@@ -92,10 +114,17 @@ class FoldSets:
         kept = np.stack([self._kept(fold) for fold in folds])  # (g, m')
         sets = self._sets(kept)
         held = np.moveaxis(self.shapes.points[:, folds], 1, 0)  # (g, n, N, d)
-        modes = self._modes(sets, held, factors)
+        penalties = factors if self.scaling is None else np.unique(factors[:, 0])
+        modes = self._modes(sets, held, penalties)
         views = sets.visible.sum(axis=1).astype(np.float64)
+
+        def cost_of(factor: float) -> FoldCost:
+            return FoldCost(modes, float(factor), views)
+
+        if self.scaling is not None:
+            return self._elastic(sets, cost_of, kept, held, factors, references)
         return [
-            self._one_factor(sets, FoldCost(modes, float(c), views), kept, reference)
+            self._one_factor(sets, cost_of(c), kept, reference)
             for c, reference in zip(factors, references, strict=True)
         ]
 
@@ -110,6 +139,58 @@ class FoldSets:
             for number, own, found in zip(part, moved, solution.findings, strict=True):
                 left_out[number] = LeftOut(own, found)
         return left_out
+
+    def _elastic(
+        self,
+        sets: LocalSets,
+        cost_of: Callable[[float], FoldCost],
+        kept: Index,
+        held: Array,
+        positions: Array,
+        references: Array,
+    ) -> list[list[LeftOut]]:
+        """Every fold at every position (k, 2) of the dial."""
+        g, n, d = len(kept), len(sets.names), sets.dim
+        rows = orthonormal_rows(sets.frames).reshape(g, n * d, -1)
+        anchored, beyond = rows.mT @ rows, held - sets.frames.centre.reshape(g, n, 1, d)
+        rigid: Array | None = None
+        left_out: list[list[LeftOut]] = [[] for _ in positions]
+        for penalty in np.unique(positions[:, 0]):
+            cost = cost_of(penalty)
+            dense, (free, found) = cost.dense(), self._deformable(sets, cost)
+            if rigid is None:  # who is mirrored is told by the first
+                rigid = self._rigid_means(kept, Anchors.of(sets, free).votes)
+            for k in np.flatnonzero(positions[:, 0] == penalty):
+                dial = Dial(float(positions[k, 1]), bool(self.scaling))
+                if dial.firmness == 0.0:
+                    reference, departure, findings = soft_end(sets, free), np.zeros(1), found
+                else:
+                    inverse = RootInverse.of(dense + dial.firmness * anchored)
+                    fit = elastic_gpa(sets, inverse, (free, rigid), dial, self.method.tuning)
+                    reference, departure = fit.reference, dial.firmness * (beyond @ fit.departures)
+                    findings = [fit.findings(number, sets.names) for number in range(g)]
+                images = cost.images(cost.explained(reference).weights) - departure
+                moved = in_frame_of(references[k][kept], reference, images)
+                left_out[k] = [LeftOut(*own) for own in zip(moved, findings, strict=True)]
+        return left_out
+
+    def _deformable(
+        self, sets: LocalSets, cost: FoldCost
+    ) -> tuple[Array, list[tuple[Finding, ...]]]:
+        """(g, m, d): the deformable references of all folds, and what each fold found."""
+        reference = np.empty((*cost.views.shape, sets.dim))
+        findings: list[tuple[Finding, ...]] = [()] * len(cost.views)
+        for part, solution in solve(sets, cost, self.method):
+            reference[part] = solution.reference
+            for number, found in zip(part, solution.findings, strict=True):
+                findings[number] = found
+        return reference, findings
+
+    def _rigid_means(self, kept: Index, votes: Index) -> Array:
+        """(g, m, d): the rigid mean of every fold."""
+        points = np.moveaxis(self.shapes.points[:, kept], 1, 0)
+        both = zip(points, votes, strict=True)
+        return np.stack([rigid_start(own, sides) for own, sides in both])
 
     def _kept(self, fold: Index) -> Index:
         """The landmarks that at least two shapes see, without those of a fold."""

@@ -77,8 +77,7 @@ def _is_ours(estimator: Any) -> bool:
 
 
 def _fitted(copy: Any, shapes: Shapes) -> Alignment:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DefgpaWarning)
+    with warnings.catch_warnings(action="ignore", category=DefgpaWarning):
         alignment = copy.fit(shapes).alignment_
     assert isinstance(alignment, Alignment)
     return alignment
@@ -135,10 +134,12 @@ def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shap
         return
     reasons: dict[str, list[str]] = {}  # each is told once
     for fold, error in failed:
-        reasons.setdefault(str(error).rstrip("."), []).append(_landmarks(fold, shapes))
+        labels = listed(shapes.landmarks[j] for j in fold)
+        reasons.setdefault(str(error).rstrip("."), []).append(labels)
     told = list(reasons.items())[:3]
-    described = "; ".join(f"{_either(labels)}: {reason}" for reason, labels in told)
-    more = f"; and {len(failed) - rest} more folds" if (rest := _count(told)) < len(failed) else ""
+    described = "; ".join(f"{_either(own)}: {reason}" for reason, own in told)
+    rest = len(failed) - sum(len(own) for _, own in told)
+    more = f"; and {rest} more folds" if rest else ""
     raise DefgpaError(
         f"{len(failed)} of {len(folds)} folds cannot be fitted, so there is no cross-validation "
         f"error. Without landmark {described}{more}. Use smaller folds, or drop the shapes or "
@@ -150,10 +151,6 @@ def _either(folds: Sequence[str]) -> str:
     """The landmarks of one fold or another, the first three of them."""
     shown = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
     return " or ".join(shown)
-
-
-def _count(told: Sequence[tuple[str, Sequence[str]]]) -> int:
-    return sum(len(labels) for _, labels in told)
 
 
 def news_of_folds(
@@ -173,7 +170,3 @@ def news_of_folds(
     return Finding(
         Kind.IN_FOLDS, figures={"folds": sum(map(bool, found)), "of": len(folds)}, parts=parts
     )
-
-
-def _landmarks(fold: Index, shapes: Shapes) -> str:
-    return listed(shapes.landmarks[j] for j in fold)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import starmap
 from typing import Any, TypeVar
 
@@ -24,8 +24,6 @@ from defgpa._arrays import n_threads, one_blas_thread
 from defgpa.errors import DefgpaWarning
 
 _R = TypeVar("_R")
-
-_BLOCK_BYTES = (32 << 20) - (1 << 13)  # the largest from which glibc learns
 
 
 def in_parallel(
@@ -56,19 +54,12 @@ def _task(work: Callable[..., _R], own: tuple[Any, ...], home: int) -> _R:
     """
     if os.getpid() == home:
         return work(*own)
-    with one_blas_thread, _quiet():
-        return work(*own)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No warnings of the package; what it says about a fit is in its diagnostics too."""
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DefgpaWarning)
-        yield
+        with one_blas_thread:
+            return work(*own)
+    # what the package says about a fit is in its diagnostics too
+    with one_blas_thread, warnings.catch_warnings(action="ignore", category=DefgpaWarning):
+        return work(*own)
 
 
 def _keep_freed_memory() -> None:
@@ -78,7 +69,7 @@ def _keep_freed_memory() -> None:
     third of the time of small tasks. Once a block of nearly 32 MB has been freed it keeps what
     is smaller. The block itself is never touched, so it costs nothing.
     """
-    np.empty(_BLOCK_BYTES, dtype=np.uint8)
+    np.empty((32 << 20) - (1 << 13), dtype=np.uint8)  # the largest from which glibc learns
 
 
 def _made(

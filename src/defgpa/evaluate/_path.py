@@ -14,12 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, frozen
+from defgpa._arrays import Array, frozen
 from defgpa.evaluate._sweep import Point
 from defgpa.findings import Finding, Kind
-
-CLIMB = 1.01  # RMSE_d rises when it is one per cent above its lowest value so far
-_TIED = 1.0 + 1e-9  # errors this close are the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +108,7 @@ class SmoothingPath:
         """
         towards_soft = self.rmse_datum[::-1]
         lowest = np.fmin.accumulate(towards_soft)
-        climbed = np.flatnonzero(~(towards_soft <= CLIMB * lowest) & ~np.isnan(lowest))
+        climbed = np.flatnonzero(~(towards_soft <= 1.01 * lowest) & ~np.isnan(lowest))
         if not len(climbed):
             return None
         return float(self.values[::-1][np.nanargmin(towards_soft[: climbed[0]])])
@@ -197,8 +194,8 @@ def chosen_position(cve: Array, spread: Array | None, foldovers: Array | None) -
     return int(least[0]), int(least[1])
 
 
-def columns(points: Sequence[Point]) -> dict[str, Any]:
-    """The figures of a path along these points, by the names of its fields."""
+def columns(points: Sequence[Point], chosen: Point) -> dict[str, Any]:
+    """The figures along points, and what is kept of one, by the names of a path's fields."""
     validated = [point.cross_validation for point in points]
     return {
         "values": frozen(np.array([point.value for point in points])),
@@ -207,12 +204,9 @@ def columns(points: Sequence[Point]) -> dict[str, Any]:
         "rmse_datum": frozen(np.array([point.rmse_datum for point in points])),
         "standard_error": frozen(np.array([own.standard_error for own in validated])),
         "foldovers": frozen(np.array([int(p.alignment.foldovers.sum()) for p in points])),
+        "alignment": chosen.alignment,
+        "cross_validation": chosen.cross_validation,
     }
-
-
-def kept(chosen: Point) -> dict[str, Any]:
-    """What a path keeps of the point that was chosen, by the names of its fields."""
-    return {"alignment": chosen.alignment, "cross_validation": chosen.cross_validation}
 
 
 def path_findings(path: SmoothingPath, points: Sequence[Point]) -> tuple[Finding, ...]:
@@ -220,7 +214,7 @@ def path_findings(path: SmoothingPath, points: Sequence[Point]) -> tuple[Finding
     return (*_along(points), *_at_edge(path), *_stiffer(path), *_folding(path))
 
 
-def chosen_index(cve: Array, spread: Array | None, foldovers: Index | None) -> int:
+def chosen_index(cve: Array, spread: Array | None, foldovers: Array | None) -> int:
     """The stiffest without foldovers within one standard error of the least error."""
     least = least_index(cve)
     if spread is None or foldovers is None:
@@ -230,8 +224,8 @@ def chosen_index(cve: Array, spread: Array | None, foldovers: Index | None) -> i
 
 
 def least_index(cve: Array) -> int:
-    """The last, stiffest, of the smallest errors."""
-    return int(np.flatnonzero(cve <= _TIED * np.nanmin(cve))[-1])
+    """The last, stiffest, of the smallest errors, which are the same up to 1e-9."""
+    return int(np.flatnonzero(cve <= (1.0 + 1e-9) * np.nanmin(cve))[-1])
 
 
 def _along(points: Sequence[Point]) -> Iterator[Finding]:

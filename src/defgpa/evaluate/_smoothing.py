@@ -18,15 +18,15 @@ from defgpa.evaluate._folds import Progress, Steps, consecutive_folds
 from defgpa.evaluate._path import (
     DialSurface,
     SmoothingPath,
+    chosen_index,
     chosen_position,
     columns,
-    kept,
     least_index,
     path_findings,
 )
 from defgpa.evaluate._sweep import Point, Sweep, smooth_warp
 from defgpa.sentences import warn_of
-from defgpa.shapes import Shapes, as_shapes
+from defgpa.shapes import as_shapes
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
 REFINED = 3  # further values in each of the two intervals beside the best of the default grid
@@ -93,73 +93,46 @@ def select_smoothing(
     """
     given = as_shapes(shapes)
     values = None if grid is None else _checked_grid(grid)
-    found: SmoothingPath
-    if isinstance(estimator, ElasticGPA):
-        tried = _checked_rigidities(rigidities)
-        found = _on_the_dial(estimator, given, values, tried, fold_size, n_jobs, progress)
-    elif rigidities is not None:
+    elastic = isinstance(estimator, ElasticGPA)
+    if rigidities is not None and not elastic:
         raise TypeError(
             "The 'rigidities' parameter of select_smoothing is for an ElasticGPA. "
             f"Got {estimator!r} instead."
         )
-    else:
-        found = _along_the_path(estimator, given, values, fold_size, n_jobs, progress)
+    tried = _checked_rigidities(rigidities) if elastic else None
+    more = 0
+    if values is None:
+        values, more = (DIAL_SMOOTHING, len(_FINER)) if elastic else (DEFAULT_GRID, 2 * REFINED)
+    positions = (len(values) + more) * (1 if tried is None else len(tried))
+    folds = len(consecutive_folds(given.n_landmarks, fold_size))
+    steps = Steps(positions * (folds + 1), progress)
+    sweep = Sweep(estimator, smooth_warp(estimator), given, fold_size, n_jobs, steps, tried)
+    rows = sweep.rows(values)
+    if grid is None:
+        rows += sweep.rows(_finer(rows, steps) if tried is None else _best_of(rows) * _FINER)
+    rows.sort(key=lambda row: row[0].value)
+    found = _path(sweep, rows) if tried is None else _surface(sweep, rows, tried)
     warn_of(found.findings)
     return found
 
 
-def _along_the_path(
-    estimator: Any,
-    shapes: Shapes,
-    grid: Array | None,
-    fold_size: int,
-    n_jobs: int | None,
-    progress: Progress | None,
-) -> SmoothingPath:
-    """The smoothing of a deformable estimator, chosen on a grid."""
-    values, more = (DEFAULT_GRID, 2 * REFINED) if grid is None else (grid, 0)
-    folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
-    steps = Steps((len(values) + more) * (folds + 1), progress)
-    sweep = Sweep(estimator, smooth_warp(estimator), shapes, fold_size, n_jobs, steps)
-    rows = sweep.rows(values)
-    if grid is None:
-        least = least_index(np.array([_error(point) for (point,) in rows]))
-        rows += sweep.rows(_finer(values, least, steps))
-    points = sorted((point for (point,) in rows), key=lambda point: point.value)
-    path = SmoothingPath(**columns(points), best=None)
-    chosen = points[path.best_index]
-    path = replace(path, best=sweep.position(chosen.value), **kept(chosen))
+def _path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
+    """The smoothing of a deformable estimator, chosen among rows of one point each."""
+    points = [point for (point,) in rows]
+    chosen = points[chosen_index(*(table[:, 0] for table in _tables(rows)))]
+    path = SmoothingPath(**columns(points, chosen), best=sweep.position(chosen.value))
     return replace(path, findings=path_findings(path, points))
 
 
-def _on_the_dial(
-    estimator: ElasticGPA,
-    shapes: Shapes,
-    grid: Array | None,
-    rigidities: Array,
-    fold_size: int,
-    n_jobs: int | None,
-    progress: Progress | None,
-) -> DialSurface:
-    """Smoothing and rigidity of an elastic estimator, chosen together on a grid."""
-    values, more = (DIAL_SMOOTHING, len(_FINER)) if grid is None else (grid, 0)
-    folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
-    steps = Steps((len(values) + more) * len(rigidities) * (folds + 1), progress)
-    warp = smooth_warp(estimator)
-    sweep = Sweep(estimator, warp, shapes, fold_size, n_jobs, steps, rigidities)
-    rows = sweep.rows(values)
-    if grid is None:
-        best = min(rows, key=lambda row: min(map(_error, row)))[0].value
-        rows += sweep.rows(best * _FINER)
-    rows.sort(key=lambda row: row[0].value)
+def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -> DialSurface:
+    """Smoothing and rigidity of an elastic estimator, chosen together."""
     cve, spread, foldovers = _tables(rows)
     row, column = chosen_position(cve, spread, foldovers)
     along, at = [own[column] for own in rows], rows[row][column]
     chosen_estimator = sweep.position(at.value, rigidities[column])
     chosen = _looked_at(at, chosen_estimator)
     found = DialSurface(
-        **columns(along),
-        **kept(chosen),
+        **columns(along, chosen),
         best=chosen_estimator,
         rigidities=frozen(np.array(rigidities)),
         surface=frozen(cve),
@@ -189,8 +162,15 @@ def _tables(rows: Sequence[Sequence[Point]]) -> tuple[Array, Array, Array]:
     return np.array(cve), np.array(spread), np.array(foldovers)
 
 
-def _finer(values: Array, best: int, steps: Steps) -> Array:
+def _best_of(rows: Sequence[Sequence[Point]]) -> float:
+    """The smoothing of the row with the least error."""
+    return min(rows, key=lambda row: min(map(_error, row)))[0].value
+
+
+def _finer(rows: Sequence[Sequence[Point]], steps: Steps) -> Array:
     """Values between the best and its neighbours, evenly in the logarithm."""
+    values = [point.value for (point,) in rows]
+    best = least_index(np.array([_error(point) for (point,) in rows]))
     beside = [values[i] for i in (best - 1, best + 1) if 0 <= i < len(values)]
     steps.total -= (2 - len(beside)) * REFINED * steps.total // (len(values) + 2 * REFINED)
     between = [np.geomspace(values[best], other, REFINED + 2)[1:-1] for other in beside]

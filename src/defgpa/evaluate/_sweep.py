@@ -17,14 +17,11 @@ from defgpa.evaluate._cross_validation import (
     gathered_folds,
     left_out_by_refits,
     left_out_by_stacks,
-    stacked_folds,
 )
 from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.evaluate._folds import LeftOut, Steps, consecutive_folds, looked_at
 from defgpa.shapes import Shapes
 from defgpa.warps import ThinPlateSpline
-
-_REACH = 1e5  # one decomposition serves smoothing up to this factor away without losing digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +121,12 @@ class Sweep:
         anchor = float(np.sqrt(positive[0] * positive[-1]))
         if not _scales_with_smoothing(_smoothed(self.warp, anchor), self.shapes):
             return None, anchor
-        return stacked_folds(self.position(anchor), self.shapes), anchor
+        return FoldSets.of(self.position(anchor), self.shapes), anchor
 
 
 def within_reach(values: Array, anchor: float) -> Mask:
-    """Which amounts of smoothing one decomposition, made at the anchor, serves."""
-    return np.asarray((values >= anchor / _REACH) & (values <= anchor * _REACH))
+    """Which amounts of smoothing one decomposition, made at the anchor, serves: to all digits."""
+    return np.asarray((values >= anchor / 1e5) & (values <= anchor * 1e5))
 
 
 def smooth_warp(estimator: Any) -> Any:

@@ -33,7 +33,7 @@ from defgpa._arrays import Array, inverse_root, one_blas_thread
 from defgpa.errors import DegenerateShapeError
 from defgpa.solve.datum.affine_cost import Span
 from defgpa.solve.datum.fit import CentredShapes, DatumSpaceFit, fit_in_datum_space, inverted
-from defgpa.solve.datum.trust_region import Descent, descend
+from defgpa.solve.datum.trust_region import descend
 
 _FLAT = 1e-7  # thickness of a shape, relative to its length, that no affine map can rely on
 
@@ -79,15 +79,14 @@ def affine_gpa(points: Array, names: Sequence[str] = (), dense_up_to: int = 1500
     _require_extended(shapes)
     if shapes.visible is None:
         axes = _leading_rows(shapes.rows, shapes.shape[2], dense_up_to)
-        best = Descent(Span.at(shapes, axes), 0)
+        span, iterations = Span.at(shapes, axes), 0
     else:
         start = _start(shapes, dense_up_to)
         with one_blas_thread:  # products this thin gain nothing from a second thread
-            best = descend(Span.at(shapes, start))
-    span = best.point
+            span, iterations = descend(Span.at(shapes, start))
     _require_invertible(span.maps, shapes)
     back = inverted(span.maps)
-    fit = fit_in_datum_space(shapes, span.reference, span.maps, back, best.iterations, span.slope)
+    fit = fit_in_datum_space(shapes, span.reference, span.maps, back, iterations, span.slope)
     return in_frame_of(fit, 0)
 
 

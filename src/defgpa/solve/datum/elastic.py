@@ -34,7 +34,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index, Mask, norms
 from defgpa.checks import descent_findings
 from defgpa.diagnostics import DescentDiagnostics
 from defgpa.findings import Finding, Kind
@@ -187,10 +187,10 @@ def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
 
 def _relative_change(better: Array, reference: Array, scaling: bool) -> Array:
     """(g,): of the reference; up to its size where that is free."""
-    size = _norm(better)
+    size = norms(better)
     if scaling:
-        return _norm(better / size[:, None, None] - reference / _norm(reference)[:, None, None])
-    return np.asarray(_norm(better - reference) / size)
+        return norms(better / size[:, None, None] - reference / norms(reference)[:, None, None])
+    return np.asarray(norms(better - reference) / size)
 
 
 def in_principal_axes(reference: Array) -> Array:
@@ -216,8 +216,8 @@ def with_proportions(anchors: Anchors, reference: Array, scaling: bool, most_rou
         scale = total / anchors.squares if scaling else np.ones_like(total)
         better = inverse @ (seen.cross @ (scale[..., None, None] * turn)).sum(axis=1)
         if scaling:
-            better *= (_norm(reference @ matrix) / _norm(reference @ better))[:, None, None]
-        change, matrix = _norm(better - matrix) / _norm(matrix), better
+            better *= (norms(reference @ matrix) / norms(reference @ better))[:, None, None]
+        change, matrix = norms(better - matrix) / norms(matrix), better
         if (change < 1e-12).all():
             break
     return np.asarray(reference @ matrix)
@@ -228,7 +228,7 @@ def at_mean_size(anchors: Anchors, reference: Array) -> Array:
     _, total = anchors.poses(reference, scaling=True)
     seen, scales = anchors.visible.astype(np.float64), (anchors.squares / total) ** 2
     sizes = completed_sizes(anchors.squares, seen, reference, scales)
-    return np.asarray(reference * (sizes.mean(axis=-1) / _norm(reference))[:, None, None])
+    return np.asarray(reference * (sizes.mean(axis=-1) / norms(reference))[:, None, None])
 
 
 def soft_end(sets: LocalSets, reference: Array) -> Array:
@@ -314,10 +314,6 @@ def rigid_start(points: Array, side: Array, names: Sequence[str] = ()) -> Array:
     turned = points.copy()
     turned[side < 0.0, :, 0] *= -1.0
     return rigid_gpa(turned, SIMILARITY, names).reference
-
-
-def _norm(stack: Array) -> Array:
-    return np.asarray(np.sqrt(np.einsum("...ij,...ij->...", stack, stack)))
 
 
 def _eyes(references: Array) -> Array:

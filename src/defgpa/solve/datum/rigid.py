@@ -39,7 +39,7 @@ from defgpa.solve.datum.fit import (
 )
 from defgpa.solve.datum.rigid_cost import Algebra, Pose, squared_scales
 from defgpa.solve.datum.starts import first_pose, other_starts
-from defgpa.solve.datum.trust_region import Descent, descend
+from defgpa.solve.datum.trust_region import descend
 
 
 def rigid_gpa(
@@ -94,15 +94,14 @@ def _aligned(points: Array, shapes: CentredShapes, motions: Motions) -> DatumSpa
     """A closed-form start (more where it is in doubt), a descent, a frame to tell its end in."""
     _require_size(shapes)
     algebra = Algebra.of(motions, shapes.shape[2])
-    best = _descended(shapes, algebra, first_pose(points, shapes, motions), motions)
+    pose, steps = _descended(shapes, algebra, first_pose(points, shapes, motions), motions)
     # shapes that differ so much may have other minima; any may be on the wrong side of a mirror
-    if best.point.disagreement > (1e-3 if motions.reflections else 0.05):
+    if pose.disagreement > (1e-3 if motions.reflections else 0.05):
         for start in other_starts(shapes, motions):
-            other = _descended(shapes, algebra, start, motions)
+            other, more = _descended(shapes, algebra, start, motions)
             # lower by less, it is the same place
-            if other.point.cost < best.point.cost - 1e-10 * best.point.cost_scale:
-                best = other
-    pose = best.point
+            if other.cost < pose.cost - 1e-10 * pose.cost_scale:
+                pose, steps = other, more
     _require_turned(pose)
     # turned like the first shape: R_1 = I
     R = pose.Z[0] / np.sqrt(squared_scales(pose.Z[:1]))
@@ -110,14 +109,15 @@ def _aligned(points: Array, shapes: CentredShapes, motions: Motions) -> DatumSpa
     if motions.scaling:
         Z, S = _at_mean_size(shapes, Z, S)
     inverse = Z / squared_scales(Z)[:, np.newaxis, np.newaxis]
-    return fit_in_datum_space(shapes, S, Z.mT, inverse, best.iterations, pose.slope)
+    return fit_in_datum_space(shapes, S, Z.mT, inverse, steps, pose.slope)
 
 
 def _descended(
     shapes: CentredShapes, algebra: Algebra, start: Array, motions: Motions
-) -> Descent[Pose]:
-    best = descend(Pose.at(shapes, algebra, start))
-    return _on_best_sides(best) if motions.reflections else best
+) -> tuple[Pose, int]:
+    """The end of a descent from motions (n, d, d), and its steps; on the best sides if open."""
+    pose, steps = descend(Pose.at(shapes, algebra, start))
+    return _on_best_sides(pose, steps) if motions.reflections else (pose, steps)
 
 
 def _require_size(shapes: CentredShapes) -> None:
@@ -153,22 +153,21 @@ def _require_turned(pose: Pose) -> None:
         ) from None
 
 
-def _on_best_sides(best: Descent[Pose]) -> Descent[Pose]:
+def _on_best_sides(pose: Pose, steps: int) -> tuple[Pose, int]:
     """Mirror the shapes that would fit better so, and descend again, until none would.
 
     Steps turn shapes but cannot mirror them. Every mirroring lowers the cost, so this ends.
     """
     while True:
-        pose = best.point
         R, margin = ORTHOGONAL.nearest(against(pose.shapes.rows, pose.reference))
         clear = margin > 1e-9 * pose.levers / np.sqrt(pose.weights)
         wrong = clear & (np.linalg.det(R) * np.linalg.det(pose.Z) < 0)
         if not wrong.any():
-            return best
+            return pose, steps
         mirrored = R * np.sqrt(pose.weights)[:, np.newaxis, np.newaxis]
         Z = np.where(wrong[:, np.newaxis, np.newaxis], mirrored, pose.Z)
-        again = descend(Pose.at(pose.shapes, pose.algebra, Z))
-        best = Descent(again.point, best.iterations + again.iterations)
+        pose, more = descend(Pose.at(pose.shapes, pose.algebra, Z))
+        steps += more
 
 
 def _at_mean_size(shapes: CentredShapes, Z: Array, S: Array) -> tuple[Array, Array]:

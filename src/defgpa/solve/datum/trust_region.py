@@ -12,8 +12,7 @@ its own units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -67,27 +66,19 @@ class Point(Protocol):
 _P = TypeVar("_P", bound=Point)
 
 
-@dataclass(frozen=True, eq=False)
-class Descent(Generic[_P]):
-    """The place where a descent ended, and how many steps it took."""
-
-    point: _P
-    iterations: int
-
-
-def descend(point: _P) -> Descent[_P]:
-    """Follow the cost down to where the relative gradient is below 1e-10.
+def descend(point: _P) -> tuple[_P, int]:
+    """The place where the relative gradient is below 1e-10, downhill, and the steps to it.
 
     Where rounding hides any further decrease before that, the descent ends too; the slope of the
     point it reached tells whether the ground is flat there.
     """
     tolerance = 1e-10
     if point.slope <= tolerance:
-        return Descent(point, 0)
+        return point, 0
     radius = point.first_radius
     for iteration in range(_MOST_STEPS):
         if point.slope <= tolerance:
-            return Descent(point, iteration)
+            return point, iteration
         # quadratic convergence, but no closer than the tolerance asks
         forcing = max(min(0.1, point.slope), 0.1 * tolerance / point.slope)
         step, promise, at_border = _proposed(point, radius, forcing)
@@ -96,7 +87,7 @@ def descend(point: _P) -> Descent[_P]:
         if promise <= noise:
             # the cost no longer tells better from worse here, but the gradient does
             if reached.slope >= point.slope:
-                return Descent(point, iteration)
+                return point, iteration
             point = reached
             continue
         kept = (point.cost - reached.cost) / promise
@@ -107,7 +98,7 @@ def descend(point: _P) -> Descent[_P]:
             radius *= 2
         if kept > 0.1:  # else the step is not worth taking
             point = reached
-    return Descent(point, _MOST_STEPS)
+    return point, _MOST_STEPS
 
 
 def _proposed(point: Point, radius: float, forcing: float) -> tuple[Array, float, bool]:

@@ -24,8 +24,6 @@ from defgpa.solve.deformable.elimination import (
     with_penalty_rows,
 )
 
-_HOPELESS = 1e13  # of FᵀF + R: a direction may be free, and only rounding in R charges it
-
 
 @dataclass(frozen=True, eq=False)
 class StreamedFactor(Factor):
@@ -68,7 +66,8 @@ def column_factor(batch: Batch) -> StoredFactor:
     """Uᵀ of large shapes: from columnsᵀ columns and small algebra, in the place of the columns."""
     batch = batch.deflated()
     columns = _all_columns(batch)
-    ridge, combine = _eliminated(batch, lambda part: columns[:, part])
+    gram = _gram(lambda part: columns[:, part], _landmark_blocks(batch))
+    ridge, combine = sound_ridge(batch, gram, lambda part: columns[:, part])
     rows = np.ascontiguousarray(columns.mT)
     return StoredFactor(batch, ridge, _combined(rows, combine, _landmark_blocks(batch)))
 
@@ -102,7 +101,8 @@ def _combined(rows: Array, combine: Array, parts: list[slice]) -> Array:
 
 def streamed_factor(batch: Batch) -> StreamedFactor:
     """U of shapes too large to hold, from the columns of a block of landmarks at a time."""
-    return StreamedFactor(batch, *_eliminated(batch, batch.columns))
+    gram = _gram(batch.columns, _landmark_blocks(batch))
+    return StreamedFactor(batch, *sound_ridge(batch, gram, batch.columns))
 
 
 def _product(wide: Array, tall: Array) -> Array:
@@ -125,11 +125,11 @@ def _width(batch: Batch) -> int:
     return int(batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2])
 
 
-def _eliminated(batch: Batch, columns_of: Callable[[slice], Array]) -> tuple[Ridge, Array]:
-    """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; and mixing @ Y."""
-    penalty, mixing = batch.bases.penalty(), batch.mixing
-    gram = _gram(columns_of, _landmark_blocks(batch))
-    ridge, combine = ridge_from_gram(gram, mixing, penalty, batch.rounding)
+def sound_ridge(
+    batch: Batch, gram: Array, columns_of: Callable[[slice], Array]
+) -> tuple[Ridge, Array]:
+    """The ridge of columns with this Gram matrix, anew where that is too poor; and mixing @ Y."""
+    ridge, combine = ridge_from_gram(gram, batch.mixing, batch.bases.penalty(), batch.rounding)
     if (ridge.condition < POOR_CONDITION).all():
         return ridge, combine
     ridge = careful_ridge(batch, columns_of, ridge)
@@ -211,7 +211,8 @@ def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
     normal = gram + symmetrised(charged)
     second = ridge_from_normal_matrix(normal)
     far_off = np.abs(np.einsum("bll->bl", normal) - 1.0).max(axis=1, initial=0.0) > 0.5
-    hopeless = ~(first.condition < _HOPELESS)
+    # beyond, a direction may be free, and only rounding in R charges it
+    hopeless = ~(first.condition < 1e13)
     unsound = hopeless | far_off | ~(second.condition < POOR_CONDITION)
     return Ridge(
         first.inverse @ second.inverse,

@@ -51,7 +51,6 @@ from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import SparseBasis, WarpModel
 
 SHIFT = 1e-4  # times n: keeps the inverse finite on the constant vector
-_NOTHING = 1e-8  # an eigenvalue of UᵀU: below, a direction hardly moves the landmarks
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
 
 
@@ -231,7 +230,7 @@ def _seen_by(other: Factor, alone: LowRankInverse) -> LowRankInverse:
 
     E is an orthonormal basis of the columns of U_1.
     """
-    clear = alone.strengths > _NOTHING
+    clear = alone.strengths > 1e-8  # below, a direction hardly moves the landmarks
     shares = alone.strengths[clear]
     directions = alone.modes[:, clear] / np.sqrt(shares)
     seen = other.project(alone.cost.stacked_image(directions))[0]

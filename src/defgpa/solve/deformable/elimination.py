@@ -32,7 +32,9 @@ from defgpa._arrays import (
     Array,
     Index,
     Mask,
+    Stack,
     blocks,
+    concatenated,
     in_blocks,
     inverse_of_lower,
     small_product,
@@ -44,9 +46,6 @@ from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Basis, FactoredBasis, Recombinable, StackedModel, Warp, WarpModel
 
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
-_LIGHT = 1e-10  # of the longest feature: a column that is shorter may be nothing but rounding
-_IN_DOUBT = 1e-3  # rounding² times a condition: rank is then judged by singular values
-_ROUNDING = 1e-12  # of the size of the shape: an effect that is smaller says nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,15 +210,12 @@ def _looped_batches(frames: Frames, model: WarpModel, tuning: Tuning) -> list[Ba
 
 
 @dataclass(frozen=True, eq=False)
-class Ridge:
+class Ridge(Stack):
     """The triangular factors of a stack of ridge regressions."""
 
     inverse: Array  # (b, l, l): Y, zero columns where a direction was dropped
     condition: Array  # (b,): of FᵀF + R with columns of unit length, estimated
     dropped: Index  # (b,): how many directions the data and the penalty leave free
-
-    def __getitem__(self, part: slice | Mask) -> Ridge:
-        return Ridge(self.inverse[part], self.condition[part], self.dropped[part])
 
     def gram(self, penalty: Array) -> Array:
         """(b, l, l): UᵀU = I − YᵀRY of each, without a pass over its landmarks; 0 if dropped."""
@@ -259,9 +255,10 @@ def ridge_from_normal_matrix(
     amplified = 8.0 * np.square(np.abs(inverse).sum(axis=-1)).sum(axis=-1)
     condition = np.minimum(_norm_bound(lower) * _norm_bound(inverse), amplified)
     # columns of their own lengths: what is rounding of coordinates may fill a short one, or add to
-    # one that is the image of another
-    blurred = condition * longest * np.asarray(rounding) ** 2 > _IN_DOUBT * shortest
-    light = (shortest < _LIGHT**2 * longest) | blurred
+    # one that is the image of another; 1e-10 of the longest may be rounding of the algebra. Then
+    # rank is judged by singular values
+    blurred = condition * longest * np.asarray(rounding) ** 2 > 1e-3 * shortest
+    light = (shortest < 1e-20 * longest) | blurred
     condition = np.where(light, np.inf, condition)
     return Ridge(scale[:, :, None] * inverse.mT, condition, np.zeros(len(normal), dtype=int))
 
@@ -276,8 +273,10 @@ def ridge_from_features(
     ``rounding`` (b,) is that of the coordinates, of the size of the shape: more than that of the
     algebra where a shape lies far from the origin.
     """
-    lengths = np.sqrt(_squares(stacked))
-    least = np.maximum(_rounding(stacked), rounding * np.ones(len(stacked)))
+    lengths = np.sqrt(np.einsum("bpl,bpl->bl", stacked, stacked))
+    # of the largest singular value, or of the size of the shape: what is less says nothing
+    algebra = max(1e-12, 8 * max(stacked.shape[1:]) * float(np.finfo(np.float64).eps))
+    least = np.maximum(algebra, rounding * np.ones(len(stacked)))
     ridge = _by_singular_values(stacked, lengths, least)
     # heavy columns shrink, light ones stay light
     beside = np.maximum(lengths, np.sqrt(count * np.ones(len(stacked)))[:, None])
@@ -307,16 +306,6 @@ def _by_singular_values(stacked: Array, lengths: Array, least: Array) -> Ridge:
     )
 
 
-def _rounding(stacked: Array) -> float:
-    """The share of the largest singular value below which another one says nothing."""
-    return max(_ROUNDING, 8 * max(stacked.shape[1:]) * float(np.finfo(np.float64).eps))
-
-
-def _squares(stacked: Array) -> Array:
-    """(b, l): squared lengths of columns."""
-    return np.einsum("bpl,bpl->bl", stacked, stacked)
-
-
 def _reciprocal(lengths: Array) -> Array:
     """What makes columns of these lengths of unit length; a zero one is left alone."""
     return 1.0 / np.where(lengths > 0.0, lengths, 1.0)
@@ -342,23 +331,16 @@ def _one_by_one(gram: Array, penalty: Array | float, rounding: Array | float) ->
         return Ridge(np.zeros((1, l, l)), np.array([np.inf]), np.zeros(1, dtype=int))
     charges = np.broadcast_to(penalty, gram.shape)
     each = zip(gram, charges, np.broadcast_to(rounding, b), strict=True)
-    parts = [ridge_from_normal_matrix(own[None], charge[None], r) for own, charge, r in each]
-    return Ridge(
-        np.concatenate([part.inverse for part in parts]),
-        np.concatenate([part.condition for part in parts]),
-        np.concatenate([part.dropped for part in parts]),
+    return concatenated(
+        [ridge_from_normal_matrix(own[None], charge[None], r) for own, charge, r in each]
     )
-
-
-def _squared_norm(stack: Array) -> Array:
-    return np.einsum("bij,bij->b", stack, stack)
 
 
 def _norm_bound(stack: Array) -> Array:
     """(b,): ‖·‖² from above, by ‖·‖₁ ‖·‖∞ or by the sum of squares, whichever is less."""
     sizes = np.abs(stack)
     rows, columns = sizes.sum(axis=-1).max(axis=-1), sizes.sum(axis=-2).max(axis=-1)
-    return np.asarray(np.minimum(rows * columns, _squared_norm(stack)))
+    return np.asarray(np.minimum(rows * columns, np.einsum("bij,bij->b", stack, stack)))
 
 
 @dataclass(frozen=True, eq=False)

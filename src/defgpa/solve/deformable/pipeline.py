@@ -312,14 +312,12 @@ def _first(spectrum: Spectrum, count: int) -> Spectrum:
     """The first axes of a spectrum, with the next one to judge them by."""
     if count == spectrum.n_axes:
         return spectrum
-    return Spectrum(
-        spectrum.axes[..., :count],
-        spectrum.values[..., : count + 1],
-        spectrum.residuals[..., :count],
-        spectrum.axes[..., count],
-        spectrum.converged,
-        spectrum.method,
-        spectrum.n_products,
+    return replace(
+        spectrum,
+        axes=spectrum.axes[..., :count],
+        values=spectrum.values[..., : count + 1],
+        residuals=spectrum.residuals[..., :count],
+        next_vector=spectrum.axes[..., count],
     )
 
 

@@ -21,23 +21,19 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index, Mask, Stack, norms
 from defgpa.frames import seen_scatters
 from defgpa.procrustes import nearest_on_side, on_both_sides
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side
-_SAME = 1e-6  # a relative residual below is rounding: its square is known to 1e-16
-_TINY = np.finfo(np.float64).tiny
 _SINGULAR = 1e-10  # reciprocal condition of G below which not all axes are seen
 _PLAIN = 10  # rounds before the descent is extrapolated
 _MEMORY = 8  # rounds that are extrapolated
-_STEP = 1e-5  # of the size of A, by which its neighbourhood is felt
-_MARGIN = 10.0  # what is still to come of an extrapolated descent, in changes of a round
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(Stack):
     """What the shapes say about the axes; those of parts of the shapes concatenate.
 
     The leading axes … are those of a stack of sets of shapes.
@@ -46,9 +42,6 @@ class Moments:
     axes: Array  # (…, n, k, k), or (…, 1, k, k) where all shapes see the same: G
     cross: Array  # (…, n, k, d): C
     square: Array  # (…, n): q
-
-    def __getitem__(self, part: Mask | Index) -> Moments:
-        return Moments(self.axes[part], self.cross[part], self.square[part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +137,8 @@ def rigid_proportions(
     if k <= d:
         return found
     together = _nearest(seen, matrix, one, most_rounds, accuracy)
-    apart = together.residual > _CLEARLY * found.residual + _SAME
+    # a relative residual below 1e-6 is rounding: its square is known to 1e-16
+    apart = together.residual > _CLEARLY * found.residual + 1e-6
     chosen = _chosen(apart, found, together)
     firmness = _firmness(seen, chosen.matrix, np.where(apart[..., None], side, one))
     return replace(chosen, firmness=firmness)
@@ -158,10 +152,10 @@ def _firmness(seen: Moments, matrix: Array, side: Array) -> Array:
     """
     k, d = matrix.shape[-2:]
     matrix, descent = _unit(matrix), _Descent.of(seen, side)
-    columns = []
-    for step in _STEP * np.eye(k * d).reshape(k * d, k, d):
+    columns, size = [], 1e-5  # of A, by which its neighbourhood is felt
+    for step in size * np.eye(k * d).reshape(k * d, k, d):
         ahead, behind = descent.round(matrix + step), descent.round(matrix - step)
-        columns.append((ahead - behind).reshape(*matrix.shape[:-2], k * d) / (2.0 * _STEP))
+        columns.append((ahead - behind).reshape(*matrix.shape[:-2], k * d) / (2.0 * size))
     shares = -np.sort(-np.linalg.eigvals(np.stack(columns, axis=-1)).real, axis=-1)
     return np.asarray(np.clip(1.0 - shares[..., d * (d - 1) // 2], 0.0, 1.0))
 
@@ -214,8 +208,9 @@ def _descended(
     steps: list[tuple[Array, Array]] = []  # each A, and what a round changes in it
     while rounds < most_rounds and not converged.all():
         better = descent.round(matrix)
-        before, change = change, _norm(better - matrix)
-        left = _to_come(change, before) if rounds < _PLAIN else _MARGIN * change
+        before, change = change, norms(better - matrix)
+        # an extrapolated descent has some ten changes of a round still to come
+        left = _to_come(change, before) if rounds < _PLAIN else 10.0 * change
         converged |= left < accuracy
         if rounds + _MEMORY >= _PLAIN:
             steps = [*steps[-_MEMORY:], (matrix, better - matrix)]
@@ -281,7 +276,7 @@ class _Descent:
 
 def _to_come(change: Array, before: Array) -> Array:
     """What is still to come, if the changes go on to fall as they do."""
-    falling = np.where(np.isfinite(before), change / np.maximum(before, _TINY), 1.0)
+    falling = np.where(np.isfinite(before), change / np.maximum(before, np.finfo(float).tiny), 1.0)
     falling = np.minimum(falling, 1.0 - 1e-6)
     return np.asarray(change * falling / (1.0 - falling))
 
@@ -343,10 +338,6 @@ def _residual(seen: Moments, matrix: Array, scale: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(left, 0.0) / whole.sum(axis=-1)))
 
 
-def _norm(stack: Array) -> Array:
-    return np.asarray(np.sqrt(np.einsum("...ij,...ij->...", stack, stack)))
-
-
 def _unit(stack: Array) -> Array:
     """Every matrix of a stack, brought to size 1."""
-    return stack / _norm(stack)[..., None, None]
+    return stack / norms(stack)[..., None, None]

@@ -13,14 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, blocks
-from defgpa.solve.deformable.columns import careful_ridge
-from defgpa.solve.deformable.elimination import (
-    POOR_CONDITION,
-    Batch,
-    Factor,
-    Ridge,
-    ridge_from_normal_matrix,
-)
+from defgpa.solve.deformable.columns import sound_ridge
+from defgpa.solve.deformable.elimination import Batch, Factor
 
 _ENTRY_BYTES = 12  # a number and where it stands
 
@@ -83,8 +77,8 @@ class SparseFactor(StreamedSparseFactor):
 def sparse_factor(batch: Batch) -> SparseFactor:
     """U of dense shapes on a sparse basis, its columns held."""
     columns = tuple(_seen_columns(batch, shape, slice(None)) for shape in range(len(batch.shapes)))
-    ridge = _ridge(batch, np.stack([normal_matrix(own) for own in columns]))
-    return SparseFactor(batch, ridge, batch.combine(ridge), columns)
+    gram = np.stack([normal_matrix(own) for own in columns])
+    return SparseFactor(batch, *sound_ridge(batch, gram, batch.columns), columns)
 
 
 def streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
@@ -94,8 +88,7 @@ def streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
         sum(normal_matrix(_seen_columns(batch, shape, own)) for own in parts)
         for shape in range(len(batch.shapes))
     ]
-    ridge = _ridge(batch, np.stack(grams))
-    return StreamedSparseFactor(batch, ridge, batch.combine(ridge))
+    return StreamedSparseFactor(batch, *sound_ridge(batch, np.stack(grams), batch.columns))
 
 
 def stored_bytes(batch: Batch) -> int:
@@ -147,12 +140,3 @@ def _row_entries(batch: Batch) -> int:
     """How many functions a point touches."""
     one = batch.bases[0].sparse_columns(batch.points[0, :1])  # type: ignore[attr-defined]
     return max(1, int(one.nnz))
-
-
-def _ridge(batch: Batch, grams: Array) -> Ridge:
-    """The ridge of FᵀF = mixingᵀ (columnsᵀ columns) mixing; by QR where that is too poor."""
-    penalty, mixing = batch.bases.penalty(), batch.mixing
-    features = grams if mixing is None else mixing.mT @ grams @ mixing
-    ridge = ridge_from_normal_matrix(features, penalty, batch.rounding)
-    sound = (ridge.condition < POOR_CONDITION).all()
-    return ridge if sound else careful_ridge(batch, batch.columns, ridge)

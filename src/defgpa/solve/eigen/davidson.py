@@ -16,8 +16,6 @@ from scipy.linalg import eigh, qr
 from defgpa._arrays import Array, blocks, in_blocks, small_product, summed, symmetrised
 
 _WIDEST = 64
-_ROWS = 16384
-_EPS = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +43,7 @@ def bottom_eigenpairs(
     A wanted vector has converged when its residual is below ``accuracy`` times its distance to the
     eigenvalues outside the wanted ones, or drowns in rounding.
     """
-    floor = 8 * np.sqrt(len(start)) * _EPS * norm
+    floor = 8 * np.sqrt(len(start)) * np.finfo(np.float64).eps * norm
     space, images = _Columns(len(start)), _Columns(len(start))
     fresh = _orthonormal(start)
     space.add(fresh)
@@ -53,9 +51,8 @@ def bottom_eigenpairs(
     n_products, wanted = fresh.shape[1], min(count + 2, len(start))
     projected = _inner(space.held, images.held)
     while True:
-        found = _ritz(space.held, images.held, projected, wanted)
-        values, vectors, errors = found.values, found.vectors, found.errors
-        floor = max(floor, 4 * found.rounding)
+        values, vectors, errors = _ritz(space.held, images.held, projected, wanted)
+        floor = max(floor, 4 * _rounding(projected, len(start)))
         residuals = np.linalg.norm(errors, axis=0)
         gap = values[count] - values[count - 1] if wanted > count else norm
         goal = np.full(wanted, max(accuracy * gap, floor))
@@ -101,16 +98,6 @@ class _Columns:
         self.add(columns)
 
 
-@dataclass(frozen=True, eq=False)
-class _Ritz:
-    """The best approximations that a space holds."""
-
-    values: Array
-    vectors: Array
-    errors: Array  # A x − θ x of each
-    rounding: float
-
-
 def _grown(projected: Array, space: Array, images: Array) -> Array:
     """VᵀAV, from that of the columns there were before the last ones came."""
     old, width = len(projected), space.shape[1]
@@ -121,7 +108,8 @@ def _grown(projected: Array, space: Array, images: Array) -> Array:
     return grown
 
 
-def _ritz(space: Array, images: Array, projected: Array, wanted: int) -> _Ritz:
+def _ritz(space: Array, images: Array, projected: Array, wanted: int) -> tuple[Array, Array, Array]:
+    """The best approximations that a space holds: values θ, vectors x, and A x − θ x of each."""
     values, mixing = eigh(symmetrised(projected))
     values, mixing = values[:wanted], mixing[:, :wanted]
     vectors, errors = np.empty((2, wanted, len(space))).transpose(0, 2, 1)
@@ -131,12 +119,12 @@ def _ritz(space: Array, images: Array, projected: Array, wanted: int) -> _Ritz:
         errors[rows] = images[rows] @ mixing - vectors[rows] * values
 
     in_blocks(fill, _rows(space))
-    return _Ritz(values, vectors, errors, _rounding(projected, len(space)))
+    return values, vectors, errors
 
 
 def _rows(columns: Array) -> list[slice]:
     """Blocks of rows of tall columns; what is made of one stays in the cache."""
-    return blocks(len(columns), _ROWS)
+    return blocks(len(columns), 16384)
 
 
 def _inner(one: Array, other: Array) -> Array:

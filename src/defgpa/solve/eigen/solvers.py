@@ -8,19 +8,15 @@ and the residuals ‖Px − σx‖ they reached.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Mask, Stack
 from defgpa.solve.eigen.davidson import bottom_eigenpairs
 
-_ORTHONORMAL = 1e-10  # eigenvectors whose products are farther from 0 and 1 have lost digits
-_SMALL = (
-    150  # landmarks: all eigenvectors of a stack in one call are found sooner than a few of each
-)
 _SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
 
 
@@ -47,7 +43,7 @@ class Cost(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class Spectrum(Stack):
     """The k cheapest axes of a cost, or of a stack of costs (one more axis in front)."""
 
     axes: Array  # (…, m, k): orthonormal columns, cheapest first
@@ -76,21 +72,7 @@ class Spectrum:
     @property
     def stacked(self) -> Spectrum:
         """The spectrum as a stack: a single one becomes a stack of one."""
-        return self if self.axes.ndim == 3 else self._each(lambda array: array[None])
-
-    def __getitem__(self, part: Mask | Index | slice) -> Spectrum:
-        """Some of a stack."""
-        return self._each(lambda array: array[part])
-
-    def _each(self, change: Callable[[Any], Any]) -> Spectrum:
-        return replace(
-            self,
-            axes=change(self.axes),
-            values=change(self.values),
-            residuals=change(self.residuals),
-            next_vector=change(self.next_vector),
-            converged=change(self.converged),
-        )
+        return self if self.axes.ndim == 3 else self[None]
 
 
 class EigenSolver(Protocol):
@@ -131,7 +113,7 @@ def lowest_axes(matrix: Array, count: int) -> Spectrum:
     last = min(count, matrix.shape[-1] - 1)
     if matrix.ndim == 2:
         values, vectors = _lowest(matrix, last)
-    elif matrix.shape[-1] <= _SMALL:
+    elif matrix.shape[-1] <= 150:  # all of a stack in one call are found sooner than a few of each
         values, vectors = np.linalg.eigh(matrix)
     else:
         each = [_lowest(own, last) for own in matrix]
@@ -145,7 +127,7 @@ def lowest_axes(matrix: Array, count: int) -> Spectrum:
 def _lowest(matrix: Array, last: int) -> tuple[Array, Array]:
     """The eigenvalues and eigenvectors of a matrix (m, m) up to the one numbered ``last``."""
     values, vectors = eigh(matrix, subset_by_index=(0, last), check_finite=False)
-    if np.abs(vectors.T @ vectors - np.eye(last + 1)).max() > _ORTHONORMAL:
+    if np.abs(vectors.T @ vectors - np.eye(last + 1)).max() > 1e-10:
         # of exact ties LAPACK's subsets lose half their digits; divide and conquer does not
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
     return values[: last + 1], vectors[:, : last + 1]
