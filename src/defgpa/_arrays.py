@@ -26,6 +26,7 @@ from threadpoolctl import ThreadpoolController
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
+Progress = Callable[[int, int], None]  # called with (done, total)
 
 _A = TypeVar("_A", bound=NDArray[Any])
 _T = TypeVar("_T")

@@ -363,7 +363,10 @@ def _restored(fields: dict[str, Any]) -> Shapes:
     return Shapes.specimens(**fields)
 
 
-def as_shapes(shapes: Shapes | ArrayLike | Sequence[ArrayLike]) -> Shapes:
+ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
+
+
+def as_shapes(shapes: ShapesLike) -> Shapes:
     """Shapes as they are, or an array or list of arrays made into Shapes."""
     return shapes if isinstance(shapes, Shapes) else Shapes(shapes)
 

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, Progress
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
-from defgpa.statistics.permutation import Progress
 from defgpa.statistics.table import Rows
 from defgpa.statistics.tangent import Analysed, centroid_sizes, complete_shapes
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index, Mask, Progress
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import grouped
-from defgpa.statistics.permutation import Permutations, Progress, reached
+from defgpa.statistics.permutation import Permutations, reached
 from defgpa.statistics.table import Rows, probabilities
 from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
 from defgpa.tables import figure, lined_up

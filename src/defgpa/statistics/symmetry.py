@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, threads_for
+from defgpa._arrays import Array, Index, Progress, threads_for
 from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.findings import Finding, Kind
 from defgpa.io.text.table import csv_text
@@ -35,7 +35,6 @@ from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs, pairs_from, 
 from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
-    Progress,
     Ratios,
     TwoWay,
     group_means,

@@ -14,11 +14,9 @@ variation. Shapes without an alignment are taken as measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import compress
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
@@ -26,11 +24,10 @@ from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, l
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.screening import mirrored_against
 from defgpa.sentences import warn_of
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, ShapesLike
 
 _MOST_ROUNDS = 10_000
 
-ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 Analysed = Alignment | ShapesLike
 
 
