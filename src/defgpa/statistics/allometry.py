@@ -39,6 +39,7 @@ class Allometry(Rows):
     """
 
     _columns = ("name", "size", "score")
+    _held = ("names", "sizes", "scores")
 
     anova: ProcrustesAnova
     names: tuple[str, ...]
@@ -66,9 +67,6 @@ class Allometry(Rows):
     def to_pandas(self) -> Any:
         """A pandas DataFrame: name, size and score of every shape."""
         return super().to_pandas().set_index("name").rename_axis(None)
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        return list(zip(self.names, self.sizes.tolist(), self.scores.tolist(), strict=True))
 
 
 def allometry(

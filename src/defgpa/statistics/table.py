@@ -8,6 +8,8 @@ from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any, ClassVar
 
+import numpy as np
+
 from defgpa.io.text.table import csv_text
 from defgpa.tables import lined_up, pandas_for_tables
 
@@ -17,12 +19,15 @@ _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 
 
 class Rows:
-    """A result whose rows, under the names of their columns, become a table elsewhere."""
+    """A result that becomes a table elsewhere: names of columns, and the attributes they hold."""
 
     _columns: ClassVar[tuple[str, ...]]
+    _held: ClassVar[tuple[str, ...]]
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
+        return list(
+            zip(*(np.asarray(getattr(self, own)).tolist() for own in self._held), strict=True)
+        )
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, row by row as it prints."""
