@@ -64,6 +64,16 @@ def small_product(wide: Array, tall: Array) -> Array:
     return np.asarray(np.dot(wide, tall), dtype=np.float64)
 
 
+def rms(vectors: Array) -> float:
+    """The root mean square length of vectors (p, d)."""
+    return float(np.sqrt((vectors**2).sum(axis=1).mean()))
+
+
+def rms_radius(points: Array) -> float:
+    """The root mean square distance of points (p, d) from their centroid."""
+    return rms(points - points.mean(axis=0))
+
+
 def summed(parts: Sequence[Array]) -> Array:
     """The sum of arrays of one size, in order, in the place of the first."""
     total, *rest = parts

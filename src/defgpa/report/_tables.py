@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from defgpa._arrays import rms_radius
 from defgpa.alignment import Alignment
 from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.report._drawn import Drawn
@@ -113,8 +114,7 @@ def _counts(alignment: Alignment) -> Iterator[dict[str, Any]]:
 
 def _relative(error: float, alignment: Alignment) -> str:
     """An error beside the root mean square distance of the reference from its centroid."""
-    centred = alignment.reference - alignment.reference.mean(axis=0)
-    size = float(np.sqrt((centred**2).sum(axis=1).mean()))
+    size = rms_radius(alignment.reference)
     return f"{percent(error / size)} of the size of the reference" if size > 0 else ""
 
 

@@ -18,7 +18,7 @@ from scipy.linalg import solve
 from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index, Mask, rms
 from defgpa.procrustes import SIMILARITY, stacked
 
 
@@ -80,7 +80,7 @@ def bending_matrix(reference: Array) -> Array:
     L = N (±NᵀKN)⁻¹ Nᵀ, N orthonormal and orthogonal to every affine function of the reference.
     """
     centred = reference - reference.mean(axis=0)
-    scaled = centred / np.sqrt((centred**2).sum(axis=1).mean())
+    scaled = centred / rms(centred)
     r = cdist(scaled, scaled)
     K = xlogy(r**2, r**2) if reference.shape[1] == 2 else -r
     affine = np.column_stack([scaled, np.ones(len(scaled))])

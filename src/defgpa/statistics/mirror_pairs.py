@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index
+from defgpa._arrays import Array, Index, rms
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.shapes import landmark_numbers
 
@@ -76,7 +76,7 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     given = given if given.ndim == 3 else given[None]
     each = given - given.mean(axis=1, keepdims=True)
     centred = each.mean(axis=0)
-    radius = float(np.sqrt((centred**2).sum(axis=1).mean()))
+    radius = rms(centred)
     if not (np.isfinite(radius) and radius > 0):
         raise ShapeError("A mirror plane needs a shape without missing landmarks, with some size.")
     settled = [_settled(centred / radius, normal) for normal in _best_starts(centred / radius)]
@@ -173,7 +173,7 @@ def _settled(points: Array, normal: Array) -> tuple[float, Array, Index] | None:
     if np.array_equal(order, np.arange(len(order))):
         return None  # flat points lie in their own mirror plane: that pairs nothing
     distance = points - _reflected(points, normal)[order]
-    return float(np.sqrt((distance**2).sum(axis=1).mean())), normal, order
+    return rms(distance), normal, order
 
 
 def _matched(points: Array, normal: Array) -> Index:

@@ -57,9 +57,8 @@ class PairwiseDistances(Rows):
     __repr__ = __str__
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        figures = (
-            squareform(own, checks=False).tolist() for own in (self.distances, self.z, self.p)
-        )
+        squares = (self.distances, self.z, self.p)
+        figures = (squareform(own, checks=False).tolist() for own in squares)
         pairs = combinations(self.names, 2)
         return [(*pair, *own) for pair, *own in zip(pairs, *figures, strict=True)]
 

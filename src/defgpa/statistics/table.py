@@ -8,8 +8,6 @@ from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any, ClassVar
 
-import numpy as np
-
 from defgpa.io.text.table import csv_text
 from defgpa.tables import lined_up, pandas_for_tables
 
@@ -25,9 +23,9 @@ class Rows:
     _held: ClassVar[tuple[str, ...]]
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        return list(
-            zip(*(np.asarray(getattr(self, own)).tolist() for own in self._held), strict=True)
-        )
+        columns = (getattr(self, name) for name in self._held)
+        listed = (own if isinstance(own, tuple) else own.tolist() for own in columns)
+        return list(zip(*listed, strict=True))
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, row by row as it prints."""
