@@ -9,7 +9,7 @@ decided by hiding landmarks that are known, in holes like those that are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from types import MappingProxyType
@@ -144,7 +144,7 @@ def _completed(alignment: Alignment, method: str | None) -> Completion:
         frozen(far),
         used,
         MappingProxyType(errors),
-        tuple(_far_findings(shapes, far)),
+        _far_findings(shapes, far),
     )
 
 
@@ -347,10 +347,9 @@ def _far(alignment: Alignment) -> Mask:
     return far
 
 
-def _far_findings(shapes: Shapes, far: Mask) -> Iterator[Finding]:
-    if far.any():
-        names = tuple(compress(shapes.names, np.asarray(far.any(axis=1))))
-        yield Finding(Kind.FAR_ESTIMATES, shapes=names, figures={"count": int(far.sum())})
+def _far_findings(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
+    names, count = tuple(compress(shapes.names, far.any(axis=1))), int(far.sum())
+    return (Finding(Kind.FAR_ESTIMATES, names, figures={"count": count}),) if names else ()
 
 
 def _flips(alignment: Alignment) -> Array:

@@ -21,7 +21,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, listed
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import stacked
 from defgpa.screening import mirrored_against
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, ShapesLike
@@ -47,9 +47,7 @@ def centroid_sizes(shapes: Analysed) -> Array:
     array([1.414214])
     """
     if isinstance(shapes, Alignment):
-        own = shapes.shapes.points
-        scale = stacked(own, shapes.reference, motions=SIMILARITY).scale
-        return np.asarray(_sizes(filled(shapes)) / scale)
+        return np.asarray(_sizes(filled(shapes)) / shapes.similarities.scale)
     return _sizes(require_complete(shapes, "Centroid sizes").points)
 
 
