@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,19 +192,8 @@ def to_paste(command: str = "", folder: str = "") -> str:
 
 def versions() -> dict[str, str]:
     """What it takes to do this again."""
-    import platform
-
-    import numpy
-    import scipy
-
-    from defgpa import __version__
-
-    return {
-        "defgpa": __version__,
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-        "python": platform.python_version(),
-    }
+    packages = {name: import_module(name).__version__ for name in ("defgpa", "numpy", "scipy")}
+    return packages | {"python": platform.python_version()}
 
 
 def list_files(console: Console, files: Sequence[str]) -> None:

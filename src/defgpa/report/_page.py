@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, ShapeError, needed
 from defgpa.report import _tables as tables
@@ -204,16 +203,9 @@ def _numbers(
 def _path_columns(path: SmoothingPath) -> dict[str, Any]:
     """The path where its logarithm can be drawn."""
     shown = path.values > 0
-    columns: dict[str, Array] = {
-        "values": path.values,
-        "cve": path.cve,
-        "rmse_reference": path.rmse_reference,
-        "rmse_datum": path.rmse_datum,
-    }
-    return {
-        **{key: finite(column[shown]) for key, column in columns.items()},
-        "best": path.best_value if path.best_value > 0 else None,
-    }
+    names = ("values", "cve", "rmse_reference", "rmse_datum")
+    columns = {name: finite(getattr(path, name)[shown]) for name in names}
+    return {**columns, "best": path.best_value if path.best_value > 0 else None}
 
 
 def _path_in_words(path: SmoothingPath) -> dict[str, Any]:

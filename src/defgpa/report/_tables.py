@@ -6,6 +6,7 @@ import hashlib
 import platform
 import re
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -260,18 +261,9 @@ def _built_in(model: Any) -> bool:
 
 def versions() -> list[tuple[str, str]]:
     """What it takes to do it again."""
-    import plotly
-    import scipy
-
-    from defgpa import __version__
-
-    return [
-        ("defgpa", __version__),
-        ("numpy", np.__version__),
-        ("scipy", scipy.__version__),
-        ("plotly", plotly.__version__),
-        ("Python", platform.python_version()),
-    ]
+    packages = ("defgpa", "numpy", "scipy", "plotly")
+    found = [(name, import_module(name).__version__) for name in packages]
+    return [*found, ("Python", platform.python_version())]
 
 
 def provenance_rows(provenance: Mapping[str, str]) -> list[tuple[str, str]]:
