@@ -155,7 +155,7 @@ def input_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> tupl
     best similarities: a fit of sound shapes pays next to nothing for it. Beyond
     ``tuning.screened_landmarks`` landmarks in all shapes together nothing is looked at.
     """
-    if _too_many(alignment, tuning):
+    if alignment.shapes.visible.size > tuning.screened_landmarks:
         return ()
     cheap = tuple(_cheap_findings(alignment, frames, tuning))
     if not _doubtful(alignment, tuning):
@@ -181,7 +181,8 @@ def with_deformation(
     kinds = {finding.kind for finding in findings}
     if kinds & _EXPLAINS:
         return tuple(f for f in findings if f.kind is not Kind.LARGE_DEFORMATION)
-    if Kind.LARGE_DEFORMATION in kinds or _too_many(alignment, tuning):
+    too_many = alignment.shapes.visible.size > tuning.screened_landmarks
+    if Kind.LARGE_DEFORMATION in kinds or too_many:
         return findings
     points, reference = alignment.shapes.points, alignment.reference
     squares = alignment.squared_distances
@@ -224,10 +225,6 @@ def chance_off(residual: float, n: int, dim: int, off: float) -> float:
 def _affine_directions(dim: int) -> int:
     """How many ways there are to stretch and shear a shape: symmetric matrices, but for size."""
     return dim * (dim + 1) // 2 - 1
-
-
-def _too_many(alignment: Alignment, tuning: Tuning) -> bool:
-    return bool(alignment.shapes.visible.size > tuning.screened_landmarks)
 
 
 def _cheap_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Iterator[Finding]:

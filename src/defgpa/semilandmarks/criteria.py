@@ -19,7 +19,6 @@ from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
 from defgpa._arrays import Array, Index, Mask, rms
-from defgpa.procrustes import SIMILARITY, stacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +64,6 @@ class Distance:
 
 
 Criterion = Bending | Distance  # what one shape makes small, given the reference
-
-
-def distance_from(reference: Array, x: Array) -> Distance:
-    """The distance of a shape from the reference as it lies over it now."""
-    seen = ~np.isnan(x[:, 0]) & ~np.isnan(reference[:, 0])
-    motion = stacked(reference, x, motions=SIMILARITY)
-    return Distance(motion(reference), seen)
 
 
 def bending_matrix(reference: Array) -> Array:

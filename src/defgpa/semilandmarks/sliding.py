@@ -21,10 +21,10 @@ from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
-from defgpa.procrustes import SIMILARITY
+from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.screening import mirrored_against
 from defgpa.semilandmarks.closest import Surface
-from defgpa.semilandmarks.criteria import Bending, Criterion, bending_matrix, distance_from
+from defgpa.semilandmarks.criteria import Bending, Criterion, Distance, bending_matrix
 from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
 from defgpa.sentences import warn_of
@@ -243,9 +243,10 @@ def _one_round(
 
 
 def _criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
-    if by == "procrustes":
-        return [distance_from(reference, x) for x in points]
     seen = ~np.isnan(points[..., 0]) & ~np.isnan(reference[:, 0])
+    if by == "procrustes":
+        laid_over = (stacked(reference, x, motions=SIMILARITY)(reference) for x in points)
+        return [Distance(target, own) for target, own in zip(laid_over, seen, strict=True)]
     matrices = {
         pattern.tobytes(): bending_matrix(reference[pattern]) for pattern in np.unique(seen, axis=0)
     }
