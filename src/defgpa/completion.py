@@ -348,7 +348,7 @@ def _far(alignment: Alignment) -> Mask:
 
 
 def _far_findings(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
-    names, count = tuple(compress(shapes.names, far.any(axis=1))), int(far.sum())
+    names, count = tuple(compress(shapes.names, np.asarray(far.any(axis=1)))), int(far.sum())
     return (Finding(Kind.FAR_ESTIMATES, names, figures={"count": count}),) if names else ()
 
 
