@@ -208,10 +208,9 @@ def tell_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
     from defgpa.io.atomic import files_in
 
     files = summary["files"]
-    console.say("Written:")
-    for name, count in Counter(Path(file).parts[0] for file in files).items():
-        inside = count > 1 or name not in files
-        console.say(f"  {folder / name}{f'{os.sep} ({count} files)' if inside else ''}")
+    counts = Counter(Path(file).parts[0] for file in files)
+    inside = {name: f"{os.sep} ({k} files)" for name, k in counts.items() if name not in files}
+    list_files(console, [f"{folder / name}{inside.get(name, '')}" for name in counts])
     for place in sorted({Path(file).parent for file in files} - {Path()}):
         known = {Path(file).name for file in files if Path(file).parent == place}
         others = set(files_in(folder / place)) - known

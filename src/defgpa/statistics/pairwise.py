@@ -72,7 +72,7 @@ def pairwise_distances(
 ) -> PairwiseDistances:
     """Distances of the group means of a fitted model, with residuals of ``null`` permuted."""
     n = len(Y)
-    labels, factors = _labels(groups, model, n)
+    labels, factors = _labels(groups, model)
     names, codes = grouped(labels, n, "groups")
     if len(names) < 2:
         raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
@@ -98,7 +98,7 @@ def pairwise_distances(
     return PairwiseDistances(names, apart, z, p)
 
 
-def _labels(groups: str | Sequence[Any], model: Design, n: int) -> tuple[Any, tuple[str, ...]]:
+def _labels(groups: str | Sequence[Any], model: Design) -> tuple[Any, tuple[str, ...]]:
     """One label per shape, and the factors they are made of."""
     if not isinstance(groups, str):
         return groups, ()

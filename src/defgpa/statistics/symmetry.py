@@ -287,9 +287,7 @@ def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
 
 
 def _flip(dim: int) -> Array:
-    signs = np.ones(dim)
-    signs[0] = -1.0
-    return signs
+    return np.where(np.arange(dim) == 0, -1.0, 1.0)
 
 
 def _analysed(
