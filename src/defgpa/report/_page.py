@@ -269,16 +269,13 @@ def _write(
     """A template with these values and what both pages have; all is escaped but our own scripts."""
     from defgpa.io.atomic import write_text
 
-    text = (
-        _templates()
-        .get_template(name)
-        .render(
-            values,
-            provenance=tables.provenance_rows(known),
-            command=known.get("command"),
-            versions=tables.versions(),
-            style=_template("style.css"),
-        )
+    template = _templates().get_template(name)
+    text = template.render(
+        values,
+        provenance=tables.provenance_rows(known),
+        command=known.get("command"),
+        versions=tables.versions(),
+        style=_template("style.css"),
     )
     write_text(target, text, errors="backslashreplace")
 
