@@ -26,6 +26,7 @@ from threadpoolctl import ThreadpoolController
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
+Progress = Callable[[int, int], None]  # called with (done, total)
 
 _A = TypeVar("_A", bound=NDArray[Any])
 _T = TypeVar("_T")
@@ -76,6 +77,16 @@ def small_product(wide: Array, tall: Array) -> Array:
     As ``@``, which does not let other threads run meanwhile where the result is small.
     """
     return np.asarray(np.dot(wide, tall), dtype=np.float64)
+
+
+def rms(vectors: Array) -> float:
+    """The root mean square length of vectors (p, d)."""
+    return float(np.sqrt((vectors**2).sum(axis=1).mean()))
+
+
+def rms_radius(points: Array) -> float:
+    """The root mean square distance of points (p, d) from their centroid."""
+    return rms(points - points.mean(axis=0))
 
 
 def summed(parts: Sequence[Array]) -> Array:

@@ -28,6 +28,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -272,19 +273,15 @@ def hinge_findings(
     return (Finding(Kind.HINGE, shapes=tuple(names[i] for i in smaller), figures=parts),)
 
 
-def _named(names: Sequence[str], chosen: Mask) -> tuple[str, ...]:
-    return tuple(names[int(i)] for i in np.flatnonzero(chosen))
-
-
 def _mirrored(votes: Index, names: Sequence[str]) -> Found:
     for s in np.flatnonzero((votes < 0).any(axis=1)):
-        yield int(s), Finding(Kind.MIRRORED, shapes=_named(names, votes[s] < 0))
+        yield int(s), Finding(Kind.MIRRORED, shapes=tuple(compress(names, votes[s] < 0)))
 
 
 def _undetermined(facts: SpectralDiagnostics, names: Sequence[str]) -> Found:
     free = facts.free_directions > 0
     for s in np.flatnonzero(free.any(axis=1)):
-        yield int(s), Finding(Kind.UNDETERMINED_WARP, shapes=_named(names, free[s]))
+        yield int(s), Finding(Kind.UNDETERMINED_WARP, shapes=tuple(compress(names, free[s])))
 
 
 def _off_centre(facts: SpectralDiagnostics, n: int, m: int, tuning: Tuning) -> Found:

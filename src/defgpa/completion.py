@@ -9,7 +9,7 @@ decided by hiding landmarks that are known, in holes like those that are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from types import MappingProxyType
@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index, Mask, frozen, own_threads
+from defgpa._arrays import Array, Index, Mask, frozen, own_threads, rms, rms_radius
 from defgpa.alignment import Alignment, brought_back
 from defgpa.errors import DefgpaError, DegenerateShapeError, listed
 from defgpa.findings import Finding, Kind
@@ -144,7 +144,7 @@ def _completed(alignment: Alignment, method: str | None) -> Completion:
         frozen(far),
         used,
         MappingProxyType(errors),
-        tuple(_far_findings(shapes, far)),
+        _far_findings(shapes, far),
     )
 
 
@@ -236,7 +236,7 @@ def _by_warp(alignment: Alignment, points: Array, trials: Sequence[Trial]) -> Wa
         unknown = 1.0 - np.einsum("hs,sh->h", K, cho_solve(factor, K.T))
         spread = np.sqrt(np.maximum(unknown, 0.0) + dials.noise)
         deviation = np.zeros(len(own))
-        deviation[hidden] = spread * _rms((own - returned)[asked])
+        deviation[hidden] = spread * rms((own - returned)[asked])
         return Estimate(_with_misses(S, own, returned, asked, dials), deviation)
 
     return estimate
@@ -267,7 +267,7 @@ def _kernels(
     S: Array, hidden: Mask, asked: Index, dials: Dials
 ) -> tuple[Array, tuple[Array, bool]]:
     """K_hs, and the factor of K_ss + ρI."""
-    width = dials.reach * _rms(S - S.mean(axis=0))
+    width = dials.reach * rms_radius(S)
     K_hs, K_ss = (gaussian_kernel(S[rows], S[asked], width) for rows in (hidden, asked))
     return K_hs, cho_factor(K_ss + dials.noise * np.eye(len(asked)))
 
@@ -288,7 +288,7 @@ def _by_spline(points: Array, whole: Mask) -> Way:
         asked = asked_landmarks(mean, seen)
         points, distance = np.array(own), np.zeros(len(own))
         points[~seen] = interpolating_spline(mean[asked], own[asked])(mean[~seen])
-        width = _rms(own[seen] - own[seen].mean(axis=0))
+        width = rms_radius(own[seen])
         distance[~seen] = cdist(mean[~seen], mean[asked]).min(axis=1) * width
         return Estimate(points, distance)
 
@@ -342,15 +342,14 @@ def _far(alignment: Alignment) -> Mask:
     far = np.zeros(visible.shape, dtype=bool)
     for i, seen in enumerate(visible):
         if not seen.all():
-            width = _rms(S[seen] - S[seen].mean(axis=0))
+            width = rms_radius(S[seen])
             far[i, ~seen] = cdist(S[~seen], S[seen]).min(axis=1) > width
     return far
 
 
-def _far_findings(shapes: Shapes, far: Mask) -> Iterator[Finding]:
-    if far.any():
-        names = tuple(compress(shapes.names, np.asarray(far.any(axis=1))))
-        yield Finding(Kind.FAR_ESTIMATES, shapes=names, figures={"count": int(far.sum())})
+def _far_findings(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
+    names, count = tuple(compress(shapes.names, np.asarray(far.any(axis=1)))), int(far.sum())
+    return (Finding(Kind.FAR_ESTIMATES, names, figures={"count": count}),) if names else ()
 
 
 def _flips(alignment: Alignment) -> Array:
@@ -358,7 +357,3 @@ def _flips(alignment: Alignment) -> Array:
     flip = np.ones((len(alignment.shapes), 1, alignment.shapes.dim))
     flip[alignment.diagnostics.votes < 0, 0, 0] = -1.0
     return flip
-
-
-def _rms(vectors: Array) -> float:
-    return float(np.sqrt((vectors**2).sum(axis=1).mean()))

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
@@ -37,7 +37,7 @@ from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.screening import input_findings, with_deformation
 from defgpa.sentences import warn_of
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, ShapesLike
 from defgpa.solve.datum.affine import affine_gpa, balanced
 from defgpa.solve.datum.anchored_cost import anchored_inverse
 from defgpa.solve.datum.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start, soft_end
@@ -67,8 +67,6 @@ from defgpa.solve.registration import (
 )
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
-
-ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 
 
 class AlignmentEstimator(BaseEstimator):

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import fdtrc
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array, Mask, rms, rms_radius
 from defgpa.alignment import Alignment
 from defgpa.checks import require_extended, require_linked, shared_landmarks
 from defgpa.errors import ShapeError
@@ -100,8 +101,8 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     # equally large: or one in micrometres would be the mean of those in metres
     points = core.points / frames.size[:, None, None]
     fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY, core.names)
-    aligned = (points @ fit.matrices + fit.offsets[:, None]) / _size(fit.reference)
-    reference = fit.reference / _size(fit.reference)
+    aligned = (points @ fit.matrices + fit.offsets[:, None]) / rms_radius(fit.reference)
+    reference = fit.reference / rms_radius(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
     scales = np.abs(np.linalg.det(fit.matrices)) ** (1.0 / core.dim)
     sizes = _against_median(frames.size / scales)
@@ -154,7 +155,7 @@ def input_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> tupl
     best similarities: a fit of sound shapes pays next to nothing for it. Beyond
     ``tuning.screened_landmarks`` landmarks in all shapes together nothing is looked at.
     """
-    if _too_many(alignment, tuning):
+    if alignment.shapes.visible.size > tuning.screened_landmarks:
         return ()
     cheap = tuple(_cheap_findings(alignment, frames, tuning))
     if not _doubtful(alignment, tuning):
@@ -180,14 +181,15 @@ def with_deformation(
     kinds = {finding.kind for finding in findings}
     if kinds & _EXPLAINS:
         return tuple(f for f in findings if f.kind is not Kind.LARGE_DEFORMATION)
-    if Kind.LARGE_DEFORMATION in kinds or _too_many(alignment, tuning):
+    too_many = alignment.shapes.visible.size > tuning.screened_landmarks
+    if Kind.LARGE_DEFORMATION in kinds or too_many:
         return findings
     points, reference = alignment.shapes.points, alignment.reference
     squares = alignment.squared_distances
     if (alignment.diagnostics.votes <= 0).any():  # the other side may be the nearer one
         away = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
         squares = np.einsum("nmd,nmd->nm", away, away)
-    residual = float(np.sqrt(squares[alignment.counted].mean())) / _size(reference)
+    residual = float(np.sqrt(squares[alignment.counted].mean())) / rms_radius(reference)
     chance = chance_off(residual, len(points), alignment.shapes.dim, tuning.off)
     figures = {"residual": residual}
     if chance > tuning.chance_off:
@@ -225,10 +227,6 @@ def _affine_directions(dim: int) -> int:
     return dim * (dim + 1) // 2 - 1
 
 
-def _too_many(alignment: Alignment, tuning: Tuning) -> bool:
-    return bool(alignment.shapes.visible.size > tuning.screened_landmarks)
-
-
 def _cheap_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Iterator[Finding]:
     """Other sizes, thin shapes, lost digits and repetitions: what costs next to nothing to see.
 
@@ -255,7 +253,7 @@ def _cheap_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Ite
 def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
     """Whether some landmark is far off, absolutely or against its shape and its likes, or all."""
     seen = alignment.shapes.visible
-    off = np.where(seen, alignment.squared_distances / _size(alignment.reference) ** 2, -1.0)
+    off = np.where(seen, alignment.squared_distances / rms_radius(alignment.reference) ** 2, -1.0)
     if off[seen].mean() > tuning.spread**2:
         return True
     farthest = off.max()
@@ -392,16 +390,8 @@ def guessed_units(shapes: Shapes) -> str:
     return "unknown"
 
 
-def _size(reference: Array) -> float:
-    return _rms(reference - reference.mean(axis=0))
-
-
-def _rms(vectors: Array) -> float:
-    return float(np.sqrt((vectors**2).sum(axis=1).mean()))
-
-
 def _named(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
-    return tuple(shapes.names[i] for i in np.flatnonzero(chosen))
+    return tuple(compress(shapes.names, chosen))
 
 
 def _far_above(errors: Array, dim: int, tuning: Tuning) -> Mask:
@@ -481,7 +471,7 @@ def _exchanges(points: Array, reference: Array, tuning: Tuning) -> list[tuple[in
         a, b = sorted(np.unravel_index(int(gain.argmax()), gain.shape))
         points[[a, b]] = points[[b, a]]
         better = _moved(points, reference)
-        if _rms(better - reference) >= _rms(moved - reference):
+        if rms(better - reference) >= rms(moved - reference):
             break
         moved = better
         found.append((int(a), int(b)))

@@ -363,9 +363,31 @@ def _restored(fields: dict[str, Any]) -> Shapes:
     return Shapes.specimens(**fields)
 
 
-def as_shapes(shapes: Shapes | ArrayLike | Sequence[ArrayLike]) -> Shapes:
+ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
+
+
+def as_shapes(shapes: ShapesLike) -> Shapes:
     """Shapes as they are, or an array or list of arrays made into Shapes."""
     return shapes if isinstance(shapes, Shapes) else Shapes(shapes)
+
+
+def landmark_numbers(
+    members: Iterable[Any], landmarks: Sequence[str], advice: str = ""
+) -> list[int]:
+    """Landmarks given by number (from 0) or label as numbers; the advice ends a refusal."""
+    place = {label: k for k, label in enumerate(landmarks)}
+    numbers = []
+    for member in members:
+        if isinstance(member, str) and member not in place:
+            raise ShapeError(f"There is no landmark called {member!r}.")
+        number = place[member] if isinstance(member, str) else member
+        if number != int(number) or not 0 <= number < len(landmarks):
+            raise ShapeError(
+                f"There is no landmark number {number}; they are numbered 0 to "
+                f"{len(landmarks) - 1}.{advice}"
+            )
+        numbers.append(int(number))
+    return numbers
 
 
 def _stacked(points: Any) -> Array:

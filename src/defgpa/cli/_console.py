@@ -83,13 +83,6 @@ class Console:
             task = bar.add_task(title, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
-    @property
-    def width(self) -> int:
-        """The columns of the terminal."""
-        from rich.console import Console as RichConsole
-
-        return RichConsole().width
-
     def table(
         self,
         title: str,

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from importlib.resources import files
+from typing import Any
 
 import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._fit import (
-    Fitted,
-    figures,
-    fitted,
-    path_table,
-    show_figures,
-    write_alignment,
-)
+from defgpa.cli._fit import figures, fitted, path_table, show_figures, write_alignment
 from defgpa.cli._output import can_report, command_line, output_folder, results, tell_run
-
-if TYPE_CHECKING:
-    from defgpa.alignment import Alignment
-    from defgpa.evaluate import Comparison
 
 
 @options.command("demo", "defgpa demo --output demo")
@@ -37,6 +26,7 @@ def command(output: str, console: Console) -> None:
     from defgpa.datasets import load_wings
     from defgpa.estimators import DefGPA
     from defgpa.evaluate import compare
+    from defgpa.io.atomic import write_text
     from defgpa.warps import ThinPlateSpline
 
     folder = output_folder(output)
@@ -59,41 +49,27 @@ def command(output: str, console: Console) -> None:
         "comparison": [asdict(row) for row in table],
     }
     with results(console, folder, summary) as partial:
-        _sample(partial)
+        sample = files("defgpa.datasets") / "sample" / "wings.tps"
+        write_text(partial / "wings.tps", sample.read_text(encoding="utf-8"))
         write_alignment(alignment, partial)
-        _reported(console, done, alignment, table, partial)
+        if can_report():
+            from defgpa.report import write_report
+
+            write_report(
+                alignment,
+                partial / "report.html",
+                smoothing=done.path,
+                cross_validation=done.cv,
+                comparison=table,
+                title="Insect wings, aligned with deformations",
+                provenance={"command": command_line(), "result": "result.npz"},
+            )
+        else:
+            console.note(
+                "There is no report without plotly and jinja2: pip install 'defgpa[report]'"
+            )
     console.say(f"\n{table}\n")
     show_figures(console, numbers)
     tell_run(console, folder, summary)
     if can_report():
         console.say(f"\nOpen the report in a browser: {folder / 'report.html'}")
-
-
-def _sample(folder: Path) -> None:
-    """The bundled file, put where it can be read and changed."""
-    from importlib.resources import files
-
-    from defgpa.io.atomic import write_text
-
-    text = (files("defgpa.datasets") / "sample" / "wings.tps").read_text(encoding="utf-8")
-    write_text(folder / "wings.tps", text)
-
-
-def _reported(
-    console: Console, done: Fitted, alignment: Alignment, table: Comparison, folder: Path
-) -> None:
-    """The report, or a note on what to install for it."""
-    if not can_report():
-        console.note("There is no report without plotly and jinja2: pip install 'defgpa[report]'")
-        return
-    from defgpa.report import write_report
-
-    write_report(
-        alignment,
-        folder / "report.html",
-        smoothing=done.path,
-        cross_validation=done.cv,
-        comparison=table,
-        title="Insect wings, aligned with deformations",
-        provenance={"command": command_line(), "result": "result.npz"},
-    )

@@ -92,7 +92,9 @@ def command(
         estimator = _estimator(model, rigidity, proportions)
         held = _held(smoothing, rigidity)
         done = fitted(console, shapes, estimator, chosen, fold_size, jobs, **held)
-        alignment = _posed(done.alignment, pose)
+        alignment = done.alignment
+        if pose != "principal":
+            alignment = alignment.posed_like(shapes[0 if pose == "first" else pose])
         console.tell(*alignment.findings)
         for finding in alignment.foldover_findings:
             console.tell(_with_remedy(finding, done, shapes))
@@ -318,10 +320,3 @@ def _unfolded(done: Fitted, shapes: Shapes, name: str, used: float | None) -> fl
         if not other.solve(shapes).foldovers.any():
             return float(value)
     return None
-
-
-def _posed(alignment: Alignment, pose: str) -> Alignment:
-    if pose == "principal":
-        return alignment
-    shapes = alignment.shapes
-    return alignment.posed_like(shapes[0 if pose == "first" else pose])

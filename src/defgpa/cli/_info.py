@@ -125,12 +125,14 @@ def _shown_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
 
 def _show_missing(console: Console, shapes: Shapes) -> None:
     """Per shape, a bar of landmarks: seen and not seen."""
+    from rich.console import Console as RichConsole
+
     gaps = [i for i, seen in enumerate(shapes.visible) if not seen.all()]
     if not gaps:
         return
     names = briefly([shapes.names[i] for i in gaps[:_MOST_ROWS]])
     beside = min(max(map(len, names)), 40) + len("missing") + 10  # and the blanks between columns
-    width = max(10, min(60, console.width - beside))  # characters of the bar
+    width = max(10, min(60, RichConsole().width - beside))  # characters of the bar
     rows = [
         [name, int((~shapes.visible[i]).sum()), _bar(shapes.visible[i], width)]
         for name, i in zip(names, gaps, strict=False)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,19 +192,8 @@ def to_paste(command: str = "", folder: str = "") -> str:
 
 def versions() -> dict[str, str]:
     """What it takes to do this again."""
-    import platform
-
-    import numpy
-    import scipy
-
-    from defgpa import __version__
-
-    return {
-        "defgpa": __version__,
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-        "python": platform.python_version(),
-    }
+    packages = {name: import_module(name).__version__ for name in ("defgpa", "numpy", "scipy")}
+    return packages | {"python": platform.python_version()}
 
 
 def list_files(console: Console, files: Sequence[str]) -> None:
@@ -217,10 +208,9 @@ def tell_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
     from defgpa.io.atomic import files_in
 
     files = summary["files"]
-    console.say("Written:")
-    for name, count in Counter(Path(file).parts[0] for file in files).items():
-        inside = count > 1 or name not in files
-        console.say(f"  {folder / name}{f'{os.sep} ({count} files)' if inside else ''}")
+    counts = Counter(Path(file).parts[0] for file in files)
+    inside = {name: f"{os.sep} ({k} files)" for name, k in counts.items() if name not in files}
+    list_files(console, [f"{folder / name}{inside.get(name, '')}" for name in counts])
     for place in sorted({Path(file).parent for file in files} - {Path()}):
         known = {Path(file).name for file in files if Path(file).parent == place}
         others = set(files_in(folder / place)) - known

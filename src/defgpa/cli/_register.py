@@ -119,21 +119,15 @@ def note_strange(console: Console, found: Alignment, alignment: Alignment) -> No
         )
     if found.mirrored:
         console.note(f"Mirrored against the reference: {listed(found.mirrored)}.")
-    size = _scales(found) / np.median(_scales(alignment))
+    # how large each shape is beside the reference, over the landmarks it sees
+    ours, theirs = (1.0 / own.similarities.scale for own in (found, alignment))
+    size = ours / np.median(theirs)
     odd = (size > _LARGER) | (size < 1 / _LARGER)
     if odd.any():
         console.note(
             f"More than {_LARGER} times larger or smaller than the shapes of the fit: "
             f"{listed(names[odd])}. Other units?"
         )
-
-
-def _scales(alignment: Alignment) -> Array:
-    """(n,): how large each shape is beside the reference, over the landmarks it sees."""
-    from defgpa.procrustes import SIMILARITY, stacked
-
-    motions = stacked(alignment.shapes.points, alignment.reference, motions=SIMILARITY)
-    return 1.0 / motions.scale
 
 
 def _show(

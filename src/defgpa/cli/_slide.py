@@ -209,9 +209,8 @@ def _show(console: Console, slid: SlidShapes) -> None:
         if not np.isnan(own).all()
     ]
     console.say(f"{len(slid.sliders)} of {slid.n_landmarks} landmarks slide.")
-    console.table("How far", ["shape", "mean", "largest"], rows)
-    if slid.n_shapes > _MOST_ROWS:
-        console.say(f"  … and {slid.n_shapes - _MOST_ROWS} more shapes")
+    total = len(rows) + slid.n_shapes - _MOST_ROWS
+    console.table("How far", ["shape", "mean", "largest"], rows, total, " shapes")
     first, last = slid.criterion[0, 0].sum(), slid.criterion[-1, 1].sum()
     count = len(slid.criterion)
     rounds = "1 round" if count == 1 else f"{count} rounds"

@@ -71,7 +71,11 @@ def command(
     _say_pairs(console, found, shapes)
     console.say(str(found))
     with console.noting():
-        _write(written, found, shapes)
+        written.table("symmetry.csv", found.table.to_csv())
+        written.table("asymmetry.csv", found.indices_to_csv())
+        for name in ("symmetric", "asymmetric"):
+            written.shapes(name, getattr(found, name), found.individuals, shapes.landmarks)
+        written.figure("symmetry.png", "symmetry", found, links=shapes.links)
         written.report(x, [found], f"Symmetry of {Path(source[0]).name}")
     written.tell(console, _figures(found, shapes))
 
@@ -104,14 +108,6 @@ def _say_pairs(console: Console, found: Symmetry, shapes: Shapes) -> None:
         )
     if found.mirrored_side is not None:
         console.say(f"Side {found.mirrored_side!r} was mirrored.")
-
-
-def _write(written: Written, found: Symmetry, shapes: Shapes) -> None:
-    written.table("symmetry.csv", found.table.to_csv())
-    written.table("asymmetry.csv", found.indices_to_csv())
-    for name in ("symmetric", "asymmetric"):
-        written.shapes(name, getattr(found, name), found.individuals, shapes.landmarks)
-    written.figure("symmetry.png", "symmetry", found, links=shapes.links)
 
 
 def _figures(found: Symmetry, shapes: Shapes) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import wilcoxon
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, Progress
 from defgpa.errors import DefgpaError
-from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, ShapesLike
+from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.evaluate._cross_validation import cross_validated
-from defgpa.evaluate._folds import Progress, consecutive_folds, looked_at
+from defgpa.evaluate._folds import consecutive_folds, looked_at
 from defgpa.findings import Finding, Kind
 from defgpa.sentences import warn_of
-from defgpa.shapes import Shapes, as_shapes
+from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.warps import Affine, ThinPlateSpline
 

@@ -14,13 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa._arrays import Array, Index, Mask, Progress, frozen
 from defgpa.alignment import Alignment
-from defgpa.estimators import ShapesLike
 from defgpa.evaluate._fold_sets import FoldSets
 from defgpa.evaluate._folds import (
     LeftOut,
-    Progress,
     Steps,
     consecutive_folds,
     gathered,
@@ -32,7 +30,7 @@ from defgpa.evaluate._folds import (
 from defgpa.evaluate._parallel import in_parallel
 from defgpa.findings import Finding
 from defgpa.sentences import warn_of
-from defgpa.shapes import as_shapes
+from defgpa.shapes import ShapesLike, as_shapes
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa._arrays import Array, Index, Mask, Progress, frozen
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, DefgpaWarning, listed
 from defgpa.estimators import AlignmentEstimator
 from defgpa.findings import Finding, Kind
 from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.shapes import Shapes
-
-Progress = Callable[[int, int], None]  # called with (done, total)
 
 
 @dataclass(frozen=True, eq=False)

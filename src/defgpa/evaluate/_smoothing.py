@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, frozen
-from defgpa.estimators import ElasticGPA, ShapesLike
-from defgpa.evaluate._folds import Progress, Steps, consecutive_folds
+from defgpa._arrays import Array, Progress, frozen
+from defgpa.estimators import ElasticGPA
+from defgpa.evaluate._folds import Steps, consecutive_folds
 from defgpa.evaluate._path import (
     DialSurface,
     SmoothingPath,
@@ -26,7 +26,7 @@ from defgpa.evaluate._path import (
 )
 from defgpa.evaluate._sweep import Point, Sweep, smooth_warp
 from defgpa.sentences import warn_of
-from defgpa.shapes import as_shapes
+from defgpa.shapes import ShapesLike, as_shapes
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
 REFINED = 3  # further values in each of the two intervals beside the best of the default grid

@@ -77,7 +77,10 @@ def components(
         raise ValueError(f"The 'outline' must be 'hull' or 'ellipse'. Got {outline!r} instead.")
     axes = _roomy() if ax is None else ax
     scores = pca.scores_[:, [k - 1 for k in which]]
-    owners = _owners(groups, len(scores))
+    n = len(scores)
+    owners = ["specimens"] * n if groups is None else list(groups)
+    if len(owners) != n:
+        raise ShapeError(f"There must be one group a shape, {n} in all; got {len(owners)}.")
     dots, outlines = [], []
     for k, group in enumerate(dict.fromkeys(owners)):
         own = scores[[owner == group for owner in owners]]
@@ -184,14 +187,6 @@ def _roomy() -> Any:
     from matplotlib import pyplot
 
     return pyplot.figure(figsize=(8.0, 7.0)).add_axes((0.13, 0.37, 0.56, 0.54))
-
-
-def _owners(groups: Sequence[Any] | None, n: int) -> list[Any]:
-    if groups is None:
-        return ["specimens"] * n
-    if len(groups) != n:
-        raise ShapeError(f"There must be one group a shape, {n} in all; got {len(groups)}.")
-    return list(groups)
 
 
 def _outlined(ax: Any, own: Array, colour: str, outline: str) -> Any:

@@ -66,13 +66,14 @@ def deformation_grid(
     lines = _grid(landmarks, normal, cells)
     flat = lines.reshape(-1, dim)
     images = np.asarray(warp(flat)).reshape(lines.shape)
-    folded = _folded(warp, flat).reshape(lines.shape[:2])
+    folds_at = getattr(warp, "foldovers", None)  # of a warp that knows them
+    folded = np.zeros(len(flat), dtype=bool) if folds_at is None else np.asarray(folds_at(flat))
     drawn = style.polylines(axes, images, colors=style.GREY, linewidths=0.7, zorder=1)
     moved, size = np.asarray(warp(landmarks)), 0.7 * style.marker_size(len(landmarks))
     marks = style.dots(
         axes, moved, "landmarks", "o", style.OBSERVED, markersize=size, markeredgewidth=0
     )
-    folds = _marked_folds(axes, _where(images, folded))
+    folds = _marked_folds(axes, _where(images, folded.reshape(lines.shape[:2])))
     style.as_map(axes, dim, unit)
     return style.Artists(lines=drawn, landmarks=marks, foldovers=folds)
 
@@ -119,12 +120,6 @@ def _directions(centred: Array, normal: ArrayLike | None) -> Array:
     across = across / np.linalg.norm(across)
     flattened = centred - np.outer(centred @ across, across)
     return np.asarray(np.linalg.svd(flattened, full_matrices=False)[2][:2])
-
-
-def _folded(warp: Any, points: Array) -> Mask:
-    """(p,): where a warp that knows its foldovers is turned over against its bulk."""
-    folds = getattr(warp, "foldovers", None)
-    return np.zeros(len(points), dtype=bool) if folds is None else np.asarray(folds(points))
 
 
 def _where(lines: Array, chosen: Mask) -> Array:

@@ -51,8 +51,7 @@ def residual_map(
     """
     axes = style.axes_for(ax, 2)
     shapes, residuals = alignment.shapes, alignment.residuals
-    per = _landmarks_per_cell(shapes)
-    image = _table(axes, shapes, _in_cells(residuals, per, np.fmax.reduce), per)
+    image, per = _table(axes, shapes, residuals, np.fmax.reduce)
     image.set_cmap(style.ERRORS.with_extremes(bad=style.UNSEEN))
     image.set_clim(0.0, float(np.nanmax(residuals)) or 1.0)
     bar = axes.figure.colorbar(image, ax=axes, pad=0.02)
@@ -88,9 +87,8 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
     np.float64(1.0)
     """
     axes = style.axes_for(ax, 2)
-    per = _landmarks_per_cell(shapes)
     unseen = (~shapes.visible).astype(np.float64)
-    image = _table(axes, shapes, _in_cells(unseen, per, np.add.reduce) / per, per)
+    image, _ = _table(axes, shapes, unseen, np.mean)
     image.set_cmap(_SEEN_TO_UNSEEN)
     image.set_clim(0.0, 1.0)
     share = unseen.mean()
@@ -104,18 +102,14 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
     return style.Artists(image=image, colorbar=None, worst=None)
 
 
-def _landmarks_per_cell(shapes: Shapes) -> int:
-    return -(-shapes.n_landmarks // 600)  # columns that can be told apart
-
-
-def _in_cells(table: Array, per: int, reduce: Callable[..., Array]) -> Array:
-    """(n, cells): every ``per`` columns reduced to one; NaN counts as nothing."""
-    n, m = table.shape
-    padded = np.pad(table, ((0, 0), (0, -m % per)), mode="edge")
-    return np.asarray(reduce(padded.reshape(n, -1, per), axis=2))
-
-
-def _table(ax: Any, shapes: Shapes, cells: Array, per: int) -> Any:
+def _table(
+    ax: Any, shapes: Shapes, figures: Array, reduce: Callable[..., Array]
+) -> tuple[Any, int]:
+    """A figure (n, m) of every landmark as an image, and how many are reduced to one cell."""
+    n, m = figures.shape
+    per = -(-m // 600)  # columns that can be told apart
+    padded = np.pad(figures, ((0, 0), (0, -m % per)), mode="edge")
+    cells = reduce(padded.reshape(n, -1, per), axis=2)
     image = ax.imshow(
         np.ma.masked_invalid(cells), aspect="auto", interpolation="nearest", origin="upper"
     )
@@ -128,7 +122,7 @@ def _table(ax: Any, shapes: Shapes, cells: Array, per: int) -> Any:
     per_column = "" if per == 1 else f" ({per} to a column)"
     ax.set(xlabel=f"landmark{per_column}", ylabel="shape")
     ax.tick_params(length=2, labelsize="small")
-    return image
+    return image, per
 
 
 def _ring(ax: Any, shapes: Shapes, residuals: Array, per: int, unit: str | None) -> Any:

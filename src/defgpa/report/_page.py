@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
-from defgpa.errors import DefgpaError, ShapeError
+from defgpa.errors import DefgpaError, ShapeError, needed
 from defgpa.report import _tables as tables
 from defgpa.report._drawn import MOST_PAIRS, Drawn, drawn_part, group_columns, many_groups
 from defgpa.report._packing import finite, script_json
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from defgpa.evaluate import Comparison, CrossValidation, SmoothingPath
 
 _SCRIPTS = ("data", "theme", "space", "plots", "charts", "components", "controls", "main")
+_EXTRA = "A report needs plotly and jinja2: pip install 'defgpa[report]'."
 _HEADLINES = ("rmse_reference", "rmse_datum", "cve", "spectral_gap")
 
 
@@ -90,9 +90,17 @@ def write_report(
     ...     "<h1>Wings</h1>" in page.read_text(encoding="utf-8")
     True
     """
-    _require_alignment(alignment)
-    _require_same_shapes(alignment, cross_validation)
-    _, get_plotlyjs = _extra()
+    if not isinstance(alignment, Alignment):
+        raise DefgpaError(
+            f"A report is about an Alignment (model.alignment_); got {type(alignment).__name__}."
+        )
+    measured = alignment.shapes.points.shape
+    if cross_validation is not None and cross_validation.predicted.shape != measured:
+        raise ShapeError(
+            f"The cross-validation is of shapes (n, m, d) = {cross_validation.predicted.shape}, "
+            f"the alignment of {measured}. Give the one of the same shapes."
+        )
+    plotly, _ = needed("plotly.offline", _EXTRA), needed("jinja2", _EXTRA)
     drawn, known = drawn_part(alignment, most_drawn), provenance or {}
     values = {
         "title": title or tables.default_title(alignment),
@@ -102,7 +110,7 @@ def write_report(
         "sections": sections(statistics, alignment.shapes.links),
         "parameters": tables.parameters(alignment),
         "code": tables.code(alignment, known.get("result")),
-        "plotly": get_plotlyjs(),
+        "plotly": plotly.get_plotlyjs(),
         "script": "\n".join(_template(f"{name}.js") for name in _SCRIPTS),
     }
     _write(target, "report.html", values, known)
@@ -195,16 +203,9 @@ def _numbers(
 def _path_columns(path: SmoothingPath) -> dict[str, Any]:
     """The path where its logarithm can be drawn."""
     shown = path.values > 0
-    columns: dict[str, Array] = {
-        "values": path.values,
-        "cve": path.cve,
-        "rmse_reference": path.rmse_reference,
-        "rmse_datum": path.rmse_datum,
-    }
-    return {
-        **{key: finite(column[shown]) for key, column in columns.items()},
-        "best": path.best_value if path.best_value > 0 else None,
-    }
+    names = ("values", "cve", "rmse_reference", "rmse_datum")
+    columns = {name: finite(getattr(path, name)[shown]) for name in names}
+    return {**columns, "best": path.best_value if path.best_value > 0 else None}
 
 
 def _path_in_words(path: SmoothingPath) -> dict[str, Any]:
@@ -252,7 +253,7 @@ def _missing_counts(alignment: Alignment) -> dict[str, Any] | None:
 @cache
 def _templates() -> Any:
     """The templates, each compiled when it is first asked for."""
-    jinja2, _ = _extra()
+    jinja2 = needed("jinja2", _EXTRA)
     return jinja2.Environment(
         loader=jinja2.PackageLoader("defgpa.report"),
         autoescape=True,
@@ -268,46 +269,16 @@ def _write(
     """A template with these values and what both pages have; all is escaped but our own scripts."""
     from defgpa.io.atomic import write_text
 
-    text = (
-        _templates()
-        .get_template(name)
-        .render(
-            values,
-            provenance=tables.provenance_rows(known),
-            command=known.get("command"),
-            versions=tables.versions(),
-            style=_template("style.css"),
-        )
+    template = _templates().get_template(name)
+    text = template.render(
+        values,
+        provenance=tables.provenance_rows(known),
+        command=known.get("command"),
+        versions=tables.versions(),
+        style=_template("style.css"),
     )
     write_text(target, text, errors="backslashreplace")
 
 
-def _extra() -> tuple[Any, Any]:
-    """What a page is made with, or a sentence on how to get it."""
-    try:
-        import jinja2
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise DefgpaError(
-            "A report needs plotly and jinja2: pip install 'defgpa[report]'."
-        ) from None
-    return jinja2, get_plotlyjs
-
-
 def _template(name: str) -> str:
     return (files("defgpa.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _require_alignment(alignment: Alignment) -> None:
-    if not isinstance(alignment, Alignment):
-        raise DefgpaError(
-            f"A report is about an Alignment (model.alignment_); got {type(alignment).__name__}."
-        )
-
-
-def _require_same_shapes(alignment: Alignment, cv: CrossValidation | None) -> None:
-    if cv is not None and cv.predicted.shape != alignment.shapes.points.shape:
-        raise ShapeError(
-            f"The cross-validation is of shapes (n, m, d) = {cv.predicted.shape}, the alignment "
-            f"of {alignment.shapes.points.shape}. Give the one of the same shapes."
-        )

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
-from defgpa.procrustes import ORTHOGONAL, ORTHOGONAL_SIMILARITY, SIMILARITY, Motion, stacked
+from defgpa.procrustes import ORTHOGONAL, ORTHOGONAL_SIMILARITY, Motion, stacked
 from defgpa.report._drawn import Drawn, drawn_columns, group_columns
 from defgpa.report._packing import packed_distances, packed_numbers, packed_positions
 from defgpa.shapes import Shapes
@@ -49,7 +49,7 @@ def motions_onto_reference(alignment: Alignment, drawn: Drawn) -> Motion:
     A shape known to be mirrored is mirrored back, or nothing else could be seen of it.
     """
     points = alignment.shapes.points[drawn.shapes]
-    proper = stacked(points, alignment.reference, motions=SIMILARITY)
+    proper = alignment.similarities[drawn.shapes]
     mirrored = alignment.diagnostics.votes[drawn.shapes] < 0
     either = stacked(points, alignment.reference, motions=ORTHOGONAL_SIMILARITY)
     return Motion(

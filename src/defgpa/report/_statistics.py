@@ -77,14 +77,8 @@ def _anova(found: ProcrustesAnova, links: Links) -> _Told:
 
 
 def _pairwise(found: PairwiseDistances, links: Links) -> _Told:
-    a, b = np.triu_indices(len(found.names), 1)
-    chances = probabilities(found.p[a, b].tolist())
-    names, distances, z = found.names, found.distances, found.z
-    rows = [
-        (f"{names[i]} – {names[j]}", figure(distances[i, j]), figure(z[i, j]), p)
-        for i, j, p in zip(a, b, chances, strict=True)
-    ]
-    apart = int((found.p[a, b] <= _LEVEL).sum())
+    rows = found.cells()
+    apart = int((found.p[np.triu_indices_from(found.p, 1)] <= _LEVEL).sum())
     words = (
         "How far apart the mean shapes of the groups are (Procrustes distance), and how often "
         "chance puts groups as far apart.",
@@ -115,9 +109,7 @@ def _landmarks(found: LandmarkDifferences, links: Links) -> _Told:
         f"With at most {_LEVEL:.0%} false ones among them, {len(sure)} of {len(found.landmarks)} "
         f"landmarks differ{': ' if sure else ''}{and_more(sure, _MOST_NAMES)}.",
     )
-    chances = (probabilities(found.p.tolist()), probabilities(found.q.tolist()))
-    rows = zip(found.landmarks, map(figure, found.distances.tolist()), *chances, strict=True)
-    table = [("Landmark", "Distance", "P", "q"), *rows]
+    table = [("Landmark", "Distance", "P", "q"), *found.cells()]
     picture = _drawn("landmark_differences", found, links=links)
     heading = f"Where {first} and {second} differ"
     return heading, words, "Landmark by landmark", table, picture
@@ -146,9 +138,7 @@ def _repeatability(found: Repeatability, links: Links) -> _Told:
         f"Measuring errs most at landmark {worst} ({figure(float(found.error.max()))} of centroid "
         "size).",
     )
-    shares, errors = (map(figure, own.tolist()) for own in (found.per_landmark, found.error))
-    rows = zip(found.landmarks, shares, errors, strict=True)
-    table = [("Landmark", "Repeatability", "Error"), *rows]
+    table = [("Landmark", "Repeatability", "Error"), *found.cells()]
     picture = _drawn("repeatability", found, links=links)
     return "Repeatability", words, "Landmark by landmark", table, picture
 

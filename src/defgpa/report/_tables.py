@@ -6,11 +6,13 @@ import hashlib
 import platform
 import re
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from defgpa._arrays import rms_radius
 from defgpa.alignment import Alignment
 from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.report._drawn import Drawn
@@ -113,8 +115,7 @@ def _counts(alignment: Alignment) -> Iterator[dict[str, Any]]:
 
 def _relative(error: float, alignment: Alignment) -> str:
     """An error beside the root mean square distance of the reference from its centroid."""
-    centred = alignment.reference - alignment.reference.mean(axis=0)
-    size = float(np.sqrt((centred**2).sum(axis=1).mean()))
+    size = rms_radius(alignment.reference)
     return f"{percent(error / size)} of the size of the reference" if size > 0 else ""
 
 
@@ -260,18 +261,9 @@ def _built_in(model: Any) -> bool:
 
 def versions() -> list[tuple[str, str]]:
     """What it takes to do it again."""
-    import plotly
-    import scipy
-
-    from defgpa import __version__
-
-    return [
-        ("defgpa", __version__),
-        ("numpy", np.__version__),
-        ("scipy", scipy.__version__),
-        ("plotly", plotly.__version__),
-        ("Python", platform.python_version()),
-    ]
+    packages = ("defgpa", "numpy", "scipy", "plotly")
+    found = [(name, import_module(name).__version__) for name in packages]
+    return [*found, ("Python", platform.python_version())]
 
 
 def provenance_rows(provenance: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -18,8 +18,7 @@ from scipy.linalg import solve
 from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
-from defgpa._arrays import Array, Index, Mask
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa._arrays import Array, Index, Mask, rms
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +66,13 @@ class Distance:
 Criterion = Bending | Distance  # what one shape makes small, given the reference
 
 
-def distance_from(reference: Array, x: Array) -> Distance:
-    """The distance of a shape from the reference as it lies over it now."""
-    seen = ~np.isnan(x[:, 0]) & ~np.isnan(reference[:, 0])
-    motion = stacked(reference, x, motions=SIMILARITY)
-    return Distance(motion(reference), seen)
-
-
 def bending_matrix(reference: Array) -> Array:
     """(m, m): L with yᵀLy the bending energy of the spline that takes the reference to y.
 
     L = N (±NᵀKN)⁻¹ Nᵀ, N orthonormal and orthogonal to every affine function of the reference.
     """
     centred = reference - reference.mean(axis=0)
-    scaled = centred / np.sqrt((centred**2).sum(axis=1).mean())
+    scaled = centred / rms(centred)
     r = cdist(scaled, scaled)
     K = xlogy(r**2, r**2) if reference.shape[1] == 2 else -r
     affine = np.column_stack([scaled, np.ones(len(scaled))])

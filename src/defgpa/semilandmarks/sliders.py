@@ -17,7 +17,7 @@ import numpy as np
 
 from defgpa._arrays import Index, Mask
 from defgpa.errors import ShapeError
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, landmark_numbers
 
 _CURVE_NAME = re.compile(r"((?:curve|outline)[0-9]+)_[0-9]+")
 
@@ -69,21 +69,7 @@ def chains(curves: Iterable[Sequence[Any]], landmarks: Sequence[str]) -> list[Cu
 
 def numbers_of(members: Sequence[Any], landmarks: Sequence[str]) -> list[int]:
     """Landmarks given by number (from 0) or label as numbers."""
-    place = {label: k for k, label in enumerate(landmarks)}
-    numbers = []
-    for member in np.asarray(members, dtype=object).tolist():
-        if isinstance(member, str):
-            if member not in place:
-                raise ShapeError(f"There is no landmark called {member!r}.")
-            numbers.append(place[member])
-        elif member != int(member) or not 0 <= member < len(landmarks):
-            raise ShapeError(
-                f"There is no landmark number {member}; they are numbered 0 to "
-                f"{len(landmarks) - 1}. Slider tables of R count from 1: subtract 1."
-            )
-        else:
-            numbers.append(int(member))
-    return numbers
+    return landmark_numbers(members, landmarks, " Slider tables of R count from 1: subtract 1.")
 
 
 def _joined(between: dict[int, tuple[int, int]]) -> list[Curve]:

@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, frozen, in_blocks, one_blas_thread
+from defgpa._arrays import Array, Index, Progress, frozen, in_blocks, one_blas_thread
 from defgpa.checks import require_linked, shared_landmarks
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
-from defgpa.procrustes import SIMILARITY
+from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.screening import mirrored_against
 from defgpa.semilandmarks.closest import Surface
-from defgpa.semilandmarks.criteria import Bending, Criterion, bending_matrix, distance_from
+from defgpa.semilandmarks.criteria import Bending, Criterion, Distance, bending_matrix
 from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
 from defgpa.sentences import warn_of
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, as_shapes
 from defgpa.solve.datum.rigid import rigid_gpa
 
 Paths = Sequence[Sequence[Path]]  # of every shape
@@ -84,7 +84,7 @@ def slide(
     estimator: Any = None,
     max_rounds: int = 30,
     tolerance: float = 1e-3,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> SlidShapes:
     """Slide semilandmarks along curves and on surfaces.
 
@@ -136,8 +136,7 @@ def slide(
     >>> bool(np.ptp(slid.points, axis=0).max() < 0.1 * np.ptp(shapes, axis=0).max())
     True
     """
-    given = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
-    given.require_alignable()
+    given = as_shapes(shapes).require_alignable()
     _require_choices(by, along, max_rounds, tolerance)
     paths, sliders = _all_paths(given, curves, surfaces, along, meshes or {})
     reference_of = _rigid_reference if estimator is None else _refitted(estimator)
@@ -244,9 +243,10 @@ def _one_round(
 
 
 def _criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
-    if by == "procrustes":
-        return [distance_from(reference, x) for x in points]
     seen = ~np.isnan(points[..., 0]) & ~np.isnan(reference[:, 0])
+    if by == "procrustes":
+        laid_over = (stacked(reference, x, motions=SIMILARITY)(reference) for x in points)
+        return [Distance(target, own) for target, own in zip(laid_over, seen, strict=True)]
     matrices = {
         pattern.tobytes(): bending_matrix(reference[pattern]) for pattern in np.unique(seen, axis=0)
     }

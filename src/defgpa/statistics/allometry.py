@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array
+from defgpa._arrays import Array, Progress
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
-from defgpa.statistics.permutation import Progress
 from defgpa.statistics.table import Rows
 from defgpa.statistics.tangent import Analysed, centroid_sizes, complete_shapes
 
@@ -40,6 +39,7 @@ class Allometry(Rows):
     """
 
     _columns = ("name", "size", "score")
+    _held = ("names", "sizes", "scores")
 
     anova: ProcrustesAnova
     names: tuple[str, ...]
@@ -67,9 +67,6 @@ class Allometry(Rows):
     def to_pandas(self) -> Any:
         """A pandas DataFrame: name, size and score of every shape."""
         return super().to_pandas().set_index("name").rename_axis(None)
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        return list(zip(self.names, self.sizes.tolist(), self.scores.tolist(), strict=True))
 
 
 def allometry(

@@ -19,14 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, threads_for
+from defgpa._arrays import Array, Progress, threads_for
 from defgpa.errors import ShapeError
 from defgpa.statistics.design import Design, columns_of, design
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
 from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
-    Progress,
     Ratios,
     SequentialTerms,
     Terms,

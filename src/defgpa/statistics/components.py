@@ -22,10 +22,9 @@ from defgpa._arrays import Array, Index
 from defgpa.alignment import OUTPUTS, Alignment, in_space, registered, shape_indices
 from defgpa.errors import ShapeError, listed
 from defgpa.procrustes import stacked
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, ShapesLike
 from defgpa.statistics.conditional import Dials, ShapeGaussian, without_gaps
 from defgpa.statistics.tangent import (
-    ShapesLike,
     as_specimens,
     centroid_sizes,
     filled,

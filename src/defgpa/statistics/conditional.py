@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index, Mask, inverse_of_lower
+from defgpa._arrays import Array, Index, Mask, inverse_of_lower, rms, rms_radius
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.statistics.tangent import rotated_onto_mean, unit_size
 
@@ -144,7 +144,7 @@ class ShapeGaussian:
         """What C_ss⁻¹ is made of by Woodbury's identity, C_ss = A ⊗ I + BᵀB."""
         mean, X = self._sample(posed, asked)
         v, dials = self.variance, self.dials
-        width = dials.reach * float(np.sqrt(((mean - mean.mean(axis=0)) ** 2).sum(axis=1).mean()))
+        width = dials.reach * rms_radius(mean)
         A = v * dials.smooth * gaussian_kernel(mean[asked], mean[asked], width)
         A[np.diag_indices(len(asked))] += v * dials.noise
         # motions of 100 standard deviations are as good as free
@@ -220,7 +220,7 @@ def _motions(mean: Array) -> Array:
             turn = np.zeros((d, d))
             turn[a, b], turn[b, a] = 1.0, -1.0
             moves.append(centred @ turn)
-    return np.stack([move / np.sqrt((move**2).sum(axis=1).mean()) for move in moves])
+    return np.stack([move / rms(move) for move in moves])
 
 
 def gaussian_kernel(x: Array, y: Array, width: float) -> Array:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index, Mask, Progress
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import grouped
-from defgpa.statistics.permutation import Permutations, Progress, reached
+from defgpa.statistics.permutation import Permutations, reached
 from defgpa.statistics.table import Rows, probabilities
 from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
 from defgpa.tables import figure, lined_up
@@ -41,6 +41,7 @@ class LandmarkDifferences(Rows):
     """
 
     _columns = ("landmark", "distance", "p", "q")
+    _held = ("landmarks", "distances", "p", "q")
 
     groups: tuple[str, str]
     landmarks: tuple[str, ...]
@@ -58,19 +59,16 @@ class LandmarkDifferences(Rows):
         """(m,): the landmarks that differ, at most this share of them falsely so."""
         return np.asarray(self.q <= level)
 
+    def cells(self) -> list[tuple[str, ...]]:
+        """The table as text, without a header."""
+        chances = (probabilities(own.tolist()) for own in (self.p, self.q))
+        return list(zip(self.landmarks, map(figure, self.distances), *chances, strict=True))
+
     def __str__(self) -> str:
-        chances = (probabilities(self.p.tolist()), probabilities(self.q.tolist()))
-        rows = list(
-            zip(self.landmarks, map(figure, self.distances.tolist()), *chances, strict=True)
-        )
         title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"
-        return f"{title}\n{lined_up([self._columns, *rows])}"
+        return f"{title}\n{lined_up([self._columns, *self.cells()])}"
 
     __repr__ = __str__
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        figures = (self.distances.tolist(), self.p.tolist(), self.q.tolist())
-        return list(zip(self.landmarks, *figures, strict=True))
 
 
 def landmark_differences(

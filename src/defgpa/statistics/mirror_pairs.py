@@ -17,8 +17,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index
+from defgpa._arrays import Array, Index, rms
 from defgpa.errors import DefgpaError, ShapeError
+from defgpa.shapes import landmark_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     given = given if given.ndim == 3 else given[None]
     each = given - given.mean(axis=1, keepdims=True)
     centred = each.mean(axis=0)
-    radius = float(np.sqrt((centred**2).sum(axis=1).mean()))
+    radius = rms(centred)
     if not (np.isfinite(radius) and radius > 0):
         raise ShapeError("A mirror plane needs a shape without missing landmarks, with some size.")
     settled = [_settled(centred / radius, normal) for normal in _best_starts(centred / radius)]
@@ -108,18 +109,14 @@ def pairs_from(
     pairs: Sequence[Sequence[int | str]], landmarks: Sequence[str]
 ) -> tuple[tuple[int, int], ...]:
     """Pairs of landmark numbers (from 0) or labels as numbers, each landmark at most once."""
-    place = {label: k for k, label in enumerate(landmarks)}
-    numbers: list[tuple[int, int]] = []
     for pair in pairs:
         if isinstance(pair, str) or len(pair) != 2:
             raise ShapeError(f"A pair is two landmarks; got {pair!r}.")
-        a, b = (_number(one, place, len(landmarks)) for one in pair)
-        numbers.append((a, b))
-    named = [one for pair in numbers for one in pair]
+    named = landmark_numbers((one for pair in pairs for one in pair), landmarks)
     if len(set(named)) != len(named):
         twice = next(one for one in named if named.count(one) > 1)
         raise ShapeError(f"Landmark {landmarks[twice]!r} is in more than one pair.")
-    return tuple(numbers)
+    return tuple(zip(named[::2], named[1::2], strict=True))
 
 
 def renumbering(pairs: Sequence[tuple[int, int]], m: int) -> Index:
@@ -128,16 +125,6 @@ def renumbering(pairs: Sequence[tuple[int, int]], m: int) -> Index:
     for a, b in pairs:
         order[a], order[b] = b, a
     return order
-
-
-def _number(one: int | str, place: dict[str, int], m: int) -> int:
-    if isinstance(one, str):
-        if one not in place:
-            raise ShapeError(f"There is no landmark called {one!r}.")
-        return place[one]
-    if not 0 <= int(one) < m:
-        raise ShapeError(f"There is no landmark number {one}; they are numbered 0 to {m - 1}.")
-    return int(one)
 
 
 def _best_starts(points: Array) -> list[Array]:
@@ -186,7 +173,7 @@ def _settled(points: Array, normal: Array) -> tuple[float, Array, Index] | None:
     if np.array_equal(order, np.arange(len(order))):
         return None  # flat points lie in their own mirror plane: that pairs nothing
     distance = points - _reflected(points, normal)[order]
-    return float(np.sqrt((distance**2).sum(axis=1).mean())), normal, order
+    return rms(distance), normal, order
 
 
 def _matched(points: Array, normal: Array) -> Index:

@@ -42,25 +42,25 @@ class PairwiseDistances(Rows):
     z: Array
     p: Array
 
-    def __str__(self) -> str:
+    def cells(self) -> list[tuple[str, ...]]:
+        """The table as text, without a header."""
         pairs = self._rows()
-        rows = [
-            (f"{a} – {b}", figure(d), figure(z), p)
-            for (a, b, d, z, _), p in zip(pairs, probabilities([r[-1] for r in pairs]), strict=True)
+        chances = probabilities([p for *_, p in pairs])
+        return [
+            (f"{a} – {b}", figure(distance), figure(z), p)
+            for (a, b, distance, z, _), p in zip(pairs, chances, strict=True)
         ]
-        return lined_up([("", "distance", "Z", "Pr(>d)"), *rows])
+
+    def __str__(self) -> str:
+        return lined_up([("", "distance", "Z", "Pr(>d)"), *self.cells()])
 
     __repr__ = __str__
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        return [
-            (
-                self.names[a],
-                self.names[b],
-                *(float(v[a, b]) for v in (self.distances, self.z, self.p)),
-            )
-            for a, b in combinations(range(len(self.names)), 2)
-        ]
+        squares = (self.distances, self.z, self.p)
+        figures = (squareform(own, checks=False).tolist() for own in squares)
+        pairs = combinations(self.names, 2)
+        return [(*pair, *own) for pair, *own in zip(pairs, *figures, strict=True)]
 
 
 def pairwise_distances(
@@ -72,7 +72,7 @@ def pairwise_distances(
 ) -> PairwiseDistances:
     """Distances of the group means of a fitted model, with residuals of ``null`` permuted."""
     n = len(Y)
-    labels, factors = _labels(groups, model, n)
+    labels, factors = _labels(groups, model)
     names, codes = grouped(labels, n, "groups")
     if len(names) < 2:
         raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
@@ -98,7 +98,7 @@ def pairwise_distances(
     return PairwiseDistances(names, apart, z, p)
 
 
-def _labels(groups: str | Sequence[Any], model: Design, n: int) -> tuple[Any, tuple[str, ...]]:
+def _labels(groups: str | Sequence[Any], model: Design) -> tuple[Any, tuple[str, ...]]:
     """One label per shape, and the factors they are made of."""
     if not isinstance(groups, str):
         return groups, ()

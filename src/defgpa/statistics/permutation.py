@@ -18,10 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, Index, Mask, in_blocks
+from defgpa._arrays import Array, Index, Mask, Progress, in_blocks
 from defgpa.errors import DefgpaError
-
-Progress = Callable[[int, int], None]
 
 RESIDUAL = -1  # the denominator of a ratio: what all terms together leave
 _TIES = 1e-10  # relative: a permutation that gives the same groups gives the same ratio

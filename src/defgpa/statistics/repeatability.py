@@ -48,6 +48,7 @@ class Repeatability(Rows):
     """
 
     _columns = ("landmark", "repeatability", "error")
+    _held = ("landmarks", "per_landmark", "error")
 
     overall: float
     per_landmark: Array
@@ -58,18 +59,17 @@ class Repeatability(Rows):
     landmarks: tuple[str, ...]
     deviations: Array
 
+    def cells(self) -> list[tuple[str, ...]]:
+        """The landmarks as text, without a header."""
+        return [(name, *map(figure, values)) for name, *values in self._rows()]
+
     def __str__(self) -> str:
-        rows = [(name, *map(figure, values)) for name, *values in self._rows()]
         head = (
             f"Repeatability {self.overall:.4f} over all landmarks, {self.replicates:g} replicates"
         )
-        return f"{head}\n\n{self.table}\n\n{lined_up([self._columns, *rows])}"
+        return f"{head}\n\n{self.table}\n\n{lined_up([self._columns, *self.cells()])}"
 
     __repr__ = __str__
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        figures = (self.per_landmark.tolist(), self.error.tolist())
-        return list(zip(self.landmarks, *figures, strict=True))
 
 
 def repeatability(x: Analysed, individual: Sequence[Any]) -> Repeatability:

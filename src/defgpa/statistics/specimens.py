@@ -79,10 +79,8 @@ def rms_by_shape(residuals: Array, alignment: Alignment) -> Array:
     """(n,): over the landmarks that count; NaN where a shape has none."""
     counted = alignment.counted
     squares = np.where(counted, residuals, 0.0) ** 2
-    count = counted.sum(axis=1).astype(np.float64)
-    mean = np.full_like(count, np.nan)
-    np.divide(squares.sum(axis=1), count, out=mean, where=count > 0)
-    return np.sqrt(mean)
+    with np.errstate(invalid="ignore"):  # 0 / 0
+        return np.sqrt(squares.sum(axis=1) / counted.sum(axis=1))
 
 
 def _stretch(own: Array, image: Array) -> float:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, threads_for
+from defgpa._arrays import Array, Index, Progress, threads_for
 from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.findings import Finding, Kind
 from defgpa.io.text.table import csv_text
@@ -35,7 +35,6 @@ from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs, pairs_from, 
 from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
-    Progress,
     Ratios,
     TwoWay,
     group_means,
@@ -288,9 +287,7 @@ def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
 
 
 def _flip(dim: int) -> Array:
-    signs = np.ones(dim)
-    signs[0] = -1.0
-    return signs
+    return np.where(np.arange(dim) == 0, -1.0, 1.0)
 
 
 def _analysed(

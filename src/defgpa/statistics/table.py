@@ -17,12 +17,15 @@ _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 
 
 class Rows:
-    """A result whose rows, under the names of their columns, become a table elsewhere."""
+    """A result that becomes a table elsewhere: names of columns, and the attributes they hold."""
 
     _columns: ClassVar[tuple[str, ...]]
+    _held: ClassVar[tuple[str, ...]]
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
+        columns = (getattr(self, name) for name in self._held)
+        listed = (own if isinstance(own, tuple) else own.tolist() for own in columns)
+        return list(zip(*listed, strict=True))
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, row by row as it prints."""

@@ -14,23 +14,20 @@ variation. Shapes without an alignment are taken as measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import compress
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, listed
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import stacked
 from defgpa.screening import mirrored_against
 from defgpa.sentences import warn_of
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, ShapesLike
 
 _MOST_ROUNDS = 10_000
 
-ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 Analysed = Alignment | ShapesLike
 
 
@@ -50,9 +47,7 @@ def centroid_sizes(shapes: Analysed) -> Array:
     array([1.414214])
     """
     if isinstance(shapes, Alignment):
-        own = shapes.shapes.points
-        scale = stacked(own, shapes.reference, motions=SIMILARITY).scale
-        return np.asarray(_sizes(filled(shapes)) / scale)
+        return np.asarray(_sizes(filled(shapes)) / shapes.similarities.scale)
     return _sizes(require_complete(shapes, "Centroid sizes").points)
 
 
