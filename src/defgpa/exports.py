@@ -7,8 +7,6 @@ that had to be estimated, because a program takes no gaps, are listed in ``estim
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -269,13 +267,8 @@ def _listed_estimates(done: Completion, folder: Path) -> list[Path]:
 def _table(
     path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]], between: str = ","
 ) -> Path:
-    """A table in UTF-8; numbers keep every digit, an unknown one is ``NA``."""
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=between, lineterminator="\n")
-    if head:
-        writer.writerow(head)
-    writer.writerows(["NA" if cell != cell else cell for cell in row] for row in rows)
-    write_text(path, text.getvalue())
+    """A table in UTF-8; words as they are, numbers with every digit, an unknown one ``NA``."""
+    write_text(path, csv_text(head, rows, "NA", between, written=str))
     return path
 
 
