@@ -105,7 +105,8 @@ def _content(path: Path) -> Any:
     known = dict(rdata.parser.DEFAULT_ALTREP_MAP)
     known |= {name: bounded(known[name]) for name in sequences}
     with refusing(path, "R file"):
-        data = budget.unpacked(decompressed(packed), "what it packs")
+        data = decompressed(packed, budget.left + 1)
+        budget.spend(len(data), "what it packs")
         parsed = rdata.parser.parse_data(data, altrep_constructor_dict=known)
         return rdata.conversion.convert(parsed)
 
