@@ -100,13 +100,13 @@ def _point_list(path: Path, content: Any) -> Mapping[str, Any]:
     """The only markup that is a list of points; planes, lines, angles and regions are not."""
     nodes = content.get("markups") if isinstance(content, dict) else None
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
-        raise wrong(path, "an object with a list 'markups'", shown(content))
+        raise wrong(path, "an object with a list 'markups'", content)
     lists: list[Mapping[str, Any]] = [
         node for node in nodes if node.get("type", "Fiducial") in _POINT_LISTS
     ]
     for points in (node.get("controlPoints") for node in lists):
         if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-            raise wrong(path, "a list of objects 'controlPoints'", shown(points))
+            raise wrong(path, "a list of objects 'controlPoints'", points)
     full = [node for node in lists if node["controlPoints"]]
     if len(full) == 1:
         return full[0]
@@ -124,7 +124,7 @@ def _space(path: Path, stated: str, expected: str, line: int | None) -> str:
     if word in _VOXELS:
         stated += " (voxel numbers; save the points in LPS or RAS)"
     if word not in _SPACES:
-        raise wrong(path, expected, shown(stated, 80), line)
+        raise wrong(path, expected, stated, line)
     return _SPACES[word]
 
 
@@ -143,11 +143,11 @@ def _placed(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[
 def _position(path: Path, k: int, point: Mapping[str, Any]) -> Point:
     status, position = point.get("positionStatus", "defined"), point.get("position")
     if status not in _STATUSES:
-        raise wrong(path, f"a 'positionStatus' among {named(_STATUSES)}", shown(status))
+        raise wrong(path, f"a 'positionStatus' among {named(_STATUSES)}", status)
     if status != "defined" or position in (None, "", []):
         return _UNSEEN
     if not isinstance(position, list) or len(position) != 3 or not all(map(_is_number, position)):
-        raise wrong(path, f"3 numbers as 'position' of control point {k}", shown(position))
+        raise wrong(path, f"3 numbers as 'position' of control point {k}", position)
     try:
         x, y, z = map(float, position)
     except OverflowError:  # an integer of 400 digits
@@ -236,7 +236,7 @@ def _fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
     at, stated = next(_headers(lines, "columns"), default)
     columns = [name.strip().lower() for name in stated.split(",")]
     if not {"x", "y", "z"} <= set(columns):
-        raise wrong(path, "columns x, y and z", shown(stated), at)
+        raise wrong(path, "columns x, y and z", stated, at)
     return columns
 
 
