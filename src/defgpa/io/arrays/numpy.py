@@ -29,9 +29,8 @@ from defgpa.io.text.variables import variable_columns
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 Arrays = Mapping[str, NDArray[Any]]
-_OF_THE_SET = {"points", "names", "landmarks", "landmark_names", "faces", "space", "links"}
 _PLAIN = PER_SHAPE_METADATA - {"variables"}
-_KNOWN = _PLAIN | _OF_THE_SET
+_KNOWN = _PLAIN | {"points", "names", "landmarks", "landmark_names", "faces", "space", "links"}
 
 
 def read_npz(path: Path, options: ReadOptions) -> Document:

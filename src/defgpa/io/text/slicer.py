@@ -29,14 +29,12 @@ _SCHEMA = (
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/"
     "Resources/Schema/markups-schema-v1.0.3.json#"
 )
-_POINT_LISTS = ("Fiducial", "Curve", "ClosedCurve")
 _STATUSES = ("defined", "undefined", "preview", "missing")
 _UNIT_AXES = {
     "LPS": [-1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 1.0],
     "RAS": [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
 }
 _SPACES = {"0": "RAS", "1": "LPS", "RAS": "RAS", "LPS": "LPS"}
-_VOXELS = ("2", "IJK")  # systems of an image that the file does not hold
 _COLUMNS = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
 _SLICER_3_COLUMNS = "label,x,y,z,sel,vis"
 _FCSV_MARKS = (b"Markups fiducial file", b"# CoordinateSystem", b"# columns")
@@ -101,27 +99,26 @@ def _point_list(path: Path, content: Any) -> Mapping[str, Any]:
     nodes = content.get("markups") if isinstance(content, dict) else None
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
         raise wrong(path, "an object with a list 'markups'", content)
-    lists: list[Mapping[str, Any]] = [
-        node for node in nodes if node.get("type", "Fiducial") in _POINT_LISTS
-    ]
+    kinds = ("Fiducial", "Curve", "ClosedCurve")
+    lists = [node for node in nodes if node.get("type", "Fiducial") in kinds]
     for points in (node.get("controlPoints") for node in lists):
         if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
             raise wrong(path, "a list of objects 'controlPoints'", points)
-    full = [node for node in lists if node["controlPoints"]]
+    full: list[Mapping[str, Any]] = [node for node in lists if node["controlPoints"]]
     if len(full) == 1:
         return full[0]
-    kinds = [str(node.get("name") or node.get("type", "Fiducial")) for node in full or nodes]
+    names = [str(node.get("name") or node.get("type", "Fiducial")) for node in full or nodes]
     if full:
         raise FormatError(
-            f"{path} holds {len(full)} lists of points ({named(kinds)}), and a file is one shape. "
+            f"{path} holds {len(full)} lists of points ({named(names)}), and a file is one shape. "
             "Save each list in a file of its own."
         )
-    raise wrong(path, "a Fiducial, Curve or ClosedCurve with points", named(kinds) or "none")
+    raise wrong(path, "a Fiducial, Curve or ClosedCurve with points", named(names) or "none")
 
 
 def _space(path: Path, stated: str, expected: str, line: int | None) -> str:
     word = stated.strip().upper()
-    if word in _VOXELS:
+    if word in ("2", "IJK"):  # systems of an image that the file does not hold
         stated += " (voxel numbers; save the points in LPS or RAS)"
     if word not in _SPACES:
         raise wrong(path, expected, stated, line)
