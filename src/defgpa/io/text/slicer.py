@@ -23,6 +23,7 @@ from defgpa.io.atomic import write_text
 from defgpa.io.files import decoded, file_bytes, hidden, named, shown, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
 from defgpa.io.text.lines import number, plain, text_of, warn
+from defgpa.io.text.table import csv_text
 from defgpa.shapes import Shapes
 
 _SCHEMA = (
@@ -195,16 +196,14 @@ def write_fcsv(path: Path, shapes: Shapes) -> None:
     """One shape; a landmark not seen has no row, as the format has no other way to say it."""
     require_3d(path, shapes, "Slicer markups hold 3-D points")
     space, points = _space_of(shapes), shapes[0]
-    rows = [
-        "# Markups fiducial file version = 4.11",
-        f"# CoordinateSystem = {space}",
-        f"# columns = {_COLUMNS}",
-    ]
-    for k, (label, point) in enumerate(zip(shapes.landmarks, points, strict=True), start=1):
-        if not np.isnan(point).any():
-            x, y, z = point.tolist()
-            rows.append(f"{k},{x!r},{y!r},{z!r},0,0,0,1,1,1,0,{_quoted(label)},,")
-    write_text(path, "\n".join(rows) + "\n")
+    head = f"# Markups fiducial file version = 4.11\n# CoordinateSystem = {space}\n"
+    rows = (
+        [k, *point.tolist(), 0, 0, 0, 1, 1, 1, 0, " ".join(label.split()), "", ""]
+        for k, (label, point) in enumerate(zip(shapes.landmarks, points, strict=True), start=1)
+        if not np.isnan(point).any()
+    )
+    table = csv_text([], rows, written=str)
+    write_text(path, f"{head}# columns = {_COLUMNS}\n{table}")
 
 
 def _fcsv_lines(path: Path) -> list[str]:
@@ -261,11 +260,6 @@ def _fcsv_rows(
                 "Labels with commas must be quoted, and numbers must have a decimal point."
             )
         yield at, dict(zip(columns, fields, strict=False)), not any(extra) or extra[0] == "2"
-
-
-def _quoted(label: str) -> str:
-    flat = " ".join(label.split())
-    return '"' + flat.replace('"', '""') + '"' if set(flat) & set(',"') else flat
 
 
 # both
