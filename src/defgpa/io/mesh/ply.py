@@ -235,14 +235,17 @@ def _length(path: Path, stated: Sequence[Any] | NDArray[Any], line: int | None =
 
 def _column(p: Property, rows: Any) -> Any:
     """The numbers of a property, or the polygons; text keeps digits that its type would not."""
-    if p.length_kind is None:
-        values = np.array(rows).reshape(len(rows))
-        with np.errstate(invalid="ignore"):  # 300 or nan as a colour: damage, not an exception
-            return values if p.kind.startswith("f") else values.astype(p.kind)
-    if isinstance(rows, np.ndarray):
+    at_once = isinstance(rows, np.ndarray)
+    if p.length_kind and at_once:
         lengths = np.full(len(rows), rows.shape[1], dtype=np.intp)
         return Polygons(lengths, as_indices(rows.ravel()))
-    return Polygons.of(rows)
+    if p.length_kind:
+        return Polygons.of(rows)
+    if at_once:
+        return rows[:, 0]
+    values = np.array(rows).reshape(len(rows))
+    with np.errstate(invalid="ignore"):  # 300 or nan as a colour: damage, not an exception
+        return values if p.kind.startswith("f") else values.astype(p.kind)
 
 
 def looks_like_ply(head: bytes) -> bool:
