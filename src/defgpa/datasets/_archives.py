@@ -23,7 +23,7 @@ from defgpa.io.names import natural
 
 _DATA = frozenset({".mat", ".txt", ".csv", ".fcsv"})  # pictures stay where they are
 
-Member = tuple[str, int, bool, Callable[[], IO[bytes] | None]]  # name, bytes, is it a link; opened
+Member = tuple[str, int, bool, Callable[[], IO[bytes] | None]]  # name, size, is a link, how to open
 
 
 @contextlib.contextmanager

@@ -188,7 +188,7 @@ def csv_text(
     delimiter: str = ",",
     written: Callable[[str], str] = guarded,
 ) -> str:
-    """The text of a table: words guarded, floats in their shortest exact form, a word for NaN."""
+    """A table as text: words as ``written`` has them, floats with every digit, a word for NaN."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     writer.writerows(
