@@ -7,8 +7,6 @@ that had to be estimated, because a program takes no gaps, are listed in ``estim
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -25,7 +23,7 @@ from defgpa.io.atomic import replacing, write_text
 from defgpa.io.text.table import csv_text
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
 from defgpa.procrustes import similarity
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, numbered
 from defgpa.statistics import ShapePCA, centroid_sizes, specimens
 from defgpa.statistics.specimens import groups_of
 from defgpa.tables import coordinate_names
@@ -141,9 +139,9 @@ def _slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
     pca = ShapePCA().fit(done.shapes)
     x, names = pca.coordinates_, done.shapes.names
     n, m, _ = x.shape
-    landmarks = [f"LM {j + 1}" for j in range(m)]
+    landmarks = numbered("LM ", m)
     coordinates = [f"{landmark}_{axis}" for landmark in landmarks for axis in "XYZ"]
-    components = [f"PC {k + 1}" for k in range(len(pca.components_))]
+    components = numbered("PC ", len(pca.components_))
     distances = np.linalg.norm(x - pca.mean_, axis=(1, 2))
     sizes = centroid_sizes(done.shapes)
     flat = x.reshape(n, -1)
@@ -269,21 +267,15 @@ def _listed_estimates(done: Completion, folder: Path) -> list[Path]:
 def _table(
     path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]], between: str = ","
 ) -> Path:
-    """A table in UTF-8; numbers keep every digit, an unknown one is ``NA``."""
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=between, lineterminator="\n")
-    if head:
-        writer.writerow(head)
-    writer.writerows(["NA" if cell != cell else cell for cell in row] for row in rows)
-    write_text(path, text.getvalue())
+    """A table in UTF-8; words as they are, numbers with every digit, an unknown one ``NA``."""
+    write_text(path, csv_text(head, rows, "NA", between, written=str))
     return path
 
 
 def _wide(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
     """The head and the rows of a table: a row a specimen, x1, y1, x2, …, as arrayspecs takes it."""
-    numbers = [str(j + 1) for j in range(shapes.n_landmarks)]
-    flat = shapes.points.reshape(len(shapes), -1)
-    return ["id", *coordinate_names(numbers, shapes.dim)], _rows(shapes.names, *flat.T)
+    heads = coordinate_names(numbered("", shapes.n_landmarks), shapes.dim)
+    return ["id", *heads], _rows(shapes.names, *shapes.points.reshape(len(shapes), -1).T)
 
 
 def _rows(*columns: Any) -> Iterable[Sequence[Any]]:

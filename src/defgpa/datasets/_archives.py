@@ -13,7 +13,7 @@ import stat
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
@@ -22,6 +22,8 @@ from defgpa.io.files import named, refusing
 from defgpa.io.names import natural
 
 _DATA = frozenset({".mat", ".txt", ".csv", ".fcsv"})  # pictures stay where they are
+
+Member = tuple[str, int, bool, Callable[[], IO[bytes] | None]]  # name, size, is a link, how to open
 
 
 @contextlib.contextmanager
@@ -62,45 +64,45 @@ def all_found(folder: Path, pattern: str, source: str | os.PathLike[str]) -> lis
 def _unpack(archive: Path, folder: Path) -> None:
     with refusing(archive, "zip or tar archive"):
         if zipfile.is_zipfile(archive):
-            _unzip(archive, folder)
+            with zipfile.ZipFile(archive) as zipped:
+                _store(archive, folder, [_zip_member(zipped, own) for own in zipped.infolist()])
         elif tarfile.is_tarfile(archive):
-            _untar(archive, folder)
+            with tarfile.open(archive) as tarred:
+                _store(archive, folder, [_tar_member(tarred, own) for own in tarred.getmembers()])
         else:
             raise FormatError(
                 f"{archive} is not a folder, a zip archive or a tar archive (.tar, .tar.gz, …)."
             )
 
 
-def _unzip(path: Path, folder: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        _require_harmless(
-            path, [(m.filename, m.file_size, stat.S_ISLNK(m.external_attr >> 16)) for m in members]
-        )
-        for member in members:
-            if not member.is_dir() and _is_data(member.filename):
-                with archive.open(member) as source:
-                    _store(source, folder / member.filename, member.file_size)
+def _zip_member(archive: zipfile.ZipFile, own: zipfile.ZipInfo) -> Member:
+    is_link = stat.S_ISLNK(own.external_attr >> 16)
+    return own.filename, own.file_size, is_link, lambda: None if own.is_dir() else archive.open(own)
 
 
-def _untar(path: Path, folder: Path) -> None:
-    with tarfile.open(path) as archive:
-        members = archive.getmembers()
-        _require_harmless(path, [(m.name, m.size, not (m.isfile() or m.isdir())) for m in members])
-        for member in members:
-            source = archive.extractfile(member) if _is_data(member.name) else None
-            if source is not None:
-                with source:
-                    _store(source, folder / member.name, member.size)
+def _tar_member(archive: tarfile.TarFile, own: tarfile.TarInfo) -> Member:
+    is_link = not (own.isfile() or own.isdir())
+    return own.name, own.size, is_link, lambda: archive.extractfile(own)
 
 
-def _is_data(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in _DATA
+def _store(archive: Path, folder: Path, members: Sequence[Member]) -> None:
+    """The data files of an archive in a folder, if all its members are harmless."""
+    _require_harmless(archive, members)
+    for name, n_bytes, _, unpacked in members:
+        source = unpacked() if PurePosixPath(name).suffix.lower() in _DATA else None
+        if source is None:
+            continue
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with source, target.open("wb") as file:
+            shutil.copyfileobj(source, file)
+        if target.stat().st_size != n_bytes:
+            raise ValueError(f"{target.name} should have {n_bytes} bytes")
 
 
-def _require_harmless(archive: Path, members: Sequence[tuple[str, int, bool]]) -> None:
-    """Refuse members (name, bytes, is a link) that are links, lead elsewhere or are too large."""
-    for name, _, is_link in members:
+def _require_harmless(archive: Path, members: Sequence[Member]) -> None:
+    """Refuse members that are links, lead elsewhere or are too large."""
+    for name, _, is_link, _ in members:
         posix, windows = PurePosixPath(name), PureWindowsPath(name)  # on any system
         outside = posix.is_absolute() or windows.drive or windows.root or ".." in windows.parts
         if outside or ".." in posix.parts:
@@ -109,17 +111,9 @@ def _require_harmless(archive: Path, members: Sequence[tuple[str, int, bool]]) -
             )
         if is_link:
             raise FormatError(f"{archive} is refused: its member {name!r} is a link.")
-    n_bytes = sum(size for _, size, _ in members)
+    n_bytes = sum(size for _, size, _, _ in members)
     if n_bytes > 8 * 2**30:  # the largest published set has less than a tenth
         raise FormatError(
             f"{archive} is refused: it unpacks to {n_bytes / 2**30:.1f} GiB. Unpack it yourself "
             "and give the folder, if that is right."
         )
-
-
-def _store(source: IO[bytes], target: Path, n_bytes: int) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as file:
-        shutil.copyfileobj(source, file)
-    if target.stat().st_size != n_bytes:
-        raise ValueError(f"{target.name} should have {n_bytes} bytes")

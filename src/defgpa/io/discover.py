@@ -22,7 +22,6 @@ from defgpa.sentences import option
 
 # Anything may have these suffixes, so there the content decides alone.
 _VAGUE_SUFFIXES = (".txt", ".csv", ".tsv", ".json", ".dat")
-_SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 _TABLES = tuple(format_.name for format_ in _csv.FORMATS)
 
 Source = str | os.PathLike[str]
@@ -102,7 +101,7 @@ def _format_of(path: Path) -> Format:
     if not head:
         raise FormatError(f"{path} is empty.")
     by_suffix = formats_with_suffix(path)
-    is_spreadsheet = _ends(path, _SPREADSHEETS)
+    is_spreadsheet = _ends(path, (".xlsx", ".xls", ".ods", ".numbers"))
     format_ = _recognised(head, by_suffix)
     if format_ and not (is_spreadsheet and format_.name == "zip"):
         return format_

@@ -15,8 +15,6 @@ from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, FormatError, listed
 from defgpa.io.space import missing_places
 
-_STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as Python keeps them in names of files
-
 
 def file_head(path: str | os.PathLike[str]) -> bytes:
     """The first 4 KiB of a file: enough to tell what it is."""
@@ -54,7 +52,8 @@ def readable(name: str) -> str:
     >>> readable("caf\\udce9")
     'café'
     """
-    return _STRAY_BYTE.sub(lambda byte: chr(ord(byte[0]) - 0xDC00), name)
+    stray = "[\udc80-\udcff]"  # as Python keeps such bytes
+    return re.sub(stray, lambda byte: chr(ord(byte[0]) - 0xDC00), name)
 
 
 def wrong(

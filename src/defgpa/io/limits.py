@@ -58,22 +58,16 @@ class Budget:
                 self.spend(len(block), what)
                 file.write(block)
 
-    def unpacked(self, unpack: Callable[[int], bytes], what: str) -> bytes:
-        """What ``unpack(most)`` gives, of which it never gives more than asked for."""
-        data = unpack(self.left + 1)
-        self.spend(len(data), what)
-        return data
 
-
-def decompressed(packed: bytes) -> Callable[[int], bytes]:
-    """How to unpack what gzip, bzip2 or xz packed, told by its first bytes; else as it is."""
+def decompressed(packed: bytes, most: int) -> bytes:
+    """At most so many bytes of what gzip, bzip2 or xz packed; of other data, as they are."""
     if packed.startswith(GZIP):
-        return gzip.GzipFile(fileobj=io.BytesIO(packed)).read
+        return gzip.GzipFile(fileobj=io.BytesIO(packed)).read(most)
     if packed.startswith(_BZIP2):
-        return bz2.BZ2File(io.BytesIO(packed)).read
+        return bz2.BZ2File(io.BytesIO(packed)).read(most)
     if packed.startswith(_XZ):
-        return lambda most: lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(packed, most)
-    return lambda most: packed[:most]
+        return lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(packed, most)
+    return packed[:most]
 
 
 def peeked(head: bytes) -> bytes:
@@ -83,5 +77,5 @@ def peeked(head: bytes) -> bytes:
             return zlib.decompressobj(wbits=31).decompress(head, len(head))
         if head.startswith(_BZIP2):
             return bz2.BZ2Decompressor().decompress(head, len(head))
-        return decompressed(head)(len(head))
+        return decompressed(head, len(head))
     return b""

@@ -321,15 +321,9 @@ def _set_metadata(read: Read, system: str | None) -> dict[str, Any]:
     agreed = {
         key: values[0]
         for key, values in stated.items()
-        if key != "space" and all(_same(value, values[0]) for value in values)
+        if key != "space" and all(value == values[0] for value in values)
     }
     return agreed if system is None else {**agreed, "space": system}
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return bool(one == other)
 
 
 def _shape_metadata(found: Sequence[Sourced]) -> Mapping[str, tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from defgpa.errors import FormatError, ShapeError, listed
 from defgpa.io.format import Format
 from defgpa.io.registry import format_named, formats_with_suffix, known_suffixes
 from defgpa.io.text.lines import warn
+from defgpa.io.text.variables import variable_columns
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
 
@@ -102,8 +103,7 @@ def not_held(
         known.add("faces")
     lost = {key: words for key, words in _WORDS.items() if key in known.difference(chosen.holds)}
     if "variables" in lost:
-        heads = dict.fromkeys(h for own in shapes.metadata["variables"] for h in own or ())
-        lost["variables"] = f"the columns {listed(heads, 4)}"
+        lost["variables"] = f"the columns {listed(variable_columns(shapes), 4)}"
     return tuple(lost.values())
 
 

@@ -77,6 +77,14 @@ def triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
     return numbers.astype(np.intp)
 
 
+def wireframe(links: NDArray[Any], first: int, m: int) -> dict[str, Any]:
+    """Pairs of landmarks that are joined, if rows are pairs of numbers of m, from ``first`` on."""
+    pairs = links.ndim == 2 and links.shape[1] == 2
+    if not pairs or not np.isin(links, np.arange(first, first + m)).all():
+        return {}
+    return {"wireframe": tuple((int(a) - first, int(b) - first) for a, b in links)}
+
+
 def layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
     """The order of the axes of an array with three of them, by their lengths."""
     possible = [name for name, (_, _, d) in ORDERS.items() if size[d] in (2, 3)]

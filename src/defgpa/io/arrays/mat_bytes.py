@@ -29,8 +29,7 @@ _NUMBERS = {
 _NUMBERS_4 = ("f8", "f4", "i4", "i2", "u2", "u1")
 _TEXTS = {16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _MATRIX, _COMPRESSED = 14, 15
-_CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE, _FIRST_NUMERIC, _LAST_NUMERIC = 1, 2, 3, 4, 5, 6, 15
-_COMPLEX = 0x0800
+_CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE, _NUMERIC = 1, 2, 3, 4, 5, range(6, 16)
 OVERHEAD = 256  # bytes that Python takes for an array, however few the file takes
 
 Element = tuple[int, memoryview]  # its type, and its bytes
@@ -162,9 +161,9 @@ class _Reader:
         self, flags: int, size: tuple[int, ...], parts: Iterator[Element], levels: int
     ) -> Value:
         kind = flags & 0xFF
-        if _FIRST_NUMERIC <= kind <= _LAST_NUMERIC:
-            values = self._array(size, next(parts, None))
-            return values + 1j * self._array(size, next(parts)) if flags & _COMPLEX else values
+        if kind in _NUMERIC:
+            values, is_complex = self._array(size, next(parts, None)), flags & 0x0800
+            return values + 1j * self._array(size, next(parts)) if is_complex else values
         if kind == _CHAR:
             return self._text(size, next(parts, None))
         if kind == _CELL:

@@ -20,17 +20,17 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from defgpa.errors import FormatError
-from defgpa.io.arrays.axes import as_stack, triangles
+from defgpa.io.arrays.axes import as_stack, triangles, wireframe
 from defgpa.io.atomic import replacing
 from defgpa.io.files import hidden, named, refusing
 from defgpa.io.format import Document, Format, ReadOptions, document
 from defgpa.io.limits import Budget
+from defgpa.io.text.variables import variable_columns
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 Arrays = Mapping[str, NDArray[Any]]
-_OF_THE_SET = {"points", "names", "landmarks", "landmark_names", "faces", "space", "links"}
 _PLAIN = PER_SHAPE_METADATA - {"variables"}
-_KNOWN = _PLAIN | _OF_THE_SET
+_KNOWN = _PLAIN | {"points", "names", "landmarks", "landmark_names", "faces", "space", "links"}
 
 
 def read_npz(path: Path, options: ReadOptions) -> Document:
@@ -45,7 +45,10 @@ def read_npz(path: Path, options: ReadOptions) -> Document:
     said = [{key: values[i] for key, values in known.items()} for i in range(n)]
     faces = triangles(path, arrays["faces"], m) if "faces" in arrays else None
     space = str(arrays.get("space", ""))
-    metadata = ({"space": space} if space in ("LPS", "RAS") else {}) | _links(arrays, m)
+    metadata: dict[str, Any] = {"space": space} if space in ("LPS", "RAS") else {}
+    links = arrays.get("links", np.empty(0))
+    if links.size and links.dtype.kind in "iu":
+        metadata |= wireframe(links, 0, m)
     return document(path, stack, names, labels, said, faces=faces, metadata=metadata)
 
 
@@ -72,20 +75,14 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         arrays["space"] = np.array(str(shapes.metadata["space"]))
     if shapes.links:
         arrays["links"] = np.array(shapes.links, dtype=np.int64)
-    said = {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
-    for key, values in sorted((_columns_of(shapes) | said).items()):
+    said = {key: value for key, value in variable_columns(shapes).items() if key not in _KNOWN}
+    said |= {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
+    for key, values in sorted(said.items()):
         for kind in (str, (int, float, np.integer, np.floating)):
             if all(isinstance(value, kind) for value in values):
                 arrays[key] = np.array(values)
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
-
-
-def _columns_of(shapes: Shapes) -> dict[str, list[Any]]:
-    """What the shapes know of themselves by the heads of a table; "" where one does not."""
-    rows = [own or {} for own in shapes.metadata.get("variables") or ()]
-    heads = dict.fromkeys(str(head) for own in rows for head in own)
-    return {head: [own.get(head, "") for own in rows] for head in heads if head not in _KNOWN}
 
 
 def _members(path: Path) -> dict[str, NDArray[Any]]:
@@ -198,15 +195,6 @@ def _per_shape(path: Path, arrays: Arrays, count: int) -> dict[str, list[Any]]:
             dict(zip(heads, row, strict=True)) for row in zip(*columns, strict=True)
         ]
     return known
-
-
-def _links(arrays: Arrays, m: int) -> dict[str, Any]:
-    """Pairs of landmarks that are joined, where the archive has pairs of their numbers."""
-    links = arrays.get("links", np.empty(0))
-    whole = links.ndim == 2 and links.shape[1] == 2 and links.dtype.kind in "iu"
-    if not whole or not len(links) or links.min() < 0 or links.max() >= m:
-        return {}
-    return {"wireframe": tuple((int(a), int(b)) for a, b in links)}
 
 
 FORMATS = (

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa.errors import FormatError, needed
-from defgpa.io.arrays.axes import ORDERS, as_matrix, as_stack, layout_of
+from defgpa.io.arrays.axes import ORDERS, as_matrix, as_stack, layout_of, wireframe
 from defgpa.io.files import file_bytes, hidden, named, refusing
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, document
 from defgpa.io.limits import Budget, decompressed, peeked
@@ -61,14 +61,9 @@ def _columns(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
 
 
 def _links(variables: Mapping[str, Any], m: int) -> dict[str, Any]:
-    """The pairs of landmarks that are joined, from 0, where there are pairs of their numbers."""
+    """The pairs of landmarks that are joined, where ``links`` numbers them."""
     links = variables.get("links")
-    if links is None or not _has_axes(links, 2) or links.shape[1] != 2:
-        return {}
-    numbers = _numbers(links)
-    if not np.isin(numbers, np.arange(1, m + 1)).all():
-        return {}
-    return {"wireframe": tuple((int(a) - 1, int(b) - 1) for a, b in numbers)}
+    return wireframe(_numbers(links), 1, m) if _has_axes(links, 2) else {}
 
 
 def _list_of_matrices(
@@ -105,7 +100,8 @@ def _content(path: Path) -> Any:
     known = dict(rdata.parser.DEFAULT_ALTREP_MAP)
     known |= {name: bounded(known[name]) for name in sequences}
     with refusing(path, "R file"):
-        data = budget.unpacked(decompressed(packed), "what it packs")
+        data = decompressed(packed, budget.left + 1)
+        budget.spend(len(data), "what it packs")
         parsed = rdata.parser.parse_data(data, altrep_constructor_dict=known)
         return rdata.conversion.convert(parsed)
 

@@ -14,12 +14,11 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.atomic import replacing
 from defgpa.io.files import file_bytes, file_head, hidden
-from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
+from defgpa.io.format import Document, Format, ReadOptions, document, require_3d
 from defgpa.io.mesh import ply, text, vtk, vtp
 from defgpa.io.mesh.mesh import Mesh
 from defgpa.shapes import Shapes
@@ -44,21 +43,16 @@ _FIELD = (
 )
 
 
-class _Kind(NamedTuple):
-    """What a format of meshes can do."""
+# whether it is the format of a file that begins with these bytes; its reader; its writer
+Kind = tuple[Callable[[bytes], bool], Callable[[Path], Mesh], Callable[[Path, Mesh], None]]
 
-    looks_like: Callable[[bytes], bool]  # by the first bytes of a file
-    read: Callable[[Path], Mesh]
-    write: Callable[[Path, Mesh], None]
-
-
-_KINDS = {
-    ".ply": _Kind(ply.looks_like_ply, ply.read_ply, ply.write_ply),
-    ".vtk": _Kind(vtk.looks_like_vtk, vtk.read_vtk, vtk.write_vtk),
-    ".vtp": _Kind(vtp.looks_like_vtp, vtp.read_vtp, vtp.write_vtp),
-    ".off": _Kind(text.looks_like_off, text.read_off, text.write_off),
-    ".obj": _Kind(text.looks_like_obj, text.read_obj, text.write_obj),
-    ".stl": _Kind(text.looks_like_stl, text.read_stl, text.write_stl),
+_KINDS: dict[str, Kind] = {
+    ".ply": (ply.looks_like_ply, ply.read_ply, ply.write_ply),
+    ".vtk": (vtk.looks_like_vtk, vtk.read_vtk, vtk.write_vtk),
+    ".vtp": (vtp.looks_like_vtp, vtp.read_vtp, vtp.write_vtp),
+    ".off": (text.looks_like_off, text.read_off, text.write_off),
+    ".obj": (text.looks_like_obj, text.read_obj, text.write_obj),
+    ".stl": (text.looks_like_stl, text.read_stl, text.write_stl),
 }
 
 
@@ -68,8 +62,8 @@ def _format(suffix: str) -> Format:
 
     def read_document(path: Path, options: ReadOptions) -> Document:
         mesh = read(path)
-        specimen = Specimen(path.stem, hidden(mesh.vertices, options.missing))
-        return Document((specimen,), faces=mesh.faces if len(mesh.faces) else None)
+        faces = mesh.faces if len(mesh.faces) else None
+        return document(path, [hidden(mesh.vertices, options.missing)], faces=faces)
 
     def write_shape(path: Path, shapes: Shapes) -> None:
         require_3d(path, shapes, "a mesh has 3-D vertices")
@@ -123,7 +117,8 @@ def read_mesh(path: str | os.PathLike[str]) -> Mesh:
     for looks_like, read, _ in _KINDS.values():
         if looks_like(head):
             return read(place)
-    return _by_suffix(place, "read").read(place)
+    _, read, _ = _by_suffix(place, "read")
+    return read(place)
 
 
 def write_mesh(path: str | os.PathLike[str], mesh: Mesh) -> None:
@@ -151,10 +146,11 @@ def write_mesh(path: str | os.PathLike[str], mesh: Mesh) -> None:
     Mesh(3 vertices, 1 faces, 'error')
     """
     place = Path(path)
-    _by_suffix(place, "written").write(place, mesh)
+    _, _, write = _by_suffix(place, "written")
+    write(place, mesh)
 
 
-def _by_suffix(path: Path, done: str) -> _Kind:
+def _by_suffix(path: Path, done: str) -> Kind:
     if path.suffix.lower() not in _KINDS:
         known = listed(_KINDS)
         raise FormatError(f"{path} cannot be {done} as a mesh; its suffix must be one of {known}.")

@@ -191,40 +191,30 @@ def _reliable(element: Element) -> list[Property]:
 
 
 def _binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
+    """All rows at once, if every list is as long as in the first row, else one by one."""
     if not element.properties:
         return {}
-    if not any(p.length_kind for p in element.properties):
-        dtype = np.dtype([(f"f{k}", order + p.kind) for k, p in enumerate(element.properties)])
-        table = cursor.records(element.n_rows, dtype, f"rows of {element.name!r}")
-        return {p.name: table[f"f{k}"] for k, p in enumerate(element.properties)}
-    if element.n_rows > cursor.left:
-        expected = f"{element.n_rows} rows of {element.name!r}"
-        raise wrong(cursor.path, expected, f"{cursor.left} bytes")
-    if equal := _equal_rows(cursor, element, order):
-        return equal
-    rows = [list(_one_row(cursor, element, order)) for _ in range(element.n_rows)]
-    return {p.name: _column(p, [row[k] for row in rows]) for k, p in enumerate(element.properties)}
-
-
-def _equal_rows(cursor: Cursor, element: Element, order: str) -> Columns:
-    """All rows at once, if every list is as long as in the first row; nothing otherwise."""
-    start = cursor.at
-    lengths = [len(values) for values in _one_row(cursor, element, order)] if element.n_rows else []
-    cursor.at = start
+    n, what, start = element.n_rows, f"rows of {element.name!r}", cursor.at
+    lists = [k for k, p in enumerate(element.properties) if p.length_kind]
+    if lists and n > cursor.left:
+        raise wrong(cursor.path, f"{n} {what}", f"{cursor.left} bytes")
+    lengths = [1] * len(element.properties)
+    if lists and n:
+        lengths = [len(values) for values in _one_row(cursor, element, order)]
+        cursor.at = start
     fields: list[Any] = []
-    for k, (p, length) in enumerate(zip(element.properties, lengths, strict=False)):
+    for k, (p, length) in enumerate(zip(element.properties, lengths, strict=True)):
         if p.length_kind:
             fields.append((f"n{k}", order + p.length_kind))
         fields.append((f"f{k}", order + p.kind, (length,)))
     dtype = np.dtype(fields)
-    if not fields or element.n_rows * dtype.itemsize > cursor.left:
-        return {}
-    table = cursor.records(element.n_rows, dtype, "rows")
-    for k, length in enumerate(lengths):
-        if f"n{k}" in (dtype.names or ()) and not (table[f"n{k}"] == length).all():
-            cursor.at = start
-            return {}
-    return {p.name: _column(p, table[f"f{k}"]) for k, p in enumerate(element.properties)}
+    if not lists or n * dtype.itemsize <= cursor.left:
+        table = cursor.records(n, dtype, what)
+        if all((table[f"n{k}"] == lengths[k]).all() for k in lists):
+            return {p.name: _column(p, table[f"f{k}"]) for k, p in enumerate(element.properties)}
+        cursor.at = start
+    rows = [list(_one_row(cursor, element, order)) for _ in range(n)]
+    return {p.name: _column(p, [row[k] for row in rows]) for k, p in enumerate(element.properties)}
 
 
 def _one_row(cursor: Cursor, element: Element, order: str) -> Iterator[NDArray[Any]]:
@@ -245,14 +235,17 @@ def _length(path: Path, stated: Sequence[Any] | NDArray[Any], line: int | None =
 
 def _column(p: Property, rows: Any) -> Any:
     """The numbers of a property, or the polygons; text keeps digits that its type would not."""
-    if p.length_kind is None:
-        values = np.array(rows).reshape(len(rows))
-        with np.errstate(invalid="ignore"):  # 300 or nan as a colour: damage, not an exception
-            return values if p.kind.startswith("f") else values.astype(p.kind)
-    if isinstance(rows, np.ndarray):
+    at_once = isinstance(rows, np.ndarray)
+    if p.length_kind and at_once:
         lengths = np.full(len(rows), rows.shape[1], dtype=np.intp)
         return Polygons(lengths, as_indices(rows.ravel()))
-    return Polygons.of(rows)
+    if p.length_kind:
+        return Polygons.of(rows)
+    if at_once:
+        return rows[:, 0]
+    values = np.array(rows).reshape(len(rows))
+    with np.errstate(invalid="ignore"):  # 300 or nan as a colour: damage, not an exception
+        return values if p.kind.startswith("f") else values.astype(p.kind)
 
 
 def looks_like_ply(head: bytes) -> bool:

@@ -71,9 +71,10 @@ def register_saved(
             f"{kind.__name__} is not a dataclass: give both to_fields and from_fields to "
             "register_saved."
         )
+    own = fields(kind) if is_dataclass(kind) else ()
     codec = _Codec(
         name or f"{kind.__module__}.{kind.__qualname__}",
-        to_fields or _dataclass_fields,
+        to_fields or (lambda value: {f.name: getattr(value, f.name) for f in own if f.init}),
         from_fields or (lambda values: kind(**values)),
     )
     _BY_NAME[codec.name] = codec
@@ -188,10 +189,6 @@ def _codec_of(value: Any) -> _Codec:
             f"A {type(value).__name__} cannot be saved: tell how with defgpa.register_saved."
         )
     return codec
-
-
-def _dataclass_fields(value: Any) -> Fields:
-    return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
 
 
 # The built-in types a saved result may hold, under names that outlive refactoring

@@ -31,6 +31,7 @@ from defgpa.shapes import Shapes
 from defgpa.warps import Recombinable, Warp
 
 FORMAT, VERSION = "defgpa-alignment", 2
+_FIELDS = ("reference", "eigenvalues", "turn", "registration")  # stored as they are, in this order
 _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
@@ -110,10 +111,7 @@ def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
         "landmarks": list(shapes.landmarks),
         "faces": encoded(shapes.faces, arrays),
         "metadata": json.loads(json.dumps(dict(shapes.metadata), default=str)),
-        "reference": encoded(alignment.reference, arrays),
-        "eigenvalues": encoded(alignment.eigenvalues, arrays),
-        "turn": encoded(alignment.turn, arrays),
-        "registration": encoded(alignment.registration, arrays),
+        **{key: encoded(getattr(alignment, key), arrays) for key in _FIELDS},
         "bases": encoded_stack([warp.basis for warp in warps], arrays),
         "weights": [encoded(np.stack(list(run)), arrays) for _, run in runs],
         "offsets": encoded(offsets, arrays),
@@ -137,16 +135,9 @@ def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Align
     if len(warps) != shapes.n_shapes:
         raise FormatError(f"the weights of {len(warps)} warps for {shapes.n_shapes} shapes")
     _require_sizes(content, arrays, shapes)
-    return Alignment(
-        shapes,
-        decoded(content["reference"], arrays),
-        warps,
-        decoded(content["eigenvalues"], arrays),
-        decoded(content["diagnostics"], arrays),
-        decoded(content["registration"], arrays),
-        decoded(content["turn"], arrays),
-        tuple(Finding.from_dict(fields) for fields in content["findings"]),
-    )
+    values = {key: decoded(content[key], arrays) for key in ("diagnostics", *_FIELDS)}
+    findings = tuple(Finding.from_dict(fields) for fields in content["findings"])
+    return Alignment(shapes=shapes, warps=warps, findings=findings, **values)
 
 
 def _numbers(node: Any, arrays: Mapping[str, Array]) -> Array:

@@ -154,4 +154,4 @@ def _shapes(
     said: Sequence[Mapping[str, str]] = (),
 ) -> Document:
     own, known = [name.strip() for name in names], [described(words) for words in said]
-    return document(table.path, points, own, labels, known, metadata={"format": "csv"})
+    return document(table.path, points, own, labels, known)

@@ -132,7 +132,7 @@ def _read_blocks(path: Path) -> Document | None:
     points = np.array([numbers(path, at, words) for at, words in rows]).reshape(n, m, d)
     if "moment" in path.stem.lower():
         warn(f"{path}: momenta are directions at control points, not places of landmarks.")
-    return document(path, points, metadata={"format": "csv"})
+    return document(path, points)
 
 
 def _hidden(read: Document, options: ReadOptions) -> Document:

@@ -13,7 +13,7 @@ import numpy as np
 
 from defgpa.io.atomic import write_text
 from defgpa.io.files import file_bytes, hidden, refusing, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
+from defgpa.io.format import Document, Format, ReadOptions, document, require_3d
 from defgpa.io.text.lines import number
 from defgpa.shapes import Shapes
 
@@ -29,8 +29,8 @@ def read_picked_points(path: Path, options: ReadOptions) -> Document:
         raise wrong(path, "picked points", "none")
     array = np.array([_coordinates(path, point) for point in points])
     labels = tuple(point.get("name", "") for point in points)
-    own = labels if all(labels) else None
-    return Document((Specimen(path.stem, hidden(array, options.missing), own),))
+    stack = [hidden(array, options.missing)]
+    return document(path, stack, labels=labels if all(labels) else None)
 
 
 def write_picked_points(path: Path, shapes: Shapes) -> None:

@@ -18,7 +18,7 @@ from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, document
 from defgpa.io.text.lines import (
     Disagree,
     Line,
@@ -59,8 +59,7 @@ def read_pts(path: Path, options: ReadOptions) -> Document:
         else:
             expected = "'version: 1' (300-W), 'Version 1.0' (IDAV) or rows of 2 or 3 numbers"
             raise wrong(path, expected, repr(first), at)
-    points = hidden(points, options.missing)
-    return Document((Specimen(path.stem, points, labels),))
+    return document(path, [hidden(points, options.missing)], labels=labels)
 
 
 def write_pts(path: Path, shapes: Shapes) -> None:

@@ -237,8 +237,9 @@ def read_one_shape(table: Table, options: ReadOptions) -> Document:
 def _one_shape(table: Table, points: Array, label: int | None, **metadata: str) -> Document:
     """Labels, in the column ``label``, count where every landmark has one."""
     labels = () if label is None else tuple(table.column(label))
-    specimen = Specimen(table.path.stem, points, labels if labels and all(labels) else None)
-    return Document((specimen,), metadata={"format": "csv-points", **metadata})
+    own = labels if labels and all(labels) else None
+    known = {"format": "csv-points", **metadata}
+    return document(table.path, [points], labels=own, metadata=known)
 
 
 def _is_cloud(table: Table) -> bool:

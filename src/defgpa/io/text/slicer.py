@@ -23,20 +23,19 @@ from defgpa.io.atomic import write_text
 from defgpa.io.files import decoded, file_bytes, hidden, named, shown, wrong
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
 from defgpa.io.text.lines import number, plain, text_of, warn
+from defgpa.io.text.table import csv_text
 from defgpa.shapes import Shapes
 
 _SCHEMA = (
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/"
     "Resources/Schema/markups-schema-v1.0.3.json#"
 )
-_POINT_LISTS = ("Fiducial", "Curve", "ClosedCurve")
 _STATUSES = ("defined", "undefined", "preview", "missing")
 _UNIT_AXES = {
     "LPS": [-1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 1.0],
     "RAS": [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
 }
 _SPACES = {"0": "RAS", "1": "LPS", "RAS": "RAS", "LPS": "LPS"}
-_VOXELS = ("2", "IJK")  # systems of an image that the file does not hold
 _COLUMNS = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
 _SLICER_3_COLUMNS = "label,x,y,z,sel,vis"
 _FCSV_MARKS = (b"Markups fiducial file", b"# CoordinateSystem", b"# columns")
@@ -100,31 +99,30 @@ def _point_list(path: Path, content: Any) -> Mapping[str, Any]:
     """The only markup that is a list of points; planes, lines, angles and regions are not."""
     nodes = content.get("markups") if isinstance(content, dict) else None
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
-        raise wrong(path, "an object with a list 'markups'", shown(content))
-    lists: list[Mapping[str, Any]] = [
-        node for node in nodes if node.get("type", "Fiducial") in _POINT_LISTS
-    ]
+        raise wrong(path, "an object with a list 'markups'", content)
+    kinds = ("Fiducial", "Curve", "ClosedCurve")
+    lists = [node for node in nodes if node.get("type", "Fiducial") in kinds]
     for points in (node.get("controlPoints") for node in lists):
         if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-            raise wrong(path, "a list of objects 'controlPoints'", shown(points))
-    full = [node for node in lists if node["controlPoints"]]
+            raise wrong(path, "a list of objects 'controlPoints'", points)
+    full: list[Mapping[str, Any]] = [node for node in lists if node["controlPoints"]]
     if len(full) == 1:
         return full[0]
-    kinds = [str(node.get("name") or node.get("type", "Fiducial")) for node in full or nodes]
+    names = [str(node.get("name") or node.get("type", "Fiducial")) for node in full or nodes]
     if full:
         raise FormatError(
-            f"{path} holds {len(full)} lists of points ({named(kinds)}), and a file is one shape. "
+            f"{path} holds {len(full)} lists of points ({named(names)}), and a file is one shape. "
             "Save each list in a file of its own."
         )
-    raise wrong(path, "a Fiducial, Curve or ClosedCurve with points", named(kinds) or "none")
+    raise wrong(path, "a Fiducial, Curve or ClosedCurve with points", named(names) or "none")
 
 
 def _space(path: Path, stated: str, expected: str, line: int | None) -> str:
     word = stated.strip().upper()
-    if word in _VOXELS:
+    if word in ("2", "IJK"):  # systems of an image that the file does not hold
         stated += " (voxel numbers; save the points in LPS or RAS)"
     if word not in _SPACES:
-        raise wrong(path, expected, shown(stated, 80), line)
+        raise wrong(path, expected, stated, line)
     return _SPACES[word]
 
 
@@ -143,11 +141,11 @@ def _placed(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[
 def _position(path: Path, k: int, point: Mapping[str, Any]) -> Point:
     status, position = point.get("positionStatus", "defined"), point.get("position")
     if status not in _STATUSES:
-        raise wrong(path, f"a 'positionStatus' among {named(_STATUSES)}", shown(status))
+        raise wrong(path, f"a 'positionStatus' among {named(_STATUSES)}", status)
     if status != "defined" or position in (None, "", []):
         return _UNSEEN
     if not isinstance(position, list) or len(position) != 3 or not all(map(_is_number, position)):
-        raise wrong(path, f"3 numbers as 'position' of control point {k}", shown(position))
+        raise wrong(path, f"3 numbers as 'position' of control point {k}", position)
     try:
         x, y, z = map(float, position)
     except OverflowError:  # an integer of 400 digits
@@ -198,16 +196,14 @@ def write_fcsv(path: Path, shapes: Shapes) -> None:
     """One shape; a landmark not seen has no row, as the format has no other way to say it."""
     require_3d(path, shapes, "Slicer markups hold 3-D points")
     space, points = _space_of(shapes), shapes[0]
-    rows = [
-        "# Markups fiducial file version = 4.11",
-        f"# CoordinateSystem = {space}",
-        f"# columns = {_COLUMNS}",
-    ]
-    for k, (label, point) in enumerate(zip(shapes.landmarks, points, strict=True), start=1):
-        if not np.isnan(point).any():
-            x, y, z = point.tolist()
-            rows.append(f"{k},{x!r},{y!r},{z!r},0,0,0,1,1,1,0,{_quoted(label)},,")
-    write_text(path, "\n".join(rows) + "\n")
+    head = f"# Markups fiducial file version = 4.11\n# CoordinateSystem = {space}\n"
+    rows = (
+        [k, *point.tolist(), 0, 0, 0, 1, 1, 1, 0, " ".join(label.split()), "", ""]
+        for k, (label, point) in enumerate(zip(shapes.landmarks, points, strict=True), start=1)
+        if not np.isnan(point).any()
+    )
+    table = csv_text([], rows, written=str)
+    write_text(path, f"{head}# columns = {_COLUMNS}\n{table}")
 
 
 def _fcsv_lines(path: Path) -> list[str]:
@@ -236,7 +232,7 @@ def _fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
     at, stated = next(_headers(lines, "columns"), default)
     columns = [name.strip().lower() for name in stated.split(",")]
     if not {"x", "y", "z"} <= set(columns):
-        raise wrong(path, "columns x, y and z", shown(stated), at)
+        raise wrong(path, "columns x, y and z", stated, at)
     return columns
 
 
@@ -264,11 +260,6 @@ def _fcsv_rows(
                 "Labels with commas must be quoted, and numbers must have a decimal point."
             )
         yield at, dict(zip(columns, fields, strict=False)), not any(extra) or extra[0] == "2"
-
-
-def _quoted(label: str) -> str:
-    flat = " ".join(label.split())
-    return '"' + flat.replace('"', '""') + '"' if set(flat) & set(',"') else flat
 
 
 # both

@@ -15,7 +15,7 @@ import numpy as np
 
 from defgpa.errors import FormatError
 from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.format import Document, Format, ReadOptions, document
 from defgpa.io.text.lines import head_text, numbers, quick_numbers, text_of
 
 _KINDS = ("landmarks.scaled", "landmarks.pixel")  # the first of them that is there
@@ -38,7 +38,7 @@ def read_stereomorph(path: Path, options: ReadOptions) -> Document:
         raise FormatError(f"{path}: expected landmarks with as many coordinates each.")
     stack = hidden(np.array(points), options.missing)
     known = _known(text, scaled=block[0].startswith(f"<{_KINDS[0]}"))
-    return Document((Specimen(path.stem, stack, tuple(labels), known),))
+    return document(path, [stack], labels=tuple(labels), said=[known])
 
 
 def _known(text: str, scaled: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -182,14 +182,18 @@ def unguarded(cell: str) -> str:
 
 
 def csv_text(
-    header: Sequence[str], rows: Iterable[Iterable[Any]], unknown: str = "", delimiter: str = ","
+    header: Sequence[str],
+    rows: Iterable[Iterable[Any]],
+    unknown: str = "",
+    delimiter: str = ",",
+    written: Callable[[str], str] = guarded,
 ) -> str:
-    """The text of a table: words guarded, floats in their shortest exact form, a word for NaN."""
+    """A table as text: words as ``written`` has them, floats with every digit, a word for NaN."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     writer.writerows(
-        [guarded(c) if isinstance(c, str) else unknown if c != c else c for c in row]
-        for row in chain([header], rows)
+        [written(c) if isinstance(c, str) else unknown if c != c else c for c in row]
+        for row in chain([header] if header else [], rows)
     )
     return text.getvalue()
 

@@ -53,7 +53,7 @@ def read_tracked(table: Table, _: ReadOptions) -> Document | None:
         + (f", but {unseen} in which nothing was seen" if unseen else "")
         + (". Likelihoods are not used." if "likelihood" in coords else ".")
     )
-    return Document(seen, metadata={"format": "csv"})
+    return Document(seen)
 
 
 def _heads(table: Table) -> dict[str, list[str]]:

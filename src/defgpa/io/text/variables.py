@@ -68,15 +68,19 @@ def is_described(cells: Sequence[str]) -> bool:
     return bool(words) and not any(re.fullmatch(r"[-+−]?[0-9].*", word) for word in words)
 
 
+def variable_columns(shapes: Shapes) -> dict[str, list[Any]]:
+    """``metadata["variables"]`` column by column; "" where a shape says nothing."""
+    rows = [own or {} for own in shapes.metadata.get("variables") or ()]
+    heads = dict.fromkeys(head for own in rows for head in own)
+    return {head: [own.get(head, "") for own in rows] for head in heads}
+
+
 def written_variables(shapes: Shapes) -> dict[str, list[str]]:
     """Column by column what the metadata of shapes say, to be read again by `variables_of`."""
-    metadata, n = shapes.metadata, shapes.n_shapes
-    known = metadata.get("variables") or [None] * n
-    heads = dict.fromkeys(head for own in known for head in own or ())
-    columns = {head: [(own or {}).get(head, "") for own in known] for head in heads}
+    columns = variable_columns(shapes)
     others: dict[str, list[str]] = {}
     for key, (head, *_) in _METADATA_WORDS.items():
-        values = metadata.get(key) or ()
+        values = shapes.metadata.get(key) or ()
         others[head] = ["" if value is None else str(value) for value in values]
     if others["group"] in columns.values():
         del others["group"]
