@@ -50,6 +50,12 @@ def shared_landmarks(shapes: Shapes) -> Index:
     return np.flatnonzero(shapes.views >= 2)
 
 
+def on_shared_landmarks(shapes: Shapes) -> Shapes:
+    """The shapes without the landmarks that only one of them sees."""
+    lone = np.flatnonzero(shapes.views < 2)
+    return shapes.without(lone) if len(lone) else shapes
+
+
 def require_extended(frames: Frames, names: Sequence[str]) -> None:
     """A DegenerateShapeError that names the shapes whose points are too few or on a line."""
     on_a_line = frames.on_a_line

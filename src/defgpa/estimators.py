@@ -25,6 +25,7 @@ from defgpa.alignment import (
 from defgpa.checks import (
     descent_findings,
     hinge_findings,
+    on_shared_landmarks,
     require_extended,
     require_linked,
     require_memory,
@@ -671,9 +672,8 @@ def with_lone(
     lone = np.setdiff1d(np.arange(len(reference)), shared)
     seers = visible[:, lone].argmax(axis=0)
     for seer in np.unique(seers).tolist():
-        own = points_of(seer)
-        for j in lone[seers == seer]:
-            reference[j] = warps[seer](own[j][None])[0]
+        own = lone[seers == seer]
+        reference[own] = warps[seer](points_of(seer)[own])
     return reference
 
 
@@ -746,7 +746,7 @@ def _linked_core(shapes: Shapes, frames: Frames) -> tuple[Shapes, Frames]:
                 f"Only {len(shared)} landmarks are seen in more than one shape; aligning in "
                 f"{shapes.dim}-D needs at least {shapes.dim + 1}."
             )
-        shapes = shapes.without(np.setdiff1d(np.arange(shapes.n_landmarks), shared))
+        shapes = on_shared_landmarks(shapes)
         frames = Frames.of(shapes.points, shapes.visible)
     require_extended(frames, shapes.names)
     require_linked(shapes)

@@ -18,7 +18,7 @@ from scipy.special import fdtrc
 
 from defgpa._arrays import Array, Mask, rms, rms_radius
 from defgpa.alignment import Alignment
-from defgpa.checks import require_extended, require_linked, shared_landmarks
+from defgpa.checks import on_shared_landmarks, require_extended, require_linked
 from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
@@ -88,13 +88,12 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     (('shape_4',), (('shape_6', '3', '8'),))
     """
     shapes.require_alignable()
-    lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared_landmarks(shapes))
-    if len(lone) == shapes.n_landmarks:
+    if (shapes.views < 2).all():
         raise ShapeError(
             "No landmark is seen in more than one shape. If landmarks are called differently from "
             f"file to file, {option('match', 'position')} goes by their order."
         )
-    core = shapes.without(lone) if len(lone) else shapes
+    core = on_shared_landmarks(shapes)
     require_linked(core)
     frames = Frames.of(core.points, core.visible)
     require_extended(frames, core.names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index, Mask, rms
 from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth, shear
 from defgpa.datasets._missing import without_sides
 from defgpa.datasets._synthetic import (
@@ -84,7 +84,7 @@ def liver_like(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0)
     sphere = _even_sphere(m)
     truth = centred(_organ(sphere))
     long, side, _ = np.linalg.svd(truth, full_matrices=False)[2]
-    radius = np.sqrt((truth**2).sum(axis=1).mean())
+    radius = rms(truth)
     # its long axis, bent towards a fixed side or away from it
     bends = [bend(0.12 / radius * own, long, side) for own in amounts(rng, n, 1)[:, 0]]
     ripples = waves(rng, n, truth, count=6, height=0.045, wavelengths=1.5)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from defgpa._arrays import Array, Mask, frozen
+from defgpa._arrays import Array, Mask, frozen, rms, rms_radius
 from defgpa.datasets._deformations import Deformation, affine, chain, shear
 from defgpa.datasets._missing import AtRandom, Missing, enough_to_place
 from defgpa.errors import ShapeError
@@ -69,14 +69,14 @@ class Synthetic:
         """
         design = np.column_stack([reference, np.ones(len(reference))])
         moved = design @ np.linalg.lstsq(design, self.truth, rcond=None)[0]
-        apart = float(np.sqrt(((moved - self.truth) ** 2).sum(axis=1).mean()))
-        return apart / _radius(self.truth)
+        apart = rms(moved - self.truth)
+        return apart / rms_radius(self.truth)
 
     @property
     def mirrored(self) -> Mask:
         """(n,): which shapes are mirror images, by the sign of their warp's Jacobian."""
         centre = self.truth.mean(axis=0)
-        corner = centre + 1e-3 * _radius(self.truth) * np.eye(len(centre))
+        corner = centre + 1e-3 * rms_radius(self.truth) * np.eye(len(centre))
         tripods = [warp.inverse()(np.vstack([centre, corner])) for warp in self.warps]
         edges = np.stack([tripod[1:] - tripod[0] for tripod in tripods])
         return np.asarray(np.linalg.det(edges) < 0)
@@ -126,7 +126,7 @@ def smooth_family(
     _require_amounts(bend=bend)
     rng = np.random.default_rng(seed)
     truth = centred(_in_ellipsoid(rng, m, np.array([1.0, 0.7, 0.5])[:d]))
-    truth /= _radius(truth)
+    truth /= rms_radius(truth)
     steps = waves(rng, n, truth, count=d + 2, height=bend)
     poses = _turned_anyway(rng, n, d, mirrored)
     return observed(truth, (steps, poses), rng, noise=noise, missing=missing)
@@ -184,7 +184,7 @@ def waves(
     Together they move a landmark by ``height`` times the radius of the truth; from end to end
     the truth is about one wave long, times ``wavelengths``.
     """
-    d, radius = truth.shape[1], _radius(truth)
+    d, radius = truth.shape[1], rms_radius(truth)
     axes = random_turns(rng, count, d, most=np.pi)
     across = axes[:, 1] * rng.uniform(1.6, 2.6, size=(count, 1)) * wavelengths / radius
     # a quarter wave apart: about the middle half of them bow, half of them skew
@@ -221,11 +221,6 @@ def random_turns(rng: _Generator, n: int, d: int, *, most: float) -> Array:
 def centred(points: Array) -> Array:
     """The points with their mean moved to 0."""
     return np.asarray(points - points.mean(axis=0))
-
-
-def _radius(points: Array) -> float:
-    """Root-mean-square distance from the mean."""
-    return float(np.sqrt((centred(points) ** 2).sum(axis=1).mean()))
 
 
 def _in_ellipsoid(rng: _Generator, m: int, semi_axes: Array) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import wilcoxon
 
-from defgpa._arrays import Array, Progress
+from defgpa._arrays import Array, Progress, rms, rms_radius
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.evaluate._cross_validation import cross_validated
@@ -409,7 +409,7 @@ def _tried(
         start = time.perf_counter()
         full = looked_at(estimator, shapes)
         seconds = time.perf_counter() - start
-        found, size = full.findings, _size(full.reference[shapes.views >= 2])
+        found, size = full.findings, rms_radius(full.reference[shapes.views >= 2])
         row = replace(row, seconds=seconds, size=size, rmse_reference=full.rmse_reference)
         row = replace(row, rmse_datum=full.rmse_datum)
         validated = cross_validated(estimator, full, fold_size, n_jobs, progress)
@@ -422,15 +422,10 @@ def _tried(
     return _Trial(row, estimator, validated.per_landmark / size, found)
 
 
-def _size(reference: Array) -> float:
-    """The RMS distance of the landmarks from their centroid."""
-    return float(np.sqrt(((reference - reference.mean(axis=0)) ** 2).sum(axis=1).mean()))
-
-
 def _shape_size(shapes: Shapes) -> float:
     """The RMS distance of all visible landmarks from the centroid of their shape."""
     away = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
-    return float(np.sqrt((away[shapes.visible] ** 2).sum(axis=1).mean()))
+    return rms(away[shapes.visible])
 
 
 def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:

@@ -99,7 +99,7 @@ class Sweep:
         sets, anchor = self._common(np.unique(smoothings))
         near = within_reach(smoothings, anchor) & (sets is not None)
         outcomes: dict[int, list[LeftOut]] = {}
-        if sets is not None:
+        if sets is not None and near.any():
             chosen = np.flatnonzero(near)
             factors = smoothings[chosen] / anchor
             if self.rigidities is not None:

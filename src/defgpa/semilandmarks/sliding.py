@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from defgpa._arrays import Array, Index, Progress, frozen, in_blocks, one_blas_thread
-from defgpa.checks import require_linked, shared_landmarks
+from defgpa.checks import on_shared_landmarks, require_linked, shared_landmarks
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
@@ -284,13 +284,11 @@ def _placed(x: Array, paths: Sequence[Path], places: Sequence[Array]) -> Array:
 
 def _rigid_reference(shapes: Shapes) -> Array:
     """(m, d): the mean of the shapes by similarities; NaN for a landmark seen once."""
-    shared = shared_landmarks(shapes)
-    lone = np.setdiff1d(np.arange(shapes.n_landmarks), shared)
-    core = shapes.without(lone)
+    core = on_shared_landmarks(shapes)
     require_linked(core)
     sizes = Frames.of(core.points, core.visible).size
     reference = np.full(shapes.points.shape[1:], np.nan)
-    reference[shared] = rigid_gpa(
+    reference[shared_landmarks(shapes)] = rigid_gpa(
         core.points / sizes[:, None, None], SIMILARITY, core.names
     ).reference
     return reference

@@ -16,6 +16,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, listed, needed
+from defgpa.io.text.variables import variable_columns
 from defgpa.shapes import Shapes
 
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
@@ -121,10 +122,9 @@ def columns_of(shapes: Shapes) -> dict[str, list[Any]]:
     {'sex': ['f', 'm'], 'age': [3, None]}
     """
     groups = shapes.metadata.get("groups")
-    rows = [own or {} for own in shapes.metadata.get("variables", ())]
-    heads = dict.fromkeys(str(head) for own in rows for head in own)
     found = {} if groups is None else {"group": list(groups)}
-    return found | {head: typed([str(own.get(head, "")) for own in rows]) for head in heads}
+    said = variable_columns(shapes).items()
+    return found | {str(head): typed(list(map(str, words))) for head, words in said}
 
 
 def typed(words: Sequence[str]) -> list[Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, symmetrised
+from defgpa._arrays import Array, rms_radius, symmetrised
 from defgpa.errors import ShapeError
 from defgpa.warps._protocol import (
     Basis,
@@ -187,7 +187,7 @@ def _change(
     """How much P changes when the shape is turned, moved and scaled, relative to P itself."""
     rng = np.random.default_rng(0)
     p, d = shape.shape
-    size = float(np.sqrt(((shape - shape.mean(axis=0)) ** 2).sum(axis=1).mean()))
+    size = rms_radius(shape)
     probes = rng.normal(size=(p, 6))  # P is looked at through a few columns
     before = here.left_over(probes)
     change = 0.0
