@@ -16,7 +16,6 @@ from contextlib import closing
 from itertools import starmap
 from typing import Any, TypeVar
 
-import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
 
@@ -33,7 +32,6 @@ def in_parallel(
     done: Callable[[_R], None],
 ) -> list[_R]:
     """``work(*own)`` of all arguments, in order; ``done`` is told each result as it comes."""
-    _keep_freed_memory()
     results = []
     made = _made(work, arguments, n_jobs)
     with closing(made), one_blas_thread, warnings.catch_warnings(record=True) as heard:
@@ -60,16 +58,6 @@ def _task(work: Callable[..., _R], own: tuple[Any, ...], home: int) -> _R:
     # what the package says about a fit is in its diagnostics too
     with one_blas_thread, warnings.catch_warnings(action="ignore", category=DefgpaWarning):
         return work(*own)
-
-
-def _keep_freed_memory() -> None:
-    """Teach the C library to reuse the blocks of a few megabytes that every task frees.
-
-    glibc gives such blocks back to the system, which then hands them out anew page by page: a
-    third of the time of small tasks. Once a block of nearly 32 MB has been freed it keeps what
-    is smaller. The block itself is never touched, so it costs nothing.
-    """
-    np.empty((32 << 20) - (1 << 13), dtype=np.uint8)  # the largest from which glibc learns
 
 
 def _made(
