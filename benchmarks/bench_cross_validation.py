@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from defgpa import DefGPA, Shapes, ThinPlateSpline
 from defgpa._arrays import n_threads
 from defgpa.datasets import face_like, smooth_family
-from defgpa.evaluate import cross_validate, select_smoothing
+from defgpa.model_selection import cross_validate, select_smoothing
 
 MOST_SECONDS = 30.0  # longer ways round are not tried
 

@@ -25,7 +25,7 @@ import numpy as np
 
 import defgpa
 from defgpa.datasets import smooth_family
-from defgpa.evaluate import cross_validate, select_smoothing
+from defgpa.model_selection import cross_validate, select_smoothing
 from proportions import DATA, size_of
 
 FILES = DATA.parent / "files"

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import defgpa
-from defgpa.evaluate import cross_validate
+from defgpa.model_selection import cross_validate
 from defgpa.procrustes import procrustes_distance
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

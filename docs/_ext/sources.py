@@ -1,4 +1,4 @@
-"""Places in the code: ``{src}`solve/deformable/ridge.py``` and ``{test}`test_elimination.py```.
+"""Places in the code: ``{src}`solvers/elimination.py``` and ``{test}`test_elimination.py```.
 
 Each is a link to a page with the file itself. A file or a name (``ridge.py:ridge_weights``) that
 does not exist stops the build, so no place named in the documentation can be wrong. A file in
@@ -30,9 +30,9 @@ class Place(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """A link to the page of the file, at the line of the name."""
         path, _, name = self.text.partition(":")
-        place = f"{_HOMES[self.name]}/{path}".removeprefix("./")
-        if not (_ROOT / place).is_file():
-            return [], [self._wrong(f"there is no file {place}")]
+        place = find_file(_HOMES[self.name], path)
+        if place is None:
+            return [], [self._wrong(f"there is not one file {path} in {_HOMES[self.name]}")]
         line = line_of(_ROOT / place, name)
         if line is None:
             return [], [self._wrong(f"{place} has no {name}")]
@@ -47,6 +47,17 @@ class Place(SphinxRole):
         return self.inliner.reporter.warning(what, line=self.lineno)
 
 
+def find_file(folder: str, path: str) -> str | None:
+    """Return the place of a file in the repository, by its path or by its name alone.
+
+    A name alone is searched in all subfolders and must be unique there.
+    """
+    if (_ROOT / folder / path).is_file():
+        return f"{folder}/{path}".removeprefix("./")
+    matches = [] if "/" in path or folder == "." else sorted((_ROOT / folder).rglob(path))
+    return str(matches[0].relative_to(_ROOT)) if len(matches) == 1 else None
+
+
 _PLAIN = re.compile(r"(?<![`}])`((?:[\w-]+/)*[\w-]+\.py)`")
 _FENCED = re.compile(r"(^```.*?^```[ ]*$|^<!--.*?^-->$)", re.DOTALL | re.MULTILINE)
 
@@ -54,7 +65,7 @@ _FENCED = re.compile(r"(^```.*?^```[ ]*$|^<!--.*?^-->$)", re.DOTALL | re.MULTILI
 def linked(match: re.Match[str]) -> str:
     """``ridge.py`` in plain code, as the role that links to it."""
     for role, home in _HOMES.items():
-        if (_ROOT / home / match[1]).is_file():
+        if find_file(home, match[1]):
             return f"{{{role}}}{match[0]}"
     return f"{{src}}{match[0]}" if "/" in match[1] or match[1].startswith("test_") else match[0]
 

@@ -24,14 +24,14 @@ _HOME = {
     ],
     "estimators": ["AffineGPA", "DefGPA", "ElasticGPA", "EuclideanGPA"],
     "exports": ["export"],
-    "evaluate": ["compare", "cross_validate", "select_smoothing"],
+    "model_selection": ["compare", "cross_validate", "select_smoothing"],
     "images": ["common_frame", "intensity_deviation", "warp_image"],
     "io": ["load", "read_shapes", "register_saved", "save", "write_shapes"],
     "meshes": ["warp_mesh", "warp_points"],
     "semilandmarks": ["slide"],
     "shapes": ["Shapes"],
     "statistics": ["ShapePCA"],
-    "solve": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
+    "solvers": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
     "warps": [
         "Affine",
         "FreeForm",
@@ -60,14 +60,14 @@ if TYPE_CHECKING:
         ShapeError,
     )
     from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
-    from defgpa.evaluate import compare, cross_validate, select_smoothing
     from defgpa.exports import export
     from defgpa.images import common_frame, intensity_deviation, warp_image
     from defgpa.io import load, read_shapes, register_saved, save, write_shapes
     from defgpa.meshes import warp_mesh, warp_points
+    from defgpa.model_selection import compare, cross_validate, select_smoothing
     from defgpa.semilandmarks import slide
     from defgpa.shapes import Shapes
-    from defgpa.solve import Dense, ExactCentering, Iterative, SoftCentering
+    from defgpa.solvers import Dense, ExactCentering, Iterative, SoftCentering
     from defgpa.statistics import ShapePCA
     from defgpa.warps import (
         Affine,

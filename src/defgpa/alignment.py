@@ -21,10 +21,10 @@ from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.procrustes import SIMILARITY, Motion, stacked
 from defgpa.shapes import Shapes
-from defgpa.solve.registration import Registration, RidgeRegistration
+from defgpa.solvers.registration import Registration, RidgeRegistration
 from defgpa.warps import Warp
 
-OUTPUTS = ("aligned", "superimposed", "carried")
+OUTPUTS = ("aligned", "superimposed", "back_projected")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class Alignment:
         return frozen(np.einsum("nmd,nmd->nm", away, away))
 
     @cached_property
-    def carried(self) -> Array:
+    def back_projected(self) -> Array:
         """(n, m, d): the reference carried into each shape, warp_i⁻¹(S), in the same pose.
 
         Complete where landmarks are missing: the smooth part of the variation.
@@ -303,14 +303,14 @@ def in_space(output: str, points: Array, warps: Sequence[Warp], reference: Array
     """(n, m, d): the shapes in one of the spaces, by its name."""
     if output == "superimposed":
         return superimposed(points, reference)
-    if output == "carried":
+    if output == "back_projected":
         return carried(points, warps, reference)
     if output == "aligned":
         return warped(points, warps)
     raise ValueError(
         f"The 'output' parameter must be 'aligned' (through the warps, deformation removed), "
-        f"'superimposed' (by similarity, deformation kept) or 'carried' (the reference carried "
-        f"into each shape). Got {output!r} instead."
+        f"'superimposed' (by similarity, deformation kept) or 'back_projected' (the reference, "
+        f"projected back into each shape). Got {output!r} instead."
     )
 
 

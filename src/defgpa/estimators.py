@@ -39,27 +39,27 @@ from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distanc
 from defgpa.screening import input_findings, with_deformation
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, ShapesLike
-from defgpa.solve.datum.affine import affine_gpa, balanced
-from defgpa.solve.datum.anchored_cost import anchored_inverse
-from defgpa.solve.datum.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start, soft_end
-from defgpa.solve.datum.elastic_warps import (
+from defgpa.solvers.datum.affine import affine_gpa, balanced
+from defgpa.solvers.datum.anchored_cost import anchored_inverse
+from defgpa.solvers.datum.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start, soft_end
+from defgpa.solvers.datum.elastic_warps import (
     ElasticRegistration,
     elastic_weights,
     linear_projections,
 )
-from defgpa.solve.datum.fit import DatumSpaceFit
-from defgpa.solve.datum.rigid import rigid_gpa
-from defgpa.solve.deformable.cost import (
+from defgpa.solvers.datum.fit import DatumSpaceFit
+from defgpa.solvers.datum.rigid import rigid_gpa
+from defgpa.solvers.deformable.cost import (
     DEFAULT_BUDGET,
     Centering,
     EliminatedCost,
     SoftCentering,
     eliminated_cost,
 )
-from defgpa.solve.deformable.pipeline import LocalSets, Method, Solution, solve_one
-from defgpa.solve.deformable.proportions import moments, sides
-from defgpa.solve.eigen.solvers import EigenSolver
-from defgpa.solve.registration import (
+from defgpa.solvers.deformable.pipeline import LocalSets, Method, Solution, solve_one
+from defgpa.solvers.deformable.proportions import moments, sides
+from defgpa.solvers.eigen.solvers import EigenSolver
+from defgpa.solvers.registration import (
     AffineRegistration,
     MotionRegistration,
     Registration,
@@ -187,10 +187,11 @@ class AlignmentEstimator(BaseEstimator):
         ----------
         shapes : Shapes, array (n, m, d), list of arrays (m, d) or DataFrame
             Those of the fit, or others.
-        output : {"aligned", "superimposed", "carried"}, optional
+        output : {"aligned", "superimposed", "back_projected"}, optional
             Which space of the alignment; by default that of the estimator. ``"aligned"`` holds
             what the warps left, so its components are those of the residuals; for the variation
-            of shape take ``"superimposed"`` (NaN where not seen) or ``"carried"`` (complete).
+            of shape take ``"superimposed"`` (NaN where not seen) or ``"back_projected"``
+            (complete).
         """
         alignment = self._fitted()
         given = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
@@ -246,7 +247,7 @@ class DefGPA(AlignmentEstimator):
         ``Dense()`` or ``Iterative()``; by default the first up to 500 landmarks.
     memory_budget : int
         Bytes that features may occupy before they are streamed block by block.
-    output : {"aligned", "superimposed", "carried"}
+    output : {"aligned", "superimposed", "back_projected"}
         What ``transform`` hands on in a pipeline; components of ``"aligned"`` are those of the
         residuals, not of the shapes.
     tuning : Tuning, optional
@@ -496,7 +497,7 @@ class EuclideanGPA(AlignmentEstimator):
         ``defgpa.statistics.tangent_space(shapes)``.
     reflections : bool
         Whether a shape may be mirrored.
-    output : {"aligned", "superimposed", "carried"}
+    output : {"aligned", "superimposed", "back_projected"}
         What ``transform`` hands on in a pipeline.
 
     Examples
@@ -543,7 +544,7 @@ class AffineGPA(AlignmentEstimator):
         Any affine change of the reference costs the same in the datum space, so a frame has to be
         chosen, and RMSE_r and the cross-validation error are to be read in it. ``"first"``: the
         affine frame of the first shape, as published. ``"balanced"``: one that favours no shape.
-    output : {"aligned", "superimposed", "carried"}
+    output : {"aligned", "superimposed", "back_projected"}
         What ``transform`` hands on in a pipeline.
 
     Examples

@@ -41,8 +41,8 @@ def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
         Where to; made if it is not there.
     to : {"slicermorph", "r", "morphoj"}
         ``"slicermorph"``: the results folder of its GPA module (unit centroid size; eigenvalues
-        over n, as it does). ``"r"``: ``shapes``, ``superimposed``, ``carried`` and ``aligned`` as
-        arrays with dimension names (``readRDS("superimposed.rds")``) and as tables
+        over n, as it does). ``"r"``: ``shapes``, ``superimposed``, ``back_projected`` and
+        ``aligned`` as arrays with dimension names (``readRDS("superimposed.rds")``) and as tables
         (``arrayspecs(as.matrix(read.csv("superimposed.csv", row.names = 1)), p, k)``), NaN where
         not seen, and ``specimens.csv``. ``"morphoj"``: the shapes as measured, tab-separated.
 
@@ -196,7 +196,7 @@ def _r(alignment: Alignment, folder: Path) -> list[Path]:
     spaces = {
         "shapes": alignment.shapes.points,
         "superimposed": alignment.superimposed,
-        "carried": alignment.carried,
+        "back_projected": alignment.back_projected,
         "aligned": alignment.aligned,
     }
     files = []

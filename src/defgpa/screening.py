@@ -26,9 +26,9 @@ from defgpa.io.space import missing_places
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
-from defgpa.solve.datum.rigid import rigid_gpa
-from defgpa.solve.deformable.proportions import moments, sides
-from defgpa.solve.registration import MotionRegistration
+from defgpa.solvers.datum.rigid import rigid_gpa
+from defgpa.solvers.deformable.proportions import moments, sides
+from defgpa.solvers.registration import MotionRegistration
 from defgpa.tuning import DEFAULT, Tuning
 
 # seen in the wild

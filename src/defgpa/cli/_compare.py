@@ -15,7 +15,7 @@ from defgpa.cli._output import output_file
 from defgpa.errors import DefgpaError
 
 if TYPE_CHECKING:
-    from defgpa.evaluate import Comparison
+    from defgpa.model_selection import Comparison
 
 
 @options.command("compare", "defgpa compare wings.tps --fold-size 2 -o table.md")
@@ -44,7 +44,7 @@ def command(
     affine and thin-plate spline alignment, each also in per cent of the size of its reference.
     The methods are ranked by the last, and a sentence says what follows from it.
     """
-    from defgpa.evaluate import compare, published_methods
+    from defgpa.model_selection import compare, published_methods
 
     if theta is not None and not published:
         raise click.UsageError("--theta is a setting of the paper: add --published.")

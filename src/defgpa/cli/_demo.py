@@ -25,8 +25,8 @@ def command(output: str, console: Console) -> None:
     """
     from defgpa.datasets import load_wings
     from defgpa.estimators import DefGPA
-    from defgpa.evaluate import compare
     from defgpa.io.atomic import write_text
+    from defgpa.model_selection import compare
     from defgpa.warps import ThinPlateSpline
 
     folder = output_folder(output)

@@ -22,7 +22,7 @@ _NEXT = {
 @click.option("--to", "target", required=True, type=click.Choice(list(_NEXT)), help="For whom.")
 @click.option(
     "--space",
-    type=click.Choice(["superimposed", "carried"]),
+    type=click.Choice(["superimposed", "back_projected"]),
     default="superimposed",
     show_default=True,
     help="Of the components that meshes show: as measured, or the smooth part.",

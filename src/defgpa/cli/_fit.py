@@ -190,7 +190,7 @@ def fitted(
     **held: Any,
 ) -> Fitted:
     """Choose the smoothing if asked to, fit, and cross-validate if asked to; nothing twice."""
-    from defgpa.evaluate import cross_validate, select_smoothing
+    from defgpa.model_selection import cross_validate, select_smoothing
 
     size = fold_size_for(shapes, fold_size)
     if choose_smoothing:

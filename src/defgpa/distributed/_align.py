@@ -27,7 +27,7 @@ from defgpa.findings import Finding
 from defgpa.io import read_shapes
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
-from defgpa.solve.deformable.pipeline import Solution, solve_one
+from defgpa.solvers.deformable.pipeline import Solution, solve_one
 from defgpa.warps import Warp, WarpModel
 
 

@@ -12,14 +12,14 @@ from defgpa._arrays import Array, Index
 from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
 from defgpa.distributed._sets import ClusterSet
-from defgpa.solve.deformable.columns import streamed_factor
-from defgpa.solve.deformable.cost import (
+from defgpa.solvers.deformable.columns import streamed_factor
+from defgpa.solvers.deformable.cost import (
     EliminatedCost,
     Explained,
     LowRankInverse,
     inverse_from_one,
 )
-from defgpa.solve.deformable.elimination import POOR_CONDITION
+from defgpa.solvers.deformable.elimination import POOR_CONDITION
 from defgpa.warps import Warp, WarpModel
 
 

@@ -15,8 +15,8 @@ from defgpa.distributed import _work as work
 from defgpa.distributed._cluster import Cluster
 from defgpa.errors import ShapeError
 from defgpa.shapes import numbered
-from defgpa.solve.deformable.proportions import Moments
-from defgpa.solve.prior.covariance import prior_of_parts
+from defgpa.solvers.deformable.proportions import Moments
+from defgpa.solvers.prior.covariance import prior_of_parts
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 
 if TYPE_CHECKING:
-    from defgpa.evaluate import DialSurface, SmoothingPath
+    from defgpa.model_selection import DialSurface, SmoothingPath
 
 
 def smoothing_path(

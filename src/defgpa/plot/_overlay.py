@@ -20,7 +20,7 @@ from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 
 if TYPE_CHECKING:
-    from defgpa.evaluate import CrossValidation
+    from defgpa.model_selection import CrossValidation
 
 _MANY: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)))  # no pale end
 _FEW: Colormap = ListedColormap(
@@ -211,7 +211,7 @@ def landmark_ellipses(
         Any; landmarks not seen are left out.
     ax : Axes, optional
         Where to draw, 3-D axes for 3-D shapes; a new figure by default.
-    space : {"superimposed", "carried", "aligned"}
+    space : {"superimposed", "back_projected", "aligned"}
         Deformation kept, its smooth part, or removed.
     deviations : float
         Half axes of the ellipses, in standard deviations.

@@ -21,7 +21,7 @@ from defgpa.report._statistics import Found, Links, sections
 from defgpa.report._words import number, what_was_fitted, worries
 
 if TYPE_CHECKING:
-    from defgpa.evaluate import Comparison, CrossValidation, SmoothingPath
+    from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
 
 _SCRIPTS = ("data", "theme", "space", "plots", "charts", "components", "controls", "main")
 _EXTRA = "A report needs plotly and jinja2: pip install 'defgpa[report]'."
@@ -219,7 +219,7 @@ def _path_in_words(path: SmoothingPath) -> dict[str, Any]:
 
 def _dial_in_words(path: SmoothingPath) -> dict[str, Any] | None:
     """The cross-validation error over smoothing and rigidity, the stiffest first; None if none."""
-    from defgpa.evaluate import DialSurface
+    from defgpa.model_selection import DialSurface
 
     if not isinstance(path, DialSurface):
         return None

@@ -17,7 +17,7 @@ from defgpa.report._packing import packed_distances, packed_numbers, packed_posi
 from defgpa.shapes import Shapes
 
 if TYPE_CHECKING:
-    from defgpa.evaluate import CrossValidation
+    from defgpa.model_selection import CrossValidation
 
 
 def scene(alignment: Alignment, drawn: Drawn, cv: CrossValidation | None) -> dict[str, Any]:

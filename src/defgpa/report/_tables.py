@@ -17,12 +17,12 @@ from defgpa.alignment import Alignment
 from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.report._drawn import Drawn
 from defgpa.report._words import as_code, number, percent, shortened
-from defgpa.solve.datum.elastic_warps import ElasticRegistration
-from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
+from defgpa.solvers.datum.elastic_warps import ElasticRegistration
+from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.statistics.specimens import rms_by_shape
 
 if TYPE_CHECKING:
-    from defgpa.evaluate import Comparison, CrossValidation
+    from defgpa.model_selection import Comparison, CrossValidation
 
 _METHODS = {
     "EUC_d": "rigid: moved and turned only",

@@ -10,8 +10,8 @@ import numpy as np
 from defgpa.alignment import Alignment
 from defgpa.findings import joined
 from defgpa.sentences import in_shell
-from defgpa.solve.datum.elastic_warps import ElasticRegistration
-from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
+from defgpa.solvers.datum.elastic_warps import ElasticRegistration
+from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.warps import (
     DEFAULT_SMOOTHING,
     Affine,
@@ -22,7 +22,7 @@ from defgpa.warps import (
 )
 
 if TYPE_CHECKING:
-    from defgpa.evaluate import CrossValidation
+    from defgpa.model_selection import CrossValidation
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -29,7 +29,7 @@ from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, sp
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, as_shapes
-from defgpa.solve.datum.rigid import rigid_gpa
+from defgpa.solvers.datum.rigid import rigid_gpa
 
 Paths = Sequence[Sequence[Path]]  # of every shape
 Places = Sequence[Sequence[Array]]  # on the paths of every shape

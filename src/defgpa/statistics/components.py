@@ -56,7 +56,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
     ----------
     n_components : int, optional
         How many to keep; by default all that vary.
-    space : {"superimposed", "carried", "aligned"}
+    space : {"superimposed", "back_projected", "aligned"}
         Which space of an alignment: what was measured (the classical analysis; gaps are filled
         by statistics), the reference carried into each shape (smooth, complete), or what the
         warps left, whose components are those of the residuals. Arrays and Shapes are taken as
@@ -262,8 +262,8 @@ class ShapePCA(TransformerMixin, BaseEstimator):
 
 
 def _sums(alignment: Alignment) -> SumsOfSquares:
-    x = tangent_space(alignment.carried)
+    x = tangent_space(alignment.back_projected)
     smooth = float(((x - x.mean(axis=0)) ** 2).sum())
     sizes = centroid_sizes(filled(alignment))
-    missed = np.nansum((alignment.superimposed - alignment.carried) ** 2, axis=(1, 2))
+    missed = np.nansum((alignment.superimposed - alignment.back_projected) ** 2, axis=(1, 2))
     return SumsOfSquares(smooth, float((missed / sizes**2).sum()))

@@ -103,12 +103,12 @@ def filled(alignment: Alignment) -> Array:
     found = alignment.superimposed
     if alignment.shapes.visible.all():
         return found
-    return np.where(alignment.shapes.visible[..., None], found, alignment.carried)
+    return np.where(alignment.shapes.visible[..., None], found, alignment.back_projected)
 
 
 def complete_shapes(x: Analysed) -> Shapes:
     """The shapes that an analysis is made of; those of an alignment lie on its reference."""
-    return x.shapes.with_points(x.carried) if isinstance(x, Alignment) else as_specimens(x)
+    return x.shapes.with_points(x.back_projected) if isinstance(x, Alignment) else as_specimens(x)
 
 
 def tangents_of(shapes: Shapes) -> Array:

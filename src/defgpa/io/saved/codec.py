@@ -20,8 +20,8 @@ from defgpa._arrays import Array
 from defgpa.diagnostics import DescentDiagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.procrustes import Motions
-from defgpa.solve.datum.elastic_warps import ElasticRegistration
-from defgpa.solve.registration import AffineRegistration, MotionRegistration, RidgeRegistration
+from defgpa.solvers.datum.elastic_warps import ElasticRegistration
+from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 
 Fields = Mapping[str, Any]
 

@@ -1,0 +1,200 @@
+"""How stiff the warps should be: the amount of smoothing that predicts best.
+
+Of the elastic family also how rigid: smoothing and rigidity are chosen together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from defgpa._arrays import Array, Progress, frozen
+from defgpa.estimators import ElasticGPA
+from defgpa.model_selection._folds import Steps, consecutive_folds
+from defgpa.model_selection._path import (
+    DialSurface,
+    SmoothingPath,
+    chosen_index,
+    chosen_position,
+    columns,
+    least_index,
+    path_findings,
+)
+from defgpa.model_selection._sweep import Point, Sweep, smooth_warp
+from defgpa.sentences import warn_of
+from defgpa.shapes import ShapesLike, as_shapes
+
+DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
+REFINED = 3  # further values in each of the two intervals beside the best of the default grid
+DIAL_SMOOTHING = np.logspace(-7.0, 0.0, 8)
+DIAL_RIGIDITY = np.array([0.0, 1e-3, 1e-2, 0.1, 1.0, 10.0, np.inf])
+_FINER = 10.0 ** np.array([-0.5, -0.25, 0.25, 0.5])  # of the best of the dial's smoothings
+
+
+def select_smoothing(
+    estimator: Any,
+    shapes: ShapesLike,
+    grid: ArrayLike | None = None,
+    fold_size: int = 1,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    rigidities: ArrayLike | None = None,
+) -> SmoothingPath:
+    """The smoothing that predicts left-out landmarks best, and the figures along the way.
+
+    Parameters
+    ----------
+    estimator : DefGPA or ElasticGPA
+        Its ``warp`` must have a ``smoothing``; an absolute ``theta`` is replaced by it. The
+        estimator is copied, never changed.
+    shapes : Shapes, array (n, m, d) with NaN, or list of arrays (m, d)
+        What to align.
+    grid : array (k,), optional
+        Amounts of smoothing to try. By default 1e-7, 1e-6, … 10, and then more finely (a quarter
+        of a decade) on both sides of the best of them.
+    fold_size, n_jobs, progress
+        As in ``cross_validate``; ``progress`` counts fits and folds of all values.
+    rigidities : array (r,), optional
+        Of an ElasticGPA: the rigidities to try with every smoothing, by default 0 (DefGPA), 1e-3,
+        1e-2, … 10 and infinity (and smoothing 1e-7, 1e-6, … 1, then finer beside the best).
+
+    Returns
+    -------
+    SmoothingPath
+        Of an ElasticGPA a ``DialSurface``, which is one too: smoothing and rigidity are chosen
+        together, and ``surface`` has the error at all of them.
+        ``best`` is an estimator ready to be fitted; ``at_edge`` tells whether the minimum is at
+        an end of the values (a DefgpaWarning says so too), ``parting`` where RMSE_r and RMSE_d
+        part ways.
+
+    Notes
+    -----
+    What a fold's shapes are made of (control points, features, their products) does not depend
+    on the smoothing and is shared by all values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> from defgpa.model_selection import select_smoothing
+    >>> rng = np.random.default_rng(0)
+    >>> base = rng.uniform(-2, 2, size=(40, 2))
+    >>> shapes = [base + 0.3 * np.sin(base[:, ::-1] + phase) for phase in range(6)]
+    >>> shapes = np.array(shapes) + 0.02 * rng.normal(size=(6, 40, 2))
+    >>> path = select_smoothing(defgpa.DefGPA(), shapes, grid=[1e-6, 1e-4, 1e-2, 1.0])
+    >>> path.best_value
+    0.0001
+    >>> path.best.fit(shapes).reference_.shape
+    (40, 2)
+    """
+    given = as_shapes(shapes)
+    values = None if grid is None else _checked_grid(grid)
+    elastic = isinstance(estimator, ElasticGPA)
+    if rigidities is not None and not elastic:
+        raise TypeError(
+            "The 'rigidities' parameter of select_smoothing is for an ElasticGPA. "
+            f"Got {estimator!r} instead."
+        )
+    tried = _checked_rigidities(rigidities) if elastic else None
+    more = 0
+    if values is None:
+        values, more = (DIAL_SMOOTHING, len(_FINER)) if elastic else (DEFAULT_GRID, 2 * REFINED)
+    positions = (len(values) + more) * (1 if tried is None else len(tried))
+    folds = len(consecutive_folds(given.n_landmarks, fold_size))
+    steps = Steps(positions * (folds + 1), progress)
+    sweep = Sweep(estimator, smooth_warp(estimator), given, fold_size, n_jobs, steps, tried)
+    rows = sweep.rows(values)
+    if grid is None:
+        rows += sweep.rows(_finer(rows, steps) if tried is None else _best_of(rows) * _FINER)
+    rows.sort(key=lambda row: row[0].value)
+    found = _path(sweep, rows) if tried is None else _surface(sweep, rows, tried)
+    warn_of(found.findings)
+    return found
+
+
+def _path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
+    """The smoothing of a deformable estimator, chosen among rows of one point each."""
+    points = [point for (point,) in rows]
+    chosen = points[chosen_index(*(table[:, 0] for table in _tables(rows)))]
+    path = SmoothingPath(**columns(points, chosen), best=sweep.position(chosen.value))
+    return replace(path, findings=path_findings(path, points))
+
+
+def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -> DialSurface:
+    """Smoothing and rigidity of an elastic estimator, chosen together."""
+    cve, spread, foldovers = _tables(rows)
+    row, column = chosen_position(cve, spread, foldovers)
+    along, at = [own[column] for own in rows], rows[row][column]
+    chosen_estimator = sweep.position(at.value, rigidities[column])
+    chosen = _looked_at(at, chosen_estimator)
+    found = DialSurface(
+        **columns(along, chosen),
+        best=chosen_estimator,
+        rigidities=frozen(np.array(rigidities)),
+        surface=frozen(cve),
+        surface_error=frozen(spread),
+        surface_foldovers=frozen(foldovers),
+    )
+    seen = [own for own in chosen.alignment.findings if own not in at.alignment.findings]
+    return replace(found, findings=(*seen, *path_findings(found, along)))
+
+
+def _looked_at(point: Point, estimator: ElasticGPA) -> Point:
+    """A point whose alignment also tells what a look at the input finds."""
+    validated = point.cross_validation
+    alignment = estimator.looked_at(validated.alignment)
+    return replace(point, cross_validation=replace(validated, alignment=alignment))
+
+
+def _error(point: Point) -> float:
+    return point.cross_validation.error
+
+
+def _tables(rows: Sequence[Sequence[Point]]) -> tuple[Array, Array, Array]:
+    """(k, r) each: CVE, its standard error, and the landmarks where warps fold over."""
+    cve = [[_error(point) for point in row] for row in rows]
+    spread = [[point.cross_validation.standard_error for point in row] for row in rows]
+    foldovers = [[float(point.alignment.foldovers.sum()) for point in row] for row in rows]
+    return np.array(cve), np.array(spread), np.array(foldovers)
+
+
+def _best_of(rows: Sequence[Sequence[Point]]) -> float:
+    """The smoothing of the row with the least error."""
+    return min(rows, key=lambda row: min(map(_error, row)))[0].value
+
+
+def _finer(rows: Sequence[Sequence[Point]], steps: Steps) -> Array:
+    """Values between the best and its neighbours, evenly in the logarithm."""
+    values = [point.value for (point,) in rows]
+    best = least_index(np.array([_error(point) for (point,) in rows]))
+    beside = [values[i] for i in (best - 1, best + 1) if 0 <= i < len(values)]
+    steps.total -= (2 - len(beside)) * REFINED * steps.total // (len(values) + 2 * REFINED)
+    between = [np.geomspace(values[best], other, REFINED + 2)[1:-1] for other in beside]
+    return np.sort(np.concatenate(between))
+
+
+def _checked_grid(grid: ArrayLike) -> Array:
+    values = np.unique(np.asarray(grid, dtype=np.float64))
+    if not len(values) or not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise ValueError(
+            "The 'grid' parameter of select_smoothing must hold numbers of at least 0. "
+            f"Got {grid!r} instead."
+        )
+    return values
+
+
+def _checked_rigidities(rigidities: ArrayLike | None) -> Array:
+    """Ascending, or a ValueError."""
+    if rigidities is None:
+        return DIAL_RIGIDITY
+    values = np.unique(np.asarray(rigidities, dtype=np.float64))
+    if not len(values) or not (values >= 0.0).all():
+        raise ValueError(
+            "The 'rigidities' parameter of select_smoothing must hold numbers from 0 to infinity. "
+            f"Got {rigidities!r} instead."
+        )
+    return values

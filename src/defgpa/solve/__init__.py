@@ -1,6 +1,0 @@
-"""From bases to a reference: elimination of the warps, the spectrum, the proportions, the side."""
-
-from defgpa.solve.deformable.cost import Centering, ExactCentering, SoftCentering
-from defgpa.solve.eigen.solvers import Dense, EigenSolver, Iterative
-
-__all__ = ["Centering", "Dense", "EigenSolver", "ExactCentering", "Iterative", "SoftCentering"]

@@ -1,0 +1,126 @@
+"""P + κ Σ QQᵀ, the deformable cost with its shapes anchored, and its inverse.
+
+Formed and factored up to some hundred landmarks; beyond, nothing of m × m: conjugate gradients
+with the products of the deformable cost, preconditioned by one shape that stands for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from defgpa._arrays import Array, inverse_of_lower, inverse_root, small_product, symmetrised
+from defgpa.solvers.deformable.cost import SHIFT, EliminatedCost, LowRankInverse
+
+
+@dataclass(frozen=True, eq=False)
+class RootInverse:
+    """P⁺ = CᵀC, formed."""
+
+    root: Array  # (g, m, m): C
+
+    @classmethod
+    def of(cls, costs: Array) -> RootInverse:
+        """The inverse of costs (g, m, m) that do not charge the constant vector."""
+        m = costs.shape[-1]
+        # 1 lifted to the mean eigenvalue: B is orthogonal to it
+        lifted = costs + (np.einsum("gmm->g", costs) / m**2)[:, None, None]
+        try:
+            lower = np.linalg.cholesky(lifted)
+            pivots = np.einsum("gmm->gm", lower)
+            # the square of a smaller pivot is an eigenvalue that may be rounding
+            if (pivots.min(axis=-1) >= 1e-5 * pivots.max(axis=-1)).all():
+                return cls(inverse_of_lower(lower))
+        except np.linalg.LinAlgError:
+            pass  # some direction of the reference is free
+        return cls(inverse_root(symmetrised(lifted), 1e-12).mT)
+
+    def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
+        """(g, m, d): CᵀC B, whatever the start and the accuracy."""
+        return self.root.mT @ (self.root @ pulled)
+
+
+@dataclass(frozen=True, eq=False)
+class ConjugateGradients:
+    """P⁺ of one set by products with P."""
+
+    cost: EliminatedCost
+    rows: Array  # (n·d, m): Qᵀ of all shapes below each other
+    firmness: float
+    preconditioner: LowRankInverse
+
+    def multiply(self, block: Array) -> Array:
+        """P X + κ Σ Q (Qᵀ X) of centred X, and centred: translations are free but for rounding."""
+        anchored = self.rows.T @ small_product(self.rows, block)
+        image = self.cost.multiply(block) + self.firmness * anchored
+        return np.asarray(image - image.mean(axis=0))
+
+    def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
+        """(1, m, d): S with P S = B, from a start, to a relative accuracy (1,).
+
+        Each column its own conjugate gradients, all with one product a step.
+        """
+        target, first = pulled[0], start[0]
+        image = self.multiply(first)
+        # the start as large as it should be: Sᵀ P S = Sᵀ B, column by column
+        size = _quotient(_dots(first, target), _dots(first, image))
+        solution, residual = size * first, target - size * image
+        direction = corrected = self._corrected(residual)
+        slope = _dots(residual, corrected)
+        rounding = 1e-13 * np.linalg.norm(target)
+        goal = max(float(accuracy[0]) * np.linalg.norm(target), rounding)
+        for step in range(500):
+            left = np.linalg.norm(residual)
+            # a start that would do tells nothing of how far the end is
+            if left <= goal and (step >= 2 or left <= rounding):
+                break
+            image = self.multiply(direction)
+            length = _quotient(slope, _dots(direction, image))
+            solution = solution + length * direction
+            residual = residual - length * image
+            corrected = self._corrected(residual)
+            before, slope = slope, _dots(residual, corrected)
+            direction = corrected + _quotient(slope, before) * direction
+        return np.asarray(solution[None])
+
+    def _corrected(self, residual: Array) -> Array:
+        """The preconditioner, on centred vectors."""
+        made = self.preconditioner.correct(residual)
+        return np.asarray(made - made.mean(axis=0))
+
+
+def _dots(one: Array, other: Array) -> Array:
+    return np.einsum("md,md->d", one, other)
+
+
+def _quotient(one: Array, other: Array) -> Array:
+    """one / other; 0 where there is nothing left."""
+    there = np.abs(other) > np.finfo(np.float64).tiny
+    return np.where(there, one / np.where(there, other, 1.0), 0.0)
+
+
+Inverse = RootInverse | ConjugateGradients
+
+
+def anchored_inverse(cost: EliminatedCost, rows: Array, firmness: float, dense: int) -> Inverse:
+    """Formed up to ``dense`` landmarks; ``rows`` (n, d, m) are Qᵀ of every shape."""
+    flat = rows.reshape(-1, rows.shape[-1])
+    if cost.n_landmarks <= dense:
+        return RootInverse.of((cost.dense() + firmness * (flat.T @ flat))[None])
+    return ConjugateGradients(cost, flat, firmness, representative(cost, rows, firmness))
+
+
+def representative(cost: EliminatedCost, rows: Array, firmness: float) -> LowRankInverse:
+    """(D^½ (I − UUᵀ + κQQᵀ) D^½)⁻¹ with the shape that sees the most.
+
+    Q = U C with C = UᵀQ, so that I − UUᵀ + κQQᵀ = I − ŨŨᵀ with Ũ = U (I − κCCᵀ)^½.
+    """
+    (factor,) = cost.most_complete(1)
+    linear = factor.project(rows[factor.batch.shapes[0]].T)[0]
+    root = np.eye(len(linear)) - (1.0 - np.sqrt(1.0 - firmness)) * linear @ linear.T
+    gram = factor.ridge.gram(factor.batch.bases.penalty())[0]
+    strengths, modes = np.linalg.eigh(symmetrised(root @ gram @ root))
+    outer = 1.0 / np.sqrt(cost.views + SHIFT * cost.n_shapes)
+    strengths = np.minimum(strengths, 1.0) / (1.0 + SHIFT)
+    return LowRankInverse(cost.of_one(factor), outer, np.ones_like(outer), root @ modes, strengths)

@@ -1,0 +1,84 @@
+r"""The warps of the elastic family: deformable ones, their linear parts drawn to the poses.
+
+The best warp onto S has the weights W of the deformable method, less κ times the linear map T by
+which those depart from the pose,
+
+    warp(x) = features(x) @ W − κ (x − x̄) T,       T = scatter⁺ D̄ᵀS − s R.
+
+Affine maps are among the features and free: with D̄ = Q K, their weights are those of the ridge
+regression itself, Y UᵀD̄ = Y (UᵀQ) K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import DefgpaError, listed
+from defgpa.solvers.datum.elastic import Anchors, Dial, Elastic, orthonormal_rows
+from defgpa.solvers.deformable.cost import EliminatedCost, eliminated_cost
+from defgpa.solvers.deformable.elimination import Factor, StoredFactor
+from defgpa.solvers.deformable.pipeline import LocalSets
+from defgpa.solvers.registration import frames_to_register
+from defgpa.warps import Warp, WarpModel
+
+
+def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) -> list[Array]:
+    """(b, l, d) of every batch: UᵀQ, for rows (n, d, m) of Q; an error unless linear maps are free.
+
+    They are where UUᵀQ = Q, and UUᵀ ≼ I: where UᵀQ is as long as Q.
+    """
+    found = [_own_projections(own, rows[own.batch.shapes].mT) for own in cost.factors]
+    lengths = np.concatenate([np.einsum("bld,bld->bd", own, own) for own in found])
+    left = np.einsum("ndm,ndm->nd", rows, rows) - lengths
+    charged = (left > 1e-6).any(axis=1)
+    if charged.any():
+        culprits = listed(names[int(i)] for i in np.flatnonzero(charged))
+        raise DefgpaError(
+            "The 'warp' parameter of ElasticGPA must contain all affine maps and not charge them: "
+            "a pose is one, and the rigidity alone says what departing from it costs. It does not "
+            f"for shape {culprits}. Add the coordinates and a constant to its features, with rows "
+            "of zeros in its penalty (RadialBasis: polynomial_degree=1)."
+        )
+    return found
+
+
+def _own_projections(factor: Factor, stack: Array) -> Array:
+    """(b, l, k): U_iᵀX_i, every shape of a batch its own X (b, m, k)."""
+    if isinstance(factor, StoredFactor):
+        return factor.rows @ stack
+    return np.concatenate([factor.only(i).project(own) for i, own in enumerate(stack)])
+
+
+def elastic_weights(
+    cost: EliminatedCost, linear: Sequence[Array], rows: Array, fit: Elastic
+) -> list[Array]:
+    """(b, l, d) of every batch: W − κ Y (UᵀQ) (QᵀD̄ T)."""
+    departures = rows @ fit.anchors.centred[0] @ fit.departures[0]
+    free = cost.explained(fit.reference[0]).weights
+    return [
+        own - fit.dial.firmness * factor.ridge.inverse @ (seen @ departures[factor.batch.shapes])
+        for own, factor, seen in zip(free, cost.factors, linear, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class ElasticRegistration:
+    """One more shape: its pose, and the warp that departs from it at the same price."""
+
+    model: WarpModel
+    rigidity: float
+    scaling: bool
+
+    def warp(self, points: Array, reference: Array) -> Warp:
+        """In closed form: the pose depends on the reference alone."""
+        frames = frames_to_register(points)
+        cost, rows = eliminated_cost(frames, self.model), orthonormal_rows(frames)
+        linear = linear_projections(cost, rows, ("given",))
+        anchors = Anchors.of(LocalSets(frames, ("given",), np.zeros((1, 1))), reference[None])
+        fit = Elastic(reference[None], anchors, Dial(self.rigidity, self.scaling), ())
+        (weights,) = elastic_weights(cost, linear, rows, fit)
+        return cost.factors[0].batch.warps(weights, [points])[0]

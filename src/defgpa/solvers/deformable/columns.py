@@ -1,0 +1,221 @@
+r"""U of large shapes, from their cheap columns and one small matrix: U = columns @ combine.
+
+U takes the place of the columns; or the columns are made again block by block whenever they are
+needed (huge shapes). The regressions come from the Gram matrix of the columns; where that would
+lose digits, a second Cholesky factor of UᵀU + YᵀRY, which is nearly the identity, gives them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from defgpa._arrays import Array, blocks, in_blocks, small_product, summed, symmetrised
+from defgpa.solvers.deformable.elimination import (
+    POOR_CONDITION,
+    Batch,
+    Factor,
+    Ridge,
+    StoredFactor,
+    ridge_from_features,
+    ridge_from_normal_matrix,
+    with_penalty_rows,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedFactor(Factor):
+    """U = columns @ combine, the columns made again, block by block, whenever they are needed."""
+
+    combine: Array  # (b, r, l): mixing @ Y
+
+    @property
+    def landmarks_at_a_time(self) -> int:
+        """The landmarks whose columns stay in the cache."""
+        return _landmarks_in(self.batch, self.batch.tuning.block_bytes)
+
+    def project(self, block: Array) -> Array:
+        """Uᵀ X = combineᵀ (columnsᵀ X)."""
+
+        def sums(rows: slice) -> Array:
+            # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
+            return np.stack([_product(block[rows].T, own) for own in self.batch.columns(rows)])
+
+        total = summed(in_blocks(sums, _landmark_blocks(self.batch)))
+        return self.combine.mT @ total.mT
+
+    def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
+        """Σ U C = Σ columns (combine C)."""
+        # the few columns first: BLAS is faster from this side here too
+        mixed = (self.combine @ coefficients).mT
+        images = mixed @ self.batch.columns(landmarks).mT
+        onto += (images[0] if len(images) == 1 else images.sum(axis=0)).T
+
+    def transposed_rows(self) -> Array:
+        """Uᵀ, formed block by block."""
+        b, _, l = self.combine.shape
+        rows = np.empty((b, l, self.batch.n_landmarks))
+        for part in _landmark_blocks(self.batch):
+            rows[:, :, part] = (self.batch.columns(part) @ self.combine).mT
+        return rows.reshape(b * l, -1)
+
+
+def column_factor(batch: Batch) -> StoredFactor:
+    """Uᵀ of large shapes: from columnsᵀ columns and small algebra, in the place of the columns."""
+    batch = batch.deflated()
+    columns = _all_columns(batch)
+    gram = _gram(lambda part: columns[:, part], _landmark_blocks(batch))
+    ridge, combine = sound_ridge(batch, gram, lambda part: columns[:, part])
+    rows = np.ascontiguousarray(columns.mT)
+    return StoredFactor(batch, ridge, _combined(rows, combine, _landmark_blocks(batch)))
+
+
+def _all_columns(batch: Batch) -> Array:
+    """(b, m, r): the columns, made at once where they stay in the cache, else block by block."""
+    parts = blocks(batch.n_landmarks, _landmarks_in(batch, batch.tuning.cache_bytes))
+    if len(parts) == 1:
+        return batch.columns()
+    # the landmarks side by side: BLAS is faster with such columns
+    columns = (np.empty((len(batch.shapes), _width(batch), batch.n_landmarks))).mT
+    for landmarks in _landmark_blocks(batch):
+        columns[:, landmarks] = batch.columns(landmarks)
+    return columns
+
+
+def _combined(rows: Array, combine: Array, parts: list[slice]) -> Array:
+    """(b, l, m): Uᵀ = combineᵀ columnsᵀ, in the place of ``rows`` where combine is triangular.
+
+    One block of landmarks after the other, so that it stays in the cache.
+    """
+    size = combine.shape[-1]
+    if combine.shape[-2] > size or np.tril(combine, -1).any():
+        return combine.mT @ rows
+    for own, upper in zip(rows, combine, strict=True):
+        for landmarks in parts:
+            for new in reversed(blocks(size, -(-size // 8))):  # those before are still needed
+                own[new, landmarks] = upper[: new.stop, new].T @ own[: new.stop, landmarks]
+    return rows
+
+
+def streamed_factor(batch: Batch) -> StreamedFactor:
+    """U of shapes too large to hold, from the columns of a block of landmarks at a time."""
+    gram = _gram(batch.columns, _landmark_blocks(batch))
+    return StreamedFactor(batch, *sound_ridge(batch, gram, batch.columns))
+
+
+def _product(wide: Array, tall: Array) -> Array:
+    """A B as ``small_product``, which would copy a part of some columns before it begins."""
+    return small_product(wide, tall) if tall.flags.forc else np.asarray(wide @ tall)
+
+
+def _landmark_blocks(batch: Batch) -> list[slice]:
+    return blocks(batch.n_landmarks, _landmarks_in(batch, batch.tuning.block_bytes))
+
+
+def _landmarks_in(batch: Batch, n_bytes: int) -> int:
+    """How many landmarks there are to so many bytes of columns."""
+    return max(1, n_bytes // (8 * _width(batch) * len(batch.shapes)))
+
+
+def _width(batch: Batch) -> int:
+    """r, the number of columns."""
+    mixing = batch.mixing
+    return int(batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2])
+
+
+def sound_ridge(
+    batch: Batch, gram: Array, columns_of: Callable[[slice], Array]
+) -> tuple[Ridge, Array]:
+    """The ridge of columns with this Gram matrix, anew where that is too poor; and mixing @ Y."""
+    ridge, combine = ridge_from_gram(gram, batch.mixing, batch.bases.penalty(), batch.rounding)
+    if (ridge.condition < POOR_CONDITION).all():
+        return ridge, combine
+    ridge = careful_ridge(batch, columns_of, ridge)
+    return ridge, batch.combine(ridge)
+
+
+def careful_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridge) -> Ridge:
+    """A ridge with its poor entries made anew, with the digits that Cholesky lost.
+
+    What loses digits is the Gram matrix of the columns *before* they are mixed: the features are
+    tame. So first from the Gram matrix of the features, then from a second one of U; only where
+    Cholesky fails on them too are they taken apart by QR.
+    """
+    chosen = ~(ridge.condition < POOR_CONDITION)
+    penalty, parts = batch.bases.penalty()[chosen], _landmark_blocks(batch)
+    mixing, rounding = batch.mixing, batch.rounding[chosen]
+
+    def features_of(part: slice) -> Array:
+        own = columns_of(part)[chosen]
+        return own if mixing is None else own @ mixing[chosen]
+
+    first = ridge[chosen]
+    if mixing is not None:
+        first = ridge_from_normal_matrix(_gram(features_of, parts), penalty, rounding)
+    poor = ~(first.condition < POOR_CONDITION)
+    if poor.any():
+        gram = _gram(lambda part: features_of(part) @ first.inverse, parts)
+        first = first.updated(poor, second_ridge(first, gram, penalty)[poor])
+    bad = np.isinf(first.condition)
+    if bad.any():
+        triangles = _triangles(lambda part: features_of(part)[bad], parts)
+        count = batch.visible[chosen].sum(axis=1)[bad]
+        stacked = with_penalty_rows(triangles, penalty[bad])
+        first = first.updated(bad, ridge_from_features(stacked, count, rounding[bad]))
+    return ridge.updated(chosen, first)
+
+
+def _gram(rows_of: Callable[[slice], Array], parts: list[slice]) -> Array:
+    """(b, k, k): rowsᵀ rows, summed over blocks of landmarks."""
+    return summed([np.stack([own.T @ own for own in rows_of(part)]) for part in parts])
+
+
+def _triangles(features_of: Callable[[slice], Array], parts: list[slice]) -> Array:
+    """(b, l, l): R of the QR of the features, block after block, so that it stays small."""
+    triangles = features_of(parts[0])
+    for part in parts[1:]:
+        own = np.asarray(np.linalg.qr(triangles, mode="r"))
+        triangles = np.concatenate([own, features_of(part)], axis=-2)
+    return np.asarray(np.linalg.qr(triangles, mode="r"))
+
+
+def ridge_from_gram(
+    gram: Array, mixing: Array | None, penalty: Array, rounding: Array | float = 0.0
+) -> tuple[Ridge, Array]:
+    """By Cholesky of mixingᵀ G mixing + R, with G = columnsᵀ columns; and Z = mixing @ Y.
+
+    The columns may be larger than the features made of them, and what cancels in the mixing has
+    lost digits before. Rounding of G is off by Σ_ij ‖c_i‖ ‖c_j‖ |Z_i| |Z_j| at most: the condition
+    counts that too.
+    """
+    if mixing is None:
+        ridge = ridge_from_normal_matrix(gram, penalty, rounding)
+        return ridge, ridge.inverse
+    ridge = ridge_from_normal_matrix(mixing.mT @ gram @ mixing, penalty, rounding)
+    combine = mixing @ ridge.inverse
+    lengths = np.sqrt(np.maximum(np.einsum("bii->bi", gram), 0.0))
+    amplified = lengths[:, None, :] @ np.abs(combine)
+    size = np.einsum("bil,bil->b", amplified, amplified)
+    return replace(ridge, condition=np.maximum(ridge.condition, size)), combine
+
+
+def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
+    """The digits that Cholesky lost, from the Gram matrix UᵀU of the features U = F Y it gave.
+
+    UᵀU + YᵀRY = I + E, E what was lost; its own Cholesky factor corrects Y. ``condition`` stays
+    that of FᵀF + R, or is infinite where Y was too far off to be corrected.
+    """
+    charged = first.inverse.mT @ penalty @ first.inverse
+    normal = gram + symmetrised(charged)
+    second = ridge_from_normal_matrix(normal)
+    far_off = np.abs(np.einsum("bll->bl", normal) - 1.0).max(axis=1, initial=0.0) > 0.5
+    # beyond, a direction may be free, and only rounding in R charges it
+    hopeless = ~(first.condition < 1e13)
+    unsound = hopeless | far_off | ~(second.condition < POOR_CONDITION)
+    return Ridge(
+        first.inverse @ second.inverse,
+        np.where(unsound, np.inf, first.condition),
+        second.dropped,
+    )

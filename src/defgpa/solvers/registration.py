@@ -1,0 +1,93 @@
+"""One more shape onto a reference that stands: closed form, whatever the family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from defgpa._arrays import Array
+from defgpa.errors import DegenerateShapeError
+from defgpa.frames import Frames, frames_of
+from defgpa.procrustes import Motions, stacked
+from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.warps import AffineBasis, Warp, WarpModel
+
+
+class Registration(Protocol):
+    """How a shape is brought onto a reference."""
+
+    def warp(self, points: Array, reference: Array) -> Warp:
+        """The warp that best takes visible ``points`` (p, d) to ``reference`` (p, d)."""
+        ...
+
+
+@dataclass(frozen=True)
+class RidgeRegistration:
+    """The ridge regression of a linear basis warp: the same that made the reference."""
+
+    model: WarpModel
+
+    def warp(self, points: Array, reference: Array) -> Warp:
+        """W = (FᵀF + R)⁻¹ Fᵀ S."""
+        cost = eliminated_cost(frames_to_register(points), self.model)
+        weights = cost.explained(reference).weights[0]
+        return cost.factors[0].batch.warps(weights, [points])[0]
+
+
+@dataclass(frozen=True)
+class MotionRegistration:
+    """Rigid motions or similarities, on the datum-space cost."""
+
+    motions: Motions
+
+    def warp(self, points: Array, reference: Array) -> Warp:
+        """The motion that best carries the reference to the points, told the other way round."""
+        motion = stacked(reference, points, motions=self.motions).inverse()
+        if not motion.determined:
+            raise DegenerateShapeError(
+                "The visible landmarks of the shape are coincident or collinear: no single motion "
+                "takes them to the reference."
+            )
+        return affine_warp(motion.matrix, motion.translation)
+
+
+@dataclass(frozen=True)
+class AffineRegistration:
+    """Affine maps on the datum-space cost: the regression of the points on the reference."""
+
+    def warp(self, points: Array, reference: Array) -> Warp:
+        """D ≈ S A + a, told the other way round: x ↦ (x − a) A⁻¹."""
+        design = np.column_stack([reference, np.ones(len(reference))])
+        forth, *_ = np.linalg.lstsq(design, points, rcond=None)
+        if not np.linalg.cond(forth[:-1]) < 1e12:
+            raise DegenerateShapeError(
+                "The visible landmarks of the shape are coplanar or collinear: no affine map "
+                "takes them to the reference."
+            )
+        back = np.linalg.inv(forth[:-1])
+        return affine_warp(back, -forth[-1] @ back)
+
+
+def frames_to_register(points: Array) -> Frames:
+    """Where one more shape (p, d) lies, in its plane if it is flat; an error where it is a line."""
+    frames = frames_of(points).flattened()
+    if frames.on_a_line[0]:
+        raise DegenerateShapeError(
+            "The visible landmarks of the shape are all collinear or coincident, which "
+            f"determines no warp in {points.shape[1]}-D. Check the coordinates."
+        )
+    return frames
+
+
+def affine_warp(matrix: Array, offset: Array) -> Warp:
+    """The map x ↦ x @ matrix + offset as a warp."""
+    return affine_warps(matrix[None], offset[None])[0]
+
+
+def affine_warps(matrices: Array, offsets: Array) -> tuple[Warp, ...]:
+    """The maps of many shapes, (n, d, d) and (n, d), as warps."""
+    plain = AffineBasis(np.zeros(offsets.shape[-1]), np.ones(()))
+    weights = np.concatenate([matrices, offsets[:, None, :]], axis=1)
+    return tuple([Warp(plain, own) for own in weights])

@@ -1,0 +1,502 @@
+"""What a command leaves on disk: all files of one run, whatever stops it, and where to look."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa import DefgpaWarning, ShapeError
+from defgpa.cli import main
+from defgpa.datasets import load_wings, smooth_family
+from defgpa.model_selection._fold_sets import FoldSets
+from support import EXACT
+
+
+@pytest.fixture(scope="module")
+def wings(tmp_path_factory):
+    path = tmp_path_factory.mktemp("wings") / "wings.tps"
+    few = load_wings().take(range(8))
+    defgpa.write_shapes(defgpa.Shapes.specimens(few.points, names=few.names), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(wings, tmp_path_factory):
+    """A result of a fit, as it is."""
+    folder = tmp_path_factory.mktemp("made") / "result"
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", str(wings), "-o", str(folder), "--warp", "affine", "--quiet"])
+    assert stop.value.code == 0
+    return folder
+
+
+@pytest.fixture
+def result(made, tmp_path):
+    """A copy of it, which a test may spoil."""
+    return Path(shutil.copytree(made, tmp_path / "result"))
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words):
+        with pytest.raises(SystemExit) as stop:
+            main([str(word) for word in words])
+        said = capsys.readouterr()
+        return stop.value.code, said.out, said.err
+
+    return call
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
+def names_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
+
+
+# One run, one set of files
+
+
+def test_a_fit_writes_both_spaces_and_one_row_a_specimen(result):
+    alignment = defgpa.load(result / "result.npz")
+    for name in ("superimposed.csv", "superimposed.tps"):
+        written = defgpa.read_shapes(result / name)
+        np.testing.assert_allclose(written.points, alignment.superimposed, **EXACT)
+        assert written.names == alignment.shapes.names
+    with (result / "specimens.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == list(alignment.shapes.names)
+    expected = defgpa.statistics.specimens(alignment)
+    assert list(rows[0]) == list(expected)
+    sizes = [float(row["centroid_size"]) for row in rows]
+    np.testing.assert_allclose(sizes, expected["centroid_size"], **EXACT)
+    assert [int(row["landmarks_seen"]) for row in rows] == alignment.shapes.visible.sum(1).tolist()
+
+
+def test_the_summary_names_the_files_that_are_there_and_the_command(result, wings):
+    told = summary(result)
+    assert sorted(told["files"]) == names_in(result)
+    assert told["command"].startswith(f"defgpa fit {wings} -o ")
+    assert told["command"].endswith("--warp affine --quiet")
+    assert Path(told["folder"]).expanduser() == Path.cwd()
+
+
+def command_in(page):
+    """What a report says to type."""
+    text = page.read_text(encoding="utf-8")
+    return html.unescape(re.search(r'"Command"><code>(.*?)</code>', text, re.DOTALL)[1])
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash to paste into")
+@pytest.mark.parametrize("home", ["", "my home"], ids=["elsewhere", "at home"])
+def test_to_do_it_again_can_be_pasted_anywhere(run, wings, tmp_path, monkeypatch, home):
+    place = tmp_path / "my home" / "it's here"
+    place.mkdir(parents=True)
+    shutil.copy(wings, place / "my wings.tps")
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("HOME", str(tmp_path / home if home else tmp_path / "none"))
+    assert run("fit", "my wings.tps", "-o", "out", "--warp", "affine", "--report")[0] == 0
+    assert run("report", "out/result.npz", "-o", "later.html")[0] == 0
+    typed, later = map(command_in, (place / "out" / "report.html", place / "later.html"))
+    assert typed == later
+    assert (str(tmp_path) in typed) is not bool(home)
+    first = (place / "out" / "reference.csv").read_bytes()
+    shutil.rmtree(place / "out")
+    pasted = f'defgpa() {{ {shlex.quote(sys.executable)} -m defgpa "$@"; }}\n{typed}\n'
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run(["bash", "-ec", pasted], cwd=tmp_path, env=environment, check=True)
+    assert (place / "out" / "reference.csv").read_bytes() == first
+
+
+def test_no_file_of_another_run_stays_beside_the_new_ones(run, wings, tmp_path):
+    out = tmp_path / "out"
+    assert run("fit", wings, "-o", out, "--warp", "affine", "--report")[0] == 0
+    (out / "notes.md").write_text("mine")
+    defgpa.write_shapes(defgpa.read_shapes(wings), tmp_path / "wings.csv")
+    assert run("fit", tmp_path / "wings.csv", "-o", out, "--warp", "affine")[0] == 0
+    assert not (out / "report.html").exists()
+    assert not (out / "aligned.tps").exists()
+    assert (out / "notes.md").read_text() == "mine"
+    assert names_in(out) == sorted([*summary(out)["files"], "notes.md"])
+
+
+def test_shapes_of_an_earlier_run_are_gone_and_those_of_others_are_told(run, tmp_path):
+    family = smooth_family(n=5, m=20, d=3, bend=0.1, seed=4).shapes
+    defgpa.write_shapes(family, tmp_path / "in", format="pts")
+    out, words = tmp_path / "out", ("--warp", "affine")
+    assert run("fit", tmp_path / "in", "-o", out, *words)[0] == 0
+    files = sorted((tmp_path / "in").iterdir())
+    code, said, err = run("fit", *files[:4], "-o", out, *words)
+    assert (code, err) == (0, "")
+    assert f"{out / 'aligned'}/ (4 files)" in said
+    assert len(list((out / "aligned").iterdir())) == 4
+    shutil.copy(files[4], out / "aligned")
+    code, _, err = run("fit", *files[:4], "-o", out, *words)
+    assert code == 0
+    assert err.count("also holds 1 files of before") == 1
+
+
+def test_an_input_is_never_what_a_new_run_clears_away(run, wings, result, tmp_path):
+    """The files of the last run go, so none of them may be what this one reads."""
+    before = names_in(result)
+    for words in (
+        ("register", result / "result.npz", wings, "-o", result),
+        ("fit", result / "superimposed.tps", "-o", result),
+    ):
+        code, _, err = run(*words)
+        assert code == 2
+        assert "would overwrite the input" in " ".join(err.split())
+    assert names_in(result) == before
+    demo = tmp_path / "demo"
+    demo.mkdir()
+    shutil.copy(wings, demo / "wings.tps")
+    (demo / "summary.json").write_text(json.dumps({"files": ["wings.tps"]}))
+    assert run("fit", demo / "wings.tps", "-o", demo)[0] == 2
+    assert (demo / "wings.tps").exists()
+    (demo / "summary.json").write_text(json.dumps({"files": []}))
+    assert run("fit", demo / "wings.tps", "-o", demo, "--warp", "affine")[0] == 0
+    assert (demo / "wings.tps").read_bytes() == wings.read_bytes()
+
+
+def test_results_go_by_default_to_a_folder_called_after_the_input(
+    run, wings, made, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("fit", wings, "--warp", "affine")
+    assert code == 0
+    assert "wings-defgpa/result.npz" in out
+    assert run("register", made / "result.npz", wings)[0] == 0
+    assert (tmp_path / "wings-registered" / "registered.npz").exists()
+    folder = tmp_path / "several"
+    points = smooth_family(n=3, m=20, d=3, seed=4).shapes
+    defgpa.write_shapes(points, folder, format="pts")
+    for source in ([folder], sorted(folder.iterdir()), [folder / "*.pts"]):
+        shutil.rmtree("several-defgpa", ignore_errors=True)
+        assert run("fit", *source, "--warp", "affine")[0] == 0
+        assert (tmp_path / "several-defgpa" / "result.npz").exists()
+
+
+# Notes
+
+
+def test_what_all_methods_say_is_said_once(run, tmp_path):
+    points = smooth_family(n=8, m=30, bend=0.05, noise=0.005, seed=3).shapes.points.copy()
+    points[2, :, 0] *= -1
+    np.savez(tmp_path / "set.npz", points=points)
+    _, _, err = run("compare", tmp_path / "set.npz", "--fold-size", 15)
+    assert err.count("Mirrored against the majority of the shapes: 'set_3'") == 1
+
+
+def test_notes_are_told_where_an_error_ends_the_work(capsys):
+    from defgpa.cli._console import Console
+
+    def odd_and_hopeless():
+        warnings.warn(DefgpaWarning("the file is odd"), stacklevel=1)
+        raise ShapeError("and cannot be aligned")
+
+    with pytest.raises(ShapeError), Console().noting():
+        odd_and_hopeless()
+    assert "Note: the file is odd" in capsys.readouterr().err
+
+
+def test_what_files_say_alike_is_said_once_and_all_else_is_kept():
+    from defgpa.cli._console import said_once
+
+    told = ["a/x 1.pts: is odd: 7.", "b.pts: is odd: 7.", "b.pts: is odd: 7.", "a: is odd: 8."]
+    lists = ["Left out, not seen: 'a'.", "Mirrored, it seems: 'a'."]
+    assert said_once([*told, *lists, "Alone"]) == [
+        "a/x 1.pts and 1 more: is odd: 7.",
+        "a: is odd: 8.",
+        *lists,
+        "Alone",
+    ]
+
+
+# The report of a run
+
+
+def test_a_report_tells_how_to_do_it_again(run, wings, made, tmp_path):
+    out = tmp_path / "out"
+    words = ("fit", wings, "-o", out, "--warp", "affine", "--report")
+    assert run(*words)[0] == 0
+    page = (out / "report.html").read_text()
+    assert "<title>wings.tps: 8 shapes aligned</title>" in page
+    command = " ".join(map(str, ("defgpa", *words)))
+    assert command in page
+    assert "defgpa.load(&#39;result.npz&#39;).shapes" in page
+    assert run("report", out / "result.npz", "-o", tmp_path / "later.html")[0] == 0
+    later = (tmp_path / "later.html").read_text()
+    assert command in later
+    (out / "summary.json").write_text("{}")
+    assert run("report", out / "result.npz", "-o", tmp_path / "later.html", "--draw-all")[0] == 0
+    assert f"defgpa report {out / 'result.npz'} -o" in (tmp_path / "later.html").read_text()
+
+
+def test_a_report_does_not_take_the_place_of_its_result(run, made):
+    code, _, err = run("report", made / "result.npz", "-o", made / "result.npz")
+    assert code == 2
+    assert "would overwrite the input" in err
+
+
+# New specimens
+
+
+def test_registered_specimens_keep_their_warps_which_apply_takes(run, wings, made, tmp_path):
+    out = tmp_path / "out"
+    assert run("register", made / "result.npz", wings, "-o", out)[0] == 0
+    alignment, found = defgpa.load(made / "result.npz"), defgpa.load(out / "registered.npz")
+    assert found.shapes.names == alignment.shapes.names
+    np.testing.assert_allclose(found.aligned, alignment.aligned, **EXACT)
+    np.testing.assert_array_equal(found.reference, alignment.reference)
+    name, moved = found.shapes.names[3], tmp_path / "moved.csv"
+    assert run("apply", out / "registered.npz", name, wings, "-o", moved)[0] == 0
+    expected = alignment.warps[3](alignment.shapes[3])
+    np.testing.assert_allclose(defgpa.read_shapes(moved)[3], expected, **EXACT)
+    assert sorted(summary(out)["files"]) == names_in(out)
+
+
+def test_a_thousand_registered_specimens_are_summed_up(run, wings, made, tmp_path):
+    shapes = defgpa.read_shapes(wings)
+    many = np.concatenate([shapes.points] * 30) + np.random.default_rng(0).normal(size=(240, 43, 2))
+    np.savez(tmp_path / "many.npz", points=many)
+    code, out, _ = run("register", made / "result.npz", tmp_path / "many.npz", "-o", tmp_path / "o")
+    assert code == 0
+    assert len(out.splitlines()) < 30
+    assert "240 registered: RMSE_r" in out
+    rows = [line.split() for line in out.splitlines() if line.strip().startswith("many_")]
+    told = summary(tmp_path / "o")["rmse_reference"]
+    worst = sorted(told, key=told.get, reverse=True)[:10]
+    assert [row[0] for row in rows] == worst
+
+
+def test_specimens_unlike_those_of_the_fit_are_pointed_out(run, wings, made, tmp_path):
+    shapes = defgpa.read_shapes(wings)
+    points = np.repeat(shapes.points[:1], 4, axis=0)
+    points[1] = points[1][np.random.default_rng(0).permutation(43)]
+    points[2] *= 25.4
+    points[3, :, 0] *= -1
+    names = ["sound", "mixed up", "in mm", "left"]
+    np.savez(tmp_path / "new.npz", points=points, names=names)
+    _, _, err = run("register", made / "result.npz", tmp_path / "new.npz", "-o", tmp_path / "o")
+    notes = [note for note in err.split("Note: ") if note]
+    assert len(notes) == 3
+    for name, words in zip(
+        names[1:], ("far from the reference", "Other units?", "Mirrored"), strict=True
+    ):
+        [note] = [note for note in notes if words in note]
+        assert repr(name) in note
+        assert "sound" not in note
+    assert notes[0].count("'") == 2
+    _, _, err = run("register", made / "result.npz", wings, "-o", tmp_path / "o")
+    assert err == ""
+
+
+# Meshes
+
+
+@pytest.fixture(scope="module")
+def solid(tmp_path_factory):
+    """A fit in 3-D, in RAS."""
+    folder = tmp_path_factory.mktemp("solid")
+    family = smooth_family(n=4, m=40, d=3, bend=0.1, seed=1).shapes
+    shapes = defgpa.Shapes(family.points, metadata={"space": "RAS"})
+    defgpa.write_shapes(shapes, folder / "in", format="mrk.json")
+    with pytest.raises(SystemExit):
+        main(["fit", str(folder / "in"), "-o", str(folder / "out"), "-q", "--warp", "affine"])
+    return folder / "out" / "result.npz"
+
+
+def mesh_at(offset=0.0, scale=1.0, space=""):
+    """An OBJ file of a tetrahedron."""
+    corners = scale * np.eye(4, 3) + offset
+    lines = [f"v {x!r} {y!r} {z!r}" for x, y, z in corners.tolist()]
+    return "\n".join([f"# SPACE={space}", *lines, "f 1 2 3", "f 2 3 4", ""])
+
+
+@pytest.mark.parametrize("suffix", [".ply", ".obj", ".vtk", ".vtp", ".off", ".stl"])
+def test_the_space_of_a_mesh_is_kept_in_its_file(run, solid, tmp_path, suffix):
+    from defgpa.io.mesh.files import stated_space
+    from defgpa.meshes import read_mesh
+
+    target = tmp_path / f"moved{suffix}"
+    warp = defgpa.load(solid).warps[0]
+    for space, signs in (("RAS", [1, 1, 1]), ("LPS", [-1, -1, 1])):
+        (tmp_path / "mesh.obj").write_text(mesh_at(space=space))
+        assert run("apply", solid, 1, tmp_path / "mesh.obj", "-o", target)[2] == ""
+        assert stated_space(target) == "RAS"
+        corners = {tuple(row) for row in read_mesh(target).vertices.round(9).tolist()}
+        assert corners == {tuple(row) for row in warp(np.eye(4, 3) * signs).round(9).tolist()}
+
+
+@pytest.mark.parametrize("mode", ["Ascii", "Binary", "Appended"])
+@pytest.mark.parametrize("compressor", ["None", "ZLib"])
+def test_the_space_of_a_vtp_file_is_a_field_as_in_3d_slicer(run, solid, tmp_path, mode, compressor):
+    vtk = pytest.importorskip("vtk")
+    points, stated, mesh = vtk.vtkPoints(), vtk.vtkStringArray(), vtk.vtkPolyData()
+    for corner in np.eye(4, 3):
+        points.InsertNextPoint(corner)
+    mesh.SetPoints(points)
+    stated.SetName("SPACE")
+    stated.InsertNextValue("LPS")
+    mesh.GetFieldData().AddArray(stated)
+    writer = vtk.vtkXMLPolyDataWriter()
+    writer.SetFileName(str(tmp_path / "mesh.vtp"))
+    writer.SetInputData(mesh)
+    getattr(writer, f"SetDataModeTo{mode}")()
+    getattr(writer, f"SetCompressorTypeTo{compressor}")()
+    writer.Write()
+    call = ("apply", solid, 1, tmp_path / "mesh.vtp", "-o", tmp_path / "moved.vtp")
+    assert run(*call)[2] == ""
+    reader = vtk.vtkXMLPolyDataReader()
+    reader.SetFileName(str(tmp_path / "moved.vtp"))
+    reader.Update()
+    moved = reader.GetOutput()
+    assert moved.GetFieldData().GetAbstractArray("SPACE").GetValue(0) == "RAS"
+    expected = defgpa.load(solid).warps[0](np.eye(4, 3) * [-1, -1, 1])
+    found = [moved.GetPoint(k) for k in range(4)]
+    np.testing.assert_allclose(found, expected, atol=1e-6)  # the corners were exact
+
+
+def test_a_mesh_keeps_its_space_where_the_fit_has_none(run, tmp_path):
+    from defgpa.io.mesh.files import stated_space
+
+    np.savez(tmp_path / "set.npz", points=smooth_family(n=4, m=40, d=3, seed=1).shapes.points)
+    run("fit", tmp_path / "set.npz", "-o", tmp_path / "out", "--warp", "affine")
+    for space in ("LPS", ""):
+        (tmp_path / "mesh.obj").write_text(mesh_at(space=space))
+        words = ("apply", tmp_path / "out" / "result.npz", 1, tmp_path / "mesh.obj")
+        code, _, err = run(*words, "-o", tmp_path / "moved.ply")
+        assert (code, err) == (0, "")
+        assert stated_space(tmp_path / "moved.ply") == (space or None)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "direction", "words"),
+    [
+        (mesh_at(offset=60.0, space="RAS"), "forward", "100% of the points lie far from the land"),
+        (mesh_at(scale=1e-3, space="RAS"), "forward", "tiny beside the landmarks of 'in_1'"),
+        (mesh_at(offset=60.0, space="RAS"), "inverse", "far from the landmarks of the reference"),
+        (mesh_at(), "forward", "does not say whether it is LPS or RAS"),
+        (mesh_at(space="RAS") + "vt 0 0\n", "forward", "The texture of"),
+    ],
+    ids=["far", "tiny", "far back", "no space", "texture"],
+)
+def test_a_mesh_that_cannot_be_meant_is_pointed_out(run, solid, tmp_path, mesh, direction, words):
+    (tmp_path / "mesh.obj").write_text(mesh)
+    call = ("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "m.ply")
+    code, _, err = run(*call, "--direction", direction)
+    assert code == 0
+    whose = defgpa.load(solid).shapes.names[0]
+    assert words.replace("in_1", whose) in err
+    assert err.count("Note: ") == 1
+
+
+def test_texture_survives_from_obj_to_obj(run, solid, tmp_path):
+    from defgpa.meshes import read_mesh
+
+    v = mesh_at(space="LPS").split("f 1")[0]
+    texture = "mtllib my.mtl\nvt 0 0.5\nvt 1 0.25\nvn 0 0 1\nusemtl skin\n"
+    (tmp_path / "mesh.obj").write_text(
+        f"{v}{texture}f 1/1/1 2/2/1 3/1/1 # a\nf 2//1 3//1 \\\n4//1\n"
+    )
+    target = tmp_path / "moved.obj"
+    assert run("apply", solid, 1, tmp_path / "mesh.obj", "-o", target)[::2] == (0, "")
+    moved, lines = read_mesh(target), target.read_text().splitlines()
+    expected = defgpa.load(solid).warps[0](np.eye(4, 3) * [-1, -1, 1])
+    np.testing.assert_allclose(moved.vertices, expected, **EXACT)
+    np.testing.assert_array_equal(moved.faces, [[0, 1, 2], [1, 2, 3]])
+    assert lines[0] == "# written by defgpa. SPACE=RAS"
+    assert lines[5:] == [
+        *("mtllib my.mtl", "vt 0 0.5", "vt 1 0.25", "usemtl skin"),
+        *("f 1/1 2/2 3/1", "f 2 3 4"),
+    ]
+    _, _, err = run("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "x" / "m.obj")
+    assert "put its materials and images beside" in err
+
+
+def test_what_the_file_of_moved_points_cannot_hold_is_said(run, solid, tmp_path):
+    (tmp_path / "mesh.obj").write_text(mesh_at())
+    code, _, err = run("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "m.csv")
+    assert code == 0
+    assert err.count("Left out, as") == err.count("has no place for it: faces") == 1
+
+
+def test_a_landmark_file_far_from_the_landmarks_is_pointed_out(run, wings, made, tmp_path):
+    shapes = defgpa.read_shapes(wings)
+    np.savez(tmp_path / "far.npz", points=shapes.points + 1e5)
+    call = ("apply", made / "result.npz", 1)
+    assert "lie far from" in run(*call, tmp_path / "far.npz", "-o", tmp_path / "m.csv")[2]
+    assert run(*call, wings, "-o", tmp_path / "m.csv")[2] == ""
+
+
+@pytest.mark.parametrize("direction", ["forward", "exact"])
+def test_a_vertex_that_is_nan_stays_so_and_no_fold_is_blamed(run, solid, tmp_path, direction):
+    from defgpa.meshes import Mesh, read_mesh, write_mesh
+
+    corners = np.vstack([np.eye(3), [[np.nan, 0.0, 0.0]]])
+    write_mesh(tmp_path / "mesh.ply", Mesh(corners, [[0, 1, 2]]))
+    call = ("apply", solid, 1, tmp_path / "mesh.ply", "-o", tmp_path / "m.ply", "--json")
+    code, out, _ = run(*call, "--direction", direction)
+    told = json.loads(out)
+    assert code == 0
+    assert (told["points"], told["without_image"]) == (3, 0)
+    assert any("NaN, and stay so: 1." in note for note in told["notes"])
+    assert not any("fold" in note for note in told["notes"])
+    moved = read_mesh(tmp_path / "m.ply").vertices
+    assert np.isnan(moved[3]).all()
+    assert np.isfinite(moved[:3]).all()
+
+
+@pytest.mark.parametrize(
+    "given", [("--smoothing", "1e-8"), ("--theta", "1e-8")], ids=["relative", "absolute"]
+)
+def test_where_a_fit_folds_over_the_note_names_a_smoothing_that_does_not(run, tmp_path, given):
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, size=(40, 2)) + 0.05 * rng.normal(size=(6, 40, 2))
+    np.savez(tmp_path / "set.npz", points=points)
+    code, _, err = run("fit", tmp_path / "set.npz", *given, "-o", tmp_path / "soft")
+    (note,) = [line for line in err.splitlines() if "folds over" in line]
+    assert code == 0
+    assert f"With {given[0]} " in note
+    value = note.split(f"With {given[0]} ")[1].split()[0]
+    run("fit", tmp_path / "set.npz", given[0], value, "-o", tmp_path / "stiff")
+    figures = json.loads((tmp_path / "stiff" / "summary.json").read_text())["figures"]
+    assert figures["foldovers"] == 0
+
+
+def test_choosing_the_smoothing_and_reporting_fits_nothing_twice(wings, run, tmp_path, monkeypatch):
+    fitted, folded = Counter(), Counter()
+    fit, fold = defgpa.DefGPA._aligned, FoldSets._predicted
+
+    def counted_fit(self, shapes, frames):
+        fitted[self.model.smoothing, shapes.landmarks] += 1
+        return fit(self, shapes, frames)
+
+    def counted_folds(self, folds, factors, references):
+        for own in folds:
+            folded.update((tuple(own), self.model.smoothing * factor) for factor in factors)
+        return fold(self, folds, factors, references)
+
+    monkeypatch.setattr(defgpa.DefGPA, "_aligned", counted_fit)
+    monkeypatch.setattr(FoldSets, "_predicted", counted_folds)
+    words = ("--smoothing", "auto", "--report", "--fold-size", 15, "--quiet")
+    code, _, err = run("fit", wings, "-o", tmp_path / "out", *words)
+    assert code == 0, err
+    assert len(fitted) == 15
+    assert len(folded) == 15 * 3
+    assert max(fitted.values()) == max(folded.values()) == 1

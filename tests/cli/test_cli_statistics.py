@@ -1,0 +1,480 @@
+"""The commands test, symmetry and slide: from files to tables and figures."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from test_semilandmarks import varied_tps
+
+import defgpa
+from defgpa import Shapes
+from defgpa.cli import main
+from defgpa.meshes import Mesh, write_mesh
+from defgpa.statistics import allometry, procrustes_anova, symmetry
+from support import PARITY
+
+MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words):
+        with pytest.raises(SystemExit) as stop:
+            main([str(word) for word in words])
+        said = capsys.readouterr()
+        return stop.value.code, said.out, said.err
+
+    return call
+
+
+def moths(n=12, seed=0):
+    x = MOTH + 0.05 * np.random.default_rng(seed).normal(size=(n, *MOTH.shape))
+    x[n // 2 :, 4] += 0.3
+    return x
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Twelve moths, and a table about them in another order."""
+    shapes = Shapes(moths(), names=[f"moth{k}" for k in range(12)])
+    defgpa.write_shapes(shapes, tmp_path / "moths.tps")
+    rows = [f"moth{k};{'ab'[k >= 6]};{k % 3 + 1};{k // 2}\n" for k in range(12)]
+    order = np.random.default_rng(1).permutation(12)
+    text = "name;kind;site;who\n" + "".join(rows[k] for k in order)
+    (tmp_path / "moths.csv").write_text(text)
+    return tmp_path
+
+
+def table(path):
+    with path.open() as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_model_with_everything_around_it_is_said_written_and_drawn(run, folder):
+    code, out, err = run(
+        *("test", folder / "moths.tps", "--data", folder / "moths.csv"),
+        *("-f", "shape ~ kind + C(site)", "--pairwise", "kind", "--landmarks", "kind"),
+        *("--sizes", "3, 6", "--repeatability", "who", "--permutations", 99, "-o", folder / "out"),
+    )
+    assert (code, err) == (0, "")
+    names = ("anova", "pairwise", "landmarks", "allometry", "repeatability")
+    for name in names:
+        assert (folder / "out" / f"{name}.csv").stat().st_size > 20
+        assert (folder / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert f"{name}.csv" in out
+    predicted = defgpa.read_shapes(folder / "out" / "predicted.csv")
+    assert predicted.names == ("size 3", "size 6")
+    np.testing.assert_allclose(predicted.points, allometry(moths()).predict([3, 6]), **PARITY)
+    kind = np.repeat(["a", "b"], 6)
+    site = np.arange(12) % 3 + 1
+    expected = procrustes_anova("shape ~ kind + C(site)", moths(), {"kind": kind, "site": site}, 99)
+    rows = table(folder / "out" / "anova.csv")
+    assert [row["term"] for row in rows] == ["kind", "C(site)", "Residuals", "Total"]
+    np.testing.assert_allclose(float(rows[0]["f"]), expected["kind"].f, **PARITY)
+    assert float(rows[0]["p"]) == expected["kind"].p
+    assert "Pr(>F)" in out
+    assert "a – b" in out
+
+
+def test_figures_come_as_json(run, folder):
+    code, out, _ = run(
+        *("test", folder / "moths.tps", "--data", folder / "moths.csv", "-f", "shape ~ kind"),
+        *("--landmarks", "site", "--between", "1,3", "--json", "--seed", 3),
+    )
+    told = json.loads(out)
+    assert code == 0
+    assert told["anova"][0]["term"] == "kind"
+    assert told["anova"][-1]["p"] is None
+    assert len(told["landmarks"]["q"]) == 8
+
+
+def test_a_saved_result_is_analysed_by_what_its_warps_carry(run, folder):
+    holes = moths()
+    holes[2, 3] = np.nan
+    shapes = Shapes(holes, names=[f"moth{k}" for k in range(12)])
+    defgpa.save(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_, folder / "result.npz")
+    words = ("--data", folder / "moths.csv", "-f", "shape ~ kind", "--permutations", 9)
+    code, out, _ = run("test", folder / "result.npz", *words)
+    assert code == 0
+    assert "kind" in out
+    np.savez(folder / "points.npz", points=moths())
+    code, _, err = run("test", folder / "points.npz", *words)
+    assert code == 0
+    assert "taken in order" in err
+
+
+def test_groups_of_the_file_are_a_column_when_no_table_is_given(run, tmp_path):
+    shapes = Shapes(moths(), metadata={"groups": ["x"] * 6 + ["y"] * 6})
+    defgpa.write_shapes(shapes, tmp_path / "moths.txt", format="morphologika")
+    code, out, _ = run("test", tmp_path / "moths.txt", "-f", "shape ~ group", "--permutations", 9)
+    assert code == 0
+    assert "group" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Nothing to test"),
+        (["--pairwise", "kind", "--allometry"], "give --formula"),
+        (["-f", "shape ~ colour"], "colour"),
+        (["--landmarks", "colour"], "there is name, kind, site, who"),
+        (["--landmarks", "site"], "between 2 groups, such as --between 1,2"),
+        (["--landmarks", "kind", "--between", "a,c"], "there is 'a', 'b'"),
+        (["-f", "shape ~ kind", "--pairwise", "site"], "knows nothing of 'site'"),
+        (["--sizes", "3;6"], "numbers such as 10,20"),
+        (["--sizes", "-1"], "positive"),
+        (["-f", "shape ~ kind", "--permutations", "0"], "0"),
+    ],
+)
+def test_what_cannot_be_tested_is_one_sentence(run, folder, words, said):
+    code, _, err = run("test", folder / "moths.tps", "--data", folder / "moths.csv", *words)
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name,kind\nmoth,a\n", "1 rows for 12 shapes"),
+        (
+            "name,kind\n" + "".join(f"moth{k + (k == 3) * 90},a\n" for k in range(12)),
+            "column 'name' names the shapes, and has no row for 'moth3'",
+        ),
+        (
+            "name,kind\n" + "".join(f"moth{k},a\n" for k in [*range(12), 7]),
+            "several rows for 'moth7'",
+        ),
+        ("name,kind\nmoth0,a,b\nmoth1\n", "line 2: expected 2 fields; found 3"),
+        ("name,kind\n", "expected a header"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_told(run, folder, text, said):
+    (folder / "bad.csv").write_text(text)
+    code, _, err = run(
+        "test", folder / "moths.tps", "--data", folder / "bad.csv", "-f", "shape ~ kind"
+    )
+    assert code == 2
+    assert said in err
+
+
+def test_a_table_as_r_writes_it_with_row_names_is_matched_by_them(run, folder):
+    rows = "".join(f'"moth{k}","{"ab"[k >= 6]}",{k}\n' for k in reversed(range(12)))
+    (folder / "r.csv").write_text(f'"kind","number"\n{rows}')
+    code, out, err = run(
+        *("test", folder / "moths.tps", "--data", folder / "r.csv", "-f", "shape ~ kind"), "--json"
+    )
+    assert (code, err) == (0, "")
+    expected = procrustes_anova("shape ~ kind", moths(), {"kind": np.repeat(["a", "b"], 6)}, 9)
+    np.testing.assert_allclose(json.loads(out)["anova"][0]["f"], expected["kind"].f, **PARITY)
+
+
+def test_names_that_differ_in_capitals_and_image_endings_are_the_same(run, folder):
+    rows = "".join(f"MOTH{k}.JPG,{'ab'[k >= 6]}\n" for k in reversed(range(12)))
+    (folder / "images.csv").write_text(f"image,kind\n{rows}")
+    words = ("test", folder / "moths.tps", "--data", folder / "images.csv", "-f", "shape ~ kind")
+    code, out, err = run(*words, "--permutations", 9, "--json")
+    assert (code, err) == (0, "")
+    expected = procrustes_anova("shape ~ kind", moths(), {"kind": np.repeat(["a", "b"], 6)}, 9)
+    np.testing.assert_allclose(json.loads(out)["anova"][0]["f"], expected["kind"].f, **PARITY)
+
+
+def test_numbered_shapes_are_not_looked_for_in_a_column_of_numbers(run, tmp_path):
+    """Names 1 to 12, and a column that counts individuals."""
+    defgpa.write_shapes(Shapes(moths(), names=[str(k) for k in range(1, 13)]), tmp_path / "m.tps")
+    rows = "".join(f"{k // 2 + 1},{'ab'[k >= 6]},{2 * k}\n" for k in range(12))
+    (tmp_path / "m.csv").write_text(f"who,kind,dose\n{rows}")
+    words = ("test", tmp_path / "m.tps", "--data", tmp_path / "m.csv", "-f", "shape ~ kind")
+    code, _, err = run(*words, "--permutations", 9)
+    assert code == 0
+    assert "rows are taken in order" in err
+
+
+def test_columns_beside_the_landmarks_are_known_without_a_table(run, tmp_path):
+    head = "id,sex,dose," + ",".join(f"x{j},y{j}" for j in range(1, 9))
+    rows = [
+        ",".join([f"m{k}", "fm"[k >= 6], str(k % 4), *map(repr, own.ravel().tolist())])
+        for k, own in enumerate(moths())
+    ]
+    (tmp_path / "m.csv").write_text("\n".join([head, *rows]))
+    words = ("test", tmp_path / "m.csv", "--permutations", 9)
+    code, out, _ = run(*words, "-f", "shape ~ sex + dose", "--json")
+    assert code == 0
+    table = json.loads(out)["anova"]
+    assert [row["df"] for row in table] == [1, 1, 9, 11]  # doses are numbers: one slope
+    data = {"sex": np.repeat(["f", "m"], 6), "dose": np.arange(12) % 4}
+    expected = procrustes_anova("shape ~ sex + dose", moths(), data, 9)
+    np.testing.assert_allclose(table[1]["f"], expected["dose"].f, **PARITY)
+    shapes = defgpa.read_shapes(tmp_path / "m.csv")
+    assert procrustes_anova("shape ~ sex", shapes, n_permutations=9)["sex"].df == 1
+    code, _, err = run(*words, "-f", "shape ~ age")
+    assert code == 2
+    assert "no column 'age'" in err
+
+
+def test_without_a_table_the_remedy_is_one(run, folder):
+    code, _, err = run("test", folder / "moths.tps", "-f", "shape ~ kind")
+    assert code == 2
+    assert "There are: size. A table with more is given by --data." in err
+
+
+def test_missing_landmarks_are_refused_in_the_words_of_the_command_line(run, tmp_path):
+    holes = moths()
+    holes[2, 3] = np.nan
+    defgpa.write_shapes(Shapes(holes), tmp_path / "holes.tps")
+    for words in (["test", "--allometry"], ["symmetry"]):
+        code, _, err = run(words[0], tmp_path / "holes.tps", *words[1:])
+        assert code == 2
+        assert "missing in 'shape_3'" in err
+        assert "defgpa fit" in err
+
+
+def test_empty_cells_are_missing_data(run, folder):
+    (folder / "gaps.csv").write_text(
+        "name,kind,dose\n" + "".join(f"moth{k},a,{'' if k == 3 else k}\n" for k in range(12))
+    )
+    words = ("test", folder / "moths.tps", "--data", folder / "gaps.csv")
+    code, _, err = run(*words, "-f", "shape ~ dose")
+    assert code == 2
+    assert "gaps" in err or "finite" in err
+    code, _, err = run(*words, "--repeatability", "dose")
+    assert code == 2
+    assert "missing for shape number 3" in err
+
+
+# Symmetry
+
+
+def test_pairs_are_found_said_and_given_back(run, folder):
+    code, out, _ = run("symmetry", folder / "moths.tps", "-o", folder / "sym", "--permutations", 99)
+    assert code == 0
+    assert "100% of the shapes confirm them): --pairs 3-4,5-6,7-8" in out
+    assert "individual:side" in out
+    for name in (
+        "symmetry.csv",
+        "asymmetry.csv",
+        "symmetric.csv",
+        "asymmetric.csv",
+        "symmetry.png",
+    ):
+        assert (folder / "sym" / name).exists()
+    again, told, _ = run(
+        "symmetry", folder / "moths.tps", "--pairs", "4-3, 5-6,7-8", "--json", "--permutations", 99
+    )
+    assert again == 0
+    figures = json.loads(told)
+    expected = symmetry(moths(), [(3, 2), (4, 5), (6, 7)], n_permutations=9)
+    np.testing.assert_allclose(figures["table"][1]["ss"], expected["side"].ss, **PARITY)
+    assert figures["pairs"] == [["4", "3"], ["5", "6"], ["7", "8"]]
+    rows = table(folder / "sym" / "asymmetry.csv")
+    np.testing.assert_allclose([float(r["asymmetry"]) for r in rows], expected.index, **PARITY)
+
+
+def test_sides_and_replicates_come_from_the_table(run, folder):
+    rows = [f"moth{k},{k // 4},{'lr'[k % 2]},{k // 2 % 2}\n" for k in range(12)]
+    (folder / "sides.csv").write_text("name,who,side,time\n" + "".join(rows))
+    words = ("--individual", "who", "--side", "side", "--replicate", "time")
+    code, out, _ = run(
+        "symmetry",
+        folder / "moths.tps",
+        "--data",
+        folder / "sides.csv",
+        *words,
+        "--permutations",
+        9,
+    )
+    assert code == 0
+    assert "Matching symmetry, 3 individuals" in out
+    assert "Residuals" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--pairs", "3-99"], "two landmarks joined by a dash"),
+        (["--pairs", "34"], "two landmarks joined by a dash"),
+        (["--side", "hand"], "no column 'hand'"),
+        (["--pairs", "3-4", "--side", "kind", "--individual", "who"], "not both"),
+    ],
+)
+def test_symmetry_that_cannot_be_is_one_sentence(run, folder, words, said):
+    code, _, err = run("symmetry", folder / "moths.tps", "--data", folder / "moths.csv", *words)
+    assert code == 2
+    assert said in err
+
+
+# Sliding
+
+
+def arcs(n=6, count=9, seed=0):
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0, np.pi, count + 2)
+    points = []
+    for _ in range(n):
+        own = t.copy()
+        own[1:-1] += 0.08 * rng.uniform(-1, 1, count)
+        points.append(
+            np.vstack([[[0, -1], [0.4, -0.5]], np.column_stack([-np.cos(own), np.sin(own)])])
+        )
+    return np.stack(points)
+
+
+@pytest.fixture
+def curved(tmp_path):
+    defgpa.write_shapes(Shapes(arcs()), tmp_path / "arcs.tps")
+    rows = "".join(f"{k},{k + 1},{k + 2}\n" for k in range(3, 12))
+    (tmp_path / "curveslide.csv").write_text(f'"before","slide","after"\n{rows}')
+    return tmp_path
+
+
+def test_a_slider_table_and_a_curve_by_labels_slide_alike(run, curved):
+    code, out, _ = run(
+        *("slide", curved / "arcs.tps", "--sliders", curved / "curveslide.csv"),
+        *("-o", curved / "slid.tps", "--figures", curved / "figures"),
+    )
+    assert code == 0
+    assert "9 of 13 landmarks slide" in out
+    expected = defgpa.slide(arcs(), [range(2, 13)])
+    np.testing.assert_allclose(
+        defgpa.read_shapes(curved / "slid.tps").points, expected.points, **PARITY
+    )
+    rows = table(curved / "figures" / "slid.csv")
+    assert len(rows) == 6 * 9
+    np.testing.assert_allclose(float(rows[0]["slid"]), expected.distances[0, 3], **PARITY)
+    assert (curved / "figures" / "slid.png").exists()
+    code, told, _ = run(
+        "slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "other.tps", "--json"
+    )
+    assert code == 0
+    assert json.loads(told)["sliding"] == [str(k) for k in range(4, 13)]
+    assert (curved / "other.tps").read_text() == (curved / "slid.tps").read_text()
+
+
+@pytest.mark.parametrize(
+    "words", [["--warp", "affine"], ["--by", "procrustes"], ["--along", "tangent"]]
+)
+def test_other_ways_to_slide_give_other_shapes(run, curved, words):
+    plain = defgpa.slide(arcs(), [range(2, 13)]).points
+    code, _, _ = run(
+        *("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "slid.tps"), *words
+    )
+    assert code == 0
+    found = defgpa.read_shapes(curved / "slid.tps").points
+    assert not np.allclose(found, plain, atol=1e-9)
+    assert not np.allclose(found, arcs(), atol=1e-3)
+
+
+def test_points_return_to_the_meshes_of_a_folder(run, tmp_path):
+    rng = np.random.default_rng(3)
+    grid = np.array([(a, b) for a in (-1.0, -0.3, 0.3, 1.0) for b in (-1.0, -0.3, 0.3, 1.0)])
+    points = [
+        np.column_stack([grid + 0.05 * rng.normal(size=(16, 2)), np.zeros(16)]) for _ in range(4)
+    ]
+    points = np.concatenate([np.stack(points), np.tile([[[0.0, 0.0, 1.0]]], (4, 1, 1))], axis=1)
+    defgpa.write_shapes(Shapes(points, names=list("abcd")), tmp_path / "plates.tps")
+    (tmp_path / "meshes").mkdir()
+    plate = Mesh([[-3, -3, 0], [3, -3, 0], [3, 3, 0], [-3, 3, 0]], [[0, 1, 2], [0, 2, 3]])
+    for name in "abc":
+        write_mesh(tmp_path / "meshes" / f"{name}.ply", plate)
+    code, _, err = run(
+        *("slide", tmp_path / "plates.tps", "--surface", "6,7,10,11", "-o", tmp_path / "slid.tps"),
+        *("--meshes", tmp_path / "meshes"),
+    )
+    assert code == 0
+    assert "No mesh is named like 'd'" in err
+    slid = defgpa.read_shapes(tmp_path / "slid.tps")
+    np.testing.assert_allclose(slid.points[:3, [5, 6, 9, 10], 2], 0.0, atol=1e-12)
+    (tmp_path / "surfslide.csv").write_text('"x"\n6\n7\n10\n11\n')
+    code, _, _ = run(
+        *("slide", tmp_path / "plates.tps", "--surface", tmp_path / "surfslide.csv"),
+        *("-o", tmp_path / "again.tps", "--meshes", tmp_path / "meshes"),
+    )
+    assert code == 0
+    assert (tmp_path / "again.tps").read_text() == (tmp_path / "slid.tps").read_text()
+    code, _, err = run(
+        *("slide", tmp_path / "plates.tps", "--surface", "6,7", "-o", tmp_path / "s.tps"),
+        *("--meshes", tmp_path),
+    )
+    assert code == 2
+    assert "named like a shape" in err
+
+
+def test_curves_of_slicer_are_joined_and_slide(run, tmp_path):
+    rng = np.random.default_rng(4)
+    (tmp_path / "curves").mkdir()
+    landmarks = rng.normal(size=(6, 3)) + 0.02 * rng.normal(size=(4, 6, 3))
+    for k, own in enumerate(landmarks):
+        shape = Shapes.specimens([own], metadata={"space": "LPS"})
+        defgpa.write_shapes(shape, tmp_path / f"s{k}.mrk.json")
+        t = np.linspace(0, 2, 8 + k)
+        line = np.column_stack([np.cos(t), np.sin(t), 0.2 * t])
+        points = [{"position": p, "label": f"C-{j}"} for j, p in enumerate(line.tolist())]
+        node = {"type": "Curve", "coordinateSystem": "LPS", "controlPoints": points}
+        (tmp_path / "curves" / f"s{k}_rim.mrk.json").write_text(json.dumps({"markups": [node]}))
+    code, out, _ = run(
+        *(
+            "slide",
+            *sorted(tmp_path.glob("s?.mrk.json")),
+            "--slicer-curves",
+            tmp_path / "curves",
+            7,
+        ),
+        *("-o", tmp_path / "slid.npz"),
+    )
+    assert code == 0
+    assert "5 of 13 landmarks slide" in out
+    assert defgpa.read_shapes(tmp_path / "slid.npz").n_landmarks == 13
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give --sliders, --curve or --surface"),
+        (["--curve", "3,99,5"], "no landmark '99'"),
+        (["--sliders", "nowhere.csv"], "nowhere.csv"),
+        (["--surface", "3,4"], "3-D"),
+        (["--curve", "3..13", "--meshes", "nowhere"], "not a folder"),
+    ],
+)
+def test_sliding_that_cannot_be_is_one_sentence(run, curved, words, said):
+    code, _, err = run("slide", curved / "arcs.tps", "-o", curved / "slid.tps", *words)
+    assert code == 2
+    assert said in err
+    assert not (curved / "slid.tps").exists()
+
+
+def test_curves_of_different_numbers_of_points_are_resampled_on_request(run, tmp_path):
+    varied_tps(tmp_path / "varied.tps")
+    words = ("slide", tmp_path / "varied.tps", "-o", tmp_path / "slid.tps")
+    code, _, err = run(*words)
+    assert code == 2
+    assert "To have them resampled: --curve-points 30." in err
+    assert "Nothing slides" in err
+    code, out, err = run(*words, "--curve-points", 12)
+    assert (code, err) == (0, "")
+    assert "22 of 27 landmarks slide" in out
+
+
+def test_rounds_that_were_too_few_are_told(run, curved):
+    words = ("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "slid.tps")
+    code, out, err = run(*words, "--rounds", 1)
+    assert code == 0
+    assert "after 1 round." in out
+    assert "raise --rounds" in err
+    assert "--rounds" not in run(*words, "--rounds", 60)[2]
+
+
+def test_the_input_is_not_overwritten(run, curved):
+    code, _, err = run("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "arcs.tps")
+    assert code == 2
+    assert "overwrite" in err
+
+
+@pytest.mark.parametrize("command", ["test", "symmetry", "slide"])
+def test_help_shows_an_example(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"Example: defgpa {command}" in out

@@ -1,0 +1,345 @@
+"""Exports: what other programs open gives the same numbers back."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa import Affine, DefGPA, ShapeError, ShapePCA, Shapes
+from defgpa.cli import main
+from defgpa.exports import component_meshes, export, write_component_meshes
+from defgpa.meshes import Mesh, read_mesh
+from defgpa.statistics import centroid_sizes, tangent_space
+from support import EXACT, shared_points, smooth_family
+
+NAMES = ["1", "2", 'O\'Hara, "x"', "é", "5", "6"]
+
+
+def fitted(points, warp=None, **known):
+    return DefGPA(warp or Affine()).fit(Shapes(points, **known)).alignment_
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return fitted(smooth_family(seed=51, d=3, m=20), names=NAMES)
+
+
+@pytest.fixture(scope="module")
+def partial():
+    points = smooth_family(seed=51, d=3, m=20)
+    points[2, 4] = np.nan
+    return fitted(points, names=NAMES)
+
+
+def rows(path, between=","):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file, delimiter=between))
+
+
+def numbers(table, skip=1):
+    return np.array([[float(cell) for cell in row[skip:]] for row in table])
+
+
+def test_the_folder_of_slicermorph_has_its_files_and_heads(whole, tmp_path):
+    files = export(whole, tmp_path / "gpa", to="slicermorph")
+    assert [path.name for path in files] == [
+        "outputData.csv",
+        "meanShape.csv",
+        "eigenvector.csv",
+        "eigenvalues.csv",
+        "pcScores.csv",
+        "analysis.json",
+    ]
+    found = {path.name: rows(path) for path in files[:5]}
+    assert found["outputData.csv"][0][:5] == [
+        "Sample_name",
+        "proc_dist",
+        "centroid",
+        "LM 1_X",
+        "LM 1_Y",
+    ]
+    assert [row[0] for row in found["outputData.csv"][1:]] == NAMES
+    assert found["meanShape.csv"][0] == ["", "X", "Y", "Z"]
+    assert found["meanShape.csv"][1][0] == "LM 1"
+    assert found["eigenvector.csv"][0][:2] == ["", "PC 1"]
+    assert [row[0] for row in found["eigenvector.csv"][1:4]] == ["LM 1_X", "LM 1_Y", "LM 1_Z"]
+    assert found["eigenvalues.csv"][0][0] == "PC 1"
+    assert found["pcScores.csv"][0][:2] == ["Sample_name", "PC 1"]
+    log = json.loads(files[5].read_text(encoding="utf-8"))["GPALog"][0]
+    assert (log["NumberLM"], log["Files"]) == (20, NAMES)
+    assert all((tmp_path / "gpa" / log[key]).exists() for key in ("MeanShape", "Eigenvectors"))
+
+
+def test_the_numbers_of_slicermorph_fit_together(whole, tmp_path):
+    """Scores are (coordinates − mean) · vectors, eigenvalues their variances over n."""
+    files = {path.name: rows(path) for path in export(whole, tmp_path, to="slicermorph")[:5]}
+    data = numbers(files["outputData.csv"][1:])
+    mean = numbers(files["meanShape.csv"][1:]).ravel()
+    vectors = numbers(files["eigenvector.csv"][1:])
+    scores = numbers(files["pcScores.csv"][1:])
+    values = numbers(files["eigenvalues.csv"])[:, 0]
+    np.testing.assert_allclose(data[:, 2:], tangent_space(whole.shapes).reshape(6, -1), **EXACT)
+    np.testing.assert_allclose((data[:, 2:] - mean) @ vectors, scores, **EXACT)
+    np.testing.assert_allclose(values, scores.var(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(data[:, 1], centroid_sizes(whole.shapes), **EXACT)
+    np.testing.assert_allclose(data[:, 0], np.linalg.norm(data[:, 2:] - mean, axis=1), **EXACT)
+
+
+def test_what_had_to_be_estimated_is_listed(partial, tmp_path):
+    for to in ("slicermorph", "morphoj"):
+        files = export(partial, tmp_path / to, to=to)
+        assert files[-1].name == "estimated.csv"
+        table = rows(files[-1])
+        assert table[0] == ["shape", "landmark", "uncertainty", "far"]
+        assert table[1][:2] == [NAMES[2], "5"]
+        assert float(table[1][2]) > 0
+        assert len(table) == 2
+
+
+def test_2d_shapes_do_not_go_to_slicermorph(tmp_path):
+    with pytest.raises(ShapeError, match=r"3-D.*2-D.*to='r'"):
+        export(fitted(smooth_family(seed=52)), tmp_path, to="slicermorph")
+
+
+def test_an_unknown_program_is_refused_with_the_known_ones(whole, tmp_path):
+    with pytest.raises(ValueError, match=r"'slicermorph', 'r', 'morphoj'.*'excel'"):
+        export(whole, tmp_path, to="excel")
+
+
+def test_arrays_of_r_come_back_with_their_names(partial, tmp_path):
+    rdata = pytest.importorskip("rdata")
+    export(partial, tmp_path, to="r")
+    for name in ("superimposed", "back_projected", "aligned"):
+        found = rdata.read_rds(tmp_path / f"{name}.rds")
+        expected = getattr(partial, name).transpose(1, 2, 0)
+        np.testing.assert_array_equal(np.asarray(found), expected)
+        assert [list(map(str, own.values)) for own in found.coords.values()] == [
+            list(partial.shapes.landmarks),
+            ["X", "Y", "Z"],
+            NAMES,
+        ]
+
+
+def test_tables_for_arrayspecs_are_in_its_order(partial, tmp_path):
+    export(partial, tmp_path, to="r")
+    table = rows(tmp_path / "superimposed.csv")
+    assert table[0][:5] == ["id", "x1", "y1", "z1", "x2"]
+    assert [row[0] for row in table[1:]] == NAMES
+    assert table[3][13:16] == ["NA", "NA", "NA"]
+    back = defgpa.read_shapes(tmp_path / "superimposed.csv")
+    np.testing.assert_array_equal(back.points, partial.superimposed)
+
+
+def test_morphoj_reads_tabs_and_so_do_we(whole, tmp_path):
+    files = export(whole, tmp_path, to="morphoj")
+    assert [path.name for path in files] == ["morphoj.txt", "classifiers.txt"]
+    table = rows(files[0], "\t")
+    assert table[0][:4] == ["id", "x1", "y1", "z1"]
+    np.testing.assert_array_equal(numbers(table[1:]).reshape(6, 20, 3), whole.shapes.points)
+
+
+def said_by_r(code, folder):
+    """What R prints when it runs this code in a folder."""
+    if shutil.which("Rscript") is None:
+        pytest.skip("R is not installed here: its own reading and writing is not tested")
+    pytest.importorskip("rdata")
+    return subprocess.run(
+        ["Rscript", "--vanilla", "-e", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/usr/bin:/bin:/usr/local/bin", "LC_ALL": "C.UTF-8"},
+    ).stdout
+
+
+def test_r_itself_reads_the_arrays_and_the_tables(partial, tmp_path):
+    export(partial, tmp_path, to="r")
+    code = """
+    x <- readRDS("superimposed.rds")
+    y <- as.matrix(read.csv("superimposed.csv", row.names = 1))
+    # what geomorph's arrayspecs(y, p, k) does
+    z <- aperm(array(t(y), dim = c(3, 20, 6)), c(2, 1, 3))
+    s <- read.csv("specimens.csv")
+    same <- identical(unname(x[, , 1]), unname(z[, , 1]))
+    cat(dim(x), "|", same, "|", sum(is.na(x)), sum(is.na(z)), "|")
+    cat(sprintf("%.17g", x[7, 2, 4]), "|", dimnames(x)[[3]][4], "|")
+    cat(ncol(s), nrow(s), s$landmarks_seen[3])
+    """
+    said = said_by_r(code, tmp_path).split("|")
+    assert said[0].split() == ["20", "3", "6"]
+    assert said[1].strip() == "TRUE"
+    assert said[2].split() == ["3", "3"]
+    assert float(said[3]) == partial.superimposed[3, 6, 1]
+    assert said[4].strip() == "é"
+    assert said[5].split() == ["10", "6", "19"]
+
+
+def test_what_r_itself_wrote_is_read_with_its_factors_and_links(tmp_path):
+    code = """
+    land <- array(1:72 / 7, c(12, 2, 3), list(NULL, c("X", "Y"), c("s1", "s2", "é")))
+    land[3, , 2] <- NA
+    species <- factor(c("b", NA, "a"))
+    links <- rbind(c(1, 2), c(2, 12))
+    plethodon <- list(land = land, links = links, species = species, age = c(3L, 2L, 1L))
+    save(plethodon, file = "list.rda")
+    more <- data.frame(site = c("x", "y", "x"), size = c(1.5, NA, 3))
+    saveRDS(list(coords = land, more = more), "frame.rds", compress = "xz")
+    """
+    said_by_r(code, tmp_path)
+    expected = np.arange(1, 73).reshape(3, 2, 12).transpose(0, 2, 1) / 7
+    expected[1, 2] = np.nan
+    listed, framed = (defgpa.read_shapes(tmp_path / name) for name in ("list.rda", "frame.rds"))
+    for found in (listed, framed):
+        np.testing.assert_array_equal(found.points, expected)
+        assert found.names == ("s1", "s2", "é")
+    assert listed.metadata["variables"] == (
+        {"species": "b", "age": "3"},
+        {"species": "", "age": "2"},
+        {"species": "a", "age": "1"},
+    )
+    assert listed.metadata["wireframe"] == ((0, 1), (1, 11))
+    assert framed.metadata["variables"][1] == {"site": "y", "size": ""}
+
+
+def test_meshes_along_a_component_are_the_shapes_there_in_the_place_of_the_reference(whole):
+    pca = ShapePCA().fit(whole)
+    meshes = component_meshes(whole, components=[1, 3], deviations=(-1.5, 0.0))
+    assert list(meshes) == ["PC1_-1.5SD", "PC1_+0SD", "PC3_-1.5SD", "PC3_+0SD"]
+    own, S = meshes["PC1_-1.5SD"].vertices, whole.reference
+    ratio = np.linalg.norm(own - own.mean(axis=0)) / np.linalg.norm(S - S.mean(axis=0))
+    assert ratio == pytest.approx(1.0, abs=0.02)
+    expected = pca.shape_at({1: -1.5})
+    lengths = np.linalg.norm(own[:, None] - own, axis=2)
+    wanted = np.linalg.norm(expected[:, None] - expected, axis=2)
+    factor = lengths.max() / wanted.max()
+    np.testing.assert_allclose(lengths, wanted * factor, **EXACT)
+    np.testing.assert_allclose(meshes["PC1_+0SD"].vertices, meshes["PC3_+0SD"].vertices, **EXACT)
+
+
+def test_a_mesh_follows_the_landmarks_it_carries(whole):
+    S = whole.reference
+    mesh = Mesh(np.vstack([S, S[:3].mean(axis=0)]), [[0, 1, 20], [1, 2, 20]])
+    moved = component_meshes(whole, mesh=mesh, components=[2], deviations=[2.0])["PC2_+2SD"]
+    plain = component_meshes(whole, components=[2], deviations=[2.0])["PC2_+2SD"]
+    np.testing.assert_allclose(moved.vertices[:20], plain.vertices, atol=1e-8)
+    np.testing.assert_array_equal(moved.faces, mesh.faces)
+
+
+def test_meshes_are_written_and_read_back(whole, tmp_path):
+    files = write_component_meshes(whole, tmp_path / "meshes", components=[1])
+    assert [path.name for path in files] == ["PC1_-2SD.ply", "PC1_+2SD.ply"]
+    expected = component_meshes(whole, components=[1])["PC1_+2SD"].vertices
+    np.testing.assert_allclose(read_mesh(files[1]).vertices, expected, rtol=1e-6)
+
+
+def test_2d_shapes_have_no_meshes():
+    with pytest.raises(ShapeError, match="3-D"):
+        component_meshes(fitted(smooth_family(seed=52)))
+
+
+# The command line
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words):
+        with pytest.raises(SystemExit) as stop:
+            main([str(word) for word in words])
+        said = capsys.readouterr()
+        return stop.value.code, said.out, said.err
+
+    return call
+
+
+@pytest.mark.parametrize("to", ["slicermorph", "r", "morphoj", "meshes"])
+def test_a_saved_result_is_exported_and_what_to_do_next_is_said(to, partial, run, tmp_path):
+    defgpa.save(partial, tmp_path / "result.npz")
+    code, out, _ = run("export", tmp_path / "result.npz", "-o", tmp_path / to, "--to", to)
+    assert code == 0
+    assert {"slicermorph": "Slicer", "r": "readRDS", "morphoj": "MorphoJ", "meshes": "viewer"}[
+        to
+    ] in out
+    assert len(list((tmp_path / to).iterdir())) >= 3
+
+
+def test_a_mesh_goes_with_meshes_only(partial, run, tmp_path):
+    defgpa.save(partial, tmp_path / "result.npz")
+    code, _, err = run(
+        "export", tmp_path / "result.npz", "-o", tmp_path, "--to", "r", "--mesh", "x.ply"
+    )
+    assert code == 2
+    assert "--to meshes" in err
+
+
+def test_files_are_completed_and_the_estimates_are_marked(run, tmp_path):
+    points = shared_points("plethodon2d").copy()
+    truth = points[3, 2].copy()
+    points[3, 2] = np.nan
+    defgpa.write_shapes(Shapes(points), tmp_path / "pleth.tps")
+    code, out, _ = run("complete", tmp_path / "pleth.tps", "-o", tmp_path / "done", "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert told["estimated"] == 1
+    assert set(told["errors"]) == {"statistics", "warp", "spline"}
+    for name in ("completed.csv", "completed.tps"):
+        back = defgpa.read_shapes(tmp_path / "done" / name)
+        assert back.visible.all()
+        assert np.linalg.norm(back.points[3, 2] - truth) < 1.0
+    marked = rows(tmp_path / "done" / "completed.csv")
+    assert marked[0][:3] == ["id", "estimated", "x1"]
+    assert [row[1] for row in marked[1:6]] == ["", "", "", "3", ""]
+    assert "COMMENT=estimated: 3" in (tmp_path / "done" / "completed.tps").read_text()
+    assert rows(tmp_path / "done" / "estimated.csv")[1][:2] == ["shape_4", "3"]
+
+
+def test_columns_and_groups_of_the_input_stay_beside_the_marks(run, tmp_path):
+    points = smooth_family(seed=53, n=8, m=20)
+    points[:6, 3:7] = np.nan
+    said = tuple({"sex": "fm"[k % 2]} for k in range(8))
+    known = Shapes(points, metadata={"variables": said, "comments": ("late",) * 8})
+    defgpa.write_shapes(known, tmp_path / "set.csv")
+    code, out, _ = run("complete", tmp_path / "set.csv", "-o", tmp_path / "done")
+    assert code == 0
+    assert "24 estimated in 6 shapes" in out
+    table = rows(tmp_path / "done" / "completed.csv")
+    assert table[0][:4] == ["id", "sex", "estimated", "comment"]
+    assert table[2][:4] == ["shape_2", "m", "4; 5; 6; 7", "late"]
+    assert table[8][:4] == ["shape_8", "m", "", "late"]
+
+
+def test_nothing_missing_is_said(run, tmp_path):
+    defgpa.write_shapes(Shapes(smooth_family(seed=53)), tmp_path / "whole.tps")
+    code, out, _ = run("complete", tmp_path / "whole.tps", "-o", tmp_path / "done")
+    assert code == 0
+    assert "Nothing is missing" in out
+
+
+def test_the_smoothing_is_not_chosen_on_the_way(run, tmp_path):
+    code, _, err = run("complete", "x.tps", "-o", tmp_path, "--smoothing", "auto")
+    assert code == 2
+    assert "defgpa tune" in err
+
+
+def test_warp_and_method_can_be_chosen(run, tmp_path):
+    points = smooth_family(seed=54)
+    points[1, 2] = np.nan
+    defgpa.write_shapes(Shapes(points), tmp_path / "set.csv")
+    code, out, _ = run(
+        "complete",
+        tmp_path / "set.csv",
+        "-o",
+        tmp_path / "done",
+        "--warp",
+        "affine",
+        "--method",
+        "warp",
+    )
+    assert code == 0
+    assert "used" in out

@@ -1,0 +1,616 @@
+"""Files, folders and patterns become one set of shapes, whatever their formats and names."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from defgpa.errors import DefgpaWarning, FormatError, ShapeError
+from defgpa.io import FORMATS, Document, Specimen, read_shapes, write_shapes
+from defgpa.io.format import ReadOptions
+from defgpa.io.labels import merged
+from defgpa.io.merge import merged_shapes
+from defgpa.io.names import natural
+from defgpa.shapes import Shapes
+from io_support import awkward_shapes
+
+
+def tps(name, *rows):
+    body = "\n".join(rows or ("1 2", "3 4"))
+    return f"LM={len(rows) or 2}\n{body}\n" + (f"ID={name}\n" if name else "")
+
+
+def markup(points, space="LPS"):
+    nodes = [{"label": label, "position": position} for label, position in points.items()]
+    content = {"type": "Fiducial", "coordinateSystem": space, "controlPoints": nodes}
+    return json.dumps({"markups": [content]})
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to write files into, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# What may be named
+
+
+def test_a_file_by_string_and_by_path(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    assert read_shapes("a.tps").names == read_shapes(folder / "a.tps").names == ("x",)
+
+
+def test_the_home_folder_is_expanded(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("USERPROFILE", str(folder))
+    (folder / "a.tps").write_text(tps("x"))
+    assert read_shapes("~/a.tps").names == ("x",)
+
+
+@pytest.mark.parametrize(
+    "source", ["set", "set/*.tps", "set/**/*.tps", ["set/s10.tps", "set/s2.tps", "set/s1.tps"]]
+)
+def test_many_files_come_in_natural_order(folder, source):
+    (folder / "set").mkdir()
+    for name in ("s10", "s2", "s1"):
+        (folder / "set" / f"{name}.tps").write_text(tps(name))
+    shapes = read_shapes(source)
+    assert shapes.names == ("s1", "s2", "s10")
+    assert shapes.metadata["sources"] == tuple(
+        str(Path("set") / f"{name}.tps") for name in shapes.names
+    )
+
+
+def test_any_iterable_of_paths_is_read_folders_and_patterns_among_them(folder):
+    for name in ("a/1.tps", "b/2.tps", "c/3.tps"):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text(tps(Path(name).stem))
+    sources = (source for source in ("a", "b/*", Path("c/3.tps")))
+    assert read_shapes(sources).names == ("1", "2", "3")
+
+
+def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(folder):
+    (folder / "wing[1].tps").write_text(tps("x"))
+    assert read_shapes("wing[1].tps").names == ("x",)
+
+
+def test_specimens_of_one_file_keep_their_order(folder):
+    (folder / "a.tps").write_text(tps("s10") + tps("s2"))
+    assert read_shapes("a.tps").names == ("s10", "s2")
+
+
+def test_files_with_several_specimens_are_ordered_by_their_own_names(folder):
+    (folder / "f10.tps").write_text(tps("a") + tps("b"))
+    (folder / "f9.tps").write_text(tps("y") + tps("x"))
+    assert read_shapes(folder).names == ("y", "x", "a", "b")
+    (folder / "f10.tps").write_text(tps("a"))
+    assert read_shapes(folder).names == ("y", "x", "a")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("nowhere.tps", "There is no file or folder 'nowhere.tps'"),
+        ("*.tps", "The pattern '*.tps' matches no file"),
+        ("", "There is no file or folder ''"),
+        ([], "There is nothing to read: got an empty list of paths"),
+        (["nowhere.tps"], "There is no file or folder 'nowhere.tps'"),
+        (7, "Expected a path, a folder, a pattern or a list of paths; got int"),
+        ([7], "Expected paths in the list; got int: 7"),
+        (b"a.tps", "Expected paths in the list; got int"),
+        ("a\0b", "There is no file or folder"),
+        ("x" * 5000, "cannot be read"),
+        ("~nobody-of-this-name/a.tps", "cannot be read"),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_sentence(folder, source, message):
+    with pytest.raises(FormatError, match=re.escape(message)):
+        read_shapes(source)
+
+
+def test_an_empty_file_is_said_to_be_empty(folder):
+    for name in ("a.tps", "b.csv", "c.mrk.json", "d.unknown"):
+        (folder / name).write_bytes(b"")
+        with pytest.raises(FormatError, match=f"{re.escape(name)} is empty"):
+            read_shapes(name)
+    (folder / "e.tps").write_bytes(b"\xef\xbb\xbf \r\n\x1a")
+    with pytest.raises(FormatError, match=r"e\.tps is empty"):
+        read_shapes("e.tps")
+
+
+@pytest.mark.parametrize("suffix", [".tps", ".nts", ".pts", ".csv"])
+def test_a_binary_file_is_said_to_be_binary(folder, suffix):
+    (folder / f"a{suffix}").write_bytes(bytes(range(256)) * 8)
+    with pytest.raises(FormatError, match="is not a text file: it holds binary data"):
+        read_shapes(f"a{suffix}")
+
+
+@pytest.mark.parametrize("content", [b"Dear all,\nplease find the data.\n", bytes(range(256))])
+def test_a_file_of_no_format_lists_those_there_are(folder, content):
+    (folder / "readme.txt").write_bytes(content)
+    with pytest.raises(FormatError, match=r"not a landmark file of a known format.*\.tps.*\.csv"):
+        read_shapes("readme.txt")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_waited_for(folder):
+    os.mkfifo(folder / "pipe.tps")
+    with pytest.raises(FormatError, match="neither a file nor a folder"):
+        read_shapes("pipe.tps")
+
+
+def test_enormous_text_is_refused_before_it_is_read(folder):
+    with (folder / "a.tps").open("wb") as file:
+        file.write(b"LM=1\n1 2\n")
+        file.truncate(2**30 + 1)  # sparse: nothing is stored
+    with pytest.raises(FormatError, match=r"has 1\.0 GiB; text is read up to 1 GiB"):
+        read_shapes("a.tps")
+
+
+# Which format
+
+
+def test_content_decides_where_the_suffix_is_wrong(folder):
+    (folder / "a.csv").write_text(tps("x"))
+    (folder / "b.dat").write_text("id,x1,y1\nq,1,2\n")
+    (folder / "c.tps").write_text("version: 1\nn_points: 1\n{\n1 2\n}\n")
+    assert read_shapes("a.csv").names == ("x",)
+    assert read_shapes("b.dat").names == ("q",)
+    assert read_shapes("c.tps").names == ("c",)
+
+
+def test_numbers_alone_do_not_overrule_a_suffix(folder):
+    (folder / "a.tps").write_text("1 2\n3 4\n")
+    with pytest.raises(FormatError, match="line 1: expected LM=; found '1 2'"):
+        read_shapes("a.tps")
+
+
+def test_a_named_format_overrules_both(folder):
+    (folder / "a.txt").write_text("1 2\n3 4\n")
+    with pytest.raises(FormatError, match="expected LM="):
+        read_shapes("a.txt", format="tps")
+    with pytest.raises(FormatError, match=r"no format 'tpz'\. There are: 'tps', 'nts'"):
+        read_shapes("a.txt", format="tpz")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("on_mismatch", "ignore"),
+        ("missing", 10**400),
+        ("missing", "all"),
+        ("missing", True),
+        ("layout", "xyz"),
+        ("missing", float("nan")),
+        ("space", "RSA"),
+        ("match", "name"),
+        ("dimension", 4),
+        ("names", "label"),
+        ("incomplete", "keep"),
+    ],
+)
+def test_an_unknown_option_is_named(folder, option, value):
+    (folder / "a.tps").write_text(tps("x"))
+    with pytest.raises(FormatError, match=f"The '{option}' parameter of read_shapes must be"):
+        read_shapes("a.tps", **{option: value})
+
+
+def test_unrelated_files_in_a_folder_do_not_matter(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "README.txt").write_text("Wings, 12 of them.\nVersion 1.2\n")
+    (folder / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+    (folder / "._a.tps").write_bytes(b"\0\5\26\7\0\2")
+    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0" + bytes(100))
+    (folder / "list.csv").write_text("wing,species\na,Aedes\n")
+    (folder / "empty.txt").write_text("")
+    (folder / "inner.tps").mkdir()
+    assert read_shapes(folder).names == ("x",)
+    assert read_shapes("*").names == ("x",)
+
+
+def test_a_damaged_file_among_good_ones_is_not_skipped(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "b.tps").write_text("")
+    with pytest.raises(FormatError, match=r"b\.tps is empty"):
+        read_shapes(folder)
+
+
+def test_tables_that_hold_no_landmarks_are_left_out_aloud(folder):
+    (folder / "a.csv").write_text("1,2\n3,4\n")
+    (folder / "list.csv").write_text("wing,species\na,Aedes\n")
+    with pytest.warns(DefgpaWarning, match="tables without coordinates, left out: 'list.csv'"):
+        assert read_shapes(folder).names == ("a",)
+
+
+def test_files_of_a_folder_that_were_not_read_are_named(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "README.txt").write_text("nothing here\n")
+    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0" + bytes(100))
+    (folder / ".hidden").write_text("")
+    assert read_shapes(folder).metadata["not_read"] == ("README.txt", "photo.jpg")
+    assert "not_read" not in read_shapes("a.tps").metadata
+
+
+def test_a_file_of_sizes_among_landmark_files_is_passed_over_aloud(folder):
+    (folder / "a.nts").write_text("1 2L 4 0 DIM=2\na b\n1 2 3 4\n5 6 7 9\n")
+    (folder / "sizes.nts").write_text('" Centroid size\n1 2L 1 0\na b\n1.5\n2.5\n')
+    with pytest.warns(DefgpaWarning, match=r"Passed over: .*sizes\.nts has one number a specimen"):
+        assert read_shapes(folder).names == ("a", "b")
+    with pytest.raises(FormatError, match="no landmarks"):
+        read_shapes("sizes.nts")
+
+
+def test_a_folder_of_folders_names_them(folder):
+    (folder / "set" / "skulls").mkdir(parents=True)
+    (folder / "set" / "wings").mkdir()
+    message = (
+        r"set has no file of a known format \(there is no file in it\), but folders: 'skulls', "
+    )
+    with pytest.raises(FormatError, match=message + r"'wings'.*'set/\*/\*\.tps'"):
+        read_shapes("set")
+    with pytest.raises(
+        FormatError, match=r"has no file of a known format \(there is no file in it"
+    ):
+        read_shapes("set/skulls")
+
+
+def test_a_pointer_of_git_lfs_is_called_so(folder):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+    for name in ("a.tps", "b.mat", "c.ply", "d.csv"):
+        (folder / name).write_text(pointer)
+        with pytest.raises(
+            FormatError, match=rf"{name} is not the file itself but a pointer of Git"
+        ):
+            read_shapes(name)
+
+
+def test_different_sets_in_one_folder_are_named_by_file(folder):
+    (folder / "fore.tps").write_text(tps("a") + tps("b"))
+    (folder / "hind.tps").write_text(tps("a", "1 2") + tps("b", "1 2"))
+    message = r"different sets: .*fore\.tps has 2 landmarks, .*hind\.tps has 1 landmarks"
+    with pytest.raises(FormatError, match=message):
+        read_shapes(folder)
+    with pytest.raises(FormatError, match=message):
+        read_shapes(folder, incomplete="drop")
+
+
+def test_what_is_to_be_said_of_many_files_is_said_once(folder):
+    for k in range(5):
+        points = {"p": [k, 0, 0], "": [0, k, 1]}
+        (folder / f"s{k}.mrk.json").write_text(markup(points))
+    with pytest.warns(DefgpaWarning) as caught:
+        read_shapes(folder)
+    (only,) = caught
+    assert "s0.mrk.json: 1 of 2 points have no label" in str(only.message)
+    assert str(only.message).endswith(
+        "Likewise: 's1.mrk.json', 's2.mrk.json', 's3.mrk.json' and 1 more."
+    )
+
+
+def test_the_most_frequent_format_of_a_folder_is_read_and_said(folder):
+    for name in ("a.pts", "b.pts"):
+        (folder / name).write_text("version: 1\nn_points: 1\n{\n1 2\n}\n")
+    (folder / "c.tps").write_text(tps("x"))
+    message = r"several formats; the 2 pts files are read, others are not \(1 tps\)"
+    with pytest.warns(DefgpaWarning, match=message):
+        assert read_shapes(folder).names == ("a", "b")
+    assert read_shapes(folder, format="tps").names == ("x",)
+
+
+def test_a_folder_without_landmark_files_is_refused(folder):
+    (folder / "README.txt").write_text("nothing here\n")
+    with pytest.raises(
+        FormatError, match=r"has no file of a known format \(it has 1 file: 'README.txt'\)"
+    ):
+        read_shapes(folder)
+    with pytest.raises(FormatError, match="has no tps file"):
+        read_shapes(folder, format="tps")
+
+
+# One set out of many
+
+
+def test_a_name_in_several_files_gives_way_to_the_names_of_the_files(folder):
+    (folder / "left.tps").write_text(tps("0"))
+    (folder / "right.tps").write_text(tps("0"))
+    with pytest.warns(DefgpaWarning, match="occur in several files: '0'"):
+        assert read_shapes(folder).names == ("left", "right")
+
+
+def test_a_name_in_files_of_several_specimens_is_numbered(folder):
+    (folder / "left.tps").write_text(tps("0") + tps("1"))
+    (folder / "right.tps").write_text(tps("0") + tps("2"))
+    with pytest.warns(DefgpaWarning, match=r"more than once \(in .*left.tps.*right.tps'\): '0'"):
+        assert read_shapes(folder).names == ("0", "1", "0_2", "2")
+
+
+def test_different_counts_name_both_files_and_counts(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "b.tps").write_text(tps("y", "1 2"))
+    with pytest.raises(FormatError, match=r"'x' \(a\.tps\) has 2, 'y' \(b\.tps\) has 1"):
+        read_shapes(["a.tps", "b.tps"])
+
+
+def test_formats_mix_where_their_landmarks_agree(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "b.csv").write_text("id,x1,y1,x2,y2\ny,5,6,7,8\n")
+    assert read_shapes(["a.tps", "b.csv"]).names == ("x", "y")
+
+
+def test_labels_of_some_are_taken_where_they_agree(folder):
+    (folder / "a.tps").write_text(tps("a"))
+    (folder / "b.csv").write_text("landmark,x,y\ntip,5,6\nbase,7,8\n")
+    assert read_shapes(["a.tps", "b.csv"]).landmarks == ("tip", "base")
+    (folder / "c.csv").write_text("landmark,x,y\nbase,5,6\ntip,7,8\n")
+    with pytest.raises(FormatError, match=r"'a' .* has no landmark labels, and others have"):
+        read_shapes(["a.tps", "b.csv", "c.csv"])
+
+
+def test_landmarks_are_matched_by_label_and_missing_without(folder):
+    (folder / "a.mrk.json").write_text(markup({"A": [1, 2, 3], "B": [4, 5, 6]}))
+    (folder / "b.mrk.json").write_text(markup({"C": [7, 8, 9], "A": [1, 1, 1]}))
+    shapes = read_shapes(folder)
+    assert shapes.landmarks == ("C", "A", "B")
+    np.testing.assert_array_equal(shapes["a"], [[np.nan] * 3, [1, 2, 3], [4, 5, 6]])
+    np.testing.assert_array_equal(shapes["b"], [[7, 8, 9], [1, 1, 1], [np.nan] * 3])
+
+
+@pytest.mark.parametrize(
+    ("sequences", "order"),
+    [
+        (["ab", "bc"], "abc"),
+        (["ac", "abc"], "abc"),
+        (["bc", "abc"], "abc"),
+        (["abc", "ad"], "abcd"),
+        (["ad", "acd", "abd", "bc"], "abcd"),
+        (["abc", "cad"], "abcd"),
+        (["ab", "ba", "xa"], "abx"),
+    ],
+)
+def test_labels_keep_the_order_that_files_agree_on_or_that_of_first_sight(sequences, order):
+    assert merged(sequences) == tuple(order)
+
+
+def test_a_label_twice_in_one_file_is_refused(folder):
+    (folder / "a.csv").write_text("landmark,x,y\ntip,1,2\ntip,3,4\n")
+    with pytest.raises(FormatError, match=r"'a' \(a\.csv\) has two landmarks with the label 'tip'"):
+        read_shapes("a.csv")
+
+
+def test_lps_and_ras_come_together_in_the_space_of_the_first(folder):
+    (folder / "a.mrk.json").write_text(markup({"A": [1, 2, 3], "B": [4, 5, 6]}, "LPS"))
+    (folder / "b.mrk.json").write_text(markup({"A": [-1, -2, 3], "B": [-4, -5, 6]}, "RAS"))
+    shapes = read_shapes(folder)
+    assert shapes.metadata["space"] == "LPS"
+    np.testing.assert_array_equal(shapes["a"], shapes["b"])
+    turned = read_shapes(folder, space="RAS")
+    assert turned.metadata["space"] == "RAS"
+    np.testing.assert_array_equal(turned["a"], [[-1, -2, 3], [-4, -5, 6]])
+
+
+def test_a_space_cannot_be_asked_of_files_that_state_none(folder):
+    (folder / "a.tps").write_text(tps("x", "1 2 3"))
+    with pytest.raises(FormatError, match="does not say whether it is LPS or RAS"):
+        read_shapes("a.tps", space="RAS")
+
+
+def test_faces_follow_their_landmarks_when_labels_reorder_them():
+    points = np.arange(9.0).reshape(3, 3)
+    plain = Document((Specimen("a", points, ("A", "B", "C")),))
+    turned = Document((Specimen("b", points, ("C", "B", "A")),), faces=np.array([[0, 1, 2]]))
+    shapes = merged_shapes([(Path("a"), plain), (Path("b"), turned)], ReadOptions())
+    assert shapes.landmarks == ("A", "B", "C")
+    assert shapes.faces.tolist() == [[2, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (["a10", "a2", "A1"], ["A1", "a2", "a10"]),
+        (["x2y10", "x2y9", "x10y1"], ["x2y9", "x2y10", "x10y1"]),
+        (["b", "2", "10", "a"], ["2", "10", "a", "b"]),
+        (["s" + "9" * 5000, "s" + "1" * 5001], ["s" + "9" * 5000, "s" + "1" * 5001]),
+    ],
+)
+def test_natural_order(names, order):
+    assert sorted(names, key=natural) == order
+
+
+# Writing
+
+
+# STL stores triangles only, and these shapes have none.
+WRITABLE = [f for f in FORMATS if f.write and f.name != "stl"]
+
+
+@pytest.mark.parametrize("format_", WRITABLE, ids=lambda f: f.name)
+def test_the_same_set_through_every_format_is_the_same(folder, format_):
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(5, 8, 3))
+    if format_.name not in ("ply", "vtk", "vtp", "off", "obj"):
+        points[rng.random((5, 8)) < 0.2] = np.nan
+    shapes = Shapes.specimens(points, names=[f"s{k}" for k in (1, 2, 9, 10, 11)])
+    target = folder / "set" if format_.one_shape_per_file else folder / f"set{format_.suffixes[0]}"
+    write_shapes(shapes, target, format=format_.name)
+    assert read_shapes(target) == shapes
+
+
+LABELLED = ("nts", "mrk.json", "fcsv", "pts", "npz", "csv", "csv-long", "csv-points")
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_labels_and_their_order_survive_formats_that_have_them(folder, name):
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(5, 8, 3))
+    points[rng.random((5, 8)) < 0.3] = np.nan
+    names, landmarks = [f"s{k}" for k in range(5)], list("hgfedcba")
+    shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
+    format_ = next(f for f in FORMATS if f.name == name)
+    target = folder / "set" if format_.one_shape_per_file else folder / f"set{format_.suffixes[0]}"
+    write_shapes(shapes, target, format=name)
+    assert read_shapes(target) == shapes
+
+
+@pytest.mark.parametrize("name", ["syn2d_full", "syn2d_partial", "syn3d_full"])
+def test_bare_tables_of_another_program_are_read_digit_by_digit(name):
+    folder = Path(__file__).parents[1] / "oracle" / name / "data"
+    shapes = read_shapes(folder)
+    files = sorted(folder.glob("*.csv"))
+    assert shapes.names == tuple(file.stem for file in files)
+    expected = [np.loadtxt(file, delimiter=",") for file in files]
+    np.testing.assert_array_equal(shapes.points, expected)
+
+
+def test_a_suffix_chooses_the_format_and_one_shape_may_be_a_file(folder):
+    shapes = awkward_shapes(3).take([0])
+    for name in ("a 1.tps", "a 1.pts", "a 1.mrk.json"):
+        write_shapes(shapes, folder / "new" / name)
+        np.testing.assert_array_equal(read_shapes(folder / "new" / name).points, shapes.points)
+
+
+@pytest.mark.parametrize(
+    ("path", "format_", "message"),
+    [
+        ("a.jpg", None, "has no suffix of a known format (.tps"),
+        ("folder", None, "has no suffix of a known format"),
+        ("a.pts", None, "cannot hold 4 shapes: pts has one shape a file"),
+        ("a.tps", "tpz", "There is no format 'tpz'"),
+        (".", "tps", "is a folder, and tps holds all shapes in one file"),
+    ],
+)
+def test_what_cannot_be_written_is_said(folder, path, format_, message):
+    with pytest.raises(FormatError, match=re.escape(message)):
+        write_shapes(awkward_shapes(2), path, format=format_)
+    assert list(folder.iterdir()) == []
+
+
+def test_only_shapes_are_written(folder):
+    with pytest.raises(ShapeError, match=r"takes Shapes; got ndarray\. Make them with"):
+        write_shapes(np.zeros((2, 3, 2)), "a.tps")
+
+
+def test_a_place_that_cannot_be_written_is_an_error_of_ours(folder):
+    (folder / "file").write_text("")
+    with pytest.raises(FormatError, match="cannot be written"):
+        write_shapes(awkward_shapes(2), folder / "file" / "a.tps")
+
+
+def test_half_a_character_in_a_name_is_an_error_of_ours(folder):
+    shapes = Shapes.specimens(np.ones((2, 3, 2)), names=["a\udcff", "b"])
+    with pytest.raises(FormatError, match=r"a name or label holds '\\udcff'"):
+        write_shapes(shapes, folder / "a.tps")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file(folder, monkeypatch):
+    (folder / "a.tps").write_text("old")
+    monkeypatch.setattr(Path, "write_text", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(FormatError, match=r"a\.tps cannot be written: full"):
+        write_shapes(awkward_shapes(2), folder / "a.tps")
+    assert [path.name for path in folder.iterdir()] == ["a.tps"]
+    assert (folder / "a.tps").read_bytes() == b"old"
+
+
+def test_names_become_names_of_files_that_every_system_takes(folder):
+    names = ["a/b", "A\\B", "con", "..", "x" * 300, "é ü.1", "a_b"]
+    shapes = Shapes.specimens(np.ones((7, 2, 2)), names=names)
+    with pytest.warns(DefgpaWarning, match="cannot name a file as it is"):
+        write_shapes(shapes, folder / "set", format="pts")
+    assert sorted(path.stem for path in (folder / "set").iterdir()) == sorted(
+        ["a_b", "A_B_2", "con_", "_", "x" * 120, "é ü.1", "a_b_3"]
+    )
+
+
+def test_slicers_own_labels_are_matched_by_their_number(tmp_path):
+    """Slicer calls the points of a list skull_1 skull_1-1, skull_1-2, …: each file its own."""
+    for name in ("skull_1", "skull_2"):
+        points = [{"label": f"{name}-{k}", "position": [k, k * k, 3 * k % 7]} for k in range(1, 7)]
+        markups = [{"type": "Fiducial", "coordinateSystem": "LPS", "controlPoints": points}]
+        (tmp_path / f"{name}.mrk.json").write_text(json.dumps({"markups": markups}))
+    shapes = read_shapes(tmp_path)
+    assert shapes.landmarks == ("1", "2", "3", "4", "5", "6")
+    assert shapes.visible.all()
+    one = read_shapes(tmp_path / "skull_1.mrk.json")
+    assert one.landmarks[0] == "skull_1-1"
+
+
+@pytest.mark.parametrize("mark", ["_", " ", "-"])
+def test_labels_that_begin_with_the_name_of_their_file_are_matched_by_number(folder, mark):
+    for name in ("skull_1", "skull_2"):
+        points = {f"{name}{mark}{k}": [k, k * k, 3 * k % 7] for k in range(1, 7)}
+        (folder / f"{name}.mrk.json").write_text(markup(points))
+    assert read_shapes(folder).landmarks == ("1", "2", "3", "4", "5", "6")
+
+
+def test_labels_with_a_number_that_is_no_list_are_left_as_they_are(folder):
+    for side in ("left", "right"):
+        points = {f"{side}_{k}": [k, k * k, 3] for k in range(1, 4)}
+        (folder / f"of {side}.mrk.json").write_text(markup({"nasion": [0, 0, 0], **points}))
+    assert read_shapes(folder).n_landmarks == 7
+
+
+def test_labels_that_match_nothing_are_pointed_out(folder):
+    for name, letters in (("a", "pqr"), ("b", "pqr"), ("c", "xyzw")):
+        (folder / f"{name}.mrk.json").write_text(markup({s: [1, 2, 3] for s in letters}))
+    with pytest.warns(DefgpaWarning) as caught:
+        shapes = read_shapes(folder)
+    assert shapes.n_landmarks == 7
+    said = [str(warning.message) for warning in caught]
+    assert "labels of 'c' (" in said[0]
+    assert "match none of the others: 'x', 'y', 'z' and 1 more" in said[0]
+    assert "4 of 7 landmarks are seen in 1 of 3 shapes at most" in said[1]
+    assert len(said) == 2
+
+
+def test_labels_that_differ_in_capitals_alone_are_one_note(folder):
+    """Of unequal counts only labels can tell which landmark is which."""
+    (folder / "a.mrk.json").write_text(markup({"Nasion": [1, 2, 3], "Tip": [1, 2, 4]}))
+    more = {"nasion ": [1, 2, 3], "tip": [1, 2, 4], "base": [0, 0, 1]}
+    (folder / "b.mrk.json").write_text(markup(more))
+    with pytest.warns(DefgpaWarning) as caught:
+        assert read_shapes(folder).n_landmarks == 5
+    said = [str(warning.message) for warning in caught]
+    assert said[-1].startswith("Labels 'Nasion', 'nasion', and 1 more such are taken as different")
+    assert len(said) == 2
+
+
+def test_a_file_named_twice_is_read_once(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "b.tps").write_text(tps("y"))
+    with pytest.warns(DefgpaWarning, match=r"Named more than once, read once: 'a\.tps'"):
+        assert read_shapes(["a.tps", "*.tps"]).names == ("x", "y")
+
+
+def test_a_page_that_shows_a_landmark_file_is_none(folder):
+    (folder / "a.tps").write_text(tps("x"))
+    (folder / "README.md").write_text("A file looks like this:\n\n" + tps("y"))
+    (folder / "analysis.R").write_text("cat('\nLM=2\n')\n")
+    assert read_shapes(folder).names == ("x",)
+
+
+def test_a_folder_of_files_under_suffixes_of_their_own_is_read_by_content(folder):
+    (folder / "a.digitised").write_text(tps("x"))
+    assert read_shapes(folder).names == ("x",)
+
+
+def test_a_spreadsheet_is_asked_for_as_a_table(folder):
+    (folder / "a.xlsx").write_bytes(b"PK\x03\x04 whatever")
+    with pytest.raises(FormatError, match=r"spreadsheet.*\.csv"):
+        read_shapes("a.xlsx")
+
+
+def test_the_name_of_a_format_may_be_in_capitals(folder):
+    (folder / "a.txt").write_text(tps("x"))
+    assert read_shapes("a.txt", format="TPS").names == ("x",)
+
+
+def test_meshes_of_other_sizes_are_told_to_correspond(folder):
+    corners = ["v 0 0 0", "v 1 0 0", "v 0 1 0", "v 0 0 1"]
+    (folder / "a.obj").write_text("\n".join(corners[:3]))
+    (folder / "b.obj").write_text("\n".join(corners))
+    with pytest.raises(FormatError, match="vertices of meshes must correspond"):
+        read_shapes(folder)

@@ -1,0 +1,269 @@
+"""Smoothing and rigidity chosen together: folds, surface, picture, comparison, command line."""
+
+import json
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import defgpa
+from defgpa import Affine, DefGPA, ElasticGPA, Shapes, ThinPlateSpline
+from defgpa.cli import main
+from defgpa.model_selection import DialSurface
+from defgpa.model_selection._comparison import default_methods
+from defgpa.model_selection._folds import consecutive_folds, gathered, refitted
+from defgpa.model_selection._path import chosen_position
+from defgpa.plot import dial_surface
+from support import EXACT, assert_same_shape, smooth_family, warned_of
+
+GRID, RIGIDITIES = [1e-4, 1e-2], [0.1, 1.0, np.inf]
+
+
+@pytest.fixture(scope="module")
+def points():
+    return smooth_family(seed=2, n=5, m=16, bend=0.4, noise=0.03, missing=0.08)
+
+
+@pytest.fixture(scope="module")
+def surface(points):
+    model = ElasticGPA(ThinPlateSpline(3))
+    with warned_of("at the largest smoothing tried, 0.01"):
+        return defgpa.select_smoothing(model, points, GRID, fold_size=2, rigidities=RIGIDITIES)
+
+
+@pytest.mark.parametrize("scaling", [True, False])
+@pytest.mark.parametrize("d", [2, 3])
+def test_folds_in_stacks_are_folds_by_refits(scaling, d):
+    shapes = Shapes(smooth_family(seed=d, n=5, m=15, d=d, bend=0.4, missing=0.08))
+    folds = consecutive_folds(15, 2)
+    for rigidity in (0.0, 0.3):
+        model = ElasticGPA(ThinPlateSpline(3), rigidity, scaling)
+        cv = defgpa.cross_validate(model, shapes, fold_size=2)
+        alone = [refitted(model, cv.alignment, fold) for fold in folds]
+        assert all(own.error is None for own in alone)
+        assert_same_shape(cv.predicted, gathered(alone, folds, shapes.visible), rtol=1e-7)
+
+
+def test_folds_of_a_mirrored_specimen_keep_it_on_its_side():
+    points = smooth_family(seed=4, d=3, n=6, m=20)
+    points[2, :, 1] *= -1.0
+    shapes = Shapes(points)
+    model = ElasticGPA(ThinPlateSpline(2), 0.3)
+    with warned_of("mirrored"):
+        cv = defgpa.cross_validate(model, shapes, fold_size=5)
+    folds = consecutive_folds(20, 5)
+    alone = [refitted(model, cv.alignment, fold) for fold in folds]
+    assert_same_shape(cv.predicted, gathered(alone, folds, shapes.visible), rtol=1e-7)
+
+
+def test_similar_images_are_predicted_exactly():
+    base = np.random.default_rng(0).normal(size=(14, 2)) * [2, 1]
+    shapes = np.stack([base, 2 * base + 1, base[:, ::-1] * [1, -1]])
+    for mu in (0.01, 1.0, np.inf):
+        assert defgpa.cross_validate(ElasticGPA(rigidity=mu), shapes).error < 1e-7
+
+
+def test_the_surface_holds_the_error_of_every_position(surface, points):
+    assert surface.surface.shape == (2, 3)
+    for i, smoothing in enumerate(GRID):
+        for j, rigidity in enumerate(RIGIDITIES):
+            model = ElasticGPA(ThinPlateSpline(3, smoothing=smoothing), rigidity)
+            cv = defgpa.cross_validate(model, points, fold_size=2)
+            np.testing.assert_allclose(surface.surface[i, j], cv.error, rtol=1e-6)
+            np.testing.assert_allclose(surface.surface_error[i, j], cv.standard_error, rtol=1e-4)
+
+
+def test_the_best_position_is_ready_to_be_fitted(surface, points):
+    row, column = np.unravel_index(surface.surface.argmin(), (2, 3))
+    assert surface.surface_foldovers[row, column] == 0
+    assert (surface.best_value, surface.best_rigidity) == (GRID[row], RIGIDITIES[column])
+    assert surface.best.warp == ThinPlateSpline(3, smoothing=GRID[row])
+    assert surface.best.rigidity == RIGIDITIES[column]
+    again = surface.best.fit(points).alignment_
+    np.testing.assert_array_equal(again.reference, surface.alignment.reference)
+    np.testing.assert_allclose(surface.cross_validation.error, surface.surface.min(), **EXACT)
+    np.testing.assert_array_equal(surface.cve, surface.surface[:, column])
+
+
+def test_the_default_grid_is_refined_beside_the_best():
+    points = smooth_family(seed=2, n=4, m=10, bend=0.4, noise=0.03)
+    ticks = []
+    model = ElasticGPA(ThinPlateSpline(2))
+    with warned_of("at the largest smoothing tried, 3.16"):
+        found = defgpa.select_smoothing(
+            model, points, fold_size=5, progress=lambda *own: ticks.append(own)
+        )
+    assert found.surface.shape == (12, 7)
+    assert (np.diff(found.values) > 0).all()
+    assert ticks[-1][0] == ticks[-1][1] == 12 * 7 * 3
+    np.testing.assert_allclose(found.values[-5:], 10.0 ** np.array([-0.5, -0.25, 0, 0.25, 0.5]))
+    np.testing.assert_array_equal(found.rigidities, [0, 1e-3, 1e-2, 0.1, 1, 10, np.inf])
+    # no worse than either end of the dial
+    with warned_of("at the largest smoothing tried"):
+        free = defgpa.select_smoothing(DefGPA(model.warp), points, found.values, fold_size=5)
+    rigid = defgpa.cross_validate(defgpa.EuclideanGPA(scaling=True), points, fold_size=5)
+    assert found.surface[found.position] < 1.01 * min(free.cve.min(), rigid.error)
+
+
+def test_what_the_shapes_show_is_told_of_the_position_that_was_chosen():
+    points = smooth_family(seed=3, n=8, m=16, noise=0.02)
+    points[2, [3, 9]] = points[2, [9, 3]]  # two landmarks exchanged
+    with warned_of("exchanged"):
+        found = defgpa.select_smoothing(
+            ElasticGPA(ThinPlateSpline(2)), points, [1e-2], fold_size=8, rigidities=[1.0]
+        )
+    told = found.best.align(points).findings
+    assert told
+    assert found.alignment.findings == told
+
+
+def test_a_position_that_folds_is_passed_over_for_one_as_good():
+    cve = np.array([[1.0, 1.04], [1.2, 1.03]])
+    spread, folds = np.full((2, 2), 0.05), np.array([[3, 0], [0, 0]])
+    assert chosen_position(cve, spread, folds) == (1, 1)
+    assert chosen_position(cve, 0.1 * spread, folds) == (0, 0)
+    assert chosen_position(cve, spread, 0 * folds) == (0, 0)
+    assert chosen_position(cve, None, None) == (0, 0)
+
+
+@pytest.mark.parametrize("rigidities", [[], [-0.1, 1.0], [np.nan], [-1.0]])
+def test_rigidities_that_are_none_are_refused(rigidities, points):
+    with pytest.raises(ValueError, match="'rigidities' parameter of select_smoothing"):
+        defgpa.select_smoothing(ElasticGPA(), points, rigidities=rigidities)
+
+
+def test_a_warp_without_smoothing_has_none_to_choose(points):
+    with pytest.raises(TypeError, match="must have a warp with a 'smoothing'"):
+        defgpa.select_smoothing(ElasticGPA(Affine()), points)
+
+
+def test_beyond_the_dense_size_folds_are_fitted_one_by_one(points, surface):
+    from defgpa.tuning import Tuning
+
+    model = ElasticGPA(ThinPlateSpline(3), tuning=Tuning(dense_landmarks=8))
+    ticks = []
+    found = defgpa.select_smoothing(
+        model, points, [1e-2], 8, rigidities=[1.0], progress=lambda *own: ticks.append(own)
+    )
+    assert ticks[-1] == (3, 3)  # one fit and two folds
+    dense = defgpa.cross_validate(
+        ElasticGPA(ThinPlateSpline(3, smoothing=1e-2), 1.0), points, fold_size=8
+    )
+    np.testing.assert_allclose(found.surface[0, 0], dense.error, rtol=1e-6)
+
+
+def test_the_picture_shows_every_error_and_frames_the_chosen(surface):
+    ax = Figure().subplots()
+    drawn = dial_surface(surface, ax)
+    assert drawn.cells.get_array().shape == (2, 3)
+    texts = [text.get_text() for text in drawn.figures]
+    assert f"{surface.surface.min():.3g}" in texts
+    row, column = surface.position
+    assert drawn.chosen.get_xy() == (column - 0.5, row - 0.5)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0.1", "1", "inf"]
+
+
+def test_the_comparison_has_a_row_for_the_elastic_family(points):
+    assert isinstance(default_methods()["ELA(5)"], ElasticGPA)
+    table = defgpa.compare(points, [ElasticGPA(), ElasticGPA(Affine()), DefGPA(ThinPlateSpline(5))])
+    assert [row.name for row in table] == ["ELA(5)", "ELA(affine)", "TPS_r(5)"]
+    assert all(np.isfinite(row.cve) for row in table)
+
+
+def test_a_surface_says_what_it_is():
+    cve = np.array([[3.0, 2.5], [2.0, 2.2]])
+    own = DialSurface(
+        np.array([1e-3, 1e-2]), *[cve[:, 0]] * 3, best=None, rigidities=np.array([1.0, np.inf])
+    )
+    own = defgpa.model_selection.DialSurface(**{**own.__dict__, "surface": cve})
+    assert repr(own) == "DialSurface(best_value=0.01, best_rigidity=1, cve=2, 2 × 2)"
+
+
+def test_the_report_has_the_surface_and_the_lines_that_fit_it_again(surface, points, tmp_path):
+    defgpa.report.write_report(surface.alignment, tmp_path / "a.html", smoothing=surface)
+    page = (tmp_path / "a.html").read_text()
+    assert 'id="dial"' in page
+    assert f"<b>{surface.surface.min():.4g}</b>" in page
+    assert f"drawn to a pose of the shape with rigidity {surface.best_rigidity:.3g}" in page
+    from defgpa.report._tables import code
+
+    lines = code(surface.alignment, None).replace("import defgpa\n", "")
+    known = {"defgpa": defgpa, "shapes": points}
+    exec(lines, known)
+    np.testing.assert_array_equal(known["model"].reference_, surface.alignment.reference)
+
+
+class TestCommandLine:
+    @pytest.fixture
+    def run(self, capsys, tmp_path, points):
+        np.save(tmp_path / "shapes.npy", points)
+
+        def call(*words):
+            with pytest.raises(SystemExit) as stop:
+                main(["fit", str(tmp_path / "shapes.npy"), "-o", str(tmp_path / "out"), *words])
+            said = capsys.readouterr()
+            summary = tmp_path / "out" / "summary.json"
+            return stop.value.code, said.err, summary.exists() and json.loads(summary.read_text())
+
+        return call
+
+    def test_fit_takes_a_rigidity(self, run, points):
+        code, _, summary = run("--rigidity", "0.5", "--points-per-axis", "3", "-q")
+        assert code == 0
+        assert summary["parameters"]["rigidity"] == 0.5
+        expected = ElasticGPA(ThinPlateSpline(3), 0.5).fit(points).alignment_
+        np.testing.assert_allclose(
+            summary["figures"]["rmse_reference"], expected.rmse_reference, **EXACT
+        )
+
+    def test_fit_chooses_it(self, run):
+        more = ("--points-per-axis", "2", "--fold-size", "8", "--report")
+        code, _, summary = run("--rigidity", "auto", *more)
+        assert code == 0
+        path = summary["smoothing_path"]
+        assert np.shape(path["surface"]) == (len(path["smoothing"]), len(path["rigidity"]))
+        assert path["rigidity"][-1] == "inf"
+        assert summary["figures"]["chosen_rigidity"] in path["rigidity"]
+        assert summary["parameters"]["rigidity"] == summary["figures"]["chosen_rigidity"]
+
+    def test_what_is_stated_is_held(self, run):
+        few = ("--points-per-axis", "2", "--fold-size", "8", "-q")
+        _, _, summary = run("--rigidity", "auto", "--smoothing", "0.01", *few)
+        assert summary["smoothing_path"]["smoothing"] == [0.01]
+        assert len(summary["smoothing_path"]["rigidity"]) == 7
+        assert summary["figures"]["chosen_smoothing"] is None
+        assert summary["figures"]["chosen_rigidity"] is not None
+        _, _, summary = run("--rigidity", "inf", "--smoothing", "auto", *few)
+        assert summary["smoothing_path"]["rigidity"] == ["inf"]
+        assert len(summary["smoothing_path"]["smoothing"]) > 3
+        assert summary["figures"]["chosen_smoothing"] is not None
+        assert summary["figures"]["chosen_rigidity"] is None
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--rigidity", "-1"], "must be a number from 0 to inf, or auto"),
+            (["--rigidity", "soft"], "must be a number from 0 to inf, or auto"),
+            (["--rigidity", "auto", "--warp", "affine"], "does not bend: drop --rigidity auto"),
+            (["--rigidity", "auto", "--theta", "3"], "drop --theta"),
+            (["--rigidity", "1", "--proportions", "prior"], "drop --proportions"),
+        ],
+    )
+    def test_contradictions_are_refused(self, run, words, said):
+        code, error, summary = run(*words)
+        assert code == 2
+        assert said in " ".join(error.split())
+        assert not summary
+
+
+def test_folds_without_rigidity_tell_what_folds_of_the_deformable_method_tell():
+    points = smooth_family(n=5, m=12, noise=0.05)
+    told = []
+    for model in (
+        DefGPA(ThinPlateSpline(3, smoothing=0)),
+        ElasticGPA(ThinPlateSpline(3, smoothing=0), 0),
+    ):
+        with warned_of("neither landmarks nor penalty determine"):
+            told.append(defgpa.cross_validate(model, points, fold_size=4).findings)
+    assert any(told[0])
+    assert told[0] == told[1]

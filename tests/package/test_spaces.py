@@ -1,0 +1,167 @@
+"""The spaces of an alignment: what similarity leaves, what warps carry, what a pipeline gets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import defgpa
+from defgpa import AffineGPA, DefGPA, EuclideanGPA, ShapeError, Shapes, ThinPlateSpline
+from support import EXACT, left_over, moved, shared_points, smooth_family
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    return Shapes(smooth_family(seed=8, n=8, m=40, missing=0.2))
+
+
+@pytest.fixture(scope="module")
+def alignment(shapes):
+    return DefGPA(ThinPlateSpline(4, smoothing=1e-4)).fit(shapes).alignment_
+
+
+def test_superimposed_shapes_are_similar_to_what_was_measured(alignment, shapes):
+    for own, found in zip(shapes, alignment.superimposed, strict=True):
+        seen = ~np.isnan(own[:, 0])
+        assert np.array_equal(seen, ~np.isnan(found[:, 0]))
+        before = np.linalg.norm(own[seen][:, None] - own[seen], axis=2)
+        after = np.linalg.norm(found[seen][:, None] - found[seen], axis=2)
+        np.testing.assert_allclose(after, before * after[0, 1] / before[0, 1], **EXACT)
+
+
+def test_no_turn_or_scaling_brings_a_superimposed_shape_nearer(alignment):
+    reference = alignment.reference
+    distances = np.nansum((alignment.superimposed - reference) ** 2, axis=(1, 2))
+    for factor, angle in ((1.001, 0.0), (0.999, 0.0), (1.0, 0.001), (1.0, -0.001)):
+        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+        seen = ~np.isnan(alignment.superimposed[..., :1])
+        middle = np.nanmean(alignment.superimposed, axis=1, keepdims=True)
+        other = (alignment.superimposed - middle) @ turn * factor + middle
+        assert (np.where(seen, other - reference, 0) ** 2).sum(axis=(1, 2)).min() > 0
+        assert (np.nansum((other - reference) ** 2, axis=(1, 2)) > distances).all()
+
+
+def test_carried_shapes_are_complete_and_near_what_was_seen(alignment):
+    assert np.isfinite(alignment.back_projected).all()
+    rest = np.nanmean((alignment.back_projected - alignment.superimposed) ** 2)
+    assert rest < 0.25 * np.nanmean((alignment.reference - alignment.superimposed) ** 2)
+
+
+def test_carried_and_superimposed_share_the_pose(alignment):
+    """Their difference is the datum-space residual, in the size of the reference."""
+    rest = np.linalg.norm(alignment.back_projected - alignment.superimposed, axis=2)
+    ratio = rest / alignment.datum_residuals
+    spread = np.nanmax(ratio, axis=1) - np.nanmin(ratio, axis=1)
+    np.testing.assert_allclose(spread, 0.0, atol=1e-6)
+
+
+def test_a_mirrored_specimen_keeps_its_side():
+    points = shared_points("plethodon2d").copy()
+    points[4] *= [-1.0, 1.0]
+    with pytest.warns(defgpa.DefgpaWarning):
+        a = DefGPA(ThinPlateSpline(3)).fit(points).alignment_
+    own = points[4] - points[4].mean(axis=0)
+    found = a.superimposed[4] - a.superimposed[4].mean(axis=0)
+    turn, *_ = np.linalg.lstsq(own, found, rcond=None)
+    assert np.linalg.det(turn) > 0
+
+
+def test_rigid_motions_carry_the_reference_itself():
+    a = EuclideanGPA(scaling=True).fit(smooth_family(seed=9)).alignment_
+    assert max(left_over(own, a.reference) for own in a.back_projected) < 1e-12
+
+
+@pytest.mark.parametrize("estimator", [DefGPA(ThinPlateSpline(3)), EuclideanGPA(), AffineGPA()])
+@pytest.mark.parametrize("output", ["aligned", "superimposed", "back_projected"])
+def test_transform_hands_on_the_space_that_is_asked_for(estimator, output):
+    shapes = smooth_family(seed=10)
+    model = clone(estimator).set_params(output=output)
+    found = model.fit_transform(shapes)
+    np.testing.assert_array_equal(found, getattr(model.alignment_, output))
+    np.testing.assert_array_equal(
+        model.transform(shapes, output="aligned"), model.alignment_.aligned
+    )
+    assert model.get_feature_names_out()[:2].tolist() == [f"{output}: 1_x", f"{output}: 1_y"]
+    assert model.score(shapes) == pytest.approx(-model.alignment_.rmse_reference)
+
+
+def test_new_shapes_are_carried_as_those_of_the_fit_are():
+    """A new shape whose coordinates are those of the fit, but for a motion, ends as they do."""
+    shapes = smooth_family(seed=11)
+    model = DefGPA(ThinPlateSpline(3), output="back_projected").fit(shapes)
+    np.testing.assert_allclose(
+        model.transform(moved(shapes[:2], seed=3)),
+        model.alignment_.back_projected[:2],
+        rtol=0,
+        atol=1e-6,
+    )
+
+
+def test_an_unknown_space_is_named(alignment, shapes):
+    model = DefGPA(ThinPlateSpline(3), output="tangent").fit(shapes)
+    with pytest.raises(ValueError, match=r"'output'.*'back_projected'.*'tangent'"):
+        model.transform(shapes)
+
+
+def test_a_pipeline_of_other_libraries_takes_the_carried_shapes():
+    flat = FunctionTransformer(lambda x: x.reshape(len(x), -1))
+    scores = make_pipeline(
+        DefGPA(ThinPlateSpline(3), output="back_projected"), flat, PCA(2)
+    ).fit_transform(smooth_family(seed=12, missing=0.1))
+    assert scores.shape == (6, 2)
+
+
+def test_several_shapes_are_registered_at_once(alignment, shapes):
+    for several in (shapes[0:3], shapes.points[:3]):
+        warps = alignment.register(several)
+        assert len(warps) == 3
+        one = alignment.register(shapes[1])
+        np.testing.assert_allclose(warps[1](shapes[1]), one(shapes[1]), **EXACT)
+
+
+def test_a_shape_that_cannot_be_registered_is_named(alignment, shapes):
+    lost = np.array(shapes.points[:2])
+    lost[1, 2:] = np.nan
+    with pytest.raises(ShapeError, match="Shape 'b' cannot be registered"):
+        alignment.register(Shapes.specimens(lost, names=["a", "b"]))
+
+
+def test_slices_and_masks_of_shapes_are_shapes(shapes):
+    assert shapes[0:5].names == shapes.names[:5]
+    assert shapes[[3, 1]].names == (shapes.names[3], shapes.names[1])
+    assert shapes[np.arange(8) > 5].names == shapes.names[6:]
+    assert shapes[np.int64(2)].shape == (40, 2)
+    assert shapes["shape_2"].shape == (40, 2)
+
+
+def test_shapes_go_to_a_table_and_back(shapes):
+    frame = shapes.to_pandas()
+    assert list(frame.columns[:4]) == ["x1", "y1", "x2", "y2"]
+    assert Shapes(frame) == shapes
+    named = Shapes(shapes.points, landmarks=[f"lm{'abc'[j % 3]}{j}" for j in range(40)])
+    assert Shapes(named.to_pandas()) == named
+
+
+def test_a_table_with_other_columns_can_be_fitted(shapes):
+    frame = shapes.to_pandas()
+    frame.insert(0, "sex", "f")
+    model = DefGPA(ThinPlateSpline(3)).fit(frame)
+    assert model.alignment_.shapes == shapes
+    assert model.transform(frame[:2]).shape == (2, 40, 2)
+
+
+def test_a_table_that_lacks_a_coordinate_says_what_it_needs(shapes):
+    with pytest.raises(ShapeError, match="x and y"):
+        Shapes(shapes.to_pandas().drop(columns="y7"))
+
+
+def test_labelled_arrays_name_their_dimensions(alignment):
+    found = alignment.to_xarray("back_projected")
+    assert found.dims == ("specimen", "landmark", "space")
+    np.testing.assert_array_equal(found.sel(specimen="shape_3").values, alignment.back_projected[2])
+    table = alignment.to_pandas()
+    np.testing.assert_array_equal(table.to_numpy(), alignment.superimposed.reshape(8, -1))

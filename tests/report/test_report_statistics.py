@@ -1,0 +1,207 @@
+"""Tests, symmetry and sliding have sections in the report, with their own tables and pictures."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+
+import numpy as np
+import pytest
+from test_report import NASTY
+from test_semilandmarks import passing_points
+
+import defgpa
+from defgpa import DefgpaError, Shapes
+from defgpa.cli import main
+from defgpa.report import write_report, write_statistics
+from defgpa.statistics import (
+    allometry,
+    landmark_differences,
+    procrustes_anova,
+    repeatability,
+    symmetry,
+)
+from support import warned_of
+
+MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
+KIND = np.repeat(["a", "b"], 6)
+
+
+def moths():
+    x = MOTH + 0.05 * np.random.default_rng(0).normal(size=(12, *MOTH.shape))
+    x[6:, 4] += 0.3
+    return x
+
+
+@pytest.fixture(scope="module")
+def everything():
+    """One result of each kind."""
+    model = procrustes_anova("shape ~ kind", moths(), {"kind": KIND}, 99)
+    return [
+        model,
+        model.pairwise("kind"),
+        allometry(moths(), n_permutations=99),
+        landmark_differences(moths(), KIND, 99),
+        symmetry(moths(), n_permutations=99),
+        repeatability(moths(), np.arange(12) // 2),
+        defgpa.slide(moths(), [[2, 6, 7, 3]]),
+    ]
+
+
+@pytest.fixture(scope="module")
+def page(everything, tmp_path_factory):
+    target = tmp_path_factory.mktemp("page") / "statistics.html"
+    write_statistics(everything, target, title="Moths <1>", provenance={"command": "defgpa test"})
+    return target.read_text(encoding="utf-8")
+
+
+def rows_of(page, heading):
+    """The cells of the table under a heading, row by row."""
+    own = page[page.index(f">{heading}</h2>") :]
+    body = own[own.index("<tbody>") : own.index("</tbody>")]
+    rows = re.findall(r"<tr>(.*?)</tr>", body, re.S)
+    return [[html.unescape(c) for c in re.findall(r"<t[hd][^>]*>(.*?)</t", row)] for row in rows]
+
+
+def test_every_result_has_its_heading_its_picture_and_a_link_to_it(page):
+    headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+    assert headings == [
+        "What shape depends on",
+        "Groups compared",
+        "Shape and size",
+        "Where a and b differ",
+        "Symmetry",
+        "Repeatability",
+        "Semilandmarks",
+        "To do it again",
+    ]
+    for k, heading in enumerate(headings[:-1], start=1):
+        assert f'<a href="#test-{k}">{heading}</a>' in page
+    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert len(pictures) == 7
+    assert len(set(pictures)) == 7
+    assert all(b"<svg" in base64.b64decode(picture) for picture in pictures)
+    assert "<h1>Moths &lt;1&gt;</h1>" in page
+    assert "<code>defgpa test</code>" in page
+
+
+def test_the_tables_are_those_of_the_results(page, everything):
+    model, pairs, _, landmarks, sides, measured, slid = everything
+    header, *rows = (list(line) for line in model.table.cells())
+    assert header[1:] == ["Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)"]
+    assert rows_of(page, "What shape depends on") == rows
+    (pair,) = rows_of(page, "Groups compared")
+    assert pair == ["a – b", *str(pairs).splitlines()[1].split()[-3:]]
+    found = rows_of(page, "Where a and b differ")
+    assert found == [line.split() for line in str(landmarks).splitlines()[2:]]
+    assert rows_of(page, "Shape and size")[0][0] == "log(size)"
+    assert rows_of(page, "Symmetry") == [list(line) for line in sides.table.cells()[1:]]
+    assert [float(row[2]) for row in rows_of(page, "Repeatability")] == pytest.approx(
+        measured.error, rel=1e-3
+    )
+    how_far = {name: float(most) for name, _, most in rows_of(page, "Semilandmarks")}
+    for name, own in zip(slid.names, slid.distances, strict=True):
+        assert how_far[name] == pytest.approx(own.max(), rel=1e-3)
+    assert list(how_far.values()) == sorted(how_far.values(), reverse=True)
+    means = {name: float(mean) for name, mean, _ in rows_of(page, "Semilandmarks")}
+    assert means[slid.names[3]] == pytest.approx(slid.distances[3, [6, 7]].mean(), rel=1e-3)
+
+
+def test_the_words_say_what_was_found(page, everything):
+    _, _, size, landmarks, _, measured, slid = everything
+    assert "Beyond chance (P ≤ 0.05): kind." in page
+    assert "Of 1 pairs, 1 differ beyond chance" in page
+    assert f"Size explains {size.anova['log(size)'].r_squared:.1%} of" in page
+    sure = [landmarks.landmarks[j] for j in np.flatnonzero(landmarks.significant())]
+    assert f"{len(sure)} of 8 landmarks differ: {', '.join(sure)}." in page
+    assert f"{measured.overall:.1%} of the variance is of the individuals" in page
+    assert f"errs most at landmark {1 + int(np.argmax(measured.error))} (" in page
+    assert f"2 of 8 landmarks slid in {len(slid.criterion)} rounds" in page
+    assert "Each shape has both sides" in page
+    assert f"The picture is of {slid.names[int(np.argmax(slid.distances.max(axis=1)))]}," in page
+    titles = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page)
+    assert titles[:8] == ["Term", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(&gt;F)"]
+
+
+def test_nothing_found_is_said_as_well(tmp_path):
+    data = {"kind": list("abab") * 3}
+    model = procrustes_anova("shape ~ kind", moths(), data, 99)
+    far = landmark_differences(moths(), data["kind"], 99)
+    write_statistics([model, far], tmp_path / "none.html")
+    text = (tmp_path / "none.html").read_text(encoding="utf-8")
+    assert "No term goes beyond chance" in text
+    assert "0 of 8 landmarks differ." in text
+
+
+def test_points_that_passed_a_neighbour_are_told(tmp_path):
+    points, curves = passing_points()
+    with warned_of("shape_6", "past"):
+        slid = defgpa.slide(points, curves, by="procrustes")
+    write_statistics([slid], tmp_path / "slid.html")
+    assert "past" in (tmp_path / "slid.html").read_text(encoding="utf-8")
+
+
+def test_the_same_results_give_the_same_page_and_names_stay_names(tmp_path):
+    shapes = Shapes(moths(), names=[*NASTY, *map(str, range(7))], landmarks=[*NASTY, *"abc"])
+    kinds = [NASTY[0], NASTY[4]] * 6
+    model = procrustes_anova("shape ~ kind", shapes, {"kind": kinds}, 99)
+    found = [model.pairwise("kind"), landmark_differences(shapes, kinds, 99)]
+    for name in ("one", "two"):
+        write_statistics(found, tmp_path / name)
+    text = (tmp_path / "one").read_text(encoding="utf-8")
+    assert text == (tmp_path / "two").read_text(encoding="utf-8")
+    assert not any(nasty in text for nasty in NASTY[:4])
+
+
+def test_the_report_of_an_alignment_has_the_sections_among_its_own(tmp_path, everything):
+    aligned = defgpa.DefGPA(defgpa.Affine()).fit(moths()).alignment_
+    write_report(aligned, tmp_path / "plain.html")
+    write_report(aligned, tmp_path / "more.html", statistics=everything[:1])
+    plain, more = ((tmp_path / f"{n}.html").read_text("utf-8") for n in ("plain", "more"))
+    assert 'id="test-1"' not in plain
+    assert rows_of(more, "What shape depends on")[0][0] == "kind"
+    assert '<a href="#test-1">What shape depends on</a>' in more
+    assert 'id="figures"' in more
+
+
+def test_what_is_no_result_is_refused(tmp_path):
+    with pytest.raises(DefgpaError, match=r"ProcrustesAnova, .* got str"):
+        write_statistics(["anova"], tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as stop:
+        main([str(word) for word in words])
+    return stop.value.code
+
+
+def test_the_commands_write_their_page_beside_the_tables(tmp_path, capsys):
+    shapes = Shapes(moths(), metadata={"groups": list(KIND), "wireframe": ((2, 6, 7, 3),)})
+    source = tmp_path / "moths.txt"
+    defgpa.write_shapes(shapes, source, format="morphologika")
+    few = ("--permutations", 9, "--report", "-q")
+    assert run("test", source, "-f", "shape ~ group", *few, "-o", tmp_path / "t") == 0
+    assert run("symmetry", source, *few, "-o", tmp_path / "s") == 0
+    slid = ("-o", tmp_path / "slid.tps", "--figures", tmp_path / "f", "--report", "-q")
+    assert run("slide", source, "--curve", "3,7,8,4", *slid) == 0
+    pages = {name: (tmp_path / name / "report.html").read_text(encoding="utf-8") for name in "tsf"}
+    assert "<h1>Tests of moths.txt</h1>" in pages["t"]
+    assert rows_of(pages["t"], "What shape depends on")[0][0] == "group"
+    assert "defgpa test" in pages["t"]
+    assert rows_of(pages["s"], "Symmetry")[1][0] == "side"
+    assert len(rows_of(pages["f"], "Semilandmarks")) == 12
+    capsys.readouterr()
+    assert run("test", source, "--allometry", "--report") == 2
+    assert "give --output too" in capsys.readouterr().err
+
+
+def test_the_page_of_a_saved_result_has_its_own_report_around_the_tests(tmp_path):
+    aligned = defgpa.DefGPA(defgpa.Affine()).fit(moths()).alignment_
+    defgpa.save(aligned, tmp_path / "result.npz")
+    words = ("--allometry", "--permutations", 9, "-o", tmp_path, "--report", "-q")
+    assert run("test", tmp_path / "result.npz", *words) == 0
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Shape and size" in text
+    assert 'id="plot-reference"' in text

@@ -1,0 +1,581 @@
+"""Rigid and similarity alignment of many shapes, measured where the landmarks were."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import special_ortho_group
+
+from defgpa.errors import DegenerateShapeError
+from defgpa.procrustes import (
+    ORTHOGONAL,
+    ORTHOGONAL_SIMILARITY,
+    RIGID,
+    SIMILARITY,
+    Motions,
+    stacked,
+)
+from defgpa.solvers.datum.fit import CentredShapes
+from defgpa.solvers.datum.rigid import rigid_gpa
+from defgpa.solvers.datum.rigid_cost import Algebra, Pose, solver
+from defgpa.solvers.datum.starts import other_starts
+from defgpa.solvers.datum.trust_region import descend
+from support import EXACT, FAMILIES, LIMIT, PARITY, shared_data, shared_points, smooth_family
+
+ORACLE = Path(__file__).parents[1] / "oracle"
+SETS = ["syn2d_full", "syn3d_full", "syn2d_partial"]
+DIMENSION = {"2d": 2, "3d": 3}
+
+
+def oracle_points(name):
+    files = sorted((ORACLE / name / "data").glob("shape_*.csv"))
+    return np.stack([np.loadtxt(file, delimiter=",") for file in files])
+
+
+def oracle(name, run):
+    return json.loads((ORACLE / name / f"{run}.json").read_text())
+
+
+@pytest.fixture(params=[RIGID, SIMILARITY], ids=["rigid", "similarity"])
+def motions(request):
+    return request.param
+
+
+@pytest.fixture(params=FAMILIES.values(), ids=FAMILIES)
+def points(request):
+    return smooth_family(**request.param)
+
+
+@pytest.fixture(params=DIMENSION.values(), ids=DIMENSION)
+def d(request):
+    return request.param
+
+
+def moved_at_random(points, rng, sizes=1.0):
+    n, _, d = points.shape
+    turns = special_ortho_group.rvs(d, size=n, random_state=rng).reshape(n, d, d)
+    return np.reshape(sizes, (-1, 1, 1)) * points @ turns + rng.normal(size=(n, 1, d))
+
+
+def aligned(points, fit):
+    return points @ fit.matrices + fit.offsets[:, np.newaxis]
+
+
+def datum_cost(points, fit):
+    """The definition: the reference carried back into every shape."""
+    back = np.linalg.inv(fit.matrices)
+    carried = (fit.reference - fit.offsets[:, np.newaxis]) @ back
+    return np.nansum((points - carried) ** 2)
+
+
+def random_poses(points, motions, rng, count):
+    """The costs at the end of descents from random poses."""
+    n, _, d = points.shape
+    shapes, algebra = CentredShapes.of(points), Algebra.of(motions, d)
+    sizes = np.sqrt(shapes.spreads / shapes.counts) if motions.scaling else np.ones(n)
+    for _ in range(count):
+        turns = special_ortho_group.rvs(d, size=n, random_state=rng).reshape(n, d, d)
+        pose, _ = descend(Pose.at(shapes, algebra, turns * sizes.reshape(-1, 1, 1)))
+        yield pose.cost
+
+
+# the numbers others have found
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_errors_equal_the_optimum_found_by_others(name):
+    published = oracle(name, "euc_aff_d_numpy")["euc_d"]
+    points = oracle_points(name)
+    fit = rigid_gpa(points)
+    in_reference = np.sqrt(np.nanmean(np.sum((aligned(points, fit) - fit.reference) ** 2, axis=2)))
+    np.testing.assert_allclose(fit.rmse_datum, published["rmse_d"], **EXACT)
+    np.testing.assert_allclose(in_reference, published["rmse_r"], **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [("syn2d_full", "euc_d"), ("syn3d_full", "euc_d"), ("syn2d_partial", "euc_d_visfixed")],
+)
+def test_reference_equals_that_of_the_published_program(name, run):
+    """It stops at a change of 1e-6, so its reference is good to a few of those."""
+    published = oracle(name, run)
+    fit = rigid_gpa(oracle_points(name))
+    assert fit.rmse_datum <= published["rmse_d"] * (1 + 1e-12)
+    np.testing.assert_allclose(fit.rmse_datum, published["rmse_d"], **PARITY)
+    np.testing.assert_allclose(fit.reference.T, published["S"], rtol=0, atol=1e-2)
+
+
+def test_face_has_its_error_on_visible_landmarks():
+    fit = rigid_gpa(shared_points("face2d"))
+    assert round(fit.rmse_datum, 3) == 6.842
+
+
+def test_face_with_every_landmark_taken_as_seen_has_the_printed_error():
+    with np.load(shared_data("face2d.npz"), allow_pickle=False) as archive:
+        points, everything = archive["points"], archive["points_all"]
+    fit = rigid_gpa(everything)
+    residual = aligned(points, fit) - fit.reference
+    printed = np.sqrt(np.nanmean(np.sum(residual**2, axis=2)))
+    assert round(printed, 3) == 7.110
+
+
+# what makes it the optimum
+
+
+def test_cost_is_the_distance_in_the_datum_space(points, motions):
+    fit = rigid_gpa(points, motions)
+    np.testing.assert_allclose(fit.cost, datum_cost(points, fit), **EXACT)
+    seen = np.count_nonzero(~np.isnan(points[..., 0]))
+    np.testing.assert_allclose(fit.rmse_datum, np.sqrt(fit.cost / seen), **EXACT)
+
+
+def test_gradient_vanishes(points, motions):
+    assert rigid_gpa(points, motions).gradient_norm < 1e-10
+
+
+def test_every_rigid_shape_lies_best_on_the_reference(points):
+    fit = rigid_gpa(points)
+    again = stacked(points, fit.reference)
+    np.testing.assert_allclose(again.rotation, fit.matrices, **EXACT)
+    np.testing.assert_allclose(again.translation, fit.offsets, **EXACT)
+
+
+def test_rigid_reference_is_the_mean_of_the_aligned_shapes(points):
+    fit = rigid_gpa(points)
+    np.testing.assert_allclose(np.nanmean(aligned(points, fit), axis=0), fit.reference, **EXACT)
+
+
+def test_reference_lies_best_on_every_shape(points):
+    """For similarities in the datum space, the motion from reference to shape is the best one."""
+    fit = rigid_gpa(points, SIMILARITY)
+    back = stacked(fit.reference, points, motions=SIMILARITY)
+    np.testing.assert_allclose(back.inverse().matrix, fit.matrices, **EXACT)
+
+
+def test_reference_of_similarities_is_a_mean_weighted_by_squared_size(points):
+    fit = rigid_gpa(points, SIMILARITY)
+    d = points.shape[2]
+    weights = np.abs(np.linalg.det(fit.matrices)) ** (-2 / d) * ~np.isnan(points[..., 0]).T
+    mean = np.einsum("ji,ijk->jk", weights, np.nan_to_num(aligned(points, fit)))
+    np.testing.assert_allclose(mean / weights.sum(axis=1)[:, np.newaxis], fit.reference, **EXACT)
+
+
+@pytest.mark.parametrize("motions", [RIGID, SIMILARITY], ids=["rigid", "similarity"])
+def test_derivatives_are_those_of_the_cost(points, motions, rng):
+    n, _, d = points.shape
+    algebra = Algebra.of(motions, d)
+    turns = special_ortho_group.rvs(d, size=n, random_state=rng).reshape(n, d, d)
+    pose = Pose.at(CentredShapes.of(points), algebra, turns)
+    step = rng.normal(size=pose.gradient.shape)
+    h = 1e-4
+    ahead, behind = pose.moved(h * step).cost, pose.moved(-h * step).cost
+    slope, curvature = (ahead - behind) / (2 * h), (ahead - 2 * pose.cost + behind) / h**2
+    np.testing.assert_allclose(np.vdot(pose.gradient, step), slope, **PARITY)
+    np.testing.assert_allclose(np.vdot(pose.curved(step), step), curvature, **PARITY)
+
+
+def test_slope_is_the_torque_over_the_lever(d, rng):
+    points = smooth_family(seed=10, d=d)
+    n = len(points)
+    turns = special_ortho_group.rvs(d, size=n, random_state=rng).reshape(n, d, d)
+    pose = Pose.at(CentredShapes.of(points), Algebra.of(RIGID, d), turns)
+    D = (points - points.mean(axis=1, keepdims=True)) @ turns
+    S = D.mean(axis=0)
+    M = D.transpose(0, 2, 1) @ S
+    torque = np.linalg.norm(M - M.transpose(0, 2, 1), axis=(1, 2)) / np.sqrt(2)
+    lever = np.linalg.norm(D, axis=(1, 2)) * np.linalg.norm(S)
+    np.testing.assert_allclose(pose.slope, np.sqrt(np.mean((torque / lever) ** 2)), **EXACT)
+
+
+@pytest.mark.parametrize("motions", [RIGID, SIMILARITY], ids=["rigid", "similarity"])
+@pytest.mark.parametrize("noise", [0.1, 0.7])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_no_random_start_ends_lower(d, motions, noise, missing, rng):
+    base = rng.normal(size=(30, d))
+    points = moved_at_random(base + noise * rng.normal(size=(8, 30, d)), rng)
+    points[rng.random((8, 30)) < missing] = np.nan
+    best = rigid_gpa(points, motions).cost
+    assert best <= min(random_poses(points, motions, rng, 10)) * (1 + 1e-9)
+
+
+ALL_MOTIONS = {
+    "rigid": RIGID,
+    "similarity": SIMILARITY,
+    "orthogonal": ORTHOGONAL,
+    "orthogonal similarity": ORTHOGONAL_SIMILARITY,
+}
+
+
+@pytest.mark.parametrize(
+    ("motions", "noise"),
+    [
+        # mirrored, scaled and mostly noise: then one in twenty ends a little above the lowest
+        pytest.param(own, noise, id=f"{name}-{noise}")
+        for name, own in ALL_MOTIONS.items()
+        for noise in ([0.3] if own == ORTHOGONAL_SIMILARITY else [0.3, 1.0, 2.0])
+    ],
+)
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_no_random_start_ends_lower_on_small_noisy_sets(d, motions, noise, missing):
+    """Where the cost has many minima, and every other shape may be mirrored."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(10, d)) + noise * rng.normal(size=(6, 10, d))
+        points[rng.random((6, 10)) < missing] = np.nan
+        if motions.reflections:
+            points[::2, :, 0] *= -1
+        best = rigid_gpa(points, motions).cost
+        assert best <= lowest(points, motions, rng, 12) * (1 + 1e-9)
+
+
+def lowest(points, motions, rng, count):
+    """Of descents from random poses; where mirrors are allowed, from random sides too."""
+    costs = []
+    for _ in range(count if motions.reflections else 1):
+        sides = np.ones((len(points), 1, points.shape[2]))
+        if motions.reflections:
+            sides[..., 0] = rng.choice([-1, 1], size=(len(points), 1))
+        costs += random_poses(points * sides, motions, rng, 1 if motions.reflections else count)
+    return min(costs)
+
+
+@pytest.mark.parametrize(
+    ("seed", "d", "n", "m", "noise"), [(58, 2, 6, 8, 0.3), (43, 3, 8, 6, 0.2), (23, 3, 6, 8, 0.5)]
+)
+def test_the_order_of_mirrored_noisy_shapes_does_not_matter(seed, d, n, m, noise):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(m, d)) + noise * rng.normal(size=(n, m, d))
+    points[::2, :, 0] *= -1
+    costs = [rigid_gpa(np.roll(points, k, axis=0), ORTHOGONAL).cost for k in range(n)]
+    np.testing.assert_allclose(costs, costs[0], rtol=1e-9)
+
+
+def test_large_or_agreeing_sets_start_once(points, monkeypatch):
+    tried = []
+    starts = "defgpa.solvers.datum.rigid.other_starts"
+    monkeypatch.setattr(starts, lambda *given: tried.append(given) or [])
+    rigid_gpa(points)
+    assert not tried
+    rigid_gpa(points + np.random.default_rng(0).normal(size=points.shape))
+    assert tried
+    many = np.random.default_rng(0).normal(size=(50, 1000, 3))
+    assert other_starts(CentredShapes.of(many), RIGID) == []
+
+
+@pytest.mark.parametrize("name", ["face2d", "tshirt3d", "turtles3d_partial"])
+def test_no_random_start_ends_lower_on_real_shapes(name, motions, rng):
+    points = shared_points(name)
+    best = rigid_gpa(points, motions).cost
+    assert best <= min(random_poses(points, motions, rng, 3)) * (1 + 1e-9)
+
+
+def test_a_certificate_proves_that_no_rigid_alignment_is_better(points):
+    """Weak duality: f(R) = tr(RᵀQR) is at its minimum if Q − blockdiag(Q R Rᵀ) ≽ 0."""
+    n, _, d = points.shape
+    fit = rigid_gpa(points)
+    shapes = CentredShapes.of(points)
+    columns = shapes.rows.reshape(n * d, -1)
+    solve = solver(shapes, np.ones(n))
+    Q = -columns @ np.stack([solve(row[np.newaxis])[0] for row in columns]).T
+    R = fit.matrices.reshape(n * d, d)
+    np.testing.assert_allclose(shapes.spreads.sum() + np.trace(R.T @ Q @ R), fit.cost, **PARITY)
+    for i in range(n):
+        block = slice(i * d, (i + 1) * d)
+        multiplier = (Q @ R)[block] @ fit.matrices[i].T
+        Q[block, block] -= 0.5 * (multiplier + multiplier.T)
+    assert np.linalg.eigvalsh(Q)[0] > -1e-9 * np.linalg.norm(Q)
+
+
+# what must not matter
+
+
+def test_rigid_motions_of_the_shapes_change_nothing_but_the_pose(points, motions, rng):
+    before, after = rigid_gpa(points, motions), rigid_gpa(moved_at_random(points, rng), motions)
+    np.testing.assert_allclose(after.cost, before.cost, **EXACT)
+    back = stacked(after.reference, before.reference)
+    np.testing.assert_allclose(back(after.reference), before.reference, **EXACT)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("motions", [ORTHOGONAL, ORTHOGONAL_SIMILARITY])
+def test_the_order_of_shapes_that_are_nothing_but_noise_does_not_matter(d, motions, missing):
+    """Where there are many minima, the one that is found does not hang on who came first."""
+    for seed in range(3):
+        rng = np.random.default_rng([d, seed])
+        points = rng.normal(size=(8, 12, d))
+        points[rng.random((8, 12)) < missing] = np.nan
+        found = [rigid_gpa(points[order], motions).rmse_datum for order in _orders(rng, 8)]
+        np.testing.assert_allclose(found, found[0], **EXACT)
+
+
+def _orders(rng, n):
+    return [np.arange(n), *(rng.permutation(n) for _ in range(3))]
+
+
+def test_order_of_shapes_changes_nothing_but_the_pose(points, motions, rng):
+    order = rng.permutation(len(points))
+    before, after = rigid_gpa(points, motions), rigid_gpa(points[order], motions)
+    np.testing.assert_allclose(after.cost, before.cost, **EXACT)
+    back = stacked(after.reference, before.reference)
+    np.testing.assert_allclose(back(after.reference), before.reference, **EXACT)
+
+
+def test_order_of_landmarks_orders_the_reference(points, motions, rng):
+    order = rng.permutation(points.shape[1])
+    before, after = rigid_gpa(points, motions), rigid_gpa(points[:, order], motions)
+    np.testing.assert_allclose(after.reference, before.reference[order], **EXACT)
+
+
+def test_units_scale_the_reference(points, motions):
+    before, after = rigid_gpa(points, motions), rigid_gpa(1e3 * points, motions)
+    np.testing.assert_allclose(after.reference, 1e3 * before.reference, **EXACT)
+
+
+def test_shapes_far_from_the_origin_are_as_good(points, motions):
+    """Of 16 digits, 6 are spent on the distance."""
+    before, after = rigid_gpa(points, motions), rigid_gpa(points + 1e6, motions)
+    np.testing.assert_allclose(after.rmse_datum, before.rmse_datum, **PARITY)
+
+
+def test_same_input_gives_the_same_bits(points, motions):
+    once, twice = rigid_gpa(points, motions), rigid_gpa(points.copy(), motions)
+    np.testing.assert_array_equal(once.reference, twice.reference)
+
+
+def test_the_input_is_not_touched(points, motions):
+    before = points.copy()
+    rigid_gpa(points, motions)
+    np.testing.assert_array_equal(points, before)
+
+
+# what must come back
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_moved_copies_are_recovered(d, missing, rng):
+    base = rng.normal(size=(40, d))
+    points = moved_at_random(np.broadcast_to(base, (7, 40, d)), rng)
+    points[rng.random((7, 40)) < missing] = np.nan
+    fit = rigid_gpa(points)
+    np.testing.assert_allclose(fit.rmse_datum, 0, **EXACT)
+    np.testing.assert_allclose(stacked(fit.reference, base)(fit.reference), base, **EXACT)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_scaled_copies_come_back_at_their_mean_size(d, missing, rng):
+    base = rng.normal(size=(40, d))
+    sizes = np.exp(rng.normal(size=7))
+    points = moved_at_random(np.broadcast_to(base, (7, 40, d)), rng, sizes)
+    points[rng.random((7, 40)) < missing] = np.nan
+    fit = rigid_gpa(points, SIMILARITY)
+    np.testing.assert_allclose(fit.rmse_datum, 0, **EXACT)
+    centred = (base - base.mean(axis=0)) * sizes.mean()
+    np.testing.assert_allclose(stacked(fit.reference, centred)(fit.reference), centred, **EXACT)
+    scales = np.abs(np.linalg.det(fit.matrices)) ** (-1 / d)
+    np.testing.assert_allclose(scales, sizes / sizes.mean(), **EXACT)
+
+
+def test_reference_is_centred_and_turned_like_the_first_shape(points, motions):
+    fit = rigid_gpa(points, motions)
+    np.testing.assert_allclose(fit.reference.sum(axis=0), 0, **EXACT)
+    turn = fit.matrices[0] / np.linalg.norm(fit.matrices[0], 2)
+    np.testing.assert_allclose(turn, np.eye(points.shape[2]), **EXACT)
+
+
+def test_size_of_a_reference_is_the_mean_size_of_full_shapes(d):
+    points = smooth_family(seed=4, d=d)
+    centred = points - points.mean(axis=1, keepdims=True)
+    fit = rigid_gpa(points, SIMILARITY)
+    sizes = np.linalg.norm(centred, axis=(1, 2))
+    np.testing.assert_allclose(np.linalg.norm(fit.reference), sizes.mean(), **EXACT)
+
+
+def test_size_of_a_partial_shape_is_that_of_its_completion(d):
+    points = smooth_family(seed=4, d=d, missing=0.3)
+    fit = rigid_gpa(points, SIMILARITY)
+    carried = (fit.reference - fit.offsets[:, np.newaxis]) @ np.linalg.inv(fit.matrices)
+    whole = np.where(np.isnan(points), carried, points)
+    sizes = np.linalg.norm(whole - whole.mean(axis=1, keepdims=True), axis=(1, 2))
+    np.testing.assert_allclose(np.linalg.norm(fit.reference), sizes.mean(), **EXACT)
+
+
+def test_similarities_in_the_plane_need_no_iteration():
+    assert rigid_gpa(smooth_family(seed=5, n=9, m=20), SIMILARITY).iterations == 0
+    assert rigid_gpa(smooth_family(seed=5, n=20, m=9), SIMILARITY).iterations == 0
+
+
+def test_similarities_never_fit_worse_than_rigid_motions(points):
+    assert rigid_gpa(points, SIMILARITY).cost < rigid_gpa(points).cost
+
+
+# mirror images
+
+
+def with_mirrored_specimen(d, missing=0.0):
+    rng = np.random.default_rng(8)
+    base = rng.normal(size=(30, d))
+    points = moved_at_random(base + 0.01 * rng.normal(size=(6, 30, d)), rng)
+    points[4, :, 0] *= -1
+    points[rng.random((6, 30)) < missing] = np.nan
+    return points
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_mirrored_specimen_is_not_absorbed(d, motions, missing):
+    fit = rigid_gpa(with_mirrored_specimen(d, missing), motions)
+    assert fit.rmse_datum > 0.1
+    assert (np.linalg.det(fit.matrices) > 0).all()
+
+
+@pytest.mark.parametrize("motions", [ORTHOGONAL, ORTHOGONAL_SIMILARITY])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_mirrored_specimen_is_turned_over_where_that_is_allowed(d, motions, missing):
+    fit = rigid_gpa(with_mirrored_specimen(d, missing), motions)
+    assert fit.rmse_datum < 0.03
+    assert np.sign(np.linalg.det(fit.matrices)).tolist() == [1, 1, 1, 1, -1, 1]
+
+
+def test_no_shape_would_fit_better_mirrored_where_that_is_allowed():
+    """One frame of the bent cloth aligns better mirrored, which the start does not see."""
+    points = shared_points("tshirt3d")
+    fit = rigid_gpa(points, ORTHOGONAL)
+    best = stacked(points, fit.reference, motions=ORTHOGONAL)
+    np.testing.assert_allclose(best.rotation, fit.matrices, **EXACT)
+    assert fit.cost < rigid_gpa(points, RIGID).cost
+
+
+def test_flat_shapes_with_holes_can_be_aligned_with_reflections_allowed(rng):
+    """They are their own mirror images: any side will do."""
+    sheet = np.column_stack([rng.normal(size=(30, 2)), np.zeros(30)])
+    points = moved_at_random(np.broadcast_to(sheet, (5, 30, 3)), rng)
+    points[rng.random((5, 30)) < 0.2] = np.nan
+    np.testing.assert_allclose(rigid_gpa(points, ORTHOGONAL).rmse_datum, 0, **EXACT)
+
+
+# holes
+
+
+def test_shapes_are_linked_through_others(d, rng):
+    """The first and the last shape share no landmark."""
+    base = rng.normal(size=(30, d))
+    points = moved_at_random(np.broadcast_to(base, (5, 30, d)), rng)
+    for i in range(5):
+        points[i, np.r_[: 5 * i, 5 * i + 10 : 30]] = np.nan
+    fit = rigid_gpa(points)
+    np.testing.assert_allclose(fit.rmse_datum, 0, **EXACT)
+    np.testing.assert_allclose(stacked(fit.reference, base)(fit.reference), base, **EXACT)
+
+
+def test_a_landmark_seen_once_is_put_where_its_shape_has_it(points):
+    lone = int(np.argmax(~np.isnan(points[0, :, 0])))
+    points = points.copy()
+    points[1:, lone] = np.nan
+    fit = rigid_gpa(points)
+    np.testing.assert_allclose(fit.reference[lone], aligned(points, fit)[0, lone], **EXACT)
+
+
+@pytest.mark.parametrize(("n", "m"), [(9, 30), (30, 9)], ids=["by shapes", "by landmarks"])
+def test_ties_are_solved_like_their_matrix(n, m, rng):
+    points = smooth_family(seed=6, n=n, m=m, missing=0.3)
+    weights = rng.uniform(0.5, 2, size=n)
+    shapes = CentredShapes.of(points)
+    L = sum(
+        w * (np.diag(v) - np.outer(v, v) / v.sum())
+        for w, v in zip(weights, shapes.visible, strict=True)
+    )
+    B = rng.normal(size=(2, m))
+    B -= B.mean(axis=1, keepdims=True)
+    S = solver(shapes, weights)(B)
+    np.testing.assert_allclose(S, B @ np.linalg.pinv(L), **EXACT)
+
+
+def test_shapes_of_wildly_different_units_converge(motions, rng):
+    points = smooth_family(seed=7, n=10, m=30, d=3, missing=0.3)
+    points *= np.logspace(0, 4, 10).reshape(-1, 1, 1)
+    assert rigid_gpa(points, motions).gradient_norm < 1e-10
+
+
+def test_noise_as_large_as_the_shapes_converges(d, motions, rng):
+    points = rng.normal(size=(10, 20, d))
+    points[rng.random((10, 20)) < 0.3] = np.nan
+    assert rigid_gpa(points, motions).gradient_norm < 1e-10
+
+
+@pytest.mark.parametrize("name", ["turtles3d_partial", "guenons3d", "cactus3d"])
+def test_large_real_sets_converge_in_a_few_steps(name, motions):
+    fit = rigid_gpa(shared_points(name), motions)
+    assert fit.gradient_norm < 1e-10
+    assert fit.iterations <= 6
+
+
+# what cannot be aligned
+
+
+@pytest.mark.parametrize("distance", [0.0, 1e5])
+def test_a_shape_that_is_one_point_is_named(d, distance):
+    points = smooth_family(seed=9, d=d)
+    points[3] = 0.3 + distance
+    with pytest.raises(DegenerateShapeError, match=r"Shape 'shape_4' .* on one point"):
+        rigid_gpa(points)
+
+
+@pytest.mark.parametrize("hole", [[], [2]], ids=["full", "partial"])
+def test_a_shape_on_a_line_in_space_is_named(hole, rng):
+    points = 1e-4 * smooth_family(seed=9, d=3)
+    points[3] = 1e-4 * np.outer(rng.normal(size=40), rng.normal(size=3))
+    points[1, hole] = np.nan
+    with pytest.raises(DegenerateShapeError, match=r"'shape_4' .* on one line"):
+        rigid_gpa(points)
+
+
+def test_a_nearly_straight_shape_is_named_too(rng):
+    points = smooth_family(seed=9, d=3)
+    points[3] = np.outer(rng.normal(size=40), rng.normal(size=3))
+    points[3] += 1e-12 * rng.normal(size=(40, 3))
+    with pytest.raises(DegenerateShapeError, match=r"'shape_4' .* on one line"):
+        rigid_gpa(points)
+
+
+def test_a_shape_that_shares_too_little_is_named(d):
+    points = smooth_family(seed=9, d=d)
+    points[2, : 41 - d] = points[:2, 35:38] = np.nan
+    points[3:, 35:38] = np.nan
+    points[2, 35:38] = np.eye(3, d)
+    with pytest.raises(DegenerateShapeError, match=rf"'shape_3' .* shares {d - 1} landmarks"):
+        rigid_gpa(points)
+
+
+def test_a_shape_with_one_landmark_is_named(d):
+    points = smooth_family(seed=9, d=d)
+    points[2, 1:] = np.nan
+    with pytest.raises(DegenerateShapeError, match="Shape 'shape_3' sees one landmark only"):
+        rigid_gpa(points)
+
+
+def test_groups_that_share_nothing_are_named(d):
+    points = smooth_family(seed=9, d=d)
+    points[:4, 20:] = points[4:, :20] = np.nan
+    with pytest.raises(
+        DegenerateShapeError, match=r"'shape_5', 'shape_6' cannot .* shares 0 landmarks"
+    ):
+        rigid_gpa(points)
+
+
+def test_a_landmark_or_shape_with_nothing_seen_is_named(d):
+    points = smooth_family(seed=9, d=d)
+    points[:, 5] = np.nan
+    with pytest.raises(DegenerateShapeError, match="Landmark '6' is seen in no shape"):
+        rigid_gpa(points)
+    points = smooth_family(seed=9, d=d)
+    points[1] = np.nan
+    with pytest.raises(DegenerateShapeError, match="Shape 'shape_2' sees no landmark"):
+        rigid_gpa(points)
+
+
+def test_families_of_motions_are_nested(points):
+    costs = [
+        rigid_gpa(points, Motions(scaling, reflections)).cost
+        for scaling, reflections in [(False, False), (True, False), (True, True)]
+    ]
+    assert costs[0] * (1 + LIMIT["rtol"]) >= costs[1] >= costs[2] * (1 - EXACT["rtol"])

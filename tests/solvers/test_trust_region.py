@@ -1,0 +1,171 @@
+"""Second-order descent: monotone, quadratic at the end, out of saddles, honest when it fails."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from defgpa.solvers.datum.trust_region import FLAT_GROUND, descend
+from support import EXACT, PARITY
+
+
+@dataclass(frozen=True)
+class Valley:
+    """Rosenbrock's curved valley: (1 − x)² + 100 (y − x²)²."""
+
+    x: float
+    y: float
+
+    cost_scale = 1.0
+    first_radius = 0.5
+
+    @property
+    def cost(self):
+        return (1 - self.x) ** 2 + 100 * (self.y - self.x**2) ** 2
+
+    @property
+    def gradient(self):
+        bend = 200 * (self.y - self.x**2)
+        return np.array([-2 * (1 - self.x) - 2 * self.x * bend, bend])
+
+    @property
+    def slope(self):
+        return float(np.linalg.norm(self.gradient))
+
+    def curved(self, step):
+        H = np.array([[2 - 400 * (self.y - 3 * self.x**2), -400 * self.x], [-400 * self.x, 200.0]])
+        return H @ step
+
+    def preconditioned(self, slope):
+        return slope
+
+    def moved(self, step):
+        return type(self)(self.x + step[0], self.y + step[1])
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """½ xᵀHx − bᵀx, that remembers the costs of the places it has been asked about."""
+
+    H: np.ndarray
+    b: np.ndarray
+    x: np.ndarray
+    visited: list
+
+    cost_scale = 1.0
+    first_radius = 1e-3
+
+    @property
+    def cost(self):
+        return float(0.5 * self.x @ self.H @ self.x - self.b @ self.x)
+
+    @property
+    def gradient(self):
+        return self.H @ self.x - self.b
+
+    @property
+    def slope(self):
+        return float(np.linalg.norm(self.gradient))
+
+    def curved(self, step):
+        return self.H @ step
+
+    def preconditioned(self, slope):
+        self.visited.append(self.cost)
+        return slope / np.diag(self.H)
+
+    def moved(self, step):
+        return replace(self, x=self.x + step)
+
+
+@dataclass(frozen=True)
+class Saddle(Valley):
+    """(x² − 1)² + y²: a saddle at the origin between two minima."""
+
+    @property
+    def cost(self):
+        return (self.x**2 - 1) ** 2 + self.y**2
+
+    @property
+    def gradient(self):
+        return np.array([4 * self.x * (self.x**2 - 1), 2 * self.y])
+
+    def curved(self, step):
+        return np.array([(12 * self.x**2 - 4) * step[0], 2 * step[1]])
+
+
+@dataclass(frozen=True)
+class Slide(Valley):
+    """−log x: falls for ever."""
+
+    @property
+    def cost(self):
+        return -np.log(self.x) if self.x > 0 else np.inf
+
+    @property
+    def gradient(self):
+        return np.array([-1 / self.x, 0.0])
+
+    @property
+    def slope(self):
+        return 1.0
+
+    def curved(self, step):
+        return np.array([step[0] / self.x**2, step[1]])
+
+    def preconditioned(self, slope):
+        return slope * self.x**2
+
+
+@dataclass(frozen=True)
+class Ledge(Slide):
+    """The same, where the cost is known to no digit at all."""
+
+    cost_scale = 1e20
+
+
+def test_a_curved_valley_is_followed_to_its_end():
+    found, _ = descend(Valley(-1.2, 1.0))
+    np.testing.assert_allclose([found.x, found.y], 1, **EXACT)
+
+
+def spread_spectrum(rng, rank):
+    axes, _ = np.linalg.qr(rng.normal(size=(12, 12)))
+    return axes[:, :rank] * np.logspace(-2, 2, rank) @ axes[:, :rank].T
+
+
+def test_a_quadratic_is_solved_and_every_step_goes_down(rng):
+    H, truth = spread_spectrum(rng, 12), rng.normal(size=12)
+    start = Quadratic(H, H @ truth, np.zeros(12), [])
+    found, _ = descend(start)
+    np.testing.assert_allclose(found.x, truth, **PARITY)
+    assert len(start.visited) > 10
+    assert (np.diff(start.visited) <= 0).all()
+
+
+def test_directions_that_cost_nothing_are_left_alone(rng):
+    """The preconditioner is the identity here, so the answer nearest to the start is found."""
+    H = spread_spectrum(rng, 8)
+    truth = H @ rng.normal(size=12)
+    scale = np.sqrt(np.diag(H))
+    H, truth = H / np.outer(scale, scale), truth * scale
+    found, _ = descend(Quadratic(H, H @ truth, np.zeros(12), []))
+    np.testing.assert_allclose(found.x, np.linalg.pinv(H) @ H @ truth, **PARITY)
+
+
+def test_at_the_minimum_nothing_is_done():
+    found, steps = descend(Valley(1.0, 1.0))
+    assert steps == 0
+    assert found == Valley(1.0, 1.0)
+
+
+def test_a_saddle_is_left_downwards():
+    found, _ = descend(Saddle(1e-6, 0.5))
+    np.testing.assert_allclose([abs(found.x), found.y], [1, 0], **EXACT)
+
+
+@pytest.mark.parametrize(("start", "steps"), [(Slide(1.0, 0.0), 300), (Ledge(1.0, 0.0), 0)])
+def test_a_descent_without_end_or_stopped_by_rounding_is_not_on_flat_ground(start, steps):
+    found, taken = descend(start)
+    assert taken == steps
+    assert found.slope > FLAT_GROUND

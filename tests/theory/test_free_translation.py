@@ -1,0 +1,59 @@
+"""Free translations ⇔ P1 = 0 ⇔ the reference is centred."""
+
+import numpy as np
+import pytest
+
+from defgpa import DefGPA
+from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.warps import Frames
+from support import EXACT, ChargedTranslations, LinearOnly, cost_of, every_warp
+
+pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
+WITHOUT = pytest.mark.parametrize("warp", [LinearOnly(), ChargedTranslations()])
+
+
+@every_warp
+def test_the_constant_vector_costs_nothing(warp, shapes):
+    ones = np.ones(shapes.n_landmarks)
+    np.testing.assert_allclose(cost_of(shapes, warp) @ ones, 0, **EXACT)
+
+
+@every_warp
+def test_it_costs_nothing_in_any_single_shape(warp, shapes):
+    for i in range(shapes.n_shapes):
+        own = eliminated_cost(Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp)
+        constant = own.multiply(np.ones((shapes.n_landmarks, 1)))
+        np.testing.assert_allclose(constant, 0, **EXACT)
+
+
+@every_warp
+def test_a_translated_reference_costs_the_same(warp, shapes, rng):
+    cost = cost_of(shapes, warp)
+    here = rng.normal(size=(shapes.n_landmarks, shapes.dim))
+    there = here + 10 * rng.normal(size=shapes.dim)
+    np.testing.assert_allclose(
+        np.sum(there * (cost @ there)), np.sum(here * (cost @ here)), **EXACT
+    )
+
+
+@every_warp
+def test_the_reference_is_centred(warp, shapes):
+    result = DefGPA(warp).fit(shapes).alignment_
+    np.testing.assert_allclose(result.reference.mean(axis=0), 0, **EXACT)
+    assert result.diagnostics.translation_cost < EXACT["atol"]
+
+
+@WITHOUT
+def test_without_free_translations_the_constant_vector_costs_something(warp, nearby_shapes):
+    ones = np.ones(nearby_shapes.n_landmarks)
+    assert np.linalg.norm(cost_of(nearby_shapes, warp) @ ones) > 0.1
+
+
+@WITHOUT
+def test_and_the_reference_is_off_centre_and_the_diagnostics_say_so(warp, nearby_shapes):
+    result = DefGPA(warp).fit(nearby_shapes).alignment_
+    assert np.linalg.norm(result.reference.mean(axis=0)) > 1e-3
+    ones = np.ones(nearby_shapes.n_landmarks)
+    stated = result.diagnostics.translation_cost
+    np.testing.assert_allclose(stated, np.linalg.norm(cost_of(nearby_shapes, warp) @ ones), **EXACT)
+    assert stated > 0.1

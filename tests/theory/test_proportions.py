@@ -1,0 +1,448 @@
+"""The reference by rigidity: it depends on the eigenspace only, and has the shapes' proportions."""
+
+import numpy as np
+import pytest
+
+from defgpa import (
+    Affine,
+    DefGPA,
+    DegenerateShapeError,
+    EuclideanGPA,
+    FreeForm,
+    Polynomial,
+    RadialBasis,
+    ThinPlateSpline,
+    cross_validate,
+)
+from defgpa.findings import Kind
+from defgpa.frames import Frames
+from defgpa.solvers.deformable.proportions import (
+    Moments,
+    judged,
+    moments,
+    rigid_proportions,
+    sides,
+)
+from support import (
+    EXACT,
+    assert_same_shape,
+    cost_of,
+    left_over,
+    moved,
+    rotation,
+    shared_points,
+    smooth_family,
+    up_to_rigid,
+    warned_of,
+)
+
+DIMS = pytest.mark.parametrize("d", [2, 3])
+FAMILY_OF_WARPS = {
+    "affine": Affine(),
+    "spline": ThinPlateSpline(points_per_axis=3),
+    "radial": RadialBasis(),
+    "free form": FreeForm(),
+    "polynomial": Polynomial(),
+}
+every_family = pytest.mark.parametrize("warp", FAMILY_OF_WARPS.values(), ids=FAMILY_OF_WARPS)
+
+
+def configuration(d, m=40, seed=0):
+    """A shape longer than wide."""
+    return np.random.default_rng(seed).normal(size=(m, d)) * np.linspace(3, 1, d)
+
+
+def similar_images(d, n=6, m=40, missing=0.0, seed=0):
+    """Similar images of one shape, with holes; that shape; and the sizes of the images."""
+    rng = np.random.default_rng(seed)
+    base = configuration(d, m, seed)
+    scales = rng.uniform(0.5, 2.0, size=n)
+    images = moved(scales[:, None, None] * base, seed)
+    images[rng.random((n, m)) < missing] = np.nan
+    return images, base, scales
+
+
+def same_up_to_motion(found, expected, rtol):
+    """The same shape and size, wherever it lies."""
+    assert_same_shape(up_to_rigid(found, expected), expected, rtol=rtol)
+
+
+def procrustes_distance(own, goal):
+    """What the best similarity leaves, relative to the size of the goal; either side."""
+    mirrored = own * np.r_[-1.0, np.ones(own.shape[1] - 1)]
+    return np.sqrt(max(0.0, min(left_over(own, goal), left_over(mirrored, goal))))
+
+
+def seen_of(points, axes):
+    """What shapes with NaN say about axes."""
+    frames = Frames.of(points, ~np.isnan(points[..., 0]))
+    return moments(axes, frames.centred, frames.visible)
+
+
+def orthonormal(points):
+    """Centred axes that span a configuration."""
+    return np.linalg.qr(points - points.mean(axis=0))[0]
+
+
+class TestSimilarImages:
+    @DIMS
+    @every_family
+    @pytest.mark.parametrize("missing", [0.0, 0.2], ids=["full", "holes"])
+    def test_give_their_shape_at_their_mean_size(self, d, warp, missing):
+        images, base, scales = similar_images(d, missing=missing)
+        found = DefGPA(warp).fit(images).alignment_
+        same_up_to_motion(found.reference, scales.mean() * base, rtol=1e-9)
+        assert found.diagnostics.similarity_residual < 1e-7
+        assert found.findings == ()
+
+    @DIMS
+    def test_of_any_proportions(self, d):
+        """Also of those that the paper's pairing turns: the shortest axis the cheapest to bend."""
+        for stretch in (np.ones(d), np.r_[1.0, np.full(d - 1, 20.0)], np.geomspace(1, 100, d)):
+            base = configuration(d) * stretch
+            found = DefGPA().fit(moved(np.stack([base] * 5))).alignment_
+            same_up_to_motion(found.reference, base, rtol=1e-9)
+
+    @DIMS
+    def test_mirrored_ones_keep_their_side_and_do_not_change_the_frame(self, d):
+        images, base, scales = similar_images(d, n=7)
+        images[[1, 4], :, 0] *= -1
+        with warned_of("mirrored", "'shape_2', 'shape_5'"):
+            found = DefGPA(Affine()).fit(images).alignment_
+        same_up_to_motion(found.reference, scales.mean() * base, rtol=1e-9)
+        np.testing.assert_array_equal(found.diagnostics.votes < 0, np.isin(np.arange(7), [1, 4]))
+
+    @DIMS
+    def test_with_as_many_landmarks_as_a_warp_needs(self, d):
+        images, base, scales = similar_images(d, m=d + 1)
+        found = DefGPA(Affine()).fit(images).alignment_
+        same_up_to_motion(found.reference, scales.mean() * base, rtol=1e-9)
+
+    def test_flat_in_space(self):
+        images, base, scales = similar_images(2)
+        flat = np.zeros((*images.shape[:2], 3))
+        flat[..., :2] = images
+        with warned_of("determine", "flat"):
+            found = DefGPA(Affine()).fit(moved(flat, seed=3)).alignment_
+        there = np.column_stack([scales.mean() * base, np.zeros(len(base))])
+        same_up_to_motion(found.reference, there, rtol=1e-9)
+        np.testing.assert_allclose(found.eigenvalues[2], 0.0, atol=1e-9 * found.eigenvalues[0])
+
+    def test_some_of_which_see_coplanar_landmarks_only(self):
+        """They say what they see: two of the three directions."""
+        images, base, scales = similar_images(3, n=6)
+        base[:15, 2] = 0.5
+        images = moved(scales[:, None, None] * base, 5)
+        images[:2, 15:] = np.nan
+        with warned_of("determine", "'shape_1', 'shape_2'"):
+            found = DefGPA(Affine()).fit(images).alignment_
+        same_up_to_motion(found.reference, scales.mean() * base, rtol=1e-7)
+
+
+class TestOnlyTheEigenspaceCounts:
+    @DIMS
+    @pytest.mark.parametrize("missing", [0.0, 0.25], ids=["full", "holes"])
+    def test_axes_turned_by_hand_give_the_same_reference(self, d, missing, rng):
+        points = smooth_family(seed=5, d=d, missing=missing)
+        axes = orthonormal(smooth_family(seed=5, d=d)[0])
+        expected = axes @ rigid_proportions(seen_of(points, axes)).matrix
+        for _ in range(3):
+            turned = axes @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+            found = turned @ rigid_proportions(seen_of(points, turned)).matrix
+            same_up_to_motion_or_mirror(found, expected, rtol=1e-9)
+
+    @DIMS
+    def test_axes_that_are_not_even_orthonormal_do(self, d, rng):
+        """Any basis of the span: A takes the change back."""
+        points = smooth_family(seed=6, d=d)
+        axes = orthonormal(points[0])
+        expected = axes @ rigid_proportions(seen_of(points, axes)).matrix
+        skewed = axes @ (np.eye(d) + 0.3 * rng.normal(size=(d, d)))
+        found = skewed @ rigid_proportions(seen_of(points, skewed)).matrix
+        # the start and the size that is kept depend on the basis, the minimum does not
+        assert procrustes_distance(found, expected) < 1e-5
+
+    @DIMS
+    def test_exact_ties_change_nothing(self, d, rng):
+        """Affine images cost nothing: all d eigenvalues are zero, their axes a matter of chance."""
+        base = configuration(d)
+        skewed = np.stack([base @ (np.eye(d) + 0.2 * rng.normal(size=(d, d))) for _ in range(6)])
+        expected = DefGPA(Affine()).fit(skewed).alignment_
+        assert expected.diagnostics.spectrum[d - 1] < 1e-12
+        order = rng.permutation(40)
+        found = DefGPA(Affine()).fit(skewed[:, order]).alignment_
+        assert_same_shape(found.reference, expected.reference[order], rtol=1e-9)
+        again = DefGPA(Affine()).fit(skewed[::-1]).alignment_
+        assert_same_shape(again.reference, expected.reference, rtol=1e-9)
+
+    def test_neither_the_order_of_shapes_nor_that_of_landmarks_counts(self, shapes, rng):
+        expected = DefGPA().fit(shapes).reference_
+        by_shape = rng.permutation(shapes.n_shapes)
+        found = DefGPA().fit(shapes.points[by_shape]).reference_
+        assert_same_shape(found, expected, rtol=1e-9)
+        by_landmark = rng.permutation(shapes.n_landmarks)
+        found = DefGPA().fit(shapes.points[:, by_landmark]).reference_
+        assert_same_shape(found, expected[by_landmark], rtol=1e-9)
+
+    def test_it_is_in_the_span_of_the_cheapest_axes(self, shapes):
+        found = DefGPA(Affine()).fit(shapes).alignment_
+        matrix = cost_of(shapes, Affine()) + shapes.n_shapes / shapes.n_landmarks
+        axes = np.linalg.eigh(matrix)[1][:, : shapes.dim]
+        assert_same_shape(axes @ (axes.T @ found.reference), found.reference, rtol=1e-9)
+
+
+def same_up_to_motion_or_mirror(found, expected, rtol):
+    mirrored = found * np.r_[-1.0, np.ones(found.shape[1] - 1)]
+    distances = [np.abs(up_to_rigid(own, expected) - expected).max() for own in (found, mirrored)]
+    assert min(distances) < rtol * np.abs(expected).max()
+
+
+class TestEachShapeCountsAsMuch:
+    def test_other_units_change_the_size_and_nothing_else(self, shapes):
+        """Metres among millimetres: the shape of the reference stays."""
+        expected = DefGPA().fit(shapes).reference_
+        sizes = 10.0 ** (np.arange(shapes.n_shapes) % 4 - 1)
+        found = DefGPA().fit(sizes[:, None, None] * shapes.points).reference_
+        size = np.linalg.norm(found) / np.linalg.norm(expected)
+        assert_same_shape(found, size * expected, rtol=1e-8)
+
+    def test_nor_does_a_similarity_of_each_shape(self, shapes):
+        expected = DefGPA().fit(shapes).reference_
+        found = DefGPA().fit(moved(shapes.points, seed=9, scales=(0.2, 5.0))).reference_
+        size = np.linalg.norm(found) / np.linalg.norm(expected)
+        assert_same_shape(found, size * expected, rtol=1e-8)
+
+    @DIMS
+    def test_a_mirrored_specimen_counts_like_its_mirror_image(self, d):
+        points = smooth_family(seed=8, n=7, d=d, bend=0.05)
+        expected = DefGPA(Affine()).fit(points).reference_
+        points[3, :, 0] *= -1
+        with warned_of("mirrored", "'shape_4'"):
+            found = DefGPA(Affine()).fit(points).reference_
+        assert_same_shape(found, expected, rtol=1e-9)
+
+
+class TestCost:
+    """S keeps the paper's constraint, and is nearly as cheap as what is cheapest under it."""
+
+    @pytest.mark.parametrize("proportions", ["rigid", "prior"])
+    def test_the_reference_is_in_its_principal_axes(self, shapes, proportions):
+        found = DefGPA(proportions=proportions).fit(shapes).alignment_
+        square = found.reference.T @ found.reference
+        np.testing.assert_allclose(square, np.diag(found.eigenvalues), atol=1e-9 * square[0, 0])
+        assert (np.diff(found.eigenvalues) <= 0).all()
+
+    @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)], ids=["affine", "spline"])
+    def test_its_excess_is_that_over_the_optimum_for_its_own_eigenvalues(self, shapes, warp):
+        found = DefGPA(warp).fit(shapes).alignment_
+        paired = DefGPA(warp, proportions=found.eigenvalues).fit(shapes).alignment_
+        matrix = cost_of(shapes, warp)
+        spent, least = (np.sum(own.reference * (matrix @ own.reference)) for own in (found, paired))
+        np.testing.assert_allclose(found.diagnostics.excess, spent / least - 1, atol=1e-6)
+        assert found.diagnostics.excess >= -1e-12
+        assert abs(paired.diagnostics.excess) < 1e-9
+
+    def test_for_ordinary_shapes_it_costs_little_more(self, shapes):
+        assert DefGPA().fit(shapes).alignment_.diagnostics.excess < 1.0
+
+    def test_the_similarity_residual_is_what_similarities_leave(self, shapes):
+        found = DefGPA().fit(shapes).alignment_
+        left = whole = 0.0
+        for own, seen in zip(shapes.points, shapes.visible, strict=True):
+            target = found.reference[seen] - found.reference[seen].mean(axis=0)
+            left += left_over(own[seen], target) * np.sum(target**2)
+            whole += np.sum(target**2)
+        expected = np.sqrt(left / whole)
+        np.testing.assert_allclose(found.diagnostics.similarity_residual, expected, rtol=1e-7)
+
+    def test_no_proportions_nearby_leave_less(self, shapes, rng):
+        """Σ ‖s D R − X A‖² / ‖XA‖² is stationary at A for similarities of least squares in s."""
+        axes = DefGPA().fit(shapes).reference_
+        axes = axes / np.linalg.norm(axes, axis=0)
+        seen = seen_of(shapes.points, axes)
+        found = rigid_proportions(seen)
+        step = 1e-4 * np.linalg.norm(found.matrix)
+        nearby = [
+            judged(seen, found.matrix + step * rng.normal(size=found.matrix.shape)).residual
+            for _ in range(10)
+        ]
+        assert (np.array(nearby) > found.residual - 1e-6).all()
+
+    def test_the_descent_converges_and_says_so(self, shapes):
+        found = DefGPA().fit(shapes).alignment_.diagnostics
+        assert found.proportions == "rigid"
+        assert found.proportions_converged
+        assert found.proportions_determined
+        assert 0 < found.rounds <= 100 if shapes.dim == 3 else found.rounds == 0
+
+
+class TestInThePlane:
+    """Similarities of the plane are complex numbers, and the proportions an eigenvector."""
+
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    @pytest.mark.parametrize(("mirrored", "width"), [((), 2), ((), 4), ((1, 4), 2)], ids=str)
+    def test_the_descent_ends_there(self, missing, mirrored, width, rng):
+        points = smooth_family(seed=5, n=7, m=30, bend=0.1, missing=missing)
+        points[list(mirrored), :, 0] *= -1
+        whole = smooth_family(seed=5, n=7, m=30, bend=0.1)[0]
+        axes = orthonormal(np.hstack([whole, rng.normal(size=(30, width - 2))]))
+        seen = seen_of(points, axes)
+        found = rigid_proportions(seen)
+        assert found.rounds == 0
+        assert found.converged
+        side = np.ones(7)
+        side[list(mirrored)] = -1
+        total = np.broadcast_to(seen.axes, (7, width, width)).sum(axis=0)
+        matrix = found.matrix
+        for _ in range(3):  # A ← (Σ G)⁻¹ Σ s C R leaves it where it is, but for its size
+            better = np.zeros_like(matrix)
+            for own, square, sign in zip(seen.cross, seen.square, side, strict=True):
+                u, _, vt = np.linalg.svd(own.T @ matrix)
+                u[:, -1] *= sign * np.linalg.det(u @ vt)
+                better += np.sum((u @ vt) * (own.T @ matrix)) / square * own @ u @ vt
+            better = np.linalg.solve(total, better)
+            better *= np.linalg.norm(found.matrix) / np.linalg.norm(better)
+            np.testing.assert_allclose(
+                better, found.matrix, rtol=0, atol=1e-9 * np.abs(better).max()
+            )
+            matrix = better
+
+    def test_no_other_proportions_leave_less(self, rng):
+        points = smooth_family(seed=6, n=5, m=30, bend=0.3, missing=0.2)
+        seen = seen_of(points, orthonormal(np.nan_to_num(points[0])))
+        least = rigid_proportions(seen).residual
+        for _ in range(50):
+            assert judged(seen, rng.normal(size=(2, 2))).residual > least
+
+
+class TestAlgebra:
+    @DIMS
+    def test_moments_are_sums_over_what_a_shape_sees(self, d, rng):
+        points = smooth_family(seed=4, n=3, m=20, d=d, missing=0.3)
+        axes = rng.normal(size=(20, d))
+        found = seen_of(points, axes)
+        for i, own in enumerate(points):
+            seen = ~np.isnan(own[:, 0])
+            x, y = axes[seen] - axes[seen].mean(axis=0), own[seen] - own[seen].mean(axis=0)
+            np.testing.assert_allclose(found.axes[i], x.T @ x, **EXACT)
+            np.testing.assert_allclose(found.cross[i], x.T @ y, **EXACT)
+            np.testing.assert_allclose(found.square[i], np.sum(y**2), **EXACT)
+
+    @DIMS
+    def test_a_stack_of_sets_is_solved_like_each_of_them(self, d):
+        sets = [smooth_family(seed=s, n=4, m=20, d=d, missing=0.1) for s in range(3)]
+        axes = [orthonormal(configuration(d, 20, s)) for s in range(3)]
+        each = [seen_of(*both) for both in zip(sets, axes, strict=True)]
+        fields = ("axes", "cross", "square")
+        together = Moments(*(np.stack([getattr(own, name) for own in each]) for name in fields))
+        found = rigid_proportions(together)
+        for i, own in enumerate(each):
+            alone = rigid_proportions(own)
+            np.testing.assert_allclose(
+                found.matrix[i] @ found.matrix[i].T, alone.matrix @ alone.matrix.T, rtol=1e-9
+            )
+            np.testing.assert_allclose(found.residual[i], alone.residual, rtol=1e-9)
+
+    @DIMS
+    def test_more_axes_than_dimensions_may_be_chosen_among(self, d, rng):
+        """Similar images of XA, with X wider than A: found again out of the larger space."""
+        images, base, scales = similar_images(d, missing=0.2)
+        wide = orthonormal(np.hstack([base, rng.normal(size=(40, 2))]))
+        found = rigid_proportions(seen_of(images, wide), most_rounds=2000)
+        assert found.converged
+        same_up_to_motion_or_mirror(wide @ found.matrix, scales.mean() * base, rtol=1e-8)
+
+    def test_sides_are_those_of_the_determinant(self, rng):
+        base = configuration(3)
+        turns = [rotation(rng, 3) for _ in range(4)]
+        points = np.stack([base @ turn for turn in turns])
+        points[2, :, 1] *= -1
+        found = sides(seen_of(points, orthonormal(base)), orthonormal(base).T @ base)
+        np.testing.assert_array_equal(found.votes, [1, 1, -1, 1])
+        assert found.majority == 1
+
+
+class TestWhereTheyCannotBeTold:
+    def test_a_direction_that_no_shape_sees_extended_is_not_determined(self, rng):
+        axes = np.zeros((20, 2))
+        axes[:10, 0], axes[10:, 1] = rng.normal(size=(2, 10))
+        points = rng.normal(size=(3, 20, 2))
+        points[:, 10:] = np.nan
+        assert not rigid_proportions(seen_of(points, axes)).determined
+
+    def test_too_few_rounds_are_confessed(self):
+        points = smooth_family(seed=3, d=3, missing=0.2)
+        seen = seen_of(points, orthonormal(configuration(3)))
+        assert not rigid_proportions(seen, most_rounds=1).converged
+
+
+class TestParameter:
+    def test_scale_says_what_to_write_instead(self):
+        with pytest.raises(TypeError, match=r"no 'scale'.*proportions=\[.*proportions='prior'"):
+            DefGPA(scale=[2.0, 1.0])
+
+    def test_other_words_are_refused(self, shapes):
+        with pytest.raises(ValueError, match=r"'rigid', 'prior'.*'stiff'"):
+            DefGPA(proportions="stiff").fit(shapes)
+
+    def test_stated_eigenvalues_are_taken(self, full_shapes):
+        given = np.arange(full_shapes.dim, 0, -1.0)
+        found = DefGPA(proportions=given).fit(full_shapes).alignment_
+        np.testing.assert_allclose(np.sum(found.reference**2, axis=0), given, **EXACT)
+        assert found.diagnostics.proportions == "given"
+
+    def test_the_prior_is_not_even_asked_for_under_rigidity(self):
+        """Landmarks that link the groups lie on a line: Algorithm 1 must give up, rigidity not."""
+        base = configuration(2, 50)
+        base[22:28] = np.outer(np.linspace(-1, 1, 6), [1.0, 0.5])
+        points = np.stack([base] * 8)
+        points[:4, 28:] = points[4:, :22] = np.nan
+        with pytest.raises(DegenerateShapeError, match="proportions="):
+            DefGPA(Affine(), proportions="prior").fit(points)
+        with warned_of("free", "rigidity"):
+            found = DefGPA(Affine()).fit(points).alignment_
+        same_up_to_motion(found.reference, base, rtol=1e-6)
+        told = {finding.kind for finding in found.findings}
+        assert told == {Kind.FREE_DIRECTIONS, Kind.REPEATED_SHAPE}
+
+
+REAL = {
+    "guenons3d": (10, 5),
+    "lizards2d": (3, 2),
+    "plethodon2d": (1, 1),
+    "bones3d": (2, 1),
+    "face2d": (1, 4),
+    "tshirt3d": (1, 40),
+    "histology2d": (1, 8),
+}
+LARGE = {"tshirt3d", "face2d"}  # the deformation itself is
+
+
+def real(name):
+    every, fold_size = REAL[name]
+    return shared_points(name)[::every], fold_size
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline()], ids=["affine", "spline"])
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
+class TestOnRealShapes:
+    def test_the_reference_is_near_the_mean_shape(self, name, warp):
+        points, _ = real(name)
+        mean = EuclideanGPA(scaling=True).fit(points).reference_
+        found = DefGPA(warp).fit(points).reference_
+        published = DefGPA(warp, proportions="prior").fit(points).reference_
+        distance = procrustes_distance(found, mean)
+        assert distance <= procrustes_distance(published, mean) + 1e-3
+        assert name in LARGE or distance < 0.06
+
+    def test_left_out_landmarks_are_predicted_no_worse(self, name, warp):
+        points, fold_size = real(name)
+        fold_size = max(fold_size, points.shape[1] // 12)
+
+        def relative(proportions):
+            model = DefGPA(warp, proportions=proportions)
+            found = cross_validate(model, points, fold_size=fold_size)
+            return found.error / np.linalg.norm(found.reference)
+
+        assert relative("rigid") <= relative("prior")
