@@ -95,8 +95,8 @@ def points_of(folder: Path | None, name: str, otherwise: Callable[[], object]) -
 def runs(shapes: Shapes, points_per_axis: int, fold_size: int, grid: np.ndarray) -> list[Run]:
     """Cross-validation, and a sweep, of one spline model."""
     warp = ThinPlateSpline(points_per_axis)
-    controls, folds = points_per_axis**shapes.dim, -(-shapes.n_landmarks // fold_size)
-    what = f"{shapes.n_shapes} × {shapes.n_landmarks}, {shapes.dim}-D, TPS({points_per_axis})"
+    controls, folds = points_per_axis**shapes.n_dims, -(-shapes.n_landmarks // fold_size)
+    what = f"{shapes.n_shapes} × {shapes.n_landmarks}, {shapes.n_dims}-D, TPS({points_per_axis})"
     return [
         Run(
             f"{what}, {folds} folds",

@@ -38,7 +38,7 @@ def full_shapes(request):
 @pytest.fixture
 def nearby_shapes(shapes):
     """The same shapes close to the origin, so that even warps without translations fit them."""
-    offset = 0.5 * np.sin(np.arange(shapes.n_shapes * shapes.dim)).reshape(-1, 1, shapes.dim)
+    offset = 0.5 * np.sin(np.arange(shapes.n_shapes * shapes.n_dims)).reshape(-1, 1, shapes.n_dims)
     centred = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
     return shapes.with_points(centred + offset)
 

@@ -166,7 +166,7 @@ def assert_same_alignment(found, expected, rtol):
     assert found.diagnostics.converged
     assert_same_shape(found.reference, expected.reference, rtol=rtol)
     assert_same_shape(found.aligned, expected.aligned, rtol=rtol)
-    d = found.shapes.dim
+    d = found.shapes.n_dims
     np.testing.assert_allclose(
         found.diagnostics.spectrum[:d], expected.diagnostics.spectrum[:d], rtol=1e-6
     )

@@ -86,7 +86,7 @@ def require_extents(
 
 def require_linked(shapes: Shapes) -> None:
     """A ShapeError that lists the groups, if the shapes do not hang together."""
-    require_linked_pattern(shapes.visible, shapes.names, shapes.dim)
+    require_linked_pattern(shapes.visible, shapes.names, shapes.n_dims)
 
 
 def require_linked_pattern(visible: Mask, names: Sequence[str], dim: int) -> None:
@@ -316,9 +316,9 @@ def _narrow_gap(facts: SpectralDiagnostics, k: int, n: int, tuning: Tuning) -> F
 
 def _free_directions(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
     """Where more axes than dimensions are free, parts that could move were held by rigidity."""
-    if k <= facts.dim:
+    if k <= facts.n_dims:
         return
-    figures = {"directions": k, "dim": facts.dim}
+    figures = {"directions": k, "dim": facts.n_dims}
     for s in np.flatnonzero(_settled(facts, tuning)):
         residual = {"residual": float(facts.similarity_residual[s])}
         yield int(s), Finding(Kind.FREE_DIRECTIONS, figures=figures | residual)
@@ -328,7 +328,7 @@ def _hinged(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
     """The gap may be wide in numbers and still be that of two noises."""
     loose = (facts.cohesion < tuning.hinged) & (facts.gap < tuning.firm_gap)
     loose &= facts.gap > tuning.narrow_gap
-    if k > facts.dim:
+    if k > facts.n_dims:
         loose = ~_settled(facts, tuning)
     for s in np.flatnonzero(loose):
         yield int(s), Finding(Kind.HINGE, figures={"cohesion": float(facts.cohesion[s])})
@@ -382,7 +382,7 @@ def _proportions(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
         yield int(s), Finding(Kind.LARGE_DEFORMATION, figures=figures)
     for s in np.flatnonzero(~facts.proportions_determined):
         yield int(s), Finding(Kind.PROPORTIONS_UNDETERMINED)
-    unsettled = np.full(facts.looseness.shape, k > facts.dim) & ~_settled(facts, tuning)
+    unsettled = np.full(facts.looseness.shape, k > facts.n_dims) & ~_settled(facts, tuning)
     stopped = facts.proportions_determined & ~facts.proportions_converged
     for s in np.flatnonzero(stopped & ~unsettled):  # of a hinge that is told already
         figures = {"rounds": facts.rounds}

@@ -319,7 +319,7 @@ def _tried(way: Way, points: Array, trials: Sequence[Trial]) -> tuple[float, flo
 def _possible(alignment: Alignment, points: Array) -> list[Trial]:
     """The trials that leave enough of a specimen to bring it onto the reference."""
     found = []
-    for trial in hidden_for_once(alignment.shapes.visible, alignment.shapes.dim):
+    for trial in hidden_for_once(alignment.shapes.visible, alignment.shapes.n_dims):
         try:
             alignment.register(trial.shown(points))
         except DegenerateShapeError:  # what is left lies on a line
@@ -354,6 +354,6 @@ def _far_findings(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
 
 def _flips(alignment: Alignment) -> Array:
     """(n, 1, d): −1 on the first axis of mirrored specimens, which have no place in a mean."""
-    flip = np.ones((len(alignment.shapes), 1, alignment.shapes.dim))
+    flip = np.ones((len(alignment.shapes), 1, alignment.shapes.n_dims))
     flip[alignment.diagnostics.votes < 0, 0, 0] = -1.0
     return flip

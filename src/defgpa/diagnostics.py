@@ -76,7 +76,7 @@ class SpectralDiagnostics:
     proportions_converged: Any
     proportions_determined: Any
     proportions: str
-    dim: int
+    n_dims: int
     rounds: int
     method: str
     storage: str

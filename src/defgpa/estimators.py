@@ -142,7 +142,7 @@ class AlignmentEstimator(BaseEstimator):
     def _threads(self, shapes: Shapes) -> AbstractContextManager[None]:
         """As many threads as pay: a landmark becomes more numbers where warps bend."""
         bends = not isinstance(getattr(self, "warp", Affine()), Affine)
-        return threads_for(shapes.visible.size * (USUAL_FEATURES if bends else shapes.dim + 1))
+        return threads_for(shapes.visible.size * (USUAL_FEATURES if bends else shapes.n_dims + 1))
 
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
         """The same as ``fit(shapes).transform(shapes)``."""
@@ -205,7 +205,7 @@ class AlignmentEstimator(BaseEstimator):
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """(m·d,): the coordinates ``transform`` gives, flattened; their space is in the name."""
         shapes = self._fitted().shapes
-        heads = [f"{label}_{axis}" for label in shapes.landmarks for axis in "xyz"[: shapes.dim]]
+        heads = [f"{label}_{axis}" for label in shapes.landmarks for axis in "xyz"[: shapes.n_dims]]
         return np.array([f"{self.output}: {head}" for head in heads], dtype=object)
 
     def score(self, shapes: ShapesLike, y: object = None) -> float:
@@ -321,7 +321,7 @@ class DefGPA(AlignmentEstimator):
         )
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
-        method, model = self.method(shapes.dim), self.model
+        method, model = self.method(shapes.n_dims), self.model
         frames = frames.flattened()
         cost = eliminated_cost(frames, model, self.memory_budget, method.tuning)
         sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
@@ -417,7 +417,7 @@ class ElasticGPA(AlignmentEstimator):
         return self._anchored(shapes, frames).at(self.dial)
 
     def _anchored(self, shapes: Shapes, frames: Frames) -> _Anchored:
-        method = self.deformable.method(shapes.dim)
+        method = self.deformable.method(shapes.n_dims)
         frames = frames.flattened()
         cost = eliminated_cost(frames, self.model, self.memory_budget, method.tuning)
         rows = orthonormal_rows(frames)
@@ -462,14 +462,14 @@ class _Anchored:
             frozen(np.einsum("md,md->d", fit.reference[0], fit.reference[0])),
             fit.facts(0),
             ElasticRegistration(self.model, dial.rigidity, dial.scaling),
-            np.eye(self.shapes.dim),
+            np.eye(self.shapes.n_dims),
             (*found, *fit.findings(0, names), *self._hinged(fit.reference[0])),
         )
 
     def _hinged(self, reference: Array) -> tuple[Finding, ...]:
         away = superimposed(self.shapes.points, reference) - reference
         noise = float(np.sqrt(np.nanmean((away**2).sum(axis=2))))
-        return _hinged(self.shapes, reference, noise, self.shapes.dim - 1, self.method.tuning)
+        return _hinged(self.shapes, reference, noise, self.shapes.n_dims - 1, self.method.tuning)
 
     def _soft(self) -> Alignment:
         """The deformable alignment, at the size that all of the dial has."""
@@ -527,7 +527,7 @@ class EuclideanGPA(AlignmentEstimator):
             even = shapes.points / frames.size[:, None, None]
             votes = _votes(rigid_gpa(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, frames)
         condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
-        hinged = _hinged(shapes, fit.reference, fit.rmse_datum, shapes.dim - 1)
+        hinged = _hinged(shapes, fit.reference, fit.rmse_datum, shapes.n_dims - 1)
         registration = MotionRegistration(motions)
         return _datum_space_alignment(shapes, fit, votes, condition, registration, hinged)
 
@@ -572,7 +572,7 @@ class AffineGPA(AlignmentEstimator):
         condition = np.linalg.cond(told.matrices)
         votes = _votes(told.reference, frames)
         even = balanced(fit).reference  # as large as the shapes, as the errors are
-        hinged = _hinged(shapes, even, fit.rmse_datum, shapes.dim)
+        hinged = _hinged(shapes, even, fit.rmse_datum, shapes.n_dims)
         registration = AffineRegistration()
         return _datum_space_alignment(shapes, told, votes, condition, registration, hinged)
 
@@ -596,7 +596,7 @@ def assembled(
         frozen(solution.eigenvalues[0]),
         solution.facts(0),
         RidgeRegistration(model),
-        np.eye(shapes.dim),
+        np.eye(shapes.n_dims),
         solution.findings[0],
     )
 
@@ -639,7 +639,7 @@ def _datum_space_alignment(
         frozen(np.maximum(eigenvalues, 0.0)),
         facts,
         registration,
-        np.eye(shapes.dim),
+        np.eye(shapes.n_dims),
         (*descent_findings(facts, shapes.names), *findings),
     )
 
@@ -742,10 +742,10 @@ def _linked_core(shapes: Shapes, frames: Frames) -> tuple[Shapes, Frames]:
     """The shapes on the landmarks that two of them see; linked, and each extended enough."""
     shared = shared_landmarks(shapes)
     if len(shared) < shapes.n_landmarks:
-        if len(shared) <= shapes.dim:
+        if len(shared) <= shapes.n_dims:
             raise ShapeError(
                 f"Only {len(shared)} landmarks are seen in more than one shape; aligning in "
-                f"{shapes.dim}-D needs at least {shapes.dim + 1}."
+                f"{shapes.n_dims}-D needs at least {shapes.n_dims + 1}."
             )
         shapes = on_shared_landmarks(shapes)
         frames = Frames.of(shapes.points, shapes.visible)

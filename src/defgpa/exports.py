@@ -212,7 +212,7 @@ def _rds(path: Path, shapes: Shapes) -> Path:
     """An array p × k × n: landmarks, coordinates, specimens, with their names."""
     rdata = needed("rdata", "Files of R are written by rdata: pip install 'defgpa[r]'.")
     array = shapes.points.transpose(1, 2, 0)
-    heads = (shapes.landmarks, tuple("XYZ"[: shapes.dim]), shapes.names)
+    heads = (shapes.landmarks, tuple("XYZ"[: shapes.n_dims]), shapes.names)
 
     def with_names(_: _Named, converter: Any) -> Any:
         built = converter.convert_to_r_object(np.ravel(array, order="F"))
@@ -274,7 +274,7 @@ def _table(
 
 def _wide(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
     """The head and the rows of a table: a row a specimen, x1, y1, x2, …, as arrayspecs takes it."""
-    heads = coordinate_names(numbered("", shapes.n_landmarks), shapes.dim)
+    heads = coordinate_names(numbered("", shapes.n_landmarks), shapes.n_dims)
     return ["id", *heads], _rows(shapes.names, *shapes.points.reshape(len(shapes), -1).T)
 
 
@@ -286,8 +286,8 @@ def _rows(*columns: Any) -> Iterable[Sequence[Any]]:
 
 
 def _require_3d(alignment: Alignment, what: str) -> None:
-    if alignment.shapes.dim != 3:
+    if alignment.shapes.n_dims != 3:
         raise ShapeError(
-            f"{what} is in 3-D, and these shapes are {alignment.shapes.dim}-D. "
+            f"{what} is in 3-D, and these shapes are {alignment.shapes.n_dims}-D. "
             "Export to='r' or to='morphoj' instead."
         )

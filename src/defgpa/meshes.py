@@ -144,9 +144,9 @@ def aligned_mesh(alignment: Alignment, shape: int | str, faces: ArrayLike | None
 
 
 def _landmark_mesh(alignment: Alignment, vertices: Array, faces: ArrayLike | None) -> Mesh:
-    if alignment.shapes.dim != 3:
+    if alignment.shapes.n_dims != 3:
         raise ShapeError(
-            f"A mesh has vertices in 3-D, and these shapes are {alignment.shapes.dim}-D."
+            f"A mesh has vertices in 3-D, and these shapes are {alignment.shapes.n_dims}-D."
         )
     own: ArrayLike | Index | None = alignment.shapes.faces if faces is None else faces
     return Mesh(vertices) if own is None else Mesh(vertices, np.asarray(own))

@@ -103,16 +103,16 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     aligned = (points @ fit.matrices + fit.offsets[:, None]) / rms_radius(fit.reference)
     reference = fit.reference / rms_radius(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
-    scales = np.abs(np.linalg.det(fit.matrices)) ** (1.0 / core.dim)
+    scales = np.abs(np.linalg.det(fit.matrices)) ** (1.0 / core.n_dims)
     sizes = _against_median(frames.size / scales)
-    side = sides(moments(reference, frames.centred, frames.visible), np.eye(core.dim))
+    side = sides(moments(reference, frames.centred, frames.visible), np.eye(core.n_dims))
     exchanged = _exchanged(core, reference, aligned, tuning)
     involved = {(shape, label) for shape, *pair in exchanged for label in pair}
     return Screening(
         sizes=sizes,
         errors=errors,
         mirrored=_named(core, side.votes * side.majority < 0),
-        outliers=_named(core, _far_above(errors, core.dim, tuning)),
+        outliers=_named(core, _far_above(errors, core.n_dims, tuning)),
         other_size=_named(core, _of_other_size(sizes, tuning)),
         exchanged=tuple(exchanged),
         misplaced=tuple(one for one in _misplaced(core, aligned, tuning) if one not in involved),
@@ -142,7 +142,7 @@ def mirrored_against(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     known = ~np.isnan(reference[:, 0])
     frames = Frames.of(shapes.points, shapes.visible & known)
     axes = np.where(known[:, None], reference, 0.0)
-    side = sides(moments(axes, frames.centred, frames.visible), np.eye(shapes.dim))
+    side = sides(moments(axes, frames.centred, frames.visible), np.eye(shapes.n_dims))
     names = _named(shapes, side.votes * side.majority < 0)
     return (Finding(Kind.MIRRORED, shapes=names),) if names else ()
 
@@ -189,7 +189,7 @@ def with_deformation(
         away = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
         squares = np.einsum("nmd,nmd->nm", away, away)
     residual = float(np.sqrt(squares[alignment.counted].mean())) / rms_radius(reference)
-    chance = chance_off(residual, len(points), alignment.shapes.dim, tuning.off)
+    chance = chance_off(residual, len(points), alignment.shapes.n_dims, tuning.off)
     figures = {"residual": residual}
     if chance > tuning.chance_off:
         figures |= {"chance": chance, "off": tuning.off}
@@ -359,7 +359,7 @@ def landmarks_at(shapes: Shapes, code: float) -> Mask:
     points = _as_stored(shapes)
     # the scale was multiplied in and is divided out: the last digit may differ
     found = np.isclose(np.abs(points[..., 0]), abs(code), rtol=1e-12, atol=0.0)
-    places = missing_places(code, shapes.dim, shapes.metadata.get("space"))
+    places = missing_places(code, shapes.n_dims, shapes.metadata.get("space"))
     near = np.isclose(points[found][:, None], places, rtol=1e-12, atol=0.0)
     found[found] = np.any(np.all(near, axis=2), axis=1)
     return np.asarray(found)
@@ -382,7 +382,7 @@ def guessed_units(shapes: Shapes) -> str:
         return "mixed: some specimens state a scale, others do not"
     if scales:
         return "real units (the file states a scale)"
-    if shapes.dim == 2 and points.min() >= 0 and extent > 50:
+    if shapes.n_dims == 2 and points.min() >= 0 and extent > 50:
         return "probably pixels"
     if extent <= 5:
         return "unknown; perhaps already normalised"

@@ -143,7 +143,7 @@ class Shapes:
         return int(self.points.shape[1])
 
     @property
-    def dim(self) -> int:
+    def n_dims(self) -> int:
         """d, the number of coordinates: 2 or 3."""
         return int(self.points.shape[2])
 

@@ -25,7 +25,7 @@ def test_rounds_that_did_not_end_are_told_of_unless_a_hinge_is(n_axes, looseness
         proportions_determined=np.array([True]),
         proportions_converged=np.array([False]),
         looseness=np.array([looseness]),
-        dim=2,
+        n_dims=2,
         rounds=300,
     )
     assert [found.kind for _, found in _proportions(facts, n_axes, DEFAULT)] == told

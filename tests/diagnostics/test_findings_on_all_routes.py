@@ -264,7 +264,7 @@ def references_of(sets, folds):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "solve", watched)
-        full = np.zeros((1, sets.shapes.n_landmarks, sets.shapes.dim))
+        full = np.zeros((1, sets.shapes.n_landmarks, sets.shapes.n_dims))
         sets.predicted(list(folds), np.ones(1), full + sets.shapes.points[:1] * 0.0 + 1.0)
     return [seen[i] for i in range(len(folds))]
 

@@ -288,7 +288,7 @@ class TestWhatOnlyTheSpectrumShows:
         shapes = Shapes(smooth_family(**FAMILIES[name]))
         fitted = DefGPA(warp).fit(shapes).alignment_
         matrix = cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks
-        columns = np.linalg.eigh(matrix)[1][:, : shapes.dim + 1]
+        columns = np.linalg.eigh(matrix)[1][:, : shapes.n_dims + 1]
         seen = [columns[own] - columns[own].mean(axis=0) for own in shapes.visible]
         squares = np.sum([np.linalg.svd(own)[1] ** 2 for own in seen], axis=0)
         np.testing.assert_allclose(

@@ -283,7 +283,7 @@ def test_numbers_of_landmarks_are_no_coordinates(table):
     with pytest.warns(DefgpaWarning, match="the first column counts the landmarks"):
         shapes = table("1,2.5,3.5\n2,4.5,1.5\n3,1,1\n")
     assert shapes.points.tolist() == [[[2.5, 3.5], [4.5, 1.5], [1, 1]]]
-    assert table("1 2 3\n2 4 5\n3 1 7\n").dim == 3, "whole numbers may be anything"
+    assert table("1 2 3\n2 4 5\n3 1 7\n").n_dims == 3, "whole numbers may be anything"
 
 
 @pytest.mark.parametrize(
@@ -515,7 +515,7 @@ def test_the_dimension_is_that_in_which_shapes_look_alike(table, points, dim, he
         shapes = table("\n".join(lines))
     np.testing.assert_array_equal(shapes.points, points)
     np.testing.assert_array_equal(table("\n".join(lines), dimension=dim).points, points)
-    assert table("\n".join(lines), dimension=other).dim == other
+    assert table("\n".join(lines), dimension=other).n_dims == other
 
 
 def test_a_dimension_that_the_columns_do_not_allow_is_refused(table):

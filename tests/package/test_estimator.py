@@ -118,7 +118,7 @@ class TestManners:
 
     def test_fitting_again_forgets(self, full_shapes):
         model = DefGPA(Affine()).fit(full_shapes)
-        other = smooth_family(seed=9, d=full_shapes.dim)
+        other = smooth_family(seed=9, d=full_shapes.n_dims)
         fresh = DefGPA(Affine()).fit(other).reference_
         np.testing.assert_array_equal(model.fit(other).reference_, fresh)
 
@@ -240,14 +240,14 @@ class TestTransform:
         with pytest.raises(ShapeError, match=r"landmarks in .*got size"):
             model.transform(full_shapes.points[:, :10])
         few = full_shapes.points[:1].copy()
-        few[:, full_shapes.dim :] = np.nan
-        with pytest.raises(ShapeError, match=f"{full_shapes.dim} visible landmarks"):
+        few[:, full_shapes.n_dims :] = np.nan
+        with pytest.raises(ShapeError, match=f"{full_shapes.n_dims} visible landmarks"):
             model.transform(few)
 
     def test_the_shape_that_cannot_be_registered_is_named(self, full_shapes):
         model = DefGPA().fit(full_shapes)
         new = full_shapes.points[:2] * 1.01
-        new[1, full_shapes.dim :] = np.nan
+        new[1, full_shapes.n_dims :] = np.nan
         with pytest.raises(ShapeError, match=r"Shape 'late' cannot be registered\. "):
             model.transform(Shapes.specimens(new, names=["early", "late"]))
 
@@ -300,8 +300,8 @@ class TestPose:
         twice = fitted.posed_like(shapes.points[0]).posed_like(shapes.points[2])
         assert_same_shape(twice.reference, once.reference)
         assert_same_shape(twice.aligned, once.aligned)
-        turn = rotation(rng, shapes.dim)
-        np.testing.assert_allclose(once.turn @ once.turn.T, np.eye(shapes.dim), **EXACT)
+        turn = rotation(rng, shapes.n_dims)
+        np.testing.assert_allclose(once.turn @ once.turn.T, np.eye(shapes.n_dims), **EXACT)
         assert np.linalg.det(once.turn) > 0
         moved = fitted.posed_like(shapes.points[2] @ turn)
         assert_same_shape(moved.reference, once.reference @ turn)
@@ -313,7 +313,7 @@ class TestPose:
         assert_same_shape(up_to_rigid(here, there), there)
 
     def test_a_point_has_no_pose_and_in_space_neither_has_a_line(self, full_shapes):
-        fitted, d = DefGPA().fit(full_shapes).alignment_, full_shapes.dim
+        fitted, d = DefGPA().fit(full_shapes).alignment_, full_shapes.n_dims
         line = np.outer(np.arange(full_shapes.n_landmarks), np.ones(d))
         with pytest.raises(ShapeError, match="no pose"):
             fitted.posed_like(np.zeros_like(line))
@@ -328,7 +328,7 @@ class TestRescaled:
     @pytest.mark.filterwarnings("ignore:This warp has no free translations:defgpa.DefgpaWarning")
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3), LinearOnly()])
     def test_of_the_prior_it_is_the_fit_with_those_eigenvalues(self, warp, nearby_shapes):
-        scale = np.linspace(9.0, 2.0, nearby_shapes.dim)
+        scale = np.linspace(9.0, 2.0, nearby_shapes.n_dims)
         expected = DefGPA(warp, proportions=scale).fit(nearby_shapes).alignment_
         result = DefGPA(warp, proportions="prior").fit(nearby_shapes).alignment_.rescaled(scale)
         assert_same_shape(result.reference, expected.reference)
@@ -337,7 +337,7 @@ class TestRescaled:
         np.testing.assert_allclose(result.rmse_datum, expected.rmse_datum, **EXACT)
 
     def test_in_any_pose(self, shapes):
-        scale = np.linspace(9.0, 2.0, shapes.dim)
+        scale = np.linspace(9.0, 2.0, shapes.n_dims)
         fitted = DefGPA().fit(shapes).alignment_
         posed = fitted.posed_like(shapes.points[1])
         origin = posed.reference.mean(axis=0)

@@ -81,7 +81,7 @@ def test_fits_are_as_recorded(key):
     np.testing.assert_allclose(found.eigenvalues, then["eigenvalues"], **TO_TEN_DIGITS)
     np.testing.assert_allclose(distances, then["distances"], **TO_TEN_DIGITS)
     if found.spectral is not None:
-        spectrum = found.spectral.spectrum[: found.shapes.dim]
+        spectrum = found.spectral.spectrum[: found.shapes.n_dims]
         known = OF_THE_SPECTRUM * found.shapes.n_shapes
         np.testing.assert_allclose(spectrum, then["spectrum"], rtol=1e-10, atol=known)
 

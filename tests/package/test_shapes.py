@@ -26,7 +26,7 @@ def with_entry(where, value, points=FULL):
 class TestWhatIsAccepted:
     def test_an_array_with_nan(self):
         shapes = Shapes(PARTIAL)
-        assert (shapes.n_shapes, shapes.n_landmarks, shapes.dim) == PARTIAL.shape
+        assert (shapes.n_shapes, shapes.n_landmarks, shapes.n_dims) == PARTIAL.shape
         np.testing.assert_array_equal(shapes.points, PARTIAL)
         np.testing.assert_array_equal(shapes.visible, ~np.isnan(PARTIAL[..., 0]))
         np.testing.assert_array_equal(shapes.views, shapes.visible.sum(axis=0))

@@ -268,7 +268,7 @@ def test_the_farthest_come_first_and_odd_ones_are_named():
 
 
 def test_ellipses_are_so_many_standard_deviations_from_the_mean(alignment):
-    dim = alignment.shapes.dim
+    dim = alignment.shapes.n_dims
     drawn = plot.landmark_ellipses(alignment, axes(dim), deviations=3.0)
     cloud = alignment.superimposed[:, 4]
     precision = np.linalg.inv(np.cov(cloud.T))

@@ -132,7 +132,7 @@ def test_the_alignment_is_the_same_however_it_is_found(warp, storage, solver, ma
 def test_so_it_is_for_a_warp_of_ones_own(storage, many, held):
     class MyAffine(ChargedTranslations):
         def penalty(self):
-            return np.diag([1e-3] * many.dim + [0.0])
+            return np.diag([1e-3] * many.n_dims + [0.0])
 
     expected = DefGPA(MyAffine()).fit(many).alignment_
     options = held(storage)

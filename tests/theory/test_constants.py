@@ -170,7 +170,7 @@ def test_the_reference_has_the_longest_axis_first_and_it_is_the_cheapest(shapes)
     cost = cost_of(shapes, ThinPlateSpline())
     paid = np.sum(fitted.reference * (cost @ fitted.reference), axis=0) / lengths
     assert (np.diff(paid) > 0).all()
-    np.testing.assert_allclose(paid, fitted.diagnostics.spectrum[: shapes.dim], **EXACT)
+    np.testing.assert_allclose(paid, fitted.diagnostics.spectrum[: shapes.n_dims], **EXACT)
 
 
 def test_every_axis_but_the_first_has_its_heavier_tail_on_the_positive_side(shapes):
@@ -193,7 +193,7 @@ def test_error_figures_are_per_landmark_over_the_visible_ones(shapes):
 
 def test_the_gap_is_relative_to_the_first_eigenvalue_left_out(shapes):
     found = DefGPA().fit(shapes).alignment_.diagnostics
-    d = shapes.dim
+    d = shapes.n_dims
     expected = (found.spectrum[d] - found.spectrum[d - 1]) / found.spectrum[d]
     np.testing.assert_allclose(found.gap, expected, **EXACT)
     sigma = np.linalg.eigvalsh(cost_of(shapes, ThinPlateSpline()) + 6 / shapes.n_landmarks)

@@ -209,7 +209,7 @@ class TestManyShapes:
 
 
 def test_stated_eigenvalues_replace_the_prior(shapes):
-    scale = np.linspace(5.0, 1.0, shapes.dim)
+    scale = np.linspace(5.0, 1.0, shapes.n_dims)
     fitted = DefGPA(proportions=scale).fit(shapes).alignment_
     np.testing.assert_array_equal(fitted.eigenvalues, scale)
     np.testing.assert_allclose(np.sum(fitted.reference**2, axis=0), scale, **EXACT)

@@ -24,14 +24,14 @@ from support import (
 
 @every_warp
 def test_the_quadratic_form_is_the_cost_of_the_best_warps(warp, shapes, rng):
-    reference = rng.normal(size=(shapes.n_landmarks, shapes.dim))
+    reference = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))
     eliminated = np.sum(reference * (cost_of(shapes, warp) @ reference))
     np.testing.assert_allclose(eliminated, explicit_cost(shapes, warp, reference), **EXACT)
 
 
 @pytest.mark.parametrize("warp", [LinearOnly(), ChargedTranslations()])
 def test_so_it_is_for_a_warp_of_ones_own(warp, shapes, rng):
-    reference = rng.normal(size=(shapes.n_landmarks, shapes.dim))
+    reference = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))
     eliminated = np.sum(reference * (cost_of(shapes, warp) @ reference))
     np.testing.assert_allclose(eliminated, explicit_cost(shapes, warp, reference), **EXACT)
 
@@ -39,7 +39,7 @@ def test_so_it_is_for_a_warp_of_ones_own(warp, shapes, rng):
 @every_warp
 def test_other_weights_cost_more(warp, shapes, rng):
     points, seen = visible_parts(shapes)[0]
-    target = rng.normal(size=(shapes.n_landmarks, shapes.dim))[seen]
+    target = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))[seen]
     basis = warp.basis(points)
     features = basis.features(points)
     weights, penalty = best_weights(basis, points, target)

@@ -29,8 +29,8 @@ def test_it_costs_nothing_in_any_single_shape(warp, shapes):
 @every_warp
 def test_a_translated_reference_costs_the_same(warp, shapes, rng):
     cost = cost_of(shapes, warp)
-    here = rng.normal(size=(shapes.n_landmarks, shapes.dim))
-    there = here + 10 * rng.normal(size=shapes.dim)
+    here = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))
+    there = here + 10 * rng.normal(size=shapes.n_dims)
     np.testing.assert_allclose(
         np.sum(there * (cost @ there)), np.sum(here * (cost @ here)), **EXACT
     )

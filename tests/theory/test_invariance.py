@@ -62,7 +62,7 @@ def test_control_points_that_move_with_the_shapes_keep_the_reference(full_shapes
 
 
 def test_control_points_that_stay_behind_do_not(full_shapes, rng):
-    controls = 3 * rng.normal(size=(12, full_shapes.dim))
+    controls = 3 * rng.normal(size=(12, full_shapes.n_dims))
     warp = ThinPlateSpline(control_points=controls)
     expected = DefGPA(warp).fit(full_shapes).reference_
     result = DefGPA(warp).fit(moved(full_shapes.points)).reference_
@@ -90,7 +90,7 @@ def test_other_units_scale_the_reference(warp, unit, shapes):
 @pytest.mark.parametrize("unit", [1e-3, 25.4])
 def test_theta_has_the_unit_length_to_the_four_minus_d(unit, shapes):
     warp = ThinPlateSpline(4, theta=0.01)
-    converted = replace(warp, theta=0.01 * unit ** (4 - shapes.dim))
+    converted = replace(warp, theta=0.01 * unit ** (4 - shapes.n_dims))
     expected = DefGPA(warp).fit(shapes).reference_
     result = DefGPA(converted).fit(unit * shapes.points).reference_
     assert_same_shape(result, unit * expected)

@@ -24,10 +24,10 @@ def test_the_reference_is_feasible(warp, proportions, shapes):
 def test_its_cost_is_the_eigenvalues_paired_in_opposite_order(warp, shapes):
     result = DefGPA(warp, proportions="prior").fit(shapes).alignment_
     sigma = np.linalg.eigvalsh(cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks)
-    expected = np.sum(result.eigenvalues * sigma[: shapes.dim])
+    expected = np.sum(result.eigenvalues * sigma[: shapes.n_dims])
     np.testing.assert_allclose(explicit_cost(shapes, warp, result.reference), expected, **EXACT)
     np.testing.assert_allclose(
-        result.diagnostics.spectrum[: shapes.dim + 1], sigma[: shapes.dim + 1], **EXACT
+        result.diagnostics.spectrum[: shapes.n_dims + 1], sigma[: shapes.n_dims + 1], **EXACT
     )
     assert (np.diff(result.eigenvalues) < 0).all()
 
@@ -67,7 +67,7 @@ def test_the_largest_eigenvalue_belongs_to_the_cheapest_axis(warp, shapes):
 @every_warp
 def test_the_proportions_do_not_enter_the_eigenproblem(warp, shapes):
     estimated = DefGPA(warp, proportions="prior").fit(shapes).alignment_
-    scale = np.arange(shapes.dim + 1, 1, -1.0)
+    scale = np.arange(shapes.n_dims + 1, 1, -1.0)
     given = DefGPA(warp, proportions=scale).fit(shapes).alignment_
     np.testing.assert_allclose(
         given.reference / np.sqrt(scale),
@@ -78,7 +78,7 @@ def test_the_proportions_do_not_enter_the_eigenproblem(warp, shapes):
 
 
 def test_stated_eigenvalues_may_come_in_any_order(full_shapes):
-    scale = np.arange(1.0, full_shapes.dim + 1)
+    scale = np.arange(1.0, full_shapes.n_dims + 1)
     model = DefGPA(proportions=scale).fit(full_shapes)
     np.testing.assert_array_equal(model.alignment_.eigenvalues, scale[::-1])
     np.testing.assert_allclose(np.sum(model.reference_**2, axis=0), scale[::-1], **EXACT)
@@ -89,7 +89,7 @@ def test_by_rigidity_it_costs_a_little_more_and_never_less(warp, shapes):
     """Inside the same eigenspace, with a Λ of its own: what the diagnostics call the excess."""
     result = DefGPA(warp).fit(shapes).alignment_
     sigma = np.linalg.eigvalsh(cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks)
-    least = np.sum(result.eigenvalues * sigma[: shapes.dim])
+    least = np.sum(result.eigenvalues * sigma[: shapes.n_dims])
     spends = explicit_cost(shapes, warp, result.reference)
-    assert least - 1e-9 <= spends <= least * sigma[shapes.dim - 1] / sigma[0]
+    assert least - 1e-9 <= spends <= least * sigma[shapes.n_dims - 1] / sigma[0]
     np.testing.assert_allclose(spends / least - 1, result.diagnostics.excess, atol=1e-6)

@@ -187,7 +187,7 @@ class TestOnlyTheEigenspaceCounts:
     def test_it_is_in_the_span_of_the_cheapest_axes(self, shapes):
         found = DefGPA(Affine()).fit(shapes).alignment_
         matrix = cost_of(shapes, Affine()) + shapes.n_shapes / shapes.n_landmarks
-        axes = np.linalg.eigh(matrix)[1][:, : shapes.dim]
+        axes = np.linalg.eigh(matrix)[1][:, : shapes.n_dims]
         assert_same_shape(axes @ (axes.T @ found.reference), found.reference, rtol=1e-9)
 
 
@@ -273,7 +273,7 @@ class TestCost:
         assert found.proportions == "rigid"
         assert found.proportions_converged
         assert found.proportions_determined
-        assert 0 < found.rounds <= 100 if shapes.dim == 3 else found.rounds == 0
+        assert 0 < found.rounds <= 100 if shapes.n_dims == 3 else found.rounds == 0
 
 
 class TestInThePlane:
@@ -386,7 +386,7 @@ class TestParameter:
             DefGPA(proportions="stiff").fit(shapes)
 
     def test_stated_eigenvalues_are_taken(self, full_shapes):
-        given = np.arange(full_shapes.dim, 0, -1.0)
+        given = np.arange(full_shapes.n_dims, 0, -1.0)
         found = DefGPA(proportions=given).fit(full_shapes).alignment_
         np.testing.assert_allclose(np.sum(found.reference**2, axis=0), given, **EXACT)
         assert found.diagnostics.proportions == "given"

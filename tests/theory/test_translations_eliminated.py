@@ -39,13 +39,15 @@ def test_with_translations_the_hat_matrices_gain_the_constant_vector(full_shapes
 def test_the_reference_is_made_of_the_top_eigenvectors_of_the_classical_matrix(full_shapes):
     result = DefGPA(Affine(), proportions="prior").fit(full_shapes).alignment_
     values, vectors = np.linalg.eigh(classical(full_shapes))
-    top = vectors[:, ::-1][:, : full_shapes.dim]
+    top = vectors[:, ::-1][:, : full_shapes.n_dims]
     expected = top * np.sqrt(result.eigenvalues)
     expected *= np.sign(np.sum(expected * result.reference, axis=0))
     assert_same_shape(result.reference, expected)
     n = full_shapes.n_shapes
     np.testing.assert_allclose(
-        result.diagnostics.spectrum[: full_shapes.dim], n - values[::-1][: full_shapes.dim], **EXACT
+        result.diagnostics.spectrum[: full_shapes.n_dims],
+        n - values[::-1][: full_shapes.n_dims],
+        **EXACT,
     )
 
 

@@ -20,7 +20,7 @@ def fitted(warp, shapes):
 @every_warp
 def test_a_warp_is_its_features_times_its_weights(warp, shapes, rng):
     found = fitted(warp, shapes).warps[1]
-    points = 3 * rng.normal(size=(50, shapes.dim))
+    points = 3 * rng.normal(size=(50, shapes.n_dims))
     expected = found.basis.features(points) @ found.weights
     np.testing.assert_allclose(found(points), expected, **EXACT)
 
@@ -32,7 +32,7 @@ def test_the_jacobian_is_the_derivative(warp, shapes, rng):
     step = 1e-5
     columns = [
         (found(points + step * axis) - found(points - step * axis)) / (2 * step)
-        for axis in np.eye(shapes.dim)
+        for axis in np.eye(shapes.n_dims)
     ]
     np.testing.assert_allclose(found.jacobian(points), np.stack(columns, axis=-1), **LIMIT)
 
@@ -41,7 +41,7 @@ def test_the_jacobian_of_a_basis_of_ones_own_comes_from_differences(full_shapes)
     found = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
     points = full_shapes.points[0]
     expected = np.broadcast_to(
-        found.weights[:-1].T, (len(points), full_shapes.dim, full_shapes.dim)
+        found.weights[:-1].T, (len(points), full_shapes.n_dims, full_shapes.n_dims)
     )
     np.testing.assert_allclose(found.jacobian(points), expected, **LIMIT)
 
@@ -84,7 +84,7 @@ def test_the_slope_at_the_tip_is_the_mean_of_all_sides():
 
 def test_the_affine_inverse_is_exact(shapes, rng):
     for warp in fitted(Affine(), shapes).warps:
-        points = 5 * rng.normal(size=(40, shapes.dim))
+        points = 5 * rng.normal(size=(40, shapes.n_dims))
         np.testing.assert_allclose(warp.inverse()(warp(points)), points, **EXACT)
         np.testing.assert_allclose(warp(warp.inverse()(points)), points, **EXACT)
 
@@ -100,7 +100,7 @@ def test_the_inverse_of_a_spline_is_the_interpolating_one_without_smoothing(full
     """[[K, C̃], [C̃ᵀ, 0]] with λ = 0, from the images to the control points."""
     warp = fitted(ThinPlateSpline(3), full_shapes).warps[0]
     controls = warp.basis.control_points
-    images, d = warp(controls), full_shapes.dim
+    images, d = warp(controls), full_shapes.n_dims
     squared = np.sum((images[:, None] - images) ** 2, axis=2)
     kernel = -np.sqrt(squared)
     if d == 2:
@@ -270,7 +270,7 @@ def test_a_point_without_a_preimage_is_not_invented():
 @every_warp
 def test_a_warp_followed_by_an_affine_map(warp, full_shapes, rng):
     found = fitted(warp, full_shapes).warps[0]
-    d = full_shapes.dim
+    d = full_shapes.n_dims
     matrix, offset = rng.normal(size=(d, d)), rng.normal(size=d)
     points = full_shapes.points[0]
     expected = found(points) @ matrix + offset
@@ -285,7 +285,7 @@ def test_a_warp_followed_by_an_affine_map(warp, full_shapes, rng):
 
 def test_many_points_go_through_in_blocks(full_shapes, rng):
     found = fitted(ThinPlateSpline(5), full_shapes).warps[0]
-    points = rng.normal(size=(30_000, full_shapes.dim))
+    points = rng.normal(size=(30_000, full_shapes.n_dims))
     together = found(points)
     np.testing.assert_allclose(together[::5000], found(points[::5000]), **EXACT)
     np.testing.assert_allclose(

@@ -207,7 +207,7 @@ def test_centres_may_be_given_or_made_from_the_shape(shapes):
     given = replace(grid, control_points=np.nanmean(shapes.points, axis=0))
     assert given.basis(shapes.points[0][shapes.visible[0]]).control_points.shape == (
         shapes.n_landmarks,
-        shapes.dim,
+        shapes.n_dims,
     )
 
 
@@ -222,14 +222,14 @@ def test_flat_kernels_lose_no_digits(full_shapes):
 
 
 def test_the_order_of_equal_centres_does_not_matter(shapes, rng):
-    centres = 2 * rng.normal(size=(12, shapes.dim)) + np.nanmean(shapes.points, axis=(0, 1))
+    centres = 2 * rng.normal(size=(12, shapes.n_dims)) + np.nanmean(shapes.points, axis=(0, 1))
     model = RadialBasis(Gaussian(1.0), control_points=centres)
     shuffled = replace(model, control_points=centres[rng.permutation(12)])
     np.testing.assert_allclose(cost_of(shapes, shuffled), cost_of(shapes, model), **EXACT)
 
 
 def test_as_many_centres_as_polynomials_leave_polynomials(full_shapes, rng):
-    d = full_shapes.dim
+    d = full_shapes.n_dims
     centres = rng.normal(size=(d + 1, d))
     model = RadialBasis(Gaussian(1.0), control_points=centres)
     np.testing.assert_allclose(cost_of(full_shapes, model), cost_of(full_shapes, Affine()), **EXACT)

@@ -175,7 +175,7 @@ def smallest(matrix):
 
 @every
 def test_the_cost_is_that_of_the_best_warps(promise, family, rng):
-    reference = rng.normal(size=(family.n_landmarks, family.dim))
+    reference = rng.normal(size=(family.n_landmarks, family.n_dims))
     quadratic = np.sum(reference * (cost_of(family, promise.model) @ reference))
     np.testing.assert_allclose(quadratic, explicit_cost(family, promise.model, reference), **EXACT)
 
@@ -299,13 +299,13 @@ def test_the_jacobian_is_the_derivative(promise, family, rng):
     points = visible(family)
     basis = promise.model.basis(points)
     size = basis.features(points).shape[1]
-    warp = Warp(basis, rng.normal(size=(size, family.dim)))
+    warp = Warp(basis, rng.normal(size=(size, family.n_dims)))
     # inside, around and far beyond the shape; not on a centre, where a kernel may have a kink
     places = np.vstack([points + 0.0123, 4.0 * points - 3.0 * points.mean(axis=0)])
     step = 1e-5
     columns = [
         (warp(places + step * axis) - warp(places - step * axis)) / (2 * step)
-        for axis in np.eye(family.dim)
+        for axis in np.eye(family.n_dims)
     ]
     expected = np.stack(columns, axis=-1)
     tolerance = LIMIT["rtol"] * np.abs(expected).max()
@@ -317,7 +317,7 @@ def test_folds_are_where_the_determinant_has_the_wrong_sign(promise, family, rng
     points = visible(family)
     basis = promise.model.basis(points)
     size = basis.features(points).shape[1]
-    warp = Warp(basis, rng.normal(size=(size, family.dim)))
+    warp = Warp(basis, rng.normal(size=(size, family.n_dims)))
     determinant = np.linalg.det(warp.jacobian(points))
     odd = determinant < 0 if np.median(determinant) >= 0 else determinant > 0
     np.testing.assert_array_equal(warp.foldovers(points), odd)
@@ -333,7 +333,7 @@ def test_a_fitted_warp_does_not_fold_on_gentle_shapes(promise, family):
 def test_the_exact_inverse_inverts(promise, family):
     points = visible(family)
     centre = points.mean(axis=0)
-    turn = rotation(np.random.default_rng(5), family.dim)
+    turn = rotation(np.random.default_rng(5), family.n_dims)
     warp = fitted_map(promise.model, points, lambda x: 0.5 * np.sin(x - centre) + 3.0 * x @ turn)
     returned = warp.exact_inverse()(warp(points))
     known = ~np.isnan(returned[:, 0])

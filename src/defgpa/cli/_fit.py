@@ -248,7 +248,7 @@ def figures(alignment: Alignment, done: Fitted) -> dict[str, Any]:
     return {
         "shapes": alignment.shapes.n_shapes,
         "landmarks": alignment.shapes.n_landmarks,
-        "dimension": alignment.shapes.dim,
+        "dimension": alignment.shapes.n_dims,
         "visible": alignment.n_counted,
         "rmse_reference": alignment.rmse_reference,
         "rmse_datum": alignment.rmse_datum,

@@ -67,7 +67,7 @@ def _summary(shapes: Shapes) -> dict[str, Any]:
     return {
         "shapes": shapes.n_shapes,
         "landmarks": shapes.n_landmarks,
-        "dimension": shapes.dim,
+        "dimension": shapes.n_dims,
         "missing": int((~shapes.visible).sum()),
         "units": guessed_units(shapes) if shapes.visible.any() else "unknown",
         **{key: said[key] for key in ("format", "space") if key in said},
@@ -83,7 +83,7 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
     rows = [
         ["shapes", str(shapes.n_shapes)],
         ["landmarks", str(shapes.n_landmarks)],
-        ["dimension", str(shapes.dim)],
+        ["dimension", str(shapes.n_dims)],
         ["missing landmarks", f"{summary['missing']} of {total}"],
         *[[key, str(summary[key])] for key in ("units", "format", "space") if key in summary],
     ]

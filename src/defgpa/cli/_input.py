@@ -58,7 +58,7 @@ def in_space_of(shapes: Shapes, model: Shapes) -> Shapes:
     from defgpa.io.space import in_space
 
     own, wanted = shapes.metadata.get("space"), model.metadata.get("space")
-    if own is None or wanted is None or own == wanted or shapes.dim != 3:
+    if own is None or wanted is None or own == wanted or shapes.n_dims != 3:
         return shapes
     moved = shapes.with_points(in_space(shapes.points, own, wanted))
     return moved.with_metadata(space=wanted)
@@ -76,7 +76,7 @@ def note_likely_code(console: Console, shapes: Shapes) -> None:
 
     code = missing_code(shapes)
     if code is not None:
-        place = ", ".join([f"{code:g}"] * shapes.dim)
+        place = ", ".join([f"{code:g}"] * shapes.n_dims)
         console.note(
             f"Some landmarks lie at ({place}), away from all others. If that means missing, "
             f"say so: --missing {code:g}"

@@ -155,9 +155,9 @@ def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
     from defgpa.shapes import Shapes as _Shapes
 
     wanted = alignment.shapes.landmarks
-    if shapes.dim != alignment.shapes.dim:
+    if shapes.n_dims != alignment.shapes.n_dims:
         raise ShapeError(
-            f"The new shapes are {shapes.dim}-D, the reference is {alignment.shapes.dim}-D."
+            f"The new shapes are {shapes.n_dims}-D, the reference is {alignment.shapes.n_dims}-D."
         )
     labels = _labels_in(console, shapes.landmarks, wanted)
     strange = [label for label in labels if label not in set(wanted)]
@@ -173,7 +173,7 @@ def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
     if absent:
         console.note(f"In none of the new files, so not seen: landmark {listed(absent)}.")
     place = {label: k for k, label in enumerate(wanted)}
-    points = np.full((shapes.n_shapes, len(wanted), shapes.dim), np.nan)
+    points = np.full((shapes.n_shapes, len(wanted), shapes.n_dims), np.nan)
     points[:, [place[label] for label in labels]] = shapes.points
     return _Shapes.specimens(
         points,

@@ -143,7 +143,7 @@ def command(
     farthest = int(np.nan_to_num(slid.distances).max(axis=1).argmax())
     with console.noting():
         written.table("slid.csv", _distances(slid))
-        written.figure("slid.png", "sliding", shapes, slid, farthest, dim=slid.dim)
+        written.figure("slid.png", "sliding", shapes, slid, farthest, dim=slid.n_dims)
         written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
     found = {
         "sliding": [slid.landmarks[j] for j in slid.sliders],

@@ -29,7 +29,7 @@ class ClusterSet:
     names: tuple[str, ...]
     landmarks: Array  # (1, m)
     visible: Mask  # (1, n, m)
-    dim: int
+    n_dims: int
     rows: Sequence[slice] = (slice(None),)  # blocks of landmarks
 
     @classmethod
@@ -66,7 +66,7 @@ class ClusterSet:
         """A ShapeError if these shapes cannot be aligned."""
         if len(self.names) < 2:
             raise ShapeError(f"At least 2 shapes are needed to align; got {len(self.names)}.")
-        require_linked_pattern(self.visible[0][:, self.shared], self.names, self.dim)
+        require_linked_pattern(self.visible[0][:, self.shared], self.names, self.n_dims)
 
     def on_shared_landmarks(self, landmarks_per_block: int) -> ClusterSet:
         """The shapes on the landmarks that at least two of them see, in blocks of these."""
@@ -94,7 +94,7 @@ class ClusterSet:
         """The dimension d, or less where all shapes are flat; an error where one is a line."""
         count, line, place, rank = zip(*self._each(work.extents_of), strict=True)
         whole = np.concatenate(count), np.concatenate(line), np.concatenate(place)
-        require_extents(*whole, self.names, self.dim)
+        require_extents(*whole, self.names, self.n_dims)
         return max(rank)
 
     def moments(self, axes: Array) -> Moments:

@@ -81,9 +81,9 @@ def document(
 
 def require_3d(path: Path, shapes: Shapes, what: str) -> None:
     """A FormatError that says why a format, of which ``what`` is true, cannot hold these shapes."""
-    if shapes.dim != 3:
+    if shapes.n_dims != 3:
         raise FormatError(
-            f"{path} cannot be written: {what}, and these are {shapes.dim}-D. "
+            f"{path} cannot be written: {what}, and these are {shapes.n_dims}-D. "
             "Choose another format, such as .tps or .csv."
         )
 

@@ -63,7 +63,7 @@ class FoldSets:
             return common and replace(common, scaling=estimator.dial.scaling)
         if type(estimator) is not DefGPA or not isinstance(estimator.model, StackedModel):
             return None
-        method = estimator.method(shapes.dim)
+        method = estimator.method(shapes.n_dims)
         dense = method.solver is None or type(method.solver) is Dense
         if not dense or shapes.n_landmarks > method.tuning.dense_landmarks:
             return None
@@ -103,7 +103,7 @@ class FoldSets:
             return self._predicted(np.stack(folds), factors, references)
         except Exception as error:  # control points of one's own may raise anything
             if len(folds) == 1:
-                nothing = np.full((len(self.shapes), len(folds[0]), self.shapes.dim), np.nan)
+                nothing = np.full((len(self.shapes), len(folds[0]), self.shapes.n_dims), np.nan)
                 return [[LeftOut(nothing, error=error)] for _ in factors]
             alone = [self.predicted([fold], factors, references) for fold in folds]
             if not any(own[0].error for one in alone for own in one):
@@ -150,7 +150,7 @@ class FoldSets:
         references: Array,
     ) -> list[list[LeftOut]]:
         """Every fold at every position (k, 2) of the dial."""
-        g, n, d = len(kept), len(sets.names), sets.dim
+        g, n, d = len(kept), len(sets.names), sets.n_dims
         rows = orthonormal_rows(sets.frames).reshape(g, n * d, -1)
         anchored, beyond = rows.mT @ rows, held - sets.frames.centre.reshape(g, n, 1, d)
         rigid: Array | None = None
@@ -178,7 +178,7 @@ class FoldSets:
         self, sets: LocalSets, cost: FoldCost
     ) -> tuple[Array, list[tuple[Finding, ...]]]:
         """(g, m, d): the deformable references of all folds, and what each fold found."""
-        reference = np.empty((*cost.views.shape, sets.dim))
+        reference = np.empty((*cost.views.shape, sets.n_dims))
         findings: list[tuple[Finding, ...]] = [()] * len(cost.views)
         for part, solution in solve(sets, cost, self.method):
             reference[part] = solution.reference
@@ -202,13 +202,13 @@ class FoldSets:
         """The shapes on the landmarks (g, m') of each fold; an error where they are too few."""
         g, m = kept.shape
         shapes = self.shapes
-        points = np.moveaxis(shapes.points[:, kept], 1, 0).reshape(-1, m, shapes.dim)
+        points = np.moveaxis(shapes.points[:, kept], 1, 0).reshape(-1, m, shapes.n_dims)
         visible = np.moveaxis(shapes.visible[:, kept], 1, 0)
         frames = Frames.of(points, visible.reshape(-1, m)).flattened()
         require_extended(frames, shapes.names * g)
         if not self._surely_linked(len(kept[0])):
             for own in visible:
-                require_linked_pattern(own, shapes.names, shapes.dim)
+                require_linked_pattern(own, shapes.names, shapes.n_dims)
         return LocalSets(frames, shapes.names, np.asarray(shapes.landmarks)[kept])
 
     def _surely_linked(self, n_kept: int) -> bool:
@@ -217,9 +217,9 @@ class FoldSets:
         They do if they would with as many landmarks more asked for as a fold takes away.
         """
         shared = self.shapes.visible[:, self.shapes.views >= 2]
-        if n_kept <= self.shapes.dim:
+        if n_kept <= self.shapes.n_dims:
             return False
-        least = self.shapes.dim + 1 + shared.shape[1] - n_kept
+        least = self.shapes.n_dims + 1 + shared.shape[1] - n_kept
         return bool(shared.all()) or len(linked_groups(shared, least)) == 1
 
     def _modes(self, sets: LocalSets, held: Array, factors: Array) -> Modes:

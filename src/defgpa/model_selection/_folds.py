@@ -84,7 +84,7 @@ def _fitted(copy: Any, shapes: Shapes) -> Alignment:
 def refitted(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
     """The landmarks of a fold as predicted by a fit without them."""
     shapes = full.shapes
-    nothing = np.full((shapes.n_shapes, len(fold), shapes.dim), np.nan)
+    nothing = np.full((shapes.n_shapes, len(fold), shapes.n_dims), np.nan)
     try:
         alignment = fitted(estimator, shapes.without(fold))
         images = np.stack([w(own[fold]) for w, own in zip(alignment.warps, shapes, strict=True)])

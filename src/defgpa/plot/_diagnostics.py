@@ -189,7 +189,7 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
     if found is None or len(found.spectrum) <= found.n_axes:
         raise ShapeError(
             "This alignment has no spectrum to show: only DefGPA solves an eigenproblem, and it "
-            f"needs more than {alignment.shapes.dim} landmarks."
+            f"needs more than {alignment.shapes.n_dims} landmarks."
         )
     values, d = found.spectrum, found.n_axes
     axes = style.axes_for(ax, 2)

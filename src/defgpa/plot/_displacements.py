@@ -58,7 +58,7 @@ def displacements(
     >>> displacements(a, "apis_02", Figure().subplots(), magnify=5).arrows.N
     43
     """
-    i, dim = alignment.shapes.index(shape), alignment.shapes.dim
+    i, dim = alignment.shapes.index(shape), alignment.shapes.n_dims
     axes = style.axes_for(ax, dim)
     reference, own = alignment.reference, alignment.shapes[i]
     vectors = magnify * (rigid(own, reference)(own) - reference)
@@ -116,7 +116,7 @@ def generated(
     """
     errors = np.sqrt(np.nanmean(alignment.datum_residuals**2, axis=1))
     i = int(np.argmax(errors)) if shape is None else alignment.shapes.index(shape)
-    dim = alignment.shapes.dim
+    dim = alignment.shapes.n_dims
     axes = style.axes_for(ax, dim)
     seen = alignment.shapes.visible[i]
     observed = alignment.shapes[i][seen]
@@ -176,7 +176,7 @@ def sliding(
     """
     if before.points.shape != after.points.shape:
         raise ShapeError("The shapes before and after sliding are not the same ones.")
-    i, axes = after.index(shape), style.axes_for(ax, after.dim)
+    i, axes = after.index(shape), style.axes_for(ax, after.n_dims)
     old, new = before.points[i], after.points[i]
     own = after.sliders[~np.isnan(new[after.sliders, 0])]
     rest = np.setdiff1d(np.flatnonzero(~np.isnan(new[:, 0])), own)
@@ -188,7 +188,7 @@ def sliding(
     now = style.dots(axes, new[own], "slid", "o", style.OBSERVED, markersize=size)
     fixed = style.dots(axes, new[rest], "fixed", "s", style.REFERENCE, markersize=size)
     style.legend(axes, ncols=3)
-    style.as_map(axes, after.dim, unit)
+    style.as_map(axes, after.n_dims, unit)
     return style.Artists(before=was, after=now, ways=ways, fixed=fixed)
 
 

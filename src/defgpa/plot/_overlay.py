@@ -73,7 +73,7 @@ def cross_validated(
 def _overlay(
     alignment: Alignment, points: Array, label: str, ax: Axes | None, unit: str | None
 ) -> style.Artists:
-    dim, reference = alignment.shapes.dim, alignment.reference
+    dim, reference = alignment.shapes.n_dims, alignment.reference
     axes = style.axes_for(ax, dim)
     look = {"colors": style.GREY, "linewidths": 0.7, "zorder": 1}
     wires = style.wireframe(axes, reference, alignment.shapes.links, **look)
@@ -145,7 +145,7 @@ def before_and_after(
     >>> len(artists.before.get_offsets()), len(artists.after.get_offsets())
     (1014, 1014)
     """
-    dim = alignment.shapes.dim
+    dim = alignment.shapes.n_dims
     left, right = _two(axes, dim)
     clouds = []
     for ax, points, title in (

@@ -193,7 +193,7 @@ def _numbers(
         "path": None if path is None else _path_in_words(path),
         "spectrum": spectral is not None,
         "gap": "" if spectral is None else number(spectral.gap, 3),
-        "dim": alignment.shapes.dim,
+        "dim": alignment.shapes.n_dims,
         "space": space,
         "thinned": [*drawn.sentences, *many_groups(group_columns(alignment.shapes))],
         "data": script_json(data),

@@ -27,7 +27,7 @@ def scene(alignment: Alignment, drawn: Drawn, cv: CrossValidation | None) -> dic
     nodes, rows, columns = lattice_over(reference, len(drawn.shapes))
     deformed = deformed_lattice(alignment, drawn, onto, nodes)
     return {
-        "dim": shapes.dim,
+        "dim": shapes.n_dims,
         "names": [shapes.names[i] for i in drawn.shapes],
         "landmarks": [shapes.landmarks[j] for j in drawn.landmarks],
         "columns": drawn_columns(group_columns(shapes), drawn.shapes),
@@ -81,7 +81,7 @@ def _predictions(alignment: Alignment, drawn: Drawn, cv: CrossValidation | None)
 def _links(alignment: Alignment, drawn: Drawn) -> dict[str, Any]:
     """Triangles and lines between landmarks; where the file gave none, near ones on request."""
     shapes = alignment.shapes
-    whole = shapes.dim == 3 and len(drawn.landmarks) == drawn.n_landmarks
+    whole = shapes.n_dims == 3 and len(drawn.landmarks) == drawn.n_landmarks
     faces = shapes.faces if whole and shapes.faces is not None and len(shapes.faces) else None
     edges = given = _edges(shapes, drawn)
     if given is None and faces is None:
@@ -96,7 +96,7 @@ def _links(alignment: Alignment, drawn: Drawn) -> dict[str, Any]:
 def _edges(shapes: Shapes, drawn: Drawn) -> Index | None:
     """The wireframe of the file, or the sides of plane triangles, between drawn landmarks."""
     edges = np.array(shapes.links, dtype=np.intp).reshape(-1, 2)
-    if not len(edges) and shapes.dim == 2 and shapes.faces is not None:
+    if not len(edges) and shapes.n_dims == 2 and shapes.faces is not None:
         edges = _sides(shapes.faces)
     number = np.full(drawn.n_landmarks, -1, dtype=np.intp)
     number[drawn.landmarks] = np.arange(len(drawn.landmarks))

@@ -160,7 +160,7 @@ def _sliding(found: SlidShapes, links: Links) -> _Told:
     )
     table = [("Shape", "Mean", "Largest"), *rows]
     before = found.with_points(found.digitised)
-    picture = _drawn("sliding", before, found, farthest, dim=found.dim)
+    picture = _drawn("sliding", before, found, farthest, dim=found.n_dims)
     return "Semilandmarks", words, "How far the points slid", table, picture
 
 

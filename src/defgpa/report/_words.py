@@ -50,7 +50,7 @@ def what_was_fitted(alignment: Alignment) -> str:
     shapes = alignment.shapes
     return (
         f"{shapes.n_shapes:,} shapes with {shapes.n_landmarks:,} landmarks each, in "
-        f"{shapes.dim}-D, {_missing(alignment)}, were brought onto one common reference shape. "
+        f"{shapes.n_dims}-D, {_missing(alignment)}, were brought onto one common reference shape. "
         f"Each shape has a warp of its own onto it: {_warp_in_words(alignment.registration)}. "
         f"{_how(alignment.registration)}"
     )

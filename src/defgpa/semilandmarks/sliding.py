@@ -205,8 +205,8 @@ def _patch(surfaces: Any, shapes: Shapes) -> Index:
     parts = list(surfaces)
     flat = parts if all(np.ndim(p) == 0 for p in parts) else [j for p in parts for j in p]
     numbers = np.unique(np.array(numbers_of(flat, shapes.landmarks), dtype=np.intp))
-    if len(numbers) and shapes.dim != 3:
-        raise ShapeError(f"Surfaces are in 3-D; these shapes are {shapes.dim}-D. Use curves.")
+    if len(numbers) and shapes.n_dims != 3:
+        raise ShapeError(f"Surfaces are in 3-D; these shapes are {shapes.n_dims}-D. Use curves.")
     return numbers
 
 

@@ -221,7 +221,7 @@ def _object_symmetry(
     chosen = found.pairs if found else pairs_from(() if pairs is None else pairs, shapes.landmarks)
     if not chosen:
         raise ShapeError("There is no pair: without pairs a shape is its own mirror image.")
-    mirrored = (shapes.points * _flip(shapes.dim))[:, renumbering(chosen, m)]
+    mirrored = (shapes.points * _flip(shapes.n_dims))[:, renumbering(chosen, m)]
     x = tangent_space(np.concatenate([shapes.points, mirrored]))
     sides = np.repeat([0, 1], n)
     table, sym, asym = _analysed(x, np.tile(codes, 2), sides, permutations, copies=2)
@@ -282,7 +282,7 @@ def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
         names = tuple(compress(shapes.names, odd))
         warn_of([Finding(Kind.MIRRORED_IN_SIDE, shapes=names)])
     mirror = votes[0] * votes[1] < 0
-    flip = np.where((sides == 1)[:, None] & mirror, _flip(shapes.dim), 1.0)
+    flip = np.where((sides == 1)[:, None] & mirror, _flip(shapes.n_dims), 1.0)
     return points * flip[:, None, :], bool(mirror)
 
 

@@ -149,7 +149,7 @@ def _numbers(node: Any, arrays: Mapping[str, Array]) -> Array:
 
 def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shapes: Shapes) -> None:
     """Whether the reference and its axes are of the size of the shapes."""
-    m, d = shapes.n_landmarks, shapes.dim
+    m, d = shapes.n_landmarks, shapes.n_dims
     for key, size in (("reference", (m, d)), ("eigenvalues", (d,)), ("turn", (d, d))):
         found = np.asarray(decoded(content[key], arrays))
         if found.shape != size or found.dtype.kind != "f":

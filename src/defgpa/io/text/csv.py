@@ -107,14 +107,14 @@ def write_long(path: Path, shapes: Shapes) -> None:
         for k, (name, points) in enumerate(zip(names, shapes.points.tolist(), strict=True))
         for label, point in zip(labels, points, strict=True)
     )
-    _write(path, ["shape", "landmark", *"xyz"[: shapes.dim], *known], rows)
+    _write(path, ["shape", "landmark", *"xyz"[: shapes.n_dims], *known], rows)
 
 
 def write_points(path: Path, shapes: Shapes) -> None:
     """One shape under ``landmark, x, y[, z]``."""
     labels = storable(shapes.landmarks, _UNFIT, "landmark label")
     pairs = zip(labels, shapes.points[0].tolist(), strict=True)
-    _write(path, ["landmark", *"xyz"[: shapes.dim]], ([label, *point] for label, point in pairs))
+    _write(path, ["landmark", *"xyz"[: shapes.n_dims]], ([label, *point] for label, point in pairs))
 
 
 def _read_blocks(path: Path) -> Document | None:

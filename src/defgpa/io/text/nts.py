@@ -54,7 +54,7 @@ class _Header:
     columns: int
     column_labels: str  # "" or "L"
     missing: float  # the code, NaN if there is none
-    dim: int
+    n_dims: int
 
 
 def read_nts(path: Path, options: ReadOptions) -> Document:
@@ -65,15 +65,15 @@ def read_nts(path: Path, options: ReadOptions) -> Document:
     header = _header(path, *lines[0], options.dimension)
     with disagreements(path, options) as disagree:
         values, rows, columns = _matrix(path, header, lines[1:], disagree)
-    one_specimen = header.columns == header.dim  # then its rows are landmarks
-    points = values.reshape(1 if one_specimen else len(values), -1, header.dim)
+    one_specimen = header.columns == header.n_dims  # then its rows are landmarks
+    points = values.reshape(1 if one_specimen else len(values), -1, header.n_dims)
     coded = (points == header.missing).any(axis=2)  # in any coordinate
     points = hidden(np.where(coded[..., None], np.nan, points), options.missing)
     if one_specimen:
         m = len(points[0])
         return document(path, points, labels=rows[:m] if len(rows) >= m else None)
     named = coordinate_columns(path, header.line, columns)
-    in_order = np.arange(header.columns).reshape(-1, header.dim)
+    in_order = np.arange(header.columns).reshape(-1, header.n_dims)
     labels = named[0] if named and np.array_equal(named[1], in_order) else None
     return document(path, points, rows, labels)  # names to spare if it ends early
 

@@ -64,7 +64,7 @@ def read_pts(path: Path, options: ReadOptions) -> Document:
 
 def write_pts(path: Path, shapes: Shapes) -> None:
     """One shape, in the kind of file that fits its dimension."""
-    write_text(path, _faces_text(shapes) if shapes.dim == 2 else _landmark_text(path, shapes))
+    write_text(path, _faces_text(shapes) if shapes.n_dims == 2 else _landmark_text(path, shapes))
 
 
 def _read_faces(path: Path, lines: Sequence[str], disagree: Disagree) -> Array:

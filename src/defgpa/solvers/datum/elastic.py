@@ -76,7 +76,7 @@ class Anchors:
     @classmethod
     def of(cls, sets: LocalSets, references: Array) -> Anchors:
         """The anchors of sets; ``references`` (g, m, d) tell who is mirrored."""
-        stack = (*sets.visible.shape, sets.dim)
+        stack = (*sets.visible.shape, sets.n_dims)
         centred, visible = sets.frames.centred.reshape(stack), sets.visible
         found = sides(moments(references, centred, visible), _eyes(references))
         return cls(centred, visible, found.votes)

@@ -90,7 +90,7 @@ class Sets(Protocol):
         ...
 
     @property
-    def dim(self) -> int:
+    def n_dims(self) -> int:
         """The dimension of space, d."""
         ...
 
@@ -126,7 +126,7 @@ class LocalSets:
         return self._by_set(self.frames.visible)
 
     @property
-    def dim(self) -> int:
+    def n_dims(self) -> int:
         """The dimension of space, d."""
         return int(self.frames.points.shape[-1])
 
@@ -228,7 +228,7 @@ def _solved(sets: Sets, cost: SetsCost, spectrum: Spectrum, method: Method) -> S
         proportions_converged=chosen.converged,
         proportions_determined=chosen.determined,
         proportions=method.proportions if isinstance(method.proportions, str) else "given",
-        dim=sets.dim,
+        n_dims=sets.n_dims,
         rounds=chosen.rounds,
         method=spectrum.method,
         storage=cost.storage,
@@ -328,7 +328,7 @@ def _proportions(
     if not _by_rigidity(method):
         stated = method.proportions
         eigenvalues = sets.prior() if isinstance(stated, str) else stated
-        eigenvalues = np.broadcast_to(eigenvalues, (len(spectrum.axes), sets.dim))
+        eigenvalues = np.broadcast_to(eigenvalues, (len(spectrum.axes), sets.n_dims))
         return judged(seen, _paired(eigenvalues, spectrum)), np.array(eigenvalues)
     rigid = rigid_proportions(seen, method.tuning.most_rounds)
     matrix = _principal(rigid.matrix)
@@ -340,7 +340,7 @@ def _proportions(
 
 def _looseness(chosen: Proportions, sets: Sets) -> Array:
     """(g,): standard error of the loosest direction of A, relative: residuals over what is felt."""
-    count = sets.dim * sets.visible.sum(axis=(1, 2))
+    count = sets.n_dims * sets.visible.sum(axis=(1, 2))
     return np.asarray(chosen.residual / np.sqrt(count * np.maximum(chosen.firmness, _FLAT**2)))
 
 
