@@ -14,6 +14,7 @@ _HOME = {
     "completion": ["complete"],
     "datasets": [],
     "diagnostics": ["Diagnostics"],
+    "edits": ["apply_edits"],
     "errors": [
         "DefgpaError",
         "DefgpaWarning",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.completion import complete
     from defgpa.diagnostics import Diagnostics
+    from defgpa.edits import apply_edits
     from defgpa.errors import (
         DefgpaError,
         DefgpaWarning,

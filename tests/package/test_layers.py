@@ -31,6 +31,7 @@ LAYERS = [
     "solvers",
     "alignment",
     "io",
+    "edits",
     "screening",
     "estimators",
     "model_selection",
@@ -44,6 +45,7 @@ LAYERS = [
     "plot",
     "report",
     "distributed",
+    "app",
     "cli",
     "__main__",
 ]
@@ -175,7 +177,7 @@ def test_nothing_suppresses_every_exception():
 
 def test_only_the_command_line_and_what_refits_know_estimators():
     knowing = {layer_of(path) for path in MODULES if "estimators" in layers_used(path)}
-    assert knowing <= {"__init__", "estimators", "model_selection", "distributed", "cli"}
+    assert knowing <= {"__init__", "estimators", "model_selection", "distributed", "app", "cli"}
 
 
 def test_the_solve_and_the_readers_name_no_particular_warp():
