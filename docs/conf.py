@@ -46,7 +46,7 @@ add_module_names = False
 python_maximum_signature_line_length = 88
 
 html_theme = "furo"
-html_title = "defgpa"
+html_title = f"defgpa {release}"
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]

@@ -9,6 +9,7 @@ A page is a story: its blocks share one namespace and one empty folder, from top
 - `<!-- run … -->` is run and not shown: what a page takes for granted.
 - `<!-- draw CAPTION … -->`: only the figures are shown; `<!-- write … -->`: what it prints becomes
   part of the page, as Markdown.
+- `<!-- thumbnails -->` becomes a grid of small pictures, one for each heading with a figure.
 - Files that a page names in a list `KEEP` are copied to `files/` of the site.
 - `sh` blocks are for what cannot be run here, and only for that: installing, and `make`.
 
@@ -339,6 +340,27 @@ def write_notebook(page: Page, folder: Path) -> None:
     nbformat.write(book, folder / f"{page.name.rpartition('/')[2]}.ipynb")
 
 
+_THUMBNAILS = "<!-- thumbnails -->"
+_PICTURE_OF_HEADING = re.compile(
+    r"^### (?P<name>[^\n]+)$(?P<between>(?:(?!^##)[\s\S])*?)"
+    r'<figure class="run (?P<kind>\w+)"><img src="(?P<source>[^"]+)"',
+    re.MULTILINE,
+)
+
+
+def add_thumbnails(text: str) -> str:
+    """Replace the thumbnail marker by a grid of the page's pictures, each linked to its heading."""
+    if _THUMBNAILS not in text:
+        return text
+    cells = [
+        f'<a class="thumbnail" href="#{re.sub("[^a-z0-9]+", "-", match["name"].lower())}">'
+        f'<span class="{match["kind"]}"><img src="{match["source"]}" alt="" loading="lazy"></span>'
+        f"{escape(match['name'])}</a>"
+        for match in _PICTURE_OF_HEADING.finditer(text)
+    ]
+    return text.replace(_THUMBNAILS, f'<div class="thumbnails">{"".join(cells)}</div>\n', 1)
+
+
 def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
     """Run the page, if it has anything to run."""
     if not _BLOCK.search(source[0]):
@@ -346,7 +368,7 @@ def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
     site = Path(app.outdir)
     with tempfile.TemporaryDirectory(prefix="page-", ignore_cleanup_errors=True) as folder:
         page = Page(docname, Path(folder), site / "_images")
-        source[0] = run_page(source[0], page)
+        source[0] = add_thumbnails(run_page(source[0], page))
         for kept in page.names.get("KEEP", ()):
             target = site / "files" / docname.replace("/", "-") / Path(kept).name
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -12,13 +12,13 @@ from sphinx.application import Sphinx
 
 import defgpa
 
-_ASKED = re.compile(r"^<!-- names of ([\w.]+)(?:: ([\w, ]+))? -->$", re.MULTILINE)
+_ASKED = re.compile(r"^<!-- names of ([\w.]+)(?:: ([\w,\s]+))? -->$", re.MULTILINE)
 
 
 def reference(match: re.Match[str]) -> str:
     """A table of the names with a line each, then each in full."""
     module = import_module(match[1])
-    wanted = match[2].split(", ") if match[2] else public(module)
+    wanted = re.split(r",\s*", match[2]) if match[2] else public(module)
     shared = [name for name in wanted if match[1] != "defgpa" and name in defgpa.__all__]
     names = [name for name in wanted if name not in shared]
     table = [".. autosummary::", "   :nosignatures:", "", *(f"   ~{match[1]}.{n}" for n in names)]
@@ -64,6 +64,10 @@ def of_others(app: Sphinx, what: str, name: str, value: Any, skip: bool, _: Any)
 
 def on_docstring(app: Sphinx, what: str, name: str, value: Any, _: Any, lines: list[str]) -> None:
     """The stars of the paper's *EUC_d and *AFF_d are stars."""
+    if what == "function" and name.startswith("defgpa.plot."):
+        plot = name.rpartition(".")[2]
+        place = f"../gallery/plots.html#{plot.replace('_', '-')}"
+        lines += ["", f"A picture of it, with the lines that made it: `gallery <{place}>`__.", ""]
     lines[:] = [re.sub(r"(?<!\*)\*(EUC|AFF)_d", r"\\*\1_d", line) for line in lines]
 
 
