@@ -194,7 +194,10 @@ def test_readers_of_shapes_know_no_warp():
             assert layers_used(path).isdisjoint({"warps", "solvers"}), path
 
 
-PAGES = ["CONTRIBUTING.md", *(f"docs/{name}.md" for name in ("development/decisions", "development/scaling", "theory"))]
+PAGES = [
+    "CONTRIBUTING.md",
+    *(f"docs/{name}.md" for name in ("development/decisions", "development/scaling", "theory")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
