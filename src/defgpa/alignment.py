@@ -21,6 +21,7 @@ from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.procrustes import SIMILARITY, Motion, stacked
 from defgpa.shapes import Shapes
+from defgpa.solvers.procrustes_mean import fit_procrustes_mean
 from defgpa.solvers.registration import Registration, RidgeRegistration
 from defgpa.warps import Warp
 
@@ -89,6 +90,39 @@ class Alignment:
     def similarities(self) -> Motion:
         """The similarity of each shape onto the reference, over what it sees; nothing mirrored."""
         return similarities(self.shapes.points, self.reference)
+
+    @cached_property
+    def mean_shape(self) -> Array:
+        """(m, d): the Procrustes mean of the superimposed shapes, in the pose of the reference.
+
+        The mean of classical generalised Procrustes analysis: every shape at unit size, rotated
+        onto the mean. A missing landmark is taken from the reference projected back into its shape;
+        in a shape whose visible landmarks lie nearer to the reference itself it is left out
+        instead. The centroid size is the mean of those of the superimposed shapes.
+
+        The reference is what all shapes warp onto most easily; the mean is their average. Use the
+        mean where variation is measured from it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import defgpa
+        >>> rng = np.random.default_rng(0)
+        >>> shapes = rng.normal(size=(30, 2)) + 0.1 * rng.normal(size=(5, 30, 2))
+        >>> defgpa.DefGPA().fit(shapes).alignment_.mean_shape.shape
+        (30, 2)
+        """
+        return frozen(fit_procrustes_mean(self._complete_where_warps_fit(), self.reference))
+
+    def _complete_where_warps_fit(self) -> Array:
+        """Fill missing landmarks of the superimposed shapes (n, m, d) whose warp predicts well."""
+        visible = self.shapes.visible
+        if visible.all():
+            return self.superimposed
+        warp_error = np.nansum((self.superimposed - self.back_projected) ** 2, axis=(1, 2))
+        predicts = warp_error < np.nansum(self.squared_distances, axis=1)
+        missing = predicts[:, None] & ~visible & np.isfinite(self.back_projected).all(axis=2)
+        return np.where(missing[..., None], self.back_projected, self.superimposed)
 
     @cached_property
     def squared_distances(self) -> Array:

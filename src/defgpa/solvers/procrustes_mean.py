@@ -1,0 +1,82 @@
+r"""The Procrustes mean: the average of shapes of unit size, rotated onto it.
+
+Classical generalised Procrustes analysis brings every shape to centroid size 1 and minimises
+
+.. math:: \sum_i \lVert D_i R_i - S \rVert^2
+
+over rotations and the mean S (Gower 1975; Rohlf & Slice 1990; geomorph's ``gpagen``): the rigid
+problem of the datum space for shapes of one size.
+
+A missing landmark is left out of the sum. The visible part of a shape is then brought to the size
+of the same part of the mean, by turns with the mean: unit size is the size the shape would have if
+it were complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from defgpa._arrays import Array, one_blas_thread
+from defgpa.procrustes import RIGID, stacked
+from defgpa.solvers.datum.fit import CentredShapes
+from defgpa.solvers.datum.rigid_cost import Algebra, Pose, inner
+from defgpa.solvers.datum.trust_region import descend
+
+_MAX_ROUNDS = 200
+_MEAN_TOLERANCE = 1e-11  # change of the mean in a round, at unit size
+
+
+def fit_procrustes_mean(points: Array, start: Array) -> Array:
+    """Compute the Procrustes mean of shapes that lie near a start, in its pose.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_shapes, n_landmarks, n_dims)
+        Shapes superimposed on the start, NaN for missing landmarks.
+    start : ndarray of shape (n_landmarks, n_dims)
+        Where the rotations start, and the pose of the result.
+
+    Returns
+    -------
+    ndarray of shape (n_landmarks, n_dims)
+        Its centroid size is the mean of those of the shapes, each as large as if it were complete.
+    """
+    shapes = CentredShapes.of(points)
+    sizes = np.sqrt(shapes.spreads)
+    n_shapes, _, n_dims = shapes.shape
+    rotations = np.tile(np.eye(n_dims), (n_shapes, 1, 1))
+    mean = _to_unit_size(start.T)
+    with one_blas_thread:  # products this thin gain nothing from a second thread
+        for _ in range(_MAX_ROUNDS):
+            pose = _rotate_onto_mean(_resize(shapes, _visible_sizes(shapes, mean)), rotations)
+            previous, mean, rotations = mean, _to_unit_size(pose.reference), pose.Z
+            if shapes.visible is None or np.linalg.norm(mean - previous) <= _MEAN_TOLERANCE:
+                break
+    sized = np.mean(sizes / _visible_sizes(shapes, mean)) * mean.T
+    return stacked(sized, start)(sized)
+
+
+def _rotate_onto_mean(shapes: CentredShapes, rotations: Array) -> Pose:
+    """Find the best rotations of shapes of fixed size, and their mean."""
+    return descend(Pose.at(shapes, Algebra.of(RIGID, shapes.shape[2]), rotations))[0]
+
+
+def _visible_sizes(shapes: CentredShapes, mean: Array) -> Array:
+    """Compute the size (n,) of the part of a mean (d, m) that each shape has."""
+    return np.sqrt(np.maximum(inner(shapes, mean, mean), np.finfo(np.float64).tiny))
+
+
+def _resize(shapes: CentredShapes, sizes: Array) -> CentredShapes:
+    """Bring every shape to its size (n,)."""
+    n_shapes, n_landmarks, n_dims = shapes.shape
+    factors = sizes / np.sqrt(np.maximum(shapes.spreads, np.finfo(np.float64).tiny))
+    rows = shapes.rows.reshape(n_shapes, n_dims, n_landmarks) * factors[:, None, None]
+    return replace(shapes, rows=rows.reshape(shapes.rows.shape), spreads=sizes**2)
+
+
+def _to_unit_size(rows: Array) -> Array:
+    """Centre a shape (d, m) and bring it to centroid size 1."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return np.ascontiguousarray(centred / np.linalg.norm(centred))
