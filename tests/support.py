@@ -13,7 +13,7 @@ import pytest
 from scipy.linalg import lstsq
 
 from defgpa import Affine, DefgpaWarning, ThinPlateSpline
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import Frames
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}

@@ -39,6 +39,13 @@ from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distanc
 from defgpa.screening import input_findings, with_deformation
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, ShapesLike
+from defgpa.solvers.cost import (
+    DEFAULT_BUDGET,
+    Centering,
+    EliminatedCost,
+    SoftCentering,
+    eliminated_cost,
+)
 from defgpa.solvers.datum.affine import affine_gpa, balanced
 from defgpa.solvers.datum.anchored_cost import anchored_inverse
 from defgpa.solvers.datum.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start, soft_end
@@ -49,16 +56,9 @@ from defgpa.solvers.datum.elastic_warps import (
 )
 from defgpa.solvers.datum.fit import DatumSpaceFit
 from defgpa.solvers.datum.rigid import rigid_gpa
-from defgpa.solvers.deformable.cost import (
-    DEFAULT_BUDGET,
-    Centering,
-    EliminatedCost,
-    SoftCentering,
-    eliminated_cost,
-)
-from defgpa.solvers.deformable.pipeline import LocalSets, Method, Solution, solve_one
-from defgpa.solvers.deformable.proportions import moments, sides
-from defgpa.solvers.eigen.solvers import EigenSolver
+from defgpa.solvers.deformable import LocalSets, Method, Solution, solve_one
+from defgpa.solvers.eigen import EigenSolver
+from defgpa.solvers.proportions import moments, sides
 from defgpa.solvers.registration import (
     AffineRegistration,
     MotionRegistration,

@@ -27,7 +27,7 @@ from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
 from defgpa.solvers.datum.rigid import rigid_gpa
-from defgpa.solvers.deformable.proportions import moments, sides
+from defgpa.solvers.proportions import moments, sides
 from defgpa.solvers.registration import MotionRegistration
 from defgpa.tuning import DEFAULT, Tuning
 

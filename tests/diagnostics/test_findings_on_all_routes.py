@@ -29,7 +29,7 @@ from defgpa.errors import DefgpaError
 from defgpa.findings import Kind, is_remark
 from defgpa.model_selection import _cross_validation
 from defgpa.model_selection._fold_sets import FoldSets
-from defgpa.model_selection._folds import consecutive_folds, refitted
+from defgpa.model_selection.folds import consecutive_folds, refitted
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian
 from support import FAMILIES, smooth_family

@@ -160,7 +160,7 @@ def test_a_killed_worker_does_not_lose_the_run(monkeypatch):
     """One of two worker processes is killed for good in the middle of the iterations."""
     points = smooth_family(seed=11, n=6, m=150, d=2, missing=0.1)
     here = defgpa.DefGPA().fit(points).alignment_
-    from defgpa.distributed._cost import DistributedCost
+    from defgpa.distributed.cost import DistributedCost
 
     products = []
     explained = DistributedCost._explained

@@ -20,7 +20,7 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.model_selection import Comparison, MethodFigures, Verdict, compare, cross_validate
-from defgpa.model_selection._comparison import published_methods
+from defgpa.model_selection.comparison import published_methods
 from support import EXACT, moved, shared_points, smooth_family
 
 

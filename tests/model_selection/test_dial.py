@@ -10,9 +10,9 @@ import defgpa
 from defgpa import Affine, DefGPA, ElasticGPA, Shapes, ThinPlateSpline
 from defgpa.cli import main
 from defgpa.model_selection import DialSurface
-from defgpa.model_selection._comparison import default_methods
-from defgpa.model_selection._folds import consecutive_folds, gathered, refitted
-from defgpa.model_selection._path import chosen_position
+from defgpa.model_selection.comparison import default_methods
+from defgpa.model_selection.folds import consecutive_folds, gathered, refitted
+from defgpa.model_selection.smoothing_path import chosen_position
 from defgpa.plot import dial_surface
 from support import EXACT, assert_same_shape, smooth_family, warned_of
 

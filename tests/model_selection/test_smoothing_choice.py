@@ -20,8 +20,8 @@ from defgpa import (
 )
 from defgpa.findings import Kind
 from defgpa.model_selection import SmoothingPath, cross_validate, select_smoothing
-from defgpa.model_selection._path import path_findings
-from defgpa.model_selection._sweep import _scales_with_smoothing
+from defgpa.model_selection.smoothing_path import path_findings
+from defgpa.model_selection.sweep import _scales_with_smoothing
 from defgpa.sentences import in_python, warn_of
 from defgpa.tuning import Tuning
 from support import EXACT, shared_points, smooth_family

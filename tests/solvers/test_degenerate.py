@@ -14,8 +14,8 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.findings import Kind
-from defgpa.solvers.deformable.cost import eliminated_cost
-from defgpa.solvers.deformable.elimination import (
+from defgpa.solvers.cost import eliminated_cost
+from defgpa.solvers.elimination import (
     ridge_from_features,
     ridge_from_normal_matrix,
     with_penalty_rows,

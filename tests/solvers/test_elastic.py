@@ -20,6 +20,7 @@ from defgpa import (
 )
 from defgpa.findings import Kind
 from defgpa.frames import Frames
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.solvers.datum.anchored_cost import ConjugateGradients, RootInverse, anchored_inverse
 from defgpa.solvers.datum.elastic import (
     Anchors,
@@ -31,8 +32,7 @@ from defgpa.solvers.datum.elastic import (
     orthonormal_rows,
     rigid_start,
 )
-from defgpa.solvers.deformable.cost import eliminated_cost
-from defgpa.solvers.deformable.pipeline import LocalSets
+from defgpa.solvers.deformable import LocalSets
 from defgpa.tuning import Tuning
 from support import (
     EXACT,

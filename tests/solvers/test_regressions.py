@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
-from defgpa.solvers.deformable import columns
-from defgpa.solvers.deformable.columns import (
+from defgpa.solvers import columns
+from defgpa.solvers.columns import (
     _landmark_blocks,
     column_factor,
     second_ridge,
     streamed_factor,
 )
-from defgpa.solvers.deformable.elimination import (
+from defgpa.solvers.elimination import (
     POOR_CONDITION,
     make_batches,
     ridge_from_features,
@@ -21,7 +21,7 @@ from defgpa.solvers.deformable.elimination import (
     stored_factor,
     with_penalty_rows,
 )
-from defgpa.solvers.deformable.sparse_columns import sparse_factor
+from defgpa.solvers.sparse_columns import sparse_factor
 from defgpa.tuning import Tuning
 from defgpa.warps import Frames, Gaussian, Membrane
 from support import EXACT, rotation, smooth_family

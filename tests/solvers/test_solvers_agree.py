@@ -7,14 +7,14 @@ import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa._arrays import own_threads
-from defgpa.solvers.deformable.columns import column_factor, streamed_factor
-from defgpa.solvers.deformable.cost import (
+from defgpa.solvers.columns import column_factor, streamed_factor
+from defgpa.solvers.cost import (
     _way_to_hold,
     eliminated_cost,
     make_batches,
 )
-from defgpa.solvers.deformable.elimination import stored_factor
-from defgpa.solvers.eigen.davidson import bottom_eigenpairs
+from defgpa.solvers.davidson import bottom_eigenpairs
+from defgpa.solvers.elimination import stored_factor
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Frames
 from support import (

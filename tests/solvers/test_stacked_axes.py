@@ -6,7 +6,7 @@ from scipy.linalg import eigh
 
 from defgpa import ThinPlateSpline
 from defgpa.datasets import smooth_family
-from defgpa.solvers.eigen.solvers import lowest_axes, reproducible_signs
+from defgpa.solvers.eigen import lowest_axes, reproducible_signs
 from support import EXACT, cost_of
 
 DIMS = pytest.mark.parametrize("d", [2, 3])

@@ -5,7 +5,7 @@ import pytest
 
 from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, SoftCentering
 from defgpa.findings import Kind
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import Frames
 from support import (
     EXACT,

@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
 from defgpa import Affine, DefGPA, ExactCentering, SoftCentering, ThinPlateSpline, Warp
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import Frames
 from support import EXACT, cost_of, rotation, visible_parts
 

@@ -7,7 +7,7 @@ import pytest
 
 from defgpa import DefGPA, DegenerateShapeError, Shapes
 from defgpa.frames import Frames
-from defgpa.solvers.prior.covariance import (
+from defgpa.solvers.covariance_prior import (
     LocalParts,
     common_eigenvalues,
     completed_by_pairs,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import DefGPA, Shapes, ThinPlateSpline
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.tuning import Tuning
 from defgpa.warps import Frames
 from support import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import DefGPA
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import Frames
 from support import EXACT, ChargedTranslations, LinearOnly, cost_of, every_warp
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from defgpa import Affine, DefGPA, ThinPlateSpline
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import Frames
 from support import EXACT, ORACLE, PARITY, assert_same_shape, oracle_points
 

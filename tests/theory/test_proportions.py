@@ -16,7 +16,7 @@ from defgpa import (
 )
 from defgpa.findings import Kind
 from defgpa.frames import Frames
-from defgpa.solvers.deformable.proportions import (
+from defgpa.solvers.proportions import (
     Moments,
     judged,
     moments,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import Frames
 from support import EXACT, ChargedTranslations, cost_of, every_warp
 

@@ -9,10 +9,10 @@ from scipy.interpolate import NdBSpline
 from scipy.sparse import csr_array
 
 from defgpa import Affine, DefGPA, FreeForm, Shapes, Warp
-from defgpa.solvers.deformable.columns import column_factor
-from defgpa.solvers.deformable.cost import EliminatedCost, eliminated_cost
-from defgpa.solvers.deformable.elimination import make_batches, stored_factor
-from defgpa.solvers.deformable.sparse_columns import (
+from defgpa.solvers.columns import column_factor
+from defgpa.solvers.cost import EliminatedCost, eliminated_cost
+from defgpa.solvers.elimination import make_batches, stored_factor
+from defgpa.solvers.sparse_columns import (
     normal_matrix,
     sparse_factor,
     streamed_sparse_factor,

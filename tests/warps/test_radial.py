@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Polynomial, RadialBasis, Shapes, ThinPlateSpline, check_warp
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import (
     DistanceQuantile,
     Frames,

@@ -8,7 +8,7 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, Shapes, ThinPlateSpline, Warp
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.solvers.registration import RidgeRegistration
 from defgpa.warps import (
     Frames,

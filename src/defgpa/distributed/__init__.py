@@ -1,5 +1,5 @@
 """The same solve on a Dask cluster: shapes on the workers, the reference on the driver."""
 
-from defgpa.distributed._align import DistributedAlignment, align
+from defgpa.distributed.alignment import DistributedAlignment, align
 
 __all__ = ["DistributedAlignment", "align"]

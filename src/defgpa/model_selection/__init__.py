@@ -1,15 +1,15 @@
 """Honest figures: cross-validation, the choice of smoothing, methods compared."""
 
-from defgpa.model_selection._comparison import (
+from defgpa.model_selection.comparison import (
     Comparison,
     MethodFigures,
     Verdict,
     compare,
     published_methods,
 )
-from defgpa.model_selection._cross_validation import CrossValidation, cross_validate
-from defgpa.model_selection._path import DialSurface, SmoothingPath
-from defgpa.model_selection._smoothing import select_smoothing
+from defgpa.model_selection.cross_validation import CrossValidation, cross_validate
+from defgpa.model_selection.smoothing import select_smoothing
+from defgpa.model_selection.smoothing_path import DialSurface, SmoothingPath
 
 __all__ = [
     "Comparison",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, Index, Stack, blocks, concatenated, symmetrised
-from defgpa.solvers.deformable.elimination import Batch, stored_factor
+from defgpa.solvers.elimination import Batch, stored_factor
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,9 @@ from defgpa.estimators import DefGPA, ElasticGPA
 from defgpa.findings import Finding
 from defgpa.frames import Frames
 from defgpa.model_selection._demmler_reinsch import Modes, modes_of
-from defgpa.model_selection._folds import LeftOut, in_frame_of
+from defgpa.model_selection.folds import LeftOut, in_frame_of
 from defgpa.shapes import Shapes
+from defgpa.solvers.cost import Explained
 from defgpa.solvers.datum.anchored_cost import RootInverse
 from defgpa.solvers.datum.elastic import (
     Anchors,
@@ -34,10 +35,9 @@ from defgpa.solvers.datum.elastic import (
     rigid_start,
     soft_end,
 )
-from defgpa.solvers.deformable.cost import Explained
-from defgpa.solvers.deformable.elimination import make_batches, stacked_batch
-from defgpa.solvers.deformable.pipeline import LocalSets, Method, solve
-from defgpa.solvers.eigen.solvers import Dense, Preconditioner
+from defgpa.solvers.deformable import LocalSets, Method, solve
+from defgpa.solvers.eigen import Dense, Preconditioner
+from defgpa.solvers.elimination import make_batches, stacked_batch
 from defgpa.warps import StackedModel
 
 

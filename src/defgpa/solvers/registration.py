@@ -11,7 +11,7 @@ from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
 from defgpa.frames import Frames, frames_of
 from defgpa.procrustes import Motions, stacked
-from defgpa.solvers.deformable.cost import eliminated_cost
+from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import AffineBasis, Warp, WarpModel
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, inverse_of_lower, inverse_root, small_product, symmetrised
-from defgpa.solvers.deformable.cost import SHIFT, EliminatedCost, LowRankInverse
+from defgpa.solvers.cost import SHIFT, EliminatedCost, LowRankInverse
 
 
 @dataclass(frozen=True, eq=False)

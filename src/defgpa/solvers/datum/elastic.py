@@ -43,9 +43,9 @@ from defgpa.procrustes import SIMILARITY, nearest_on_side
 from defgpa.solvers.datum.anchored_cost import Inverse
 from defgpa.solvers.datum.fit import completed_sizes
 from defgpa.solvers.datum.rigid import rigid_gpa
-from defgpa.solvers.deformable.pipeline import LocalSets
-from defgpa.solvers.deformable.proportions import moments, sides
-from defgpa.solvers.eigen.solvers import reproducible_signs
+from defgpa.solvers.deformable import LocalSets
+from defgpa.solvers.eigen import reproducible_signs
+from defgpa.solvers.proportions import moments, sides
 from defgpa.tuning import DEFAULT, Tuning
 
 _SAME_COST = 1e-7  # relative cost by which two ends are the same, iterative solves too

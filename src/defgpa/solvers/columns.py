@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from defgpa._arrays import Array, blocks, in_blocks, small_product, summed, symmetrised
-from defgpa.solvers.deformable.elimination import (
+from defgpa.solvers.elimination import (
     POOR_CONDITION,
     Batch,
     Factor,

@@ -20,16 +20,9 @@ from defgpa.checks import cohesion, spectral_findings
 from defgpa.diagnostics import SpectralDiagnostics
 from defgpa.findings import Finding
 from defgpa.frames import Frames
-from defgpa.solvers.deformable.cost import Centering, Explained
-from defgpa.solvers.deformable.proportions import (
-    Moments,
-    Proportions,
-    judged,
-    moments,
-    rigid_proportions,
-    sides,
-)
-from defgpa.solvers.eigen.solvers import (
+from defgpa.solvers.cost import Centering, Explained
+from defgpa.solvers.covariance_prior import covariance_prior
+from defgpa.solvers.eigen import (
     Cost,
     Dense,
     EigenSolver,
@@ -38,7 +31,14 @@ from defgpa.solvers.eigen.solvers import (
     Spectrum,
     reproducible_signs,
 )
-from defgpa.solvers.prior.covariance import covariance_prior
+from defgpa.solvers.proportions import (
+    Moments,
+    Proportions,
+    judged,
+    moments,
+    rigid_proportions,
+    sides,
+)
 from defgpa.tuning import Tuning
 
 _FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from defgpa._arrays import Array, Mask, Stack
-from defgpa.solvers.eigen.davidson import bottom_eigenpairs
+from defgpa.solvers.davidson import bottom_eigenpairs
 
 _SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
 

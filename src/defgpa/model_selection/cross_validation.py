@@ -18,7 +18,7 @@ from defgpa._arrays import Array, Index, Mask, Progress, frozen
 from defgpa.alignment import Alignment
 from defgpa.findings import Finding
 from defgpa.model_selection._fold_sets import FoldSets
-from defgpa.model_selection._folds import (
+from defgpa.model_selection.folds import (
     LeftOut,
     Steps,
     consecutive_folds,
@@ -28,7 +28,7 @@ from defgpa.model_selection._folds import (
     refitted,
     require_all_fitted,
 )
-from defgpa.model_selection._parallel import in_parallel
+from defgpa.model_selection.parallel import in_parallel
 from defgpa.sentences import warn_of
 from defgpa.shapes import ShapesLike, as_shapes
 

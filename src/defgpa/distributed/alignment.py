@@ -17,17 +17,17 @@ import numpy as np
 from defgpa._arrays import Array, frozen
 from defgpa.alignment import Alignment
 from defgpa.diagnostics import SpectralDiagnostics
-from defgpa.distributed import _work as work
-from defgpa.distributed._cluster import Cluster
-from defgpa.distributed._cost import distributed_cost
-from defgpa.distributed._sets import ClusterSet
+from defgpa.distributed import work
+from defgpa.distributed.cluster import Cluster
+from defgpa.distributed.cost import distributed_cost
+from defgpa.distributed.shapes import ClusterSet
 from defgpa.errors import DefgpaError
 from defgpa.estimators import DefGPA, assembled, lone_findings, with_lone
 from defgpa.findings import Finding
 from defgpa.io import read_shapes
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
-from defgpa.solvers.deformable.pipeline import Solution, solve_one
+from defgpa.solvers.deformable import Solution, solve_one
 from defgpa.warps import Warp, WarpModel
 
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, blocks, concatenated
 from defgpa.checks import require_extents, require_linked_pattern
-from defgpa.distributed import _work as work
-from defgpa.distributed._cluster import Cluster
+from defgpa.distributed import work
+from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError
 from defgpa.shapes import numbered
-from defgpa.solvers.deformable.proportions import Moments
-from defgpa.solvers.prior.covariance import prior_of_parts
+from defgpa.solvers.covariance_prior import prior_of_parts
+from defgpa.solvers.proportions import Moments
 
 
 @dataclass(frozen=True, eq=False)

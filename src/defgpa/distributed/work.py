@@ -15,15 +15,15 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.frames import Frames
-from defgpa.solvers.deformable.columns import ridge_from_gram
-from defgpa.solvers.deformable.elimination import (
+from defgpa.solvers.columns import ridge_from_gram
+from defgpa.solvers.elimination import (
     Batch,
     Ridge,
     make_batches,
     ridge_from_features,
     with_penalty_rows,
 )
-from defgpa.solvers.deformable.proportions import Moments, moments
+from defgpa.solvers.proportions import Moments, moments
 from defgpa.warps import Recombinable, Warp, WarpModel
 
 

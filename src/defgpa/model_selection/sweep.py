@@ -12,14 +12,14 @@ from sklearn.base import clone
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
 from defgpa.errors import DegenerateShapeError
-from defgpa.model_selection._cross_validation import (
+from defgpa.model_selection._fold_sets import FoldSets
+from defgpa.model_selection.cross_validation import (
     CrossValidation,
     gathered_folds,
     left_out_by_refits,
     left_out_by_stacks,
 )
-from defgpa.model_selection._fold_sets import FoldSets
-from defgpa.model_selection._folds import LeftOut, Steps, consecutive_folds, looked_at
+from defgpa.model_selection.folds import LeftOut, Steps, consecutive_folds, looked_at
 from defgpa.shapes import Shapes
 from defgpa.warps import ThinPlateSpline
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.distributed import _work as work
-from defgpa.distributed._cluster import Cluster
-from defgpa.distributed._sets import ClusterSet
-from defgpa.solvers.deformable.columns import streamed_factor
-from defgpa.solvers.deformable.cost import (
+from defgpa.distributed import work
+from defgpa.distributed.cluster import Cluster
+from defgpa.distributed.shapes import ClusterSet
+from defgpa.solvers.columns import streamed_factor
+from defgpa.solvers.cost import (
     EliminatedCost,
     Explained,
     LowRankInverse,
     inverse_from_one,
 )
-from defgpa.solvers.deformable.elimination import POOR_CONDITION
+from defgpa.solvers.elimination import POOR_CONDITION
 from defgpa.warps import Warp, WarpModel
 
 

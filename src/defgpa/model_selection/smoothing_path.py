@@ -16,7 +16,7 @@ import numpy as np
 
 from defgpa._arrays import Array, frozen
 from defgpa.findings import Finding, Kind
-from defgpa.model_selection._sweep import Point
+from defgpa.model_selection.sweep import Point
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,20 +33,20 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, blocks, in_blocks, summed, symmetrised
 from defgpa.frames import Frames
-from defgpa.solvers.deformable.columns import column_factor, streamed_factor
-from defgpa.solvers.deformable.elimination import (
+from defgpa.solvers.columns import column_factor, streamed_factor
+from defgpa.solvers.eigen import Cost, Preconditioner
+from defgpa.solvers.elimination import (
     Batch,
     Factor,
     StoredFactor,
     make_batches,
     stored_factor,
 )
-from defgpa.solvers.deformable.sparse_columns import (
+from defgpa.solvers.sparse_columns import (
     sparse_factor,
     stored_bytes,
     streamed_sparse_factor,
 )
-from defgpa.solvers.eigen.solvers import Cost, Preconditioner
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import SparseBasis, WarpModel
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, blocks
-from defgpa.solvers.deformable.columns import sound_ridge
-from defgpa.solvers.deformable.elimination import Batch, Factor
+from defgpa.solvers.columns import sound_ridge
+from defgpa.solvers.elimination import Batch, Factor
 
 _ENTRY_BYTES = 12  # a number and where it stands
 

@@ -18,8 +18,8 @@ from defgpa._arrays import Array, Progress, rms, rms_radius
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.findings import Finding, Kind
-from defgpa.model_selection._cross_validation import cross_validated
-from defgpa.model_selection._folds import consecutive_folds, looked_at
+from defgpa.model_selection.cross_validation import cross_validated
+from defgpa.model_selection.folds import consecutive_folds, looked_at
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.tables import figure, lined_up, pandas_for_tables

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Progress, frozen
 from defgpa.estimators import ElasticGPA
-from defgpa.model_selection._folds import Steps, consecutive_folds
-from defgpa.model_selection._path import (
+from defgpa.model_selection.folds import Steps, consecutive_folds
+from defgpa.model_selection.smoothing_path import (
     DialSurface,
     SmoothingPath,
     chosen_index,
@@ -24,7 +24,7 @@ from defgpa.model_selection._path import (
     least_index,
     path_findings,
 )
-from defgpa.model_selection._sweep import Point, Sweep, smooth_warp
+from defgpa.model_selection.sweep import Point, Sweep, smooth_warp
 from defgpa.sentences import warn_of
 from defgpa.shapes import ShapesLike, as_shapes
 

@@ -1,1 +1,0 @@
-"""The closed form: ridge regressions, the cost they leave, its cheapest axes."""

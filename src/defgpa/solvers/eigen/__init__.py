@@ -1,1 +1,0 @@
-"""The bottom eigenvectors of whatever multiplies."""

@@ -1,1 +1,0 @@
-"""Algorithm 1 of the paper: the reference covariance from rigidity."""
