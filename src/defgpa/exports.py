@@ -23,7 +23,7 @@ from defgpa.io.atomic import replacing, write_text
 from defgpa.io.text.table import csv_text
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
 from defgpa.procrustes import similarity
-from defgpa.shapes import Shapes, numbered
+from defgpa.shapes import Shapes, number_labels
 from defgpa.statistics import ShapePCA, centroid_sizes, specimens
 from defgpa.statistics.specimens import groups_of
 from defgpa.tables import coordinate_names
@@ -139,9 +139,9 @@ def _slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
     pca = ShapePCA().fit(done.shapes)
     x, names = pca.coordinates_, done.shapes.names
     n, m, _ = x.shape
-    landmarks = numbered("LM ", m)
+    landmarks = number_labels("LM ", m)
     coordinates = [f"{landmark}_{axis}" for landmark in landmarks for axis in "XYZ"]
-    components = numbered("PC ", len(pca.components_))
+    components = number_labels("PC ", len(pca.components_))
     distances = np.linalg.norm(x - pca.mean_, axis=(1, 2))
     sizes = centroid_sizes(done.shapes)
     flat = x.reshape(n, -1)
@@ -274,7 +274,7 @@ def _table(
 
 def _wide(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
     """The head and the rows of a table: a row a specimen, x1, y1, x2, …, as arrayspecs takes it."""
-    heads = coordinate_names(numbered("", shapes.n_landmarks), shapes.n_dims)
+    heads = coordinate_names(number_labels("", shapes.n_landmarks), shapes.n_dims)
     return ["id", *heads], _rows(shapes.names, *shapes.points.reshape(len(shapes), -1).T)
 
 

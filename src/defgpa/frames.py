@@ -1,6 +1,7 @@
 """Where a shape lies: its centroid, its size, its principal axes and the box around it.
 
-For many shapes at once; hidden points carry weight zero.
+For many shapes at once. Missing points have weight zero; the others have the weights of their
+landmarks, or one each.
 """
 
 from __future__ import annotations
@@ -20,27 +21,43 @@ _CUBE = 10.0  # more than λ₁λ₂λ₃ / mean³ ÷ λ₃/λ₁ can be: 4 for 
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """The frames of n shapes with points (n, m, d), finite everywhere, and visibility (n, m)."""
+    """The frames of n shapes.
+
+    Parameters
+    ----------
+    points : array (n, m, d)
+        Finite everywhere, missing points too.
+    visible : array (n, m) of bool
+    weights : array (n, m), optional
+        Landmark weights, 0 where missing; None means 1 for every visible landmark.
+    """
 
     points: Array
     visible: Mask
+    weights: Array | None = None
 
     @classmethod
-    def of(cls, points: Array, visible: Mask) -> Frames:
-        """The frames of shapes whose hidden points are NaN: they are put at the centroid.
+    def of(cls, points: Array, visible: Mask, weights: Array | None = None) -> Frames:
+        """Make the frames of shapes whose missing points are NaN: they are put at the centroid.
 
-        There they are finite, and inert once their rows are zeroed.
+        There they are finite, and have no effect once their rows are zeroed. Weights that are all
+        equal are left out, so that they give the results without weights to the last digit.
         """
+        if weights is not None and _has_equal_weights(weights, visible):
+            weights = None
         if visible.all():
-            return cls(points, visible)
-        seen = visible.astype(np.float64)
-        count = seen.sum(axis=-1)
-        whole = np.where(visible[..., None], points, 0.0)
-        centre = (seen[:, None, :] @ whole)[:, 0] / np.maximum(count, 1.0)[:, None]
-        np.copyto(whole, centre[:, None, :], where=~visible[..., None])
-        frames = cls(whole, visible)
-        # hidden points are zero about the centroid without being made so
-        frames.__dict__.update(count=count, centre=centre, centred=whole - centre[:, None, :])
+            return cls(points, visible, weights)
+        masses = visible.astype(np.float64) if weights is None else weights
+        total = masses.sum(axis=-1)
+        finite = np.where(visible[..., None], points, 0.0)
+        divisor = np.maximum(total, 1.0) if weights is None else np.where(total > 0.0, total, 1.0)
+        centre = (masses[:, None, :] @ finite)[:, 0] / divisor[:, None]
+        np.copyto(finite, centre[:, None, :], where=~visible[..., None])
+        frames = cls(finite, visible, weights)
+        # missing points are zero about the centroid without being made so
+        frames.__dict__.update(mass=total, centre=centre, centred=finite - centre[:, None, :])
+        if weights is None:
+            frames.__dict__.update(count=total)
         return frames
 
     def __getitem__(self, part: slice | Mask) -> Frames:
@@ -52,20 +69,27 @@ class Frames:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether nothing is hidden."""
+        """Whether nothing is missing."""
         return bool(self.visible.all())
 
     @cached_property
     def count(self) -> Array:
-        """(n,): visible points."""
+        """(n,): the number of visible points."""
         if self.whole:
             return np.full(len(self.points), float(self.points.shape[-2]))
         return self.visible.sum(axis=-1).astype(np.float64)
 
     @cached_property
+    def mass(self) -> Array:
+        """(n,): the sum of the weights; the number of visible points where there are none."""
+        return self.count if self.weights is None else self.weights.sum(axis=-1)
+
+    @cached_property
     def centre(self) -> Array:
-        """(n, d): centroid of the visible points."""
+        """(n, d): weighted centroid of the visible points."""
         # sums over landmarks as products: far faster than a reduction along a middle axis
+        if self.weights is not None:
+            return (self.weights[:, None, :] @ self.points)[:, 0] / self.mass[:, None]
         if self.whole:
             return np.ones(self.points.shape[-2]) @ self.points / self.points.shape[-2]
         total = (self.visible.astype(np.float64)[:, None, :] @ self.points)[:, 0]
@@ -73,7 +97,7 @@ class Frames:
 
     @cached_property
     def centred(self) -> Array:
-        """(n, m, d): relative to the centroid, hidden points zero (they must not count)."""
+        """(n, m, d): relative to the centroid, missing points zero (they must not count)."""
         centred = self.points - self.centre[:, None, :]
         if not self.whole:
             centred[~self.visible] = 0.0
@@ -81,14 +105,18 @@ class Frames:
 
     @cached_property
     def scatter(self) -> Array:
-        """(n, d, d): Σ x xᵀ of the centred visible points."""
-        return self.centred.mT @ self.centred
+        """(n, d, d): Σ γ x xᵀ of the centred visible points with their weights γ."""
+        if self.weights is None:
+            return self.centred.mT @ self.centred
+        return self.centred.mT @ (self.weights[..., None] * self.centred)
 
     @cached_property
     def size(self) -> Array:
-        """(n,): L, the RMS distance of the visible points from their centroid."""
+        """(n,): L, the weighted RMS distance of the visible points from their centroid."""
         trace = np.einsum("ndd->n", self.scatter)
-        return np.sqrt(trace / np.maximum(self.count, 1.0))
+        if self.weights is None:
+            return np.sqrt(trace / np.maximum(self.count, 1.0))
+        return np.sqrt(trace / np.where(self.mass > 0.0, self.mass, 1.0))
 
     @cached_property
     def _principal(self) -> tuple[Array, Array]:
@@ -99,7 +127,7 @@ class Frames:
 
     @property
     def extents(self) -> Array:
-        """(n, d): singular values of the centred visible points, largest first."""
+        """(n, d): singular values of the centred visible points (rows times √γ), largest first."""
         return np.sqrt(self._principal[0])
 
     @property
@@ -160,7 +188,7 @@ class Frames:
         off = centred[flat] @ normal @ normal.mT
         centred[flat] -= off
         points[flat] -= off
-        laid = Frames(points, self.visible)
+        laid = Frames(points, self.visible, self.weights)
         laid.__dict__.update(count=self.count, centre=self.centre, centred=centred)
         return laid
 
@@ -203,6 +231,12 @@ def frames_of(points: Array) -> Frames:
     return Frames(points[None], np.ones((1, len(points)), dtype=bool))
 
 
+def _has_equal_weights(weights: Array, visible: Mask) -> bool:
+    """Return whether the weights of all visible landmarks of all shapes are the same."""
+    positive = weights[visible]
+    return not len(positive) or bool(positive.min() == positive.max())
+
+
 def seen_scatters(columns: Array, visible: Mask) -> Array:
     """(…, n, k, k): Σ x xᵀ of the rows of columns (…, m, k) each shape sees, about their mean."""
     k, weights = columns.shape[-1], visible.astype(np.float64)
@@ -215,6 +249,6 @@ def seen_scatters(columns: Array, visible: Mask) -> Array:
 
 def _of_some(known: Any, part: slice | Mask) -> Any:
     """The part of a value that has one entry a shape, of several such, or of a plain fact."""
-    if isinstance(known, bool):
+    if known is None or isinstance(known, bool):
         return known
     return tuple(v[part] for v in known) if isinstance(known, tuple) else known[part]

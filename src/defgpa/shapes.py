@@ -1,7 +1,7 @@
-"""Shapes: many configurations of the same landmarks, some of them not seen.
+"""Shapes: the landmarks of many specimens, with weights, names and metadata.
 
-A landmark that was not seen is a row of NaN; visibility is derived from that and cannot
-disagree with it. This is the only place that validates points: behind it, they are trusted.
+A missing landmark is a row of NaN and has weight 0; a landmark of weight 0 is missing. This is the
+only place that validates points and weights: the rest of the package trusts them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ from defgpa.tables import frame_of, labelled, read_frame
 
 PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources", "variables"})
 
-_LARGEST = 1e60  # of coordinates: their fourth powers, and those of what is left, are numbers
-_FEW = 1000  # numbered labels that are made once and for all
+_MAX_COORDINATE = 1e60  # its fourth power, and that of its inverse, are finite
+_N_CACHED_LABELS = 1000
 
 
 class Shapes:
-    """n configurations of m landmarks in d dimensions, with names; immutable.
+    """Hold m landmarks of each of n shapes in d dimensions, with names; immutable.
 
     Parameters
     ----------
     points : array (n, m, d), masked array, sequence of n arrays (m, d), or DataFrame (n, m·d)
-        Coordinates, d = 2 or 3. A landmark not seen in a shape is NaN in all coordinates.
+        Coordinates, d = 2 or 3. A landmark missing in a shape is NaN in all coordinates.
         The columns of a DataFrame are ``x1, y1, x2, …`` or ``apex_x, apex_y, …``.
+    weights : array (n, m), optional
+        How much each landmark counts: not negative, 1 for all by default. Only their ratios
+        matter. A landmark of weight 0 is missing; its coordinates are ignored.
     visible : array (n, m) of bool, optional
-        Landmarks to count as seen; the coordinates of the others are ignored.
+        Which landmarks to use; the coordinates of the others are ignored, they are missing.
     names : sequence of n str, optional
         One unique name per shape; ``shape_1``, ``shape_2``, … by default.
     landmarks : sequence of m str, optional
@@ -58,9 +61,11 @@ class Shapes:
     >>> points[1, 4] = np.nan
     >>> shapes = Shapes(points, names=["a", "b", "c"])
     >>> shapes
-    Shapes(3 shapes, 5 landmarks, 2-D, 1 of 15 not seen)
+    Shapes(3 shapes, 5 landmarks, 2-D, 1 of 15 missing)
     >>> shapes.visible[1].tolist()
     [True, True, True, True, False]
+    >>> shapes.weights[1].tolist()
+    [1.0, 1.0, 1.0, 1.0, 0.0]
     """
 
     points: Array
@@ -68,18 +73,20 @@ class Shapes:
     landmarks: tuple[str, ...]
     faces: Index | None
     metadata: Mapping[str, Any]
+    _weights: Array | None
 
     def __init__(
         self,
         points: ArrayLike | Sequence[ArrayLike],
         *,
+        weights: ArrayLike | None = None,
         visible: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         landmarks: Sequence[str] | None = None,
         faces: ArrayLike | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        self._store(points, visible, names, landmarks, faces, metadata)
+        self._store(points, weights, visible, names, landmarks, faces, metadata)
         self.require_alignable()
 
     @classmethod
@@ -87,82 +94,150 @@ class Shapes:
         cls,
         points: ArrayLike | Sequence[ArrayLike],
         *,
+        weights: ArrayLike | None = None,
         visible: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         landmarks: Sequence[str] | None = None,
         faces: ArrayLike | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Shapes:
-        """Like the constructor, for shapes that need not make a set that can be aligned.
+        """Make shapes as the constructor does, without asking that they can be aligned.
 
-        One shape is enough, a shape may be all missing, and a landmark may be seen nowhere:
+        One shape is enough, a shape may be all missing, and a landmark may be missing in all:
         what a single file holds, or new specimens to be registered. ``fit`` checks the rest.
 
         Examples
         --------
         >>> Shapes.specimens([[[0.0, 0.0], [1.0, 0.0], [float("nan")] * 2]])
-        Shapes(1 shape, 3 landmarks, 2-D, 1 of 3 not seen)
+        Shapes(1 shape, 3 landmarks, 2-D, 1 of 3 missing)
         """
         self = cls.__new__(cls)
-        self._store(points, visible, names, landmarks, faces, metadata)
+        self._store(points, weights, visible, names, landmarks, faces, metadata)
         return self
 
     def _store(
         self,
         points: Any,
+        weights: ArrayLike | None,
         visible: ArrayLike | None,
         names: Sequence[str] | None,
         landmarks: Sequence[str] | None,
         faces: ArrayLike | None,
         metadata: Mapping[str, Any] | None,
     ) -> None:
-        if _is_frame(points):
-            points, rows, heads = read_frame(points)
-            names, landmarks = names or rows, landmarks or heads
-        stacked = _hide(_stacked(points), visible)
-        n, m, _ = stacked.shape
-        own = vars(self)  # as attributes they cannot be set
-        own["points"] = frozen(stacked)
-        own["names"] = _labels(names, n, "name", "shape", "shape_")
-        own["landmarks"] = _labels(landmarks, m, "label", "landmark", "")
-        self._require_clean_coordinates()
-        own["faces"] = _triangles(faces, m)
-        own["metadata"] = MappingProxyType(_fitting_metadata(metadata, n))
+        """Validate the arguments of the constructor and set the attributes."""
+        if _is_data_frame(points):
+            points, row_names, column_labels = read_frame(points)
+            names, landmarks = names or row_names, landmarks or column_labels
+        if isinstance(points, Shapes) and weights is None:
+            weights = points._weights
+        coordinates = _convert_points(points)
+        _hide_landmarks(coordinates, visible)
+        n, m, _ = coordinates.shape
+        attributes = vars(self)  # since __setattr__ refuses
+        attributes["names"] = _check_labels(names, n, "name", "shape", "shape_")
+        attributes["landmarks"] = _check_labels(landmarks, m, "label", "landmark", "")
+        attributes["_weights"] = self._convert_weights(weights, coordinates)
+        attributes["points"] = frozen(coordinates)
+        self._check_coordinates()
+        attributes["faces"] = _check_faces(faces, m)
+        attributes["metadata"] = MappingProxyType(_check_metadata(metadata, n))
+
+    def _convert_weights(self, weights: ArrayLike | None, points: Array) -> Array | None:
+        """Return (n, m) weights, 0 where points are NaN; write NaN to points of weight 0.
+
+        Raises
+        ------
+        ShapeError
+            If the weights have another size, or one of a landmark with coordinates is negative or
+            not finite.
+        """
+        if weights is None:
+            return None
+        values = np.array(_convert_numbers(weights, "weights"))
+        if values.shape != points.shape[:2]:
+            raise ShapeError(
+                f"'weights' must have one number per shape and landmark, {points.shape[:2]}; "
+                f"got size {values.shape}."
+            )
+        values[np.isnan(points).all(axis=2)] = 0.0
+        bad = ~np.isfinite(values) | (values < 0.0)
+        if bad.any():
+            i, j = np.argwhere(bad)[0]
+            raise ShapeError(
+                f"The weight of landmark {self.landmarks[j]!r} of shape {self.names[i]!r} is "
+                f"{values[i, j]:g}; weights must be 0 or positive, and finite. Use 0 for a landmark "
+                "that should not count."
+            )
+        points[values == 0.0] = np.nan
+        return frozen(values)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Shapes do not change; '{name}' cannot be set. Make new Shapes.")
 
     @property
     def n_shapes(self) -> int:
-        """n, the number of shapes."""
+        """The number of shapes, n."""
         return int(self.points.shape[0])
 
     @property
     def n_landmarks(self) -> int:
-        """m, the number of landmarks."""
+        """The number of landmarks, m."""
         return int(self.points.shape[1])
 
     @property
     def n_dims(self) -> int:
-        """d, the number of coordinates: 2 or 3."""
+        """The number of coordinates of a landmark, d: 2 or 3."""
         return int(self.points.shape[2])
 
     @cached_property
     def visible(self) -> Mask:
-        """(n, m): which shape sees which landmark."""
+        """(n, m): where a landmark has coordinates and a positive weight."""
         return frozen(~np.isnan(self.points[..., 0]))
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether weights were given."""
+        return self._weights is not None
+
+    @cached_property
+    def weights(self) -> Array:
+        """(n, m): the weight of each landmark in each shape, as given; 0 where it is missing.
+
+        Without given weights, 1 where the landmark is visible.
+        """
+        return frozen(self.visible.astype(np.float64)) if self._weights is None else self._weights
+
+    @cached_property
+    def relative_weights(self) -> Array:
+        """(n, m): the weights divided by the mean of the positive ones.
+
+        A common factor of all weights has no effect on them, and where all landmarks count the same
+        they are exactly 1, as without weights.
+
+        Examples
+        --------
+        >>> points = np.random.default_rng(0).normal(size=(2, 3, 2))
+        >>> Shapes(points, weights=[[1, 1, 2], [0, 2, 4]]).relative_weights.tolist()
+        [[0.5, 0.5, 1.0], [0.0, 1.0, 2.0]]
+        """
+        positive = self.weights[self.visible]
+        if not len(positive) or positive.min() == positive.max():
+            return frozen(self.visible.astype(np.float64))
+        scaled = self.weights / positive.max()  # the sum of large weights could overflow
+        return frozen(scaled / scaled[self.visible].mean())
 
     @cached_property
     def views(self) -> Index:
-        """(m,): how many shapes see each landmark."""
+        """(m,): in how many shapes each landmark is visible."""
         return frozen(self.visible.sum(axis=0))
 
     @property
     def links(self) -> list[tuple[int, int]]:
-        """The wireframe that came with the shapes as pairs of landmark numbers.
+        """The links in the metadata as pairs of landmark numbers.
 
-        Its entries may be chains. What does not fit is left out: it comes from files and from
-        users, and a picture is no place to fail.
+        Chains of landmarks become pairs of neighbours. Numbers that are no landmarks are left out:
+        links come from files, and a figure without a line is better than none.
 
         Examples
         --------
@@ -188,7 +263,7 @@ class Shapes:
     def __getitem__(self, shape: slice | Sequence[int] | Index | Mask) -> Shapes: ...
 
     def __getitem__(self, shape: Any) -> Any:
-        """The (m, d) points of one shape, by number or by name; or Shapes, ``shapes[0:5]``."""
+        """Return the (m, d) points of a shape, by number or name, or Shapes: ``shapes[0:5]``."""
         if isinstance(shape, (int, str, np.integer)):
             return self.points[self.index(shape if isinstance(shape, str) else int(shape))]
         return self.take(np.arange(self.n_shapes)[shape])
@@ -203,22 +278,24 @@ class Shapes:
             self.names == other.names
             and self.landmarks == other.landmarks
             and np.array_equal(self.points, other.points, equal_nan=True)
+            and np.array_equal(self.weights, other.weights)
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are made from what the shapes hold, not from how."""
-        return _restored, (self._fields() | {"metadata": dict(self.metadata)},)
+        """Copy and pickle the fields, so that neither depends on how they are stored."""
+        return _restore, (self._fields() | {"metadata": dict(self.metadata)},)
 
     def __repr__(self) -> str:
         n, m, d = self.points.shape
-        unseen = n * m - int(self.visible.sum())
-        holes = f"{unseen} of {n * m} not seen" if unseen else "all seen"
-        return f"Shapes({n} shape{'s' * (n != 1)}, {m} landmark{'s' * (m != 1)}, {d}-D, {holes})"
+        n_missing = n * m - int(self.visible.sum())
+        counts = f"{n} shape{'s' * (n != 1)}, {m} landmark{'s' * (m != 1)}, {d}-D"
+        missing = f"{n_missing} of {n * m} missing" if n_missing else "none missing"
+        return f"Shapes({counts}, {missing}{', weighted' * self.has_weights})"
 
     def index(self, shape: int | str) -> int:
-        """The number of a shape given by number or name."""
+        """Return the number of a shape given by number or name."""
         if isinstance(shape, str):
             if shape in self.names:
                 return self.names.index(shape)
@@ -230,52 +307,68 @@ class Shapes:
         return int(shape) % self.n_shapes
 
     def take(self, shapes: Sequence[int] | Index) -> Shapes:
-        """Only these shapes, in this order."""
-        chosen = [int(i) for i in shapes]
+        """Return only these shapes (by number), in this order."""
+        numbers = [int(i) for i in shapes]
         metadata = {
-            key: tuple(value[i] for i in chosen) if key in PER_SHAPE_METADATA else value
+            key: tuple(value[i] for i in numbers) if key in PER_SHAPE_METADATA else value
             for key, value in self.metadata.items()
         }
-        names = [self.names[i] for i in chosen]
-        return self._replaced(points=self.points[chosen], names=names, metadata=metadata)
+        return self._replace(
+            points=self.points[numbers],
+            weights=None if self._weights is None else self._weights[numbers],
+            names=[self.names[i] for i in numbers],
+            metadata=metadata,
+        )
 
     def without(self, landmarks: Sequence[int] | Index) -> Shapes:
-        """All landmarks but these (by number); faces that lose a corner are dropped with them."""
+        """Leave out landmarks (by number), and the faces that have one of them as a corner."""
         kept = np.delete(np.arange(self.n_landmarks), np.asarray(landmarks, dtype=np.intp))
-        return self._replaced(
+        return self._replace(
             points=self.points[:, kept],
+            weights=None if self._weights is None else self._weights[:, kept],
             landmarks=[self.landmarks[j] for j in kept],
-            faces=_surviving_faces(self.faces, kept, self.n_landmarks),
+            faces=_renumber_faces(self.faces, kept, self.n_landmarks),
         )
 
     def with_points(self, points: ArrayLike) -> Shapes:
-        """Other coordinates for the same shapes and landmarks."""
-        return self._replaced(points=points)
+        """Replace the coordinates; names, labels, weights and metadata stay.
+
+        A landmark that was missing and has coordinates now gets the mean of the positive weights.
+        """
+        if self._weights is None:
+            return self._replace(points=points)
+        mean = float(self._weights[self.visible].mean()) if self.visible.any() else 1.0
+        return self._replace(points=points, weights=np.where(self.visible, self._weights, mean))
+
+    def with_weights(self, weights: ArrayLike | None) -> Shapes:
+        """Replace the weights, (n, m); None means that all visible landmarks count the same."""
+        return self._replace(weights=weights)
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame with one row a shape and one column a coordinate: x1, y1, x2, …"""
+        """Return a pandas.DataFrame, a row per shape and a column per coordinate: x1, y1, x2, …"""
         return frame_of(self.points, self.names, self.landmarks)
 
     def to_xarray(self) -> Any:
-        """An xarray.DataArray with dimensions specimen, landmark and space."""
+        """Return an xarray.DataArray with dimensions specimen, landmark and space."""
         return labelled(self.points, self.names, self.landmarks)
 
     def with_metadata(self, **metadata: Any) -> Shapes:
-        """The same shapes, more being known about them; what is None is forgotten."""
-        known = {**self.metadata, **metadata}
-        kept = {key: value for key, value in known.items() if value is not None}
-        return self._replaced(metadata=kept)
+        """Add metadata to that of the shapes, or replace it; remove the keys given as None."""
+        merged = {**self.metadata, **metadata}
+        return self._replace(
+            metadata={k: value for k, value in merged.items() if value is not None}
+        )
 
-    def _replaced(self, **changed: Any) -> Shapes:
-        """The same shapes but for these fields."""
-        return Shapes.specimens(**self._fields() | changed)
+    def _replace(self, **fields: Any) -> Shapes:
+        """Return the same shapes but for these fields."""
+        return Shapes.specimens(**self._fields() | fields)
 
     def _fields(self) -> dict[str, Any]:
         names = ("points", "names", "landmarks", "faces", "metadata")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"weights": self._weights}
 
     def drop(self, names: Sequence[str]) -> Shapes:
-        """All shapes but these, by name.
+        """Leave out shapes by name.
 
         Examples
         --------
@@ -287,7 +380,7 @@ class Shapes:
         return self.take([i for i in range(self.n_shapes) if i not in dropped])
 
     def mirror(self, names: Sequence[str]) -> Shapes:
-        """The same shapes, these ones (by name) mirrored: their first coordinate negated.
+        """Mirror shapes by name: negate their first coordinate.
 
         Examples
         --------
@@ -300,67 +393,73 @@ class Shapes:
         return self.with_points(points)
 
     def require_alignable(self) -> Shapes:
-        """Self, if these shapes make a set that can be aligned; otherwise a ShapeError."""
+        """Return self if these shapes make a set that can be aligned; raise a ShapeError if not."""
         if self.n_shapes < 2:
             raise ShapeError(f"At least 2 shapes are needed to align; got {self.n_shapes}.")
-        seen_by = self.visible.sum(axis=1)
-        if not seen_by.all():
-            empty = [self.names[i] for i in np.flatnonzero(seen_by == 0)]
-            raise ShapeError(f"No landmark is seen in shape {listed(empty)}. Drop such shapes.")
+        or_weightless = " or have weight 0" if self.has_weights else ""
+        is_empty = ~self.visible.any(axis=1)
+        if is_empty.any():
+            names = listed(self.names[i] for i in np.flatnonzero(is_empty))
+            raise ShapeError(
+                f"All landmarks of shape {names} are missing{or_weightless}. Drop such shapes."
+            )
         if not self.views.all():
-            lost = [self.landmarks[j] for j in np.flatnonzero(self.views == 0)]
-            raise ShapeError(f"Landmark {listed(lost)} is seen in no shape. Drop it.")
+            labels = listed(self.landmarks[j] for j in np.flatnonzero(self.views == 0))
+            or_weightless = or_weightless.replace("have", "has")
+            raise ShapeError(
+                f"Landmark {labels} is missing{or_weightless} in all shapes. Drop such landmarks."
+            )
         return self.require_computable()
 
     def require_computable(self) -> Shapes:
-        """Self, if fourth powers of the coordinates are still numbers; otherwise a ShapeError."""
-        across = np.ascontiguousarray(self.points.mT)  # landmarks side by side: ten times as fast
-        high, low = np.fmax.reduce(across, axis=-1), np.fmin.reduce(across, axis=-1)
-        reach = np.fmax.reduce(np.maximum(high, -low), axis=1)
+        """Return self if fourth powers of the coordinates are finite; raise a ShapeError if not."""
+        # ten times as fast with the landmarks of a coordinate side by side in memory
+        by_coordinate = np.ascontiguousarray(self.points.mT)
+        highest = np.fmax.reduce(by_coordinate, axis=-1)
+        lowest = np.fmin.reduce(by_coordinate, axis=-1)
+        reach = np.fmax.reduce(np.maximum(highest, -lowest), axis=1)
         with np.errstate(over="ignore"):
-            extent = np.fmax.reduce(high - low, axis=1)
-        for value, wrong, what in (
-            (reach, reach > _LARGEST, "reach"),
-            (extent, (extent > 0.0) & (extent < 1.0 / _LARGEST), "extend over"),
+            extent = np.fmax.reduce(highest - lowest, axis=1)
+        for values, is_bad, verb in (
+            (reach, reach > _MAX_COORDINATE, "reach"),
+            (extent, (extent > 0.0) & (extent < 1.0 / _MAX_COORDINATE), "extend over"),
         ):
-            if wrong.any():
-                i = int(np.flatnonzero(wrong)[0])
+            if is_bad.any():
+                i = int(np.flatnonzero(is_bad)[0])
                 raise ShapeError(
-                    f"The coordinates of shape {self.names[i]!r} {what} {value[i]:.0e}: no number "
-                    f"beyond {_LARGEST:.0e} or below {1 / _LARGEST:.0e} can be computed with. "
-                    "Use other units."
+                    f"The coordinates of shape {self.names[i]!r} {verb} {values[i]:.0e}: no number "
+                    f"beyond {_MAX_COORDINATE:.0e} or below {1 / _MAX_COORDINATE:.0e} can be "
+                    "computed with. Use other units."
                 )
         return self
 
-    def _require_clean_coordinates(self) -> None:
-        finite = np.isfinite(self.points)
-        if finite.all():
+    def _check_coordinates(self) -> None:
+        """Raise a ShapeError if a landmark is missing in some coordinates only, or infinite."""
+        is_nan = np.isnan(self.points)
+        is_missing = is_nan.all(axis=2)
+        if np.isfinite(self.points[~is_missing]).all():
             return
-        hidden = ~finite[..., 0]
-        if (finite != hidden[..., None]).all() and np.isnan(self.points[hidden]).all():
-            return
-        unknown = np.isnan(self.points)
-        for wrong, what, remedy in (
+        for is_bad, problem, remedy in (
             (
-                unknown.any(axis=2) & ~unknown.all(axis=2),
+                is_nan.any(axis=2) & ~is_missing,
                 "is half missing",
                 "Give all its coordinates, or NaN for all of them",
             ),
             (
                 np.isinf(self.points).any(axis=2),
                 "has an infinite coordinate",
-                "Use NaN for a landmark that was not seen",
+                "Use NaN for a missing landmark",
             ),
         ):
-            if wrong.any():
-                i, j = np.argwhere(wrong)[0]
+            if is_bad.any():
+                i, j = np.argwhere(is_bad)[0]
                 raise ShapeError(
-                    f"Landmark {self.landmarks[j]!r} of shape {self.names[i]!r} {what}: "
+                    f"Landmark {self.landmarks[j]!r} of shape {self.names[i]!r} {problem}: "
                     f"{self.points[i, j].tolist()}. {remedy}."
                 )
 
 
-def _restored(fields: dict[str, Any]) -> Shapes:
+def _restore(fields: dict[str, Any]) -> Shapes:
     return Shapes.specimens(**fields)
 
 
@@ -368,20 +467,26 @@ ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 
 
 def as_shapes(shapes: ShapesLike) -> Shapes:
-    """Shapes as they are, or an array or list of arrays made into Shapes."""
+    """Return Shapes as they are, or make Shapes of an array or a list of arrays."""
     return shapes if isinstance(shapes, Shapes) else Shapes(shapes)
 
 
 def landmark_numbers(
     members: Iterable[Any], landmarks: Sequence[str], advice: str = ""
 ) -> list[int]:
-    """Landmarks given by number (from 0) or label as numbers; the advice ends a refusal."""
-    place = {label: k for k, label in enumerate(landmarks)}
+    """Return the numbers of landmarks given by number (from 0) or label.
+
+    Raises
+    ------
+    ShapeError
+        If there is no such landmark; the advice ends its message.
+    """
+    number_of = {label: k for k, label in enumerate(landmarks)}
     numbers = []
     for member in members:
-        if isinstance(member, str) and member not in place:
+        if isinstance(member, str) and member not in number_of:
             raise ShapeError(f"There is no landmark called {member!r}.")
-        number = place[member] if isinstance(member, str) else member
+        number = number_of[member] if isinstance(member, str) else member
         if number != int(number) or not 0 <= number < len(landmarks):
             raise ShapeError(
                 f"There is no landmark number {number}; they are numbered 0 to "
@@ -391,18 +496,17 @@ def landmark_numbers(
     return numbers
 
 
-def _stacked(points: Any) -> Array:
-    """An (n, m, d) float64 copy of whatever holds the points, or a ShapeError."""
+def _convert_points(points: Any) -> Array:
+    """Return an (n, m, d) float64 copy of whatever holds the points, or raise a ShapeError."""
     if isinstance(points, Shapes):
         return np.array(points.points)
     if isinstance(points, (list, tuple)):
-        points = _equally_long(points)
+        points = _check_equal_sizes(points)
     if isinstance(points, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(points)
-        data = np.array(_numbers(points.data))
-        data[masked] = np.nan
+        data = np.array(_convert_numbers(points.data, "points"))
+        data[np.ma.getmaskarray(points)] = np.nan
     else:
-        data = np.array(_numbers(points))
+        data = np.array(_convert_numbers(points, "points"))
     if data.ndim != 3:
         raise ShapeError(
             "The points must be an array (shapes, landmarks, coordinates), or a list of arrays "
@@ -424,8 +528,8 @@ def _stacked(points: Any) -> Array:
     return data
 
 
-def _equally_long(shapes: Sequence[Any]) -> Any:
-    """A list of (m, d) arrays stacked; the first one that does not fit is named."""
+def _check_equal_sizes(shapes: Sequence[Any]) -> Any:
+    """Return a list of (m, d) arrays; raise a ShapeError that names the first of another size."""
     if not shapes:
         raise ShapeError("There are no shapes: got an empty list.")
     sizes = []
@@ -441,113 +545,117 @@ def _equally_long(shapes: Sequence[Any]) -> Any:
         if size != sizes[0]:
             raise ShapeError(
                 f"All shapes must have the same landmarks: shape number {i} has size {size}, "
-                f"shape number 0 has {sizes[0]}. Put NaN where a landmark was not seen."
+                f"shape number 0 has {sizes[0]}. Put NaN where a landmark is missing."
             )
     if any(isinstance(shape, np.ma.MaskedArray) for shape in shapes):
         return np.ma.stack(shapes)
     return shapes
 
 
-def _numbers(points: Any) -> Any:
-    """The points as real float64, or a ShapeError that says what they are instead."""
-    array = np.asarray(points)
+def _convert_numbers(values: Any, word: str) -> Array:
+    """Return real float64 numbers, or raise a ShapeError that says what they are instead."""
+    array = np.asarray(values)
     if array.dtype.kind == "c":
-        raise ShapeError("The points must be real numbers; got complex ones.")
+        raise ShapeError(f"The {word} must be real numbers; got complex ones.")
     if array.dtype.kind not in "fiubO":
-        raise ShapeError(
-            f"The points must be numbers; got {array.dtype.name}. "
-            "Use defgpa.read_shapes to read a file."
-        )
+        advice = " Use defgpa.read_shapes to read a file." if word == "points" else ""
+        raise ShapeError(f"The {word} must be numbers; got {array.dtype.name}.{advice}")
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
-        raise ShapeError("The points must be numbers; got something else among them.") from None
+        raise ShapeError(f"The {word} must be numbers; got something else among them.") from None
 
 
-def _hide(points: Array, visible: ArrayLike | None) -> Array:
-    """NaN where ``visible`` says a landmark does not count."""
+def _hide_landmarks(points: Array, visible: ArrayLike | None) -> None:
+    """Write NaN to the points (n, m, d) where ``visible`` (n, m) is false."""
     if visible is None:
-        return points
-    seen = np.asarray(visible)
-    if seen.shape != points.shape[:2]:
+        return
+    mask = np.asarray(visible)
+    if mask.shape != points.shape[:2]:
         raise ShapeError(
             f"'visible' must have one entry per shape and landmark, {points.shape[:2]}; "
-            f"got size {seen.shape}."
+            f"got size {mask.shape}."
         )
-    if seen.dtype.kind not in "biuf" or not np.isin(seen, (0, 1)).all():
+    if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
         raise ShapeError("'visible' must hold only true or false (1 or 0).")
-    points[~seen.astype(bool)] = np.nan
-    return points
+    points[~mask.astype(bool)] = np.nan
 
 
-def numbered(prefix: str, count: int) -> tuple[str, ...]:
-    """``prefix1``, ``prefix2``, …"""
-    if count <= _FEW:
-        return _made_before(prefix)[:count]
+def number_labels(prefix: str, count: int) -> tuple[str, ...]:
+    """Return ``prefix1``, ``prefix2``, …"""
+    if count <= _N_CACHED_LABELS:
+        return _make_labels_once(prefix)[:count]
     return tuple([f"{prefix}{k}" for k in range(1, count + 1)])
 
 
 @cache
-def _made_before(prefix: str) -> tuple[str, ...]:
-    return tuple([f"{prefix}{k}" for k in range(1, _FEW + 1)])
+def _make_labels_once(prefix: str) -> tuple[str, ...]:
+    return tuple([f"{prefix}{k}" for k in range(1, _N_CACHED_LABELS + 1)])
 
 
-def _labels(
-    given: Sequence[str] | None, count: int, word: str, owner: str, prefix: str
+def _check_labels(
+    labels: Sequence[str] | None, count: int, word: str, owner: str, prefix: str
 ) -> tuple[str, ...]:
-    """``count`` unique strings, the given ones or numbered ones."""
-    if given is None:
-        return numbered(prefix, count)
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ShapeError(f"The {owner} {word}s must be a list of strings; got {given!r}.")
-    labels = tuple(map(str, given))
+    """Return ``count`` unique strings, numbered ones where there are none."""
+    if labels is None:
+        return number_labels(prefix, count)
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise ShapeError(f"The {owner} {word}s must be a list of strings; got {labels!r}.")
+    labels = tuple(map(str, labels))
     if len(labels) != count:
         raise ShapeError(
             f"There must be one {word} per {owner}, {count} in all; got {len(labels)}."
         )
     if len(set(labels)) != count:
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise ShapeError(f"The {owner} {word}s must be unique; {twice!r} occurs more than once.")
+        duplicate = next(label for label in labels if labels.count(label) > 1)
+        raise ShapeError(
+            f"The {owner} {word}s must be unique; {duplicate!r} occurs more than once."
+        )
     return labels
 
 
-def _triangles(faces: ArrayLike | None, m: int) -> Index | None:
+def _check_faces(faces: ArrayLike | None, n_landmarks: int) -> Index | None:
+    """Return (k, 3) triangles of landmark numbers, or raise a ShapeError."""
     if faces is None:
         return None
-    given = np.asarray(faces)
-    whole = given.dtype.kind in "iuf" and bool((given == np.rint(given)).all())
-    if given.ndim != 2 or given.shape[1] != 3 or not whole:
+    numbers = np.asarray(faces)
+    is_whole = numbers.dtype.kind in "iuf" and bool((numbers == np.rint(numbers)).all())
+    if numbers.ndim != 2 or numbers.shape[1] != 3 or not is_whole:
         raise ShapeError(
-            f"'faces' must be (k, 3) landmark numbers; got size {given.shape} of {given.dtype}."
+            f"'faces' must be (k, 3) landmark numbers; got size {numbers.shape} of {numbers.dtype}."
         )
-    array = np.array(given, dtype=np.intp)
-    if array.size and not (array.min() >= 0 and array.max() < m):
+    triangles = np.array(numbers, dtype=np.intp)
+    if triangles.size and not (triangles.min() >= 0 and triangles.max() < n_landmarks):
         raise ShapeError(
-            f"'faces' must number landmarks 0 to {m - 1}; got {array.min()} to {array.max()}."
+            f"'faces' must number landmarks 0 to {n_landmarks - 1}; "
+            f"got {triangles.min()} to {triangles.max()}."
         )
-    return frozen(array)
+    return frozen(triangles)
 
 
-def _surviving_faces(faces: Index | None, kept: Index, m: int) -> Index | None:
+def _renumber_faces(faces: Index | None, kept: Index, n_landmarks: int) -> Index | None:
+    """Return the triangles whose three corners are kept, with the new landmark numbers."""
     if faces is None:
         return None
-    renumbered = np.full(m, -1, dtype=np.intp)
-    renumbered[kept] = np.arange(len(kept))
-    moved = renumbered[faces]
-    return moved[(moved >= 0).all(axis=1)]
+    new_number = np.full(n_landmarks, -1, dtype=np.intp)
+    new_number[kept] = np.arange(len(kept))
+    renumbered = new_number[faces]
+    return renumbered[(renumbered >= 0).all(axis=1)]
 
 
-def _fitting_metadata(metadata: Mapping[str, Any] | None, n: int) -> dict[str, Any]:
-    found = dict(metadata or {})
-    for key in PER_SHAPE_METADATA & found.keys():
-        found[key] = tuple(found[key])
-        if len(found[key]) != n:
+def _check_metadata(metadata: Mapping[str, Any] | None, n_shapes: int) -> dict[str, Any]:
+    """Return a copy whose values per shape are tuples, or raise a ShapeError if their number is off."""
+    checked = dict(metadata or {})
+    for key in PER_SHAPE_METADATA & checked.keys():
+        checked[key] = tuple(checked[key])
+        if len(checked[key]) != n_shapes:
             raise ShapeError(
-                f"metadata {key!r} must have one entry per shape, {n}; got {len(found[key])}."
+                f"metadata {key!r} must have one entry per shape, {n_shapes}; "
+                f"got {len(checked[key])}."
             )
-    return found
+    return checked
 
 
-def _is_frame(table: Any) -> bool:
-    """Whether it is a DataFrame, without loading pandas to find out."""
+def _is_data_frame(table: Any) -> bool:
+    """Return whether it is a pandas.DataFrame, without importing pandas."""
     return type(table).__name__ == "DataFrame" and hasattr(table, "columns")

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from defgpa import DefGPA, DefgpaError, ShapeError, Shapes
+from defgpa.frames import Frames
 from defgpa.shapes import as_shapes
 from support import smooth_family
 
 FULL = smooth_family(seed=0, n=4, m=30)
 PARTIAL = smooth_family(seed=1, n=5, m=30, d=3, missing=0.2)
+WEIGHTS = np.random.default_rng(2).uniform(0.1, 1.0, size=FULL.shape[:2])
 
 
 def with_entry(where, value, points=FULL):
@@ -107,9 +109,9 @@ class TestWhatIsAccepted:
         assert shapes.metadata == {"images": ("a", "b", "c", "d"), "space": "LPS"}
 
     def test_they_say_what_they_are(self):
-        assert repr(Shapes(FULL)) == "Shapes(4 shapes, 30 landmarks, 2-D, all seen)"
+        assert repr(Shapes(FULL)) == "Shapes(4 shapes, 30 landmarks, 2-D, none missing)"
         one_hole = with_entry((1, 3), np.nan)
-        said = "Shapes(4 shapes, 30 landmarks, 2-D, 1 of 120 not seen)"
+        said = "Shapes(4 shapes, 30 landmarks, 2-D, 1 of 120 missing)"
         assert repr(Shapes(one_hole)) == said
 
 
@@ -212,12 +214,44 @@ BAD = {
     ),
     "infinite": (with_entry((2, 5, 0), np.inf), {}, ["'6'", "'shape_3'", "infinite", "inf"]),
     "minus infinite": (with_entry((2, 5), -np.inf), {}, ["'6'", "'shape_3'", "infinite"]),
-    "seen in no shape": (
+    "a landmark missing everywhere": (
         with_entry((slice(None), 7), np.nan),
         {},
-        ["'8'", "seen in no shape", "Drop it"],
+        ["'8'", "missing in all shapes", "Drop such landmarks"],
     ),
-    "a shape without landmarks": (with_entry(2, np.nan), {}, ["'shape_3'", "No landmark is seen"]),
+    "a shape without landmarks": (
+        with_entry(2, np.nan),
+        {},
+        ["All landmarks of shape 'shape_3' are missing. Drop"],
+    ),
+    "weights of another size": (FULL, {"weights": np.ones((4, 29))}, ["(4, 30)", "(4, 29)"]),
+    "one row of weights": (FULL, {"weights": np.ones(30)}, ["per shape and landmark", "(30,)"]),
+    "negative weight": (
+        FULL,
+        {"weights": with_entry((1, 3), -0.5, WEIGHTS)},
+        ["weight of landmark '4' of shape 'shape_2' is -0.5", "Use 0"],
+    ),
+    "NaN as weight": (
+        FULL,
+        {"weights": with_entry((1, 3), np.nan, WEIGHTS)},
+        ["'4'", "'shape_2'", "is nan", "finite"],
+    ),
+    "infinite weight": (
+        FULL,
+        {"weights": with_entry((1, 3), np.inf, WEIGHTS)},
+        ["'4'", "'shape_2'", "is inf", "finite"],
+    ),
+    "words as weights": (FULL, {"weights": [["a"] * 30] * 4}, ["weights must be numbers"]),
+    "a shape of weight 0": (
+        FULL,
+        {"weights": with_entry(2, 0.0, WEIGHTS)},
+        ["All landmarks of shape 'shape_3' are missing or have weight 0. Drop"],
+    ),
+    "a landmark of weight 0": (
+        FULL,
+        {"weights": with_entry((slice(None), 7), 0.0, WEIGHTS)},
+        ["Landmark '8' is missing or has weight 0 in all shapes. Drop"],
+    ),
     "too few names": (FULL, {"names": ["a", "b"]}, ["one name per shape", "4", "got 2"]),
     "names twice": (FULL, {"names": list("abca")}, ["unique", "'a'"]),
     "one string of names": (FULL, {"names": "abcd"}, ["list of strings"]),
@@ -291,6 +325,138 @@ class TestSpecimens:
     def test_and_fit_checks_the_rest(self):
         with pytest.raises(ShapeError, match="At least 2 shapes"):
             DefGPA().fit(Shapes.specimens(FULL[:1]))
+
+
+class TestWeights:
+    """How much each landmark counts; none at all equals a missing landmark."""
+
+    def test_visible_landmarks_count_one_without_weights(self):
+        shapes = Shapes(PARTIAL)
+        assert not shapes.has_weights
+        np.testing.assert_array_equal(shapes.weights, shapes.visible)
+
+    def test_given_weights_are_kept_as_they_are(self):
+        shapes = Shapes(FULL, weights=WEIGHTS)
+        assert shapes.has_weights
+        np.testing.assert_array_equal(shapes.weights, WEIGHTS)
+        assert repr(shapes) == "Shapes(4 shapes, 30 landmarks, 2-D, none missing, weighted)"
+
+    def test_weights_cannot_be_written_nor_changed_from_outside(self):
+        weights = WEIGHTS.copy()
+        shapes = Shapes(FULL, weights=weights)
+        weights[:] = 9.0
+        np.testing.assert_array_equal(shapes.weights, WEIGHTS)
+        for array in (shapes.weights, shapes.relative_weights, Shapes(FULL).weights):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+
+    def test_a_missing_landmark_has_weight_0_whatever_was_given(self):
+        weights = np.ones(PARTIAL.shape[:2])
+        weights[np.isnan(PARTIAL[..., 0])] = np.nan
+        np.testing.assert_array_equal(
+            Shapes(PARTIAL, weights=weights).weights, ~np.isnan(PARTIAL[..., 0])
+        )
+
+    def test_a_landmark_of_weight_0_is_missing(self):
+        shapes = Shapes(FULL, weights=with_entry((1, 4), 0.0, np.ones((4, 30))))
+        missing = Shapes(with_entry((1, 4), np.nan))
+        assert shapes == missing
+        assert not shapes.visible[1, 4]
+        assert np.isnan(shapes.points[1, 4]).all()
+        np.testing.assert_array_equal(shapes.views, missing.views)
+
+    def test_the_point_of_a_landmark_of_weight_0_may_be_anything(self):
+        points = with_entry((1, 2), [np.inf, np.nan])
+        assert not Shapes(points, weights=with_entry((1, 2), 0.0, WEIGHTS)).visible[1, 2]
+
+    @pytest.mark.parametrize("constant", [1.0, 0.3, 7e200])
+    def test_equal_weights_are_relatively_one(self, constant):
+        shapes = Shapes(PARTIAL, weights=np.full(PARTIAL.shape[:2], constant))
+        np.testing.assert_array_equal(shapes.relative_weights, shapes.visible)
+
+    def test_a_common_factor_has_no_effect_on_relative_weights(self):
+        relative = Shapes(FULL, weights=WEIGHTS).relative_weights
+        np.testing.assert_allclose(relative, WEIGHTS / WEIGHTS.mean(), rtol=1e-14)
+        scaled = Shapes(FULL, weights=3e305 * WEIGHTS).relative_weights
+        np.testing.assert_allclose(scaled, relative, rtol=1e-14)
+
+    @pytest.mark.parametrize(
+        "copied",
+        [
+            copy.copy,
+            copy.deepcopy,
+            lambda shapes: pickle.loads(pickle.dumps(shapes)),
+            Shapes,
+            lambda shapes: shapes.with_points(2.0 * FULL),
+            lambda shapes: shapes.with_metadata(space="LPS"),
+            lambda shapes: shapes.mirror(["shape_2"]),
+            lambda shapes: shapes[:],
+        ],
+    )
+    def test_copies_keep_the_weights(self, copied):
+        again = copied(Shapes(FULL, weights=WEIGHTS))
+        assert again.has_weights
+        np.testing.assert_array_equal(again.weights, WEIGHTS)
+
+    def test_parts_have_their_weights(self):
+        shapes = Shapes(FULL, weights=WEIGHTS)
+        np.testing.assert_array_equal(shapes.take([3, 0]).weights, WEIGHTS[[3, 0]])
+        np.testing.assert_array_equal(shapes.drop(["shape_2"]).weights, WEIGHTS[[0, 2, 3]])
+        kept = np.delete(WEIGHTS, [1, 7], axis=1)
+        np.testing.assert_array_equal(shapes.without([1, 7]).weights, kept)
+
+    def test_a_landmark_that_gets_coordinates_gets_the_mean_weight(self):
+        weights = with_entry((1, 4), 0.0, WEIGHTS)
+        filled = Shapes(FULL, weights=weights).with_points(FULL)
+        assert filled.visible.all()
+        assert filled.weights[1, 4] == pytest.approx(weights.sum() / 119)
+        np.testing.assert_array_equal(filled.weights[2:], WEIGHTS[2:])
+
+    def test_weights_are_replaced_and_removed(self):
+        shapes = Shapes(FULL, names=list("abcd"))
+        assert shapes.with_weights(WEIGHTS).names == shapes.names
+        assert shapes.with_weights(WEIGHTS) == Shapes(FULL, names=list("abcd"), weights=WEIGHTS)
+        assert shapes.with_weights(WEIGHTS).with_weights(None) == shapes
+
+    def test_shapes_of_other_weights_differ(self):
+        assert Shapes(FULL, weights=WEIGHTS) != Shapes(FULL)
+        assert Shapes(FULL, weights=np.ones((4, 30))) == Shapes(FULL)
+
+
+class TestFrames:
+    """Centres, sizes and axes take the weights."""
+
+    def test_a_weight_of_two_counts_a_landmark_twice(self):
+        weights = np.ones((4, 30))
+        weights[:, :10] = 2.0
+        weighted = Frames.of(FULL, np.ones((4, 30), dtype=bool), weights)
+        repeated = np.concatenate([FULL, FULL[:, :10]], axis=1)
+        expected = Frames.of(repeated, np.ones((4, 40), dtype=bool))
+        assert_same_frames(weighted, expected)
+        np.testing.assert_array_equal(weighted.mass, 40.0)
+        np.testing.assert_array_equal(weighted.count, 30.0)
+
+    def test_a_weight_of_0_equals_a_missing_landmark(self):
+        rng = np.random.default_rng(3)
+        visible = rng.random((4, 30)) > 0.3
+        weights = np.where(visible, rng.uniform(0.5, 2.0, size=(4, 30)), 0.0)
+        points = np.where(visible[..., None], FULL, np.nan)
+        partial = Frames.of(points, visible, weights)
+        whole = Frames(FULL, np.ones((4, 30), dtype=bool), weights)
+        assert_same_frames(partial, whole)
+        np.testing.assert_array_equal(partial.centred[~visible], 0.0)
+        assert_same_frames(partial[1:3], Frames.of(points[1:3], visible[1:3], weights[1:3]))
+
+    def test_equal_weights_are_left_out(self):
+        visible = ~np.isnan(PARTIAL[..., 0])
+        frames = Frames.of(PARTIAL, visible, 0.25 * visible)
+        assert frames.weights is None
+        np.testing.assert_array_equal(frames.mass, visible.sum(axis=1))
+
+
+def assert_same_frames(frames, expected):
+    for name in ("mass", "centre", "size", "scatter", "extents"):
+        np.testing.assert_allclose(getattr(frames, name), getattr(expected, name), rtol=1e-11)
 
 
 def test_many_culprits_are_not_all_listed():

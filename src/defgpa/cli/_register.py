@@ -188,7 +188,7 @@ def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) 
     """The landmarks of the reference that the labels of new shapes mean, one each."""
     from defgpa.errors import ShapeError
     from defgpa.io.labels import numbers_behind
-    from defgpa.shapes import numbered
+    from defgpa.shapes import number_labels
 
     if matches_by_position() and len(own) == len(wanted):
         return wanted
@@ -199,7 +199,7 @@ def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) 
         place = dict(zip(known[1], wanted, strict=True))
         return tuple(place[k] for k in new[1])
     sides = {"the new shapes": own, "the reference": wanted}
-    whose = [side for side, labels in sides.items() if labels == numbered("", len(labels))]
+    whose = [side for side, labels in sides.items() if labels == number_labels("", len(labels))]
     if not whose:
         return own
     if len(own) != len(wanted):

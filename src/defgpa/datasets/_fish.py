@@ -100,7 +100,7 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     --------
     >>> fish = make_fish()
     >>> fish.shapes
-    Shapes(32 shapes, 36 landmarks, 2-D, all seen)
+    Shapes(32 shapes, 36 landmarks, 2-D, none missing)
     >>> fish.shapes.names[0], fish.shapes.metadata["groups"][0]
     ('lake_01', 'lake')
     """

@@ -40,7 +40,7 @@ def face_like(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
     Examples
     --------
     >>> face_like().shapes
-    Shapes(10 shapes, 68 landmarks, 2-D, 28 of 680 not seen)
+    Shapes(10 shapes, 68 landmarks, 2-D, 28 of 680 missing)
     """
     rng = np.random.default_rng(seed)
     parts = _face()
@@ -77,7 +77,7 @@ def liver_like(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0)
     --------
     >>> family = liver_like(n=3, m=500)
     >>> family.shapes, len(family.shapes.faces)
-    (Shapes(3 shapes, 500 landmarks, 3-D, all seen), 996)
+    (Shapes(3 shapes, 500 landmarks, 3-D, none missing), 996)
     """
     require_size(m, 3)
     rng = np.random.default_rng(seed)

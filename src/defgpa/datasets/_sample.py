@@ -123,7 +123,7 @@ def load_wings() -> Shapes:
     --------
     >>> wings = load_wings()
     >>> wings
-    Shapes(24 shapes, 43 landmarks, 2-D, 18 of 1032 not seen)
+    Shapes(24 shapes, 43 landmarks, 2-D, 18 of 1032 missing)
     >>> wings.names[0], wings.metadata["groups"][0], wings.landmarks[4]
     ('apis_01', 'apis', 'stigma_base')
     """

@@ -98,7 +98,7 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
     --------
     >>> skulls = make_skulls()
     >>> skulls.shapes
-    Shapes(24 shapes, 48 landmarks, 3-D, 288 of 1152 not seen)
+    Shapes(24 shapes, 48 landmarks, 3-D, 288 of 1152 missing)
     >>> skulls.shapes.metadata["groups"][11:13]
     ('recent', 'fossil')
     """

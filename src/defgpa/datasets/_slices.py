@@ -68,7 +68,7 @@ def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
     --------
     >>> slices = make_slices(3)
     >>> slices.shapes
-    Shapes(3 shapes, 36 landmarks, 2-D, all seen)
+    Shapes(3 shapes, 36 landmarks, 2-D, none missing)
     >>> slices.images[0].shape, slices.shapes.names[0]
     ((260, 340, 3), 'slice_1_HE')
     """

@@ -44,7 +44,7 @@ class Synthetic:
     >>> import numpy as np
     >>> family = smooth_family(n=5, m=30, d=3, noise=0.0, seed=1)
     >>> family.shapes
-    Shapes(5 shapes, 30 landmarks, 3-D, all seen)
+    Shapes(5 shapes, 30 landmarks, 3-D, none missing)
     >>> bool(np.allclose(family.warps[2](family.shapes[2]), family.truth))
     True
     >>> round(family.error_of(2.0 * family.truth + 1.0), 9)
@@ -118,7 +118,7 @@ def smooth_family(
     >>> from defgpa.datasets import Blocks
     >>> family = smooth_family(n=8, m=50, d=3, missing=Blocks(0.3), mirrored=2)
     >>> family.shapes
-    Shapes(8 shapes, 50 landmarks, 3-D, 120 of 400 not seen)
+    Shapes(8 shapes, 50 landmarks, 3-D, 120 of 400 missing)
     >>> int(family.mirrored.sum())
     2
     """

@@ -14,7 +14,7 @@ from defgpa.checks import require_extents, require_linked_pattern
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError
-from defgpa.shapes import numbered
+from defgpa.shapes import number_labels
 from defgpa.solvers.covariance_prior import prior_of_parts
 from defgpa.solvers.proportions import Moments
 
@@ -51,8 +51,8 @@ class ClusterSet:
             cluster,
             [cluster.submit(work.points_of, part) for part in parts],
             [len(own) for own in seen],
-            given if len(given) == n and len(set(given)) == n else numbered("shape_", n),
-            np.array([known.pop() if known else numbered("", m)]),
+            given if len(given) == n and len(set(given)) == n else number_labels("shape_", n),
+            np.array([known.pop() if known else number_labels("", m)]),
             visible[None],
             dims[0],
         )

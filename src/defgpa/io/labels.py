@@ -20,7 +20,7 @@ from defgpa.errors import FormatError, listed
 from defgpa.io.format import Sourced
 from defgpa.io.text.lines import warn
 from defgpa.sentences import option
-from defgpa.shapes import numbered
+from defgpa.shapes import number_labels
 
 _NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a number in it
 
@@ -61,7 +61,7 @@ def landmark_names(found: Sequence[Sourced]) -> Labels:
     if sequences:
         return sequences[0]
     curves = some[0].curves
-    return (*numbered("", len(some[0].points) - len(curves)), *curves)
+    return (*number_labels("", len(some[0].points) - len(curves)), *curves)
 
 
 def merged(sequences: Sequence[Sequence[str]]) -> Labels:

@@ -25,7 +25,7 @@ from defgpa.io.names import Read, in_natural_order, named_after, unique_names
 from defgpa.io.space import in_space
 from defgpa.io.text.lines import warn
 from defgpa.sentences import option
-from defgpa.shapes import PER_SHAPE_METADATA, Shapes, numbered
+from defgpa.shapes import PER_SHAPE_METADATA, Shapes, number_labels
 
 _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
 _MOST_NAMED = 20  # specimens in a sentence about those that are unfinished
@@ -103,7 +103,7 @@ def _resampled(one: Sourced, count: int) -> Sourced:
             blocks.append(evenly(own, count, prefix.startswith("outline")))
         except ShapeError:
             raise FormatError(f"{one}: {prefix} has too few points to be resampled.") from None
-        names += numbered(f"{prefix}_", count)
+        names += number_labels(f"{prefix}_", count)
     return replace(one, points=np.concatenate(blocks), curves=tuple(names))
 
 

@@ -23,7 +23,7 @@ from defgpa.errors import FormatError, listed
 from defgpa.io import read_shapes
 from defgpa.io.curves import evenly
 from defgpa.semilandmarks.sliders import curves_of
-from defgpa.shapes import Shapes, numbered
+from defgpa.shapes import Shapes, number_labels
 
 _SUFFIX = ".mrk.json"
 _WORDS = ("before", "slide", "after", "x", "v1", "v2", "v3")
@@ -238,4 +238,4 @@ def _is_closed(path: Path) -> bool:
 def _labels(shapes: Shapes, count: int, ring: bool) -> tuple[str, ...]:
     kind = "outline" if ring else "curve"
     number = 1 + sum(shapes.landmarks[c[0]].startswith(kind) for c in curves_of(shapes))
-    return numbered(f"{kind}{number}_", count)
+    return number_labels(f"{kind}{number}_", count)

@@ -182,7 +182,7 @@ class FreeForm(Family[FreeFormBasis]):
             box.half,
             frames.centre,
             frames.size,
-            self.smoothing * frames.count,
+            self.smoothing * frames.mass,
         )
 
     def _cells(self, dim: int) -> Cells:

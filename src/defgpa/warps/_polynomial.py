@@ -104,7 +104,7 @@ class Polynomial(Family[PolynomialBasis]):
             half,
             frames.centre,
             frames.size,
-            self.smoothing * frames.count,
+            self.smoothing * frames.mass,
         )
 
 

@@ -225,7 +225,7 @@ class RadialBasis(Family[RadialFunctions]):
             centre=frames.centre,
             scale=frames.size,
             mixing=mixing,
-            stiffness=self.smoothing * frames.count,
+            stiffness=self.smoothing * frames.mass,
             charge=self.penalty,
         )
 

@@ -260,7 +260,7 @@ class ThinPlateSpline(Family[ThinPlateBasis]):
             frames.centre,
             frames.size,
             self.ridge,
-            stiffness=8.0 * np.pi * self._relative_smoothing(frames) * frames.count,
+            stiffness=8.0 * np.pi * self._relative_smoothing(frames) * frames.mass,
             grid=grid,
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 from defgpa._arrays import Index
 from defgpa.errors import FormatError
 from defgpa.io.files import wrong
-from defgpa.shapes import numbered
+from defgpa.shapes import number_labels
 
 _FORMS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -54,7 +54,7 @@ def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Columns |
     _require_sense(path, line, claims, complete)
     labels = tuple(complete)
     where = np.array([[axes[axis][0] for axis in sorted(axes)] for axes in complete.values()])
-    return None if labels == numbered("", len(labels)) else labels, where
+    return None if labels == number_labels("", len(labels)) else labels, where
 
 
 def serial_columns(heads: Sequence[str]) -> list[int]:

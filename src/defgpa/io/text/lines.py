@@ -24,7 +24,7 @@ from defgpa.io.files import decoded, file_bytes, wrong
 from defgpa.io.format import ReadOptions
 from defgpa.io.limits import VARIABLE, most_bytes
 from defgpa.sentences import option
-from defgpa.shapes import numbered
+from defgpa.shapes import number_labels
 
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
 _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
@@ -266,5 +266,5 @@ def made_unique(words: Sequence[str]) -> list[str]:
 
 def without_labels(labels: Sequence[str], format_name: str) -> None:
     """Say that labels of one's own choice are lost in a format that has none."""
-    if tuple(labels) != numbered("", len(labels)):
+    if tuple(labels) != number_labels("", len(labels)):
         warn(f"A {format_name} file has no landmark labels; {listed(labels, 3)} are not written.")

@@ -32,7 +32,7 @@ from defgpa.io.text.lines import (
     storable,
 )
 from defgpa.sentences import option
-from defgpa.shapes import Shapes, numbered
+from defgpa.shapes import Shapes, number_labels
 from defgpa.tables import coordinate_names
 
 _QUOTES = "'\""  # they open a comment
@@ -82,7 +82,7 @@ def write_nts(path: Path, shapes: Shapes) -> None:
     """One row a shape; labels of landmarks become labels of their columns."""
     n, m, d = shapes.points.shape
     names = storable(shapes.names, _UNFIT, "name")
-    own = shapes.landmarks != numbered("", m)
+    own = shapes.landmarks != number_labels("", m)
     code = 9999  # or another number that no coordinate has
     while (shapes.points == code).any():
         code = 10 * code + 9

@@ -36,7 +36,7 @@ from defgpa.io.text.lines import (
     written_row,
 )
 from defgpa.sentences import option
-from defgpa.shapes import Shapes, numbered
+from defgpa.shapes import Shapes, number_labels
 
 _KEY = re.compile(r"[A-Za-z][\w .-]*")
 _OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
@@ -184,7 +184,7 @@ def _curves(
         elif entry.key == "POINTS":
             seen[kind] += 1
             points = _block(path, entry, disagree)
-            curves.append((numbered(f"{kind}{seen[kind]}_", len(points)), points))
+            curves.append((number_labels(f"{kind}{seen[kind]}_", len(points)), points))
     for kind, expected in announced.items():
         if expected != seen[kind]:
             asked = f"{expected} times POINTS= after {kind.upper()}S={expected}"
@@ -211,10 +211,10 @@ def _curves_of(shapes: Shapes) -> list[tuple[str, int]]:
     m = matches.count(None)
     runs = groupby((match[1], match[2]) for match in matches[m:] if match)
     curves = [(kind, len(list(members))) for (_, kind), members in runs]
-    names, seen = list(numbered("", m)), Counter[str]()
+    names, seen = list(number_labels("", m)), Counter[str]()
     for kind, size in curves:
         seen[kind] += 1
-        names += numbered(f"{kind}{seen[kind]}_", size)
+        names += number_labels(f"{kind}{seen[kind]}_", size)
     if tuple(names) == shapes.landmarks:
         return curves
     without_labels(shapes.landmarks, "tps")
