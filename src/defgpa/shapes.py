@@ -166,8 +166,8 @@ class Shapes:
             i, j = np.argwhere(bad)[0]
             raise ShapeError(
                 f"The weight of landmark {self.landmarks[j]!r} of shape {self.names[i]!r} is "
-                f"{values[i, j]:g}; weights must be 0 or positive, and finite. Use 0 for a landmark "
-                "that should not count."
+                f"{values[i, j]:g}; weights must be 0 or positive, and finite. Use 0 for a "
+                "landmark that should not count."
             )
         points[values == 0.0] = np.nan
         return frozen(values)
@@ -644,7 +644,7 @@ def _renumber_faces(faces: Index | None, kept: Index, n_landmarks: int) -> Index
 
 
 def _check_metadata(metadata: Mapping[str, Any] | None, n_shapes: int) -> dict[str, Any]:
-    """Return a copy whose values per shape are tuples, or raise a ShapeError if their number is off."""
+    """Return a copy with tuples as values per shape; raise a ShapeError if their number is off."""
     checked = dict(metadata or {})
     for key in PER_SHAPE_METADATA & checked.keys():
         checked[key] = tuple(checked[key])
