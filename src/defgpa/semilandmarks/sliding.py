@@ -67,7 +67,7 @@ class SlidShapes(Shapes):
     def of(cls, shapes: Shapes, points: Array, **facts: Any) -> SlidShapes:
         """The shapes with other points, and what is known about how they came there."""
         self = cls.__new__(cls)
-        self._store(points, None, shapes.names, shapes.landmarks, shapes.faces, shapes.metadata)
+        vars(self).update(vars(shapes.with_points(points)))
         for name, value in facts.items():
             object.__setattr__(self, name, value)
         return self
