@@ -19,8 +19,8 @@ from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.completion import Completion, complete
 from defgpa.errors import ShapeError, listed, needed
-from defgpa.io.atomic import replacing, write_text
-from defgpa.io.text.table import csv_text
+from defgpa.io.atomic import replace_file, write_text
+from defgpa.io.text.table import format_csv
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
 from defgpa.procrustes import similarity
 from defgpa.shapes import Shapes, number_labels
@@ -222,7 +222,7 @@ def _rds(path: Path, shapes: Shapes) -> Path:
         built.info.attributes = True
         return built
 
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         rdata.write_rds(temporary, _Named(), constructor_dict={_Named: with_names})
     return path
 
@@ -254,7 +254,7 @@ def write_estimates(done: Completion, path: Path) -> Path:
     shapes, i, j = done.shapes, *np.nonzero(done.estimated)
     names, labels = [shapes.names[k] for k in i], [shapes.landmarks[k] for k in j]
     rows = _rows(names, labels, done.uncertainty[i, j], done.far[i, j])
-    write_text(path, csv_text(["shape", "landmark", "uncertainty", "far"], rows, "NA"))
+    write_text(path, format_csv(["shape", "landmark", "uncertainty", "far"], rows, "NA"))
     return path
 
 
@@ -268,7 +268,7 @@ def _table(
     path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]], between: str = ","
 ) -> Path:
     """A table in UTF-8; words as they are, numbers with every digit, an unknown one ``NA``."""
-    write_text(path, csv_text(head, rows, "NA", between, written=str))
+    write_text(path, format_csv(head, rows, "NA", between, written=str))
     return path
 
 

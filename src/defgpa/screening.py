@@ -22,7 +22,7 @@ from defgpa.checks import on_shared_landmarks, require_extended, require_linked
 from defgpa.errors import ShapeError
 from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
-from defgpa.io.space import missing_places
+from defgpa.io.space import find_missing_codes
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
@@ -359,7 +359,7 @@ def landmarks_at(shapes: Shapes, code: float) -> Mask:
     points = _as_stored(shapes)
     # the scale was multiplied in and is divided out: the last digit may differ
     found = np.isclose(np.abs(points[..., 0]), abs(code), rtol=1e-12, atol=0.0)
-    places = missing_places(code, shapes.n_dims, shapes.metadata.get("space"))
+    places = find_missing_codes(code, shapes.n_dims, shapes.metadata.get("space"))
     near = np.isclose(points[found][:, None], places, rtol=1e-12, atol=0.0)
     found[found] = np.any(np.all(near, axis=2), axis=1)
     return np.asarray(found)

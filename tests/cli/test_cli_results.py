@@ -330,7 +330,7 @@ def mesh_at(offset=0.0, scale=1.0, space=""):
 
 @pytest.mark.parametrize("suffix", [".ply", ".obj", ".vtk", ".vtp", ".off", ".stl"])
 def test_the_space_of_a_mesh_is_kept_in_its_file(run, solid, tmp_path, suffix):
-    from defgpa.io.mesh.files import stated_space
+    from defgpa.io.mesh.files import read_space
     from defgpa.meshes import read_mesh
 
     target = tmp_path / f"moved{suffix}"
@@ -338,7 +338,7 @@ def test_the_space_of_a_mesh_is_kept_in_its_file(run, solid, tmp_path, suffix):
     for space, signs in (("RAS", [1, 1, 1]), ("LPS", [-1, -1, 1])):
         (tmp_path / "mesh.obj").write_text(mesh_at(space=space))
         assert run("apply", solid, 1, tmp_path / "mesh.obj", "-o", target)[2] == ""
-        assert stated_space(target) == "RAS"
+        assert read_space(target) == "RAS"
         corners = {tuple(row) for row in read_mesh(target).vertices.round(9).tolist()}
         assert corners == {tuple(row) for row in warp(np.eye(4, 3) * signs).round(9).tolist()}
 
@@ -373,7 +373,7 @@ def test_the_space_of_a_vtp_file_is_a_field_as_in_3d_slicer(run, solid, tmp_path
 
 
 def test_a_mesh_keeps_its_space_where_the_fit_has_none(run, tmp_path):
-    from defgpa.io.mesh.files import stated_space
+    from defgpa.io.mesh.files import read_space
 
     np.savez(tmp_path / "set.npz", points=smooth_family(n=4, m=40, d=3, seed=1).shapes.points)
     run("fit", tmp_path / "set.npz", "-o", tmp_path / "out", "--warp", "affine")
@@ -382,7 +382,7 @@ def test_a_mesh_keeps_its_space_where_the_fit_has_none(run, tmp_path):
         words = ("apply", tmp_path / "out" / "result.npz", 1, tmp_path / "mesh.obj")
         code, _, err = run(*words, "-o", tmp_path / "moved.ply")
         assert (code, err) == (0, "")
-        assert stated_space(tmp_path / "moved.ply") == (space or None)
+        assert read_space(tmp_path / "moved.ply") == (space or None)
 
 
 @pytest.mark.parametrize(

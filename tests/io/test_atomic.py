@@ -12,22 +12,24 @@ import pytest
 
 from defgpa.errors import FormatError
 from defgpa.io import atomic
-from defgpa.io.atomic import files_in, replacing, run_folder, write_text
+from defgpa.io.atomic import list_folder, replace_file, replace_folder, write_text
 
 
 def written(folder, files):
     """A run that writes these files and lists them."""
-    with run_folder(folder) as partial:
+    with replace_folder(folder) as partial:
         for name, text in files.items():
             write_text(partial / name, text)
-        listed = json.dumps({"files": [*files_in(partial), "summary.json"]})
+        listed = json.dumps({"files": [*list_folder(partial), "summary.json"]})
         write_text(partial / "summary.json", listed)
     return partial
 
 
 def texts(folder):
     """All files of a folder but the summary, hidden ones too."""
-    return {name: (folder / name).read_text() for name in files_in(folder) if "summary" not in name}
+    return {
+        name: (folder / name).read_text() for name in list_folder(folder) if "summary" not in name
+    }
 
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -83,12 +85,12 @@ class TestRunFolder:
     def test_an_error_leaves_everything_as_it_was(self, tmp_path):
         written(tmp_path / "out", OLD)
         with pytest.raises(KeyboardInterrupt):
-            interrupted(run_folder(tmp_path / "out"), KeyboardInterrupt())
+            interrupted(replace_folder(tmp_path / "out"), KeyboardInterrupt())
         assert texts(tmp_path / "out") == OLD
         assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
     def test_an_error_in_a_first_run_leaves_nothing(self, tmp_path):
-        with pytest.raises(ZeroDivisionError), run_folder(tmp_path / "out"):
+        with pytest.raises(ZeroDivisionError), replace_folder(tmp_path / "out"):
             1 / 0  # noqa: B018
         assert list(tmp_path.iterdir()) == []
 
@@ -98,7 +100,7 @@ class TestRunFolder:
         (leftover / "half").write_text("")
         another = tmp_path / ".out-2-0123abcd.partial"  # of a folder out-2
         another.mkdir()
-        with run_folder(tmp_path / "out") as first:
+        with replace_folder(tmp_path / "out") as first:
             (first / "a").write_text("1")
             written(tmp_path / "out", NEW)
             assert first.is_dir()
@@ -187,7 +189,7 @@ class TestRunFolder:
     def test_a_full_disk_is_one_sentence(self, tmp_path):
         written(tmp_path / "out", OLD)
         with pytest.raises(FormatError, match=r"out cannot be written: No space left on device\."):
-            interrupted(run_folder(tmp_path / "out"), FULL)
+            interrupted(replace_folder(tmp_path / "out"), FULL)
         assert texts(tmp_path / "out") == OLD
 
 
@@ -199,7 +201,7 @@ class TestWithoutExchange:
         def refused(*_):
             raise NotImplementedError
 
-        monkeypatch.setattr(atomic, "_exchanged_by_the_system", refused)
+        monkeypatch.setattr(atomic, "_exchange_atomically", refused)
 
     def test_the_result_is_the_same(self, tmp_path):
         written(tmp_path / "out", OLD)
@@ -224,7 +226,7 @@ class TestWithoutExchange:
     def test_the_next_run_brings_back_what_was_aside(self, tmp_path):
         written(tmp_path / "out", OLD)
         (tmp_path / "out").rename(tmp_path / ".out-0123abcd.old")
-        with pytest.raises(ZeroDivisionError), run_folder(tmp_path / "out"):
+        with pytest.raises(ZeroDivisionError), replace_folder(tmp_path / "out"):
             1 / 0  # noqa: B018
         assert texts(tmp_path / "out") == OLD
 
@@ -234,7 +236,7 @@ import json, os, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
 from test_atomic import NEW, OLD, texts, written
-from defgpa.io.atomic import files_in
+from defgpa.io.atomic import list_folder
 
 TOUCHING = ("open", "os.rename", "os.link", "os.mkdir", "os.rmdir", "os.remove", "os.chmod",
             "os.chown", "os.scandir", "shutil.rmtree", "ctypes.dlsym")
@@ -266,7 +268,7 @@ for k in range(10000):
     mine = found.pop("aligned/mine")
     assert mine == "mine" and found in (OLD, NEW), (k, found)
     listed = json.loads((top / "out" / "summary.json").read_text())["files"]
-    assert {{*listed, "aligned/mine"}} == set(files_in(top / "out")), k
+    assert {{*listed, "aligned/mine"}} == set(list_folder(top / "out")), k
     outcomes.append((code, found == NEW))
     written(top / "out", NEW)
     assert [p.name for p in top.iterdir()] == ["out"], k
@@ -294,7 +296,7 @@ class TestReplacing:
         (tmp_path / "real.txt").write_text("old")
         (tmp_path / "real.txt").chmod(0o600)
         (tmp_path / "link.txt").symlink_to("real.txt")
-        with replacing(tmp_path / "link.txt") as temporary:
+        with replace_file(tmp_path / "link.txt") as temporary:
             assert mode_of(temporary) == 0o600  # from its birth
             temporary.write_text("new")
         assert (tmp_path / "link.txt").is_symlink()
@@ -325,7 +327,7 @@ class TestReplacing:
     def test_a_full_disk_is_one_sentence_and_the_old_file_stays(self, tmp_path):
         write_text(tmp_path / "a.txt", "old")
         with pytest.raises(FormatError, match=r"a.txt cannot be written: No space left"):
-            interrupted(replacing(tmp_path / "a.txt"), FULL)
+            interrupted(replace_file(tmp_path / "a.txt"), FULL)
         assert [p.read_text() for p in tmp_path.iterdir()] == ["old"]
 
     def test_names_as_long_as_they_may_be_can_be_written(self, tmp_path):
@@ -334,7 +336,7 @@ class TestReplacing:
 
 
 @pytest.mark.parametrize("name", ["a\0b.npz", "\ud800.npz"])
-@pytest.mark.parametrize("writer", [replacing, run_folder])
+@pytest.mark.parametrize("writer", [replace_file, replace_folder])
 def test_a_name_that_no_file_can_have_is_one_sentence(writer, name, tmp_path):
     for path in (tmp_path / name, str(tmp_path / name)):
         with pytest.raises(FormatError, match=r"' cannot be written: no file can .* name"):

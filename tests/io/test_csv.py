@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
-from defgpa.io import not_held, read_shapes, write_shapes
-from defgpa.io.text.dimension import plausible_dimension
+from defgpa.io import find_unsupported_metadata, read_shapes, write_shapes
+from defgpa.io.text.dimension import infer_dimension
 from defgpa.shapes import Shapes
 from io_support import awkward_shapes
 
@@ -528,12 +528,12 @@ def test_a_dimension_that_the_columns_do_not_allow_is_refused(table):
 def test_gaps_tell_the_dimension_before_anything_else():
     for points, dim in ((WINGS, 2), (SKULLS, 3)):
         rows = points.reshape(5, 12).copy()
-        assert plausible_dimension(rows) == dim
+        assert infer_dimension(rows) == dim
         rows[1, 3:6] = np.nan
-        assert plausible_dimension(rows) == 3
+        assert infer_dimension(rows) == 3
         rows[1, 3:6] = 1.0
         rows[1, 2:4] = np.nan
-        assert plausible_dimension(rows) == 2
+        assert infer_dimension(rows) == 2
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -541,12 +541,12 @@ def test_shapes_that_were_aligned_and_moved_together_have_near_neighbours(dim):
     turn = np.linspace(0, 6, 24)
     curve = np.column_stack([np.cos(turn), np.sin(turn), turn])[:, :dim]
     points = curve + 0.05 * np.random.default_rng(0).normal(size=(6, 24, dim)) + 0.3
-    assert plausible_dimension(points.reshape(6, -1)) == dim
+    assert infer_dimension(points.reshape(6, -1)) == dim
 
 
 def test_noise_leaves_the_dimension_open():
     noise = np.random.default_rng(2).normal(size=(4, 600))
-    assert plausible_dimension(noise) is None
+    assert infer_dimension(noise) is None
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -554,12 +554,12 @@ def test_superimposed_shapes_are_centred_in_one_dimension_only(dim):
     rng = np.random.default_rng(dim)
     points = rng.normal(size=(60 // dim, dim)) + 0.2 * rng.normal(size=(7, 60 // dim, dim))
     points -= points.mean(axis=1, keepdims=True)
-    assert plausible_dimension(points.reshape(7, -1).round(8)) == dim
+    assert infer_dimension(points.reshape(7, -1).round(8)) == dim
 
 
 @pytest.mark.parametrize("rows", [np.zeros((3, 6)), np.full((2, 6), np.nan), np.ones((1, 6))])
 def test_numbers_that_tell_nothing_leave_the_dimension_open(rows):
-    assert plausible_dimension(rows) is None
+    assert infer_dimension(rows) is None
 
 
 # From table to table
@@ -593,10 +593,21 @@ def test_what_has_no_place_in_a_format_is_named():
         "wireframe": ((0, 1),),
     }
     shapes = Shapes.specimens(SKULLS[:1], faces=[[0, 1, 2]], metadata=metadata)
-    assert not_held(shapes, "a.csv") == ("the wireframe", "faces", "the anatomical space")
-    assert not_held(shapes, "a.fcsv") == ("groups", "the columns 'site'", "the wireframe", "faces")
-    assert not_held(shapes, "a", format="ply")[-1] == "the anatomical space"
-    assert not_held(shapes, "a.txt", format="morphologika")[0] == "the columns 'site'"
+    assert find_unsupported_metadata(shapes, "a.csv") == (
+        "the wireframe",
+        "faces",
+        "the anatomical space",
+    )
+    assert find_unsupported_metadata(shapes, "a.fcsv") == (
+        "groups",
+        "the columns 'site'",
+        "the wireframe",
+        "faces",
+    )
+    assert find_unsupported_metadata(shapes, "a", format="ply")[-1] == "the anatomical space"
+    assert (
+        find_unsupported_metadata(shapes, "a.txt", format="morphologika")[0] == "the columns 'site'"
+    )
 
 
 def test_a_column_that_may_count_landmarks_can_be_said_to_be_x(table):

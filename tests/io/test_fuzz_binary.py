@@ -22,7 +22,7 @@ from defgpa.io.arrays import numpy as _numpy
 from defgpa.io.arrays import r as _r
 from defgpa.io.format import Document, ReadOptions
 from defgpa.io.mesh import files as _mesh
-from defgpa.io.packed import packed_formats
+from defgpa.io.packed import make_packed_formats
 from defgpa.io.text import picked_points as _picked_points
 from defgpa.io.text import slicer as _slicer
 from defgpa.io.text import stereomorph as _stereomorph
@@ -32,7 +32,7 @@ from io_support import write_anew
 
 MODULES = (_slicer, _numpy, _matlab, _mesh, _r, _stereomorph, _picked_points)
 FORMATS = {f.name: f for m in MODULES for f in m.FORMATS}
-FORMATS |= {f.name: f for f in packed_formats(_tps.FORMATS)}
+FORMATS |= {f.name: f for f in make_packed_formats(_tps.FORMATS)}
 CORPUS = sorted((Path(__file__).parent / "corpus_binary").iterdir())
 
 PLY_TEXT = b"""ply

@@ -7,7 +7,7 @@ import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes
-from defgpa.io.labels import _same_places
+from defgpa.io.labels import _is_respelling
 
 RNG = np.random.default_rng(5)
 PLACES = RNG.normal(size=(12, 3)).round(3)
@@ -133,12 +133,12 @@ def test_labels_that_two_files_have_in_other_places_are_left_as_they_are(slicer)
     ],
 )
 def test_when_labels_are_two_spellings_of_the_same(own, same):
-    assert _same_places(tuple(own.split()), ("nasion", "tip", "base")) is same
+    assert _is_respelling(tuple(own.split()), ("nasion", "tip", "base")) is same
 
 
 def test_a_number_is_never_another_number():
-    assert not _same_places(("1", "2", "4"), ("1", "2", "3"))
-    assert not _same_places(("4", "5", "6"), ("1", "2", "3"))
+    assert not _is_respelling(("1", "2", "4"), ("1", "2", "3"))
+    assert not _is_respelling(("4", "5", "6"), ("1", "2", "3"))
 
 
 def test_a_set_that_hardly_overlaps_is_pointed_out(slicer):

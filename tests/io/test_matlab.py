@@ -10,7 +10,7 @@ from scipy.io import loadmat, savemat
 
 from defgpa.errors import FormatError
 from defgpa.io.arrays.mat_bytes import Sparse
-from defgpa.io.arrays.matlab import FORMATS, mat_variables
+from defgpa.io.arrays.matlab import FORMATS, read_mat_variables
 from defgpa.io.format import ReadOptions
 from defgpa.shapes import Shapes
 
@@ -254,7 +254,7 @@ def test_values_of_every_class_are_read_as_scipy_reads_them(tmp_path, compressed
         "sparse": scipy.sparse.csc_matrix([[0, 1.5, 0], [2, 0, 0]]),
     }
     savemat(tmp_path / "a.mat", variables, do_compression=compressed)
-    ours = mat_variables(tmp_path / "a.mat")
+    ours = read_mat_variables(tmp_path / "a.mat")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # SciPy 1.18: of what it calls sparse
         theirs = loadmat(tmp_path / "a.mat")
@@ -397,7 +397,7 @@ def test_version_4_is_read_in_both_byte_orders_and_every_precision(
     whole = version_4(order, machine + precision, b"complex", points, imaginary=1)
     data = text + whole + version_4(order, machine + precision, b"points", points)
     (tmp_path / "a.mat").write_bytes(data)
-    assert list(mat_variables(tmp_path / "a.mat")) == ["points"]
+    assert list(read_mat_variables(tmp_path / "a.mat")) == ["points"]
     (specimen,) = MAT.read(tmp_path / "a.mat", ReadOptions()).specimens
     assert np.array_equal(specimen.points, points)
 

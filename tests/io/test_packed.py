@@ -17,7 +17,7 @@ import pytest
 import defgpa
 from defgpa.errors import FormatError
 from defgpa.io import FORMATS, read_shapes, write_shapes
-from defgpa.io.limits import most_bytes
+from defgpa.io.limits import get_max_bytes
 from defgpa.shapes import Shapes
 from support import SHARED, smooth_family, warned_of
 
@@ -278,7 +278,7 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch):
 
 def test_the_limit_is_one_gibibyte_unless_set(monkeypatch):
     monkeypatch.delenv("DEFGPA_MAX_BYTES", raising=False)
-    assert most_bytes() == 2**30
+    assert get_max_bytes() == 2**30
 
 
 def test_what_a_large_file_holds_is_read_whatever_the_limit(tmp_path, monkeypatch):

@@ -11,9 +11,9 @@ import pytest
 from defgpa.errors import DefgpaWarning, FormatError, ShapeError
 from defgpa.io import FORMATS, Document, Specimen, read_shapes, write_shapes
 from defgpa.io.format import ReadOptions
-from defgpa.io.labels import merged
-from defgpa.io.merge import merged_shapes
-from defgpa.io.names import natural
+from defgpa.io.labels import merge_label_orders
+from defgpa.io.merge import merge_documents
+from defgpa.io.names import make_sort_key
 from defgpa.shapes import Shapes
 from io_support import awkward_shapes
 
@@ -372,7 +372,7 @@ def test_landmarks_are_matched_by_label_and_missing_without(folder):
     ],
 )
 def test_labels_keep_the_order_that_files_agree_on_or_that_of_first_sight(sequences, order):
-    assert merged(sequences) == tuple(order)
+    assert merge_label_orders(sequences) == tuple(order)
 
 
 def test_a_label_twice_in_one_file_is_refused(folder):
@@ -402,7 +402,7 @@ def test_faces_follow_their_landmarks_when_labels_reorder_them():
     points = np.arange(9.0).reshape(3, 3)
     plain = Document((Specimen("a", points, ("A", "B", "C")),))
     turned = Document((Specimen("b", points, ("C", "B", "A")),), faces=np.array([[0, 1, 2]]))
-    shapes = merged_shapes([(Path("a"), plain), (Path("b"), turned)], ReadOptions())
+    shapes = merge_documents([(Path("a"), plain), (Path("b"), turned)], ReadOptions())
     assert shapes.landmarks == ("A", "B", "C")
     assert shapes.faces.tolist() == [[2, 1, 0]]
 
@@ -417,7 +417,7 @@ def test_faces_follow_their_landmarks_when_labels_reorder_them():
     ],
 )
 def test_natural_order(names, order):
-    assert sorted(names, key=natural) == order
+    assert sorted(names, key=make_sort_key) == order
 
 
 # Writing

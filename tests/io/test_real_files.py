@@ -11,7 +11,7 @@ import pytest
 from defgpa import EuclideanGPA
 from defgpa.errors import DefgpaWarning
 from defgpa.io import read_shapes
-from defgpa.io.text.dimension import plausible_dimension
+from defgpa.io.text.dimension import infer_dimension
 from support import SHARED, shared_points
 
 FILES = SHARED / "files"
@@ -123,4 +123,4 @@ def test_real_sets_speak_for_their_dimension(name, superimposed):
     points = points[:, : m - m % 6]
     if superimposed:
         points = EuclideanGPA(scaling=True).fit_transform(points) + np.array([0.5, 0.3, 0.9])[:d]
-    assert plausible_dimension(points.reshape(n, -1)) == d
+    assert infer_dimension(points.reshape(n, -1)) == d

@@ -9,7 +9,7 @@ from defgpa import Affine, DefGPA
 from defgpa.cli._fit import write_specimens
 from defgpa.cli._input import _rows
 from defgpa.io import read_shapes, write_shapes
-from defgpa.io.text.table import csv_text
+from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 
 NAMES = ["=1+1", "+x", "-y", "@SUM(A1)", "'=quoted", "''-z", "-7", "plain", "a=b", "'s"]
@@ -51,4 +51,4 @@ def test_tables_of_results_are_guarded_and_join_the_shapes_again(tmp_path):
     rows = csv.reader((tmp_path / "specimens.csv").read_text().splitlines())
     assert [row[0] for row in rows][1:] == ["'=cmd()", "'+a", "'-b", "'@c", "d", "e"]
     assert _rows(tmp_path / "specimens.csv")[1][0][0] == "=cmd()"
-    assert csv_text(["term"], [["=1+1"], [-1.5], [float("nan")]]) == 'term\n\'=1+1\n-1.5\n""\n'
+    assert format_csv(["term"], [["=1+1"], [-1.5], [float("nan")]]) == 'term\n\'=1+1\n-1.5\n""\n'

@@ -7,7 +7,7 @@ import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes
-from defgpa.io.text.dimension import unlikeness
+from defgpa.io.text.dimension import measure_dissimilarity
 
 
 def specimens(seed, n, m, d, spread=1.0):
@@ -83,12 +83,12 @@ def test_unlikeness_is_0_for_one_shape_moved_and_large_for_points_at_random():
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(6)]
     shape = rng.normal(size=(8, 3))
     moved = np.stack([2.0 * k * shape @ turn + k for k, turn in enumerate(turns, start=1)])
-    assert unlikeness(moved) < 1e-20
+    assert measure_dissimilarity(moved) < 1e-20
     moved[2, 3] = np.nan
-    assert unlikeness(moved) < 0.05  # filled with the mean of all, which are turned
-    assert unlikeness(rng.normal(size=(9, 30, 2))) > 0.5
-    assert np.isnan(unlikeness(moved[:1]))
-    assert np.isnan(unlikeness(np.zeros((3, 4, 2))))
+    assert measure_dissimilarity(moved) < 0.05  # filled with the mean of all, which are turned
+    assert measure_dissimilarity(rng.normal(size=(9, 30, 2))) > 0.5
+    assert np.isnan(measure_dissimilarity(moved[:1]))
+    assert np.isnan(measure_dissimilarity(np.zeros((3, 4, 2))))
 
 
 @pytest.mark.parametrize("form", ["{label} ({axis})", "{label} [{axis}]", "{axis}-{label}"])

@@ -14,7 +14,7 @@ from defgpa.semilandmarks import (
     curves_of,
     read_sliders,
     read_surface,
-    resampled,
+    resample_curve,
     slide,
     with_slicer_curves,
 )
@@ -667,9 +667,9 @@ def test_a_closed_curve_is_resampled_all_around(tmp_path):
 
 def test_resampling_passes_over_missing_and_repeated_points():
     line = np.array([[0, 0], [1, 0], [1, 0], [np.nan, np.nan], [3, 0], [4, 0.0]])
-    np.testing.assert_allclose(resampled(line, 3), [[0, 0], [2, 0], [4, 0]], atol=1e-9)
+    np.testing.assert_allclose(resample_curve(line, 3), [[0, 0], [2, 0], [4, 0]], atol=1e-9)
     with pytest.raises(ShapeError, match="at least 2"):
-        resampled(line[:1], 3)
+        resample_curve(line[:1], 3)
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,12 @@ def _mesh(
     from defgpa.io.mesh.files import (
         has_texture,
         read_mesh,
-        state_space,
-        stated_space,
+        read_space,
         write_mesh,
+        write_space,
     )
     from defgpa.io.mesh.text import rewrite_obj
-    from defgpa.io.space import in_space
+    from defgpa.io.space import convert_space
 
     mesh = read_mesh(source)
     suffixes = {source.suffix.lower(), target.suffix.lower()}
@@ -121,12 +121,12 @@ def _mesh(
     unknown = np.asarray(np.isnan(mesh.vertices).any(axis=1))
     if unknown.any():
         console.note(f"Vertices of {source} that are NaN, and stay so: {unknown.sum()}.")
-    stated = stated_space(source)
+    stated = read_space(source)
     if space is not None and stated is None:
         console.note(
             f"{source} does not say whether it is LPS or RAS; it is taken as {space}, like the fit."
         )
-    given = in_space(np.where(unknown[:, None], np.nan, mesh.vertices), stated, space)[None]
+    given = convert_space(np.where(unknown[:, None], np.nan, mesh.vertices), stated, space)[None]
     images = send(given)
     moved = replace(mesh, vertices=images[0])
     if rewritten:
@@ -138,7 +138,7 @@ def _mesh(
     else:
         write_mesh(target, moved)
     if space := space or stated:
-        state_space(target, space)
+        write_space(target, space)
     return given, images
 
 

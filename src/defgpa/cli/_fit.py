@@ -233,12 +233,12 @@ def write_alignment(alignment: Alignment, folder: Path) -> None:
 def write_specimens(alignment: Alignment, folder: Path) -> None:
     """``specimens.csv``: one row a specimen."""
     from defgpa.io.atomic import write_text
-    from defgpa.io.text.table import csv_text
+    from defgpa.io.text.table import format_csv
     from defgpa.statistics import specimens
 
     columns = specimens(alignment)
     rows = zip(*columns.values(), strict=True)
-    write_text(folder / "specimens.csv", csv_text(list(columns), rows, unknown="nan"))
+    write_text(folder / "specimens.csv", format_csv(list(columns), rows, unknown="nan"))
 
 
 def figures(alignment: Alignment, done: Fitted) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
 
 
 def _summary(shapes: Shapes) -> dict[str, Any]:
-    from defgpa.io.text.variables import variable_columns
+    from defgpa.io.text.variables import get_variable_columns
     from defgpa.screening import guessed_units
 
     said = shapes.metadata
@@ -73,7 +73,7 @@ def _summary(shapes: Shapes) -> dict[str, Any]:
         **{key: said[key] for key in ("format", "space") if key in said},
         "incomplete": list(said.get("incomplete", ())),
         "groups": dict(Counter(str(g) for g in said.get("groups", ()) if g is not None)),
-        "columns": list(variable_columns(shapes)),
+        "columns": list(get_variable_columns(shapes)),
         "not_read": list(said.get("not_read", ())),
     }
 

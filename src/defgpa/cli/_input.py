@@ -55,12 +55,12 @@ def _note_not_read(shapes: Shapes) -> None:
 
 def in_space_of(shapes: Shapes, model: Shapes) -> Shapes:
     """The shapes in the anatomical space of others, where both state one."""
-    from defgpa.io.space import in_space
+    from defgpa.io.space import convert_space
 
     own, wanted = shapes.metadata.get("space"), model.metadata.get("space")
     if own is None or wanted is None or own == wanted or shapes.n_dims != 3:
         return shapes
-    moved = shapes.with_points(in_space(shapes.points, own, wanted))
+    moved = shapes.with_points(convert_space(shapes.points, own, wanted))
     return moved.with_metadata(space=wanted)
 
 
@@ -274,17 +274,17 @@ def column(columns: dict[str, Any], name: str, option: str) -> Any:
 
 def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
     from defgpa.errors import FormatError
-    from defgpa.io.text.lines import text_of
-    from defgpa.io.text.table import unguarded
+    from defgpa.io.text.lines import read_text
+    from defgpa.io.text.table import remove_guard
 
-    lines = [line for line in text_of(path).split("\n") if line.strip()]
+    lines = [line for line in read_text(path).split("\n") if line.strip()]
     if len(lines) < 2:
         raise FormatError(
             f"{path}: expected a header and one row per shape; found {len(lines)} lines."
         )
     mark = max(",;\t", key=lines[0].count)
     header, *rows = (
-        [unguarded(cell.strip()) for cell in row] for row in csv.reader(lines, delimiter=mark)
+        [remove_guard(cell.strip()) for cell in row] for row in csv.reader(lines, delimiter=mark)
     )
     if all(len(row) == len(header) + 1 for row in rows):  # R writes row names without a title
         header = ["", *header]

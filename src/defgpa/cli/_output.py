@@ -46,10 +46,10 @@ def output_file(name: str, option: str = "--output") -> Path:
 
 def refuse_inputs(sources: Sequence[str], folder: Path, *stems: str) -> None:
     """An error where results of these names, or the end of an older run, would cost the input."""
-    from defgpa.io.atomic import files_of_last_run
+    from defgpa.io.atomic import find_files_of_last_run
 
     targets = [folder.absolute() / name for stem in stems for name in (stem, f"{stem}_long")]
-    replaced = {(folder / name).resolve() for name in files_of_last_run(folder.resolve())}
+    replaced = {(folder / name).resolve() for name in find_files_of_last_run(folder.resolve())}
     for source in sources:
         place = Path(source).absolute()
         named_alike = place.parent in targets or place.parent / place.name.split(".")[0] in targets
@@ -81,9 +81,9 @@ def results(console: Console, folder: Path, summary: dict[str, Any]) -> Iterator
     Last comes ``summary.json``: the summary, to which is added what was typed, said and written.
     """
     from defgpa.errors import FormatError
-    from defgpa.io.atomic import SUMMARY, files_in, run_folder, write_text
+    from defgpa.io.atomic import SUMMARY, list_folder, replace_folder, write_text
 
-    with run_folder(folder) as partial:
+    with replace_folder(folder) as partial:
         try:
             with console.noting():
                 yield partial
@@ -92,7 +92,7 @@ def results(console: Console, folder: Path, summary: dict[str, Any]) -> Iterator
                 "command": command_line(),
                 "folder": working_folder(),
                 "versions": versions(),
-                "files": [*files_in(partial), SUMMARY],
+                "files": [*list_folder(partial), SUMMARY],
             }
             text = json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
             write_text(partial / SUMMARY, text + "\n", errors="backslashreplace")
@@ -156,10 +156,10 @@ def written_as(
     console: Console, shapes: Shapes, target: Path | str, format_name: str | None
 ) -> None:
     """The shapes in a format of the user's choice, with a note on what it cannot hold."""
-    from defgpa.io import not_held, write_shapes
+    from defgpa.io import find_unsupported_metadata, write_shapes
 
     write_shapes(shapes, target, format=format_name)
-    if lost := not_held(shapes, target, format=format_name):
+    if lost := find_unsupported_metadata(shapes, target, format=format_name):
         console.note(f"Left out, as {target} has no place for it: {', '.join(lost)}.")
 
 
@@ -205,7 +205,7 @@ def list_files(console: Console, files: Sequence[str]) -> None:
 
 def tell_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
     """Where the files of a run are, a folder of shapes in one line; the summary for machines."""
-    from defgpa.io.atomic import files_in
+    from defgpa.io.atomic import list_folder
 
     files = summary["files"]
     counts = Counter(Path(file).parts[0] for file in files)
@@ -213,7 +213,7 @@ def tell_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
     list_files(console, [f"{folder / name}{inside.get(name, '')}" for name in counts])
     for place in sorted({Path(file).parent for file in files} - {Path()}):
         known = {Path(file).name for file in files if Path(file).parent == place}
-        others = set(files_in(folder / place)) - known
+        others = set(list_folder(folder / place)) - known
         if others:
             console.note(
                 f"{folder / place} also holds {len(others)} files of before; they are no part of "
@@ -234,12 +234,12 @@ def save_picture(
     from matplotlib.figure import Figure
 
     from defgpa import plot
-    from defgpa.io.atomic import replacing
+    from defgpa.io.atomic import replace_file
 
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
     getattr(plot, drawn)(*of, ax=axes, **how)
-    with replacing(target) as temporary:
+    with replace_file(target) as temporary:
         figure.savefig(temporary, dpi=150)
 
 

@@ -187,14 +187,14 @@ def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
 def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
     """The landmarks of the reference that the labels of new shapes mean, one each."""
     from defgpa.errors import ShapeError
-    from defgpa.io.labels import numbers_behind
+    from defgpa.io.labels import split_numbered_labels
     from defgpa.shapes import number_labels
 
     if matches_by_position() and len(own) == len(wanted):
         return wanted
     if set(own) <= set(wanted):
         return own
-    new, known = numbers_behind(own), numbers_behind(wanted)
+    new, known = split_numbered_labels(own), split_numbered_labels(wanted)
     if new and known and set(new[1]) <= set(known[1]):
         place = dict(zip(known[1], wanted, strict=True))
         return tuple(place[k] for k in new[1])

@@ -220,11 +220,11 @@ def _show(console: Console, slid: SlidShapes) -> None:
 
 
 def _distances(slid: SlidShapes) -> str:
-    from defgpa.io.text.table import csv_text
+    from defgpa.io.text.table import format_csv
 
     rows = [
         (name, slid.landmarks[j], float(own[j]))
         for name, own in zip(slid.names, slid.distances, strict=True)
         for j in slid.sliders
     ]
-    return csv_text(("shape", "landmark", "slid"), rows)
+    return format_csv(("shape", "landmark", "slid"), rows)

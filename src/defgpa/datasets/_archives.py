@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from defgpa.errors import FormatError
-from defgpa.io.files import named, refusing
-from defgpa.io.names import natural
+from defgpa.io.files import list_names, translate_errors
+from defgpa.io.names import make_sort_key
 
 _DATA = frozenset({".mat", ".txt", ".csv", ".fcsv"})  # pictures stay where they are
 
@@ -57,12 +57,12 @@ def all_found(folder: Path, pattern: str, source: str | os.PathLike[str]) -> lis
     ]
     if not files:
         there = sorted(str(file.relative_to(folder)) for file in folder.rglob("*"))
-        raise FormatError(f"{source} has no {pattern}; it holds {named(there) or 'nothing'}.")
-    return sorted(files, key=lambda file: natural(str(file)))
+        raise FormatError(f"{source} has no {pattern}; it holds {list_names(there) or 'nothing'}.")
+    return sorted(files, key=lambda file: make_sort_key(str(file)))
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    with refusing(archive, "zip or tar archive"):
+    with translate_errors(archive, "zip or tar archive"):
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
                 _store(archive, folder, [_zip_member(zipped, own) for own in zipped.infolist()])

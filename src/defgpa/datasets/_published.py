@@ -12,11 +12,11 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.datasets._archives import all_found, found, opened
 from defgpa.errors import DefgpaError, FormatError, needed
-from defgpa.io.arrays.matlab import mat_variables, read_mat
-from defgpa.io.files import wrong
+from defgpa.io.arrays.matlab import read_mat, read_mat_variables
+from defgpa.io.files import make_format_error
 from defgpa.io.format import ReadOptions
 from defgpa.io.read import read_shapes
-from defgpa.io.text.lines import is_number, numbers, text_of
+from defgpa.io.text.lines import is_number, parse_numbers, read_text
 from defgpa.shapes import Shapes
 
 PathLike = str | os.PathLike[str]
@@ -42,7 +42,7 @@ def load_face(path: PathLike) -> Shapes:
     with opened(path) as folder:
         file = found(folder, "ShapeDataFace.mat", path)
         document = read_mat(file, ReadOptions())
-        frames = mat_variables(file).get("framelist")
+        frames = read_mat_variables(file).get("framelist")
     n = len(document.specimens)
     if not isinstance(frames, np.ndarray) or frames.size != n:
         frames = np.arange(1, n + 1)
@@ -111,7 +111,9 @@ def load_liver(path: PathLike) -> Shapes:
         clouds = [_rows(file, width=3) for file in files]
     for file, cloud in zip(files, clouds, strict=True):
         if len(cloud) != len(clouds[0]):
-            raise wrong(file, f"{len(clouds[0])} vertices, as in {files[0].name}", f"{len(cloud)}")
+            raise make_format_error(
+                file, f"{len(clouds[0])} vertices, as in {files[0].name}", f"{len(cloud)}"
+            )
     return Shapes(clouds, names=[file.stem for file in files])
 
 
@@ -139,7 +141,7 @@ def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> 
         file = found(folder, "X.txt", path)
         table = _rows(file)
     if len(table) % 3:
-        raise wrong(file, "three rows a frame", f"{len(table)} rows")
+        raise make_format_error(file, "three rows a frame", f"{len(table)} rows")
     stack = table.reshape(len(table) // 3, 3, -1).transpose(0, 2, 1)
     chosen = [*range(1, min(len(stack), 598) + 1, 3)] if frames is None else list(frames)
     beyond = [k for k in chosen if not 1 <= k <= len(stack)]
@@ -274,23 +276,23 @@ def _photographed(path: PathLike) -> Shapes:
 def _rows(path: Path, width: int | None = None) -> Array:
     """Rows of numbers, separated by blanks, commas or semicolons; one line of words may lead."""
     table: list[list[float]] = []
-    for line, text in enumerate(text_of(path).split("\n"), start=1):
+    for line, text in enumerate(read_text(path).split("\n"), start=1):
         words = re.split(r"[,;\s]+", text.strip(" \t,;"))
         if words == [""] or (not table and not any(map(is_number, words))):
             continue
         expected = width or len(table[0] if table else words)
         if len(words) != expected:
-            raise wrong(path, f"{expected} numbers", text.strip(), line)
-        table.append(numbers(path, line, words))
+            raise make_format_error(path, f"{expected} numbers", text.strip(), line)
+        table.append(parse_numbers(path, line, words))
     if not table:
-        raise wrong(path, "rows of numbers", "none")
+        raise make_format_error(path, "rows of numbers", "none")
     return np.array(table)
 
 
 def _matched(matrix: Path, file: Path, cloud: Array, column: Array) -> Array:
     """The points of a cloud by landmark, NaN where the column has 0."""
     if not ((column >= 0) & (column <= len(cloud)) & (column == np.floor(column))).all():
-        raise wrong(
+        raise make_format_error(
             matrix, f"numbers of the {len(cloud)} points in {file.name}, or 0", f"{column.max():g}"
         )
     points = np.full((len(column), 3), np.nan)

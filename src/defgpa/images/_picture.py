@@ -18,7 +18,7 @@ from defgpa.errors import FormatError, ShapeError, needed
 from defgpa.images._frame import Frame, PixelWarp, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE, InverseMap
 from defgpa.images._sampling import Image, Sampling, linear, require_image
-from defgpa.io.atomic import replacing
+from defgpa.io.atomic import replace_file
 from defgpa.warps import Invertible
 
 TOLERANCE = 0.01  # pixels of the picture
@@ -174,7 +174,7 @@ def write_picture(picture: Picture, path: str | os.PathLike[str]) -> None:
             f"Use one of {', '.join(_TRANSPARENT)}."
         )
     pixels = _with_opacity(picture)
-    with replacing(target) as temporary:
+    with replace_file(target) as temporary:
         needed(*_IMAGEIO).imwrite(temporary, pixels, plugin="pillow")
 
 

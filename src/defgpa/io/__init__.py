@@ -5,7 +5,7 @@ from defgpa.io.read import read_shapes
 from defgpa.io.registry import FORMATS
 from defgpa.io.saved.codec import register_saved
 from defgpa.io.saved.save import load, read_header, save
-from defgpa.io.write import not_held, write_shapes
+from defgpa.io.write import find_unsupported_metadata, write_shapes
 
 __all__ = [
     "FORMATS",
@@ -13,8 +13,8 @@ __all__ = [
     "Format",
     "ReadOptions",
     "Specimen",
+    "find_unsupported_metadata",
     "load",
-    "not_held",
     "read_header",
     "read_shapes",
     "register_saved",

@@ -26,7 +26,7 @@ SUMMARY = "summary.json"  # its "files" are what a run wrote, named relative to 
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place if all goes well.
 
     The temporary file keeps the suffix, because many writers choose by it, and the mode of the
@@ -38,12 +38,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     FormatError
         With the system's reason, where nothing can be written.
     """
-    with _writing(path) as target:
+    with _resolve_target(path) as target:
         if target.exists() and not target.is_file():
             raise FormatError(f"{path} cannot be written: it is no file.")
-        mode = _mode_of(target, 0o666)
+        mode = _get_mode(target, 0o666)
         suffix = "".join(Path(path).suffixes[-2:])
-        temporary = _fresh(
+        temporary = _make_temporary(
             target.parent, target.stem[:40], suffix, lambda p: p.touch(mode, exist_ok=False)
         )
         try:
@@ -62,12 +62,12 @@ def write_text(path: str | os.PathLike[str], text: str, errors: str = "strict") 
     Names of files may hold bytes that are no character: ``errors="backslashreplace"`` writes
     them as JSON does.
     """
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n", errors=errors)
 
 
 @contextlib.contextmanager
-def run_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replace_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A folder to write the files of a run into, which takes the place of ``path`` at the end.
 
     What the last run wrote there (the ``"files"`` of its ``summary.json``) goes with it; all
@@ -93,15 +93,15 @@ def run_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     FormatError
         With the system's reason, where nothing can be written.
     """
-    with _writing(path) as target:
+    with _resolve_target(path) as target:
         if target.exists() and not target.is_dir():
             raise FormatError(f"{path} cannot be written: it is a file, not a folder.")
-        _clear_leftovers(target)
-        swap = not target.exists() or _can_change_places(target)
-        place, finish = (target.parent, _swap_in) if swap else (target, _move_in)
-        mode = _mode_of(target, 0o777) | 0o700
-        partial = _fresh(place, target.name, ".partial", lambda p: p.mkdir(mode))
-        with _locked(partial):
+        _remove_leftovers(target)
+        swap = not target.exists() or _is_exchangeable(target)
+        place, finish = (target.parent, _swap_folders) if swap else (target, _move_files)
+        mode = _get_mode(target, 0o777) | 0o700
+        partial = _make_temporary(place, target.name, ".partial", lambda p: p.mkdir(mode))
+        with _hold_lock(partial):
             try:
                 yield partial
                 finish(partial, target)
@@ -109,33 +109,33 @@ def run_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
                 shutil.rmtree(partial, ignore_errors=True)
 
 
-def files_in(folder: Path) -> list[str]:
+def list_folder(folder: Path) -> list[str]:
     """The files in a folder and in its folders, named relative to it: what a summary lists."""
     found = []
-    for root, folders, files in os.walk(folder, onerror=_raised):
+    for root, folders, files in os.walk(folder, onerror=_raise):
         links = [name for name in folders if Path(root, name).is_symlink()]
         found += [Path(root, name).relative_to(folder).as_posix() for name in (*files, *links)]
     return sorted(found)
 
 
-def _swap_in(partial: Path, target: Path) -> None:
+def _swap_folders(partial: Path, target: Path) -> None:
     """The new folder for the old one in one step, with what others keep there."""
     if not target.exists():
         partial.rename(target)
         return
-    written, owned = set(files_in(partial)), files_of_last_run(target)
-    for name in files_in(target):
+    written, owned = set(list_folder(partial)), find_files_of_last_run(target)
+    for name in list_folder(target):
         if name not in written | owned:
-            _bring_along(name, target, partial)
-    _keep_modes(partial, target, written)
-    _keep_folder(".", target, partial)
-    _exchange(partial, target)
+            _copy_to_new_folder(name, target, partial)
+    _copy_file_modes(partial, target, written)
+    _copy_folder_mode(".", target, partial)
+    _exchange_folders(partial, target)
 
 
-def _move_in(partial: Path, target: Path) -> None:
+def _move_files(partial: Path, target: Path) -> None:
     """File by file; a folder without a summary is visibly unfinished."""
-    written, owned = set(files_in(partial)), files_of_last_run(target)
-    _keep_modes(partial, target, written)
+    written, owned = set(list_folder(partial)), find_files_of_last_run(target)
+    _copy_file_modes(partial, target, written)
     for name in sorted(owned - written | owned & {SUMMARY}, key=lambda name: name != SUMMARY):
         (target / name).unlink(missing_ok=True)
     for name in sorted(written, key=lambda name: name == SUMMARY):
@@ -146,7 +146,7 @@ def _move_in(partial: Path, target: Path) -> None:
             (target / above).rmdir()
 
 
-def files_of_last_run(folder: Path) -> set[str]:
+def find_files_of_last_run(folder: Path) -> set[str]:
     """What the last run says it wrote, and is there; entries may begin with the folder's name."""
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
@@ -158,18 +158,18 @@ def files_of_last_run(folder: Path) -> set[str]:
     return {name for name in files if (folder / name).resolve().is_relative_to(folder)}
 
 
-def _bring_along(name: str, target: Path, partial: Path) -> None:
+def _copy_to_new_folder(name: str, target: Path, partial: Path) -> None:
     """The same file in the new folder too; a copy where a disk has no second names for a file."""
     for above in reversed(PurePosixPath(name).parents[:-1]):
         (partial / above).mkdir(exist_ok=True)
-        _keep_folder(above, target, partial)
+        _copy_folder_mode(above, target, partial)
     try:
         os.link(target / name, partial / name, follow_symlinks=False)
     except (OSError, NotImplementedError):
         shutil.copy2(target / name, partial / name, follow_symlinks=False)
 
 
-def _keep_folder(name: PurePosixPath | str, target: Path, partial: Path) -> None:
+def _copy_folder_mode(name: PurePosixPath | str, target: Path, partial: Path) -> None:
     """The group and mode that a folder had."""
     group = (target / name).stat().st_gid
     if (partial / name).stat().st_gid != group:
@@ -177,13 +177,13 @@ def _keep_folder(name: PurePosixPath | str, target: Path, partial: Path) -> None
     shutil.copymode(target / name, partial / name)
 
 
-def _keep_modes(partial: Path, target: Path, names: set[str]) -> None:
+def _copy_file_modes(partial: Path, target: Path, names: set[str]) -> None:
     for name in names:
         if (target / name).is_file():
             shutil.copymode(target / name, partial / name)
 
 
-def _can_change_places(target: Path) -> bool:
+def _is_exchangeable(target: Path) -> bool:
     """Whether another folder may stand here without anybody's losing the ground."""
     own, above = target.stat(), target.parent.stat()
     return (
@@ -194,10 +194,10 @@ def _can_change_places(target: Path) -> bool:
     )
 
 
-def _exchange(one: Path, other: Path) -> None:
+def _exchange_folders(one: Path, other: Path) -> None:
     """Two folders change their names in one step where the system can, in two where not."""
     try:
-        _exchanged_by_the_system(os.fsencode(one), os.fsencode(other))
+        _exchange_atomically(os.fsencode(one), os.fsencode(other))
     except (AttributeError, TypeError, NotImplementedError):
         aside = one.with_suffix(".old")
         other.rename(aside)
@@ -209,7 +209,7 @@ def _exchange(one: Path, other: Path) -> None:
         aside.rename(one)
 
 
-def _exchanged_by_the_system(one: bytes, other: bytes) -> None:
+def _exchange_atomically(one: bytes, other: bytes) -> None:
     system = ctypes.CDLL(None, use_errno=True)  # TypeError on Windows
     if sys.platform == "darwin":
         failed = system.renamex_np(one, other, 2)  # RENAME_SWAP
@@ -223,7 +223,7 @@ def _exchanged_by_the_system(one: bytes, other: bytes) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def _clear_leftovers(target: Path) -> None:
+def _remove_leftovers(target: Path) -> None:
     """Remove what a killed run left; the old folder comes back if it was killed between steps."""
     pattern = re.compile(rf"\.{re.escape(target.name)}-[0-9a-f]{{8}}\.(partial|old)")
     places = [place for place in (target.parent, target) if os.access(place, os.R_OK)]
@@ -233,12 +233,12 @@ def _clear_leftovers(target: Path) -> None:
         if found.suffix == ".old" and not target.exists():
             found.rename(target)
             continue
-        with contextlib.suppress(BlockingIOError), _locked(found):  # held by a run that goes on
+        with contextlib.suppress(BlockingIOError), _hold_lock(found):  # held by a run that goes on
             shutil.rmtree(found, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _hold_lock(folder: Path) -> Iterator[None]:
     """Hold a lock that ends with the process; BlockingIOError if another holds it."""
     if sys.platform == "win32":  # no locks on folders there
         yield
@@ -257,7 +257,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _fresh(place: Path, stem: str, suffix: str, make: Callable[[Path], None]) -> Path:
+def _make_temporary(place: Path, stem: str, suffix: str, make: Callable[[Path], None]) -> Path:
     """Make something under a new name.
 
     It is made with the mode it is to have, as the system's umask allows: asking for the umask
@@ -270,16 +270,16 @@ def _fresh(place: Path, stem: str, suffix: str, make: Callable[[Path], None]) ->
             return path
 
 
-def _mode_of(path: Path, otherwise: int) -> int:
+def _get_mode(path: Path, otherwise: int) -> int:
     return stat.S_IMODE(path.stat().st_mode) if path.exists() else otherwise
 
 
-def _raised(error: OSError) -> None:
+def _raise(error: OSError) -> None:
     raise error
 
 
 @contextlib.contextmanager
-def _writing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def _resolve_target(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The place that a path means, in a folder that is there; the system's reason if it fails."""
     try:
         name = os.fsencode(path)

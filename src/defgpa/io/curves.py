@@ -12,25 +12,35 @@ from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 
 
-def evenly(points: Array, count: int, closed: bool) -> Array:
-    """(count, d): points at equal arc lengths on a curve that may be closed, with nothing twice."""
-    if not closed:
-        return resampled(points, count)
-    return resampled(np.vstack([points, points[:1]]), count + 1)[:-1]
+def resample_curve(curve: ArrayLike, count: int, closed: bool = False) -> Array:
+    """Place points at equal arc lengths on the spline through a curve.
 
+    Parameters
+    ----------
+    curve : array (p, d)
+        Points along the curve in their order; rows of NaN are passed over.
+    count : int
+        How many points to place.
+    closed : bool
+        Whether the curve returns to its first point, which is then placed once. The ends of an
+        open curve are kept.
 
-def resampled(curve: ArrayLike, count: int) -> Array:
-    """(count, d): points at equal arc lengths on the spline through a curve (p, d), ends kept.
+    Returns
+    -------
+    array (count, d)
 
     Examples
     --------
     >>> import numpy as np
     >>> turns = np.sort(np.random.default_rng(0).uniform(0, np.pi, 40))
     >>> turns[[0, -1]] = 0, np.pi
-    >>> half = resampled(np.column_stack([np.cos(turns), np.sin(turns)]), 5)
+    >>> half = resample_curve(np.column_stack([np.cos(turns), np.sin(turns)]), 5)
     >>> np.degrees(np.arctan2(half[:, 1], half[:, 0])).round(1) + 0.0
     array([  0.,  45.,  90., 135., 180.])
     """
+    if closed:
+        points = np.asarray(curve, dtype=np.float64)
+        return resample_curve(np.vstack([points, points[:1]]), count + 1)[:-1]
     points = np.asarray(curve, dtype=np.float64)
     points = points[~np.isnan(points[:, 0])]
     chords = np.linalg.norm(np.diff(points, axis=0), axis=1)

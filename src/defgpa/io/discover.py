@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.files import file_head
+from defgpa.io.files import read_head
 from defgpa.io.format import Format
-from defgpa.io.registry import FORMATS, format_named, formats_with_suffix, known_suffixes
+from defgpa.io.registry import FORMATS, find_format, find_formats_by_suffix, list_suffixes
 from defgpa.io.text import csv as _csv
 from defgpa.io.text.lines import warn
 from defgpa.sentences import option
@@ -31,22 +31,22 @@ Found = tuple[list[Find], tuple[str, ...]]  # files to read, names of others tha
 
 def find_files(source: Source | Iterable[Source], format_name: str | None) -> Found:
     """The files that ``source`` names, each with its format; names of files without landmarks."""
-    wanted = None if format_name is None else format_named(format_name)
+    wanted = None if format_name is None else find_format(format_name)
     if isinstance(source, (str, os.PathLike)):
-        return _found(source, wanted)
+        return _find_source(source, wanted)
     if not isinstance(source, Iterable):
         raise FormatError(
             f"Expected a path, a folder, a pattern or a list of paths; got {type(source).__name__}."
         )
-    parts = [_found(one, wanted) for one in source]
+    parts = [_find_source(one, wanted) for one in source]
     if not parts:
         raise FormatError("There is nothing to read: got an empty list of paths.")
     files = [find for finds, _ in parts for find in finds]
     not_read = dict.fromkeys(name for _, names in parts for name in names)
-    return _once_each(files), tuple(not_read)
+    return _drop_repeated_files(files), tuple(not_read)
 
 
-def _once_each(found: Sequence[Find]) -> list[Find]:
+def _drop_repeated_files(found: Sequence[Find]) -> list[Find]:
     """The files without those that were named before."""
     once: dict[Path, Find] = {}
     again = [
@@ -57,7 +57,7 @@ def _once_each(found: Sequence[Find]) -> list[Find]:
     return list(once.values())
 
 
-def _found(source: object, wanted: Format | None) -> Found:
+def _find_source(source: object, wanted: Format | None) -> Found:
     if not isinstance(source, (str, os.PathLike)):
         kind = type(source).__name__
         raise FormatError(f"Expected paths in the list; got {kind}: {source!r:.60}.")
@@ -65,7 +65,7 @@ def _found(source: object, wanted: Format | None) -> Found:
     if not isinstance(name, str):
         raise FormatError(f"Expected a path as a string; got {type(name).__name__}.")
     try:
-        return _looked_up(name, Path(name).expanduser(), wanted)
+        return _find_path(name, Path(name).expanduser(), wanted)
     except FormatError:
         raise
     except (OSError, ValueError, RuntimeError) as error:  # no permission, a NUL, ~nobody
@@ -74,14 +74,14 @@ def _found(source: object, wanted: Format | None) -> Found:
         raise FormatError(f"{culprit[:200]!r} cannot be read: {reason}.") from None
 
 
-def _looked_up(name: str, path: Path, wanted: Format | None) -> Found:
+def _find_path(name: str, path: Path, wanted: Format | None) -> Found:
     if not name:
         raise FormatError("There is no file or folder ''.")  # to pathlib it is the current one
     if path.is_file():
-        file_head(path)  # a pointer to a file is none, whatever format is wanted
-        return [(path, wanted or _format_of(path))], ()
+        read_head(path)  # a pointer to a file is none, whatever format is wanted
+        return [(path, wanted or _choose_format(path))], ()
     if path.is_dir():
-        return _chosen(sorted(path.iterdir()), f"The folder {path}", wanted)
+        return _choose_files(sorted(path.iterdir()), f"The folder {path}", wanted)
     if path.exists():
         raise FormatError(f"{path} is neither a file nor a folder.")  # a pipe would never end
     if not glob.has_magic(name):
@@ -89,33 +89,33 @@ def _looked_up(name: str, path: Path, wanted: Format | None) -> Found:
     matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
     if not matches:
         raise FormatError(f"The pattern {name!r} matches no file.")
-    return _chosen(matches, f"The pattern {name!r}", wanted)
+    return _choose_files(matches, f"The pattern {name!r}", wanted)
 
 
-def _format_of(path: Path) -> Format:
+def _choose_format(path: Path) -> Format:
     """The format of a file that was named outright.
 
     If only its suffix speaks for one, it is read in that, to hear what is wrong with it.
     """
-    head = file_head(path)
+    head = read_head(path)
     if not head:
         raise FormatError(f"{path} is empty.")
-    by_suffix = formats_with_suffix(path)
-    is_spreadsheet = _ends(path, (".xlsx", ".xls", ".ods", ".numbers"))
-    format_ = _recognised(head, by_suffix)
+    by_suffix = find_formats_by_suffix(path)
+    is_spreadsheet = _has_suffix(path, (".xlsx", ".xls", ".ods", ".numbers"))
+    format_ = _recognise_content(head, by_suffix)
     if format_ and not (is_spreadsheet and format_.name == "zip"):
         return format_
-    if by_suffix and not _ends(path, ".txt"):
+    if by_suffix and not _has_suffix(path, ".txt"):
         return by_suffix[0]
     if is_spreadsheet:
         raise FormatError(f"{path} is a spreadsheet, which is not read. Save it as .csv.")
     raise FormatError(
-        f"{path} is not a landmark file of a known format. Known suffixes are {known_suffixes()}. "
+        f"{path} is not a landmark file of a known format. Known suffixes are {list_suffixes()}. "
         f"If it is such a file by another name, name its format ({option('format')})."
     )
 
 
-def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
+def _recognise_content(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
     """The format whose content this is, those of the suffix asked first.
 
     Rows of numbers may be anything, so they make a table only of a file without a better suffix.
@@ -124,15 +124,17 @@ def _recognised(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
     return next((f for f in (*by_suffix, *others) if f.looks_like(head)), None)
 
 
-def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
+def _choose_files(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
     """The files of the one format that most of them have."""
     files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
-    named = [path for path in files if formats_with_suffix(path) or _ends(path, _VAGUE_SUFFIXES)]
-    finds = [(path, kind) for path in named if (kind := _recognised_here(path, wanted))]
+    named = [
+        path for path in files if find_formats_by_suffix(path) or _has_suffix(path, _VAGUE_SUFFIXES)
+    ]
+    finds = [(path, kind) for path in named if (kind := _recognise_file(path, wanted))]
     if not finds:  # perhaps under suffixes of their own; but a README that shows a file is none
-        finds = [(path, kind) for path in files if (kind := _recognised_here(path, wanted))]
+        finds = [(path, kind) for path in files if (kind := _recognise_file(path, wanted))]
     if not finds:
-        raise _nothing_in(paths, files, where, wanted)
+        raise _explain_no_files(paths, files, where, wanted)
     counts = Counter(format_.name for _, format_ in finds)
     order = [format_.name for format_ in FORMATS]
     best = max(counts, key=lambda name: (counts[name], -order.index(name)))
@@ -151,7 +153,7 @@ def _chosen(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
     return read, tuple(path.name for path in rest)
 
 
-def _nothing_in(
+def _explain_no_files(
     paths: Sequence[Path], files: Sequence[Path], where: str, wanted: Format | None
 ) -> FormatError:
     """What there is instead of landmark files: other files, or more folders."""
@@ -168,26 +170,26 @@ def _nothing_in(
     )
 
 
-def _recognised_here(path: Path, wanted: Format | None) -> Format | None:
+def _recognise_file(path: Path, wanted: Format | None) -> Format | None:
     """The format that the content of a file, or a suffix that nothing else has, speaks for."""
-    head, by_suffix = file_head(path), formats_with_suffix(path)
+    head, by_suffix = read_head(path), find_formats_by_suffix(path)
     if wanted is not None:
-        by_suffix = [wanted] if _ends(path, wanted.suffixes) else []
+        by_suffix = [wanted] if _has_suffix(path, wanted.suffixes) else []
         format_ = wanted if wanted.looks_like(head) else None
     else:
-        format_ = _recognised(head, by_suffix)
-    if format_ is None and by_suffix and not _ends(path, _VAGUE_SUFFIXES):
+        format_ = _recognise_content(head, by_suffix)
+    if format_ is None and by_suffix and not _has_suffix(path, _VAGUE_SUFFIXES):
         return by_suffix[0]
     return format_
 
 
-def _ends(path: Path, suffixes: str | tuple[str, ...]) -> bool:
+def _has_suffix(path: Path, suffixes: str | tuple[str, ...]) -> bool:
     return path.name.lower().endswith(suffixes)
 
 
 def _warn_of_tables(rest: Sequence[Path], best: str, where: str) -> list[Path]:
     """The files not read; tables without coordinates are named where tables are read."""
-    strangers = [path for path in rest if _ends(path, (".csv", ".tsv"))]
+    strangers = [path for path in rest if _has_suffix(path, (".csv", ".tsv"))]
     if best not in _TABLES or not strangers:
         return list(rest)
     names = [path.name for path in strangers]

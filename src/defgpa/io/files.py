@@ -13,15 +13,15 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, FormatError, listed
-from defgpa.io.space import missing_places
+from defgpa.io.space import find_missing_codes
 
 
-def file_head(path: str | os.PathLike[str]) -> bytes:
+def read_head(path: str | os.PathLike[str]) -> bytes:
     """The first 4 KiB of a file: enough to tell what it is."""
-    return file_bytes(path, 4096)
+    return read_bytes(path, 4096)
 
 
-def file_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
+def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
     """All of a file, or so many bytes; a FormatError with the system's own reason."""
     try:
         with Path(path).open("rb") as file:
@@ -36,7 +36,7 @@ def file_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
     return data
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Text in UTF-8 or, with its mark, UTF-16; any other byte is what Windows means by it."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", errors="replace")
@@ -46,38 +46,38 @@ def decoded(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def readable(name: str) -> str:
+def decode_file_name(name: str) -> str:
     """A name from the name of a file, of which bytes that are not UTF-8 are taken for Latin-1.
 
-    >>> readable("caf\\udce9")
+    >>> decode_file_name("caf\\udce9")
     'café'
     """
     stray = "[\udc80-\udcff]"  # as Python keeps such bytes
     return re.sub(stray, lambda byte: chr(ord(byte[0]) - 0xDC00), name)
 
 
-def wrong(
+def make_format_error(
     path: str | os.PathLike[str], expected: str, found: object, line: int | None = None
 ) -> FormatError:
     """The complaint about a place in a file: where, what was expected, what is there."""
     where = f"{path}" if line is None else f"{path}, line {line}"
-    return FormatError(f"{where}: expected {expected}; found {shown(found).rstrip('.')}.")
+    return FormatError(f"{where}: expected {expected}; found {abbreviate(found).rstrip('.')}.")
 
 
-def shown(value: object, most: int = 60) -> str:
+def abbreviate(value: object, most: int = 60) -> str:
     """What was found, on one line and never a screenful."""
     text = value if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def named(names: Iterable[object]) -> str:
+def list_names(names: Iterable[object]) -> str:
     """Some names for a sentence, however many and long a damaged file has them."""
-    return listed([shown(str(name), most=40) for name in names])
+    return listed([abbreviate(str(name), most=40) for name in names])
 
 
 @contextlib.contextmanager
-def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+def translate_errors(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """One sentence instead of whatever a library raises about a broken file.
 
     The libraries that read binary formats do not say which exceptions a damaged file causes,
@@ -91,11 +91,11 @@ def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     except DefgpaError:
         raise
     except Exception as error:
-        reason = shown(f"{error}" or type(error).__name__, most=160).rstrip(".")
+        reason = abbreviate(f"{error}" or type(error).__name__, most=160).rstrip(".")
         raise FormatError(f"{path} is not a {what} that can be read: {reason}.") from error
 
 
-def hidden(points: Array, missing: str | float, space: str | None = None) -> Array:
+def mask_missing(points: Array, missing: str | float, space: str | None = None) -> Array:
     """NaN where the reader was told that coordinates mean "missing".
 
     ``missing`` is that of ``ReadOptions``: nothing more than the format marks, any negative
@@ -107,6 +107,6 @@ def hidden(points: Array, missing: str | float, space: str | None = None) -> Arr
     if missing == "negative":
         coded = (points < 0).any(axis=-1)
     else:
-        places = missing_places(float(missing), points.shape[-1], space)
+        places = find_missing_codes(float(missing), points.shape[-1], space)
         coded = (points[..., None, :] == places).all(axis=-1).any(axis=-1)
     return np.where(np.expand_dims(coded, -1), np.nan, points)

@@ -13,7 +13,7 @@ from typing import Any
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
-from defgpa.io.files import shown
+from defgpa.io.files import abbreviate
 from defgpa.shapes import Shapes
 
 
@@ -49,7 +49,7 @@ class Sourced(Specimen):
     faces: Index | None = None
 
     def __str__(self) -> str:
-        return f"{shown(repr(self.name))} ({self.path})"
+        return f"{abbreviate(repr(self.name))} ({self.path})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)  # space, wireframe, polygons, …
 
 
-def document(
+def make_document(
     path: Path,
     points: Sequence[Array] | Array,
     names: Sequence[str] = (),
@@ -74,7 +74,7 @@ def document(
     ``said`` is the metadata of each, ``known`` what is told about all.
     """
     n, stated = len(points), dict(enumerate(names))
-    own = [stated.get(k) or default_name(path, k, n) for k in range(n)]
+    own = [stated.get(k) or make_default_name(path, k, n) for k in range(n)]
     each = zip(own, points, said or [{}] * n, strict=True)
     return Document(tuple(Specimen(name, x, labels, told) for name, x, told in each), **known)
 
@@ -88,7 +88,7 @@ def require_3d(path: Path, shapes: Shapes, what: str) -> None:
         )
 
 
-def default_name(path: Path, position: int, total: int) -> str:
+def make_default_name(path: Path, position: int, total: int) -> str:
     """What an unnamed specimen is called: after its file, numbered where it has company."""
     return path.stem if total == 1 else f"{path.stem}_{position + 1}"
 

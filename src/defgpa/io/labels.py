@@ -27,31 +27,31 @@ _NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a
 Labels = tuple[str, ...]
 
 
-def matched(found: Sequence[Sourced], match: str) -> list[Sourced]:
+def match_landmarks(found: Sequence[Sourced], match: str) -> list[Sourced]:
     """The specimens with labels that are equal where landmarks are the same.
 
     ``match`` is that of ``ReadOptions``. Two landmarks with one label in a specimen are refused.
     """
     found = list(found)
     if match == "position":
-        return _by_position(found)
+        return _match_by_position(found)
     if match == "auto":
-        found = _with_common_labels(_without_own_words(_without_prefixes(found)))
-    for one in _one_each(found).values():
-        _require_labels_once(one)
+        found = _use_majority_labels(_strip_file_prefix(_strip_list_prefixes(found)))
+    for one in _find_label_sequences(found).values():
+        _require_unique_labels(one)
     return found
 
 
-def landmark_names(found: Sequence[Sourced]) -> Labels:
+def list_landmarks(found: Sequence[Sourced]) -> Labels:
     """What the landmarks of matched specimens are called, in the order of their files."""
     some = [one for one in found if len(one.points)]
     if not some:
         files = dict.fromkeys(str(one.path) for one in found)
         raise FormatError(f"There are no landmarks in {listed(files)}.")
-    sequences = list(_one_each(some))
+    sequences = list(_find_label_sequences(some))
     if sequences and all(one.labels for one in some):
         _warn_of_doubtful_labels(some, sequences)
-        return merged(sequences)
+        return merge_label_orders(sequences)
     if len(sequences) > 1:
         bare = next(one for one in some if not one.labels)
         raise FormatError(
@@ -64,7 +64,7 @@ def landmark_names(found: Sequence[Sourced]) -> Labels:
     return (*number_labels("", len(some[0].points) - len(curves)), *curves)
 
 
-def merged(sequences: Sequence[Sequence[str]]) -> Labels:
+def merge_label_orders(sequences: Sequence[Sequence[str]]) -> Labels:
     """All labels in an order that agrees with every sequence; else in that of first sight.
 
     A specimen that lacks landmarks lists fewer labels, so the order of the whole set is in
@@ -91,7 +91,7 @@ def merged(sequences: Sequence[Sequence[str]]) -> Labels:
     return tuple(order)
 
 
-def _one_each(found: Sequence[Sourced]) -> dict[Labels, Sourced]:
+def _find_label_sequences(found: Sequence[Sourced]) -> dict[Labels, Sourced]:
     """Every sequence of labels once, with the first specimen that has it."""
     holders: dict[Labels, Sourced] = {}
     for one in found:
@@ -100,22 +100,22 @@ def _one_each(found: Sequence[Sourced]) -> dict[Labels, Sourced]:
     return holders
 
 
-def _relabelled(found: Sequence[Sourced], by: dict[Labels, Labels]) -> list[Sourced]:
+def _replace_labels(found: Sequence[Sourced], by: dict[Labels, Labels]) -> list[Sourced]:
     """The specimens with other labels, where there are some for theirs."""
     return [replace(one, labels=by[one.labels]) if one.labels in by else one for one in found]
 
 
-def _by_position(found: Sequence[Sourced]) -> list[Sourced]:
+def _match_by_position(found: Sequence[Sourced]) -> list[Sourced]:
     """All specimens with the labels that most of them have, whatever their own are."""
     times = Counter(one.labels for one in found if one.labels)
     if not times:
         return list(found)
     usual = times.most_common(1)[0][0]
-    _require_labels_once(_one_each(found)[usual])
+    _require_unique_labels(_find_label_sequences(found)[usual])
     return [replace(one, labels=usual if len(one.points) else None) for one in found]
 
 
-def _require_labels_once(one: Sourced) -> None:
+def _require_unique_labels(one: Sourced) -> None:
     labels = one.labels or ()
     if len(set(labels)) < len(labels):
         twice = next(label for label, times in Counter(labels).items() if times > 1)
@@ -128,12 +128,16 @@ def _require_labels_once(one: Sourced) -> None:
 # Prefixes
 
 
-def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
+def _strip_list_prefixes(found: list[Sourced]) -> list[Sourced]:
     """Labels such as ``skull_07-1``, where the part before the number is each file's own.
 
     3D Slicer calls points after their list: lists with different names would share no landmark.
     """
-    lists = {labels: own for labels in _one_each(found) if (own := numbers_behind(labels))}
+    lists = {
+        labels: own
+        for labels in _find_label_sequences(found)
+        if (own := split_numbered_labels(labels))
+    }
     counted = (lists.get(one.labels or ()) for one in found)
     times = Counter(own[1] for own in counted if own is not None)
     usual = set(times.most_common(1)[0][0]) if times else set[str]()
@@ -141,7 +145,7 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
     lists = {labels: own for labels, own in lists.items() if usual & set(own[1])}
     prefixes = {prefix for prefix, _ in lists.values()}
     if len(prefixes) < 2:
-        return _evenly_padded(found, lists)
+        return _unify_number_padding(found, lists)
     # Slicer's prefix ends in a dash; others call a list after its specimen
     used = [(lists[one.labels][0], one.name) for one in found if one.labels in lists]
     if not all(prefix.endswith("-") or prefix[:-1] == name for prefix, name in used):
@@ -150,36 +154,40 @@ def _without_prefixes(found: list[Sourced]) -> list[Sourced]:
             f"({listed(sorted(prefixes), 3)}): landmarks are matched by that number. "
             f"If they are different landmarks, give {option('match', 'label')}."
         )
-    return _relabelled(found, {labels: numbers for labels, (_, numbers) in lists.items()})
+    return _replace_labels(found, {labels: numbers for labels, (_, numbers) in lists.items()})
 
 
-def _evenly_padded(found: list[Sourced], lists: Mapping[Labels, object]) -> list[Sourced]:
+def _unify_number_padding(found: list[Sourced], lists: Mapping[Labels, object]) -> list[Sourced]:
     """The specimens with one spelling of every number: that of the first file, LM1 or LM01."""
     spelled: dict[str, str] = {}
 
-    def own_spelling(label: str) -> str:
+    def find_spelling(label: str) -> str:
         bare = re.sub("0*([0-9]+)$", r"\1", label)
         return spelled.setdefault(bare, label)
 
-    return _relabelled(found, {own: tuple(map(own_spelling, own)) for own in lists})
+    return _replace_labels(found, {own: tuple(map(find_spelling, own)) for own in lists})
 
 
-def _without_own_words(found: list[Sourced]) -> list[Sourced]:
+def _strip_file_prefix(found: list[Sourced]) -> list[Sourced]:
     """Labels such as ``skull_07_nasion``, without what all of a file begin with.
 
     That is done where most files then have the same labels, and did not before.
     """
-    begins = {labels: _common_begin(labels) for labels in _one_each(found) if len(labels) > 1}
+    begins = {
+        labels: _find_common_prefix(labels)
+        for labels in _find_label_sequences(found)
+        if len(labels) > 1
+    }
     bare = {own: tuple(a.removeprefix(begin) for a in own) for own, begin in begins.items()}
     times = Counter(bare[own] for one in found if (own := one.labels or ()) in bare)
     usual, count = times.most_common(1)[0] if times else ((), 0)
     same = {labels: own for labels, own in bare.items() if set(own) <= set(usual)}
     if 2 * count <= len(found) or len({begins[labels] for labels in same}) < 2:
         return found
-    return _relabelled(found, same)
+    return _replace_labels(found, same)
 
 
-def _common_begin(labels: Labels) -> str:
+def _find_common_prefix(labels: Labels) -> str:
     """What all labels begin with, up to a blank, a dash or the like."""
     first, last = min(labels), max(labels)  # what these two share, all do
     pairs = enumerate(zip(first, last, strict=False))
@@ -188,12 +196,12 @@ def _common_begin(labels: Labels) -> str:
     return begin[0] if begin else ""
 
 
-def numbers_behind(labels: Sequence[str]) -> tuple[str, Labels] | None:
+def split_numbered_labels(labels: Sequence[str]) -> tuple[str, Labels] | None:
     """What all labels have before their number, and their numbers; None if they have no such.
 
     Examples
     --------
-    >>> numbers_behind(["skull_07-1", "skull_07-02"])
+    >>> split_numbered_labels(["skull_07-1", "skull_07-02"])
     ('skull_07-', ('1', '2'))
     """
     found = [part for label in labels if (part := _NUMBERED.fullmatch(label))]
@@ -206,7 +214,7 @@ def numbers_behind(labels: Sequence[str]) -> tuple[str, Labels] | None:
 # Labels of one's own
 
 
-def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
+def _use_majority_labels(found: list[Sourced]) -> list[Sourced]:
     """The labels that most specimens have, for those that call the same places otherwise."""
     times = Counter(one.labels for one in found if one.labels)
     if len(times) < 2:
@@ -218,28 +226,28 @@ def _with_common_labels(found: list[Sourced]) -> list[Sourced]:
         for labels in times
         if labels != usual
         and (
-            _same_places(labels, usual)
-            or _said_twice(labels, usual)
-            or (settled and _other_words(labels, usual))
+            _is_respelling(labels, usual)
+            or _has_duplicate_labels(labels, usual)
+            or (settled and _find_different_labels(labels, usual))
         )
     }
-    _warn_of_other_words(found, usual, renamed)
+    _warn_of_different_labels(found, usual, renamed)
     others = [one for one in found if one.labels in renamed]
     if not others:
         return found
     own = others[0].labels or ()
     examples = [f"{a!r} for {b!r}" for a, b in zip(own, usual, strict=True) if a != b]
     shapes = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
-    most = "most" if 2 * count > len(found) else str(_one_each(found)[usual])
+    most = "most" if 2 * count > len(found) else str(_find_label_sequences(found)[usual])
     warn(
         f"Landmark labels of {shapes} differ from those of {most}, as in {others[0]}: "
         f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
         f"position. If they are different landmarks, give {option('match', 'label')}."
     )
-    return _relabelled(found, dict.fromkeys(renamed, usual))
+    return _replace_labels(found, dict.fromkeys(renamed, usual))
 
 
-def _said_twice(own: Labels, usual: Labels) -> bool:
+def _has_duplicate_labels(own: Labels, usual: Labels) -> bool:
     """Whether labels are the usual ones but for some that stand at another place, too."""
     if len(own) != len(usual) or len(set(usual)) < len(usual):
         return False
@@ -247,20 +255,26 @@ def _said_twice(own: Labels, usual: Labels) -> bool:
     return all(a == b or times[a] > 1 for a, b in zip(own, usual, strict=True))
 
 
-def _other_words(own: Labels, usual: Labels) -> list[tuple[str, str]]:
+def _find_different_labels(own: Labels, usual: Labels) -> list[tuple[str, str]]:
     """The words at places where others have another word, if these are known nowhere else."""
     words = [(a, b) for a, b in zip(own, usual, strict=True) if a != b]
     known = {a for a, _ in words} & set(usual) or {b for _, b in words} & set(own)
     return [] if known else words
 
 
-def _warn_of_other_words(found: Sequence[Sourced], usual: Labels, renamed: set[Labels]) -> None:
+def _warn_of_different_labels(
+    found: Sequence[Sourced], usual: Labels, renamed: set[Labels]
+) -> None:
     """Say so where a file has another word at a place, which may be another landmark or not."""
-    holders = _one_each(found)
+    holders = _find_label_sequences(found)
     agree = sum(one.labels == usual for one in found)
     if len(set(map(len, holders))) > 1 or 2 * agree < len(found):
         return  # files without what was not seen, or no two alike
-    odd = ((one, _other_words(own, usual)) for own, one in holders.items() if own not in renamed)
+    odd = (
+        (one, _find_different_labels(own, usual))
+        for own, one in holders.items()
+        if own not in renamed
+    )
     one, words = next(((one, words) for one, words in odd if words), (None, []))
     if words and 2 * len(words) <= len(usual):
         warn(
@@ -269,7 +283,7 @@ def _warn_of_other_words(found: Sequence[Sourced], usual: Labels, renamed: set[L
         )
 
 
-def _same_places(own: Labels, usual: Labels) -> bool:
+def _is_respelling(own: Labels, usual: Labels) -> bool:
     """Whether two sequences of labels can only be two spellings of the same landmarks.
 
     They are equally long, no label stands at two places, and all labels are different, or
@@ -278,23 +292,23 @@ def _same_places(own: Labels, usual: Labels) -> bool:
     """
     if len(own) != len(usual) or set(own) == set(usual):
         return False
-    if {_counted_from(own), _counted_from(usual)} == {0, 1}:
+    if {_find_count_base(own), _find_count_base(usual)} == {0, 1}:
         return True
-    different = _other_words(own, usual)
+    different = _find_different_labels(own, usual)
     if not different or any(a.isdecimal() and b.isdecimal() for a, b in different):
         return False
-    return len(different) == len(own) or all(_alike(a, b) for a, b in different)
+    return len(different) == len(own) or all(_is_similar_word(a, b) for a, b in different)
 
 
-def _counted_from(labels: Labels) -> int | None:
+def _find_count_base(labels: Labels) -> int | None:
     """0 or 1 where labels count all landmarks from there, after a common prefix."""
-    own = numbers_behind(labels)
+    own = split_numbered_labels(labels)
     numbers = [] if own is None else [int(number) for number in own[1]]
     bases = (base for base in (0, 1) if numbers == list(range(base, base + len(labels))))
     return next(bases, None)
 
 
-def _alike(a: str, b: str) -> bool:
+def _is_similar_word(a: str, b: str) -> bool:
     """Whether words are the same but for capitals, blanks, dashes, and a letter or two."""
     if re.findall(r"[0-9]+", a) != re.findall(r"[0-9]+", b):
         return False
@@ -316,13 +330,13 @@ def _warn_of_doubtful_labels(some: Sequence[Sourced], sequences: Sequence[Labels
             f"The landmark labels of {one} match none of the others: {listed(rarest, 3)}. "
             "Check how they are written."
         )
-    alike = list(_spellings(sequences))
+    alike = list(_find_case_variants(sequences))
     if alike:
         more = f", and {len(alike) - 1} more such" if len(alike) > 1 else ""
         warn(f"Labels {listed(alike[0])}{more} are taken as different landmarks. Rename if not.")
 
 
-def _spellings(sequences: Sequence[Labels]) -> Iterator[list[str]]:
+def _find_case_variants(sequences: Sequence[Labels]) -> Iterator[list[str]]:
     """Labels that differ in capitals and blanks alone, and that no specimen has together."""
     spelled: dict[str, list[str]] = {}
     for label in dict.fromkeys(label for labels in sequences for label in labels):

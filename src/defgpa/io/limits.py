@@ -23,7 +23,7 @@ GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
 
 
-def most_bytes() -> int:
+def get_max_bytes() -> int:
     """The most that is unpacked from a small file, or allocated for what it announces."""
     stated = os.environ.get(VARIABLE, "")
     try:
@@ -40,7 +40,7 @@ class Budget:
     def __init__(self, path: Path, size: int | None = None) -> None:
         self._path = path
         packed = path.stat().st_size if size is None else size
-        self.left = self._most = max(most_bytes(), 20 * packed)
+        self.left = self._most = max(get_max_bytes(), 20 * packed)
 
     def spend(self, n_bytes: int, what: str) -> None:
         """Take so many bytes, or refuse the file."""
@@ -59,7 +59,7 @@ class Budget:
                 file.write(block)
 
 
-def decompressed(packed: bytes, most: int) -> bytes:
+def decompress(packed: bytes, most: int) -> bytes:
     """At most so many bytes of what gzip, bzip2 or xz packed; of other data, as they are."""
     if packed.startswith(GZIP):
         return gzip.GzipFile(fileobj=io.BytesIO(packed)).read(most)
@@ -70,12 +70,12 @@ def decompressed(packed: bytes, most: int) -> bytes:
     return packed[:most]
 
 
-def peeked(head: bytes) -> bytes:
+def decompress_head(head: bytes) -> bytes:
     """The first bytes of what is packed, as far as the first bytes of a file tell."""
     with contextlib.suppress(zlib.error, OSError, EOFError, lzma.LZMAError):
         if head.startswith(GZIP):
             return zlib.decompressobj(wbits=31).decompress(head, len(head))
         if head.startswith(_BZIP2):
             return bz2.BZ2Decompressor().decompress(head, len(head))
-        return decompressed(head, len(head))
+        return decompress(head, len(head))
     return b""

@@ -16,13 +16,13 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError, ShapeError, and_more, listed
-from defgpa.io.curves import evenly
-from defgpa.io.files import readable, shown
+from defgpa.io.curves import resample_curve
+from defgpa.io.files import abbreviate, decode_file_name
 from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced
-from defgpa.io.labels import landmark_names, matched
+from defgpa.io.labels import list_landmarks, match_landmarks
 from defgpa.io.limits import Budget
-from defgpa.io.names import Read, in_natural_order, named_after, unique_names
-from defgpa.io.space import in_space
+from defgpa.io.names import Read, make_unique_names, rename_specimens, sort_documents
+from defgpa.io.space import convert_space
 from defgpa.io.text.lines import warn
 from defgpa.sentences import option
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes, number_labels
@@ -31,35 +31,39 @@ _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
 _MOST_NAMED = 20  # specimens in a sentence about those that are unfinished
 
 
-def merged_shapes(read: Read, options: ReadOptions) -> Shapes:
+def merge_documents(read: Read, options: ReadOptions) -> Shapes:
     """All specimens of all documents as one set of shapes."""
-    read = in_natural_order(named_after(options.names, read))
-    system = _common_space(read, options.space)
-    found = _sourced(read, system)
+    read = sort_documents(rename_specimens(options.names, read))
+    system = _choose_space(read, options.space)
+    found = _collect_specimens(read, system)
     if options.curve_points is not None:
-        found = [_resampled(one, options.curve_points) for one in found]
-    found = _with_equal_curves(found)
-    found, left_out = _finished(read, found, options)
-    found = matched(found, options.match)
-    landmarks = landmark_names(found)
-    points = _stacked(found, landmarks, options.dimension)
+        found = [_resample_curves(one, options.curve_points) for one in found]
+    found = _drop_unequal_curves(found)
+    found, left_out = _drop_incomplete(read, found, options)
+    found = match_landmarks(found, options.match)
+    landmarks = list_landmarks(found)
+    points = _stack_points(found, landmarks, options.dimension)
     _require_whole_landmarks(found, landmarks, points)
     _warn_of_rare_landmarks(points)
-    found = _grouped(found, options.group)
+    found = _assign_groups(found, options.group)
     _warn_of_partial_scales(found)
     return Shapes.specimens(
         points,
-        names=unique_names(found),
+        names=make_unique_names(found),
         landmarks=landmarks,
-        faces=_faces(found, landmarks),
-        metadata={**_set_metadata(read, system), **_shape_metadata(found), **left_out},
+        faces=_choose_faces(found, landmarks),
+        metadata={
+            **_merge_set_metadata(read, system),
+            **_collect_shape_metadata(found),
+            **left_out,
+        },
     )
 
 
 # Anatomical space
 
 
-def _common_space(read: Read, wanted: str | None) -> str | None:
+def _choose_space(read: Read, wanted: str | None) -> str | None:
     """The space asked for, else that of the first file that states one."""
     stated = [(path, document.metadata.get("space")) for path, document in read]
     if wanted is not None:
@@ -73,12 +77,12 @@ def _common_space(read: Read, wanted: str | None) -> str | None:
     return next((space for _, space in stated if space is not None), None)
 
 
-def _sourced(read: Read, system: str | None) -> list[Sourced]:
+def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
     """All specimens in one space, with their files."""
     return [
         Sourced(
-            readable(specimen.name),
-            in_space(specimen.points, document.metadata.get("space"), system),
+            decode_file_name(specimen.name),
+            convert_space(specimen.points, document.metadata.get("space"), system),
             specimen.labels,
             specimen.metadata,
             specimen.curves,
@@ -93,21 +97,21 @@ def _sourced(read: Read, system: str | None) -> list[Sourced]:
 # Which points take part
 
 
-def _resampled(one: Sourced, count: int) -> Sourced:
+def _resample_curves(one: Sourced, count: int) -> Sourced:
     """A specimen with so many points on each of its curves."""
     start = len(one.points) - len(one.curves)
     blocks, names = [one.points[:start]], list[str]()
     for prefix, members in groupby(one.curves, key=lambda name: name.rpartition("_")[0]):
         own = one.points[start : (start := start + len(list(members)))]
         try:
-            blocks.append(evenly(own, count, prefix.startswith("outline")))
+            blocks.append(resample_curve(own, count, prefix.startswith("outline")))
         except ShapeError:
             raise FormatError(f"{one}: {prefix} has too few points to be resampled.") from None
         names += number_labels(f"{prefix}_", count)
     return replace(one, points=np.concatenate(blocks), curves=tuple(names))
 
 
-def _with_equal_curves(found: list[Sourced]) -> list[Sourced]:
+def _drop_unequal_curves(found: list[Sourced]) -> list[Sourced]:
     """Points of curves stay where all specimens have the same; else they are left out."""
     some = [one for one in found if len(one.points)]
     kinds = Counter(one.curves for one in some)
@@ -134,7 +138,7 @@ def _with_equal_curves(found: list[Sourced]) -> list[Sourced]:
     return bare
 
 
-def _finished(
+def _drop_incomplete(
     read: Read, found: list[Sourced], options: ReadOptions
 ) -> tuple[list[Sourced], dict[str, Any]]:
     """The specimens with as many landmarks as most, and a note on the others.
@@ -152,8 +156,8 @@ def _finished(
     odd = [one for one in some if len(one.points) != m]
     if options.incomplete == "error" or counts[m] < max(2, len(odd)):  # no majority to go on with
         usual = next(one for one in some if len(one.points) == m)
-        raise _unfinished(read, usual, odd, counts[m])
-    counted = [f"{_brief(one)} ({len(one.points)})" for one in odd]
+        raise _explain_unequal_counts(read, usual, odd, counts[m])
+    counted = [f"{_abbreviate_name(one)} ({len(one.points)})" for one in odd]
     warn(f"Left out as unfinished (most have {m} landmarks): {and_more(counted, _MOST_NAMED)}.")
     kept = [one for one in found if len(one.points) in (0, m)]
     return kept, {"incomplete": tuple(one.name for one in odd)}
@@ -173,11 +177,13 @@ def _require_one_set(some: Sequence[Sourced]) -> None:
         )
 
 
-def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) -> FormatError:
+def _explain_unequal_counts(
+    read: Read, first: Sourced, odd: Sequence[Sourced], usual: int
+) -> FormatError:
     """All the specimens that have another number of landmarks than most, in one message."""
     others = "" if usual == 1 else f" (and so do {usual - 1} more)"
     several = len(odd) > 2 and all(one.path == first.path for one in odd)
-    names = [_brief(one) if several else str(one) for one in odd]
+    names = [_abbreviate_name(one) if several else str(one) for one in odd]
     counts = [f"{k} has {len(one.points)}" for k, one in zip(names, odd, strict=True)]
     meshes = any(document.metadata.get("format") in _MESHES for _, document in read)
     remedy = "Put NA where a landmark was not seen"
@@ -191,14 +197,16 @@ def _unfinished(read: Read, first: Sourced, odd: Sequence[Sourced], usual: int) 
     )
 
 
-def _brief(one: Sourced) -> str:
-    return shown(repr(one.name), most=40)
+def _abbreviate_name(one: Sourced) -> str:
+    return abbreviate(repr(one.name), most=40)
 
 
 # Points
 
 
-def _stacked(found: Sequence[Sourced], landmarks: Sequence[str], dimension: int | None) -> Array:
+def _stack_points(
+    found: Sequence[Sourced], landmarks: Sequence[str], dimension: int | None
+) -> Array:
     """(n, m, d) points; a landmark whose label a specimen does not have is NaN."""
     some = [one for one in found if len(one.points)]
     d = some[0].points.shape[1]
@@ -264,7 +272,7 @@ def _warn_of_rare_landmarks(points: Array) -> None:
 # What the files know besides
 
 
-def _grouped(found: list[Sourced], column: str | None) -> list[Sourced]:
+def _assign_groups(found: list[Sourced], column: str | None) -> list[Sourced]:
     """The specimens with the group that a column of their table says."""
     if column is None:
         return found
@@ -290,9 +298,9 @@ def _warn_of_partial_scales(found: Sequence[Sourced]) -> None:
         )
 
 
-def _faces(found: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
+def _choose_faces(found: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
     """The triangles of the first file that has some; other ones in other files are reported."""
-    stated = [(one.path, _renumbered(one, landmarks)) for one in found if one.faces is not None]
+    stated = [(one.path, _renumber_faces(one, landmarks)) for one in found if one.faces is not None]
     if not stated:
         return None
     first_path, first = stated[0]
@@ -303,7 +311,7 @@ def _faces(found: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
     return first
 
 
-def _renumbered(one: Sourced, landmarks: Sequence[str]) -> Index:
+def _renumber_faces(one: Sourced, landmarks: Sequence[str]) -> Index:
     """Faces that number the landmarks of the set, not the points of one file."""
     faces, labels = np.asarray(one.faces, dtype=np.intp), one.labels
     if labels is None or labels == tuple(landmarks):
@@ -312,7 +320,7 @@ def _renumbered(one: Sourced, landmarks: Sequence[str]) -> Index:
     return np.array([place[label] for label in labels], dtype=np.intp)[faces]
 
 
-def _set_metadata(read: Read, system: str | None) -> dict[str, Any]:
+def _merge_set_metadata(read: Read, system: str | None) -> dict[str, Any]:
     """What files say about the whole set, where those that say it agree."""
     stated: dict[str, list[Any]] = {}
     for _, document in read:
@@ -326,7 +334,7 @@ def _set_metadata(read: Read, system: str | None) -> dict[str, Any]:
     return agreed if system is None else {**agreed, "space": system}
 
 
-def _shape_metadata(found: Sequence[Sourced]) -> Mapping[str, tuple[Any, ...]]:
+def _collect_shape_metadata(found: Sequence[Sourced]) -> Mapping[str, tuple[Any, ...]]:
     """One value a shape for whatever any specimen says, None where one does not, and its file."""
     keys = {key for one in found for key in one.metadata} & PER_SHAPE_METADATA
     said = {key: tuple(one.metadata.get(key) for one in found) for key in sorted(keys)}

@@ -10,33 +10,35 @@ from itertools import pairwise
 from pathlib import Path, PureWindowsPath
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.files import readable
-from defgpa.io.format import Document, Sourced, Specimen, default_name
-from defgpa.io.text.lines import made_unique, warn
+from defgpa.io.files import decode_file_name
+from defgpa.io.format import Document, Sourced, Specimen, make_default_name
+from defgpa.io.text.lines import make_unique, warn
 from defgpa.io.text.table import is_whole
 
 Read = Sequence[tuple[Path, Document]]  # files and what they hold
 
 
-def named_after(choice: str, read: Read) -> list[tuple[Path, Document]]:
+def rename_specimens(choice: str, read: Read) -> list[tuple[Path, Document]]:
     """The documents with specimens called as ``ReadOptions.names`` says."""
-    if choice == "image" and not any(any(_images(document)) for _, document in read):
+    if choice == "image" and not any(any(_list_image_names(document)) for _, document in read):
         raise FormatError(f"{read[0][0]} names no images to call specimens after.")
-    return [(path, _renamed(path, document, choice)) for path, document in read]
+    return [(path, _rename_document(path, document, choice)) for path, document in read]
 
 
-def in_natural_order(read: Read) -> list[tuple[Path, Document]]:
+def sort_documents(read: Read) -> list[tuple[Path, Document]]:
     """Files by the name of their specimen if each has one, else by their own; a2 before a10."""
     single = all(len(document.specimens) == 1 for _, document in read)
 
     def key(one: tuple[Path, Document]) -> tuple[object, ...]:
         path, document = one
-        return natural(document.specimens[0].name if single else str(path)), natural(str(path))
+        return make_sort_key(document.specimens[0].name if single else str(path)), make_sort_key(
+            str(path)
+        )
 
     return sorted(read, key=key)
 
 
-def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+def make_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """A key that sorts numbers in names by their value, whatever their length."""
     parts = re.split(r"([0-9]+)", text.casefold())
     return tuple(
@@ -46,13 +48,13 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     )
 
 
-def unique_names(found: Sequence[Sourced]) -> list[str]:
+def make_unique_names(found: Sequence[Sourced]) -> list[str]:
     """Unique names: after the files where each holds one specimen, else with a number."""
     names = [one.name for one in found]
     repeated = {name for name, times in Counter(names).items() if times > 1}
     if not repeated:
         return names
-    stems = [readable(one.path.stem) for one in found]
+    stems = [decode_file_name(one.path.stem) for one in found]
     which = listed(dict.fromkeys(name for name in names if name in repeated))
     if len(set(stems)) == len(stems):
         warn(f"Names that occur in several files: {which}. Shapes are named after the files.")
@@ -62,15 +64,15 @@ def unique_names(found: Sequence[Sourced]) -> list[str]:
         f"Names that occur more than once (in {listed(files, 2)}): {which}. "
         "A number is added to all but the first."
     )
-    return made_unique(names)
+    return make_unique(names)
 
 
-def _renamed(path: Path, document: Document, choice: str) -> Document:
+def _rename_document(path: Path, document: Document, choice: str) -> Document:
     """One document, its specimens called after their identifiers, their images or the file."""
-    specimens, images = document.specimens, _images(document)
+    specimens, images = document.specimens, _list_image_names(document)
     if choice == "file":
-        names = [default_name(path, k, len(specimens)) for k in range(len(specimens))]
-    elif choice == "image" or (choice == "auto" and _say_little(specimens, images)):
+        names = [make_default_name(path, k, len(specimens)) for k in range(len(specimens))]
+    elif choice == "image" or (choice == "auto" and _has_better_image_names(specimens, images)):
         names = [image or own.name for image, own in zip(images, specimens, strict=True)]
     else:
         return document
@@ -78,13 +80,13 @@ def _renamed(path: Path, document: Document, choice: str) -> Document:
     return replace(document, specimens=tuple(replace(s, name=name) for s, name in pairs))
 
 
-def _images(document: Document) -> list[str]:
+def _list_image_names(document: Document) -> list[str]:
     """The names of the images without folder and suffix, "" for a specimen that has none."""
     images = (str(specimen.metadata.get("images") or "") for specimen in document.specimens)
     return [PureWindowsPath(image).stem for image in images]
 
 
-def _say_little(specimens: Sequence[Specimen], images: Sequence[str]) -> bool:
+def _has_better_image_names(specimens: Sequence[Specimen], images: Sequence[str]) -> bool:
     """Whether identifiers only count or repeat, and every specimen has an image of its own.
 
     tpsDig counts from 0 in every file, and files are appended to each other.
@@ -92,10 +94,10 @@ def _say_little(specimens: Sequence[Specimen], images: Sequence[str]) -> bool:
     if "" in images or len(set(images)) < len(images):
         return False
     names = [specimen.name for specimen in specimens]
-    return len(set(names)) < len(names) or _only_count(names)
+    return len(set(names)) < len(names) or _is_enumeration(names)
 
 
-def _only_count(names: Sequence[str]) -> bool:
+def _is_enumeration(names: Sequence[str]) -> bool:
     """Whether names are 0, 1, 2, … or 1, 2, 3, …, some perhaps deleted, or with zeros before."""
     if not all(is_whole(name) and len(name) <= 9 for name in names):
         return False

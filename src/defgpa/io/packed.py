@@ -14,22 +14,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from defgpa.errors import FormatError
-from defgpa.io.files import refusing
+from defgpa.io.files import translate_errors
 from defgpa.io.format import Document, Format, ReadOptions
-from defgpa.io.limits import GZIP, Budget, peeked
-from defgpa.io.names import natural
-from defgpa.io.space import in_space
-from defgpa.io.text.lines import collected_warnings, warn
+from defgpa.io.limits import GZIP, Budget, decompress_head
+from defgpa.io.names import make_sort_key
+from defgpa.io.space import convert_space
+from defgpa.io.text.lines import collect_warnings, warn
 
 _NO_LANDMARKS = (b".npy", b"[Content_Types].xml", b"mimetype", b"META-INF")  # other uses of zip
 _PACKED = "what it packs"
 
 
-def packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
+def make_packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
     """The formats of packed files of these formats."""
 
     def holds_one(head: bytes) -> bool:
-        inside = peeked(head) if head.startswith(GZIP) else b""
+        inside = decompress_head(head) if head.startswith(GZIP) else b""
         return bool(inside) and any(format_.looks_like(inside) for format_ in formats)
 
     def is_zip(head: bytes) -> bool:
@@ -46,19 +46,19 @@ def read_gz(path: Path, options: ReadOptions) -> Document:
     """The document of the one file that is packed."""
     with TemporaryDirectory() as folder:
         inner = Path(folder, path.stem if path.suffix.lower() == ".gz" else path.name)
-        with refusing(path, "gzip file"), gzip.open(path) as packed:
+        with translate_errors(path, "gzip file"), gzip.open(path) as packed:
             Budget(path).unpack_to(inner, packed.read, _PACKED)
-        with _speaking_of(path, inner):
-            return _read(inner, path, options)
+        with _rename_place_in_messages(path, inner):
+            return _read_unpacked(inner, path, options)
 
 
 def read_zip(path: Path, options: ReadOptions) -> Document:
     """All specimens of the files of an archive, in the natural order of their names."""
     with TemporaryDirectory() as folder:
-        with refusing(path, "zip archive"), zipfile.ZipFile(path) as archive:
+        with translate_errors(path, "zip archive"), zipfile.ZipFile(path) as archive:
             _unpack(path, archive, Path(folder))
-        with _speaking_of(path, Path(folder)):
-            return _read(Path(folder), path, options)
+        with _rename_place_in_messages(path, Path(folder)):
+            return _read_unpacked(Path(folder), path, options)
 
 
 def _unpack(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
@@ -79,7 +79,7 @@ def _unpack(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
             budget.unpack_to(target, packed.read, _PACKED)
 
 
-def _read(place: Path, path: Path, options: ReadOptions) -> Document:
+def _read_unpacked(place: Path, path: Path, options: ReadOptions) -> Document:
     from defgpa.io.discover import find_files
     from defgpa.io.read import read_all
 
@@ -87,16 +87,16 @@ def _read(place: Path, path: Path, options: ReadOptions) -> Document:
     if any(one.name.lower().endswith((".gz", ".zip")) for one in inside):
         raise FormatError(f"{path} holds another archive. Unpack it.")
     finds, _ = find_files(place, None)
-    finds.sort(key=lambda find: natural(find[0].name))
-    return _joined([document for _, document in read_all(finds, options)])
+    finds.sort(key=lambda find: make_sort_key(find[0].name))
+    return _join_documents([document for _, document in read_all(finds, options)])
 
 
-def _joined(documents: Sequence[Document]) -> Document:
+def _join_documents(documents: Sequence[Document]) -> Document:
     """One document, with what the first says about all, in its anatomical space."""
     first = documents[0]
     space = first.metadata.get("space")
     specimens = (
-        replace(own, points=in_space(own.points, document.metadata.get("space"), space))
+        replace(own, points=convert_space(own.points, document.metadata.get("space"), space))
         for document in documents
         for own in document.specimens
     )
@@ -104,10 +104,10 @@ def _joined(documents: Sequence[Document]) -> Document:
 
 
 @contextlib.contextmanager
-def _speaking_of(path: Path, place: Path) -> Iterator[None]:
+def _rename_place_in_messages(path: Path, place: Path) -> Iterator[None]:
     """Complaints and warnings that name the archive, not the place where it was unpacked."""
     try:
-        with collected_warnings() as said:
+        with collect_warnings() as said:
             yield
     except FormatError as error:
         raise type(error)(str(error).replace(str(place), str(path))) from None

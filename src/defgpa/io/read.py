@@ -12,8 +12,8 @@ from pathlib import Path
 from defgpa.errors import FormatError, listed
 from defgpa.io.discover import Find, find_files
 from defgpa.io.format import Document, NoLandmarksError, ReadOptions
-from defgpa.io.merge import merged_shapes
-from defgpa.io.text.lines import collected_warnings, warn
+from defgpa.io.merge import merge_documents
+from defgpa.io.text.lines import collect_warnings, warn
 from defgpa.shapes import Shapes
 
 _CHOICES = {
@@ -118,7 +118,7 @@ def read_shapes(
     )
     _require_choices(options)
     files, not_read = find_files(source, format)
-    shapes = merged_shapes(read_all(files, options), options)
+    shapes = merge_documents(read_all(files, options), options)
     return shapes.with_metadata(not_read=not_read) if not_read else shapes
 
 
@@ -131,7 +131,7 @@ def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Do
     read: list[tuple[Path, Document]] = []
     said: dict[str, list[tuple[str, str]]] = {}
     for path, format_ in finds:
-        with collected_warnings() as messages:
+        with collect_warnings() as messages:
             try:
                 document = format_.read(path, options)
                 metadata = {"format": format_.name, **document.metadata}

@@ -8,7 +8,7 @@ from defgpa.errors import FormatError, listed
 from defgpa.io.arrays import matlab, numpy, r
 from defgpa.io.format import Format
 from defgpa.io.mesh import files as meshes
-from defgpa.io.packed import packed_formats
+from defgpa.io.packed import make_packed_formats
 from defgpa.io.text import csv, morphologika, nts, picked_points, pts, slicer, stereomorph, tps
 
 _PLAIN: tuple[Format, ...] = (
@@ -25,10 +25,10 @@ _PLAIN: tuple[Format, ...] = (
     *csv.FORMATS,
     *meshes.FORMATS,
 )
-FORMATS: tuple[Format, ...] = (*_PLAIN, *packed_formats(_PLAIN))
+FORMATS: tuple[Format, ...] = (*_PLAIN, *make_packed_formats(_PLAIN))
 
 
-def format_named(name: str) -> Format:
+def find_format(name: str) -> Format:
     """The format of this name, or a FormatError that lists the names there are."""
     for format_ in FORMATS:
         if format_.name == name.lower():
@@ -37,7 +37,7 @@ def format_named(name: str) -> Format:
     raise FormatError(f"There is no format {name!r}. There are: {names}.")
 
 
-def formats_with_suffix(path: Path) -> list[Format]:
+def find_formats_by_suffix(path: Path) -> list[Format]:
     """The formats whose suffix a file has; with ``.mrk.json``, before those with ``.json``."""
     name = path.name.lower()
     fitting = [
@@ -49,7 +49,7 @@ def formats_with_suffix(path: Path) -> list[Format]:
     return [format_ for _, format_ in sorted(fitting, key=lambda pair: -pair[0])]
 
 
-def known_suffixes() -> str:
+def list_suffixes() -> str:
     """All suffixes once, for a sentence."""
     plain = dict.fromkeys(suffix for f in _PLAIN for suffix in f.suffixes)
     return f"{', '.join(plain)}, all of them also packed (.gz, .zip)"

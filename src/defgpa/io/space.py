@@ -9,12 +9,12 @@ from defgpa._arrays import Array
 _OTHER = np.array([-1.0, -1.0, 1.0])
 
 
-def in_space(points: Array, own: str | None, wanted: str | None) -> Array:
+def convert_space(points: Array, own: str | None, wanted: str | None) -> Array:
     """Points (…, d) stated in ``own`` as ``wanted`` has them; as they are where one is unknown.
 
     Examples
     --------
-    >>> in_space(np.array([[1.0, 2.0, 3.0]]), "LPS", "RAS").tolist()
+    >>> convert_space(np.array([[1.0, 2.0, 3.0]]), "LPS", "RAS").tolist()
     [[-1.0, -2.0, 3.0]]
     """
     if own is None or wanted is None or own == wanted or points.shape[-1] != 3:
@@ -22,7 +22,7 @@ def in_space(points: Array, own: str | None, wanted: str | None) -> Array:
     return points * _OTHER
 
 
-def missing_places(code: float, dim: int, space: str | None) -> Array:
+def find_missing_codes(code: float, dim: int, space: str | None) -> Array:
     """(k, d) where a file puts landmarks whose coordinates are all to be ``code``.
 
     A program that shows RAS and stores LPS writes (1000, 1000, -1000) for -1000.

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from defgpa.errors import FormatError, ShapeError, listed
 from defgpa.io.format import Format
-from defgpa.io.registry import format_named, formats_with_suffix, known_suffixes
+from defgpa.io.registry import find_format, find_formats_by_suffix, list_suffixes
 from defgpa.io.text.lines import warn
-from defgpa.io.text.variables import variable_columns
+from defgpa.io.text.variables import get_variable_columns
 from defgpa.sentences import option
 from defgpa.shapes import Shapes
 
@@ -38,7 +38,8 @@ def write_shapes(
     ----------
     shapes : Shapes
         What to write. Landmark labels that a format cannot hold (``.tps``) are left out with a
-        warning; `not_held` names what else has no place. Coordinates keep every digit.
+        warning; `find_unsupported_metadata` names what else has no place. Coordinates keep
+        every digit.
     path : path
         The file. For a format with one shape a file (``.pts``, ``.mrk.json``, meshes, …) the
         folder to put the files in, named after the shapes; for a single shape a file as well.
@@ -69,9 +70,9 @@ def write_shapes(
             "Make them with defgpa.Shapes(points)."
         )
     target = Path(path)
-    chosen = _format_for(target, format)
+    chosen = _choose_format(target, format)
     try:
-        _write(shapes, target, chosen)
+        _write_files(shapes, target, chosen)
     except OSError as error:
         raise FormatError(f"{target} cannot be written: {error.strerror or error}.") from None
     except UnicodeEncodeError as error:  # half a character, from the name of a file
@@ -81,7 +82,7 @@ def write_shapes(
         ) from None
 
 
-def not_held(
+def find_unsupported_metadata(
     shapes: Shapes, path: str | os.PathLike[str], *, format: str | None = None
 ) -> tuple[str, ...]:
     """What else is known about the shapes and `write_shapes` would leave out, in words.
@@ -92,10 +93,10 @@ def not_held(
     Examples
     --------
     >>> shapes = Shapes.specimens([[[0.0, 1.0]]], metadata={"groups": ["a"]})
-    >>> not_held(shapes, "set.tps"), not_held(shapes, "set.csv")
+    >>> find_unsupported_metadata(shapes, "set.tps"), find_unsupported_metadata(shapes, "set.csv")
     (('groups',), ())
     """
-    chosen = _format_for(Path(path), format)
+    chosen = _choose_format(Path(path), format)
     if chosen.holds is None:
         return ()
     known = {key for key, value in shapes.metadata.items() if value is not None}
@@ -103,29 +104,29 @@ def not_held(
         known.add("faces")
     lost = {key: words for key, words in _WORDS.items() if key in known.difference(chosen.holds)}
     if "variables" in lost:
-        lost["variables"] = f"the columns {listed(variable_columns(shapes), 4)}"
+        lost["variables"] = f"the columns {listed(get_variable_columns(shapes), 4)}"
     return tuple(lost.values())
 
 
-def _format_for(target: Path, name: str | None) -> Format:
+def _choose_format(target: Path, name: str | None) -> Format:
     if name is not None:
-        chosen = format_named(name)
+        chosen = find_format(name)
         if chosen.write is None:
             raise FormatError(f"The format {name!r} can be read, not written. Choose another.")
         return chosen
-    fitting = formats_with_suffix(target)
+    fitting = find_formats_by_suffix(target)
     for format_ in fitting:
         if format_.write is not None:
             return format_
     if fitting:
         raise FormatError(f"{target}: files with this suffix can be read, not written.")
     raise FormatError(
-        f"{target} has no suffix of a known format ({known_suffixes()}). "
+        f"{target} has no suffix of a known format ({list_suffixes()}). "
         f"Give it one, or name the format ({option('format', shell='--to NAME')})."
     )
 
 
-def _write(shapes: Shapes, target: Path, chosen: Format) -> None:
+def _write_files(shapes: Shapes, target: Path, chosen: Format) -> None:
     """One file of all shapes, or of a single one, or a file for each in a folder."""
     assert chosen.write is not None  # _format_for gives no other
     folder = target.is_dir()
@@ -143,11 +144,11 @@ def _write(shapes: Shapes, target: Path, chosen: Format) -> None:
             f"{target} cannot hold {len(shapes)} shapes: {chosen.name} has one shape a file. "
             f"Give a folder and {option('format', shell='--to NAME')}, or choose another format."
         )
-    for k, name in enumerate(_file_names(shapes.names)):
+    for k, name in enumerate(_make_file_names(shapes.names)):
         chosen.write(target / f"{name}{chosen.suffixes[0]}", shapes.take([k]))
 
 
-def _file_names(names: Sequence[str]) -> list[str]:
+def _make_file_names(names: Sequence[str]) -> list[str]:
     """Names that every file system takes and tells apart, capitals aside."""
     safe, taken = [], set[str]()
     for name in names:

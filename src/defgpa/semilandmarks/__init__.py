@@ -3,7 +3,7 @@
 They may slide there until they say as little as possible about where they happened to be put.
 """
 
-from defgpa.io.curves import resampled
+from defgpa.io.curves import resample_curve
 from defgpa.semilandmarks.read import read_sliders, read_surface, with_slicer_curves
 from defgpa.semilandmarks.sliders import curves_of
 from defgpa.semilandmarks.sliding import SlidShapes, slide
@@ -13,7 +13,7 @@ __all__ = [
     "curves_of",
     "read_sliders",
     "read_surface",
-    "resampled",
+    "resample_curve",
     "slide",
     "with_slicer_curves",
 ]

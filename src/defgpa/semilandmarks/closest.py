@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.errors import ShapeError
-from defgpa.io.mesh.mesh import unit_normals
+from defgpa.io.mesh.mesh import compute_unit_normals
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Surface:
     @cached_property
     def normals(self) -> Array:
         """(k, 3): unit normals of the triangles; zero where one has no area."""
-        return unit_normals(self._corners)
+        return compute_unit_normals(self._corners)
 
     def nearest(self, points: Array) -> tuple[Array, Index]:
         """(p, 3) nearest points of the mesh, and (p,) the triangles they lie in.

@@ -21,7 +21,7 @@ import numpy as np
 
 from defgpa.errors import FormatError, listed
 from defgpa.io import read_shapes
-from defgpa.io.curves import evenly
+from defgpa.io.curves import resample_curve
 from defgpa.semilandmarks.sliders import curves_of
 from defgpa.shapes import Shapes, number_labels
 
@@ -118,7 +118,7 @@ def with_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: in
     for i, name in enumerate(shapes.names):
         if name in files:
             own = read_shapes(files[name], space=shapes.metadata.get("space")).points[0]
-            points[i] = evenly(own, count, ring)
+            points[i] = resample_curve(own, count, ring)
     return Shapes.specimens(
         np.concatenate([shapes.points, points], axis=1),
         names=shapes.names,

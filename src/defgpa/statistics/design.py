@@ -16,7 +16,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, listed, needed
-from defgpa.io.text.variables import variable_columns
+from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import Shapes
 
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
@@ -123,7 +123,7 @@ def columns_of(shapes: Shapes) -> dict[str, list[Any]]:
     """
     groups = shapes.metadata.get("groups")
     found = {} if groups is None else {"group": list(groups)}
-    said = variable_columns(shapes).items()
+    said = get_variable_columns(shapes).items()
     return found | {str(head): typed(list(map(str, words))) for head, words in said}
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from defgpa._arrays import Array, Index, Progress, threads_for
 from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.findings import Finding, Kind
-from defgpa.io.text.table import csv_text
+from defgpa.io.text.table import format_csv
 from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
@@ -145,7 +145,7 @@ class Symmetry:
 
     def indices_to_csv(self) -> str:
         """The asymmetry of every individual as comma-separated text."""
-        return csv_text(_COLUMNS, self._rows())
+        return format_csv(_COLUMNS, self._rows())
 
     def _rows(self) -> list[tuple[Any, ...]]:
         own = np.linalg.norm(self.fluctuating, axis=(1, 2))

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any, ClassVar
 
-from defgpa.io.text.table import csv_text
+from defgpa.io.text.table import format_csv
 from defgpa.tables import lined_up, pandas_for_tables
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
@@ -33,7 +33,7 @@ class Rows:
 
     def to_csv(self) -> str:
         """The rows as comma-separated text, with all digits; nothing where there is no figure."""
-        return csv_text(self._columns, self._rows())
+        return format_csv(self._columns, self._rows())
 
 
 @dataclass(frozen=True)

@@ -20,28 +20,28 @@ from defgpa.sentences import option
 ORDERS = {"nmd": (0, 1, 2), "mdn": (2, 0, 1), "dmn": (2, 1, 0)}  # which axes are n, m and d
 
 
-def as_stack(path: Path, array: NDArray[Any], layout: str, preferred: str | None) -> Array:
+def arrange_stack(path: Path, array: NDArray[Any], layout: str, preferred: str | None) -> Array:
     """(n, m, d) float64 from a 3-D array in any layout, or from a 2-D array, one shape.
 
     ``preferred`` is the layout the format documents, taken when several are possible.
     """
-    numbers = real_numbers(path, array)
+    numbers = to_real_numbers(path, array)
     if numbers.ndim == 2:
-        return as_matrix(path, numbers, layout)[None]
+        return arrange_matrix(path, numbers, layout)[None]
     if numbers.ndim != 3:
         raise FormatError(
             f"{path}: expected an array with 3 axes (shapes, landmarks, coordinates); "
             f"found size {numbers.shape}."
         )
-    chosen = layout if layout != "auto" else layout_of(path, numbers.shape, preferred)
+    chosen = layout if layout != "auto" else infer_layout(path, numbers.shape, preferred)
     stack = np.transpose(numbers, ORDERS[chosen])
     _require_points(path, stack.shape, chosen, numbers.shape)
     return np.ascontiguousarray(stack)
 
 
-def as_matrix(path: Path, array: NDArray[Any], layout: str) -> Array:
+def arrange_matrix(path: Path, array: NDArray[Any], layout: str) -> Array:
     """(m, d) float64 from one shape's matrix, d × m if the layout or only the size says so."""
-    numbers = real_numbers(path, array)
+    numbers = to_real_numbers(path, array)
     if numbers.ndim != 2:
         raise FormatError(
             f"{path}: expected a matrix of landmarks and coordinates; found size {numbers.shape}."
@@ -52,7 +52,7 @@ def as_matrix(path: Path, array: NDArray[Any], layout: str) -> Array:
     return np.ascontiguousarray(matrix)
 
 
-def real_numbers(path: Path, array: NDArray[Any]) -> Array:
+def to_real_numbers(path: Path, array: NDArray[Any]) -> Array:
     """The array as float64, if it holds real numbers."""
     if array.dtype.kind not in "fiub":
         what = "complex numbers" if array.dtype.kind == "c" else f"'{array.dtype}'"
@@ -61,9 +61,9 @@ def real_numbers(path: Path, array: NDArray[Any]) -> Array:
         return array.astype(np.float64)
 
 
-def triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
+def parse_triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
     """(k, 3) landmark numbers from 0, if that is what the faces are."""
-    numbers = real_numbers(path, faces)
+    numbers = to_real_numbers(path, faces)
     if numbers.size == 0:
         return np.empty((0, 3), dtype=np.intp)
     if numbers.ndim != 2 or numbers.shape[1] != 3:
@@ -77,7 +77,7 @@ def triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
     return numbers.astype(np.intp)
 
 
-def wireframe(links: NDArray[Any], first: int, m: int) -> dict[str, Any]:
+def parse_links(links: NDArray[Any], first: int, m: int) -> dict[str, Any]:
     """Pairs of landmarks that are joined, if rows are pairs of numbers of m, from ``first`` on."""
     pairs = links.ndim == 2 and links.shape[1] == 2
     if not pairs or not np.isin(links, np.arange(first, first + m)).all():
@@ -85,7 +85,7 @@ def wireframe(links: NDArray[Any], first: int, m: int) -> dict[str, Any]:
     return {"wireframe": tuple((int(a) - first, int(b) - first) for a, b in links)}
 
 
-def layout_of(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
+def infer_layout(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
     """The order of the axes of an array with three of them, by their lengths."""
     possible = [name for name, (_, _, d) in ORDERS.items() if size[d] in (2, 3)]
     if preferred in possible:

@@ -84,20 +84,20 @@ def is_mat5(head: bytes) -> bool:
     return len(head) >= _HEADER and head[124:128] in (b"\0\1IM", b"\1\0MI")
 
 
-def mat5_variables(data: bytes, budget: Budget) -> dict[str, Value]:
+def parse_mat5(data: bytes, budget: Budget) -> dict[str, Value]:
     """The variables by name, unwrapped; a ValueError if the file is damaged."""
     reader = _Reader("<" if data[126:128] == b"IM" else ">", budget)
     variables = {}
-    for kind, content in reader.elements(memoryview(data)[_HEADER:]):
+    for kind, content in reader.split_elements(memoryview(data)[_HEADER:]):
         if kind == _COMPRESSED:
-            kind, content = reader.unpacked(content)
+            kind, content = reader.unpack(content)
         if kind == _MATRIX and len(content):
-            name, value = reader.matrix(content, DEEPEST)
+            name, value = reader.parse_matrix(content, DEEPEST)
             variables[name] = value
     return variables
 
 
-def mat4_variables(data: bytes) -> dict[str, Value]:
+def parse_mat4(data: bytes) -> dict[str, Value]:
     """The matrices of version 4: five numbers, a name, and the entries, again and again."""
     variables, at = {}, 0
     while at < len(data):
@@ -123,7 +123,7 @@ class _Reader:
     def __init__(self, order: str, budget: Budget) -> None:
         self._order, self._budget = order, budget
 
-    def elements(self, data: memoryview) -> Iterator[Element]:
+    def split_elements(self, data: memoryview) -> Iterator[Element]:
         """The elements that stand one after another in these bytes."""
         at = 0
         while len(data) - at >= 8:
@@ -136,85 +136,91 @@ class _Reader:
             yield kind, data[start : start + size]
             at = start + (size if kind == _COMPRESSED else -(-size // step) * step)
 
-    def unpacked(self, packed: memoryview) -> Element:
+    def unpack(self, packed: memoryview) -> Element:
         """The element that was packed, if as much as it announces may be read."""
         tag = zlib.decompressobj().decompress(packed, 8)
         size = 8 + int(np.frombuffer(tag, self._order + "u4", 1, 4)[0])
         self._budget.spend(size, "what it packs")
         data = zlib.decompressobj().decompress(packed, size)
-        return next(self.elements(memoryview(data)), (0, packed))
+        return next(self.split_elements(memoryview(data)), (0, packed))
 
-    def matrix(self, data: memoryview, levels: int) -> tuple[str, Value]:
+    def parse_matrix(self, data: memoryview, levels: int) -> tuple[str, Value]:
         """The name and value of one array of any class."""
         self._budget.spend(OVERHEAD, "the arrays it holds")
         if not len(data):
             return "", np.empty((0, 0))
-        parts = self.elements(data)
-        flags = int(self._numbers(next(parts, None))[0])
-        size = tuple(int(length) for length in self._numbers(next(parts, None)))
+        parts = self.split_elements(data)
+        flags = int(self._parse_numbers(next(parts, None))[0])
+        size = tuple(int(length) for length in self._parse_numbers(next(parts, None)))
         name = bytes(next(parts, (0, memoryview(b"")))[1])[:63].decode("latin-1")  # none is longer
         if levels == 0 or min(size, default=-1) < 0:
             return name, None
-        return name, self._value(flags, size, parts, levels)
+        return name, self._parse_value(flags, size, parts, levels)
 
-    def _value(
+    def _parse_value(
         self, flags: int, size: tuple[int, ...], parts: Iterator[Element], levels: int
     ) -> Value:
         kind = flags & 0xFF
         if kind in _NUMERIC:
-            values, is_complex = self._array(size, next(parts, None)), flags & 0x0800
-            return values + 1j * self._array(size, next(parts)) if is_complex else values
+            values, is_complex = self._parse_array(size, next(parts, None)), flags & 0x0800
+            return values + 1j * self._parse_array(size, next(parts)) if is_complex else values
         if kind == _CHAR:
-            return self._text(size, next(parts, None))
+            return self._parse_text(size, next(parts, None))
         if kind == _CELL:
-            return self._matrices(math.prod(size), parts, levels)
+            return self._parse_matrices(math.prod(size), parts, levels)
         if kind == _SPARSE:
-            return Sparse.of(size, *(self._numbers(next(parts, None)) for _ in range(3)))
+            return Sparse.of(size, *(self._parse_numbers(next(parts, None)) for _ in range(3)))
         if kind == _OBJECT:
             next(parts, None)  # the name of its class
-        return self._struct(math.prod(size), parts, levels) if kind in (_STRUCT, _OBJECT) else None
+        return (
+            self._parse_struct(math.prod(size), parts, levels)
+            if kind in (_STRUCT, _OBJECT)
+            else None
+        )
 
-    def _matrices(self, count: int, parts: Iterator[Element], levels: int) -> list[Value]:
-        found = [self.matrix(content, levels - 1)[1] for kind, content in parts if kind == _MATRIX]
+    def _parse_matrices(self, count: int, parts: Iterator[Element], levels: int) -> list[Value]:
+        found = [
+            self.parse_matrix(content, levels - 1)[1] for kind, content in parts if kind == _MATRIX
+        ]
         if len(found) != count:
             raise ValueError(f"expected a cell of {count} arrays; found {len(found)}")
         return found
 
-    def _struct(self, count: int, parts: Iterator[Element], levels: int) -> Value:
-        width = int(self._numbers(next(parts, None))[0])
+    def _parse_struct(self, count: int, parts: Iterator[Element], levels: int) -> Value:
+        width = int(self._parse_numbers(next(parts, None))[0])
         packed = bytes(next(parts, (0, memoryview(b"")))[1])
         if width <= 0:
             raise ValueError("a struct whose field names have no length")
         names = [packed[i : i + width] for i in range(0, len(packed), width)]
         fields = [name.split(b"\0")[0].decode("latin-1") for name in names]
-        values = self._matrices(count * len(fields), parts, levels)
+        values = self._parse_matrices(count * len(fields), parts, levels)
         records = [
             dict(zip(fields, values[i : i + len(fields)], strict=True))
             for i in range(0, len(values), max(len(fields), 1))
         ]
         return records[0] if len(records) == 1 else records
 
-    def _text(self, size: tuple[int, ...], part: Element | None) -> Value:
+    def _parse_text(self, size: tuple[int, ...], part: Element | None) -> Value:
         kind, content = part or (16, memoryview(b""))
         if kind in _TEXTS:
             encoding = _TEXTS[kind] + ("" if kind == 16 else "-le" if self._order == "<" else "-be")
             text = bytes(content).decode(encoding, errors="replace")
         else:
-            codes = self._numbers((kind, content)).astype("<u2")
+            codes = self._parse_numbers((kind, content)).astype("<u2")
             text = codes.tobytes().decode("utf-16-le", errors="replace")
         rows = size[0]
         if not 1 < rows <= len(text) or len(text) % rows:
             return text
         return [text[row::rows].rstrip() for row in range(rows)]  # stored column by column
 
-    def _array(self, size: tuple[int, ...], part: Element | None) -> NDArray[Any]:
-        values = self._numbers(part)
+    def _parse_array(self, size: tuple[int, ...], part: Element | None) -> NDArray[Any]:
+        values = self._parse_numbers(part)
         if len(values) != math.prod(size):
             raise ValueError(f"expected an array of size {size}; found {len(values)} numbers")
         self._budget.spend(8 * len(values), "an array")  # of doubles, in the end
         return values.reshape(size, order="F")
 
-    def _numbers(self, part: Element | None) -> NDArray[Any]:
+    def _parse_numbers(self, part: Element | None) -> NDArray[Any]:
         if part is None or part[0] not in _NUMBERS:
             raise ValueError(f"expected numbers; found an element of type {part and part[0]}")
         kind, content = part

@@ -20,19 +20,26 @@ from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Mask
 from defgpa.errors import FormatError, needed
-from defgpa.io.arrays.axes import as_matrix, as_stack, real_numbers, triangles
+from defgpa.io.arrays.axes import arrange_matrix, arrange_stack, parse_triangles, to_real_numbers
 from defgpa.io.arrays.mat_bytes import (
     DEEPEST,
     OVERHEAD,
     Sparse,
     Value,
     is_mat5,
-    mat4_variables,
-    mat5_variables,
+    parse_mat4,
+    parse_mat5,
 )
-from defgpa.io.atomic import replacing
-from defgpa.io.files import file_bytes, file_head, hidden, named, refusing, wrong
-from defgpa.io.format import Document, Format, ReadOptions, document
+from defgpa.io.atomic import replace_file
+from defgpa.io.files import (
+    list_names,
+    make_format_error,
+    mask_missing,
+    read_bytes,
+    read_head,
+    translate_errors,
+)
+from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.limits import Budget
 from defgpa.shapes import Shapes
 
@@ -41,14 +48,14 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 def read_mat(path: Path, options: ReadOptions) -> Document:
     """The shapes of a ``.mat`` file in any of the recognised layouts."""
-    variables = mat_variables(path)
+    variables = read_mat_variables(path)
     correspondences = variables.get("Corresp")
     if isinstance(correspondences, dict) and "ptsImg" in correspondences:
-        return _image_correspondences(path, correspondences, options)
+        return _read_image_correspondences(path, correspondences, options)
     if _is_cell_of_matrices(variables.get("D")) and "points" not in variables:
         variables = {"points": variables["D"], "visible": variables.get("V")}
-    points = _points_among(path, variables)
-    return _document(path, {**variables, "points": points}, options)
+    points = _find_points(path, variables)
+    return _build_document(path, {**variables, "points": points}, options)
 
 
 def write_mat(path: Path, shapes: Shapes) -> None:
@@ -56,47 +63,47 @@ def write_mat(path: Path, shapes: Shapes) -> None:
     from scipy.io import savemat
 
     variables: dict[str, Any] = {
-        "points": _cell([points.T for points in shapes.points]),
-        "visible": _cell([seen[None] for seen in shapes.visible]),
-        "names": _cell(shapes.names),
-        "landmarks": _cell(shapes.landmarks),
+        "points": _make_cell([points.T for points in shapes.points]),
+        "visible": _make_cell([seen[None] for seen in shapes.visible]),
+        "names": _make_cell(shapes.names),
+        "landmarks": _make_cell(shapes.landmarks),
     }
     if shapes.faces is not None:
         variables["faces"] = shapes.faces.astype(np.float64) + 1
-    with replacing(path) as temporary, temporary.open("wb") as file:
+    with replace_file(path) as temporary, temporary.open("wb") as file:
         savemat(file, variables, do_compression=True, oned_as="row")
 
 
-def mat_variables(path: Path) -> dict[str, Value]:
+def read_mat_variables(path: Path) -> dict[str, Value]:
     """The variables of a ``.mat`` file by name, unwrapped."""
-    head = file_head(path)
+    head = read_head(path)
     if head.startswith(b"# Created by Octave"):
         raise FormatError(f"{path} is in Octave's text format. Save it with -v7 instead.")
     if is_hdf5(head):
-        return _hdf_variables(path)
+        return _read_hdf_variables(path)
     if not is_mat5(head) and 0 not in head[:4]:
-        raise wrong(path, "a MATLAB file", head[:20])
-    data = file_bytes(path)
-    with refusing(path, "MATLAB file"):
-        return mat5_variables(data, Budget(path)) if is_mat5(head) else mat4_variables(data)
+        raise make_format_error(path, "a MATLAB file", head[:20])
+    data = read_bytes(path)
+    with translate_errors(path, "MATLAB file"):
+        return parse_mat5(data, Budget(path)) if is_mat5(head) else parse_mat4(data)
 
 
 # What the variables mean
 
 
-def _image_correspondences(
+def _read_image_correspondences(
     path: Path, correspondences: Mapping[str, Value], options: ReadOptions
 ) -> Document:
     """``ptsImg``: rows 1 and 2 of each matrix are x and y; ``imNames``: the images."""
     cell = correspondences["ptsImg"]
     if not _is_cell_of_matrices(cell) or any(len(matrix) < 2 for matrix in cell):
         raise FormatError(f"{path}: Corresp.ptsImg must be a cell of matrices with 2 rows or more.")
-    stack = [hidden(real_numbers(path, matrix[:2].T), options.missing) for matrix in cell]
-    images = _texts(path, "Corresp.imNames", correspondences.get("imNames"), len(cell)) or ()
-    return document(path, stack, images, said=[{"images": image} for image in images])
+    stack = [mask_missing(to_real_numbers(path, matrix[:2].T), options.missing) for matrix in cell]
+    images = _parse_texts(path, "Corresp.imNames", correspondences.get("imNames"), len(cell)) or ()
+    return make_document(path, stack, images, said=[{"images": image} for image in images])
 
 
-def _points_among(path: Path, variables: Mapping[str, Value]) -> Value:
+def _find_points(path: Path, variables: Mapping[str, Value]) -> Value:
     """``points``, or the only variable that can be a set of shapes."""
     if "points" in variables:
         return variables["points"]
@@ -105,11 +112,12 @@ def _points_among(path: Path, variables: Mapping[str, Value]) -> Value:
         return variables[able[0]]
     if able:
         raise FormatError(
-            f"{path}: {named(able)} can each be a set of shapes. Call the one to be read 'points'."
+            f"{path}: {list_names(able)} can each be a set of shapes. "
+            "Call the one to be read 'points'."
         )
     raise FormatError(
         f"{path}: expected a cell 'points' of d × m matrices; "
-        f"found {named(variables) or 'no variables'}."
+        f"found {list_names(variables) or 'no variables'}."
     )
 
 
@@ -127,47 +135,50 @@ def _is_cell_of_matrices(value: Value) -> bool:
     )
 
 
-def _document(path: Path, given: Mapping[str, Value], options: ReadOptions) -> Document:
-    stack = [hidden(points, options.missing) for points in _matrices(path, given, options.layout)]
+def _build_document(path: Path, given: Mapping[str, Value], options: ReadOptions) -> Document:
+    stack = [
+        mask_missing(points, options.missing)
+        for points in _split_matrices(path, given, options.layout)
+    ]
     n, m = len(stack), len(stack[0])
-    names = _texts(path, "names", given.get("names"), n) or ()
+    names = _parse_texts(path, "names", given.get("names"), n) or ()
     if given.get("visible") is not None:
-        seen = _visibility(path, given["visible"], [len(points) for points in stack])
+        seen = _parse_visibility(path, given["visible"], [len(points) for points in stack])
         stack = [
             np.where(visible[:, None], points, np.nan)
             for points, visible in zip(stack, seen, strict=True)
         ]
-    labels = _texts(path, "landmarks", given.get("landmarks"), m)
+    labels = _parse_texts(path, "landmarks", given.get("landmarks"), m)
     faces = given.get("faces")
     if faces is not None:
         if not isinstance(faces, np.ndarray):
             raise FormatError(f"{path}: 'faces' must be a k × 3 matrix of landmark numbers from 1.")
-        faces = triangles(path, real_numbers(path, faces) - 1, m)
-    return document(path, stack, names, labels, faces=faces)
+        faces = parse_triangles(path, to_real_numbers(path, faces) - 1, m)
+    return make_document(path, stack, names, labels, faces=faces)
 
 
-def _matrices(path: Path, given: Mapping[str, Value], layout: str) -> list[Array]:
+def _split_matrices(path: Path, given: Mapping[str, Value], layout: str) -> list[Array]:
     """One (m, d) array a shape."""
     points = given["points"]
     if isinstance(points, np.ndarray):
-        return list(as_stack(path, points, layout, preferred=None))
+        return list(arrange_stack(path, points, layout, preferred=None))
     if not _is_cell_of_matrices(points):
         raise FormatError(f"{path}: 'points' must be a cell of d × m matrices, or a 3-D array.")
     if layout == "auto" and all(len(matrix) in (2, 3) for matrix in points):
         layout = "dmn"  # as documented, even where the matrices could be read both ways
-    return [as_matrix(path, matrix, layout) for matrix in points]
+    return [arrange_matrix(path, matrix, layout) for matrix in points]
 
 
-def _visibility(path: Path, value: Value, counts: Sequence[int]) -> list[Mask]:
+def _parse_visibility(path: Path, value: Value, counts: Sequence[int]) -> list[Mask]:
     """One mask a shape, from a cell of vectors or diagonals, or from one row a shape."""
     if isinstance(value, np.ndarray) and value.ndim == 2:
         value = list(value if len(value) == len(counts) else value.T)
     if not isinstance(value, list) or len(value) != len(counts):
         raise FormatError(f"{path}: the visibility must be a cell of {len(counts)} vectors.")
-    return [_seen(path, entry, m) for entry, m in zip(value, counts, strict=True)]
+    return [_parse_mask(path, entry, m) for entry, m in zip(value, counts, strict=True)]
 
 
-def _seen(path: Path, entry: Value, m: int) -> Mask:
+def _parse_mask(path: Path, entry: Value, m: int) -> Mask:
     """A visibility vector, also where it stands on the diagonal of a matrix."""
     if isinstance(entry, Sparse) and max(entry.size) == m:
         entry = entry.diagonal()
@@ -182,12 +193,12 @@ def _seen(path: Path, entry: Value, m: int) -> Mask:
     return np.asarray(entry.ravel() == 1)
 
 
-def _texts(path: Path, what: str, value: Value, count: int) -> tuple[str, ...] | None:
+def _parse_texts(path: Path, what: str, value: Value, count: int) -> tuple[str, ...] | None:
     if value is None:
         return None
     entries = [value] if isinstance(value, str) else value
     if isinstance(entries, np.ndarray):
-        entries = [f"{number:g}" for number in real_numbers(path, entries).ravel()]
+        entries = [f"{number:g}" for number in to_real_numbers(path, entries).ravel()]
     if not isinstance(entries, list) or len(entries) != count:
         raise FormatError(f"{path}: '{what}' must be a cell of {count} names.")
     if not all(isinstance(entry, str) for entry in entries):
@@ -195,7 +206,7 @@ def _texts(path: Path, what: str, value: Value, count: int) -> tuple[str, ...] |
     return tuple(entries)
 
 
-def _cell(values: Sequence[Any]) -> NDArray[Any]:
+def _make_cell(values: Sequence[Any]) -> NDArray[Any]:
     cell = np.empty((1, len(values)), dtype=object)
     for i, value in enumerate(values):
         cell[0, i] = value
@@ -205,18 +216,18 @@ def _cell(values: Sequence[Any]) -> NDArray[Any]:
 # Version 7.3
 
 
-def _hdf_variables(path: Path) -> dict[str, Value]:
+def _read_hdf_variables(path: Path) -> dict[str, Value]:
     how = (
         f"{path} is a MATLAB 7.3 file, which needs h5py: pip install 'defgpa[matlab]'. "
         "Or save it in MATLAB with -v7."
     )
     h5py = needed("h5py", how)
-    with refusing(path, "MATLAB 7.3 file"), h5py.File(path, "r") as file:
+    with translate_errors(path, "MATLAB 7.3 file"), h5py.File(path, "r") as file:
         reader = _HdfReader(file, Budget(path))
-        return {name: reader.value(file[name], DEEPEST) for name in _own_members(file)}
+        return {name: reader.value(file[name], DEEPEST) for name in _list_members(file)}
 
 
-def _own_members(group: Any) -> list[str]:
+def _list_members(group: Any) -> list[str]:
     """The members stored in the file itself; links that lead elsewhere are not followed."""
     import h5py
 
@@ -239,7 +250,7 @@ class _HdfReader:
         if hasattr(item, "keys"):
             if "MATLAB_sparse" in item.attrs:
                 return self._sparse(item)
-            return {name: self.value(item[name], levels - 1) for name in _own_members(item)}
+            return {name: self.value(item[name], levels - 1) for name in _list_members(item)}
         kind = item.attrs.get("MATLAB_class", b"")
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)
         if item.attrs.get("MATLAB_empty", 0):

@@ -20,12 +20,12 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from defgpa.errors import FormatError
-from defgpa.io.arrays.axes import as_stack, triangles, wireframe
-from defgpa.io.atomic import replacing
-from defgpa.io.files import hidden, named, refusing
-from defgpa.io.format import Document, Format, ReadOptions, document
+from defgpa.io.arrays.axes import arrange_stack, parse_links, parse_triangles
+from defgpa.io.atomic import replace_file
+from defgpa.io.files import list_names, mask_missing, translate_errors
+from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.limits import Budget
-from defgpa.io.text.variables import variable_columns
+from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -35,31 +35,35 @@ _KNOWN = _PLAIN | {"points", "names", "landmarks", "landmark_names", "faces", "s
 
 def read_npz(path: Path, options: ReadOptions) -> Document:
     """The shapes of an ``.npz`` archive."""
-    arrays = _members(path)
-    stack = as_stack(path, arrays["points"], options.layout, preferred="nmd")
-    stack = hidden(stack, options.missing)
+    arrays = _read_members(path)
+    stack = arrange_stack(path, arrays["points"], options.layout, preferred="nmd")
+    stack = mask_missing(stack, options.missing)
     n, m = stack.shape[:2]
-    names = _texts(path, arrays, "names", n) or ()
-    labels = _texts(path, arrays, "landmarks", m) or _texts(path, arrays, "landmark_names", m)
-    known = _per_shape(path, arrays, n)
+    names = _parse_texts(path, arrays, "names", n) or ()
+    labels = _parse_texts(path, arrays, "landmarks", m) or _parse_texts(
+        path, arrays, "landmark_names", m
+    )
+    known = _collect_metadata(path, arrays, n)
     said = [{key: values[i] for key, values in known.items()} for i in range(n)]
-    faces = triangles(path, arrays["faces"], m) if "faces" in arrays else None
+    faces = parse_triangles(path, arrays["faces"], m) if "faces" in arrays else None
     space = str(arrays.get("space", ""))
     metadata: dict[str, Any] = {"space": space} if space in ("LPS", "RAS") else {}
     links = arrays.get("links", np.empty(0))
     if links.size and links.dtype.kind in "iu":
-        metadata |= wireframe(links, 0, m)
-    return document(path, stack, names, labels, said, faces=faces, metadata=metadata)
+        metadata |= parse_links(links, 0, m)
+    return make_document(path, stack, names, labels, said, faces=faces, metadata=metadata)
 
 
 def read_npy(path: Path, options: ReadOptions) -> Document:
     """The shapes of a bare array."""
-    with refusing(path, "NumPy array"):
-        array = _array(
+    with translate_errors(path, "NumPy array"):
+        array = _read_array(
             path, "the array", lambda: path.open("rb"), path.stat().st_size, Budget(path)
         )
-    stack = hidden(as_stack(path, array, options.layout, preferred="nmd"), options.missing)
-    return document(path, stack)
+    stack = mask_missing(
+        arrange_stack(path, array, options.layout, preferred="nmd"), options.missing
+    )
+    return make_document(path, stack)
 
 
 def write_npz(path: Path, shapes: Shapes) -> None:
@@ -75,20 +79,20 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         arrays["space"] = np.array(str(shapes.metadata["space"]))
     if shapes.links:
         arrays["links"] = np.array(shapes.links, dtype=np.int64)
-    said = {key: value for key, value in variable_columns(shapes).items() if key not in _KNOWN}
+    said = {key: value for key, value in get_variable_columns(shapes).items() if key not in _KNOWN}
     said |= {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
     for key, values in sorted(said.items()):
         for kind in (str, (int, float, np.integer, np.floating)):
             if all(isinstance(value, kind) for value in values):
                 arrays[key] = np.array(values)
-    with replacing(path) as temporary, temporary.open("wb") as file:
+    with replace_file(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
 
 
-def _members(path: Path) -> dict[str, NDArray[Any]]:
+def _read_members(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an archive that this format knows; others may be anything."""
-    with refusing(path, "NumPy archive"), zipfile.ZipFile(path) as archive:
-        members = archive_members(archive)
+    with translate_errors(path, "NumPy archive"), zipfile.ZipFile(path) as archive:
+        members = list_archive(archive)
         if "points" not in members and "header" in members:
             raise FormatError(
                 f"{path} is not a landmark file but a result; defgpa.load reads it, and the "
@@ -96,17 +100,18 @@ def _members(path: Path) -> dict[str, NDArray[Any]]:
             )
         if "points" not in members:
             raise FormatError(
-                f"{path} has no array 'points'; it holds {named(sorted(members)) or 'nothing'}. "
+                f"{path} has no array 'points'; "
+                f"it holds {list_names(sorted(members)) or 'nothing'}. "
                 "Save it with numpy.savez(path, points=...)."
             )
         known = {key: member for key, member in members.items() if key in _KNOWN}
-        arrays = archive_arrays(path, archive, known, (budget := Budget(path)))
+        arrays = read_archive(path, archive, known, (budget := Budget(path)))
         columns = {
             key: member
             for key, member in members.items()
             if key not in _KNOWN and _may_be_column(archive, member, arrays["points"].shape)
         }
-        return arrays | archive_arrays(path, archive, columns, budget)
+        return arrays | read_archive(path, archive, columns, budget)
 
 
 def _may_be_column(
@@ -117,33 +122,33 @@ def _may_be_column(
         return False
     try:
         with archive.open(member) as file:
-            size, _, dtype = _header(file)
+            size, _, dtype = _read_header(file)
     except ValueError:  # whatever it is, nobody asked for it
         return False
     return len(size) == 1 and size[0] in points and dtype.kind in "USbiuf"
 
 
-def archive_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def list_archive(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """The members of an archive by the names of their arrays."""
     return {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
 
 
-def archive_arrays(
+def read_archive(
     path: Path, archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], budget: Budget
 ) -> dict[str, NDArray[Any]]:
     """The arrays of these members, within a budget."""
     return {
-        key: _array(path, repr(key), partial(archive.open, info), info.file_size, budget)
+        key: _read_array(path, repr(key), partial(archive.open, info), info.file_size, budget)
         for key, info in members.items()
     }
 
 
-def _array(
+def _read_array(
     path: Path, what: str, opened: Callable[[], IO[bytes]], n_bytes: int, budget: Budget
 ) -> NDArray[Any]:
     """One array, checked before it is read: a header can promise more than memory holds."""
     with opened() as file:
-        size, _, dtype = _header(file)
+        size, _, dtype = _read_header(file)
         promised = file.tell() + math.prod(size) * dtype.itemsize
     if dtype.hasobject:
         raise FormatError(
@@ -157,14 +162,14 @@ def _array(
         return np.asarray(npy.read_array(file, allow_pickle=False))
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = npy.read_magic(file)
     if version == (1, 0):
         return npy.read_array_header_1_0(file)
     return npy.read_array_header_2_0(file)
 
 
-def _texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str, ...] | None:
+def _parse_texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str, ...] | None:
     """The names under a key, one for each of ``count``."""
     if key not in arrays:
         return None
@@ -178,7 +183,7 @@ def _texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str, ...] 
     return tuple(str(value) for value in given.tolist())
 
 
-def _per_shape(path: Path, arrays: Arrays, count: int) -> dict[str, list[Any]]:
+def _collect_metadata(path: Path, arrays: Arrays, count: int) -> dict[str, list[Any]]:
     """Images, groups, scales …: what the archive says of each shape."""
     known: dict[str, list[Any]] = {}
     for key in sorted(_PLAIN & arrays.keys()):
@@ -189,7 +194,7 @@ def _per_shape(path: Path, arrays: Arrays, count: int) -> dict[str, list[Any]]:
             )
         known[key] = arrays[key].tolist()
     heads = [key for key in arrays if key not in _KNOWN and arrays[key].shape == (count,)]
-    columns = [_texts(path, arrays, head, count) or () for head in heads]
+    columns = [_parse_texts(path, arrays, head, count) or () for head in heads]
     if columns:
         known["variables"] = [
             dict(zip(heads, row, strict=True)) for row in zip(*columns, strict=True)

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa.errors import FormatError, needed
-from defgpa.io.arrays.axes import ORDERS, as_matrix, as_stack, layout_of, wireframe
-from defgpa.io.files import file_bytes, hidden, named, refusing
-from defgpa.io.format import Document, Format, ReadOptions, Specimen, document
-from defgpa.io.limits import Budget, decompressed, peeked
+from defgpa.io.arrays.axes import ORDERS, arrange_matrix, arrange_stack, infer_layout, parse_links
+from defgpa.io.files import list_names, mask_missing, read_bytes, translate_errors
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_document
+from defgpa.io.limits import Budget, decompress, decompress_head
 
 _USUAL = ("land", "coords", "landmarks", "points", "A")
 _STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
@@ -30,26 +30,26 @@ Numbers = NDArray[Any]
 
 def read_r(path: Path, options: ReadOptions) -> Document:
     """The shapes of an R file."""
-    variables = dict(_flattened(_content(path), path.stem, 4))  # lists in lists
-    value = _shapes_among(path, variables)
+    variables = dict(_flatten(_read_content(path), path.stem, 4))  # lists in lists
+    value = _find_shapes(path, variables)
     if isinstance(value, list):
-        return _list_of_matrices(path, value, options, variables)
+        return _read_matrices(path, value, options, variables)
     names, labels = None, None
-    array = _numbers(value)
+    array = _to_array(value)
     if array.ndim == 3:
         layout = options.layout
-        layout = layout if layout != "auto" else layout_of(path, array.shape, "mdn")
-        names, labels = (_dimension_names(value, axis) for axis in ORDERS[layout][:2])
-        stack = as_stack(path, array, layout, preferred=None)
+        layout = layout if layout != "auto" else infer_layout(path, array.shape, "mdn")
+        names, labels = (_get_dimension_names(value, axis) for axis in ORDERS[layout][:2])
+        stack = arrange_stack(path, array, layout, preferred=None)
     else:
-        stack = as_matrix(path, array, options.layout)[None]
-        labels = _dimension_names(value, 0) if len(stack[0]) == len(array) else None
-    stack = hidden(stack, options.missing)
-    said, links = _columns(variables, len(stack)), _links(variables, stack.shape[1])
-    return document(path, stack, names or (), labels, said, metadata=links)
+        stack = arrange_matrix(path, array, options.layout)[None]
+        labels = _get_dimension_names(value, 0) if len(stack[0]) == len(array) else None
+    stack = mask_missing(stack, options.missing)
+    said, links = _collect_metadata(variables, len(stack)), _find_links(variables, stack.shape[1])
+    return make_document(path, stack, names or (), labels, said, metadata=links)
 
 
-def _columns(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
+def _collect_metadata(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
     """What vectors as long as the specimens are many say of each, in words; "" for NA."""
     columns = {
         name: ["" if own is None or own != own else str(own) for own in value.tolist()]
@@ -60,59 +60,61 @@ def _columns(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
     return [{"variables": row} if row else {} for row in rows]
 
 
-def _links(variables: Mapping[str, Any], m: int) -> dict[str, Any]:
+def _find_links(variables: Mapping[str, Any], m: int) -> dict[str, Any]:
     """The pairs of landmarks that are joined, where ``links`` numbers them."""
     links = variables.get("links")
-    return wireframe(_numbers(links), 1, m) if _has_axes(links, 2) else {}
+    return parse_links(_to_array(links), 1, m) if _has_axes(links, 2) else {}
 
 
-def _list_of_matrices(
+def _read_matrices(
     path: Path, matrices: list[Any], options: ReadOptions, variables: Mapping[str, Any]
 ) -> Document:
     specimens = []
-    said = _columns(variables, len(matrices))
+    said = _collect_metadata(variables, len(matrices))
     for (name, value), known in zip(matrices, said, strict=True):
-        points = hidden(as_matrix(path, _numbers(value), options.layout), options.missing)
-        labels = _dimension_names(value, 0)
+        points = mask_missing(
+            arrange_matrix(path, _to_array(value), options.layout), options.missing
+        )
+        labels = _get_dimension_names(value, 0)
         own = labels if labels and len(labels) == len(points) else None
         specimens.append(Specimen(name, points, own, known))
-    return Document(tuple(specimens), metadata=_links(variables, len(specimens[0].points)))
+    return Document(tuple(specimens), metadata=_find_links(variables, len(specimens[0].points)))
 
 
-def _content(path: Path) -> Any:
+def _read_content(path: Path) -> Any:
     """The values of a file as Python's, within a budget."""
     how = (
         f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
         "Or write it in R with geomorph's writeland.tps."
     )
     rdata = needed("rdata", how)
-    packed, budget = file_bytes(path), Budget(path)
+    packed, budget = read_bytes(path), Budget(path)
 
-    def bounded(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def checked(state: Any) -> Any:
+    def limit_size(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def build_within_budget(state: Any) -> Any:
             # R stores the ends of a sequence, of which an entry may become 1000 bytes here
             budget.spend(1000 * int(state.value[0]), "a sequence in it")
             return build(state)
 
-        return checked
+        return build_within_budget
 
     sequences = (b"compact_intseq", b"compact_realseq")
     known = dict(rdata.parser.DEFAULT_ALTREP_MAP)
-    known |= {name: bounded(known[name]) for name in sequences}
-    with refusing(path, "R file"):
-        data = decompressed(packed, budget.left + 1)
+    known |= {name: limit_size(known[name]) for name in sequences}
+    with translate_errors(path, "R file"):
+        data = decompress(packed, budget.left + 1)
         budget.spend(len(data), "what it packs")
         parsed = rdata.parser.parse_data(data, altrep_constructor_dict=known)
         return rdata.conversion.convert(parsed)
 
 
-def _flattened(value: Any, name: str, levels: int) -> Iterator[tuple[str, Any]]:
+def _flatten(value: Any, name: str, levels: int) -> Iterator[tuple[str, Any]]:
     """Arrays by name, out of the lists they stand in; a list of matrices is one of them."""
     if _is_list_of_matrices(value):
-        yield name, [(str(key), entry) for key, entry in _entries(value, name)]
+        yield name, [(str(key), entry) for key, entry in _iterate_entries(value, name)]
     elif isinstance(value, (Mapping, list, tuple)) and levels:
-        for key, entry in _entries(value, name):
-            yield from _flattened(entry, key, levels - 1)
+        for key, entry in _iterate_entries(value, name):
+            yield from _flatten(entry, key, levels - 1)
     elif hasattr(value, "columns") and levels:  # a data frame
         for key, column in value.items():
             yield str(key), column
@@ -120,7 +122,7 @@ def _flattened(value: Any, name: str, levels: int) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _entries(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _iterate_entries(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         return ((str(key), entry) for key, entry in value.items())
     return ((f"{name}_{k}", entry) for k, entry in enumerate(value, start=1))
@@ -145,7 +147,7 @@ def _has_axes(value: Any, count: int) -> bool:
     return numeric and getattr(value, "ndim", 0) == count
 
 
-def _shapes_among(path: Path, variables: Mapping[str, Any]) -> Any:
+def _find_shapes(path: Path, variables: Mapping[str, Any]) -> Any:
     """The best candidate: an array with three axes, a list of matrices, a matrix."""
     kinds: tuple[Callable[[Any], bool], ...] = (
         lambda value: _has_axes(value, 3) and bool({2, 3} & set(value.shape)),
@@ -159,16 +161,16 @@ def _shapes_among(path: Path, variables: Mapping[str, Any]) -> Any:
             return variables[chosen[0]]
         if able:
             raise FormatError(
-                f"{path}: {named(able)} can each be a set of shapes. Save one of them: "
+                f"{path}: {list_names(able)} can each be a set of shapes. Save one of them: "
                 "saveRDS(array, file)."
             )
     raise FormatError(
         f"{path}: expected an array of landmarks, coordinates and specimens (p × k × n); "
-        f"found {named(variables) or 'none'}."
+        f"found {list_names(variables) or 'none'}."
     )
 
 
-def _numbers(value: Any) -> Numbers:
+def _to_array(value: Any) -> Numbers:
     """The entries of an array with or without names; R's NA of whole numbers is masked."""
     array = getattr(value, "values", value)
     if isinstance(array, np.ma.MaskedArray):
@@ -176,7 +178,7 @@ def _numbers(value: Any) -> Numbers:
     return np.asarray(array)
 
 
-def _dimension_names(value: Any, axis: int) -> tuple[str, ...] | None:
+def _get_dimension_names(value: Any, axis: int) -> tuple[str, ...] | None:
     """The names along an axis, if it has any."""
     axes: Sequence[Any] = getattr(value, "dims", ())
     if axis >= len(axes) or axes[axis] not in getattr(value, "coords", {}):
@@ -188,7 +190,7 @@ FORMATS = (
     Format(
         name="r",
         suffixes=(".rds", ".rda", ".rdata"),
-        looks_like=lambda head: peeked(head).startswith(_STARTS),
+        looks_like=lambda head: decompress_head(head).startswith(_STARTS),
         read=read_r,
         write=None,
     ),

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.atomic import replacing
-from defgpa.io.files import file_bytes, file_head, hidden
-from defgpa.io.format import Document, Format, ReadOptions, document, require_3d
+from defgpa.io.atomic import replace_file
+from defgpa.io.files import mask_missing, read_bytes, read_head
+from defgpa.io.format import Document, Format, ReadOptions, make_document, require_3d
 from defgpa.io.mesh import ply, text, vtk, vtp
 from defgpa.io.mesh.mesh import Mesh
 from defgpa.shapes import Shapes
@@ -56,14 +56,14 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-def _format(suffix: str) -> Format:
+def _make_format(suffix: str) -> Format:
     """A format of meshes as one of shapes: the vertices are the landmarks."""
     looks_like, read, write = _KINDS[suffix]
 
     def read_document(path: Path, options: ReadOptions) -> Document:
         mesh = read(path)
         faces = mesh.faces if len(mesh.faces) else None
-        return document(path, [hidden(mesh.vertices, options.missing)], faces=faces)
+        return make_document(path, [mask_missing(mesh.vertices, options.missing)], faces=faces)
 
     def write_shape(path: Path, shapes: Shapes) -> None:
         require_3d(path, shapes, "a mesh has 3-D vertices")
@@ -80,7 +80,7 @@ def _format(suffix: str) -> Format:
     )
 
 
-FORMATS = tuple(map(_format, _KINDS))
+FORMATS = tuple(map(_make_format, _KINDS))
 
 
 def read_mesh(path: str | os.PathLike[str]) -> Mesh:
@@ -113,11 +113,11 @@ def read_mesh(path: str | os.PathLike[str]) -> Mesh:
     Mesh(3 vertices, 1 faces)
     """
     place = Path(path)
-    head = file_head(place)
+    head = read_head(place)
     for looks_like, read, _ in _KINDS.values():
         if looks_like(head):
             return read(place)
-    _, read, _ = _by_suffix(place, "read")
+    _, read, _ = _find_kind(place, "read")
     return read(place)
 
 
@@ -146,11 +146,11 @@ def write_mesh(path: str | os.PathLike[str], mesh: Mesh) -> None:
     Mesh(3 vertices, 1 faces, 'error')
     """
     place = Path(path)
-    _, _, write = _by_suffix(place, "written")
+    _, _, write = _find_kind(place, "written")
     write(place, mesh)
 
 
-def _by_suffix(path: Path, done: str) -> Kind:
+def _find_kind(path: Path, done: str) -> Kind:
     if path.suffix.lower() not in _KINDS:
         known = listed(_KINDS)
         raise FormatError(f"{path} cannot be {done} as a mesh; its suffix must be one of {known}.")
@@ -160,26 +160,26 @@ def _by_suffix(path: Path, done: str) -> Kind:
 # What a file says beside the mesh
 
 
-def stated_space(path: Path) -> str | None:
+def read_space(path: Path) -> str | None:
     """``LPS`` or ``RAS``, where the header of a mesh says so."""
-    head = file_head(path)
+    head = read_head(path)
     if vtp.looks_like_vtp(head):
-        return vtp.vtp_space(path)
+        return vtp.read_vtp_space(path)
     found = re.search(rb"SPACE=(LPS|RAS)", head)
     return None if found is None else found[1].decode()
 
 
-def state_space(path: Path, space: str) -> None:
+def write_space(path: Path, space: str) -> None:
     """Put it into the header of a mesh that ``write_mesh`` wrote."""
     plain, stated = _HEADS[path.suffix.lower()]
     if path.suffix.lower() == ".vtp":
         space = _FIELD.format(" ".join(str(ord(letter)) for letter in space))
     content = path.read_bytes().replace(plain, stated % space.encode(), 1)
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_bytes(content)
 
 
 def has_texture(path: Path) -> bool:
     """Whether a mesh has texture coordinates, which ``read_mesh`` steps over."""
     pattern = _TEXTURE.get(path.suffix.lower())
-    return pattern is not None and pattern.search(file_bytes(path)) is not None
+    return pattern is not None and pattern.search(read_bytes(path)) is not None

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import FormatError, ShapeError
-from defgpa.io.arrays.axes import triangles
-from defgpa.io.files import file_bytes, wrong
-from defgpa.io.text.lines import numbers
+from defgpa.io.arrays.axes import parse_triangles
+from defgpa.io.files import make_format_error, read_bytes
+from defgpa.io.text.lines import parse_numbers
 
 Colours = NDArray[np.uint8]
 
@@ -64,11 +64,11 @@ class Mesh:
             raise ShapeError(f"The vertices of a mesh must be (m, 3); got size {vertices.shape}.")
         m = len(vertices)
         scalars = {
-            str(name): _per_vertex(f"The scalar field {name!r}", values, (m,), np.float64)
+            str(name): _check_vertex_values(f"The scalar field {name!r}", values, (m,), np.float64)
             for name, values in self.scalars.items()
         }
         object.__setattr__(self, "vertices", frozen(vertices))
-        object.__setattr__(self, "faces", frozen(_checked_faces(self.faces, m)))
+        object.__setattr__(self, "faces", frozen(_check_faces(self.faces, m)))
         object.__setattr__(self, "scalars", MappingProxyType(scalars))
         if self.colours is not None:
             width = np.shape(self.colours)[-1:]
@@ -77,7 +77,7 @@ class Mesh:
                     "The colours of a mesh must be (m, 3) or (m, 4); "
                     f"got size {np.shape(self.colours)}."
                 )
-            colours = _per_vertex("The colours", self.colours, (m, *width), np.uint8)
+            colours = _check_vertex_values("The colours", self.colours, (m, *width), np.uint8)
             object.__setattr__(self, "colours", colours)
 
     def __repr__(self) -> str:
@@ -87,14 +87,14 @@ class Mesh:
         return f"Mesh({', '.join(parts)})"
 
 
-def _per_vertex(what: str, values: Any, size: tuple[int, ...], kind: Any) -> NDArray[Any]:
+def _check_vertex_values(what: str, values: Any, size: tuple[int, ...], kind: Any) -> NDArray[Any]:
     array = np.array(values, dtype=kind)
     if array.shape != size:
         raise ShapeError(f"{what} must have size {size}; got {array.shape}.")
     return frozen(array)
 
 
-def _checked_faces(faces: Any, m: int) -> Index:
+def _check_faces(faces: Any, m: int) -> Index:
     array = np.array(faces)
     if array.size == 0:
         return _no_faces()
@@ -126,16 +126,16 @@ class Polygons:
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
         return cls(lengths, as_indices(np.array(list(chain.from_iterable(rows)))))
 
-    def chosen(self, wanted: Mask) -> Polygons:
+    def select(self, wanted: Mask) -> Polygons:
         """Some of the rows."""
         return Polygons(self.lengths[wanted], self.corners[np.repeat(wanted, self.lengths)])
 
-    def fans(self) -> Index:
+    def split_into_fans(self) -> Index:
         """(k, 3): every polygon as triangles around its first corner; lines and points drop."""
         start, step = self._triangles()
         return self._corners(start, start + step + 1, start + step + 2)
 
-    def strips(self) -> Index:
+    def split_into_strips(self) -> Index:
         """(k, 3): every row as a strip of triangles, each second one turned back."""
         start, step = self._triangles()
         at, odd = start + step, step % 2
@@ -162,7 +162,7 @@ def as_indices(values: NDArray[Any]) -> Index:
     return values.astype(np.intp)
 
 
-def mesh_from(
+def build_mesh(
     path: Path,
     vertices: NDArray[Any],
     faces: Sequence[Index],
@@ -172,14 +172,14 @@ def mesh_from(
     """What a file held, with its faces (one array or several) checked against its vertices."""
     m = len(vertices)
     if m == 0:
-        raise wrong(path, "a mesh with vertices", "none")
+        raise make_format_error(path, "a mesh with vertices", "none")
     for name, values in scalars.items():
         if len(values) != m:
-            raise wrong(path, f"{m} values of {name!r}, one a vertex", f"{len(values)}")
+            raise make_format_error(path, f"{m} values of {name!r}, one a vertex", f"{len(values)}")
     if colours is not None and len(colours) != m:
-        raise wrong(path, f"{m} colours, one a vertex", f"{len(colours)}")
+        raise make_format_error(path, f"{m} colours, one a vertex", f"{len(colours)}")
     joined = np.concatenate([_no_faces(), *faces])
-    return Mesh(vertices, triangles(path, joined, m), colours, scalars)
+    return Mesh(vertices, parse_triangles(path, joined, m), colours, scalars)
 
 
 def as_colours(values: NDArray[Any]) -> Colours:
@@ -191,7 +191,7 @@ def as_colours(values: NDArray[Any]) -> Colours:
     return np.clip(values, 0, 255).astype(np.uint8)
 
 
-def unit_normals(corners: Array) -> Array:
+def compute_unit_normals(corners: Array) -> Array:
     """(k, 3): of triangles (k, 3, 3); zero for those without an area."""
     with np.errstate(all="ignore"):
         across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -206,7 +206,7 @@ class Cursor:
     """A place in the bytes of a file; it moves forward as they are read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path, self.data, self.at = Path(path), file_bytes(path), 0
+        self.path, self.data, self.at = Path(path), read_bytes(path), 0
 
     @property
     def line_number(self) -> int:
@@ -214,18 +214,18 @@ class Cursor:
         return self.data.count(b"\n", 0, self.at) + 1
 
     @property
-    def left(self) -> int:
+    def n_left(self) -> int:
         """How many bytes follow."""
         return len(self.data) - self.at
 
-    def line(self) -> str | None:
+    def read_line(self) -> str | None:
         """The next line that is not blank, without its end; None at the end of the file."""
-        while self.left:
-            if text := self.any_line():
+        while self.n_left:
+            if text := self.read_any_line():
                 return text
         return None
 
-    def any_line(self) -> str:
+    def read_any_line(self) -> str:
         """The next line, be it blank."""
         end = self.data.find(b"\n", self.at)
         end = len(self.data) if end < 0 else end
@@ -233,13 +233,13 @@ class Cursor:
         self.at = min(end + 1, len(self.data))
         return text
 
-    def lines(self, count: int, what: str) -> list[tuple[int, str]]:
+    def read_lines(self, count: int, what: str) -> list[tuple[int, str]]:
         """The next ``count`` lines that are not blank, with their numbers."""
         number, found = self.line_number, list[tuple[int, str]]()
         while len(found) < count:
-            if not self.left:
-                raise wrong(self.path, f"{count} {what}", len(found))
-            if text := self.any_line():
+            if not self.n_left:
+                raise make_format_error(self.path, f"{count} {what}", len(found))
+            if text := self.read_any_line():
                 found.append((number, text))
             number += 1
         return found
@@ -247,37 +247,41 @@ class Cursor:
     def peek(self) -> str:
         """The next line that is not blank, without going there; "" at the end of the file."""
         before = self.at
-        text = self.line()
+        text = self.read_line()
         self.at = before
         return text or ""
 
-    def records(self, count: int, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
+    def read_records(self, count: int, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
         """The next ``count`` binary records, if the file holds as many."""
         n_bytes = count * dtype.itemsize
-        if not 0 <= n_bytes <= self.left:
-            raise wrong(self.path, f"{count} {what} ({n_bytes} bytes)", f"{self.left} bytes")
+        if not 0 <= n_bytes <= self.n_left:
+            raise make_format_error(
+                self.path, f"{count} {what} ({n_bytes} bytes)", f"{self.n_left} bytes"
+            )
         values = np.frombuffer(self.data, dtype=dtype, count=count, offset=self.at)
         self.at += n_bytes
         return values
 
-    def tokens(self, count: int, what: str) -> Array:
+    def read_numbers(self, count: int, what: str) -> Array:
         """The next ``count`` numbers written as text, wherever the lines end."""
-        if not 0 <= count <= self.left:
-            raise wrong(self.path, f"{count} {what}", f"{self.left} bytes", self.line_number)
+        if not 0 <= count <= self.n_left:
+            raise make_format_error(
+                self.path, f"{count} {what}", f"{self.n_left} bytes", self.line_number
+            )
         words = self.data[self.at :].decode("latin-1").split(None, count)
         if len(words) < count:
-            raise wrong(self.path, f"{count} {what}", f"{len(words)}", self.line_number)
+            raise make_format_error(self.path, f"{count} {what}", f"{len(words)}", self.line_number)
         try:
-            values = numbers(self.path, 0, words[:count])
+            values = parse_numbers(self.path, 0, words[:count])
         except FormatError:
-            values = self._careful_numbers()
+            values = self._parse_numbers_by_line()
         self.at = len(self.data) - sum(map(len, words[count:]))
         return np.array(values, dtype=np.float64)
 
-    def _careful_numbers(self) -> list[float]:
+    def _parse_numbers_by_line(self) -> list[float]:
         """Line by line, until the first word that is no number; only for its complaint."""
         rest = self.data[self.at :].decode("latin-1").split("\n")
         found: list[float] = []
         for line, text in enumerate(rest, start=self.line_number):
-            found += numbers(self.path, line, text.split())
+            found += parse_numbers(self.path, line, text.split())
         return found

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa.io.atomic import replacing
-from defgpa.io.files import wrong
-from defgpa.io.mesh.mesh import Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
-from defgpa.io.text.lines import count as whole_number
-from defgpa.io.text.lines import numbers
+from defgpa.io.atomic import replace_file
+from defgpa.io.files import make_format_error
+from defgpa.io.mesh.mesh import Cursor, Mesh, Polygons, as_colours, as_indices, build_mesh
+from defgpa.io.text.lines import parse_count as whole_number
+from defgpa.io.text.lines import parse_numbers
 
 _KINDS = {
     **{"char": "i1", "short": "i2", "int": "i4", "float": "f4", "double": "f8"},
@@ -54,10 +54,12 @@ Columns = Mapping[str, Any]  # an array of numbers, or Polygons for a list prope
 def read_ply(path: Path) -> Mesh:
     """The vertices and faces of a PLY file."""
     cursor = Cursor(path)
-    order, elements = _header(cursor)
+    order, elements = _parse_header(cursor)
     found: dict[str, Columns] = {}
     for element in elements:
-        rows = _binary_rows(cursor, element, order) if order else _text_rows(cursor, element)
+        rows = (
+            _read_binary_rows(cursor, element, order) if order else _read_text_rows(cursor, element)
+        )
         found.setdefault(element.name, rows)
     vertex = {
         name: values
@@ -65,14 +67,16 @@ def read_ply(path: Path) -> Mesh:
         if not isinstance(values, Polygons)
     }
     if not {"x", "y", "z"} <= vertex.keys():
-        raise wrong(path, "an element 'vertex' with properties x, y and z", list(vertex))
+        raise make_format_error(
+            path, "an element 'vertex' with properties x, y and z", list(vertex)
+        )
     channels = [vertex[name] for name in _COLOURS if name in vertex]
     face = found.get("face", {})
     polygons = [face[name] for name in _CORNERS if isinstance(face.get(name), Polygons)]
-    return mesh_from(
+    return build_mesh(
         path,
         np.column_stack([vertex[axis] for axis in "xyz"]),
-        [corners.fans() for corners in polygons[:1]],
+        [corners.split_into_fans() for corners in polygons[:1]],
         as_colours(np.column_stack(channels)) if len(channels) >= 3 else None,
         {name: values for name, values in vertex.items() if name not in _NOT_SCALARS},
     )
@@ -85,7 +89,7 @@ def write_ply(path: Path, mesh: Mesh) -> None:
         fields += [(name, "|u1", c) for name, c in zip(_COLOURS, mesh.colours.T, strict=False)]
     taken = {name for name, _, _ in fields}
     for name, values in mesh.scalars.items():
-        taken.add(fresh := _property_name(name, taken))
+        taken.add(fresh := _make_property_name(name, taken))
         fields.append((fresh, "<f8", values))
     vertices = np.empty(len(mesh.vertices), dtype=[(name, kind) for name, kind, _ in fields])
     for name, _, values in fields:
@@ -103,12 +107,12 @@ def write_ply(path: Path, mesh: Mesh) -> None:
         "end_header",
         "",
     ]
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         content = "\n".join(header).encode("ascii", "replace")
         temporary.write_bytes(content + vertices.tobytes() + faces.tobytes())
 
 
-def _property_name(name: str, taken: set[str]) -> str:
+def _make_property_name(name: str, taken: set[str]) -> str:
     """A property is one word, in ASCII, and occurs once."""
     word = "".join(c if c.isascii() and c.isprintable() and c != " " else "_" for c in name) or "_"
     while word in taken:
@@ -119,15 +123,15 @@ def _property_name(name: str, taken: set[str]) -> str:
 # The header
 
 
-def _header(cursor: Cursor) -> tuple[str, list[Element]]:
+def _parse_header(cursor: Cursor) -> tuple[str, list[Element]]:
     """The byte order ("" for text) and the elements in the order of their data."""
-    if (cursor.line() or "").lower() != "ply":
-        raise wrong(cursor.path, "'ply'", cursor.data[:20], 1)
+    if (cursor.read_line() or "").lower() != "ply":
+        raise make_format_error(cursor.path, "'ply'", cursor.data[:20], 1)
     order, elements = None, list[Element]()
-    while (line := cursor.line()) != "end_header":
+    while (line := cursor.read_line()) != "end_header":
         match (line or "").split():
             case []:
-                raise wrong(cursor.path, "'end_header'", "the end of the file")
+                raise make_format_error(cursor.path, "'end_header'", "the end of the file")
             case ["format", encoding, *_] if encoding in _ORDERS:
                 order = _ORDERS[encoding]
             case ["comment" | "obj_info", *_]:
@@ -136,21 +140,25 @@ def _header(cursor: Cursor) -> tuple[str, list[Element]]:
                 length = whole_number(cursor.path, cursor.line_number - 1, stated, "a count")
                 elements.append(Element(name, length, []))
             case ["property", *words] if elements:
-                elements[-1].properties.append(_property(cursor, words))
+                elements[-1].properties.append(_parse_property(cursor, words))
             case _:
-                raise wrong(cursor.path, "a line of a PLY header", line, cursor.line_number - 1)
+                raise make_format_error(
+                    cursor.path, "a line of a PLY header", line, cursor.line_number - 1
+                )
     if order is None:
-        raise wrong(cursor.path, f"a line 'format' with one of {', '.join(_ORDERS)}", "none")
+        raise make_format_error(
+            cursor.path, f"a line 'format' with one of {', '.join(_ORDERS)}", "none"
+        )
     return order, elements
 
 
-def _property(cursor: Cursor, words: Sequence[str]) -> Property:
+def _parse_property(cursor: Cursor, words: Sequence[str]) -> Property:
     match words:
         case [kind, name] if kind in _KINDS:
             return Property(name, _KINDS[kind])
         case ["list", length, kind, name] if kind in _KINDS and length in _KINDS:
             return Property(name, _KINDS[kind], _KINDS[length])
-    raise wrong(
+    raise make_format_error(
         cursor.path, "a property with a type and a name", " ".join(words), cursor.line_number - 1
     )
 
@@ -158,28 +166,28 @@ def _property(cursor: Cursor, words: Sequence[str]) -> Property:
 # The rows
 
 
-def _text_rows(cursor: Cursor, element: Element) -> Columns:
+def _read_text_rows(cursor: Cursor, element: Element) -> Columns:
     """One row a line."""
-    properties = _reliable(element)
+    properties = _select_reliable_properties(element)
     columns: list[list[Any]] = [[] for _ in properties]
-    for line, text in cursor.lines(
+    for line, text in cursor.read_lines(
         element.n_rows if properties else 0, f"rows of {element.name!r}"
     ):
-        row = numbers(cursor.path, line, text.split())
+        row = parse_numbers(cursor.path, line, text.split())
         at = 0
         for p, column in zip(properties, columns, strict=True):
             length = 1
             if p.length_kind:
-                length = _length(cursor.path, row[at : at + 1], line)
+                length = _parse_length(cursor.path, row[at : at + 1], line)
                 at += 1
             column.append(row[at : at + length])
             at += length
         if at > len(row) or (at < len(row) and properties == element.properties):
-            raise wrong(cursor.path, f"{at} numbers", text, line)
-    return {p.name: _column(p, column) for p, column in zip(properties, columns, strict=True)}
+            raise make_format_error(cursor.path, f"{at} numbers", text, line)
+    return {p.name: _build_column(p, column) for p, column in zip(properties, columns, strict=True)}
 
 
-def _reliable(element: Element) -> list[Property]:
+def _select_reliable_properties(element: Element) -> list[Property]:
     """All properties; those up to the corners where lists of colours or texture follow.
 
     MeshLab announces two kinds of colour of a face, and writes one of them.
@@ -190,17 +198,17 @@ def _reliable(element: Element) -> list[Property]:
     return element.properties[:after] if lists_follow else element.properties
 
 
-def _binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
+def _read_binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
     """All rows at once, if every list is as long as in the first row, else one by one."""
     if not element.properties:
         return {}
     n, what, start = element.n_rows, f"rows of {element.name!r}", cursor.at
     lists = [k for k, p in enumerate(element.properties) if p.length_kind]
-    if lists and n > cursor.left:
-        raise wrong(cursor.path, f"{n} {what}", f"{cursor.left} bytes")
+    if lists and n > cursor.n_left:
+        raise make_format_error(cursor.path, f"{n} {what}", f"{cursor.n_left} bytes")
     lengths = [1] * len(element.properties)
     if lists and n:
-        lengths = [len(values) for values in _one_row(cursor, element, order)]
+        lengths = [len(values) for values in _read_binary_row(cursor, element, order)]
         cursor.at = start
     fields: list[Any] = []
     for k, (p, length) in enumerate(zip(element.properties, lengths, strict=True)):
@@ -208,32 +216,36 @@ def _binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
             fields.append((f"n{k}", order + p.length_kind))
         fields.append((f"f{k}", order + p.kind, (length,)))
     dtype = np.dtype(fields)
-    if not lists or n * dtype.itemsize <= cursor.left:
-        table = cursor.records(n, dtype, what)
+    if not lists or n * dtype.itemsize <= cursor.n_left:
+        table = cursor.read_records(n, dtype, what)
         if all((table[f"n{k}"] == lengths[k]).all() for k in lists):
-            return {p.name: _column(p, table[f"f{k}"]) for k, p in enumerate(element.properties)}
+            return {
+                p.name: _build_column(p, table[f"f{k}"]) for k, p in enumerate(element.properties)
+            }
         cursor.at = start
-    rows = [list(_one_row(cursor, element, order)) for _ in range(n)]
-    return {p.name: _column(p, [row[k] for row in rows]) for k, p in enumerate(element.properties)}
+    rows = [list(_read_binary_row(cursor, element, order)) for _ in range(n)]
+    return {
+        p.name: _build_column(p, [row[k] for row in rows]) for k, p in enumerate(element.properties)
+    }
 
 
-def _one_row(cursor: Cursor, element: Element, order: str) -> Iterator[NDArray[Any]]:
+def _read_binary_row(cursor: Cursor, element: Element, order: str) -> Iterator[NDArray[Any]]:
     for p in element.properties:
         length = 1
         if p.length_kind:
-            stated = cursor.records(1, np.dtype(order + p.length_kind), "lengths of a list")
-            length = _length(cursor.path, stated)
-        yield cursor.records(length, np.dtype(order + p.kind), f"numbers in {p.name!r}")
+            stated = cursor.read_records(1, np.dtype(order + p.length_kind), "lengths of a list")
+            length = _parse_length(cursor.path, stated)
+        yield cursor.read_records(length, np.dtype(order + p.kind), f"numbers in {p.name!r}")
 
 
-def _length(path: Path, stated: Sequence[Any] | NDArray[Any], line: int | None = None) -> int:
+def _parse_length(path: Path, stated: Sequence[Any] | NDArray[Any], line: int | None = None) -> int:
     if len(stated) == 0 or not 0 <= stated[0] < 2**31 or stated[0] != int(stated[0]):
         found = f"{stated[0]}" if len(stated) else "the end of the line"
-        raise wrong(path, "the length of a list", found, line)
+        raise make_format_error(path, "the length of a list", found, line)
     return int(stated[0])
 
 
-def _column(p: Property, rows: Any) -> Any:
+def _build_column(p: Property, rows: Any) -> Any:
     """The numbers of a property, or the polygons; text keeps digits that its type would not."""
     at_once = isinstance(rows, np.ndarray)
     if p.length_kind and at_once:

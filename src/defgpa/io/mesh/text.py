@@ -18,10 +18,17 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
-from defgpa.io.files import file_bytes, wrong
-from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, mesh_from, unit_normals
-from defgpa.io.text.lines import count as whole_number
-from defgpa.io.text.lines import numbers, quick_numbers, text_of, warn
+from defgpa.io.files import make_format_error, read_bytes
+from defgpa.io.mesh.mesh import (
+    Colours,
+    Mesh,
+    Polygons,
+    as_colours,
+    build_mesh,
+    compute_unit_normals,
+)
+from defgpa.io.text.lines import parse_count as whole_number
+from defgpa.io.text.lines import parse_numbers, parse_numbers_fast, read_text, warn
 
 _STL_TRIANGLES = np.dtype([("normal", "<f4", (3,)), ("corners", "<f4", (3, 3)), ("bytes", "<u2")])
 _STL_HEADER = 84
@@ -37,17 +44,17 @@ def read_obj(path: Path) -> Mesh:
     """The ``v`` and ``f`` lines of an OBJ file; texture, normals, groups are stepped over."""
     vertices: list[list[float]] = []
     faces: list[list[int]] = []
-    text = text_of(path).replace("\\\n", " ")
-    for line, (word, *rest) in _words(text, comment="#"):
+    text = read_text(path).replace("\\\n", " ")
+    for line, (word, *rest) in _split_words(text, comment="#"):
         if word == "v":
-            vertices.append(numbers(path, line, rest))
+            vertices.append(parse_numbers(path, line, rest))
             if len(rest) < 3:
-                raise wrong(path, "x, y and z of a vertex", " ".join(rest), line)
+                raise make_format_error(path, "x, y and z of a vertex", " ".join(rest), line)
         elif word == "f":
-            faces.append([_corner(path, line, corner, len(vertices)) for corner in rest])
+            faces.append([_parse_corner(path, line, corner, len(vertices)) for corner in rest])
     table = np.array([row[:3] for row in vertices]).reshape(-1, 3)
-    colours = _colours_after(vertices, 3, most=3)
-    return mesh_from(path, table, [Polygons.of(faces).fans()], colours)
+    colours = _parse_colours(vertices, 3, most=3)
+    return build_mesh(path, table, [Polygons.of(faces).split_into_fans()], colours)
 
 
 def write_obj(path: Path, mesh: Mesh) -> None:
@@ -57,7 +64,7 @@ def write_obj(path: Path, mesh: Mesh) -> None:
     if mesh.colours is not None:
         rows = np.hstack([rows, mesh.colours[:, :3] / 255])
     lines = ["# written by defgpa"]
-    lines += [f"v {_spaced(row)}" for row in rows.tolist()]
+    lines += [f"v {_format_row(row)}" for row in rows.tolist()]
     lines += [f"f {a} {b} {c}" for a, b, c in (mesh.faces + 1).tolist()]
     write_text(path, "\n".join(lines) + "\n")
 
@@ -66,9 +73,9 @@ def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
     """An OBJ file with its vertices elsewhere: texture, materials and groups stay, normals go."""
     _warn_of_loss(target, "OBJ", mesh, [])
     moved, lines = iter(mesh.vertices.tolist()), ["# written by defgpa"]
-    for _, (word, *rest) in _words(text_of(source).replace("\\\n", " "), comment="#"):
+    for _, (word, *rest) in _split_words(read_text(source).replace("\\\n", " "), comment="#"):
         if word == "v":
-            rest = [_spaced(next(moved)), *rest[3:]]
+            rest = [_format_row(next(moved)), *rest[3:]]
         elif word in ("f", "l"):
             rest = ["/".join(corner.split("/")[:2]).rstrip("/") for corner in rest]
         if word != "vn":
@@ -76,14 +83,14 @@ def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
     write_text(target, "\n".join(lines) + "\n")
 
 
-def _corner(path: Path, line: int, corner: str, known: int) -> int:
+def _parse_corner(path: Path, line: int, corner: str, known: int) -> int:
     """The vertex in ``7``, ``7/1``, ``7//3`` or ``7/1/3``; negative ones count from the end."""
     try:
         number = int(corner.partition("/")[0].replace("_", "x"))  # Python's 1_000 is no number
     except ValueError:
-        raise wrong(path, "a vertex number", repr(corner), line) from None
+        raise make_format_error(path, "a vertex number", repr(corner), line) from None
     if number == 0 or not -known <= number < 2**31:
-        raise wrong(path, "a vertex number from 1", repr(corner), line)
+        raise make_format_error(path, "a vertex number from 1", repr(corner), line)
     return number - 1 if number > 0 else known + number
 
 
@@ -95,46 +102,50 @@ def read_off(path: Path) -> Mesh:
 
     Colours may follow on each line, so lines count; unless the file only makes sense without.
     """
-    lines = list(_words(text_of(path), comment="#")) or [(1, ["nothing but comments"])]
+    lines = list(_split_words(read_text(path), comment="#")) or [(1, ["nothing but comments"])]
     number, first = lines[0]
     header = re.fullmatch(r"(ST)?(C)?(N)?OFF", first[0].upper())
     if header is None:
-        raise wrong(path, "'OFF'", " ".join(first), number)
+        raise make_format_error(path, "'OFF'", " ".join(first), number)
     try:
-        return _off_mesh(path, *_off_by_lines(path, lines), header)
+        return _build_off_mesh(path, *_parse_off_lines(path, lines), header)
     except FormatError:
         words = [word for _, line in lines for word in line][1:]
-        found = _off_by_words(quick_numbers(words), header)
+        found = _parse_off_words(parse_numbers_fast(words), header)
         if found is None:
             raise
-        return _off_mesh(path, *found, header)
+        return _build_off_mesh(path, *found, header)
 
 
-def _off_mesh(path: Path, rows: Rows, faces: Rows, header: re.Match[str]) -> Mesh:
+def _build_off_mesh(path: Path, rows: Rows, faces: Rows, header: re.Match[str]) -> Mesh:
     """The mesh of rows of vertices, which colours and normals may follow, as the header says."""
-    colours = _colours_after(rows, 3 + 3 * bool(header[3]), most=4) if header[2] else None
+    colours = _parse_colours(rows, 3 + 3 * bool(header[3]), most=4) if header[2] else None
     vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
-    return mesh_from(path, vertices, [Polygons.of(faces).fans()], colours)
+    return build_mesh(path, vertices, [Polygons.of(faces).split_into_fans()], colours)
 
 
-def _off_by_lines(path: Path, lines: Sequence[Line]) -> tuple[Rows, Rows]:
+def _parse_off_lines(path: Path, lines: Sequence[Line]) -> tuple[Rows, Rows]:
     """The vertices and the faces, one a line."""
     (line, (_, *words)), *body = lines
     if not words and body:
         (line, words), *body = body
     if len(words) < 2:
-        raise wrong(path, "the numbers of vertices and faces", " ".join(words) or "none", line)
+        raise make_format_error(
+            path, "the numbers of vertices and faces", " ".join(words) or "none", line
+        )
     n_vertices, n_faces = (whole_number(path, line, word, "a count") for word in words[:2])
     if len(body) < n_vertices + n_faces:
-        raise wrong(path, f"{n_vertices} vertices and {n_faces} faces", f"{len(body)} lines")
-    rows = [numbers(path, line, words) for line, words in body[:n_vertices]]
+        raise make_format_error(
+            path, f"{n_vertices} vertices and {n_faces} faces", f"{len(body)} lines"
+        )
+    rows = [parse_numbers(path, line, words) for line, words in body[:n_vertices]]
     for (line, words), row in zip(body, rows, strict=False):
         if len(row) < 3:
-            raise wrong(path, "x, y and z of a vertex", " ".join(words), line)
-    return rows, [_off_face(path, *line) for line in body[n_vertices : n_vertices + n_faces]]
+            raise make_format_error(path, "x, y and z of a vertex", " ".join(words), line)
+    return rows, [_parse_off_face(path, *line) for line in body[n_vertices : n_vertices + n_faces]]
 
 
-def _off_by_words(values: Sequence[float], header: re.Match[str]) -> tuple[Rows, Rows] | None:
+def _parse_off_words(values: Sequence[float], header: re.Match[str]) -> tuple[Rows, Rows] | None:
     """The vertices and the faces, if with their counts they take up all numbers, one by one."""
     if len(values) < 3 or min(values[:2]) < 0:
         return None
@@ -160,15 +171,17 @@ def write_off(path: Path, mesh: Mesh) -> None:
         opaque[:, : mesh.colours.shape[1]] = mesh.colours
         rows = [[*row, *colour] for row, colour in zip(rows, opaque.tolist(), strict=True)]
     lines = ["OFF" if mesh.colours is None else "COFF", f"{len(rows)} {len(mesh.faces)} 0"]
-    lines += [_spaced(row) for row in rows]
+    lines += [_format_row(row) for row in rows]
     lines += [f"3 {a} {b} {c}" for a, b, c in mesh.faces.tolist()]
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
-    length, *corners = numbers(path, line, words)  # a colour may follow the corners
+def _parse_off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
+    length, *corners = parse_numbers(path, line, words)  # a colour may follow the corners
     if not 0 <= length <= len(corners):
-        raise wrong(path, "the number of corners, and the corners", " ".join(words), line)
+        raise make_format_error(
+            path, "the number of corners, and the corners", " ".join(words), line
+        )
     return corners[: int(length)]
 
 
@@ -177,20 +190,20 @@ def _off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
 
 def read_stl(path: Path) -> Mesh:
     """The triangles of an STL file; equal corners are one vertex."""
-    data = file_bytes(path)
+    data = read_bytes(path)
     if _is_binary_stl(data):
         table = np.frombuffer(data, dtype=_STL_TRIANGLES, offset=_STL_HEADER)
         corners = np.asarray(table["corners"].reshape(-1, 3), dtype=np.float64)
     elif b"\0" in data:
         count = int.from_bytes(data[80:84], "little")
         expected = f"{_STL_HEADER + 50 * count} bytes, for the {count} triangles it announces"
-        raise wrong(path, expected, f"{len(data)} bytes")
+        raise make_format_error(path, expected, f"{len(data)} bytes")
     else:
-        corners = _stl_text(path)
+        corners = _parse_stl_text(path)
     if not np.isfinite(corners).all():
-        raise wrong(path, "finite corners", "others")
-    vertices, faces = merged(corners)
-    return mesh_from(path, vertices, [faces])
+        raise make_format_error(path, "finite corners", "others")
+    vertices, faces = merge_vertices(corners)
+    return build_mesh(path, vertices, [faces])
 
 
 def write_stl(path: Path, mesh: Mesh) -> None:
@@ -201,21 +214,23 @@ def write_stl(path: Path, mesh: Mesh) -> None:
             f"{path} cannot be written: STL holds triangles, and there are none. Use PLY."
         )
     corners = mesh.vertices[mesh.faces]
-    if not np.array_equal(merged(corners.reshape(-1, 3))[1], mesh.faces):
+    if not np.array_equal(merge_vertices(corners.reshape(-1, 3))[1], mesh.faces):
         warn(
             f"{path}: STL does not number vertices, and those of this mesh will be in another "
             "order when it is read again. Use PLY to keep them."
         )
     lines = ["solid defgpa"]
-    for normal, (a, b, c) in zip(unit_normals(corners).tolist(), corners.tolist(), strict=True):
-        lines += [f"facet normal {_spaced(normal)}", "outer loop"]
-        lines += [f"vertex {_spaced(corner)}" for corner in (a, b, c)]
+    for normal, (a, b, c) in zip(
+        compute_unit_normals(corners).tolist(), corners.tolist(), strict=True
+    ):
+        lines += [f"facet normal {_format_row(normal)}", "outer loop"]
+        lines += [f"vertex {_format_row(corner)}" for corner in (a, b, c)]
         lines += ["endloop", "endfacet"]
     lines.append("endsolid defgpa")
     write_text(path, "\n".join(lines) + "\n")
 
 
-def merged(corners: Array) -> tuple[Array, Index]:
+def merge_vertices(corners: Array) -> tuple[Array, Index]:
     """Equal rows once, in the order in which they first occur, and their numbers by threes."""
     _, first, of_corner = np.unique(corners, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -230,27 +245,29 @@ def _is_binary_stl(data: bytes) -> bool:
     return len(data) >= _STL_HEADER and len(data) == _STL_HEADER + count * 50
 
 
-def _stl_text(path: Path) -> Array:
-    text = text_of(path)
+def _parse_stl_text(path: Path) -> Array:
+    text = read_text(path)
     if not text.lstrip().lower().startswith("solid"):
-        raise wrong(path, "'solid', or a binary STL file of the size it announces", text[:20], 1)
+        raise make_format_error(
+            path, "'solid', or a binary STL file of the size it announces", text[:20], 1
+        )
     corners: list[list[float]] = []
-    for line, words in _words(text):
+    for line, words in _split_words(text):
         if words[0].lower() == "vertex":
             if len(words) != 4:
-                raise wrong(path, "x, y and z of a vertex", " ".join(words), line)
-            corners.append(numbers(path, line, words[1:]))
+                raise make_format_error(path, "x, y and z of a vertex", " ".join(words), line)
+            corners.append(parse_numbers(path, line, words[1:]))
         elif words[0].lower() == "endloop" and len(corners) % 3:
-            raise wrong(path, "triangles", f"{len(corners) % 3} more corners", line)
+            raise make_format_error(path, "triangles", f"{len(corners) % 3} more corners", line)
     if len(corners) % 3:
-        raise wrong(path, "three corners a triangle", f"{len(corners)} corners")
+        raise make_format_error(path, "three corners a triangle", f"{len(corners)} corners")
     return np.array(corners).reshape(-1, 3)
 
 
 # All of them
 
 
-def _words(text: str, comment: str | None = None) -> Iterator[Line]:
+def _split_words(text: str, comment: str | None = None) -> Iterator[Line]:
     """The words of every line that has any."""
     for number, line in enumerate(text.split("\n"), start=1):
         words = (line if comment is None else line.split(comment, 1)[0]).split()
@@ -258,7 +275,7 @@ def _words(text: str, comment: str | None = None) -> Iterator[Line]:
             yield number, words
 
 
-def _colours_after(rows: Rows, skipped: int, most: int) -> Colours | None:
+def _parse_colours(rows: Rows, skipped: int, most: int) -> Colours | None:
     """Red, green, blue and perhaps opacity behind other numbers, if every row has them."""
     if not rows or any(len(row) < skipped + 3 for row in rows):
         return None
@@ -270,7 +287,7 @@ def _colours_after(rows: Rows, skipped: int, most: int) -> Colours | None:
     return colours[:, :3] if opaque else colours
 
 
-def _spaced(row: Sequence[Any]) -> str:
+def _format_row(row: Sequence[Any]) -> str:
     return " ".join(map(repr, row))
 
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from defgpa._arrays import Array
 from defgpa.errors import FormatError
-from defgpa.io.atomic import replacing
-from defgpa.io.files import wrong
-from defgpa.io.mesh.mesh import Colours, Cursor, Mesh, Polygons, as_colours, as_indices, mesh_from
-from defgpa.io.text.lines import count as whole_number
+from defgpa.io.atomic import replace_file
+from defgpa.io.files import make_format_error
+from defgpa.io.mesh.mesh import Colours, Cursor, Mesh, Polygons, as_colours, as_indices, build_mesh
+from defgpa.io.text.lines import parse_count as whole_number
 from defgpa.io.text.lines import warn
 
 _KINDS = {
@@ -45,14 +45,14 @@ _COMPONENTS = {  # of one entry of a field whose line is KEYWORD name type
 def read_vtk(path: Path) -> Mesh:
     """The surface of a legacy VTK file."""
     cursor = Cursor(path)
-    if not re.match(r"# vtk DataFile Version \d+\.\d+", cursor.line() or "", re.IGNORECASE):
-        raise wrong(path, "'# vtk DataFile Version …'", cursor.data[:30], 1)
-    cursor.any_line()  # the title, or none
-    encoding = (cursor.line() or "").upper()
+    if not re.match(r"# vtk DataFile Version \d+\.\d+", cursor.read_line() or "", re.IGNORECASE):
+        raise make_format_error(path, "'# vtk DataFile Version …'", cursor.data[:30], 1)
+    cursor.read_any_line()  # the title, or none
+    encoding = (cursor.read_line() or "").upper()
     if encoding not in ("ASCII", "BINARY"):
-        raise wrong(path, "ASCII or BINARY", encoding or "the end of the file", 3)
+        raise make_format_error(path, "ASCII or BINARY", encoding or "the end of the file", 3)
     found = _Sections(cursor, encoding == "BINARY")
-    while line := cursor.line():
+    while line := cursor.read_line():
         try:
             found.read(line.split())
         except FormatError as error:
@@ -61,8 +61,8 @@ def read_vtk(path: Path) -> Mesh:
             warn(f"The point data of a mesh are incomplete, its surface is not. {error}")
             break
     if found.points is None:
-        raise wrong(path, "a section POINTS", "none")
-    return mesh_from(path, found.points, found.faces(), found.colours, found.scalars)
+        raise make_format_error(path, "a section POINTS", "none")
+    return build_mesh(path, found.points, found.faces(), found.colours, found.scalars)
 
 
 def write_vtk(path: Path, mesh: Mesh) -> None:
@@ -70,25 +70,25 @@ def write_vtk(path: Path, mesh: Mesh) -> None:
     m, k = len(mesh.vertices), len(mesh.faces)
     parts = [
         b"# vtk DataFile Version 3.0\nwritten by defgpa\nBINARY\nDATASET POLYDATA\n",
-        _block(f"POINTS {m} double", mesh.vertices, ">f8"),
+        _format_block(f"POINTS {m} double", mesh.vertices, ">f8"),
     ]
     if k:
         cells = np.column_stack([np.full(k, 3), mesh.faces])
-        parts.append(_block(f"POLYGONS {k} {4 * k}", cells, ">i4"))
+        parts.append(_format_block(f"POLYGONS {k} {4 * k}", cells, ">i4"))
     if mesh.scalars or mesh.colours is not None:
         parts.append(f"POINT_DATA {m}\n".encode())
     table = "LOOKUP_TABLE default"
     for name, values in mesh.scalars.items():
         head = f"SCALARS {quote(name, safe='') or '_'} double 1\n{table}"
-        parts.append(_block(head, values, ">f8"))
+        parts.append(_format_block(head, values, ">f8"))
     if mesh.colours is not None:
         head = f"SCALARS colours unsigned_char {mesh.colours.shape[1]}\n{table}"
-        parts.append(_block(head, mesh.colours, "u1"))
-    with replacing(path) as temporary:
+        parts.append(_format_block(head, mesh.colours, "u1"))
+    with replace_file(path) as temporary:
         temporary.write_bytes(b"".join(parts))
 
 
-def _block(head: str, values: NDArray[Any], kind: str) -> bytes:
+def _format_block(head: str, values: NDArray[Any], kind: str) -> bytes:
     return head.encode() + b"\n" + values.astype(kind).tobytes() + b"\n"
 
 
@@ -111,64 +111,71 @@ class _Sections:
             case ["DATASET", kind] if kind.upper() in ("POLYDATA", "UNSTRUCTURED_GRID"):
                 pass
             case ["DATASET", *kind]:
-                raise self._wrong("DATASET POLYDATA or UNSTRUCTURED_GRID", " ".join(kind))
+                raise self._make_error("DATASET POLYDATA or UNSTRUCTURED_GRID", " ".join(kind))
             case ["METADATA", *_]:
                 self._skip_to_blank_line()
             case ["POINTS", count, kind]:
-                self.points = self._values(3 * self._count(count), kind).reshape(-1, 3)
+                self.points = self._read_values(3 * self._parse_count(count), kind).reshape(-1, 3)
             case [keyword, count, size] if keyword in _CELLS:
-                self._cells[keyword] = self._polygons(self._count(count), self._count(size))
+                self._cells[keyword] = self._read_polygons(
+                    self._parse_count(count), self._parse_count(size)
+                )
             case ["CELL_TYPES", count]:
-                self._types = self._values(self._count(count), "int")
+                self._types = self._read_values(self._parse_count(count), "int")
             case ["POINT_DATA" | "CELL_DATA" as about, count]:
-                self.about, self._entries = about, self._count(count)
+                self.about, self._entries = about, self._parse_count(count)
             case ["FIELD", _, count]:
-                for _ in range(self._count(count)):
-                    self._field_array()
+                for _ in range(self._parse_count(count)):
+                    self._read_field_array()
             case _ if self.about:
-                self._attribute(words)
+                self._read_attribute(words)
             case _:
-                raise self._wrong("a section of VTK polygons", " ".join(words))
+                raise self._make_error("a section of VTK polygons", " ".join(words))
 
     def faces(self) -> list[NDArray[np.intp]]:
         """The triangles of all cells that are flat."""
         none = Polygons.of([])
-        found = [self._cells.get("POLYGONS", none).fans()]
-        found.append(self._cells.get("TRIANGLE_STRIPS", none).strips())
+        found = [self._cells.get("POLYGONS", none).split_into_fans()]
+        found.append(self._cells.get("TRIANGLE_STRIPS", none).split_into_strips())
         cells, types = self._cells.get("CELLS", none), self._types
         if types is not None and len(types) == len(cells.lengths):
             # triangle, polygon, quadrilateral; strip of triangles
-            found.append(cells.chosen(np.isin(types, (5, 7, 9))).fans())
-            found.append(cells.chosen(types == 6).strips())
+            found.append(cells.select(np.isin(types, (5, 7, 9))).split_into_fans())
+            found.append(cells.select(types == 6).split_into_strips())
         return found
 
-    def _attribute(self, words: Sequence[str]) -> None:
+    def _read_attribute(self, words: Sequence[str]) -> None:
         n = self._entries
         match [words[0].upper(), *words[1:]]:
             case ["SCALARS", name, kind, *components] if len(components) < 2:
-                width = self._count(components[0]) if components else 1
+                width = self._parse_count(components[0]) if components else 1
                 if self._cursor.peek().upper().startswith("LOOKUP_TABLE"):
-                    self._cursor.line()
+                    self._cursor.read_line()
                 self._keep(name, kind, (n, width))
             case ["COLOR_SCALARS", _, components]:
-                kind, width = "unsigned_char" if self._binary else "float", self._count(components)
-                values = self._values(n * width, kind).reshape(n, width)
+                kind, width = (
+                    "unsigned_char" if self._binary else "float",
+                    self._parse_count(components),
+                )
+                values = self._read_values(n * width, kind).reshape(n, width)
                 self._keep_colours(values / 255 if self._binary else values)
             case ["LOOKUP_TABLE", _, size]:
-                self._values(4 * self._count(size), "unsigned_char" if self._binary else "float")
+                self._read_values(
+                    4 * self._parse_count(size), "unsigned_char" if self._binary else "float"
+                )
             case ["TEXTURE_COORDINATES", _, components, kind]:
-                self._values(n * self._count(components), kind)
+                self._read_values(n * self._parse_count(components), kind)
             case [keyword, _, kind] if keyword in _COMPONENTS:
-                self._values(n * _COMPONENTS[keyword], kind)
+                self._read_values(n * _COMPONENTS[keyword], kind)
             case _:
-                raise self._wrong("an attribute of the points", " ".join(words))
+                raise self._make_error("an attribute of the points", " ".join(words))
 
     def _keep(self, name: str, kind: str, size: tuple[int, int]) -> None:
         """Point data that survive a warp: one number a point, or bytes that are colours."""
         if kind.lower() == "string":
             self._skip_strings(size[0] * size[1])
             return
-        values = self._values(size[0] * size[1], kind).reshape(size)
+        values = self._read_values(size[0] * size[1], kind).reshape(size)
         if self._are_of_points(values) and size[1] == 1:
             self.scalars[unquote(name)] = values[:, 0]
         elif kind.lower() == "unsigned_char":
@@ -184,82 +191,84 @@ class _Sections:
         m = -1 if self.points is None else len(self.points)
         return self.about == "POINT_DATA" and len(values) == m
 
-    def _field_array(self) -> None:
+    def _read_field_array(self) -> None:
         while self._cursor.peek().upper().startswith("METADATA"):
             self._skip_to_blank_line()
-        match (self._cursor.line() or "").split():
+        match (self._cursor.read_line() or "").split():
             case [name, components, entries, kind]:
-                self._keep(name, kind, (self._count(entries), self._count(components)))
+                self._keep(name, kind, (self._parse_count(entries), self._parse_count(components)))
             case words:
-                raise self._wrong("an array of a field", " ".join(words))
+                raise self._make_error("an array of a field", " ".join(words))
 
-    def _polygons(self, count: int, size: int) -> Polygons:
+    def _read_polygons(self, count: int, size: int) -> Polygons:
         """Version 5: offsets and corners. Before: every cell its length, then its corners."""
         if self._cursor.peek().upper().startswith("OFFSETS"):
-            offsets = self._named_integers("OFFSETS", count)
-            corners = self._named_integers("CONNECTIVITY", size)
+            offsets = self._read_integers("OFFSETS", count)
+            corners = self._read_integers("CONNECTIVITY", size)
             lengths = np.diff(offsets) if count else offsets
             if count and (offsets[0] != 0 or offsets[-1] != size or (lengths < 0).any()):
-                raise self._wrong("OFFSETS that rise from 0 to the number of corners", "others")
+                raise self._make_error(
+                    "OFFSETS that rise from 0 to the number of corners", "others"
+                )
             return Polygons(lengths, corners)
-        return self._split(count, as_indices(self._values(size, "int")))
+        return self._split(count, as_indices(self._read_values(size, "int")))
 
-    def _named_integers(self, keyword: str, count: int) -> NDArray[np.intp]:
-        words = (self._cursor.line() or "").split()
+    def _read_integers(self, keyword: str, count: int) -> NDArray[np.intp]:
+        words = (self._cursor.read_line() or "").split()
         if len(words) != 2 or words[0].upper() != keyword:
-            raise self._wrong(f"{keyword} and a type", " ".join(words))
-        return as_indices(self._values(count, words[1]))
+            raise self._make_error(f"{keyword} and a type", " ".join(words))
+        return as_indices(self._read_values(count, words[1]))
 
     def _split(self, count: int, flat: NDArray[np.intp]) -> Polygons:
         lengths, inside, at = [], np.ones(len(flat), dtype=bool), 0
         while at < len(flat):
             length = int(flat[at])
             if not 0 <= length < len(flat) - at:
-                raise self._wrong("cells that begin with their length", f"a cell of {length}")
+                raise self._make_error("cells that begin with their length", f"a cell of {length}")
             inside[at] = False
             lengths.append(length)
             at += length + 1
         if len(lengths) != count:
-            raise self._wrong(f"{count} cells", f"{len(lengths)}")
+            raise self._make_error(f"{count} cells", f"{len(lengths)}")
         return Polygons(np.array(lengths, dtype=np.intp), flat[inside])
 
-    def _values(self, count: int, kind: str) -> Array:
+    def _read_values(self, count: int, kind: str) -> Array:
         code = _KINDS.get(kind.lower())
         if code is None:
-            raise self._wrong("a type of numbers", kind)
+            raise self._make_error("a type of numbers", kind)
         if not self._binary:
-            return self._cursor.tokens(count, "numbers")
+            return self._cursor.read_numbers(count, "numbers")
         if kind.lower() == "bit":  # eight to a byte
-            packed = self._cursor.records((count + 7) // 8, np.dtype("u1"), "bytes")
+            packed = self._cursor.read_records((count + 7) // 8, np.dtype("u1"), "bytes")
             return np.unpackbits(packed)[:count].astype(np.float64)
-        return self._cursor.records(count, np.dtype(f">{code}"), "numbers").astype(np.float64)
+        return self._cursor.read_records(count, np.dtype(f">{code}"), "numbers").astype(np.float64)
 
     def _skip_strings(self, count: int) -> None:
         """As text a line each; as bytes each behind its length, which takes 1, 2, 4 or 8."""
-        if count > self._cursor.left:
-            raise self._wrong(f"{count} strings", f"{self._cursor.left} bytes")
+        if count > self._cursor.n_left:
+            raise self._make_error(f"{count} strings", f"{self._cursor.n_left} bytes")
         for _ in range(count):
             if not self._binary:
-                self._cursor.any_line()
+                self._cursor.read_any_line()
                 continue
-            width = 8 >> (self._byte_string(1)[0] >> 6)  # the first two bits say how many
+            width = 8 >> (self._read_byte_string(1)[0] >> 6)  # the first two bits say how many
             self._cursor.at -= 1
-            stated = int.from_bytes(self._byte_string(width), "big")
-            self._byte_string(stated & ((1 << (8 * width - 2)) - 1))
+            stated = int.from_bytes(self._read_byte_string(width), "big")
+            self._read_byte_string(stated & ((1 << (8 * width - 2)) - 1))
 
-    def _byte_string(self, count: int) -> bytes:
-        return self._cursor.records(count, np.dtype("u1"), "bytes of a string").tobytes()
+    def _read_byte_string(self, count: int) -> bytes:
+        return self._cursor.read_records(count, np.dtype("u1"), "bytes of a string").tobytes()
 
     def _skip_to_blank_line(self) -> None:
         end = re.compile(rb"\n[ \t\r]*\n").search(self._cursor.data, self._cursor.at)
         self._cursor.at = end.end() if end else len(self._cursor.data)
 
-    def _count(self, word: str) -> int:
+    def _parse_count(self, word: str) -> int:
         return whole_number(self._cursor.path, self._cursor.line_number - 1, word, "a count")
 
-    def _wrong(self, expected: str, found: str) -> FormatError:
+    def _make_error(self, expected: str, found: str) -> FormatError:
         line = None if self._binary else self._cursor.line_number - 1
-        return wrong(self._cursor.path, expected, found or "the end of the file", line)
+        return make_format_error(self._cursor.path, expected, found or "the end of the file", line)
 
 
 def looks_like_vtk(head: bytes) -> bool:

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from defgpa._arrays import Array
 from defgpa.errors import FormatError, needed
 from defgpa.io.atomic import write_text
-from defgpa.io.files import file_bytes, refusing, wrong
+from defgpa.io.files import make_format_error, read_bytes, translate_errors
 from defgpa.io.limits import LZMA_MEMORY, Budget
-from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, as_indices, mesh_from
-from defgpa.io.text.lines import quick_numbers
+from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, as_indices, build_mesh
+from defgpa.io.text.lines import parse_numbers_fast
 
 _KINDS = (  # in small letters, NumPy calls them the same
     *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
@@ -36,21 +36,21 @@ _APPENDED = re.compile(rb"<AppendedData[^>]*?encoding\s*=\s*[\"'](\w+)[\"'][^>]*
 
 def read_vtp(path: Path) -> Mesh:
     """The polygons of a VTP file."""
-    with refusing(path, "VTK PolyData file"):
+    with translate_errors(path, "VTK PolyData file"):
         file = _File(path)
         pieces = file.root.findall("./PolyData/Piece")
         filled = [piece for piece in pieces if piece.get("NumberOfPoints", "0") != "0"]
         if not filled:
-            raise wrong(path, "a Piece of PolyData with points", "none")
-        return _joined([file.mesh(piece) for piece in filled])
+            raise make_format_error(path, "a Piece of PolyData with points", "none")
+        return _join_pieces([file.build_mesh_of_piece(piece) for piece in filled])
 
 
 def write_vtp(path: Path, mesh: Mesh) -> None:
     """Inline base64; scalar fields and colours are point data."""
     offsets = 3 * np.arange(1, len(mesh.faces) + 1)
-    point_data = [_data_array(name, values) for name, values in mesh.scalars.items()]
+    point_data = [_format_data_array(name, values) for name, values in mesh.scalars.items()]
     if mesh.colours is not None:
-        point_data.append(_data_array("colours", mesh.colours))
+        point_data.append(_format_data_array("colours", mesh.colours))
     lines = [
         '<?xml version="1.0"?>',
         '<VTKFile type="PolyData" version="1.0" byte_order="LittleEndian" header_type="UInt64">',
@@ -61,11 +61,11 @@ def write_vtp(path: Path, mesh: Mesh) -> None:
         *point_data,
         "</PointData>",
         "<Points>",
-        _data_array("Points", mesh.vertices),
+        _format_data_array("Points", mesh.vertices),
         "</Points>",
         "<Polys>",
-        _data_array("connectivity", mesh.faces.ravel().astype("i8")),
-        _data_array("offsets", offsets.astype("i8")),
+        _format_data_array("connectivity", mesh.faces.ravel().astype("i8")),
+        _format_data_array("offsets", offsets.astype("i8")),
         "</Polys>",
         "</Piece>",
         "</PolyData>",
@@ -74,16 +74,16 @@ def write_vtp(path: Path, mesh: Mesh) -> None:
     write_text(path, "\n".join(lines) + "\n")
 
 
-def vtp_space(path: Path) -> str | None:
+def read_vtp_space(path: Path) -> str | None:
     """``LPS`` or ``RAS``, as 3D Slicer puts it among the field data."""
-    with refusing(path, "VTK PolyData file"):
+    with translate_errors(path, "VTK PolyData file"):
         file = _File(path)
         stated = file.root.find("./PolyData/FieldData/Array[@Name='SPACE'][@type='String']")
-        words = b"" if stated is None else file.letters(stated)
+        words = b"" if stated is None else file.read_letters(stated)
     return next((space for space in ("LPS", "RAS") if space.encode() in words), None)
 
 
-def _data_array(name: str, values: NDArray[Any]) -> str:
+def _format_data_array(name: str, values: NDArray[Any]) -> str:
     kinds = {"f8": "Float64", "i8": "Int64", "u1": "UInt8"}
     little = values.astype(values.dtype.newbyteorder("<"))
     packed = base64.b64encode(np.array(little.nbytes, dtype="<u8").tobytes() + little.tobytes())
@@ -94,7 +94,7 @@ def _data_array(name: str, values: NDArray[Any]) -> str:
     )
 
 
-def _joined(pieces: Sequence[Mesh]) -> Mesh:
+def _join_pieces(pieces: Sequence[Mesh]) -> Mesh:
     """The pieces one after another, with what all of them carry."""
     before = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
     coloured = [piece.colours for piece in pieces if piece.colours is not None]
@@ -112,125 +112,140 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        xml, self._appended, self._appended_encoding = _without_appended(file_bytes(path))
+        xml, self._appended, self._appended_encoding = _split_appended(read_bytes(path))
         self.root = ElementTree.fromstring(xml)
         if self.root.tag != "VTKFile" or self.root.get("type") != "PolyData":
-            raise wrong(path, "a VTKFile of type PolyData", self.root.get("type", self.root.tag))
+            raise make_format_error(
+                path, "a VTKFile of type PolyData", self.root.get("type", self.root.tag)
+            )
         self._order = ">" if self.root.get("byte_order") == "BigEndian" else "<"
         wide = self.root.get("header_type") == "UInt64"
         self._word = np.dtype(self._order + ("u8" if wide else "u4"))
         self._budget = Budget(path)
 
-    def mesh(self, piece: ElementTree.Element) -> Mesh:
+    def build_mesh_of_piece(self, piece: ElementTree.Element) -> Mesh:
         """The triangles of one Piece, with its scalars and first colours."""
-        points = self._values(self._only(piece, "./Points/DataArray")).reshape(-1, 3)
+        points = self._read_values(self._find_element(piece, "./Points/DataArray")).reshape(-1, 3)
         faces = []
-        for kind, cut in (("Polys", Polygons.fans), ("Strips", Polygons.strips)):
+        for kind, cut in (
+            ("Polys", Polygons.split_into_fans),
+            ("Strips", Polygons.split_into_strips),
+        ):
             cells = piece.find(kind)
             if cells is not None and piece.get(f"NumberOf{kind}", "") != "0":
-                faces.append(cut(self._polygons(cells)))
+                faces.append(cut(self._read_polygons(cells)))
         scalars: dict[str, Array] = {}
         colours: Colours | None = None
         for element in piece.findall("./PointData/DataArray"):
-            components = self._whole(element.get("NumberOfComponents", "1"))
+            components = self._parse_whole(element.get("NumberOfComponents", "1"))
             if element.get("type") not in _KINDS:  # bits
                 continue
             if components == 1:
-                scalars[element.get("Name", "")] = self._values(element)
+                scalars[element.get("Name", "")] = self._read_values(element)
             elif components in (3, 4) and element.get("type") == "UInt8" and colours is None:
-                colours = as_colours(self._values(element).reshape(-1, components) / 255)
-        return mesh_from(self._path, points, faces, colours, scalars)
+                colours = as_colours(self._read_values(element).reshape(-1, components) / 255)
+        return build_mesh(self._path, points, faces, colours, scalars)
 
-    def _polygons(self, cells: ElementTree.Element) -> Polygons:
+    def _read_polygons(self, cells: ElementTree.Element) -> Polygons:
         """Cells, given by their corners and by where each of them ends."""
         corners, ends = (
-            as_indices(self._values(self._only(cells, f"./DataArray[@Name='{name}']")))
+            as_indices(self._read_values(self._find_element(cells, f"./DataArray[@Name='{name}']")))
             for name in ("connectivity", "offsets")
         )
         lengths = np.diff(ends, prepend=0)
         if (lengths < 0).any() or (len(ends) and ends[-1] > len(corners)):
-            raise wrong(self._path, "offsets that rise to the number of corners", "others")
+            raise make_format_error(
+                self._path, "offsets that rise to the number of corners", "others"
+            )
         return Polygons(lengths, corners)
 
-    def _only(self, parent: ElementTree.Element, query: str) -> ElementTree.Element:
+    def _find_element(self, parent: ElementTree.Element, query: str) -> ElementTree.Element:
         found = parent.find(query)
         if found is None:
-            raise wrong(self._path, f"an element {query.removeprefix('./')}", "none")
+            raise make_format_error(self._path, f"an element {query.removeprefix('./')}", "none")
         return found
 
-    def _whole(self, word: str) -> int:
+    def _parse_whole(self, word: str) -> int:
         """A whole number as XML has it, and not as Python does."""
         if not (word.isascii() and word.strip().isdigit() and len(word) < 20):
-            raise wrong(self._path, "a whole number", word)
+            raise make_format_error(self._path, "a whole number", word)
         return int(word)
 
-    def _values(self, element: ElementTree.Element) -> Array:
+    def _read_values(self, element: ElementTree.Element) -> Array:
         """The numbers of one DataArray."""
         kind = element.get("type", "")
         if kind not in _KINDS:
-            raise wrong(self._path, "a type of numbers", kind)
+            raise make_format_error(self._path, "a type of numbers", kind)
         if element.get("format", "ascii") == "ascii":
             words = (element.text or "").split()
-            values = quick_numbers(words)
+            values = parse_numbers_fast(words)
             if len(values) < len(words):
-                raise wrong(self._path, "numbers", next(w for w in words if not quick_numbers([w])))
+                raise make_format_error(
+                    self._path, "numbers", next(w for w in words if not parse_numbers_fast([w]))
+                )
             return np.array(values, dtype=np.float64)
         dtype = self._order + np.dtype(kind.lower()).str[1:]
-        return np.frombuffer(self._encoded(element), dtype).astype(np.float64)
+        return np.frombuffer(self._decode_element(element), dtype).astype(np.float64)
 
-    def letters(self, element: ElementTree.Element) -> bytes:
+    def read_letters(self, element: ElementTree.Element) -> bytes:
         """The words of one Array, each with a 0 behind it; as text they are its letters' codes."""
         if element.get("format", "ascii") == "ascii":
-            return bytes(self._whole(word) for word in (element.text or "").split())
-        return self._encoded(element)
+            return bytes(self._parse_whole(word) for word in (element.text or "").split())
+        return self._decode_element(element)
 
-    def _encoded(self, element: ElementTree.Element) -> bytes:
+    def _decode_element(self, element: ElementTree.Element) -> bytes:
         encoding = element.get("format")
         if encoding == "appended":
-            source = self._appended[self._whole(element.get("offset", "0")) :]
+            source = self._appended[self._parse_whole(element.get("offset", "0")) :]
             encoding = self._appended_encoding
         else:
             source = (element.text or "").strip().encode("ascii")
-        return self._bytes(_raw if encoding == "raw" else _base64, source)
+        return self._decode_bytes(_take_raw if encoding == "raw" else _take_base64, source)
 
-    def _bytes(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
+    def _decode_bytes(
+        self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes
+    ) -> bytes:
         """The data behind their header: the number of bytes, or the sizes of packed blocks."""
         compressor = self.root.get("compressor")
         if compressor is None:
-            return self._plain(take, source)
-        (n_blocks,) = self._words(take(source, self._word.itemsize)[0])
+            return self._decode_plain(take, source)
+        (n_blocks,) = self._parse_words(take(source, self._word.itemsize)[0])
         if n_blocks == 0:
             return b""
         if n_blocks > len(source):
-            raise wrong(self._path, f"{n_blocks} blocks", f"{len(source)} bytes")
+            raise make_format_error(self._path, f"{n_blocks} blocks", f"{len(source)} bytes")
         header, rest = take(source, (3 + n_blocks) * self._word.itemsize)
-        _, full, last, *packed = self._words(header)
+        _, full, last, *packed = self._parse_words(header)
         blocks, _ = take(rest, sum(packed))
         sizes = [full] * (n_blocks - bool(last)) + [last] * bool(last)
         self._budget.spend(8 * sum(sizes), "what it packs")  # bytes, too, become doubles
         parts, at = [], 0
         for length, size in zip(packed, sizes, strict=True):
-            part = _decompressed(self._path, compressor, blocks[at : at + length], size)
+            part = _decompress_block(self._path, compressor, blocks[at : at + length], size)
             if len(part) != size:
-                raise wrong(self._path, f"a block of {size} bytes", f"{len(part)} bytes")
+                raise make_format_error(
+                    self._path, f"a block of {size} bytes", f"{len(part)} bytes"
+                )
             parts.append(part)
             at += length
         return b"".join(parts)
 
-    def _plain(self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes) -> bytes:
+    def _decode_plain(
+        self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes
+    ) -> bytes:
         header, rest = take(source, self._word.itemsize)
-        (n_bytes,) = self._words(header)
+        (n_bytes,) = self._parse_words(header)
         padded = source[: len(source) - len(rest)].endswith(b"=")
-        if take is _base64 and not padded:
+        if take is _take_base64 and not padded:
             both, _ = take(source, len(header) + n_bytes)  # header and data in one piece
             return both[len(header) :]
         return take(rest, n_bytes)[0]
 
-    def _words(self, data: bytes) -> list[int]:
+    def _parse_words(self, data: bytes) -> list[int]:
         return [int(word) for word in np.frombuffer(data, dtype=self._word)]
 
 
-def _without_appended(data: bytes) -> tuple[bytes, bytes, str]:
+def _split_appended(data: bytes) -> tuple[bytes, bytes, str]:
     """The XML, the bytes appended to it (which need not be XML), and their encoding."""
     mark = _APPENDED.search(data)
     if mark is None:
@@ -240,14 +255,14 @@ def _without_appended(data: bytes) -> tuple[bytes, bytes, str]:
     return data[: mark.start()] + b"</VTKFile>", appended, mark[1].decode().lower()
 
 
-def _raw(source: bytes, count: int) -> tuple[bytes, bytes]:
+def _take_raw(source: bytes, count: int) -> tuple[bytes, bytes]:
     """``count`` bytes, and what follows them."""
     if count > len(source):
         raise ValueError(f"expected {count} bytes of data; found {len(source)}")
     return source[:count], source[count:]
 
 
-def _base64(source: bytes, count: int) -> tuple[bytes, bytes]:
+def _take_base64(source: bytes, count: int) -> tuple[bytes, bytes]:
     """``count`` bytes out of base64, and the text that follows theirs."""
     length = 4 * -(-count // 3)
     if length > len(source):
@@ -255,7 +270,7 @@ def _base64(source: bytes, count: int) -> tuple[bytes, bytes]:
     return base64.b64decode(source[:length])[:count], source[length:]
 
 
-def _decompressed(path: Path, compressor: str, block: bytes, size: int) -> bytes:
+def _decompress_block(path: Path, compressor: str, block: bytes, size: int) -> bytes:
     """One block, and never more than the file says it holds."""
     if compressor == "vtkZLibDataCompressor":
         return zlib.decompressobj().decompress(block, size + 1)

@@ -81,7 +81,7 @@ def register_saved(
     _BY_TYPE[kind] = codec
 
 
-def encoded(value: Any, arrays: dict[str, Array]) -> Any:
+def encode(value: Any, arrays: dict[str, Array]) -> Any:
     """The value as JSON; arrays are put into ``arrays`` and named in the JSON."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -92,31 +92,31 @@ def encoded(value: Any, arrays: dict[str, Array]) -> Any:
         arrays[key] = value
         return {"array": key}
     if isinstance(value, (list, tuple)):
-        return {"list": [encoded(item, arrays) for item in value]}
-    codec = _codec_of(value)
+        return {"list": [encode(item, arrays) for item in value]}
+    codec = _find_codec(value)
     items = codec.to_fields(value).items()
-    return {"type": codec.name, "fields": {key: encoded(item, arrays) for key, item in items}}
+    return {"type": codec.name, "fields": {key: encode(item, arrays) for key, item in items}}
 
 
-def decoded(node: Any, arrays: Mapping[str, Array]) -> Any:
+def decode(node: Any, arrays: Mapping[str, Array]) -> Any:
     """The value that ``encoded`` made this JSON from."""
     if not isinstance(node, dict):
         return node
     if "array" in node:
         return arrays[node["array"]]
     if "list" in node:
-        return tuple(decoded(item, arrays) for item in node["list"])
-    codec = _codec_named(node.get("type"))
-    return codec.from_fields({key: decoded(item, arrays) for key, item in node["fields"].items()})
+        return tuple(decode(item, arrays) for item in node["list"])
+    codec = _find_codec_by_name(node.get("type"))
+    return codec.from_fields({key: decode(item, arrays) for key, item in node["fields"].items()})
 
 
-def encoded_stack(values: list[Any], arrays: dict[str, Array]) -> Any:
+def encode_stack(values: list[Any], arrays: dict[str, Array]) -> Any:
     """Many values; those of one type with fields of one size are stored as stacked arrays."""
-    runs = [list(run) for _, run in groupby(values, key=_layout)]
-    return {"runs": [_encoded_run(run, arrays) for run in runs]}
+    runs = [list(run) for _, run in groupby(values, key=_describe_layout)]
+    return {"runs": [_encode_run(run, arrays) for run in runs]}
 
 
-def decoded_stack(node: Any, arrays: Mapping[str, Array], expected: int) -> list[Any]:
+def decode_stack(node: Any, arrays: Mapping[str, Array], expected: int) -> list[Any]:
     """The values that ``encoded_stack`` was given, as many as there must be."""
     values: list[Any] = []
     counts = [run.get("count", 1) for run in node["runs"]]
@@ -124,56 +124,56 @@ def decoded_stack(node: Any, arrays: Mapping[str, Array], expected: int) -> list
         raise FormatError(f"{sum(counts)} warps for {expected} shapes")
     for run in node["runs"]:
         if "count" not in run:
-            values.append(decoded(run, arrays))
+            values.append(decode(run, arrays))
             continue
-        codec = _codec_named(run["type"])
-        stacked = {key: decoded(item, arrays) for key, item in run["fields"].items()}
-        shared = {key: decoded(item, arrays) for key, item in run.get("shared", {}).items()}
+        codec = _find_codec_by_name(run["type"])
+        stacked = {key: decode(item, arrays) for key, item in run["fields"].items()}
+        shared = {key: decode(item, arrays) for key, item in run.get("shared", {}).items()}
         for k in range(run["count"]):
             own = {key: None if item is None else item[k] for key, item in stacked.items()}
             values.append(codec.from_fields({**own, **shared}))
     return values
 
 
-def _encoded_run(run: list[Any], arrays: dict[str, Array]) -> Any:
-    if len(run) == 1 or _layout(run[0])[1] is None:
-        return encoded(run[0], arrays)
-    codec = _codec_of(run[0])
+def _encode_run(run: list[Any], arrays: dict[str, Array]) -> Any:
+    if len(run) == 1 or _describe_layout(run[0])[1] is None:
+        return encode(run[0], arrays)
+    codec = _find_codec(run[0])
     members = [codec.to_fields(value) for value in run]
-    shared = {key: item for key, item in members[0].items() if _is_shared(item)}
+    shared = {key: item for key, item in members[0].items() if _is_common(item)}
     stacked = {
         key: None if item is None else np.stack([np.asarray(own[key]) for own in members])
         for key, item in members[0].items()
         if key not in shared
     }
-    node = {key: encoded(item, arrays) for key, item in stacked.items()}
-    once = {key: encoded(item, arrays) for key, item in shared.items()}
+    node = {key: encode(item, arrays) for key, item in stacked.items()}
+    once = {key: encode(item, arrays) for key, item in shared.items()}
     return {"type": codec.name, "count": len(run), "fields": node, "shared": once}
 
 
-def _layout(value: Any) -> tuple[Any, ...]:
+def _describe_layout(value: Any) -> tuple[Any, ...]:
     """What must agree for values to be stacked; (id, None) for one that cannot be.
 
     Arrays are stacked if their sizes agree; anything else (a kernel, a degree) must be the same.
     """
-    codec = _codec_of(value)
+    codec = _find_codec(value)
     layout: list[tuple[str, Any]] = []
     for key, item in codec.to_fields(value).items():
-        if not _is_shared(item):
+        if not _is_common(item):
             layout.append((key, None if item is None else np.shape(item)))
             continue
         own: dict[str, Array] = {}
-        layout.append((key, json.dumps(encoded(item, own))))
+        layout.append((key, json.dumps(encode(item, own))))
         if own:
             return (id(value), None)
     return (codec.name, tuple(layout))
 
 
-def _is_shared(item: Any) -> bool:
+def _is_common(item: Any) -> bool:
     return item is not None and not isinstance(item, (np.ndarray, np.generic))
 
 
-def _codec_named(name: Any) -> _Codec:
+def _find_codec_by_name(name: Any) -> _Codec:
     if name not in _BY_NAME:
         raise FormatError(
             f"the file holds a {name!r}, which is not known here: import the package "
@@ -182,7 +182,7 @@ def _codec_named(name: Any) -> _Codec:
     return _BY_NAME[name]
 
 
-def _codec_of(value: Any) -> _Codec:
+def _find_codec(value: Any) -> _Codec:
     codec = _BY_TYPE.get(type(value))
     if codec is None:
         raise DefgpaError(
@@ -207,13 +207,13 @@ _SPLINE = ("controls", "centre", "scale", "mixing", "stiffness")
 _GRID = ("counts", "axes", "first", "step")
 
 
-def _spline_fields(basis: warps.ThinPlateBasis) -> dict[str, Any]:
+def _split_spline(basis: warps.ThinPlateBasis) -> dict[str, Any]:
     """The arrays of a spline and of its grid side by side, so that those of many can be stacked."""
     own = {key: getattr(basis, key) for key in _SPLINE}
     return own | {key: getattr(basis.grid, key, None) for key in _GRID}
 
 
-def _spline(values: Mapping[str, Any]) -> warps.ThinPlateBasis:
+def _build_spline(values: Mapping[str, Any]) -> warps.ThinPlateBasis:
     own = {key: values[key] for key in _SPLINE}
     own |= {key: np.asarray(own[key]) for key in ("scale", "stiffness")}
     grid = warps.Grid(*(values[key] for key in _GRID)) if values["counts"] is not None else None
@@ -225,7 +225,7 @@ def _spline(values: Mapping[str, Any]) -> warps.ThinPlateBasis:
 
 
 register_saved(
-    warps.ThinPlateBasis, name="ThinPlateBasis", to_fields=_spline_fields, from_fields=_spline
+    warps.ThinPlateBasis, name="ThinPlateBasis", to_fields=_split_spline, from_fields=_build_spline
 )
 for _kind in _BUILT_IN:
     register_saved(_kind, name=_kind.__name__)

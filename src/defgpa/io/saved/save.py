@@ -22,11 +22,11 @@ from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.findings import Finding
-from defgpa.io.arrays.numpy import archive_arrays, archive_members
-from defgpa.io.atomic import replacing
-from defgpa.io.files import file_head
+from defgpa.io.arrays.numpy import list_archive, read_archive
+from defgpa.io.atomic import replace_file
+from defgpa.io.files import read_head
 from defgpa.io.limits import Budget
-from defgpa.io.saved.codec import decoded, decoded_stack, encoded, encoded_stack
+from defgpa.io.saved.codec import decode, decode_stack, encode, encode_stack
 from defgpa.shapes import Shapes
 from defgpa.warps import Recombinable, Warp
 
@@ -70,11 +70,11 @@ def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "provenance": _provenance(alignment.shapes),
-        "content": _content(alignment, arrays),
+        "provenance": _describe_provenance(alignment.shapes),
+        "content": _encode_alignment(alignment, arrays),
     }
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    with replacing(path) as temporary, temporary.open("wb") as stream:
+    with replace_file(path) as temporary, temporary.open("wb") as stream:
         np.savez_compressed(stream, header=text, **arrays)  # type: ignore[arg-type]
 
 
@@ -86,9 +86,9 @@ def load(path: str | os.PathLike[str]) -> Alignment:
     FormatError
         If the file is damaged, is something else, or was written by a newer version.
     """
-    header, arrays = _opened(Path(path))
+    header, arrays = _open_archive(Path(path))
     try:
-        return _alignment(header["content"], arrays)
+        return _decode_alignment(header["content"], arrays)
     except FormatError as error:
         raise FormatError(f"{path}: {error}.") from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
@@ -97,51 +97,51 @@ def load(path: str | os.PathLike[str]) -> Alignment:
 
 def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     """The header of a saved result: format, version, provenance, layout."""
-    return _opened(Path(path))[0]
+    return _open_archive(Path(path))[0]
 
 
-def _content(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
+def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
     shapes = alignment.shapes
-    warps = [_plain(warp) for warp in alignment.warps]
+    warps = [_remove_mixing(warp) for warp in alignment.warps]
     offsets = np.stack([np.broadcast_to(w.offset, w.weights.shape[1:]) for w in warps])
     runs = groupby((warp.weights for warp in warps), key=np.shape)  # weights of one size
     return {
-        "points": encoded(shapes.points, arrays),
+        "points": encode(shapes.points, arrays),
         "names": list(shapes.names),
         "landmarks": list(shapes.landmarks),
-        "faces": encoded(shapes.faces, arrays),
+        "faces": encode(shapes.faces, arrays),
         "metadata": json.loads(json.dumps(dict(shapes.metadata), default=str)),
-        **{key: encoded(getattr(alignment, key), arrays) for key in _FIELDS},
-        "bases": encoded_stack([warp.basis for warp in warps], arrays),
-        "weights": [encoded(np.stack(list(run)), arrays) for _, run in runs],
-        "offsets": encoded(offsets, arrays),
-        "diagnostics": encoded(alignment.diagnostics, arrays),
+        **{key: encode(getattr(alignment, key), arrays) for key in _FIELDS},
+        "bases": encode_stack([warp.basis for warp in warps], arrays),
+        "weights": [encode(np.stack(list(run)), arrays) for _, run in runs],
+        "offsets": encode(offsets, arrays),
+        "diagnostics": encode(alignment.diagnostics, arrays),
         "findings": [finding.to_dict() for finding in alignment.findings],
     }
 
 
-def _alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Alignment:
+def _decode_alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Alignment:
     shapes = Shapes.specimens(
-        decoded(content["points"], arrays),
+        decode(content["points"], arrays),
         names=content["names"],
         landmarks=content["landmarks"],
-        faces=decoded(content["faces"], arrays),
+        faces=decode(content["faces"], arrays),
         metadata=content["metadata"],
     )
-    bases = decoded_stack(content["bases"], arrays, shapes.n_shapes)
-    weights = [own for node in content["weights"] for own in _numbers(node, arrays)]
-    offsets = decoded(content["offsets"], arrays)
+    bases = decode_stack(content["bases"], arrays, shapes.n_shapes)
+    weights = [own for node in content["weights"] for own in _decode_numbers(node, arrays)]
+    offsets = decode(content["offsets"], arrays)
     warps = tuple(map(Warp, bases, weights, offsets, shapes.points))
     if len(warps) != shapes.n_shapes:
         raise FormatError(f"the weights of {len(warps)} warps for {shapes.n_shapes} shapes")
     _require_sizes(content, arrays, shapes)
-    values = {key: decoded(content[key], arrays) for key in ("diagnostics", *_FIELDS)}
+    values = {key: decode(content[key], arrays) for key in ("diagnostics", *_FIELDS)}
     findings = tuple(Finding.from_dict(fields) for fields in content["findings"])
     return Alignment(shapes=shapes, warps=warps, findings=findings, **values)
 
 
-def _numbers(node: Any, arrays: Mapping[str, Array]) -> Array:
-    found = decoded(node, arrays)
+def _decode_numbers(node: Any, arrays: Mapping[str, Array]) -> Array:
+    found = decode(node, arrays)
     if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
         raise FormatError("the weights of the warps are no numbers")
     return found
@@ -151,19 +151,19 @@ def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shap
     """Whether the reference and its axes are of the size of the shapes."""
     m, d = shapes.n_landmarks, shapes.n_dims
     for key, size in (("reference", (m, d)), ("eigenvalues", (d,)), ("turn", (d, d))):
-        found = np.asarray(decoded(content[key], arrays))
+        found = np.asarray(decode(content[key], arrays))
         if found.shape != size or found.dtype.kind != "f":
             raise FormatError(f"{key!r} should be {size} numbers, and is {found.shape}")
 
 
-def _plain(warp: Warp) -> Warp:
+def _remove_mixing(warp: Warp) -> Warp:
     """The warp in its cheap columns: the mixing, l × l per shape, need not be stored."""
     if not isinstance(warp.basis, Recombinable):
         return warp
     return Warp(warp.basis.unmixed(), warp.coefficients, warp.offset)
 
 
-def _provenance(shapes: Shapes) -> dict[str, Any]:
+def _describe_provenance(shapes: Shapes) -> dict[str, Any]:
     from defgpa import __version__
 
     return {
@@ -174,17 +174,17 @@ def _provenance(shapes: Shapes) -> dict[str, Any]:
     }
 
 
-def _opened(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
+def _open_archive(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
     if path.is_dir():
         raise FormatError(f"{path} is a folder: name the result in it, {path / 'result.npz'}.")
     if not path.is_file():
         raise FormatError(f"{path}: there is no such file.")
-    if not file_head(path).startswith(b"PK"):
+    if not read_head(path).startswith(b"PK"):
         raise FormatError(f"{path}: not a result saved by defgpa (such as result.npz).")
     try:
         with zipfile.ZipFile(path) as archive:
             budget = Budget(path)
-            arrays = archive_arrays(path, archive, archive_members(archive), budget)
+            arrays = read_archive(path, archive, list_archive(archive), budget)
         text = arrays.pop("header").tobytes()
         budget.spend(25 * len(text), "its header")  # bytes that a character of JSON can become
         header = json.loads(text)

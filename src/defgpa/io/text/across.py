@@ -18,12 +18,12 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import FormatError
-from defgpa.io.format import Document, ReadOptions, document
-from defgpa.io.text.columns import coordinate_columns
-from defgpa.io.text.dimension import unlikeness
+from defgpa.io.format import Document, ReadOptions, make_document
+from defgpa.io.text.columns import find_coordinate_columns
+from defgpa.io.text.dimension import measure_dissimilarity
 from defgpa.io.text.lines import is_number, warn
-from defgpa.io.text.table import Table, count_up
-from defgpa.io.text.variables import described
+from defgpa.io.text.table import Table, is_enumeration
+from defgpa.io.text.variables import build_metadata
 from defgpa.sentences import option
 
 # X1.a, X2.a, X1.b as R calls the columns of an array, or X.a, Y.a with names for its coordinates
@@ -32,20 +32,22 @@ _SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTAL
 
 def read_array(table: Table, options: ReadOptions) -> Document | None:
     """An R array: rows are landmarks, and the columns of a shape stand side by side."""
-    slices = _array_slices(table.header)
+    slices = _find_array_slices(table.header)
     if slices is None or options.layout not in ("auto", "mdn"):
         return None
     names, axes, start = slices
     values = table.numbers(range(start, table.width))
     points = values.reshape(len(values), len(names), len(axes)).transpose(1, 0, 2)
     certain = axes[0].endswith("1") or options.layout == "mdn"  # X.a may be a landmark's, too
-    if not certain and not _lies_across(table, points, names, start):
+    if not certain and not _is_transposed(table, points, names, start):
         return None
     rows = table.column(0) if start else []
-    return _shapes(table, names, points, None if count_up(rows) or not all(rows) else tuple(rows))
+    return _build_shapes(
+        table, names, points, None if is_enumeration(rows) or not all(rows) else tuple(rows)
+    )
 
 
-def _array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] | None:
+def _find_array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] | None:
     """The shapes, their axes, and the first column of a shape: 1 after names of rows, else 0."""
     matches = [_SLICE.fullmatch(head.strip()) for head in heads]
     start = 0 if matches and matches[0] else 1
@@ -60,16 +62,16 @@ def _array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] | No
     return (names, axes, start) if len(axes) in (2, 3) and len(set(names)) == len(names) else None
 
 
-def _lies_across(table: Table, points: Array, names: Sequence[str], start: int) -> bool:
+def _is_transposed(table: Table, points: Array, names: Sequence[str], start: int) -> bool:
     """Whether columns rather than rows are shapes, where both may be; it is said what is taken."""
-    columns, rows = unlikeness(points), unlikeness(points.transpose(1, 0, 2))
+    columns, rows = measure_dissimilarity(points), measure_dissimilarity(points.transpose(1, 0, 2))
     worse = max(columns, rows)
     if worse > 0.15 and min(columns, rows) < 0.25 * worse:  # these are not of one kind, those are
         across, why = columns < rows, "which makes better shapes"
-    elif start == 0 or table.header[0].strip() or not count_up(table.column(0)):
+    elif start == 0 or table.header[0].strip() or not is_enumeration(table.column(0)):
         return False  # rows with names of their own are shapes
     else:
-        across = not count_up(names)
+        across = not is_enumeration(names)
         why = f"as its columns are {'named' if across else 'numbered'}"
     n, m = len(names), len(table.rows)
     readings = [f"{m} shapes of {n} landmarks", f"{n} shapes of {m} landmarks"]
@@ -80,11 +82,11 @@ def _lies_across(table: Table, points: Array, names: Sequence[str], start: int) 
     return across
 
 
-def read_named_rows(table: Table, _: ReadOptions) -> Document | None:
+def read_coordinate_rows(table: Table, _: ReadOptions) -> Document | None:
     """Rows are coordinates, nearly all of them, and say which in their first cells."""
-    start, heads = _row_heads(table)
+    start, heads = _find_row_heads(table)
     try:
-        found = coordinate_columns(table.path, table.lines[0], heads)
+        found = find_coordinate_columns(table.path, table.lines[0], heads)
     except FormatError:
         return None
     if found is None or found[1].size < max(4, 0.8 * len(heads)):
@@ -103,55 +105,57 @@ def read_named_rows(table: Table, _: ReadOptions) -> Document | None:
         {head: word for head, k in others.items() if (word := table.rows[k][column].strip())}
         for column in range(start, table.width)
     ]
-    return _shapes(table, names[start:], values.T.reshape(-1, *where.shape), labels, said)
+    return _build_shapes(table, names[start:], values.T.reshape(-1, *where.shape), labels, said)
 
 
-def _row_heads(table: Table) -> tuple[int, list[str]]:
+def _find_row_heads(table: Table) -> tuple[int, list[str]]:
     """The column after the heads of the rows, and these: ``X tip``, or ``tip`` and ``X`` apart."""
     first, second = table.column(0), table.column(1)
-    if table.width > 2 and _are_axes(first) and not all(map(is_number, second)):
+    if table.width > 2 and _is_axis_column(first) and not all(map(is_number, second)):
         first, second = second, first
-    if table.width < 3 or not _are_axes(second):
+    if table.width < 3 or not _is_axis_column(second):
         return 1, table.column(0)
     filled: Iterator[str] = accumulate(first, lambda above, own: own or above)
     return 2, [f"{label}_{axis}" for label, axis in zip(filled, second, strict=True)]
 
 
-def _are_axes(words: Sequence[str]) -> bool:
+def _is_axis_column(words: Sequence[str]) -> bool:
     return {word.lower() for word in words} <= set("xyz")
 
 
-def read_melted(table: Table, _: ReadOptions) -> Document | None:
+def read_single_coordinates(table: Table, _: ReadOptions) -> Document | None:
     """Rows are single coordinates in any order: landmark, axis, shape, number; each once."""
     start = table.width - 4  # after the numbers of the rows
     if not table.header or start not in (0, 1) or is_number(table.rows[0][start + 1]):
         return None
-    if start and (table.header[0].strip() or not count_up(table.column(0))):
+    if start and (table.header[0].strip() or not is_enumeration(table.column(0))):
         return None
-    landmarks, row = _levels(table.column(start))
+    landmarks, row = _find_levels(table.column(start))
     axes, axis = np.unique(table.column(start + 1), return_inverse=True)
-    shapes, shape = _levels(table.column(start + 2))
+    shapes, shape = _find_levels(table.column(start + 2))
     size = len(shapes), len(landmarks), len(axes)
     numbers = all(map(is_number, table.column(start + 3)))
     if not numbers or len(axes) not in (2, 3) or math.prod(size) != len(table.rows):
         return None
     points = np.full(size, np.nan)
     points[shape, row, axis] = table.numbers([start + 3])[:, 0]
-    return _shapes(table, shapes, points, None if count_up(landmarks) else tuple(landmarks))
+    return _build_shapes(
+        table, shapes, points, None if is_enumeration(landmarks) else tuple(landmarks)
+    )
 
 
-def _levels(words: Sequence[str]) -> tuple[list[str], Index]:
+def _find_levels(words: Sequence[str]) -> tuple[list[str], Index]:
     """The different words in the order of first sight, and which each one is."""
     place = {word: k for k, word in enumerate(dict.fromkeys(words))}
     return list(place), np.array([place[word] for word in words], dtype=np.intp)
 
 
-def _shapes(
+def _build_shapes(
     table: Table,
     names: Sequence[str],
     points: Array,
     labels: tuple[str, ...] | None,
     said: Sequence[Mapping[str, str]] = (),
 ) -> Document:
-    own, known = [name.strip() for name in names], [described(words) for words in said]
-    return document(table.path, points, own, labels, known)
+    own, known = [name.strip() for name in names], [build_metadata(words) for words in said]
+    return make_document(table.path, points, own, labels, known)

@@ -10,7 +10,7 @@ import numpy as np
 
 from defgpa._arrays import Index
 from defgpa.errors import FormatError
-from defgpa.io.files import wrong
+from defgpa.io.files import make_format_error
 from defgpa.shapes import number_labels
 
 _FORMS = tuple(
@@ -29,35 +29,35 @@ Axes = dict[str, list[int]]  # "x", "y", "z" to the columns that claim it
 Columns = tuple[tuple[str, ...] | None, Index]  # labels, unless only numbered; (m, d) columns
 
 
-def plain_axes(heads: Sequence[str]) -> tuple[int, ...]:
+def find_plain_axes(heads: Sequence[str]) -> tuple[int, ...]:
     """The columns called x, y and perhaps z; () unless there are x and y, each once."""
-    places = _repeated(heads)
+    places = _find_axis_columns(heads)
     names = [axis for axis, _ in places]
     if not {"x", "y"} <= set(names) or len(names) != len(set(names)):
         return ()
     return tuple(column for _, column in sorted(places))
 
 
-def coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Columns | None:
+def find_coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Columns | None:
     """The coordinates among the columns of a table, or None if the heads do not name any."""
-    repeated = _repeated_landmarks(heads)
+    repeated = _find_repeated_axes(heads)
     if repeated is not None:
         return None, repeated
-    bare = [_bare(head) for head in heads]
+    bare = [_remove_unit(head) for head in heads]
     if len(set(bare)) < len({head.strip() for head in heads}):
         bare = [head.strip() for head in heads]  # eye (left) and eye (right)
-    forms = [_claims(form, bare) for form in _FORMS]
-    claims = max(forms, key=lambda claims: sum(map(len, _complete(claims).values())))
-    complete = _complete(claims)
+    forms = [_match_form(form, bare) for form in _FORMS]
+    claims = max(forms, key=lambda claims: sum(map(len, _select_complete(claims).values())))
+    complete = _select_complete(claims)
     if not complete:
         return None
-    _require_sense(path, line, claims, complete)
+    _require_consistent_axes(path, line, claims, complete)
     labels = tuple(complete)
     where = np.array([[axes[axis][0] for axis in sorted(axes)] for axes in complete.values()])
     return None if labels == number_labels("", len(labels)) else labels, where
 
 
-def serial_columns(heads: Sequence[str]) -> list[int]:
+def find_serial_columns(heads: Sequence[str]) -> list[int]:
     """The columns that count all coordinates from 0 or 1.
 
     Of several such series the first that is called "coord", as MorphoJ does, else the longest.
@@ -79,7 +79,7 @@ def serial_columns(heads: Sequence[str]) -> list[int]:
     return longest if together and len(longest) >= 4 else []  # two landmarks
 
 
-def _bare(head: str) -> str:
+def _remove_unit(head: str) -> str:
     """A head without the unit in brackets behind it; ``tip (x)`` is ``tip x``."""
     text = head.strip()
     if not text.endswith((")", "]")):
@@ -89,17 +89,17 @@ def _bare(head: str) -> str:
     return f"{before} {inside}" if inside.lower() in tuple("xyz") and before else before
 
 
-def _repeated(heads: Sequence[str]) -> list[tuple[str, int]]:
+def _find_axis_columns(heads: Sequence[str]) -> list[tuple[str, int]]:
     """The columns called just x, y or z, whose repetitions may be numbered."""
-    bare = [_bare(head).lower() for head in heads]
+    bare = [_remove_unit(head).lower() for head in heads]
     if not {"x", "y"} <= set(bare):
         return []
     return [(head[0], k) for k, head in enumerate(bare) if _REPEATED.fullmatch(head)]
 
 
-def _repeated_landmarks(heads: Sequence[str]) -> Index | None:
+def _find_repeated_axes(heads: Sequence[str]) -> Index | None:
     """(m, d) columns of a header that repeats x, y[, z] for every landmark."""
-    places = _repeated(heads)
+    places = _find_axis_columns(heads)
     names = "".join(axis for axis, _ in places)
     for axes in ("xy", "xyz"):
         times = len(names) // len(axes)
@@ -108,7 +108,7 @@ def _repeated_landmarks(heads: Sequence[str]) -> Index | None:
     return None
 
 
-def _claims(form: re.Pattern[str], heads: Sequence[str]) -> dict[str, Axes]:
+def _match_form(form: re.Pattern[str], heads: Sequence[str]) -> dict[str, Axes]:
     """Landmark to its columns, in one form of naming."""
     claims: dict[str, Axes] = {}
     for column, head in enumerate(heads):
@@ -119,22 +119,26 @@ def _claims(form: re.Pattern[str], heads: Sequence[str]) -> dict[str, Axes]:
     return claims
 
 
-def _complete(claims: dict[str, Axes]) -> dict[str, Axes]:
+def _select_complete(claims: dict[str, Axes]) -> dict[str, Axes]:
     """The landmarks that have x and y at least."""
     return {label: axes for label, axes in claims.items() if {"x", "y"} <= axes.keys()}
 
 
-def _require_sense(
+def _require_consistent_axes(
     path: Path, line: int, claims: dict[str, Axes], complete: dict[str, Axes]
 ) -> None:
     """Every coordinate once and in one dimension; ``sex`` is just a column that ends in x."""
     for label, axes in complete.items():
         if any(len(columns) > 1 for columns in axes.values()):
-            raise wrong(path, f"one column for each axis of landmark {label!r}", "two", line)
+            raise make_format_error(
+                path, f"one column for each axis of landmark {label!r}", "two", line
+            )
     for label in claims:
         if label not in complete and label.isdecimal():
             only = ", ".join(claims[label])
-            raise wrong(path, f"columns x and y of landmark {label!r}", f"only {only}", line)
+            raise make_format_error(
+                path, f"columns x and y of landmark {label!r}", f"only {only}", line
+            )
     if len({len(axes) for axes in complete.values()}) > 1:
         raise FormatError(
             f"{path}, line {line}: expected x, y and z for every landmark or for none; "

@@ -17,26 +17,33 @@ import numpy as np
 
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
-from defgpa.io.files import file_head, hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, document
-from defgpa.io.text.across import read_array, read_melted, read_named_rows
-from defgpa.io.text.columns import coordinate_columns, plain_axes, serial_columns
-from defgpa.io.text.lines import full_lines, head_text, is_number, numbers, storable, warn
+from defgpa.io.files import make_format_error, mask_missing, read_head
+from defgpa.io.format import Document, Format, ReadOptions, make_document
+from defgpa.io.text.across import read_array, read_coordinate_rows, read_single_coordinates
+from defgpa.io.text.columns import find_coordinate_columns, find_plain_axes, find_serial_columns
+from defgpa.io.text.lines import (
+    decode_head,
+    is_number,
+    parse_numbers,
+    read_lines,
+    replace_forbidden,
+    warn,
+)
 from defgpa.io.text.rows import (
-    anatomical_axes,
+    find_anatomical_axes,
+    find_roles,
+    read_bare_rows,
     read_by_shape,
     read_control_points,
-    read_counted,
+    read_named_columns,
     read_narrow,
     read_one_shape,
+    read_serial_columns,
     read_under_axes,
-    read_under_heads,
-    read_unnamed,
-    roles_of,
 )
-from defgpa.io.text.table import csv_text, first_rows, table_of
-from defgpa.io.text.tracked import begins_tracked, read_tracked
-from defgpa.io.text.variables import written_variables
+from defgpa.io.text.table import format_csv, parse_first_rows, read_table
+from defgpa.io.text.tracked import is_tracking_header, read_tracking
+from defgpa.io.text.variables import format_variables
 from defgpa.shapes import Shapes
 from defgpa.tables import coordinate_names
 
@@ -45,17 +52,17 @@ _HOLDS = ("groups", "variables", "images", "comments")
 _COUNTS = re.compile(r"\s*([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([23])[ \t]*\n[ \t]*\n")
 # Readers of all layouts, the surer ones first; the last takes whatever is left.
 _LAYOUTS = (
-    read_tracked,
+    read_tracking,
     read_control_points,
     read_by_shape,
     read_under_axes,
     read_array,
-    read_under_heads,
-    read_named_rows,
-    read_melted,
-    read_counted,
+    read_named_columns,
+    read_coordinate_rows,
+    read_single_coordinates,
+    read_serial_columns,
     read_narrow,
-    read_unnamed,
+    read_bare_rows,
 )
 
 
@@ -63,34 +70,36 @@ def read_csv(path: Path, options: ReadOptions) -> Document:
     """A table in whatever layout it is: its header tells, or else its columns do."""
     found = _read_blocks(path)
     if found is None:
-        table = table_of(path)
+        table = read_table(path)
         found = next(filter(None, (read(table, options) for read in _LAYOUTS)))
-    return _hidden(found, options)
+    return _mask_missing(found, options)
 
 
 def read_long(path: Path, options: ReadOptions) -> Document:
     """A table with one row a landmark, which names its shape."""
-    table = table_of(path)
+    table = read_table(path)
     found = read_by_shape(table, options)
     if found is None:
         header = repr(", ".join(table.header)) if table.header else "no header"
-        if roles_of(table) is None:
-            raise wrong(path, "columns shape, landmark, x and y", header, table.header_line or 1)
-        raise wrong(path, "a column 'shape'", header, table.header_line or 1)
-    return _hidden(found, options)
+        if find_roles(table) is None:
+            raise make_format_error(
+                path, "columns shape, landmark, x and y", header, table.header_line or 1
+            )
+        raise make_format_error(path, "a column 'shape'", header, table.header_line or 1)
+    return _mask_missing(found, options)
 
 
 def read_points(path: Path, options: ReadOptions) -> Document:
     """A table that is one shape, with one row a landmark."""
-    return _hidden(read_one_shape(table_of(path), options), options)
+    return _mask_missing(read_one_shape(read_table(path), options), options)
 
 
 def write_wide(path: Path, shapes: Shapes) -> None:
     """One row a shape under ``id, x1, y1, …``; what else is known stands between."""
     n, _, d = shapes.points.shape
-    labels = storable(shapes.landmarks, _UNFIT, "landmark label")
-    names = storable(shapes.names, _UNFIT, "name")
-    known = written_variables(shapes)
+    labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
+    names = replace_forbidden(shapes.names, _UNFIT, "name")
+    known = format_variables(shapes)
     described = [[column[k] for column in known.values()] for k in range(n)]
     rows = zip(names, described, shapes.points.reshape(n, -1).tolist(), strict=True)
     header = ["id", *known, *coordinate_names(labels, d)]
@@ -99,9 +108,9 @@ def write_wide(path: Path, shapes: Shapes) -> None:
 
 def write_long(path: Path, shapes: Shapes) -> None:
     """One row a landmark under ``shape, landmark, x, y[, z]``; what else is known stands behind."""
-    labels = storable(shapes.landmarks, _UNFIT, "landmark label")
-    names = storable(shapes.names, _UNFIT, "name")
-    known = written_variables(shapes)
+    labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
+    names = replace_forbidden(shapes.names, _UNFIT, "name")
+    known = format_variables(shapes)
     rows = (
         [name, label, *point, *(column[k] for column in known.values())]
         for k, (name, points) in enumerate(zip(names, shapes.points.tolist(), strict=True))
@@ -112,7 +121,7 @@ def write_long(path: Path, shapes: Shapes) -> None:
 
 def write_points(path: Path, shapes: Shapes) -> None:
     """One shape under ``landmark, x, y[, z]``."""
-    labels = storable(shapes.landmarks, _UNFIT, "landmark label")
+    labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
     pairs = zip(labels, shapes.points[0].tolist(), strict=True)
     _write(path, ["landmark", *"xyz"[: shapes.n_dims]], ([label, *point] for label, point in pairs))
 
@@ -122,25 +131,26 @@ def _read_blocks(path: Path) -> Document | None:
 
     None for files that do not hold what their first line counts.
     """
-    counts = _COUNTS.match(head_text(file_head(path)))
+    counts = _COUNTS.match(decode_head(read_head(path)))
     if counts is None:
         return None
     n, m, d = map(int, counts.groups())
-    _, *rows = ((at, line.split()) for at, line in full_lines(path))
+    _, *rows = ((at, line.split()) for at, line in read_lines(path))
     if not n * m or len(rows) != n * m or {len(words) for _, words in rows} != {d}:
         return None
-    points = np.array([numbers(path, at, words) for at, words in rows]).reshape(n, m, d)
+    points = np.array([parse_numbers(path, at, words) for at, words in rows]).reshape(n, m, d)
     if "moment" in path.stem.lower():
         warn(f"{path}: momenta are directions at control points, not places of landmarks.")
-    return document(path, points)
+    return make_document(path, points)
 
 
-def _hidden(read: Document, options: ReadOptions) -> Document:
+def _mask_missing(read: Document, options: ReadOptions) -> Document:
     space = read.metadata.get("space")
     return replace(
         read,
         specimens=tuple(
-            replace(s, points=hidden(s.points, options.missing, space)) for s in read.specimens
+            replace(s, points=mask_missing(s.points, options.missing, space))
+            for s in read.specimens
         ),
     )
 
@@ -150,26 +160,28 @@ def _hidden(read: Document, options: ReadOptions) -> Document:
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str | float]]) -> None:
     """Tabs in ``.tsv`` files, commas in others."""
-    write_text(path, csv_text(header, rows, "NA", "\t" if path.suffix.lower() == ".tsv" else ","))
+    write_text(path, format_csv(header, rows, "NA", "\t" if path.suffix.lower() == ".tsv" else ","))
 
 
 def _looks_like_csv(head: bytes) -> bool:
     """A row of numbers, or a header with coordinates: what cannot be prose."""
-    rows, delimiter = first_rows(head)
+    rows, delimiter = parse_first_rows(head)
     return bool(rows) and (
-        _coordinate_header(rows[0]) or _coordinate_rows(rows, delimiter) or begins_tracked(rows)
+        _has_coordinate_header(rows[0])
+        or _has_coordinate_rows(rows, delimiter)
+        or is_tracking_header(rows)
     )
 
 
-def _coordinate_header(heads: Sequence[str]) -> bool:
+def _has_coordinate_header(heads: Sequence[str]) -> bool:
     try:
-        named = plain_axes(heads) or serial_columns(heads) or anatomical_axes(heads)
-        return bool(named or coordinate_columns(Path(), 0, heads))
+        named = find_plain_axes(heads) or find_serial_columns(heads) or find_anatomical_axes(heads)
+        return bool(named or find_coordinate_columns(Path(), 0, heads))
     except FormatError:
         return True
 
 
-def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
+def _has_coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     """Whether a row of numbers comes first, or second below a header.
 
     Between blanks, where prose has its words too, the header must be R's and all rows numbers.
@@ -178,7 +190,7 @@ def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
         return True
     if delimiter:
         return len(rows) > 1 and _is_coordinates(rows[1], ",")
-    if _are_named_points(rows):
+    if _has_labelled_points(rows):
         return True
     if len(rows) < 3:
         return False
@@ -186,7 +198,7 @@ def _coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     return (short or not rows[0][0]) and all(_is_coordinates(row, ",") for row in rows[1:])
 
 
-def _are_named_points(rows: Sequence[Sequence[str]]) -> bool:
+def _has_labelled_points(rows: Sequence[Sequence[str]]) -> bool:
     """Whether all rows are a word and as many numbers, not all of them whole, as dates are."""
     cells = [cell for row in rows for cell in row[1:]]
     # lines of prose may have four numbers

@@ -15,7 +15,7 @@ from defgpa.procrustes import ORTHOGONAL
 from defgpa.sentences import option
 
 
-def chosen_dimension(path: object, rows: Array, wanted: int | None) -> int | None:
+def choose_dimension(path: object, rows: Array, wanted: int | None) -> int | None:
     """2 or 3 for rows (n, c) of coordinates; None where c allows neither, or not what is wanted.
 
     Where both are possible, it is said which was taken, and why.
@@ -24,7 +24,7 @@ def chosen_dimension(path: object, rows: Array, wanted: int | None) -> int | Non
     possible = [d for d in (2, 3) if columns and columns % d == 0 and wanted in (None, d)]
     if len(possible) < 2:
         return possible[0] if possible else None
-    found = plausible_dimension(rows)
+    found = infer_dimension(rows)
     dim = found or 2
     why = "is assumed" if found is None else "is taken, as it makes better shapes"
     warn(
@@ -34,7 +34,7 @@ def chosen_dimension(path: object, rows: Array, wanted: int | None) -> int | Non
     return dim
 
 
-def plausible_dimension(rows: Array) -> int | None:
+def infer_dimension(rows: Array) -> int | None:
     """2 or 3, whichever the rows (n, 6k) speak for; None where they speak for neither.
 
     Examples
@@ -42,29 +42,29 @@ def plausible_dimension(rows: Array) -> int | None:
     >>> rng = np.random.default_rng(0)
     >>> shape = rng.normal(size=(8, 3))
     >>> shapes = shape + rng.normal(size=(5, 1, 3)) + 0.01 * rng.normal(size=(5, 8, 3))
-    >>> plausible_dimension(shapes.reshape(5, 24))
+    >>> infer_dimension(shapes.reshape(5, 24))
     3
     """
-    whole = [d for d in (2, 3) if _gaps_are_landmarks(rows, d)]
+    whole = [d for d in (2, 3) if _has_whole_gaps(rows, d)]
     if len(whole) == 1 and np.isnan(rows).any():
         return whole[0]
-    filled = _comparable(rows)
+    filled = _normalise_rows(rows)
     if filled is None:
         return None
-    for evidence in (_offset, _left_between, _step):
+    for evidence in (_measure_offset, _measure_misfit, _measure_step):
         two, three = (evidence(filled.reshape(len(rows), -1, d)) for d in (2, 3))
         if min(two, three) < 0.5 * max(two, three):
             return 2 if two < three else 3
     return None
 
 
-def _gaps_are_landmarks(rows: Array, dim: int) -> bool:
+def _has_whole_gaps(rows: Array, dim: int) -> bool:
     """Whether no landmark is half missing."""
     gaps = np.isnan(rows).reshape(len(rows), -1, dim)
     return bool((gaps.any(axis=2) == gaps.all(axis=2)).all())
 
 
-def _comparable(rows: Array) -> Array | None:
+def _normalise_rows(rows: Array) -> Array | None:
     """The rows equally large, gaps filled with what the others have; None if there is too little.
 
     The size is that about the means of every sixth column, which is the same in both readings.
@@ -80,13 +80,13 @@ def _comparable(rows: Array) -> Array | None:
     return np.asarray(filled / sizes[:, None])
 
 
-def _offset(points: Array) -> float:
+def _measure_offset(points: Array) -> float:
     """How far the shapes are from being centred: superimposed ones are, in one reading only."""
     offset = float(np.abs(points.mean(axis=1)).max() / np.abs(points).max())
     return offset if offset < 1e-3 else 1.0  # files of superimposed shapes may have few digits
 
 
-def unlikeness(points: Array) -> float:
+def measure_dissimilarity(points: Array) -> float:
     """The share of shapes (n, m, d) of equal size that rigid motions leave between them.
 
     Near 0 for one shape again and again, near 1 for points at random; NaN where too little is
@@ -100,10 +100,10 @@ def unlikeness(points: Array) -> float:
     sizes = np.linalg.norm(filled, axis=(1, 2), keepdims=True)
     if not (sizes > 0).all():
         return float("nan")
-    return _left_between(filled / sizes) / len(points)
+    return _measure_misfit(filled / sizes) / len(points)
 
 
-def _left_between(points: Array) -> float:
+def _measure_misfit(points: Array) -> float:
     """The sum of squares that rigid motions leave between shapes (n, m, d) and their mean."""
     points = points - points.mean(axis=1, keepdims=True)
     mean = points[0]
@@ -115,6 +115,6 @@ def _left_between(points: Array) -> float:
     return float(((moved - mean) ** 2).sum())
 
 
-def _step(points: Array) -> float:
+def _measure_step(points: Array) -> float:
     """How far it is from landmark to landmark, mean squared: neighbours in the list are near."""
     return float((np.diff(points.mean(axis=0), axis=0) ** 2).mean())

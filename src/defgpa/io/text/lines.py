@@ -20,9 +20,9 @@ import numpy as np
 from defgpa import errors
 from defgpa._arrays import Array
 from defgpa.errors import FormatError, and_more, listed
-from defgpa.io.files import decoded, file_bytes, wrong
+from defgpa.io.files import decode_text, make_format_error, read_bytes
 from defgpa.io.format import ReadOptions
-from defgpa.io.limits import VARIABLE, most_bytes
+from defgpa.io.limits import VARIABLE, get_max_bytes
 from defgpa.sentences import option
 from defgpa.shapes import number_labels
 
@@ -38,44 +38,44 @@ Disagree = Callable[[int, str, str], None]
 Line = tuple[int, str]  # its number in the file, and its text
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file with plain newlines; binary, empty and enormous files are refused."""
     try:
         size = path.stat().st_size
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if size > (most := most_bytes()):
+    if size > (most := get_max_bytes()):
         raise FormatError(
             f"{path} has {size / 2**30:.1f} GiB; text is read up to {most / 2**30:g} GiB. "
             f"Split it, store it as .npz, or set {VARIABLE} to more."
         )
-    text = decoded(file_bytes(path))
+    text = decode_text(read_bytes(path))
     if "\0" in text:
         raise FormatError(f"{path} is not a text file: it holds binary data.")
-    text = plain(text)
+    text = normalise_newlines(text)
     if not text.strip():
         raise FormatError(f"{path} is empty.")
     return text
 
 
-def plain(text: str) -> str:
+def normalise_newlines(text: str) -> str:
     """The text with ``\\n`` as its only line end, and without the end mark of DOS programs."""
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\x1a")
 
 
-def head_text(head: bytes) -> str:
+def decode_head(head: bytes) -> str:
     """The first bytes of a file as text, for telling formats apart; "" if they are binary."""
-    text = decoded(head)
-    return "" if "\0" in text else plain(text)
+    text = decode_text(head)
+    return "" if "\0" in text else normalise_newlines(text)
 
 
-def full_lines(path: Path) -> list[Line]:
+def read_lines(path: Path) -> list[Line]:
     """The lines of a file that are not blank, with no blanks around them."""
-    lines = enumerate(text_of(path).split("\n"), start=1)
+    lines = enumerate(read_text(path).split("\n"), start=1)
     return [(at, text) for at, line in lines if (text := line.strip())]
 
 
-def number(path: Path, line: int, token: str) -> float:
+def parse_number(path: Path, line: int, token: str) -> float:
     """What one token means: a number, or NaN for a missing one."""
     word = token.strip().replace("−", "-")
     if word.lower() in MISSING_WORDS:
@@ -92,7 +92,7 @@ def number(path: Path, line: int, token: str) -> float:
             return float(word)
     except ValueError:
         pass
-    raise wrong(path, "a number", repr(token), line)
+    raise make_format_error(path, "a number", repr(token), line)
 
 
 def has_decimal_comma(token: str) -> bool:
@@ -105,18 +105,18 @@ def is_number(token: str) -> bool:
     if has_decimal_comma(token):
         return True
     try:
-        number(Path(), 0, token)
+        parse_number(Path(), 0, token)
     except FormatError:
         return False
     return True
 
 
-def numbers(path: Path, line: int, tokens: Sequence[str]) -> list[float]:
+def parse_numbers(path: Path, line: int, tokens: Sequence[str]) -> list[float]:
     """What the tokens of one line mean."""
-    return quick_numbers(tokens) or [number(path, line, token) for token in tokens]
+    return parse_numbers_fast(tokens) or [parse_number(path, line, token) for token in tokens]
 
 
-def quick_numbers(tokens: Sequence[str]) -> list[float]:
+def parse_numbers_fast(tokens: Sequence[str]) -> list[float]:
     """All tokens at C speed, or nothing where one needs a closer look."""
     if "_" in "".join(tokens):
         return []
@@ -130,23 +130,23 @@ def quick_numbers(tokens: Sequence[str]) -> list[float]:
         return []
 
 
-def quick_rows(rows: Sequence[Sequence[str]]) -> Array | None:
+def parse_rows_fast(rows: Sequence[Sequence[str]]) -> Array | None:
     """(rows, columns) numbers at C speed; None where one needs a closer look, or rows differ."""
     if len(set(map(len, rows))) != 1:
         return None
-    values = quick_numbers(list(chain.from_iterable(rows)))
+    values = parse_numbers_fast(list(chain.from_iterable(rows)))
     return np.array(values).reshape(len(rows), -1) if values else None
 
 
-def count(path: Path, line: int, text: str, what: str) -> int:
+def parse_count(path: Path, line: int, text: str, what: str) -> int:
     """A whole number of things that the file announces."""
     word = text.strip()
     if not re.fullmatch("[0-9]{1,9}", word):  # longer ones are damage, and int() has a limit
-        raise wrong(path, f"a whole number as {what}", repr(word), line)
+        raise make_format_error(path, f"a whole number as {what}", repr(word), line)
     return int(word)
 
 
-def coordinate_rows(path: Path, lines: Sequence[str], first: int) -> Array:
+def parse_points(path: Path, lines: Sequence[str], first: int) -> Array:
     """(rows, d) numbers, one point a line; blank lines do not count.
 
     ``first`` is the number of the first line, for complaints.
@@ -154,11 +154,11 @@ def coordinate_rows(path: Path, lines: Sequence[str], first: int) -> Array:
     rows = [row for line in lines if (row := line.split())]
     if not rows:
         return np.empty((0, 0))
-    quick = quick_rows(rows) if len(rows[0]) in (2, 3) else None
-    return _careful_rows(path, lines, first) if quick is None else quick
+    quick = parse_rows_fast(rows) if len(rows[0]) in (2, 3) else None
+    return _parse_points_by_line(path, lines, first) if quick is None else quick
 
 
-def _careful_rows(path: Path, lines: Sequence[str], first: int) -> Array:
+def _parse_points_by_line(path: Path, lines: Sequence[str], first: int) -> Array:
     """(rows, d) numbers, read one by one to find a word for missing or the line that is wrong."""
     points: list[list[float]] = []
     for at, line in enumerate(lines, start=first):
@@ -167,8 +167,8 @@ def _careful_rows(path: Path, lines: Sequence[str], first: int) -> Array:
             continue
         expected = str(len(points[0])) if points else "2 or 3"
         if str(len(tokens)) not in expected.split(" or "):
-            raise wrong(path, f"{expected} coordinates", repr(line.strip()), at)
-        points.append(numbers(path, at, tokens))
+            raise make_format_error(path, f"{expected} coordinates", repr(line.strip()), at)
+        points.append(parse_numbers(path, at, tokens))
     return np.array(points)
 
 
@@ -183,7 +183,7 @@ class Disagreements:
 
     def __call__(self, line: int, expected: str, actual: str) -> None:
         """Report a count: the line that states it, what it promises, what there is."""
-        self.found.append((line, wrong(self.path, expected, actual, line)))
+        self.found.append((line, make_format_error(self.path, expected, actual, line)))
 
     @property
     def sentence(self) -> str:
@@ -195,7 +195,7 @@ class Disagreements:
 
 
 @contextlib.contextmanager
-def disagreements(path: Path, options: ReadOptions) -> Iterator[Disagreements]:
+def collect_disagreements(path: Path, options: ReadOptions) -> Iterator[Disagreements]:
     """A function to report a count that disagrees with what follows it.
 
     When the block ends, all reports together give one error or, with ``on_mismatch="warn"``,
@@ -225,7 +225,7 @@ def warn(message: str) -> None:
 
 
 @contextlib.contextmanager
-def collected_warnings() -> Iterator[list[str]]:
+def collect_warnings() -> Iterator[list[str]]:
     """What `warn` says in this block, as a list instead of warnings."""
     messages: list[str] = []
     token = _collecting.set(messages)
@@ -235,22 +235,22 @@ def collected_warnings() -> Iterator[list[str]]:
         _collecting.reset(token)
 
 
-def written_row(values: Sequence[float]) -> str:
+def format_row(values: Sequence[float]) -> str:
     """Numbers with every digit, ``NA`` for NaN."""
     return " ".join("NA" if value != value else repr(value) for value in values)
 
 
-def storable(words: Sequence[str], forbidden: str, kind: str) -> list[str]:
+def replace_forbidden(words: Sequence[str], forbidden: str, kind: str) -> list[str]:
     """The words with what a format cannot hold (a regular expression) replaced, still unique."""
     kept = [re.sub(forbidden, "_", word) or "_" for word in words]
     changed = [word for word, clean in zip(words, kept, strict=True) if word != clean]
     if changed:
         warn(f"This format cannot hold the {kind} {listed(changed)} as it is; written with '_'.")
-        kept = made_unique(kept)
+        kept = make_unique(kept)
     return kept
 
 
-def made_unique(words: Sequence[str]) -> list[str]:
+def make_unique(words: Sequence[str]) -> list[str]:
     """Every word once: ``a, a, b`` becomes ``a, a_2, b``."""
     taken, unique, used = set(words), [], set()
     copies: dict[str, int] = {}
@@ -264,7 +264,7 @@ def made_unique(words: Sequence[str]) -> list[str]:
     return unique
 
 
-def without_labels(labels: Sequence[str], format_name: str) -> None:
+def warn_of_lost_labels(labels: Sequence[str], format_name: str) -> None:
     """Say that labels of one's own choice are lost in a format that has none."""
     if tuple(labels) != number_labels("", len(labels)):
         warn(f"A {format_name} file has no landmark labels; {listed(labels, 3)} are not written.")

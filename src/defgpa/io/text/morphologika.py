@@ -18,22 +18,22 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
-from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, document
+from defgpa.io.files import make_format_error, mask_missing
+from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.text.lines import (
     Disagree,
     Line,
-    count,
-    disagreements,
-    full_lines,
-    head_text,
+    collect_disagreements,
+    decode_head,
+    format_row,
     is_number,
-    number,
-    quick_numbers,
-    quick_rows,
-    storable,
-    without_labels,
-    written_row,
+    parse_count,
+    parse_number,
+    parse_numbers_fast,
+    parse_rows_fast,
+    read_lines,
+    replace_forbidden,
+    warn_of_lost_labels,
 )
 from defgpa.shapes import Shapes
 
@@ -49,43 +49,43 @@ Sizes = tuple[int, int, int]  # announced: individuals, landmarks, dimensions
 
 def read_morphologika(path: Path, options: ReadOptions) -> Document:
     """All specimens of a Morphologika file."""
-    sections = _sections(path)
-    sizes = _sizes(path, sections)
-    with disagreements(path, options) as disagree:
-        titles, points = _raw_points(path, sections, sizes, disagree)
-        names = _names(sections, titles, len(points), disagree)
-        said = _said(sections, len(points), disagree)
-    points = hidden(points, options.missing)
-    polygons = _numbers_of_landmarks(path, sections, "polygons", points.shape[1])
-    wireframe = _numbers_of_landmarks(path, sections, "wireframe", points.shape[1])
+    sections = _split_sections(path)
+    sizes = _parse_sizes(path, sections)
+    with collect_disagreements(path, options) as disagree:
+        titles, points = _parse_raw_points(path, sections, sizes, disagree)
+        names = _find_names(sections, titles, len(points), disagree)
+        said = _collect_metadata(sections, len(points), disagree)
+    points = mask_missing(points, options.missing)
+    polygons = _parse_links(path, sections, "polygons", points.shape[1])
+    wireframe = _parse_links(path, sections, "wireframe", points.shape[1])
     triangles = polygons and all(len(polygon) == 3 for polygon in polygons)
     faces = np.array(polygons, dtype=np.intp) if triangles else None
     links = {"wireframe": wireframe, "polygons": () if triangles else polygons}
     metadata = {key: lines for key, lines in links.items() if lines}
     each = [{key: values[k] for key, values in said.items()} for k in range(len(points))]
-    return document(path, points, names, said=each, faces=faces, metadata=metadata)
+    return make_document(path, points, names, said=each, faces=faces, metadata=metadata)
 
 
 def write_morphologika(path: Path, shapes: Shapes) -> None:
     """All shapes; ``NA`` where a landmark was not seen, faces as polygons."""
     n, m, d = shapes.points.shape
-    without_labels(shapes.landmarks, "morphologika")
-    names = storable(shapes.names, r"^\s|\s$|^\[|[\r\n\0]", "name")
+    warn_of_lost_labels(shapes.landmarks, "morphologika")
+    names = replace_forbidden(shapes.names, r"^\s|\s$|^\[|[\r\n\0]", "name")
     lines = ["[individuals]", str(n), "[landmarks]", str(m), "[dimensions]", str(d)]
-    lines += ["[names]", *names, *_written_groups(shapes.metadata), "[rawpoints]"]
+    lines += ["[names]", *names, *_format_groups(shapes.metadata), "[rawpoints]"]
     for name, points in zip(names, shapes.points.tolist(), strict=True):
-        lines += [f"'{name}", *map(written_row, points)]
-    lines += _written_links("wireframe", shapes.metadata.get("wireframe", ()))
+        lines += [f"'{name}", *map(format_row, points)]
+    lines += _format_links("wireframe", shapes.metadata.get("wireframe", ()))
     faces = () if shapes.faces is None else shapes.faces.tolist()
-    lines += _written_links("polygons", [*faces, *shapes.metadata.get("polygons", ())])
+    lines += _format_links("polygons", [*faces, *shapes.metadata.get("polygons", ())])
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _sections(path: Path) -> Sections:
+def _split_sections(path: Path) -> Sections:
     """The lines of each section that say something, with their numbers."""
     sections: dict[str, list[Line]] = {}
     current: list[Line] = []
-    for at, line in full_lines(path):
+    for at, line in read_lines(path):
         opening = _SECTION.match(line)
         if opening:
             current = sections.setdefault(opening[1].replace(" ", "").lower(), [])
@@ -97,25 +97,25 @@ def _sections(path: Path) -> Sections:
     return sections
 
 
-def _sizes(path: Path, sections: Sections) -> Sizes:
+def _parse_sizes(path: Path, sections: Sections) -> Sizes:
     keys = ("individuals", "landmarks", "dimensions")
-    n, m, d = (_announced(path, sections, key) for key in keys)
+    n, m, d = (_parse_size(path, sections, key) for key in keys)
     if d not in (2, 3):
-        raise wrong(path, "2 or 3 [dimensions]", str(d), sections["dimensions"][0][0])
+        raise make_format_error(path, "2 or 3 [dimensions]", str(d), sections["dimensions"][0][0])
     return n, m, d
 
 
-def _announced(path: Path, sections: Sections, key: str) -> int:
+def _parse_size(path: Path, sections: Sections, key: str) -> int:
     if not sections.get(key):
         raise FormatError(f"{path}: expected a section [{key}] with a number; found none.")
     at, text = sections[key][0]
-    value = count(path, at, text, f"[{key}]")
+    value = parse_count(path, at, text, f"[{key}]")
     if value == 0:
-        raise wrong(path, f"at least one in [{key}]", "0", at)
+        raise make_format_error(path, f"at least one in [{key}]", "0", at)
     return value
 
 
-def _raw_points(
+def _parse_raw_points(
     path: Path, sections: Sections, sizes: Sizes, disagree: Disagree
 ) -> tuple[list[str], Array]:
     """The titles (lines that start with a quote) and the (n, m, d) points."""
@@ -126,12 +126,12 @@ def _raw_points(
     titles = [text.lstrip("'\"").strip() for _, text in lines if text[0] in "'\""]
     if len(titles) == n:
         _require_equal_blocks(path, lines, m)
-    rows = _rows(path, [line for line in lines if line[1][0] not in "'\""], d)
+    rows = _parse_rows(path, [line for line in lines if line[1][0] not in "'\""], d)
     if len(rows) != n * m:
         disagree(lines[0][0], f"{n * m} rows ({n} × {m}) in [rawpoints]", str(len(rows)))
     complete = len(rows) // m
     if complete == 0:
-        raise wrong(path, f"{m} rows a specimen", str(len(rows)), lines[0][0])
+        raise make_format_error(path, f"{m} rows a specimen", str(len(rows)), lines[0][0])
     return titles, rows[: complete * m].reshape(complete, m, d)
 
 
@@ -146,33 +146,33 @@ def _require_equal_blocks(path: Path, lines: Sequence[Line], m: int) -> None:
             rows += 1
             continue
         if rows != m:
-            raise wrong(path, f"{m} rows of coordinates", str(rows), at)
+            raise make_format_error(path, f"{m} rows of coordinates", str(rows), at)
         at, rows = line, 0
 
 
-def _rows(path: Path, lines: Sequence[Line], dim: int) -> Array:
+def _parse_rows(path: Path, lines: Sequence[Line], dim: int) -> Array:
     """(rows, dim) all at once, or one by one where something needs a closer look."""
-    quick = quick_rows([text.split() for _, text in lines])
+    quick = parse_rows_fast([text.split() for _, text in lines])
     if quick is not None and quick.shape[1] == dim:
         return quick
-    return np.array([_row(path, line, dim) for line in lines])
+    return np.array([_parse_row(path, line, dim) for line in lines])
 
 
-def _row(path: Path, line: Line, dim: int) -> list[float]:
+def _parse_row(path: Path, line: Line, dim: int) -> list[float]:
     """The coordinates of one landmark; whatever is not a number means missing."""
     at, text = line
     tokens = text.split()
-    values = quick_numbers(tokens) or [
-        number(path, at, token) if is_number(token) else math.nan for token in tokens
+    values = parse_numbers_fast(tokens) or [
+        parse_number(path, at, token) if is_number(token) else math.nan for token in tokens
     ]
     if len(values) == dim:
         return values
     if any(value == value for value in values):
-        raise wrong(path, f"{dim} coordinates", repr(text), at)
+        raise make_format_error(path, f"{dim} coordinates", repr(text), at)
     return [math.nan] * dim
 
 
-def _names(sections: Sections, titles: Sequence[str], n: int, disagree: Disagree) -> list[str]:
+def _find_names(sections: Sections, titles: Sequence[str], n: int, disagree: Disagree) -> list[str]:
     """From [names], else from the titles of the points; "" where they say nothing."""
     stated = [text for _, text in sections.get("names", ())]
     if stated and len(stated) != n:
@@ -182,13 +182,13 @@ def _names(sections: Sections, titles: Sequence[str], n: int, disagree: Disagree
     return stated
 
 
-def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]]:
+def _collect_metadata(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]]:
     """What the file says about each specimen besides: its group, its variables, its image."""
     heads = [word for _, text in sections.get("labels", ()) for word in text.split()]
-    values = _one_each(sections, "labelvalues", n, disagree)
-    groups = _groups(sections.get("groups", ()), n, disagree)
-    images = _one_each(sections, "images", n, disagree)
-    variables = [_by_head(heads, value) for value in values]
+    values = _parse_lines(sections, "labelvalues", n, disagree)
+    groups = _parse_groups(sections.get("groups", ()), n, disagree)
+    images = _parse_lines(sections, "images", n, disagree)
+    variables = [_match_heads(heads, value) for value in values]
     found: dict[str, list[Any]] = {"groups": groups, "images": images}
     if all(variables):
         found["variables"] = variables
@@ -202,7 +202,7 @@ def _said(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]
     return {key: entries for key, entries in found.items() if entries}
 
 
-def _one_each(sections: Sections, key: str, n: int, disagree: Disagree) -> list[str]:
+def _parse_lines(sections: Sections, key: str, n: int, disagree: Disagree) -> list[str]:
     """One line a specimen, or nothing."""
     lines = [text for _, text in sections.get(key, ())]
     if len(lines) == 1 and (vector := _R_VECTOR.fullmatch(lines[0])):
@@ -213,13 +213,13 @@ def _one_each(sections: Sections, key: str, n: int, disagree: Disagree) -> list[
     return lines
 
 
-def _by_head(heads: Sequence[str], value: str) -> dict[str, str]:
+def _match_heads(heads: Sequence[str], value: str) -> dict[str, str]:
     """The values of a line by what they are called, where there is one for each head."""
     words = value.split() if len(heads) != 1 else [value]
     return dict(zip(heads, words, strict=True)) if len(words) == len(heads) else {}
 
 
-def _groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
+def _parse_groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
     """The group of each specimen, from pairs of a name and a count."""
     if not lines:
         return []
@@ -227,7 +227,7 @@ def _groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
     halves = [text.rsplit(maxsplit=1) for text in texts]
     pairs = [(half[0], int(half[1])) for half in halves if len(half) == 2 and _is_size(half[1])]
     if len(pairs) < len(lines) or sum(size for _, size in pairs) != n:
-        pairs = _pairs(" ".join(texts).split())
+        pairs = _find_pairs(" ".join(texts).split())
     total = sum(size for _, size in pairs)
     if total != n:
         disagree(lines[0][0], f"[groups] of {n} specimens in all", str(total))
@@ -235,7 +235,7 @@ def _groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
     return list(chain.from_iterable([name] * size for name, size in pairs))
 
 
-def _pairs(words: Sequence[str]) -> list[tuple[str, int]]:
+def _find_pairs(words: Sequence[str]) -> list[tuple[str, int]]:
     """Names of one or more words, each followed by a count."""
     pairs: list[tuple[str, int]] = []
     name: list[str] = []
@@ -252,20 +252,18 @@ def _is_size(word: str) -> bool:
     return re.fullmatch(r"[0-9]{1,9}", word) is not None
 
 
-def _numbers_of_landmarks(
-    path: Path, sections: Sections, key: str, m: int
-) -> tuple[tuple[int, ...], ...]:
+def _parse_links(path: Path, sections: Sections, key: str, m: int) -> tuple[tuple[int, ...], ...]:
     """Lines of landmark numbers: 1-based in the file, 0-based here."""
     found = []
     for at, text in sections.get(key, ()):
-        numbers_there = [count(path, at, word, "a landmark") for word in text.split()]
+        numbers_there = [parse_count(path, at, word, "a landmark") for word in text.split()]
         if not all(1 <= k <= m for k in numbers_there):
-            raise wrong(path, f"landmarks 1 to {m} in [{key}]", repr(text), at)
+            raise make_format_error(path, f"landmarks 1 to {m} in [{key}]", repr(text), at)
         found.append(tuple(k - 1 for k in numbers_there))
     return tuple(found)
 
 
-def _written_groups(metadata: Mapping[str, Any]) -> list[str]:
+def _format_groups(metadata: Mapping[str, Any]) -> list[str]:
     """Groups as runs of specimens in their order."""
     groups = metadata.get("groups", ())
     if not groups or any(group is None for group in groups):
@@ -275,7 +273,7 @@ def _written_groups(metadata: Mapping[str, Any]) -> list[str]:
     return ["[groups]", *runs]
 
 
-def _written_links(key: str, links: Sequence[Sequence[int]]) -> list[str]:
+def _format_links(key: str, links: Sequence[Sequence[int]]) -> list[str]:
     """A section of 1-based landmark numbers."""
     return [f"[{key}]"] * bool(links) + [" ".join(str(k + 1) for k in link) for link in links]
 
@@ -284,7 +282,7 @@ FORMATS = (
     Format(
         "morphologika",
         (".txt", ".morphologika"),
-        lambda head: bool(_SURE.search(head_text(head))),
+        lambda head: bool(_SURE.search(decode_head(head))),
         read_morphologika,
         write_morphologika,
         holds=("groups", "wireframe", "polygons", "faces"),

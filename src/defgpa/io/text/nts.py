@@ -17,19 +17,19 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
-from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, document
-from defgpa.io.text.columns import coordinate_columns
+from defgpa.io.files import make_format_error, mask_missing
+from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, make_document
+from defgpa.io.text.columns import find_coordinate_columns
 from defgpa.io.text.lines import (
     Disagree,
     Line,
-    count,
-    disagreements,
-    full_lines,
-    head_text,
-    number,
-    quick_numbers,
-    storable,
+    collect_disagreements,
+    decode_head,
+    parse_count,
+    parse_number,
+    parse_numbers_fast,
+    read_lines,
+    replace_forbidden,
 )
 from defgpa.sentences import option
 from defgpa.shapes import Shapes, number_labels
@@ -59,29 +59,29 @@ class _Header:
 
 def read_nts(path: Path, options: ReadOptions) -> Document:
     """All specimens of an NTS file."""
-    lines = [line for line in full_lines(path) if line[1][0] not in _QUOTES]
+    lines = [line for line in read_lines(path) if line[1][0] not in _QUOTES]
     if not lines:
         raise FormatError(f"{path} has no header: expected {_HEADER!r}; found only comments.")
-    header = _header(path, *lines[0], options.dimension)
-    with disagreements(path, options) as disagree:
-        values, rows, columns = _matrix(path, header, lines[1:], disagree)
+    header = _parse_header(path, *lines[0], options.dimension)
+    with collect_disagreements(path, options) as disagree:
+        values, rows, columns = _parse_matrix(path, header, lines[1:], disagree)
     one_specimen = header.columns == header.n_dims  # then its rows are landmarks
     points = values.reshape(1 if one_specimen else len(values), -1, header.n_dims)
     coded = (points == header.missing).any(axis=2)  # in any coordinate
-    points = hidden(np.where(coded[..., None], np.nan, points), options.missing)
+    points = mask_missing(np.where(coded[..., None], np.nan, points), options.missing)
     if one_specimen:
         m = len(points[0])
-        return document(path, points, labels=rows[:m] if len(rows) >= m else None)
-    named = coordinate_columns(path, header.line, columns)
+        return make_document(path, points, labels=rows[:m] if len(rows) >= m else None)
+    named = find_coordinate_columns(path, header.line, columns)
     in_order = np.arange(header.columns).reshape(-1, header.n_dims)
     labels = named[0] if named and np.array_equal(named[1], in_order) else None
-    return document(path, points, rows, labels)  # names to spare if it ends early
+    return make_document(path, points, rows, labels)  # names to spare if it ends early
 
 
 def write_nts(path: Path, shapes: Shapes) -> None:
     """One row a shape; labels of landmarks become labels of their columns."""
     n, m, d = shapes.points.shape
-    names = storable(shapes.names, _UNFIT, "name")
+    names = replace_forbidden(shapes.names, _UNFIT, "name")
     own = shapes.landmarks != number_labels("", m)
     code = 9999  # or another number that no coordinate has
     while (shapes.points == code).any():
@@ -89,66 +89,66 @@ def write_nts(path: Path, shapes: Shapes) -> None:
     flag = "0" if shapes.visible.all() else f"1 {code}"
     lines = [f"1 {n}L {m * d}{'L' * own} {flag} DIM={d}", *names]
     if own:
-        labels = storable(shapes.landmarks, _UNFIT, "landmark label")
+        labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
         lines.append(" ".join(coordinate_names(labels, d)))
     rows = np.where(np.isnan(shapes.points), code, shapes.points).reshape(n, -1).tolist()
     lines += (" ".join(map(repr, row)) for row in rows)
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _header(path: Path, line: int, text: str, wanted: int | None) -> _Header:
+def _parse_header(path: Path, line: int, text: str, wanted: int | None) -> _Header:
     """What the header says; without DIM= in it, what is wanted or else what the columns allow."""
     stated = _DIM.search(text)
     words = _DIM.sub(" ", text).split()
     if len(words) < 3 or words[0] != "1":
-        raise wrong(path, f"a header {_HEADER!r}", repr(text), line)
-    rows, row_labels = _size(path, line, words[1], "the number of rows", "LBE")
-    columns, column_labels = _size(path, line, words[2], "the number of columns", "L")
+        raise make_format_error(path, f"a header {_HEADER!r}", repr(text), line)
+    rows, row_labels = _parse_size(path, line, words[1], "the number of rows", "LBE")
+    columns, column_labels = _parse_size(path, line, words[2], "the number of columns", "L")
     if stated:
-        dim = count(path, line, stated[1], "DIM=")
+        dim = parse_count(path, line, stated[1], "DIM=")
     else:
-        dim = wanted or _guessed_dim(path, line, columns)
+        dim = wanted or _infer_dimension(path, line, columns)
     if dim not in (2, 3):
-        raise wrong(path, "DIM=2 or DIM=3", f"DIM={dim}", line)
+        raise make_format_error(path, "DIM=2 or DIM=3", f"DIM={dim}", line)
     if rows == 0 or columns == 0 or columns % dim:
         expected = f"rows, and columns that are a multiple of DIM={dim}"
-        raise wrong(path, expected, repr(text), line)
-    code = _missing_code(path, line, words[3:])
+        raise make_format_error(path, expected, repr(text), line)
+    code = _parse_missing_code(path, line, words[3:])
     return _Header(line, rows, row_labels, columns, column_labels, code, dim)
 
 
-def _size(path: Path, line: int, word: str, what: str, flags: str) -> tuple[int, str]:
+def _parse_size(path: Path, line: int, word: str, what: str, flags: str) -> tuple[int, str]:
     """``12L`` as 12 and L."""
     match = _SIZE.fullmatch(word)
     if match is None or match[2].upper() not in ("", *flags):
-        raise wrong(path, f"{what}, with L if labels follow", repr(word), line)
-    return count(path, line, match[1], what), match[2].upper()
+        raise make_format_error(path, f"{what}, with L if labels follow", repr(word), line)
+    return parse_count(path, line, match[1], what), match[2].upper()
 
 
-def _guessed_dim(path: Path, line: int, columns: int) -> int:
+def _infer_dimension(path: Path, line: int, columns: int) -> int:
     """2 or 3, where the columns allow only one of them."""
     fitting = [d for d in (2, 3) if columns == d] or [d for d in (2, 3) if columns % d == 0]
     if columns == 1:
         raise NoLandmarksError(f"{path} has one number a specimen, such as a size: no landmarks.")
     if not fitting:
-        raise wrong(path, "coordinates in twos or threes", f"{columns} in a row", line)
+        raise make_format_error(path, "coordinates in twos or threes", f"{columns} in a row", line)
     if len(fitting) > 1:
-        problem = wrong(path, "DIM=2 or DIM=3 in the header", "neither", line)
+        problem = make_format_error(path, "DIM=2 or DIM=3 in the header", "neither", line)
         raise FormatError(
             f"{problem} Say it: {option('dimension', 2)} or {option('dimension', 3)}."
         )
     return fitting[0]
 
 
-def _missing_code(path: Path, line: int, words: Sequence[str]) -> float:
-    if not words or count(path, line, words[0], "the flag for missing values") == 0:
+def _parse_missing_code(path: Path, line: int, words: Sequence[str]) -> float:
+    if not words or parse_count(path, line, words[0], "the flag for missing values") == 0:
         return math.nan
     if len(words) < 2:
-        raise wrong(path, "a code for missing values after the flag", "none", line)
-    return number(path, line, words[1])
+        raise make_format_error(path, "a code for missing values after the flag", "none", line)
+    return parse_number(path, line, words[1])
 
 
-def _matrix(
+def _parse_matrix(
     path: Path, header: _Header, lines: Sequence[Line], disagree: Disagree
 ) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
     """The numbers, and the labels of rows and of columns, told apart by their counts.
@@ -169,11 +169,11 @@ def _matrix(
             rows, rest = tuple(line for _, line in lines[:ahead]), by_line
     columns, data = tuple(token for _, token in rest[:titles]), rest[titles:]
     if inside:
-        rows, data = _labels_inside(header, data)
-    return _values(path, header, data, disagree), rows, columns
+        rows, data = _take_row_labels(header, data)
+    return _parse_values(path, header, data, disagree), rows, columns
 
 
-def _labels_inside(header: _Header, data: Sequence[Line]) -> tuple[tuple[str, ...], list[Line]]:
+def _take_row_labels(header: _Header, data: Sequence[Line]) -> tuple[tuple[str, ...], list[Line]]:
     """Row labels at the begin or the end of each row, taken out."""
     width = header.columns + 1
     place = 0 if header.row_labels == "B" else width - 1
@@ -181,7 +181,7 @@ def _labels_inside(header: _Header, data: Sequence[Line]) -> tuple[tuple[str, ..
     return labels, [entry for k, entry in enumerate(data) if k % width != place]
 
 
-def _values(path: Path, header: _Header, data: Sequence[Line], disagree: Disagree) -> Array:
+def _parse_values(path: Path, header: _Header, data: Sequence[Line], disagree: Disagree) -> Array:
     """(rows, columns); where the file ends early, the rows that are complete."""
     expected = header.rows * header.columns
     if len(data) != expected:
@@ -189,15 +189,17 @@ def _values(path: Path, header: _Header, data: Sequence[Line], disagree: Disagre
         disagree(header.line, f"{expected} numbers ({size}) after the labels", str(len(data)))
     complete = min(header.rows, len(data) // header.columns)
     if complete == 0:
-        raise wrong(path, f"{header.columns} numbers a row", str(len(data)), header.line)
+        raise make_format_error(
+            path, f"{header.columns} numbers a row", str(len(data)), header.line
+        )
     used = data[: complete * header.columns]
-    quick = quick_numbers([token for _, token in used])
-    values = quick or [number(path, at, token) for at, token in used]
+    quick = parse_numbers_fast([token for _, token in used])
+    values = quick or [parse_number(path, at, token) for at, token in used]
     return np.array(values).reshape(complete, header.columns)
 
 
 def _looks_like_nts(head: bytes) -> bool:
-    lines = (line.strip() for line in head_text(head).split("\n"))
+    lines = (line.strip() for line in decode_head(head).split("\n"))
     first = next((line for line in lines if line and line[0] not in _QUOTES), "")
     return _SURE.match(first) is not None
 

@@ -12,28 +12,28 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from defgpa.io.atomic import write_text
-from defgpa.io.files import file_bytes, hidden, refusing, wrong
-from defgpa.io.format import Document, Format, ReadOptions, document, require_3d
-from defgpa.io.text.lines import number
+from defgpa.io.files import make_format_error, mask_missing, read_bytes, translate_errors
+from defgpa.io.format import Document, Format, ReadOptions, make_document, require_3d
+from defgpa.io.text.lines import parse_number
 from defgpa.shapes import Shapes
 
 
-def read_picked_points(path: Path, options: ReadOptions) -> Document:
+def read_pp(path: Path, options: ReadOptions) -> Document:
     """The points of a file, by their names."""
-    data = file_bytes(path)
+    data = read_bytes(path)
     if b"<!ENTITY" in data:
-        raise wrong(path, "picked points", "definitions of entities")
-    with refusing(path, "file of picked points"):
+        raise make_format_error(path, "picked points", "definitions of entities")
+    with translate_errors(path, "file of picked points"):
         points = ElementTree.fromstring(data).findall("point")
     if not points:
-        raise wrong(path, "picked points", "none")
-    array = np.array([_coordinates(path, point) for point in points])
+        raise make_format_error(path, "picked points", "none")
+    array = np.array([_parse_coordinates(path, point) for point in points])
     labels = tuple(point.get("name", "") for point in points)
-    stack = [hidden(array, options.missing)]
-    return document(path, stack, labels=labels if all(labels) else None)
+    stack = [mask_missing(array, options.missing)]
+    return make_document(path, stack, labels=labels if all(labels) else None)
 
 
-def write_picked_points(path: Path, shapes: Shapes) -> None:
+def write_pp(path: Path, shapes: Shapes) -> None:
     """One point a landmark, not active where it is missing."""
     require_3d(path, shapes, "picked points are 3-D")
     lines = ["<!DOCTYPE PickedPoints>", "<PickedPoints>"]
@@ -45,13 +45,13 @@ def write_picked_points(path: Path, shapes: Shapes) -> None:
     write_text(path, "\n".join([*lines, "</PickedPoints>"]) + "\n")
 
 
-def _coordinates(path: Path, point: ElementTree.Element) -> list[float]:
+def _parse_coordinates(path: Path, point: ElementTree.Element) -> list[float]:
     if point.get("active", "1") == "0":
         return [np.nan] * 3
     missing = [axis for axis in "xyz" if axis not in point.attrib]
     if missing:
-        raise wrong(path, "x, y and z of every point", f"no {missing[0]}")
-    return [number(path, 1, point.attrib[axis]) for axis in "xyz"]
+        raise make_format_error(path, "x, y and z of every point", f"no {missing[0]}")
+    return [parse_number(path, 1, point.attrib[axis]) for axis in "xyz"]
 
 
 FORMATS = (
@@ -59,8 +59,8 @@ FORMATS = (
         name="pp",
         suffixes=(".pp",),
         looks_like=lambda head: b"<PickedPoints" in head,
-        read=read_picked_points,
-        write=write_picked_points,
+        read=read_pp,
+        write=write_pp,
         one_shape_per_file=True,
         holds=(),
     ),

@@ -17,23 +17,23 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
-from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, document
+from defgpa.io.files import make_format_error, mask_missing
+from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.text.lines import (
     Disagree,
     Line,
-    coordinate_rows,
-    count,
-    disagreements,
-    head_text,
+    collect_disagreements,
+    decode_head,
     is_number,
-    numbers,
-    storable,
-    text_of,
-    without_labels,
+    parse_count,
+    parse_numbers,
+    parse_points,
+    read_text,
+    replace_forbidden,
+    warn_of_lost_labels,
 )
 from defgpa.io.text.rows import read_one_shape
-from defgpa.io.text.table import table_of
+from defgpa.io.text.table import read_table
 from defgpa.shapes import Shapes
 
 _FACES = re.compile(r"version\s*:", re.IGNORECASE)
@@ -46,25 +46,27 @@ _MISSING = 9999.0
 
 def read_pts(path: Path, options: ReadOptions) -> Document:
     """The one shape of a ``.pts`` file of either kind."""
-    lines = [line.strip() for line in text_of(path).split("\n")]
+    lines = [line.strip() for line in read_text(path).split("\n")]
     (at, first), *rest = ((at, line) for at, line in enumerate(lines, start=1) if line)
     labels: tuple[str, ...] | None = None
-    with disagreements(path, options) as disagree:
+    with collect_disagreements(path, options) as disagree:
         if _FACES.match(first):
             points = _read_faces(path, lines, disagree)
         elif _LANDMARK.match(first):
             points, labels = _read_landmark(path, rest, disagree)
-        elif _are_bare(first, rest):
+        elif _is_bare(first, rest):
             points, labels = _read_bare(path, (at, first), rest, options)
         else:
             expected = "'version: 1' (300-W), 'Version 1.0' (IDAV) or rows of 2 or 3 numbers"
-            raise wrong(path, expected, repr(first), at)
-    return document(path, [hidden(points, options.missing)], labels=labels)
+            raise make_format_error(path, expected, repr(first), at)
+    return make_document(path, [mask_missing(points, options.missing)], labels=labels)
 
 
 def write_pts(path: Path, shapes: Shapes) -> None:
     """One shape, in the kind of file that fits its dimension."""
-    write_text(path, _faces_text(shapes) if shapes.n_dims == 2 else _landmark_text(path, shapes))
+    write_text(
+        path, _format_faces(shapes) if shapes.n_dims == 2 else _format_landmarks(path, shapes)
+    )
 
 
 def _read_faces(path: Path, lines: Sequence[str], disagree: Disagree) -> Array:
@@ -74,8 +76,8 @@ def _read_faces(path: Path, lines: Sequence[str], disagree: Disagree) -> Array:
         raise FormatError(f"{path}: expected 'n_points: N' and then '{{'; found neither or one.")
     opening, at = lines.index("{"), announced[0]
     closing = lines.index("}", opening) if "}" in lines[opening:] else len(lines)
-    points = coordinate_rows(path, lines[opening + 1 : closing], opening + 2)
-    expected = count(path, at + 1, lines[at].partition(":")[2], "n_points")
+    points = parse_points(path, lines[opening + 1 : closing], opening + 2)
+    expected = parse_count(path, at + 1, lines[at].partition(":")[2], "n_points")
     if len(points) != expected:
         disagree(at + 1, f"{expected} rows between braces", str(len(points)))
     return points
@@ -88,22 +90,22 @@ def _read_landmark(
     if len(lines) < 2:
         raise FormatError(f"{path} has no points: expected a count and rows; found none.")
     (at, announced), *rows = lines
-    expected = count(path, at, announced, "the number of points")
+    expected = parse_count(path, at, announced, "the number of points")
     if len(rows) != expected:
         disagree(at, f"{expected} rows of points", str(len(rows)))
     points, labels = [], []
     for line, text in rows:
         words = text.rsplit(maxsplit=3)
         if len(words) not in (3, 4):
-            raise wrong(path, "a label and 3 coordinates", repr(text), line)
-        points.append(numbers(path, line, words[-3:]))
+            raise make_format_error(path, "a label and 3 coordinates", repr(text), line)
+        points.append(parse_numbers(path, line, words[-3:]))
         labels.append(words[0] if len(words) == 4 else "")
     array = np.array(points)
     array[(array == _MISSING).all(axis=1)] = np.nan
     return array, tuple(labels) if all(labels) else None
 
 
-def _are_bare(first: str, rest: Sequence[Line]) -> bool:
+def _is_bare(first: str, rest: Sequence[Line]) -> bool:
     """Whether rows of 2 or 3 words follow on numbers: the first such row, or how many come."""
     widths = {len(line.split()) for _, line in rest}
     return widths in ({2}, {3}) and all(map(is_number, first.split()))
@@ -114,25 +116,25 @@ def _read_bare(
 ) -> tuple[Array, tuple[str, ...] | None]:
     at, text = first
     if len(text.split()) == 1 and text != str(len(rest)):
-        raise wrong(path, f"{text} rows of points", str(len(rest)), at)
-    (specimen,) = read_one_shape(table_of(path), options).specimens
+        raise make_format_error(path, f"{text} rows of points", str(len(rest)), at)
+    (specimen,) = read_one_shape(read_table(path), options).specimens
     return specimen.points, specimen.labels
 
 
-def _faces_text(shapes: Shapes) -> str:
-    without_labels(shapes.landmarks, "300-W .pts")
+def _format_faces(shapes: Shapes) -> str:
+    warn_of_lost_labels(shapes.landmarks, "300-W .pts")
     rows = [" ".join(map(repr, row)) for row in shapes.points[0].tolist()]
     return "\n".join(["version: 1", f"n_points: {len(rows)}", "{", *rows, "}", ""])
 
 
-def _landmark_text(path: Path, shapes: Shapes) -> str:
+def _format_landmarks(path: Path, shapes: Shapes) -> str:
     points = shapes.points[0]
     if (points == _MISSING).all(axis=1).any():
         raise FormatError(
             f"{path} cannot be written: 9999 means missing in it, and a landmark lies at "
             "(9999, 9999, 9999). Choose another format, such as .csv."
         )
-    labels = storable(shapes.landmarks, r"[\s\0]", "landmark label")
+    labels = replace_forbidden(shapes.landmarks, r"[\s\0]", "landmark label")
     filled = np.where(np.isnan(points), _MISSING, points).tolist()
     rows = [
         f"{label} {' '.join(map(repr, row))}" for label, row in zip(labels, filled, strict=True)
@@ -144,7 +146,7 @@ FORMATS = (
     Format(
         "pts",
         (".pts",),
-        lambda head: bool(_SURE.match(head_text(head))),
+        lambda head: bool(_SURE.match(decode_head(head))),
         read_pts,
         write_pts,
         one_shape_per_file=True,

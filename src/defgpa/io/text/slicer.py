@@ -20,10 +20,17 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
-from defgpa.io.files import decoded, file_bytes, hidden, named, shown, wrong
+from defgpa.io.files import (
+    abbreviate,
+    decode_text,
+    list_names,
+    make_format_error,
+    mask_missing,
+    read_bytes,
+)
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
-from defgpa.io.text.lines import number, plain, text_of, warn
-from defgpa.io.text.table import csv_text
+from defgpa.io.text.lines import normalise_newlines, parse_number, read_text, warn
+from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 
 _SCHEMA = (
@@ -51,19 +58,19 @@ _UNSEEN: Point = (math.nan, math.nan, math.nan)
 
 def read_markups(path: Path, options: ReadOptions) -> Document:
     """The one list of points of a ``.mrk.json`` file."""
-    node = _point_list(path, _json(path))
-    given = _placed(path, node["controlPoints"])
-    points = [_position(path, k, point) for k, point in enumerate(given, start=1)]
+    node = _find_point_list(path, _parse_json(path))
+    given = _accept_previews(path, node["controlPoints"])
+    points = [_parse_position(path, k, point) for k, point in enumerate(given, start=1)]
     labels = [str(point.get("label") or "").strip() for point in given]
     stated = str(node.get("coordinateSystem", "LPS"))  # Slicer's default, too
-    space = _space(path, stated, "'coordinateSystem' LPS or RAS", None)
-    return _document(path, space, points, labels, options)
+    space = _parse_space(path, stated, "'coordinateSystem' LPS or RAS", None)
+    return _build_document(path, space, points, labels, options)
 
 
 def write_markups(path: Path, shapes: Shapes) -> None:
     """One shape as a list of fiducials; a landmark not seen gets the status ``missing``."""
     require_3d(path, shapes, "Slicer markups hold 3-D points")
-    space, points = _space_of(shapes), shapes[0]
+    space, points = _get_space(shapes), shapes[0]
     node = {
         "type": "Fiducial",
         "coordinateSystem": space,
@@ -74,7 +81,7 @@ def write_markups(path: Path, shapes: Shapes) -> None:
         "measurements": [],
     }
     control_points = [
-        _control_point(k, label, point, space)
+        _make_control_point(k, label, point, space)
         for k, (label, point) in enumerate(zip(shapes.landmarks, points, strict=True), start=1)
     ]
     # one line a point: as readable as indented JSON, and much faster to write
@@ -83,8 +90,8 @@ def write_markups(path: Path, shapes: Shapes) -> None:
     write_text(path, f'{opened}, "controlPoints": [\n{rows}\n]}}]}}\n')
 
 
-def _json(path: Path) -> Any:
-    text = decoded(file_bytes(path))
+def _parse_json(path: Path) -> Any:
+    text = decode_text(read_bytes(path))
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -92,41 +99,43 @@ def _json(path: Path) -> Any:
             f"{path}, line {error.lineno}: expected JSON; {error.msg} at column {error.colno}."
         ) from None
     except (RecursionError, ValueError) as error:  # nested too deep; a number of 5000 digits
-        raise FormatError(f"{path}: expected JSON; {shown(str(error))}.") from None
+        raise FormatError(f"{path}: expected JSON; {abbreviate(str(error))}.") from None
 
 
-def _point_list(path: Path, content: Any) -> Mapping[str, Any]:
+def _find_point_list(path: Path, content: Any) -> Mapping[str, Any]:
     """The only markup that is a list of points; planes, lines, angles and regions are not."""
     nodes = content.get("markups") if isinstance(content, dict) else None
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
-        raise wrong(path, "an object with a list 'markups'", content)
+        raise make_format_error(path, "an object with a list 'markups'", content)
     kinds = ("Fiducial", "Curve", "ClosedCurve")
     lists = [node for node in nodes if node.get("type", "Fiducial") in kinds]
     for points in (node.get("controlPoints") for node in lists):
         if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-            raise wrong(path, "a list of objects 'controlPoints'", points)
+            raise make_format_error(path, "a list of objects 'controlPoints'", points)
     full: list[Mapping[str, Any]] = [node for node in lists if node["controlPoints"]]
     if len(full) == 1:
         return full[0]
     names = [str(node.get("name") or node.get("type", "Fiducial")) for node in full or nodes]
     if full:
         raise FormatError(
-            f"{path} holds {len(full)} lists of points ({named(names)}), and a file is one shape. "
-            "Save each list in a file of its own."
+            f"{path} holds {len(full)} lists of points ({list_names(names)}), and a file is one "
+            "shape. Save each list in a file of its own."
         )
-    raise wrong(path, "a Fiducial, Curve or ClosedCurve with points", named(names) or "none")
+    raise make_format_error(
+        path, "a Fiducial, Curve or ClosedCurve with points", list_names(names) or "none"
+    )
 
 
-def _space(path: Path, stated: str, expected: str, line: int | None) -> str:
+def _parse_space(path: Path, stated: str, expected: str, line: int | None) -> str:
     word = stated.strip().upper()
     if word in ("2", "IJK"):  # systems of an image that the file does not hold
         stated += " (voxel numbers; save the points in LPS or RAS)"
     if word not in _SPACES:
-        raise wrong(path, expected, stated, line)
+        raise make_format_error(path, expected, stated, line)
     return _SPACES[word]
 
 
-def _placed(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _accept_previews(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """The points; where all are previews at places of their own, they are meant.
 
     So do programs write them that detect landmarks; of a template, all lie in the origin.
@@ -138,18 +147,20 @@ def _placed(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[
     return [{**point, "positionStatus": "defined"} for point in given]
 
 
-def _position(path: Path, k: int, point: Mapping[str, Any]) -> Point:
+def _parse_position(path: Path, k: int, point: Mapping[str, Any]) -> Point:
     status, position = point.get("positionStatus", "defined"), point.get("position")
     if status not in _STATUSES:
-        raise wrong(path, f"a 'positionStatus' among {named(_STATUSES)}", status)
+        raise make_format_error(path, f"a 'positionStatus' among {list_names(_STATUSES)}", status)
     if status != "defined" or position in (None, "", []):
         return _UNSEEN
     if not isinstance(position, list) or len(position) != 3 or not all(map(_is_number, position)):
-        raise wrong(path, f"3 numbers as 'position' of control point {k}", position)
+        raise make_format_error(path, f"3 numbers as 'position' of control point {k}", position)
     try:
         x, y, z = map(float, position)
     except OverflowError:  # an integer of 400 digits
-        raise wrong(path, f"3 numbers as 'position' of control point {k}", position) from None
+        raise make_format_error(
+            path, f"3 numbers as 'position' of control point {k}", position
+        ) from None
     return x, y, z
 
 
@@ -157,7 +168,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _control_point(k: int, label: str, point: Array, space: str) -> dict[str, Any]:
+def _make_control_point(k: int, label: str, point: Array, space: str) -> dict[str, Any]:
     seen = not np.isnan(point).any()
     return {
         "id": str(k),
@@ -178,44 +189,44 @@ def _control_point(k: int, label: str, point: Array, space: str) -> dict[str, An
 
 def read_fcsv(path: Path, options: ReadOptions) -> Document:
     """The points of an ``.fcsv`` file, by the names of its columns."""
-    lines = _fcsv_lines(path)
-    at, stated = next(_headers(lines, "CoordinateSystem"), (0, "RAS"))
-    space = _space(path, stated, "CoordinateSystem LPS, RAS, 0 or 1", at)
-    columns = _fcsv_columns(path, lines)
+    lines = _read_fcsv_lines(path)
+    at, stated = next(_find_headers(lines, "CoordinateSystem"), (0, "RAS"))
+    space = _parse_space(path, stated, "CoordinateSystem LPS, RAS, 0 or 1", at)
+    columns = _find_fcsv_columns(path, lines)
     points, labels = [], []
-    for line, row, defined in _fcsv_rows(path, lines, columns):
-        x, y, z = (number(path, line, row[axis]) for axis in "xyz")
+    for line, row, defined in _parse_fcsv_rows(path, lines, columns):
+        x, y, z = (parse_number(path, line, row[axis]) for axis in "xyz")
         points.append((x, y, z) if defined else _UNSEEN)
         labels.append(row.get("label", "").strip())
     if not points:
-        raise wrong(path, "at least one row of coordinates", "none")
-    return _document(path, space, points, labels, options)
+        raise make_format_error(path, "at least one row of coordinates", "none")
+    return _build_document(path, space, points, labels, options)
 
 
 def write_fcsv(path: Path, shapes: Shapes) -> None:
     """One shape; a landmark not seen has no row, as the format has no other way to say it."""
     require_3d(path, shapes, "Slicer markups hold 3-D points")
-    space, points = _space_of(shapes), shapes[0]
+    space, points = _get_space(shapes), shapes[0]
     head = f"# Markups fiducial file version = 4.11\n# CoordinateSystem = {space}\n"
     rows = (
         [k, *point.tolist(), 0, 0, 0, 1, 1, 1, 0, " ".join(label.split()), "", ""]
         for k, (label, point) in enumerate(zip(shapes.landmarks, points, strict=True), start=1)
         if not np.isnan(point).any()
     )
-    table = csv_text([], rows, written=str)
+    table = format_csv([], rows, written=str)
     write_text(path, f"{head}# columns = {_COLUMNS}\n{table}")
 
 
-def _fcsv_lines(path: Path) -> list[str]:
+def _read_fcsv_lines(path: Path) -> list[str]:
     """The lines of a file; where they end as on Linux or Windows, a CR inside them is a blank."""
-    text = text_of(path)
-    stored = decoded(file_bytes(path)).replace("\r\n", "\n").strip()
+    text = read_text(path)
+    stored = decode_text(read_bytes(path)).replace("\r\n", "\n").strip()
     if "\n" in stored and "\r" in stored:
-        text = plain(stored.replace("\r", " "))
+        text = normalise_newlines(stored.replace("\r", " "))
     return text.split("\n")
 
 
-def _headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
+def _find_headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
     """The values of ``# key = value``, with their line numbers."""
     pattern = re.compile(rf"#\s*{key}\s*=\s*(.*)", re.IGNORECASE)
     for at, line in enumerate(lines, start=1):
@@ -223,20 +234,20 @@ def _headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
             yield at, found[1].strip().rstrip(",")  # spreadsheets pad short rows with commas
 
 
-def _fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
+def _find_fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
     """The names of the columns; files without them are those of Slicer 4 or, with few, of 3."""
-    version = next(_headers(lines, "Markups fiducial file version"), None)
+    version = next(_find_headers(lines, "Markups fiducial file version"), None)
     first = next((line for line in lines if line.strip(" \t,") and line[0] != "#"), "")
     many = first.count(",") > _SLICER_3_COLUMNS.count(",")
     default = (0, _COLUMNS if version or many else _SLICER_3_COLUMNS)
-    at, stated = next(_headers(lines, "columns"), default)
+    at, stated = next(_find_headers(lines, "columns"), default)
     columns = [name.strip().lower() for name in stated.split(",")]
     if not {"x", "y", "z"} <= set(columns):
-        raise wrong(path, "columns x, y and z", stated, at)
+        raise make_format_error(path, "columns x, y and z", stated, at)
     return columns
 
 
-def _fcsv_rows(
+def _parse_fcsv_rows(
     path: Path, lines: Sequence[str], columns: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, str], bool]]:
     """The line of every row, its fields by their columns, and whether its point is defined.
@@ -250,9 +261,11 @@ def _fcsv_rows(
         try:
             (fields,) = csv.reader([line])
         except csv.Error as error:
-            raise wrong(path, "fields separated by commas", str(error), at) from None
+            raise make_format_error(path, "fields separated by commas", str(error), at) from None
         if len(fields) < needed:
-            raise wrong(path, f"{len(columns)} fields ({shown(','.join(columns), 80)})", line, at)
+            raise make_format_error(
+                path, f"{len(columns)} fields ({abbreviate(','.join(columns), 80)})", line, at
+            )
         extra = [field.strip() for field in fields[len(columns) :]]
         if any(extra) and not (len(extra) == 2 and extra[0] in ("0", "1", "2", "3")):
             raise FormatError(
@@ -265,12 +278,12 @@ def _fcsv_rows(
 # both
 
 
-def _document(
+def _build_document(
     path: Path, space: str, points: Sequence[Point], labels: Sequence[str], options: ReadOptions
 ) -> Document:
     """One specimen; its points are matched by label if every one has a label, else by order."""
     name = re.sub(r"((\.mrk)?\.json|\.fcsv)\Z", "", path.name, flags=re.IGNORECASE)
-    array = hidden(np.array(points, dtype=np.float64), options.missing, space)
+    array = mask_missing(np.array(points, dtype=np.float64), options.missing, space)
     if any(labels) and not all(labels):
         warn(
             f"{path}: {sum(not label for label in labels)} of {len(labels)} points have no label; "
@@ -280,7 +293,7 @@ def _document(
     return Document((specimen,), metadata={"space": space})
 
 
-def _space_of(shapes: Shapes) -> str:
+def _get_space(shapes: Shapes) -> str:
     return _SPACES.get(str(shapes.metadata.get("space", "LPS")).upper(), "LPS")
 
 

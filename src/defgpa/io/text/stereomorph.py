@@ -14,57 +14,59 @@ from typing import Any
 import numpy as np
 
 from defgpa.errors import FormatError
-from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, document
-from defgpa.io.text.lines import head_text, numbers, quick_numbers, text_of
+from defgpa.io.files import make_format_error, mask_missing
+from defgpa.io.format import Document, Format, ReadOptions, make_document
+from defgpa.io.text.lines import decode_head, parse_numbers, parse_numbers_fast, read_text
 
 _KINDS = ("landmarks.scaled", "landmarks.pixel")  # the first of them that is there
 
 
 def read_stereomorph(path: Path, options: ReadOptions) -> Document:
     """The landmarks of a shape file."""
-    text = text_of(path)
-    blocks = (found for kind in _KINDS if (found := _block(text, kind)))
+    text = read_text(path)
+    blocks = (found for kind in _KINDS if (found := _find_block(text, kind)))
     block = next((found for found in blocks if found[1].strip()), None)
     if block is None:
-        raise wrong(path, "a matrix <landmarks.scaled> or <landmarks.pixel>", "none")
+        raise make_format_error(path, "a matrix <landmarks.scaled> or <landmarks.pixel>", "none")
     labels, points = [], []
     for line, row in enumerate(block[1].split("\n"), start=text.count("\n", 0, block.start(1)) + 1):
         if row.strip():
-            label, point = _row(path, line, row)
+            label, point = _parse_row(path, line, row)
             labels.append(label)
             points.append(point)
     if not points or len({len(point) for point in points}) > 1:
         raise FormatError(f"{path}: expected landmarks with as many coordinates each.")
-    stack = hidden(np.array(points), options.missing)
-    known = _known(text, scaled=block[0].startswith(f"<{_KINDS[0]}"))
-    return document(path, [stack], labels=tuple(labels), said=[known])
+    stack = mask_missing(np.array(points), options.missing)
+    known = _collect_metadata(text, scaled=block[0].startswith(f"<{_KINDS[0]}"))
+    return make_document(path, [stack], labels=tuple(labels), said=[known])
 
 
-def _known(text: str, scaled: bool) -> dict[str, Any]:
+def _collect_metadata(text: str, scaled: bool) -> dict[str, Any]:
     """The image, and the scale where it is in the coordinates."""
-    words = {key: _block(text, key) for key in ("image.name", "scaling")}
+    words = {key: _find_block(text, key) for key in ("image.name", "scaling")}
     image, scale = (found[1].strip() if found else "" for found in words.values())
     known: dict[str, Any] = {"images": image} if image else {}
-    factors = [value for value in quick_numbers([scale]) if 0 < value < np.inf]
+    factors = [value for value in parse_numbers_fast([scale]) if 0 < value < np.inf]
     return {**known, "scales": factors[0]} if scaled and factors else known
 
 
-def _block(text: str, kind: str) -> re.Match[str] | None:
+def _find_block(text: str, kind: str) -> re.Match[str] | None:
     """What stands between the tags of one kind."""
     return re.search(rf"<{re.escape(kind)}\b[^>]*>(.*?)</{re.escape(kind)}>", text, re.DOTALL)
 
 
-def _row(path: Path, line: int, row: str) -> tuple[str, list[float]]:
+def _parse_row(path: Path, line: int, row: str) -> tuple[str, list[float]]:
     """A name, which may hold blanks, and two or three numbers."""
     label, *rest = row.strip().split("\t") if "\t" in row.strip() else row.split()
     if len(rest) not in (2, 3):
-        raise wrong(path, "a landmark and its 2 or 3 coordinates", repr(row.strip()), line)
-    return label.strip(), numbers(path, line, rest)
+        raise make_format_error(
+            path, "a landmark and its 2 or 3 coordinates", repr(row.strip()), line
+        )
+    return label.strip(), parse_numbers(path, line, rest)
 
 
 def _looks_like_stereomorph(head: bytes) -> bool:
-    text = head_text(head).lstrip()
+    text = decode_head(head).lstrip()
     return text.startswith("<") and bool(re.search(r"<(shapes|landmarks\.(pixel|scaled))\b", text))
 
 

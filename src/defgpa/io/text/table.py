@@ -15,14 +15,14 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import FormatError
-from defgpa.io.files import wrong
+from defgpa.io.files import make_format_error
 from defgpa.io.text.lines import (
+    decode_head,
     has_decimal_comma,
-    head_text,
     is_number,
-    numbers,
-    quick_rows,
-    text_of,
+    parse_numbers,
+    parse_rows_fast,
+    read_text,
 )
 
 _DELIMITERS = (";", "\t", ",")
@@ -62,21 +62,21 @@ class Table:
 
     def numbers(self, columns: Sequence[int]) -> Array:
         """(rows, columns) the numbers of these columns, in this order."""
-        cells = self._with_points([[row[k] for k in columns] for row in self.rows])
-        quick = quick_rows(cells)
+        cells = self._replace_decimal_commas([[row[k] for k in columns] for row in self.rows])
+        quick = parse_rows_fast(cells)
         if quick is not None:
             return quick
         pairs = zip(self.lines, cells, strict=True)
-        return np.array([numbers(self.path, at, row) for at, row in pairs])
+        return np.array([parse_numbers(self.path, at, row) for at, row in pairs])
 
-    def _with_points(self, cells: list[list[str]]) -> list[list[str]]:
+    def _replace_decimal_commas(self, cells: list[list[str]]) -> list[list[str]]:
         """The cells with decimal points, where other marks leave the comma to the decimals."""
         if self.delimiter == "," or not any(map(has_decimal_comma, chain.from_iterable(cells))):
             return cells
         for at, row in zip(self.lines, cells, strict=True):
             for cell in row:
                 if "." in cell and is_number(cell):
-                    raise wrong(
+                    raise make_format_error(
                         self.path, "decimal commas everywhere, or nowhere", repr(cell.strip()), at
                     )
         return [
@@ -85,34 +85,34 @@ class Table:
         ]
 
 
-def table_of(path: Path) -> Table:
+def read_table(path: Path) -> Table:
     """Rows of equal length, and the header if the first of them is one."""
-    lines, rows, delimiter = _cells(path, text_of(path))
-    titles = _titles(rows)
-    lines, rows = lines[titles:], _with_corner(_without_padding(rows[titles:]))
+    lines, rows, delimiter = _split_cells(path, read_text(path))
+    titles = _count_title_rows(rows)
+    lines, rows = lines[titles:], _add_corner_cell(_remove_padding(rows[titles:]))
     for at, row in zip(lines, rows, strict=True):
         if len(row) != len(rows[0]):
-            raise wrong(path, f"{len(rows[0])} columns, as above", str(len(row)), at)
+            raise make_format_error(path, f"{len(rows[0])} columns, as above", str(len(row)), at)
     if len(rows[0]) < 2:
-        raise wrong(path, "columns of numbers", repr(", ".join(rows[0])), lines[0])
-    if not (_is_header(rows[0]) or _only_numbers_columns(rows)):
+        raise make_format_error(path, "columns of numbers", repr(", ".join(rows[0])), lines[0])
+    if not (_is_header(rows[0]) or _is_column_numbering(rows)):
         return Table(path, (), 0, rows, lines, delimiter)
     if len(rows) == 1:
         raise FormatError(f"{path} has no numbers: expected rows below the header; found none.")
     return Table(path, tuple(rows[0]), lines[0], rows[1:], lines[1:], delimiter)
 
 
-def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]], str]:
+def _split_cells(path: Path, text: str) -> tuple[list[int], list[list[str]], str]:
     """The rows that are not blank, with their lines, and what separates their cells.
 
     Comments may only stand on top.
     """
     lines = text.split("\n")
-    start, hint = _start(lines)
-    delimiter = hint or _delimiter(lines[start : start + 20])
+    start, hint = _find_start(lines)
+    delimiter = hint or _detect_delimiter(lines[start : start + 20])
     at, rows = [], []
     try:
-        for line, row in _split(lines[start:], delimiter):
+        for line, row in _split_rows(lines[start:], delimiter):
             if row and (row[0].strip() or any(cell.strip() for cell in row)):
                 at.append(line + start)
                 rows.append(row)
@@ -123,7 +123,7 @@ def _cells(path: Path, text: str) -> tuple[list[int], list[list[str]], str]:
     return at, rows, delimiter
 
 
-def _start(lines: Sequence[str]) -> tuple[int, str]:
+def _find_start(lines: Sequence[str]) -> tuple[int, str]:
     """Where the table begins, and the delimiter that Excel's ``sep=;`` line names."""
     start, hint = 0, ""
     while start < len(lines) and (not lines[start].strip() or lines[start].startswith("#")):
@@ -137,16 +137,16 @@ def _start(lines: Sequence[str]) -> tuple[int, str]:
     return start, hint if hint in _DELIMITERS else ""
 
 
-def _delimiter(lines: Sequence[str]) -> str:
+def _detect_delimiter(lines: Sequence[str]) -> str:
     """What stands in every line, or else in most; "" is blanks."""
     full = [line for line in lines if line.strip()]
-    marks = _DELIMITERS[:-1] if _decimals_between_blanks(full) else _DELIMITERS
+    marks = _DELIMITERS[:-1] if _has_decimals_between_blanks(full) else _DELIMITERS
     shares = {mark: sum(mark in line for line in full) for mark in marks}
     best = max(marks, key=shares.__getitem__)
     return best if shares[best] * 2 >= max(len(full), 1) else ""
 
 
-def _decimals_between_blanks(lines: Sequence[str]) -> bool:
+def _has_decimals_between_blanks(lines: Sequence[str]) -> bool:
     """Whether all commas are those of decimals: ``1,5 2,5`` is no table of three columns."""
     rows = [line.split() for line in lines if "," in line]
     return bool(rows) and all(
@@ -155,38 +155,38 @@ def _decimals_between_blanks(lines: Sequence[str]) -> bool:
     )
 
 
-def _split(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _split_rows(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     if not delimiter:
-        yield from ((at, _between_blanks(line)) for at, line in enumerate(lines, start=1))
+        yield from ((at, _split_at_blanks(line)) for at, line in enumerate(lines, start=1))
         return
     ended = (f"{line}\n" for line in lines)  # so that a quoted cell may go over several
     reader = csv.reader(ended, delimiter=delimiter, skipinitialspace=True)
     before = 0
     for row in reader:
-        yield before + 1, list(map(unguarded, row)) if any("'" in cell for cell in row) else row
+        yield before + 1, list(map(remove_guard, row)) if any("'" in cell for cell in row) else row
         before = reader.line_num
 
 
-def guarded(cell: str) -> str:
+def guard_formula(cell: str) -> str:
     """A word behind an apostrophe where a spreadsheet would run it as a formula.
 
-    >>> [guarded(word) for word in ("=1+1", "@apex", "-7", "wing")]
+    >>> [guard_formula(word) for word in ("=1+1", "@apex", "-7", "wing")]
     ["'=1+1", "'@apex", '-7', 'wing']
     """
     return f"'{cell}" if _FORMULA.match(cell) and not is_number(cell) else cell
 
 
-def unguarded(cell: str) -> str:
+def remove_guard(cell: str) -> str:
     """The word that was guarded."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-def csv_text(
+def format_csv(
     header: Sequence[str],
     rows: Iterable[Iterable[Any]],
     unknown: str = "",
     delimiter: str = ",",
-    written: Callable[[str], str] = guarded,
+    written: Callable[[str], str] = guard_formula,
 ) -> str:
     """A table as text: words as ``written`` has them, floats with every digit, a word for NaN."""
     text = io.StringIO()
@@ -198,14 +198,14 @@ def csv_text(
     return text.getvalue()
 
 
-def _between_blanks(line: str) -> list[str]:
+def _split_at_blanks(line: str) -> list[str]:
     """The cells of a line; one with blanks inside is quoted."""
     if '"' not in line:
         return line.split()
     return [quoted.replace('""', '"') or bare for quoted, bare in _QUOTED.findall(line)]
 
 
-def _titles(rows: Sequence[Sequence[str]]) -> int:
+def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     """How many rows on top are a title: a single cell of words, above rows of three and more."""
     filled = [[cell for cell in row if cell.strip()] for row in rows[:6]]
     titles = (len(cells) == 1 and not is_number(cells[0]) for cells in filled)
@@ -213,14 +213,14 @@ def _titles(rows: Sequence[Sequence[str]]) -> int:
     return count if count < len(filled) and len(filled[count]) > 2 else 0
 
 
-def _only_numbers_columns(rows: Sequence[Sequence[str]]) -> bool:
+def _is_column_numbering(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row is 0, 1, 2, … or 1, 2, 3, … and the others are not whole numbers."""
     if len(rows[0]) < 6 or len(rows) < 2:
         return False
-    return count_up([cell.strip() for cell in rows[0]]) and not all(map(is_whole, rows[1]))
+    return is_enumeration([cell.strip() for cell in rows[0]]) and not all(map(is_whole, rows[1]))
 
 
-def _with_corner(rows: list[list[str]]) -> list[list[str]]:
+def _add_corner_cell(rows: list[list[str]]) -> list[list[str]]:
     """The rows under a header with a cell for every column.
 
     R's ``write.table`` has none for the names of the rows.
@@ -231,14 +231,14 @@ def _with_corner(rows: list[list[str]]) -> list[list[str]]:
     return [header, *rows[1:]] if _is_header(header) else rows
 
 
-def _without_padding(rows: list[list[str]]) -> list[list[str]]:
+def _remove_padding(rows: list[list[str]]) -> list[list[str]]:
     """Without the empty cells that spreadsheets add at the right of all rows."""
-    used = max(map(_used, rows))
+    used = max(map(_count_used_cells, rows))
     padded = min(map(len, rows)) >= used and max(map(len, rows)) > used
     return [row[:used] for row in rows] if padded else rows
 
 
-def _used(row: Sequence[str]) -> int:
+def _count_used_cells(row: Sequence[str]) -> int:
     """The number of cells up to the last that is not empty."""
     used = len(row)
     while used and not row[used - 1].strip():
@@ -253,17 +253,17 @@ def _is_header(row: Sequence[str]) -> bool:
     the words for what else they know; R numbers those of an array 1.1, 2.1, 1.2, ….
     """
     first, *rest = (cell.strip() for cell in row)
-    if _count_slices(rest if not first else [first, *rest]):
+    if _is_array_header(rest if not first else [first, *rest]):
         return True
     if first and is_number(first):
         return False
     words = sum(not is_number(cell) for cell in rest)
-    if 2 * words >= len(rest) or (not first and count_up(rest)):
+    if 2 * words >= len(rest) or (not first and is_enumeration(rest)):
         return True
-    return bool(words or _CALLS_ROWS.search(first)) and count_up(rest[words:])
+    return bool(words or _CALLS_ROWS.search(first)) and is_enumeration(rest[words:])
 
 
-def _count_slices(cells: Sequence[str]) -> bool:
+def _is_array_header(cells: Sequence[str]) -> bool:
     """Whether these are the columns of an array without names: 1.1, 2.1, 1.2, 2.2, …"""
     return any(
         len(cells) >= 2 * d
@@ -277,20 +277,20 @@ def is_whole(cell: str) -> bool:
     return re.fullmatch(r"[0-9]+", cell.strip()) is not None
 
 
-def count_up(words: Sequence[str]) -> bool:
+def is_enumeration(words: Sequence[str]) -> bool:
     """Whether these are 0, 1, 2, … or 1, 2, 3, …"""
     return any(list(words) == [str(k + base) for k in range(len(words))] for base in (0, 1))
 
 
-def first_rows(head: bytes) -> tuple[list[list[str]], str]:
+def parse_first_rows(head: bytes) -> tuple[list[list[str]], str]:
     """The first rows of a table by the first bytes of its file, and what separates their cells."""
-    lines = head_text(head).split("\n")
-    start, hint = _start(lines)
+    lines = decode_head(head).split("\n")
+    start, hint = _find_start(lines)
     full = [line for line in lines[start : start + 20] if line.strip()]
     if len(head) >= 4096:  # then the last line may end anywhere
         full = full[:-1] or full
-    delimiter = hint or _delimiter(full)
+    delimiter = hint or _detect_delimiter(full)
     try:
-        return [row for _, row in _split(full, delimiter)], delimiter
+        return [row for _, row in _split_rows(full, delimiter)], delimiter
     except csv.Error:
         return [], delimiter

@@ -21,19 +21,19 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
-from defgpa.io.files import hidden, wrong
-from defgpa.io.format import Document, Format, ReadOptions, Specimen, default_name
+from defgpa.io.files import make_format_error, mask_missing
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_default_name
 from defgpa.io.text.lines import (
     Disagree,
-    coordinate_rows,
-    count,
-    disagreements,
-    head_text,
-    number,
-    storable,
-    text_of,
-    without_labels,
-    written_row,
+    collect_disagreements,
+    decode_head,
+    format_row,
+    parse_count,
+    parse_number,
+    parse_points,
+    read_text,
+    replace_forbidden,
+    warn_of_lost_labels,
 )
 from defgpa.sentences import option
 from defgpa.shapes import Shapes, number_labels
@@ -58,10 +58,12 @@ class _Entry:
 
 def read_tps(path: Path, options: ReadOptions) -> Document:
     """All specimens of a TPS file."""
-    with disagreements(path, options) as disagree:
-        records = _records(path, list(_entries(path, disagree)))
+    with collect_disagreements(path, options) as disagree:
+        records = _group_records(path, list(_split_entries(path, disagree)))
         specimens = tuple(
-            _specimen(path, record, default_name(path, k, len(records)), options, disagree)
+            _build_specimen(
+                path, record, make_default_name(path, k, len(records)), options, disagree
+            )
             for k, record in enumerate(records)
         )
         # where specimens have other numbers of landmarks, leniency is no help
@@ -73,26 +75,28 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
 
 def write_tps(path: Path, shapes: Shapes) -> None:
     """All shapes, with their curves as curves; ``NA`` where a landmark was not seen."""
-    names = storable(shapes.names, r"^\s|\s$|[\r\n\0]", "name")
-    curves = _curves_of(shapes)
+    names = replace_forbidden(shapes.names, r"^\s|\s$|[\r\n\0]", "name")
+    curves = _find_curves(shapes)
     lines: list[str] = []
     for i, name in enumerate(names):
-        lines += _written_points(shapes.points[i], curves)
-        lines += _written_words(shapes.metadata, i)
+        lines += _format_points(shapes.points[i], curves)
+        lines += _format_words(shapes.metadata, i)
         lines.append(f"ID={name}")
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
+def _split_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
     """The keys of a file in their order; what stands between must be rows of numbers."""
-    lines = text_of(path).split("\n")
+    lines = read_text(path).split("\n")
     marks = [at for at, line in enumerate(lines) if "=" in line]
     _require_no_rows(lines[: marks[0]] if marks else lines, 1, "LM=", disagree)
     for at, end in pairwise([*marks, len(lines)]):
         key, _, value = lines[at].partition("=")
         key = key.strip().upper()
         if not _KEY.fullmatch(key):
-            raise wrong(path, "KEY=value or coordinates", repr(lines[at].strip()), at + 1)
+            raise make_format_error(
+                path, "KEY=value or coordinates", repr(lines[at].strip()), at + 1
+            )
         if key in _BARE:
             _require_no_rows(lines[at + 1 : end], at + 2, "another KEY=value", disagree)
         yield _Entry(key, value.strip(), at + 1, lines[at + 1 : end])
@@ -105,13 +109,13 @@ def _require_no_rows(lines: Sequence[str], first: int, expected: str, disagree: 
             return
 
 
-def _records(path: Path, entries: Sequence[_Entry]) -> list[list[_Entry]]:
+def _group_records(path: Path, entries: Sequence[_Entry]) -> list[list[_Entry]]:
     """The entries of each specimen: its landmarks, then its name and scale, or these first."""
     if not any(entry.key in _LANDMARKS for entry in entries):
         raise FormatError(f"{path} has no specimen: expected a line LM=n or LM3=n; found none.")
     before: list[_Entry] = []
     records: list[list[_Entry]] = []
-    names_first = _names_stand_first(entries)
+    names_first = _has_names_first(entries)
     for entry in entries:
         if entry.key in _LANDMARKS:
             records.append([entry, *before])
@@ -121,11 +125,11 @@ def _records(path: Path, entries: Sequence[_Entry]) -> list[list[_Entry]]:
         elif records:
             records[-1].append(entry)
         elif entry.key in (*_BARE, "POINTS"):
-            raise wrong(path, "LM= first", f"{entry.key}=", entry.line)
+            raise make_format_error(path, "LM= first", f"{entry.key}=", entry.line)
     return records
 
 
-def _names_stand_first(entries: Sequence[_Entry]) -> bool:
+def _has_names_first(entries: Sequence[_Entry]) -> bool:
     """Whether all specimens open with their name, image or scale, and end with their rows."""
     keys = [entry.key for entry in entries]
     if keys[0] not in _NAMES or keys[-1] not in _LANDMARKS:
@@ -135,22 +139,24 @@ def _names_stand_first(entries: Sequence[_Entry]) -> bool:
     )
 
 
-def _specimen(
+def _build_specimen(
     path: Path, record: Sequence[_Entry], name: str, options: ReadOptions, disagree: Disagree
 ) -> Specimen:
     opening = record[0]
     announced, _, stated = opening.value.partition("\t")  # Modan writes the name behind
-    landmarks = _block(path, replace(opening, value=announced), disagree)
-    curves = _curves(path, record, disagree)
+    landmarks = _parse_block(path, replace(opening, value=announced), disagree)
+    curves = _parse_curves(path, record, disagree)
     blocks = [block for block in (landmarks, *(points for _, points in curves)) if len(block)]
     if len({block.shape[1] for block in blocks}) > 1:
-        raise wrong(path, "landmarks and curves in one dimension", "2-D and 3-D", opening.line)
+        raise make_format_error(
+            path, "landmarks and curves in one dimension", "2-D and 3-D", opening.line
+        )
     points = np.concatenate(blocks) if blocks else np.empty((0, 0))
     said = {entry.key: entry.value for entry in record if entry.value}
-    scale = _scale(path, record)
+    scale = _parse_scale(path, record)
     image = said.get("IMAGE", "")
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused for all formats
-        points = hidden(points, options.missing) * (1.0 if scale is None else scale)
+        points = mask_missing(points, options.missing) * (1.0 if scale is None else scale)
     found = {"images": image or None, "scales": scale, "comments": said.get("COMMENT")}
     return Specimen(
         name=said.get("ID") or stated.strip() or PureWindowsPath(image).stem or name,
@@ -160,18 +166,20 @@ def _specimen(
     )
 
 
-def _block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
+def _parse_block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
     """The rows that a count announces: as many as it says, in the dimension it says."""
-    announced = count(path, entry.line, entry.value, f"{entry.key}=")
-    points = coordinate_rows(path, entry.rows, entry.line + 1)
+    announced = parse_count(path, entry.line, entry.value, f"{entry.key}=")
+    points = parse_points(path, entry.rows, entry.line + 1)
     if len(points) != announced:
         disagree(entry.line, f"{announced} rows after {entry.key}={announced}", str(len(points)))
     if entry.key == "LM3" and len(points) and points.shape[1] != 3:
-        raise wrong(path, "3 coordinates a row after LM3=", str(points.shape[1]), entry.line)
+        raise make_format_error(
+            path, "3 coordinates a row after LM3=", str(points.shape[1]), entry.line
+        )
     return points
 
 
-def _curves(
+def _parse_curves(
     path: Path, record: Sequence[_Entry], disagree: Disagree
 ) -> list[tuple[tuple[str, ...], Array]]:
     """Names and places of ``POINTS``, numbered within ``CURVES`` and within ``OUTLINES``."""
@@ -180,10 +188,10 @@ def _curves(
     for entry in record:
         if entry.key in ("CURVES", "OUTLINES"):
             kind = entry.key[:-1].lower()
-            announced[kind] += count(path, entry.line, entry.value, f"{entry.key}=")
+            announced[kind] += parse_count(path, entry.line, entry.value, f"{entry.key}=")
         elif entry.key == "POINTS":
             seen[kind] += 1
-            points = _block(path, entry, disagree)
+            points = _parse_block(path, entry, disagree)
             curves.append((number_labels(f"{kind}{seen[kind]}_", len(points)), points))
     for kind, expected in announced.items():
         if expected != seen[kind]:
@@ -192,17 +200,17 @@ def _curves(
     return curves
 
 
-def _scale(path: Path, record: Sequence[_Entry]) -> float | None:
+def _parse_scale(path: Path, record: Sequence[_Entry]) -> float | None:
     scale = None
     for entry in record:
         if entry.key == "SCALE" and entry.value:
-            scale = number(path, entry.line, entry.value)
+            scale = parse_number(path, entry.line, entry.value)
             if not (math.isfinite(scale) and scale > 0):
-                raise wrong(path, "a positive SCALE", repr(entry.value), entry.line)
+                raise make_format_error(path, "a positive SCALE", repr(entry.value), entry.line)
     return scale
 
 
-def _curves_of(shapes: Shapes) -> list[tuple[str, int]]:
+def _find_curves(shapes: Shapes) -> list[tuple[str, int]]:
     """Kind and number of points of each curve behind the landmarks, by the names of the points.
 
     Other names than a reader gives to these points are lost.
@@ -217,13 +225,13 @@ def _curves_of(shapes: Shapes) -> list[tuple[str, int]]:
         names += number_labels(f"{kind}{seen[kind]}_", size)
     if tuple(names) == shapes.landmarks:
         return curves
-    without_labels(shapes.landmarks, "tps")
+    warn_of_lost_labels(shapes.landmarks, "tps")
     return []
 
 
-def _written_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[str]:
+def _format_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[str]:
     """The landmarks, then the curves, those of one kind below their number."""
-    rows = map(written_row, points.tolist())
+    rows = map(format_row, points.tolist())
     m = len(points) - sum(size for _, size in curves)
     lines = [f"{'LM' if points.shape[1] == 2 else 'LM3'}={m}", *islice(rows, m)]
     for kind, members in groupby(curves, key=lambda curve: curve[0]):
@@ -234,7 +242,7 @@ def _written_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[st
     return lines
 
 
-def _written_words(metadata: Any, shape: int) -> list[str]:
+def _format_words(metadata: Any, shape: int) -> list[str]:
     """What a specimen says besides; a line break would start a line of its own."""
     pairs = (("IMAGE", metadata.get("images")), ("COMMENT", metadata.get("comments")))
     said = [(key, values[shape]) for key, values in pairs if values]
@@ -245,7 +253,7 @@ FORMATS = (
     Format(
         "tps",
         (".tps",),
-        lambda head: bool(_OPENS.search(head_text(head))),
+        lambda head: bool(_OPENS.search(decode_head(head))),
         read_tps,
         write_tps,
         holds=("images", "comments"),

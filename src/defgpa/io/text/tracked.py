@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from defgpa.io.files import wrong
+from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen
 from defgpa.io.text.lines import warn
 from defgpa.io.text.table import Table, is_whole
@@ -23,30 +23,30 @@ _AXES = ("x", "y", "z")
 Part = dict[str, int]  # "x", "y", "z" to their columns
 
 
-def begins_tracked(rows: Sequence[Sequence[str]]) -> bool:
+def is_tracking_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether these first rows, which may be cut off, are such a header's."""
     firsts = [row[0].strip() for row in rows[:2] if row]
     return firsts[:1] == ["scorer"] and len(rows[0]) > 2 and set(firsts[1:]) <= set(_HEADS)
 
 
-def read_tracked(table: Table, _: ReadOptions) -> Document | None:
+def read_tracking(table: Table, _: ReadOptions) -> Document | None:
     """A shape for each individual in each frame, if anything of it was seen; None for others."""
-    heads = _heads(table)
+    heads = _find_heads(table)
     if not table.header or not {"bodyparts", "coords"} <= heads.keys():
         return None
     frames = replace(table, rows=table.rows[len(heads) :], lines=table.lines[len(heads) :])
     if not frames.rows:
-        raise wrong(table.path, "frames below 'coords'", "none", table.lines[-1])
+        raise make_format_error(table.path, "frames below 'coords'", "none", table.lines[-1])
     coords = heads["coords"]  # before the first coordinate stands what the frame is called
     start = next((k for k, word in enumerate(coords) if word in _AXES), len(coords))
     specimens = [
         specimen
-        for individual, parts in _individuals(table, heads).items()
-        for specimen in _shapes(frames, individual, parts, start)
+        for individual, parts in _find_individuals(table, heads).items()
+        for specimen in _build_specimens(frames, individual, parts, start)
     ]
     seen = tuple(s for s in specimens if not np.isnan(s.points).all())
     if not seen:
-        raise wrong(table.path, "frames in which something was seen", "none")
+        raise make_format_error(table.path, "frames in which something was seen", "none")
     unseen = len(specimens) - len(seen)
     warn(
         f"{table.path}: a table of DeepLabCut; every frame is a shape"
@@ -56,13 +56,13 @@ def read_tracked(table: Table, _: ReadOptions) -> Document | None:
     return Document(seen)
 
 
-def _heads(table: Table) -> dict[str, list[str]]:
+def _find_heads(table: Table) -> dict[str, list[str]]:
     """The rows of the header below the first, by their names."""
     rows = ([cell.strip() for cell in row] for row in table.rows[: len(_HEADS)])
     return {row[0]: row for row in rows if row[0] in _HEADS}
 
 
-def _individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, dict[str, Part]]:
+def _find_individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, dict[str, Part]]:
     """Individual ("" where none is named) to body part to its columns."""
     found: dict[str, dict[str, Part]] = {}
     names = heads.get("individuals", [""] * table.width)
@@ -73,11 +73,11 @@ def _individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, dict[st
     kinds = {frozenset(axes) for parts in found.values() for axes in parts.values()}
     if kinds not in ({frozenset("xy")}, {frozenset("xyz")}):
         expected = "x and y of every body part, and z of all or none"
-        raise wrong(table.path, expected, "others", table.lines[0])
+        raise make_format_error(table.path, expected, "others", table.lines[0])
     return found
 
 
-def _shapes(
+def _build_specimens(
     frames: Table, individual: str, parts: dict[str, Part], start: int
 ) -> Iterator[Specimen]:
     """One individual, frame by frame."""

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from defgpa.io.text.lines import MISSING_WORDS
-from defgpa.io.text.table import Table, count_up
+from defgpa.io.text.table import Table, is_enumeration
 from defgpa.shapes import Shapes
 
 # What columns are called, the surer words first.
@@ -23,14 +23,18 @@ _METADATA_WORDS = {
 _FILLERS = ("id", "name", "no", "nr", "number", "label")
 
 
-def said_of(table: Table, rows: Sequence[int], columns: Mapping[int, str]) -> dict[str, Any]:
+def collect_metadata(
+    table: Table, rows: Sequence[int], columns: Mapping[int, str]
+) -> dict[str, Any]:
     """What the rows of one specimen say about it in these columns, where they agree."""
     cells = {head: {table.rows[row][k].strip() for row in rows} for k, head in columns.items()}
     agreed = {head: words for head, words in cells.items() if len(words) == 1}
-    return described({h: words.pop() for h, words in agreed.items() if not words <= {"", "NA"}})
+    return build_metadata(
+        {h: words.pop() for h, words in agreed.items() if not words <= {"", "NA"}}
+    )
 
 
-def variables_of(table: Table, taken: Iterable[int | None]) -> dict[int, str]:
+def find_variables(table: Table, taken: Iterable[int | None]) -> dict[int, str]:
     """All columns but those taken for something else; in a table without header, by number.
 
     A column without a head that counts the rows says nothing.
@@ -40,44 +44,45 @@ def variables_of(table: Table, taken: Iterable[int | None]) -> dict[int, str]:
     return {
         column: head.strip() or f"column {column + 1}"
         for column, head in enumerate(heads)
-        if column not in used and not (table.header and not head and count_up(table.column(column)))
+        if column not in used
+        and not (table.header and not head and is_enumeration(table.column(column)))
     }
 
 
-def other_heads(table: Table, taken: Iterable[int]) -> dict[int, str]:
+def list_other_heads(table: Table, taken: Iterable[int]) -> dict[int, str]:
     """What the columns that are not taken are called, in one word each."""
     used = set(taken)
-    return {c: head_word(head) for c, head in enumerate(table.header) if c not in used}
+    return {c: simplify_head(head) for c, head in enumerate(table.header) if c not in used}
 
 
-def head_word(text: str) -> str:
+def simplify_head(text: str) -> str:
     """``Specimen ID`` as ``specimen``, ``id`` as it is."""
     words = re.findall(r"[a-z]+", text.lower())
     return " ".join(word for word in words if word not in _FILLERS) or " ".join(words)
 
 
-def first_column(heads: Mapping[int, str], words: Sequence[str]) -> int | None:
+def find_column(heads: Mapping[int, str], words: Sequence[str]) -> int | None:
     """The column that has the first of these words, or its plural, as its head."""
     columns = ((c for c, head in heads.items() if head in (word, f"{word}s")) for word in words)
     return next(chain.from_iterable(columns), None)
 
 
-def is_described(cells: Sequence[str]) -> bool:
+def is_descriptive(cells: Sequence[str]) -> bool:
     """Whether a column describes: it has words, and no number in it."""
     words = [cell for cell in cells if cell.lower() not in MISSING_WORDS]
     return bool(words) and not any(re.fullmatch(r"[-+−]?[0-9].*", word) for word in words)
 
 
-def variable_columns(shapes: Shapes) -> dict[str, list[Any]]:
+def get_variable_columns(shapes: Shapes) -> dict[str, list[Any]]:
     """``metadata["variables"]`` column by column; "" where a shape says nothing."""
     rows = [own or {} for own in shapes.metadata.get("variables") or ()]
     heads = dict.fromkeys(head for own in rows for head in own)
     return {head: [own.get(head, "") for own in rows] for head in heads}
 
 
-def written_variables(shapes: Shapes) -> dict[str, list[str]]:
+def format_variables(shapes: Shapes) -> dict[str, list[str]]:
     """Column by column what the metadata of shapes say, to be read again by `variables_of`."""
-    columns = variable_columns(shapes)
+    columns = get_variable_columns(shapes)
     others: dict[str, list[str]] = {}
     for key, (head, *_) in _METADATA_WORDS.items():
         values = shapes.metadata.get(key) or ()
@@ -88,13 +93,13 @@ def written_variables(shapes: Shapes) -> dict[str, list[str]]:
     return {head: [" ".join(text.split()) for text in texts] for head, texts in columns.items()}
 
 
-def described(said: Mapping[str, str]) -> dict[str, Any]:
+def build_metadata(said: Mapping[str, str]) -> dict[str, Any]:
     """Metadata of a specimen from what its columns say."""
-    heads = {k: head_word(head) for k, head in enumerate(said)}
+    heads = {k: simplify_head(head) for k, head in enumerate(said)}
     texts = list(said.values())
-    columns = {key: first_column(heads, words) for key, words in _METADATA_WORDS.items()}
+    columns = {key: find_column(heads, words) for key, words in _METADATA_WORDS.items()}
     found: dict[str, Any] = {key: texts[k] for key, k in columns.items() if k is not None}
     others = {
-        head: text for head, text in said.items() if head_word(head) not in ("image", "comment")
+        head: text for head, text in said.items() if simplify_head(head) not in ("image", "comment")
     }
     return {**found, "variables": others} if others else found
