@@ -111,11 +111,11 @@ def replace_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def list_folder(folder: Path) -> list[str]:
     """The files in a folder and in its folders, named relative to it: what a summary lists."""
-    found = []
+    names = []
     for root, folders, files in os.walk(folder, onerror=_raise):
         links = [name for name in folders if Path(root, name).is_symlink()]
-        found += [Path(root, name).relative_to(folder).as_posix() for name in (*files, *links)]
-    return sorted(found)
+        names += [Path(root, name).relative_to(folder).as_posix() for name in (*files, *links)]
+    return sorted(names)
 
 
 def _swap_folders(partial: Path, target: Path) -> None:
@@ -185,37 +185,39 @@ def _copy_file_modes(partial: Path, target: Path, names: set[str]) -> None:
 
 def _is_exchangeable(target: Path) -> bool:
     """Whether another folder may stand here without anybody's losing the ground."""
-    own, above = target.stat(), target.parent.stat()
+    status, parent_status = target.stat(), target.parent.stat()
     return (
         not Path.cwd().is_relative_to(target)
-        and own.st_dev == above.st_dev
-        and own.st_uid == (own.st_uid if sys.platform == "win32" else os.geteuid())
+        and status.st_dev == parent_status.st_dev
+        and status.st_uid == (status.st_uid if sys.platform == "win32" else os.geteuid())
         and os.access(target.parent, os.W_OK | os.X_OK)
     )
 
 
-def _exchange_folders(one: Path, other: Path) -> None:
+def _exchange_folders(first: Path, second: Path) -> None:
     """Two folders change their names in one step where the system can, in two where not."""
     try:
-        _exchange_atomically(os.fsencode(one), os.fsencode(other))
+        _exchange_atomically(os.fsencode(first), os.fsencode(second))
     except (AttributeError, TypeError, NotImplementedError):
-        aside = one.with_suffix(".old")
-        other.rename(aside)
+        aside = first.with_suffix(".old")
+        second.rename(aside)
         try:
-            one.rename(other)
+            first.rename(second)
         except BaseException:
-            aside.rename(other)
+            aside.rename(second)
             raise
-        aside.rename(one)
+        aside.rename(first)
 
 
-def _exchange_atomically(one: bytes, other: bytes) -> None:
+def _exchange_atomically(first: bytes, second: bytes) -> None:
     system = ctypes.CDLL(None, use_errno=True)  # TypeError on Windows
     if sys.platform == "darwin":
-        failed = system.renamex_np(one, other, 2)  # RENAME_SWAP
+        failed = system.renamex_np(first, second, 2)  # RENAME_SWAP
     else:
-        here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-        failed = system.renameat2(here, one, here, other, ctypes.c_uint(exchange))
+        current_directory, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        failed = system.renameat2(
+            current_directory, first, current_directory, second, ctypes.c_uint(exchange)
+        )
     if failed:
         code = ctypes.get_errno()
         if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
@@ -227,14 +229,17 @@ def _remove_leftovers(target: Path) -> None:
     """Remove what a killed run left; the old folder comes back if it was killed between steps."""
     pattern = re.compile(rf"\.{re.escape(target.name)}-[0-9a-f]{{8}}\.(partial|old)")
     places = [place for place in (target.parent, target) if os.access(place, os.R_OK)]
-    for found in [found for place in places for found in place.iterdir()]:
-        if not pattern.fullmatch(found.name) or found.is_symlink():
+    for leftover in [leftover for place in places for leftover in place.iterdir()]:
+        if not pattern.fullmatch(leftover.name) or leftover.is_symlink():
             continue
-        if found.suffix == ".old" and not target.exists():
-            found.rename(target)
+        if leftover.suffix == ".old" and not target.exists():
+            leftover.rename(target)
             continue
-        with contextlib.suppress(BlockingIOError), _hold_lock(found):  # held by a run that goes on
-            shutil.rmtree(found, ignore_errors=True)
+        with (
+            contextlib.suppress(BlockingIOError),
+            _hold_lock(leftover),
+        ):  # held by a run that goes on
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextlib.contextmanager

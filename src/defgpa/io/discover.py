@@ -38,7 +38,7 @@ def find_files(source: Source | Iterable[Source], format_name: str | None) -> Fo
         raise FormatError(
             f"Expected a path, a folder, a pattern or a list of paths; got {type(source).__name__}."
         )
-    parts = [_find_source(one, wanted) for one in source]
+    parts = [_find_source(entry, wanted) for entry in source]
     if not parts:
         raise FormatError("There is nothing to read: got an empty list of paths.")
     files = [find for finds, _ in parts for find in finds]
@@ -141,16 +141,16 @@ def _choose_files(paths: Sequence[Path], where: str, wanted: Format | None) -> F
     if len(counts) > 1:
         strangers = [path.name for path, format_ in finds if format_.name != best]
         others = ", ".join(f"{k} {name}" for name, k in counts.items() if name != best)
-        one = counts[best] == 1
-        taken = f"the {best} file is" if one else f"the {counts[best]} {best} files are"
+        is_single = counts[best] == 1
+        taken = f"the {best} file is" if is_single else f"the {counts[best]} {best} files are"
         warn(
             f"{where} has files of several formats; {taken} read, others are not ({others}): "
             f"{listed(strangers)}. Name the format to choose ({option('format')})."
         )
-    known = {path for path, _ in finds}
-    rest = _warn_of_tables([path for path in files if path not in known], best, where)
+    recognised = {path for path, _ in finds}
+    other_files = _warn_of_tables([path for path in files if path not in recognised], best, where)
     read = [(path, format_) for path, format_ in finds if format_.name == best]
-    return read, tuple(path.name for path in rest)
+    return read, tuple(path.name for path in other_files)
 
 
 def _explain_no_files(
@@ -161,11 +161,11 @@ def _explain_no_files(
     folders = [path.name for path in paths if path.is_dir() and not path.name.startswith(".")]
     names = listed([path.name for path in files], 3)
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
-    there = f"it has {count}: {names}" if files else "there is no file in it"
+    content = f"it has {count}: {names}" if files else "there is no file in it"
     if not folders:
-        return FormatError(f"{where} has no {kind} ({there}).")
+        return FormatError(f"{where} has no {kind} ({content}).")
     return FormatError(
-        f"{where} has no {kind} ({there}), but folders: {listed(folders)}. Name one of them, or "
+        f"{where} has no {kind} ({content}), but folders: {listed(folders)}. Name one of them, or "
         f"files in several by a pattern such as '{paths[0].parent / '*' / '*.tps'}'."
     )
 

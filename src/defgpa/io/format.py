@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from defgpa._arrays import Array, Index
@@ -39,6 +40,7 @@ class Specimen:
     metadata: Mapping[str, Any] = field(default_factory=dict)  # keys of PER_SHAPE_METADATA
     # names of the last points, where these are points of curves, not landmarks
     curves: tuple[str, ...] = ()
+    weights: Array | None = None  # (m,) landmark weights, if the file carries them
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,17 +68,24 @@ def make_document(
     points: Sequence[Array] | Array,
     names: Sequence[str] = (),
     labels: tuple[str, ...] | None = None,
-    said: Sequence[Mapping[str, Any]] = (),
-    **known: Any,
+    shape_metadata: Sequence[Mapping[str, Any]] = (),
+    weights: Sequence[Array | None] | None = None,
+    faces: Index | None = None,
+    metadata: Mapping[str, Any] = MappingProxyType({}),
 ) -> Document:
-    """Specimens of points (m, d) each; one without a name is called after the file.
-
-    ``said`` is the metadata of each, ``known`` what is told about all.
-    """
-    n, stated = len(points), dict(enumerate(names))
-    own = [stated.get(k) or make_default_name(path, k, n) for k in range(n)]
-    each = zip(own, points, said or [{}] * n, strict=True)
-    return Document(tuple(Specimen(name, x, labels, told) for name, x, told in each), **known)
+    """Build a document from points (m, d) of each specimen; one without a name gets the file's."""
+    n, given_names = len(points), dict(enumerate(names))
+    specimens = (
+        Specimen(
+            given_names.get(k) or make_default_name(path, k, n),
+            points[k],
+            labels,
+            shape_metadata[k] if shape_metadata else {},
+            weights=None if weights is None else weights[k],
+        )
+        for k in range(n)
+    )
+    return Document(tuple(specimens), faces, metadata)
 
 
 def require_3d(path: Path, shapes: Shapes, what: str) -> None:

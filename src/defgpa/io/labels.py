@@ -27,41 +27,41 @@ _NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a
 Labels = tuple[str, ...]
 
 
-def match_landmarks(found: Sequence[Sourced], match: str) -> list[Sourced]:
+def match_landmarks(specimens: Sequence[Sourced], match: str) -> list[Sourced]:
     """The specimens with labels that are equal where landmarks are the same.
 
     ``match`` is that of ``ReadOptions``. Two landmarks with one label in a specimen are refused.
     """
-    found = list(found)
+    specimens = list(specimens)
     if match == "position":
-        return _match_by_position(found)
+        return _match_by_position(specimens)
     if match == "auto":
-        found = _use_majority_labels(_strip_file_prefix(_strip_list_prefixes(found)))
-    for one in _find_label_sequences(found).values():
-        _require_unique_labels(one)
-    return found
+        specimens = _use_majority_labels(_strip_file_prefix(_strip_list_prefixes(specimens)))
+    for specimen in _find_label_sequences(specimens).values():
+        _require_unique_labels(specimen)
+    return specimens
 
 
-def list_landmarks(found: Sequence[Sourced]) -> Labels:
+def list_landmarks(specimens: Sequence[Sourced]) -> Labels:
     """What the landmarks of matched specimens are called, in the order of their files."""
-    some = [one for one in found if len(one.points)]
-    if not some:
-        files = dict.fromkeys(str(one.path) for one in found)
+    present = [specimen for specimen in specimens if len(specimen.points)]
+    if not present:
+        files = dict.fromkeys(str(specimen.path) for specimen in specimens)
         raise FormatError(f"There are no landmarks in {listed(files)}.")
-    sequences = list(_find_label_sequences(some))
-    if sequences and all(one.labels for one in some):
-        _warn_of_doubtful_labels(some, sequences)
+    sequences = list(_find_label_sequences(present))
+    if sequences and all(specimen.labels for specimen in present):
+        _warn_of_doubtful_labels(present, sequences)
         return merge_label_orders(sequences)
     if len(sequences) > 1:
-        bare = next(one for one in some if not one.labels)
+        bare = next(specimen for specimen in present if not specimen.labels)
         raise FormatError(
             f"{bare} has no landmark labels, and others have them in different orders. "
             f"Give all of them labels, or none, or {option('match', 'position')}."
         )
     if sequences:
         return sequences[0]
-    curves = some[0].curves
-    return (*number_labels("", len(some[0].points) - len(curves)), *curves)
+    curves = present[0].curves
+    return (*number_labels("", len(present[0].points) - len(curves)), *curves)
 
 
 def merge_label_orders(sequences: Sequence[Sequence[str]]) -> Labels:
@@ -73,54 +73,61 @@ def merge_label_orders(sequences: Sequence[Sequence[str]]) -> Labels:
     """
     if len(sequences) == 1:
         return tuple(sequences[0])
-    seen = {label: k for k, label in enumerate(dict.fromkeys(l for s in sequences for l in s))}
-    sorter = TopologicalSorter(dict.fromkeys(seen, ()))
+    first_position = {
+        label: k for k, label in enumerate(dict.fromkeys(l for s in sequences for l in s))
+    }
+    sorter = TopologicalSorter(dict.fromkeys(first_position, ()))
     for before, after in {pair for sequence in sequences for pair in pairwise(sequence)}:
         sorter.add(after, before)
     try:
         sorter.prepare()
     except CycleError:
-        return tuple(seen)
+        return tuple(first_position)
     ready: list[tuple[int, str]] = []
     order: list[str] = []
     while sorter.is_active():
         for label in sorter.get_ready():
-            heapq.heappush(ready, (seen[label], label))
+            heapq.heappush(ready, (first_position[label], label))
         order.append(heapq.heappop(ready)[1])
         sorter.done(order[-1])
     return tuple(order)
 
 
-def _find_label_sequences(found: Sequence[Sourced]) -> dict[Labels, Sourced]:
+def _find_label_sequences(specimens: Sequence[Sourced]) -> dict[Labels, Sourced]:
     """Every sequence of labels once, with the first specimen that has it."""
     holders: dict[Labels, Sourced] = {}
-    for one in found:
-        if one.labels:
-            holders.setdefault(one.labels, one)
+    for specimen in specimens:
+        if specimen.labels:
+            holders.setdefault(specimen.labels, specimen)
     return holders
 
 
-def _replace_labels(found: Sequence[Sourced], by: dict[Labels, Labels]) -> list[Sourced]:
+def _replace_labels(specimens: Sequence[Sourced], by: dict[Labels, Labels]) -> list[Sourced]:
     """The specimens with other labels, where there are some for theirs."""
-    return [replace(one, labels=by[one.labels]) if one.labels in by else one for one in found]
+    return [
+        replace(specimen, labels=by[specimen.labels]) if specimen.labels in by else specimen
+        for specimen in specimens
+    ]
 
 
-def _match_by_position(found: Sequence[Sourced]) -> list[Sourced]:
+def _match_by_position(specimens: Sequence[Sourced]) -> list[Sourced]:
     """All specimens with the labels that most of them have, whatever their own are."""
-    times = Counter(one.labels for one in found if one.labels)
+    times = Counter(specimen.labels for specimen in specimens if specimen.labels)
     if not times:
-        return list(found)
+        return list(specimens)
     usual = times.most_common(1)[0][0]
-    _require_unique_labels(_find_label_sequences(found)[usual])
-    return [replace(one, labels=usual if len(one.points) else None) for one in found]
+    _require_unique_labels(_find_label_sequences(specimens)[usual])
+    return [
+        replace(specimen, labels=usual if len(specimen.points) else None) for specimen in specimens
+    ]
 
 
-def _require_unique_labels(one: Sourced) -> None:
-    labels = one.labels or ()
+def _require_unique_labels(specimen: Sourced) -> None:
+    labels = specimen.labels or ()
     if len(set(labels)) < len(labels):
         twice = next(label for label, times in Counter(labels).items() if times > 1)
         raise FormatError(
-            f"{one} has two landmarks with the label {twice!r}. Rename one of them, or give "
+            f"{specimen} has two landmarks with the label {twice!r}. Rename one of them, or give "
             f"{option('match', 'position')} to go by their order."
         )
 
@@ -128,36 +135,42 @@ def _require_unique_labels(one: Sourced) -> None:
 # Prefixes
 
 
-def _strip_list_prefixes(found: list[Sourced]) -> list[Sourced]:
+def _strip_list_prefixes(specimens: list[Sourced]) -> list[Sourced]:
     """Labels such as ``skull_07-1``, where the part before the number is each file's own.
 
     3D Slicer calls points after their list: lists with different names would share no landmark.
     """
     lists = {
-        labels: own
-        for labels in _find_label_sequences(found)
-        if (own := split_numbered_labels(labels))
+        labels: numbered
+        for labels in _find_label_sequences(specimens)
+        if (numbered := split_numbered_labels(labels))
     }
-    counted = (lists.get(one.labels or ()) for one in found)
-    times = Counter(own[1] for own in counted if own is not None)
+    counted = (lists.get(specimen.labels or ()) for specimen in specimens)
+    times = Counter(numbered[1] for numbered in counted if numbered is not None)
     usual = set(times.most_common(1)[0][0]) if times else set[str]()
     # after a prefix that ends in a digit, skull_71 and skull_72, the numbers are others
-    lists = {labels: own for labels, own in lists.items() if usual & set(own[1])}
+    lists = {labels: numbered for labels, numbered in lists.items() if usual & set(numbered[1])}
     prefixes = {prefix for prefix, _ in lists.values()}
     if len(prefixes) < 2:
-        return _unify_number_padding(found, lists)
+        return _unify_number_padding(specimens, lists)
     # Slicer's prefix ends in a dash; others call a list after its specimen
-    used = [(lists[one.labels][0], one.name) for one in found if one.labels in lists]
+    used = [
+        (lists[specimen.labels][0], specimen.name)
+        for specimen in specimens
+        if specimen.labels in lists
+    ]
     if not all(prefix.endswith("-") or prefix[:-1] == name for prefix, name in used):
         warn(
             "Landmark labels differ in what stands before their number "
             f"({listed(sorted(prefixes), 3)}): landmarks are matched by that number. "
             f"If they are different landmarks, give {option('match', 'label')}."
         )
-    return _replace_labels(found, {labels: numbers for labels, (_, numbers) in lists.items()})
+    return _replace_labels(specimens, {labels: numbers for labels, (_, numbers) in lists.items()})
 
 
-def _unify_number_padding(found: list[Sourced], lists: Mapping[Labels, object]) -> list[Sourced]:
+def _unify_number_padding(
+    specimens: list[Sourced], lists: Mapping[Labels, object]
+) -> list[Sourced]:
     """The specimens with one spelling of every number: that of the first file, LM1 or LM01."""
     spelled: dict[str, str] = {}
 
@@ -165,26 +178,33 @@ def _unify_number_padding(found: list[Sourced], lists: Mapping[Labels, object]) 
         bare = re.sub("0*([0-9]+)$", r"\1", label)
         return spelled.setdefault(bare, label)
 
-    return _replace_labels(found, {own: tuple(map(find_spelling, own)) for own in lists})
+    return _replace_labels(
+        specimens, {labels: tuple(map(find_spelling, labels)) for labels in lists}
+    )
 
 
-def _strip_file_prefix(found: list[Sourced]) -> list[Sourced]:
+def _strip_file_prefix(specimens: list[Sourced]) -> list[Sourced]:
     """Labels such as ``skull_07_nasion``, without what all of a file begin with.
 
     That is done where most files then have the same labels, and did not before.
     """
     begins = {
         labels: _find_common_prefix(labels)
-        for labels in _find_label_sequences(found)
+        for labels in _find_label_sequences(specimens)
         if len(labels) > 1
     }
-    bare = {own: tuple(a.removeprefix(begin) for a in own) for own, begin in begins.items()}
-    times = Counter(bare[own] for one in found if (own := one.labels or ()) in bare)
+    bare = {
+        original: tuple(a.removeprefix(begin) for a in original)
+        for original, begin in begins.items()
+    }
+    times = Counter(
+        bare[original] for specimen in specimens if (original := specimen.labels or ()) in bare
+    )
     usual, count = times.most_common(1)[0] if times else ((), 0)
-    same = {labels: own for labels, own in bare.items() if set(own) <= set(usual)}
-    if 2 * count <= len(found) or len({begins[labels] for labels in same}) < 2:
-        return found
-    return _replace_labels(found, same)
+    same = {labels: original for labels, original in bare.items() if set(original) <= set(usual)}
+    if 2 * count <= len(specimens) or len({begins[labels] for labels in same}) < 2:
+        return specimens
+    return _replace_labels(specimens, same)
 
 
 def _find_common_prefix(labels: Labels) -> str:
@@ -204,23 +224,25 @@ def split_numbered_labels(labels: Sequence[str]) -> tuple[str, Labels] | None:
     >>> split_numbered_labels(["skull_07-1", "skull_07-02"])
     ('skull_07-', ('1', '2'))
     """
-    found = [part for label in labels if (part := _NUMBERED.fullmatch(label))]
-    starts = {part[1] + part[2] for part in found}
-    numbers = tuple(str(int(part[3])) for part in found)
-    whole = len(found) == len(labels) == len(set(numbers)) and len(starts) == 1
-    return (starts.pop(), numbers) if whole else None
+    matches = [match for label in labels if (match := _NUMBERED.fullmatch(label))]
+    starts = {match[1] + match[2] for match in matches}
+    numbers = tuple(str(int(match[3])) for match in matches)
+    is_consistent = len(matches) == len(labels) == len(set(numbers)) and len(starts) == 1
+    return (starts.pop(), numbers) if is_consistent else None
 
 
 # Labels of one's own
 
 
-def _use_majority_labels(found: list[Sourced]) -> list[Sourced]:
+def _use_majority_labels(specimens: list[Sourced]) -> list[Sourced]:
     """The labels that most specimens have, for those that call the same places otherwise."""
-    times = Counter(one.labels for one in found if one.labels)
+    times = Counter(specimen.labels for specimen in specimens if specimen.labels)
     if len(times) < 2:
-        return found
+        return specimens
     usual, count = times.most_common(1)[0]
-    settled = len(set(map(len, times))) == 1 and 2 * count > len(found)  # nobody lacks a landmark
+    settled = len(set(map(len, times))) == 1 and 2 * count > len(
+        specimens
+    )  # nobody lacks a landmark
     renamed = {
         labels
         for labels in times
@@ -231,79 +253,81 @@ def _use_majority_labels(found: list[Sourced]) -> list[Sourced]:
             or (settled and _find_different_labels(labels, usual))
         )
     }
-    _warn_of_different_labels(found, usual, renamed)
-    others = [one for one in found if one.labels in renamed]
+    _warn_of_different_labels(specimens, usual, renamed)
+    others = [specimen for specimen in specimens if specimen.labels in renamed]
     if not others:
-        return found
-    own = others[0].labels or ()
-    examples = [f"{a!r} for {b!r}" for a, b in zip(own, usual, strict=True) if a != b]
+        return specimens
+    other_labels = others[0].labels or ()
+    examples = [f"{a!r} for {b!r}" for a, b in zip(other_labels, usual, strict=True) if a != b]
     shapes = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
-    most = "most" if 2 * count > len(found) else str(_find_label_sequences(found)[usual])
+    usual_holder = (
+        "most" if 2 * count > len(specimens) else str(_find_label_sequences(specimens)[usual])
+    )
     warn(
-        f"Landmark labels of {shapes} differ from those of {most}, as in {others[0]}: "
+        f"Landmark labels of {shapes} differ from those of {usual_holder}, as in {others[0]}: "
         f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
         f"position. If they are different landmarks, give {option('match', 'label')}."
     )
-    return _replace_labels(found, dict.fromkeys(renamed, usual))
+    return _replace_labels(specimens, dict.fromkeys(renamed, usual))
 
 
-def _has_duplicate_labels(own: Labels, usual: Labels) -> bool:
+def _has_duplicate_labels(labels: Labels, usual: Labels) -> bool:
     """Whether labels are the usual ones but for some that stand at another place, too."""
-    if len(own) != len(usual) or len(set(usual)) < len(usual):
+    if len(labels) != len(usual) or len(set(usual)) < len(usual):
         return False
-    times = Counter(own)
-    return all(a == b or times[a] > 1 for a, b in zip(own, usual, strict=True))
+    times = Counter(labels)
+    return all(a == b or times[a] > 1 for a, b in zip(labels, usual, strict=True))
 
 
-def _find_different_labels(own: Labels, usual: Labels) -> list[tuple[str, str]]:
+def _find_different_labels(labels: Labels, usual: Labels) -> list[tuple[str, str]]:
     """The words at places where others have another word, if these are known nowhere else."""
-    words = [(a, b) for a, b in zip(own, usual, strict=True) if a != b]
-    known = {a for a, _ in words} & set(usual) or {b for _, b in words} & set(own)
-    return [] if known else words
+    words = [(a, b) for a, b in zip(labels, usual, strict=True) if a != b]
+    reused = {a for a, _ in words} & set(usual) or {b for _, b in words} & set(labels)
+    return [] if reused else words
 
 
 def _warn_of_different_labels(
-    found: Sequence[Sourced], usual: Labels, renamed: set[Labels]
+    specimens: Sequence[Sourced], usual: Labels, renamed: set[Labels]
 ) -> None:
     """Say so where a file has another word at a place, which may be another landmark or not."""
-    holders = _find_label_sequences(found)
-    agree = sum(one.labels == usual for one in found)
-    if len(set(map(len, holders))) > 1 or 2 * agree < len(found):
+    holders = _find_label_sequences(specimens)
+    agree = sum(specimen.labels == usual for specimen in specimens)
+    if len(set(map(len, holders))) > 1 or 2 * agree < len(specimens):
         return  # files without what was not seen, or no two alike
     odd = (
-        (one, _find_different_labels(own, usual))
-        for own, one in holders.items()
-        if own not in renamed
+        (specimen, _find_different_labels(labels, usual))
+        for labels, specimen in holders.items()
+        if labels not in renamed
     )
-    one, words = next(((one, words) for one, words in odd if words), (None, []))
+    specimen, words = next(((specimen, words) for specimen, words in odd if words), (None, []))
     if words and 2 * len(words) <= len(usual):
         warn(
-            f"{one} has a landmark {words[0][0]!r} where others have {words[0][1]!r}; it is "
+            f"{specimen} has a landmark {words[0][0]!r} where others have {words[0][1]!r}; it is "
             f"taken as another one. If it is the same, give {option('match', 'position')}."
         )
 
 
-def _is_respelling(own: Labels, usual: Labels) -> bool:
+def _is_respelling(labels: Labels, usual: Labels) -> bool:
     """Whether two sequences of labels can only be two spellings of the same landmarks.
 
     They are equally long, no label stands at two places, and all labels are different, or
     those that are different are spelled alike. A number is never another number, unless one
     sequence counts all landmarks from 0 and the other from 1.
     """
-    if len(own) != len(usual) or set(own) == set(usual):
+    if len(labels) != len(usual) or set(labels) == set(usual):
         return False
-    if {_find_count_base(own), _find_count_base(usual)} == {0, 1}:
+    if {_find_count_base(labels), _find_count_base(usual)} == {0, 1}:
         return True
-    different = _find_different_labels(own, usual)
+    different = _find_different_labels(labels, usual)
     if not different or any(a.isdecimal() and b.isdecimal() for a, b in different):
         return False
-    return len(different) == len(own) or all(_is_similar_word(a, b) for a, b in different)
+    return len(different) == len(labels) or all(_is_similar_word(a, b) for a, b in different)
 
 
 def _find_count_base(labels: Labels) -> int | None:
     """0 or 1 where labels count all landmarks from there, after a common prefix."""
-    own = split_numbered_labels(labels)
-    numbers = [] if own is None else [int(number) for number in own[1]]
+    numbered = split_numbered_labels(labels)
+    numbers = [] if numbered is None else [int(number) for number in numbered[1]]
     bases = (base for base in (0, 1) if numbers == list(range(base, base + len(labels))))
     return next(bases, None)
 
@@ -312,22 +336,22 @@ def _is_similar_word(a: str, b: str) -> bool:
     """Whether words are the same but for capitals, blanks, dashes, and a letter or two."""
     if re.findall(r"[0-9]+", a) != re.findall(r"[0-9]+", b):
         return False
-    one, other = (re.sub(r"[\W_]+", "", word.casefold()) for word in (a, b))
-    return SequenceMatcher(None, one, other).ratio() >= 0.75  # a letter or two are different
+    first, second = (re.sub(r"[\W_]+", "", word.casefold()) for word in (a, b))
+    return SequenceMatcher(None, first, second).ratio() >= 0.75  # a letter or two are different
 
 
-def _warn_of_doubtful_labels(some: Sequence[Sourced], sequences: Sequence[Labels]) -> None:
+def _warn_of_doubtful_labels(present: Sequence[Sourced], sequences: Sequence[Labels]) -> None:
     """Say so where labels match nothing, or would but for capitals and blanks."""
     if len(sequences) == 1:
         return
     times = Counter(label for labels in sequences for label in labels)
     alone = [labels for labels in sequences if all(times[label] == 1 for label in labels)]
     if alone:
-        holders = Counter(one.labels for one in some)
+        holders = Counter(specimen.labels for specimen in present)
         rarest = min(alone, key=lambda labels: holders[labels])
-        one = next(one for one in some if one.labels == rarest)
+        holder = next(specimen for specimen in present if specimen.labels == rarest)
         warn(
-            f"The landmark labels of {one} match none of the others: {listed(rarest, 3)}. "
+            f"The landmark labels of {holder} match none of the others: {listed(rarest, 3)}. "
             "Check how they are written."
         )
     alike = list(_find_case_variants(sequences))
@@ -343,4 +367,6 @@ def _find_case_variants(sequences: Sequence[Labels]) -> Iterator[list[str]]:
         spelled.setdefault("".join(label.casefold().split()), []).append(label)
     several = (alike for alike in spelled.values() if len(alike) > 1)
     sets = [set(labels) for labels in sequences]
-    yield from (alike for alike in several if not any(set(alike) <= one for one in sets))
+    yield from (
+        alike for alike in several if not any(set(alike) <= label_set for label_set in sets)
+    )

@@ -25,13 +25,11 @@ LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
 
 def get_max_bytes() -> int:
     """The most that is unpacked from a small file, or allocated for what it announces."""
-    stated = os.environ.get(VARIABLE, "")
+    value = os.environ.get(VARIABLE, "")
     try:
-        return int(float(stated)) if stated else 2**30
+        return int(float(value)) if value else 2**30
     except (ValueError, OverflowError):
-        raise FormatError(
-            f"{VARIABLE} must be a number of bytes. Got {stated!r} instead."
-        ) from None
+        raise FormatError(f"{VARIABLE} must be a number of bytes. Got {value!r} instead.") from None
 
 
 class Budget:

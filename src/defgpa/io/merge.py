@@ -35,26 +35,26 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
     """All specimens of all documents as one set of shapes."""
     read = sort_documents(rename_specimens(options.names, read))
     system = _choose_space(read, options.space)
-    found = _collect_specimens(read, system)
+    specimens = _collect_specimens(read, system)
     if options.curve_points is not None:
-        found = [_resample_curves(one, options.curve_points) for one in found]
-    found = _drop_unequal_curves(found)
-    found, left_out = _drop_incomplete(read, found, options)
-    found = match_landmarks(found, options.match)
-    landmarks = list_landmarks(found)
-    points = _stack_points(found, landmarks, options.dimension)
-    _require_whole_landmarks(found, landmarks, points)
+        specimens = [_resample_curves(specimen, options.curve_points) for specimen in specimens]
+    specimens = _drop_unequal_curves(specimens)
+    specimens, left_out = _drop_incomplete(read, specimens, options)
+    specimens = match_landmarks(specimens, options.match)
+    landmarks = list_landmarks(specimens)
+    points = _stack_points(specimens, landmarks, options.dimension)
+    _require_whole_landmarks(specimens, landmarks, points)
     _warn_of_rare_landmarks(points)
-    found = _assign_groups(found, options.group)
-    _warn_of_partial_scales(found)
+    specimens = _assign_groups(specimens, options.group)
+    _warn_of_partial_scales(specimens)
     return Shapes.specimens(
         points,
-        names=make_unique_names(found),
+        names=make_unique_names(specimens),
         landmarks=landmarks,
-        faces=_choose_faces(found, landmarks),
+        faces=_choose_faces(specimens, landmarks),
         metadata={
             **_merge_set_metadata(read, system),
-            **_collect_shape_metadata(found),
+            **_collect_shape_metadata(specimens),
             **left_out,
         },
     )
@@ -65,16 +65,16 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
 
 def _choose_space(read: Read, wanted: str | None) -> str | None:
     """The space asked for, else that of the first file that states one."""
-    stated = [(path, document.metadata.get("space")) for path, document in read]
+    spaces = [(path, document.metadata.get("space")) for path, document in read]
     if wanted is not None:
-        for path, space in stated:
+        for path, space in spaces:
             if space is None:
                 raise FormatError(
                     f"{path} does not say whether it is LPS or RAS, so it cannot be brought to "
                     f"{wanted}. Leave out space={wanted!r}."
                 )
         return wanted
-    return next((space for _, space in stated if space is not None), None)
+    return next((space for _, space in spaces if space is not None), None)
 
 
 def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
@@ -97,34 +97,38 @@ def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
 # Which points take part
 
 
-def _resample_curves(one: Sourced, count: int) -> Sourced:
+def _resample_curves(specimen: Sourced, count: int) -> Sourced:
     """A specimen with so many points on each of its curves."""
-    start = len(one.points) - len(one.curves)
-    blocks, names = [one.points[:start]], list[str]()
-    for prefix, members in groupby(one.curves, key=lambda name: name.rpartition("_")[0]):
-        own = one.points[start : (start := start + len(list(members)))]
+    start = len(specimen.points) - len(specimen.curves)
+    blocks, names = [specimen.points[:start]], list[str]()
+    for prefix, members in groupby(specimen.curves, key=lambda name: name.rpartition("_")[0]):
+        curve = specimen.points[start : (start := start + len(list(members)))]
         try:
-            blocks.append(resample_curve(own, count, prefix.startswith("outline")))
+            blocks.append(resample_curve(curve, count, prefix.startswith("outline")))
         except ShapeError:
-            raise FormatError(f"{one}: {prefix} has too few points to be resampled.") from None
+            raise FormatError(f"{specimen}: {prefix} has too few points to be resampled.") from None
         names += number_labels(f"{prefix}_", count)
-    return replace(one, points=np.concatenate(blocks), curves=tuple(names))
+    return replace(specimen, points=np.concatenate(blocks), curves=tuple(names))
 
 
-def _drop_unequal_curves(found: list[Sourced]) -> list[Sourced]:
+def _drop_unequal_curves(specimens: list[Sourced]) -> list[Sourced]:
     """Points of curves stay where all specimens have the same; else they are left out."""
-    some = [one for one in found if len(one.points)]
-    kinds = Counter(one.curves for one in some)
+    present = [specimen for specimen in specimens if len(specimen.points)]
+    kinds = Counter(specimen.curves for specimen in present)
     if len(kinds) <= 1:
-        return found
+        return specimens
     usual = kinds.most_common(1)[0][0]
-    odd = next(one for one in some if one.curves != usual)
+    odd = next(specimen for specimen in present if specimen.curves != usual)
     bare = [
-        replace(one, points=one.points[: len(one.points) - len(one.curves)], curves=())
-        for one in found
+        replace(
+            specimen,
+            points=specimen.points[: len(specimen.points) - len(specimen.curves)],
+            curves=(),
+        )
+        for specimen in specimens
     ]
     resampling = option("curve_points", 30, shell="--curve-points 30")
-    if not any(len(one.points) for one in bare):
+    if not any(len(specimen.points) for specimen in bare):
         raise FormatError(
             f"{odd}: expected curves with the same number of points in every specimen, "
             "as there are no landmarks besides; found different ones. Resample the curves: "
@@ -139,35 +143,35 @@ def _drop_unequal_curves(found: list[Sourced]) -> list[Sourced]:
 
 
 def _drop_incomplete(
-    read: Read, found: list[Sourced], options: ReadOptions
+    read: Read, specimens: list[Sourced], options: ReadOptions
 ) -> tuple[list[Sourced], dict[str, Any]]:
     """The specimens with as many landmarks as most, and a note on the others.
 
     Only labels allow for fewer. The others are refused, or dropped where that is asked for.
     """
-    some = [one for one in found if len(one.points)]
-    if options.match != "position" and all(one.labels for one in some):
-        return found, {}
-    counts = Counter(len(one.points) for one in some)
+    present = [specimen for specimen in specimens if len(specimen.points)]
+    if options.match != "position" and all(specimen.labels for specimen in present):
+        return specimens, {}
+    counts = Counter(len(specimen.points) for specimen in present)
     if len(counts) <= 1:
-        return found, {}
-    _require_one_set(some)
+        return specimens, {}
+    _require_one_set(present)
     m = counts.most_common(1)[0][0]
-    odd = [one for one in some if len(one.points) != m]
+    odd = [specimen for specimen in present if len(specimen.points) != m]
     if options.incomplete == "error" or counts[m] < max(2, len(odd)):  # no majority to go on with
-        usual = next(one for one in some if len(one.points) == m)
+        usual = next(specimen for specimen in present if len(specimen.points) == m)
         raise _explain_unequal_counts(read, usual, odd, counts[m])
-    counted = [f"{_abbreviate_name(one)} ({len(one.points)})" for one in odd]
+    counted = [f"{_abbreviate_name(specimen)} ({len(specimen.points)})" for specimen in odd]
     warn(f"Left out as unfinished (most have {m} landmarks): {and_more(counted, _MOST_NAMED)}.")
-    kept = [one for one in found if len(one.points) in (0, m)]
-    return kept, {"incomplete": tuple(one.name for one in odd)}
+    complete = [specimen for specimen in specimens if len(specimen.points) in (0, m)]
+    return complete, {"incomplete": tuple(specimen.name for specimen in odd)}
 
 
-def _require_one_set(some: Sequence[Sourced]) -> None:
+def _require_one_set(present: Sequence[Sourced]) -> None:
     """Files whose specimens have as many landmarks each, but others than other files."""
     sizes: dict[str, list[int]] = {}
-    for one in some:
-        sizes.setdefault(str(one.path), []).append(len(one.points))
+    for specimen in present:
+        sizes.setdefault(str(specimen.path), []).append(len(specimen.points))
     uniform = all(len(set(counts)) == 1 for counts in sizes.values())
     if len(sizes) > 1 and uniform and max(map(len, sizes.values())) > 1:
         files = [f"{path} has {counts[0]} landmarks" for path, counts in sizes.items()]
@@ -182,9 +186,9 @@ def _explain_unequal_counts(
 ) -> FormatError:
     """All the specimens that have another number of landmarks than most, in one message."""
     others = "" if usual == 1 else f" (and so do {usual - 1} more)"
-    several = len(odd) > 2 and all(one.path == first.path for one in odd)
-    names = [_abbreviate_name(one) if several else str(one) for one in odd]
-    counts = [f"{k} has {len(one.points)}" for k, one in zip(names, odd, strict=True)]
+    several = len(odd) > 2 and all(specimen.path == first.path for specimen in odd)
+    names = [_abbreviate_name(specimen) if several else str(specimen) for specimen in odd]
+    counts = [f"{k} has {len(specimen.points)}" for k, specimen in zip(names, odd, strict=True)]
     meshes = any(document.metadata.get("format") in _MESHES for _, document in read)
     remedy = "Put NA where a landmark was not seen"
     if meshes:
@@ -197,60 +201,61 @@ def _explain_unequal_counts(
     )
 
 
-def _abbreviate_name(one: Sourced) -> str:
-    return abbreviate(repr(one.name), most=40)
+def _abbreviate_name(specimen: Sourced) -> str:
+    return abbreviate(repr(specimen.name), most=40)
 
 
 # Points
 
 
 def _stack_points(
-    found: Sequence[Sourced], landmarks: Sequence[str], dimension: int | None
+    specimens: Sequence[Sourced], landmarks: Sequence[str], dimension: int | None
 ) -> Array:
     """(n, m, d) points; a landmark whose label a specimen does not have is NaN."""
-    some = [one for one in found if len(one.points)]
-    d = some[0].points.shape[1]
-    for one in some:
-        if one.points.shape[1] != d:
+    present = [specimen for specimen in specimens if len(specimen.points)]
+    d = present[0].points.shape[1]
+    for specimen in present:
+        if specimen.points.shape[1] != d:
             raise FormatError(
-                f"All shapes must have the same dimension: {some[0]} is {d}-D, {one} is "
-                f"{one.points.shape[1]}-D."
+                f"All shapes must have the same dimension: {present[0]} is {d}-D, {specimen} is "
+                f"{specimen.points.shape[1]}-D."
             )
     if dimension not in (None, d):
         raise FormatError(
-            f"{some[0]} is {d}-D and says so. Leave out {option('dimension', dimension)}."
+            f"{present[0]} is {d}-D and says so. Leave out {option('dimension', dimension)}."
         )
-    n, m = len(found), len(landmarks)
-    room = Budget(some[0].path, sum(one.points.nbytes for one in some))
+    n, m = len(specimens), len(landmarks)
+    room = Budget(present[0].path, sum(specimen.points.nbytes for specimen in present))
     room.spend(8 * n * m * d, f"a set of {n} shapes with {m} landmarks, few of them in each,")
     points = np.full((n, m, d), np.nan)
-    by_label = all(one.labels for one in some)
+    by_label = all(specimen.labels for specimen in present)
     place = {label: k for k, label in enumerate(landmarks)}
     order = tuple(landmarks)
-    for row, one in zip(points, found, strict=True):
-        if not len(one.points):
+    for row, specimen in zip(points, specimens, strict=True):
+        if not len(specimen.points):
             continue
-        if not by_label or one.labels == order:
-            row[:] = one.points
+        if not by_label or specimen.labels == order:
+            row[:] = specimen.points
         else:
-            row[[place[label] for label in one.labels or ()]] = one.points
+            row[[place[label] for label in specimen.labels or ()]] = specimen.points
     return points
 
 
 def _require_whole_landmarks(
-    found: Sequence[Sourced], landmarks: Sequence[str], points: Array
+    specimens: Sequence[Sourced], landmarks: Sequence[str], points: Array
 ) -> None:
     """A landmark has all its coordinates or none, and none of them is infinite."""
     unknown = np.isnan(points)
     half = unknown.any(axis=2) & ~unknown.all(axis=2)
-    for wrong, what, remedy in (
+    for wrong, problem, remedy in (
         (half, "is half missing", "Give all its coordinates, or NA for all of them."),
         (np.isinf(points).any(axis=2), "has an infinite coordinate", "Use NA if it was not seen."),
     ):
         if wrong.any():
             i, j = np.argwhere(wrong)[0]
             raise FormatError(
-                f"Landmark {landmarks[j]!r} of {found[i]} {what}: {points[i, j].tolist()}. {remedy}"
+                f"Landmark {landmarks[j]!r} of {specimens[i]} {problem}: "
+                f"{points[i, j].tolist()}. {remedy}"
             )
 
 
@@ -272,48 +277,60 @@ def _warn_of_rare_landmarks(points: Array) -> None:
 # What the files know besides
 
 
-def _assign_groups(found: list[Sourced], column: str | None) -> list[Sourced]:
+def _assign_groups(specimens: list[Sourced], column: str | None) -> list[Sourced]:
     """The specimens with the group that a column of their table says."""
     if column is None:
-        return found
-    known = dict.fromkeys(head for one in found for head in one.metadata.get("variables") or ())
-    fitting = [head for head in known if head.casefold() == column.strip().casefold()]
+        return specimens
+    heads = dict.fromkeys(
+        head for specimen in specimens for head in specimen.metadata.get("variables") or ()
+    )
+    fitting = [head for head in heads if head.casefold() == column.strip().casefold()]
     if not fitting:
-        there = f"there are: {listed(known, 20)}" if known else "the files have no such columns"
-        raise FormatError(f"There is no column {column!r} to group by; {there}.")
+        available = f"there are: {listed(heads, 20)}" if heads else "the files have no such columns"
+        raise FormatError(f"There is no column {column!r} to group by; {available}.")
     head = column.strip() if column.strip() in fitting else fitting[0]
-    own = ({**one.metadata, "groups": one.metadata.get("variables", {}).get(head)} for one in found)
-    return [replace(one, metadata=known) for one, known in zip(found, own, strict=True)]
+    new_metadata = (
+        {**specimen.metadata, "groups": specimen.metadata.get("variables", {}).get(head)}
+        for specimen in specimens
+    )
+    return [
+        replace(specimen, metadata=entry)
+        for specimen, entry in zip(specimens, new_metadata, strict=True)
+    ]
 
 
-def _warn_of_partial_scales(found: Sequence[Sourced]) -> None:
-    bare = [one.name for one in found if "scales" not in one.metadata]
-    if 0 < len(bare) < len(found):
-        files = {str(one.path) for one in found}
+def _warn_of_partial_scales(specimens: Sequence[Sourced]) -> None:
+    bare = [specimen.name for specimen in specimens if "scales" not in specimen.metadata]
+    if 0 < len(bare) < len(specimens):
+        files = {str(specimen.path) for specimen in specimens}
         where = f"{files.pop()}: " if len(files) == 1 else ""
         warn(
-            f"{where}{len(bare)} of {len(found)} specimens have no SCALE "
+            f"{where}{len(bare)} of {len(specimens)} specimens have no SCALE "
             f"({listed(bare, 3)}); their coordinates are taken as they are, so sizes may not be "
             "comparable."
         )
 
 
-def _choose_faces(found: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
+def _choose_faces(specimens: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
     """The triangles of the first file that has some; other ones in other files are reported."""
-    stated = [(one.path, _renumber_faces(one, landmarks)) for one in found if one.faces is not None]
-    if not stated:
+    faces_by_file = [
+        (specimen.path, _renumber_faces(specimen, landmarks))
+        for specimen in specimens
+        if specimen.faces is not None
+    ]
+    if not faces_by_file:
         return None
-    first_path, first = stated[0]
-    for path, faces in stated[1:]:
+    first_path, first = faces_by_file[0]
+    for path, faces in faces_by_file[1:]:
         if not np.array_equal(faces, first):
             warn(f"{path} has other faces than {first_path}; those of {first_path} are kept.")
             break
     return first
 
 
-def _renumber_faces(one: Sourced, landmarks: Sequence[str]) -> Index:
+def _renumber_faces(specimen: Sourced, landmarks: Sequence[str]) -> Index:
     """Faces that number the landmarks of the set, not the points of one file."""
-    faces, labels = np.asarray(one.faces, dtype=np.intp), one.labels
+    faces, labels = np.asarray(specimen.faces, dtype=np.intp), specimen.labels
     if labels is None or labels == tuple(landmarks):
         return faces
     place = {label: k for k, label in enumerate(landmarks)}
@@ -322,20 +339,22 @@ def _renumber_faces(one: Sourced, landmarks: Sequence[str]) -> Index:
 
 def _merge_set_metadata(read: Read, system: str | None) -> dict[str, Any]:
     """What files say about the whole set, where those that say it agree."""
-    stated: dict[str, list[Any]] = {}
+    values_by_key: dict[str, list[Any]] = {}
     for _, document in read:
         for key, value in document.metadata.items():
-            stated.setdefault(key, []).append(value)
+            values_by_key.setdefault(key, []).append(value)
     agreed = {
         key: values[0]
-        for key, values in stated.items()
+        for key, values in values_by_key.items()
         if key != "space" and all(value == values[0] for value in values)
     }
     return agreed if system is None else {**agreed, "space": system}
 
 
-def _collect_shape_metadata(found: Sequence[Sourced]) -> Mapping[str, tuple[Any, ...]]:
+def _collect_shape_metadata(specimens: Sequence[Sourced]) -> Mapping[str, tuple[Any, ...]]:
     """One value a shape for whatever any specimen says, None where one does not, and its file."""
-    keys = {key for one in found for key in one.metadata} & PER_SHAPE_METADATA
-    said = {key: tuple(one.metadata.get(key) for one in found) for key in sorted(keys)}
-    return {**said, "sources": tuple(str(one.path) for one in found)}
+    keys = {key for specimen in specimens for key in specimen.metadata} & PER_SHAPE_METADATA
+    values_by_key = {
+        key: tuple(specimen.metadata.get(key) for specimen in specimens) for key in sorted(keys)
+    }
+    return {**values_by_key, "sources": tuple(str(specimen.path) for specimen in specimens)}

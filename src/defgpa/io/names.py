@@ -29,8 +29,8 @@ def sort_documents(read: Read) -> list[tuple[Path, Document]]:
     """Files by the name of their specimen if each has one, else by their own; a2 before a10."""
     single = all(len(document.specimens) == 1 for _, document in read)
 
-    def key(one: tuple[Path, Document]) -> tuple[object, ...]:
-        path, document = one
+    def key(specimen: tuple[Path, Document]) -> tuple[object, ...]:
+        path, document = specimen
         return make_sort_key(document.specimens[0].name if single else str(path)), make_sort_key(
             str(path)
         )
@@ -42,24 +42,24 @@ def make_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """A key that sorts numbers in names by their value, whatever their length."""
     parts = re.split(r"([0-9]+)", text.casefold())
     return tuple(
-        (0, len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (1, 0, part)
-        for part in parts
-        if part
+        (0, len(piece.lstrip("0")), piece.lstrip("0")) if piece.isdecimal() else (1, 0, piece)
+        for piece in parts
+        if piece
     )
 
 
-def make_unique_names(found: Sequence[Sourced]) -> list[str]:
+def make_unique_names(specimens: Sequence[Sourced]) -> list[str]:
     """Unique names: after the files where each holds one specimen, else with a number."""
-    names = [one.name for one in found]
+    names = [specimen.name for specimen in specimens]
     repeated = {name for name, times in Counter(names).items() if times > 1}
     if not repeated:
         return names
-    stems = [decode_file_name(one.path.stem) for one in found]
+    stems = [decode_file_name(specimen.path.stem) for specimen in specimens]
     which = listed(dict.fromkeys(name for name in names if name in repeated))
     if len(set(stems)) == len(stems):
         warn(f"Names that occur in several files: {which}. Shapes are named after the files.")
         return stems
-    files = dict.fromkeys(str(one.path) for one in found if one.name in repeated)
+    files = dict.fromkeys(str(specimen.path) for specimen in specimens if specimen.name in repeated)
     warn(
         f"Names that occur more than once (in {listed(files, 2)}): {which}. "
         "A number is added to all but the first."
@@ -73,7 +73,7 @@ def _rename_document(path: Path, document: Document, choice: str) -> Document:
     if choice == "file":
         names = [make_default_name(path, k, len(specimens)) for k in range(len(specimens))]
     elif choice == "image" or (choice == "auto" and _has_better_image_names(specimens, images)):
-        names = [image or own.name for image, own in zip(images, specimens, strict=True)]
+        names = [image or specimen.name for image, specimen in zip(images, specimens, strict=True)]
     else:
         return document
     pairs = zip(specimens, names, strict=True)

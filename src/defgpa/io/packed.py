@@ -70,7 +70,7 @@ def _unpack(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
     budget = Budget(path)  # what the directory says may not be so
     for info in members:
         parts = [p for p in info.filename.replace("\\", "/").split("/") if p.strip(".")]
-        if not parts or any(part.startswith((".", "__MACOSX")) for part in parts):
+        if not parts or any(piece.startswith((".", "__MACOSX")) for piece in parts):
             continue
         target = folder / parts[-1]
         if target.exists():
@@ -84,7 +84,7 @@ def _read_unpacked(place: Path, path: Path, options: ReadOptions) -> Document:
     from defgpa.io.read import read_all
 
     inside = [place] if place.is_file() else list(place.iterdir())
-    if any(one.name.lower().endswith((".gz", ".zip")) for one in inside):
+    if any(file.name.lower().endswith((".gz", ".zip")) for file in inside):
         raise FormatError(f"{path} holds another archive. Unpack it.")
     finds, _ = find_files(place, None)
     finds.sort(key=lambda find: make_sort_key(find[0].name))
@@ -96,9 +96,11 @@ def _join_documents(documents: Sequence[Document]) -> Document:
     first = documents[0]
     space = first.metadata.get("space")
     specimens = (
-        replace(own, points=convert_space(own.points, document.metadata.get("space"), space))
+        replace(
+            specimen, points=convert_space(specimen.points, document.metadata.get("space"), space)
+        )
         for document in documents
-        for own in document.specimens
+        for specimen in document.specimens
     )
     return replace(first, specimens=tuple(specimens))
 
@@ -107,9 +109,9 @@ def _join_documents(documents: Sequence[Document]) -> Document:
 def _rename_place_in_messages(path: Path, place: Path) -> Iterator[None]:
     """Complaints and warnings that name the archive, not the place where it was unpacked."""
     try:
-        with collect_warnings() as said:
+        with collect_warnings() as messages:
             yield
     except FormatError as error:
         raise type(error)(str(error).replace(str(place), str(path))) from None
-    for message in said:
+    for message in messages:
         warn(message.replace(str(place), str(path)))

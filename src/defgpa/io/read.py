@@ -129,7 +129,7 @@ def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Do
     a format than one (tables) says itself which it was.
     """
     read: list[tuple[Path, Document]] = []
-    said: dict[str, list[tuple[str, str]]] = {}
+    messages_by_kind: dict[str, list[tuple[str, str]]] = {}
     for path, format_ in finds:
         with collect_warnings() as messages:
             try:
@@ -142,8 +142,8 @@ def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Do
                 messages.append(f"Passed over: {error}")
         for message in messages:
             kind = _PARTICULARS.sub("", message.replace(str(path), ""))
-            said.setdefault(kind, []).append((message, path.name))
-    for (first, _), *others in said.values():
+            messages_by_kind.setdefault(kind, []).append((message, path.name))
+    for (first, _), *others in messages_by_kind.values():
         warn(f"{first} Likewise: {listed([name for _, name in others], 3)}." if others else first)
     return read
 
@@ -157,11 +157,11 @@ def _require_choices(options: ReadOptions) -> None:
                 f"The {name!r} parameter of read_shapes must be one of {choices}. "
                 f"Got {value!r} instead."
             )
-    asked = options.curve_points
-    if asked is not None and not (isinstance(asked, int) and asked >= 3):
+    curve_points = options.curve_points
+    if curve_points is not None and not (isinstance(curve_points, int) and curve_points >= 3):
         raise FormatError(
             "The 'curve_points' parameter of read_shapes must be a whole number of at least 3. "
-            f"Got {asked!r} instead."
+            f"Got {curve_points!r} instead."
         )
     missing = options.missing
     if missing not in ("marked", "negative") and not _is_number(missing):

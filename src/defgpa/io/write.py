@@ -99,10 +99,10 @@ def find_unsupported_metadata(
     chosen = _choose_format(Path(path), format)
     if chosen.holds is None:
         return ()
-    known = {key for key, value in shapes.metadata.items() if value is not None}
+    present = {key for key, value in shapes.metadata.items() if value is not None}
     if shapes.faces is not None:
-        known.add("faces")
-    lost = {key: words for key, words in _WORDS.items() if key in known.difference(chosen.holds)}
+        present.add("faces")
+    lost = {key: words for key, words in _WORDS.items() if key in present.difference(chosen.holds)}
     if "variables" in lost:
         lost["variables"] = f"the columns {listed(get_variable_columns(shapes), 4)}"
     return tuple(lost.values())
@@ -161,7 +161,7 @@ def _make_file_names(names: Sequence[str]) -> list[str]:
             fresh = f"{plain}_{k}"
         taken.add(fresh.casefold())
         safe.append(fresh)
-    changed = [name for name, own in zip(names, safe, strict=True) if name != own]
+    changed = [name for name, safe_name in zip(names, safe, strict=True) if name != safe_name]
     if changed:
         warn(f"The name {listed(changed)} cannot name a file as it is; '_' takes its place there.")
     return safe

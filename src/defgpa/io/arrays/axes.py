@@ -55,8 +55,8 @@ def arrange_matrix(path: Path, array: NDArray[Any], layout: str) -> Array:
 def to_real_numbers(path: Path, array: NDArray[Any]) -> Array:
     """The array as float64, if it holds real numbers."""
     if array.dtype.kind not in "fiub":
-        what = "complex numbers" if array.dtype.kind == "c" else f"'{array.dtype}'"
-        raise FormatError(f"{path}: expected an array of real numbers; found {what}.")
+        kind = "complex numbers" if array.dtype.kind == "c" else f"'{array.dtype}'"
+        raise FormatError(f"{path}: expected an array of real numbers; found {kind}.")
     with np.errstate(over="ignore"):  # a quadruple too large becomes infinite, and is refused
         return array.astype(np.float64)
 

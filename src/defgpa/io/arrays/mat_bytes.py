@@ -104,7 +104,7 @@ def parse_mat4(data: bytes) -> dict[str, Value]:
         order = "<" if int.from_bytes(data[at : at + 4], "little") < 5000 else ">"
         head = np.frombuffer(data, order + "i4", 5, at)
         kind, rows, columns, is_complex, length = (int(number) for number in head)
-        precision, what = kind // 10 % 10, kind % 10
+        precision, content = kind // 10 % 10, kind % 10
         if kind not in range(5000) or precision > 5 or min(rows, columns, length) < 0:
             raise ValueError("a matrix whose first numbers make no sense")
         name = data[at + 20 : at + 20 + length].split(b"\0")[0].decode("latin-1")
@@ -112,7 +112,7 @@ def parse_mat4(data: bytes) -> dict[str, Value]:
         count = rows * columns
         values = np.frombuffer(data, entries, count, at + 20 + length)
         at += 20 + length + count * entries.itemsize * (2 if is_complex else 1)
-        if what == 0 and not is_complex:
+        if content == 0 and not is_complex:
             variables[name] = values.reshape((rows, columns), order="F")
     return variables
 
@@ -179,12 +179,12 @@ class _Reader:
         )
 
     def _parse_matrices(self, count: int, parts: Iterator[Element], levels: int) -> list[Value]:
-        found = [
+        matrices = [
             self.parse_matrix(content, levels - 1)[1] for kind, content in parts if kind == _MATRIX
         ]
-        if len(found) != count:
-            raise ValueError(f"expected a cell of {count} arrays; found {len(found)}")
-        return found
+        if len(matrices) != count:
+            raise ValueError(f"expected a cell of {count} arrays; found {len(matrices)}")
+        return matrices
 
     def _parse_struct(self, count: int, parts: Iterator[Element], levels: int) -> Value:
         width = int(self._parse_numbers(next(parts, None))[0])

@@ -64,7 +64,7 @@ def write_mat(path: Path, shapes: Shapes) -> None:
 
     variables: dict[str, Any] = {
         "points": _make_cell([points.T for points in shapes.points]),
-        "visible": _make_cell([seen[None] for seen in shapes.visible]),
+        "visible": _make_cell([mask[None] for mask in shapes.visible]),
         "names": _make_cell(shapes.names),
         "landmarks": _make_cell(shapes.landmarks),
     }
@@ -100,7 +100,9 @@ def _read_image_correspondences(
         raise FormatError(f"{path}: Corresp.ptsImg must be a cell of matrices with 2 rows or more.")
     stack = [mask_missing(to_real_numbers(path, matrix[:2].T), options.missing) for matrix in cell]
     images = _parse_texts(path, "Corresp.imNames", correspondences.get("imNames"), len(cell)) or ()
-    return make_document(path, stack, images, said=[{"images": image} for image in images])
+    return make_document(
+        path, stack, images, shape_metadata=[{"images": image} for image in images]
+    )
 
 
 def _find_points(path: Path, variables: Mapping[str, Value]) -> Value:
@@ -143,10 +145,10 @@ def _build_document(path: Path, given: Mapping[str, Value], options: ReadOptions
     n, m = len(stack), len(stack[0])
     names = _parse_texts(path, "names", given.get("names"), n) or ()
     if given.get("visible") is not None:
-        seen = _parse_visibility(path, given["visible"], [len(points) for points in stack])
+        masks = _parse_visibility(path, given["visible"], [len(points) for points in stack])
         stack = [
             np.where(visible[:, None], points, np.nan)
-            for points, visible in zip(stack, seen, strict=True)
+            for points, visible in zip(stack, masks, strict=True)
         ]
     labels = _parse_texts(path, "landmarks", given.get("landmarks"), m)
     faces = given.get("faces")

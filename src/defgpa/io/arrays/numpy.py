@@ -43,15 +43,15 @@ def read_npz(path: Path, options: ReadOptions) -> Document:
     labels = _parse_texts(path, arrays, "landmarks", m) or _parse_texts(
         path, arrays, "landmark_names", m
     )
-    known = _collect_metadata(path, arrays, n)
-    said = [{key: values[i] for key, values in known.items()} for i in range(n)]
+    columns = _collect_metadata(path, arrays, n)
+    shape_metadata = [{key: values[i] for key, values in columns.items()} for i in range(n)]
     faces = parse_triangles(path, arrays["faces"], m) if "faces" in arrays else None
     space = str(arrays.get("space", ""))
     metadata: dict[str, Any] = {"space": space} if space in ("LPS", "RAS") else {}
     links = arrays.get("links", np.empty(0))
     if links.size and links.dtype.kind in "iu":
         metadata |= parse_links(links, 0, m)
-    return make_document(path, stack, names, labels, said, faces=faces, metadata=metadata)
+    return make_document(path, stack, names, labels, shape_metadata, faces=faces, metadata=metadata)
 
 
 def read_npy(path: Path, options: ReadOptions) -> Document:
@@ -79,9 +79,11 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         arrays["space"] = np.array(str(shapes.metadata["space"]))
     if shapes.links:
         arrays["links"] = np.array(shapes.links, dtype=np.int64)
-    said = {key: value for key, value in get_variable_columns(shapes).items() if key not in _KNOWN}
-    said |= {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
-    for key, values in sorted(said.items()):
+    columns = {
+        key: value for key, value in get_variable_columns(shapes).items() if key not in _KNOWN
+    }
+    columns |= {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
+    for key, values in sorted(columns.items()):
         for kind in (str, (int, float, np.integer, np.floating)):
             if all(isinstance(value, kind) for value in values):
                 arrays[key] = np.array(values)
@@ -104,8 +106,8 @@ def _read_members(path: Path) -> dict[str, NDArray[Any]]:
                 f"it holds {list_names(sorted(members)) or 'nothing'}. "
                 "Save it with numpy.savez(path, points=...)."
             )
-        known = {key: member for key, member in members.items() if key in _KNOWN}
-        arrays = read_archive(path, archive, known, (budget := Budget(path)))
+        wanted = {key: member for key, member in members.items() if key in _KNOWN}
+        arrays = read_archive(path, archive, wanted, (budget := Budget(path)))
         columns = {
             key: member
             for key, member in members.items()
@@ -173,33 +175,33 @@ def _parse_texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str,
     """The names under a key, one for each of ``count``."""
     if key not in arrays:
         return None
-    given = arrays[key]
-    if given.shape != (count,):
+    values = arrays[key]
+    if values.shape != (count,):
         raise FormatError(
-            f"{path}: {key!r} must hold {count} names, as 'points' asks; found size {given.shape}."
+            f"{path}: {key!r} must hold {count} names, as 'points' asks; found size {values.shape}."
         )
-    if given.dtype.kind == "S":
-        return tuple(value.decode("utf-8", errors="replace") for value in given.tolist())
-    return tuple(str(value) for value in given.tolist())
+    if values.dtype.kind == "S":
+        return tuple(value.decode("utf-8", errors="replace") for value in values.tolist())
+    return tuple(str(value) for value in values.tolist())
 
 
 def _collect_metadata(path: Path, arrays: Arrays, count: int) -> dict[str, list[Any]]:
     """Images, groups, scales …: what the archive says of each shape."""
-    known: dict[str, list[Any]] = {}
+    metadata: dict[str, list[Any]] = {}
     for key in sorted(_PLAIN & arrays.keys()):
         if arrays[key].shape != (count,):
             raise FormatError(
                 f"{path}: {key!r} must have one entry per shape, {count}; "
                 f"found size {arrays[key].shape}."
             )
-        known[key] = arrays[key].tolist()
+        metadata[key] = arrays[key].tolist()
     heads = [key for key in arrays if key not in _KNOWN and arrays[key].shape == (count,)]
     columns = [_parse_texts(path, arrays, head, count) or () for head in heads]
     if columns:
-        known["variables"] = [
+        metadata["variables"] = [
             dict(zip(heads, row, strict=True)) for row in zip(*columns, strict=True)
         ]
-    return known
+    return metadata
 
 
 FORMATS = (

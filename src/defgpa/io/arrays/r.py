@@ -45,14 +45,17 @@ def read_r(path: Path, options: ReadOptions) -> Document:
         stack = arrange_matrix(path, array, options.layout)[None]
         labels = _get_dimension_names(value, 0) if len(stack[0]) == len(array) else None
     stack = mask_missing(stack, options.missing)
-    said, links = _collect_metadata(variables, len(stack)), _find_links(variables, stack.shape[1])
-    return make_document(path, stack, names or (), labels, said, metadata=links)
+    shape_metadata, links = (
+        _collect_metadata(variables, len(stack)),
+        _find_links(variables, stack.shape[1]),
+    )
+    return make_document(path, stack, names or (), labels, shape_metadata, metadata=links)
 
 
 def _collect_metadata(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
     """What vectors as long as the specimens are many say of each, in words; "" for NA."""
     columns = {
-        name: ["" if own is None or own != own else str(own) for own in value.tolist()]
+        name: ["" if entry is None or entry != entry else str(entry) for entry in value.tolist()]
         for name, value in variables.items()
         if getattr(value, "ndim", 0) == 1 and len(value) == n
     }
@@ -70,14 +73,14 @@ def _read_matrices(
     path: Path, matrices: list[Any], options: ReadOptions, variables: Mapping[str, Any]
 ) -> Document:
     specimens = []
-    said = _collect_metadata(variables, len(matrices))
-    for (name, value), known in zip(matrices, said, strict=True):
+    shape_metadata = _collect_metadata(variables, len(matrices))
+    for (name, value), metadata in zip(matrices, shape_metadata, strict=True):
         points = mask_missing(
             arrange_matrix(path, _to_array(value), options.layout), options.missing
         )
         labels = _get_dimension_names(value, 0)
-        own = labels if labels and len(labels) == len(points) else None
-        specimens.append(Specimen(name, points, own, known))
+        landmark_labels = labels if labels and len(labels) == len(points) else None
+        specimens.append(Specimen(name, points, landmark_labels, metadata))
     return Document(tuple(specimens), metadata=_find_links(variables, len(specimens[0].points)))
 
 
@@ -99,12 +102,12 @@ def _read_content(path: Path) -> Any:
         return build_within_budget
 
     sequences = (b"compact_intseq", b"compact_realseq")
-    known = dict(rdata.parser.DEFAULT_ALTREP_MAP)
-    known |= {name: limit_size(known[name]) for name in sequences}
+    constructors = dict(rdata.parser.DEFAULT_ALTREP_MAP)
+    constructors |= {name: limit_size(constructors[name]) for name in sequences}
     with translate_errors(path, "R file"):
         data = decompress(packed, budget.left + 1)
         budget.spend(len(data), "what it packs")
-        parsed = rdata.parser.parse_data(data, altrep_constructor_dict=known)
+        parsed = rdata.parser.parse_data(data, altrep_constructor_dict=constructors)
         return rdata.conversion.convert(parsed)
 
 

@@ -152,8 +152,10 @@ def write_mesh(path: str | os.PathLike[str], mesh: Mesh) -> None:
 
 def _find_kind(path: Path, done: str) -> Kind:
     if path.suffix.lower() not in _KINDS:
-        known = listed(_KINDS)
-        raise FormatError(f"{path} cannot be {done} as a mesh; its suffix must be one of {known}.")
+        suffixes = listed(_KINDS)
+        raise FormatError(
+            f"{path} cannot be {done} as a mesh; its suffix must be one of {suffixes}."
+        )
     return _KINDS[path.suffix.lower()]
 
 
@@ -165,16 +167,16 @@ def read_space(path: Path) -> str | None:
     head = read_head(path)
     if vtp.looks_like_vtp(head):
         return vtp.read_vtp_space(path)
-    found = re.search(rb"SPACE=(LPS|RAS)", head)
-    return None if found is None else found[1].decode()
+    match = re.search(rb"SPACE=(LPS|RAS)", head)
+    return None if match is None else match[1].decode()
 
 
 def write_space(path: Path, space: str) -> None:
     """Put it into the header of a mesh that ``write_mesh`` wrote."""
-    plain, stated = _HEADS[path.suffix.lower()]
+    plain, with_space = _HEADS[path.suffix.lower()]
     if path.suffix.lower() == ".vtp":
         space = _FIELD.format(" ".join(str(ord(letter)) for letter in space))
-    content = path.read_bytes().replace(plain, stated % space.encode(), 1)
+    content = path.read_bytes().replace(plain, with_space % space.encode(), 1)
     with replace_file(path) as temporary:
         temporary.write_bytes(content)
 

@@ -155,8 +155,8 @@ class Polygons:
 def as_indices(values: NDArray[Any]) -> Index:
     """Vertex numbers; what cannot be one becomes -1, which no vertex has."""
     if values.dtype.kind == "f":
-        whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
-        values = np.where(whole, values, -1)
+        is_whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
+        values = np.where(is_whole, values, -1)
     elif values.dtype.kind == "u":
         values = np.minimum(values.astype(np.uint64), np.uint64(2**31))
     return values.astype(np.intp)
@@ -235,14 +235,14 @@ class Cursor:
 
     def read_lines(self, count: int, what: str) -> list[tuple[int, str]]:
         """The next ``count`` lines that are not blank, with their numbers."""
-        number, found = self.line_number, list[tuple[int, str]]()
-        while len(found) < count:
+        number, lines = self.line_number, list[tuple[int, str]]()
+        while len(lines) < count:
             if not self.n_left:
-                raise make_format_error(self.path, f"{count} {what}", len(found))
+                raise make_format_error(self.path, f"{count} {what}", len(lines))
             if text := self.read_any_line():
-                found.append((number, text))
+                lines.append((number, text))
             number += 1
-        return found
+        return lines
 
     def peek(self) -> str:
         """The next line that is not blank, without going there; "" at the end of the file."""
@@ -280,8 +280,8 @@ class Cursor:
 
     def _parse_numbers_by_line(self) -> list[float]:
         """Line by line, until the first word that is no number; only for its complaint."""
-        rest = self.data[self.at :].decode("latin-1").split("\n")
-        found: list[float] = []
-        for line, text in enumerate(rest, start=self.line_number):
-            found += parse_numbers(self.path, line, text.split())
-        return found
+        lines = self.data[self.at :].decode("latin-1").split("\n")
+        values: list[float] = []
+        for line, text in enumerate(lines, start=self.line_number):
+            values += parse_numbers(self.path, line, text.split())
+        return values

@@ -55,15 +55,15 @@ def read_ply(path: Path) -> Mesh:
     """The vertices and faces of a PLY file."""
     cursor = Cursor(path)
     order, elements = _parse_header(cursor)
-    found: dict[str, Columns] = {}
+    rows_by_element: dict[str, Columns] = {}
     for element in elements:
         rows = (
             _read_binary_rows(cursor, element, order) if order else _read_text_rows(cursor, element)
         )
-        found.setdefault(element.name, rows)
+        rows_by_element.setdefault(element.name, rows)
     vertex = {
         name: values
-        for name, values in found.get("vertex", {}).items()
+        for name, values in rows_by_element.get("vertex", {}).items()
         if not isinstance(values, Polygons)
     }
     if not {"x", "y", "z"} <= vertex.keys():
@@ -71,7 +71,7 @@ def read_ply(path: Path) -> Mesh:
             path, "an element 'vertex' with properties x, y and z", list(vertex)
         )
     channels = [vertex[name] for name in _COLOURS if name in vertex]
-    face = found.get("face", {})
+    face = rows_by_element.get("face", {})
     polygons = [face[name] for name in _CORNERS if isinstance(face.get(name), Polygons)]
     return build_mesh(
         path,
@@ -202,10 +202,10 @@ def _read_binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
     """All rows at once, if every list is as long as in the first row, else one by one."""
     if not element.properties:
         return {}
-    n, what, start = element.n_rows, f"rows of {element.name!r}", cursor.at
+    n, description, start = element.n_rows, f"rows of {element.name!r}", cursor.at
     lists = [k for k, p in enumerate(element.properties) if p.length_kind]
     if lists and n > cursor.n_left:
-        raise make_format_error(cursor.path, f"{n} {what}", f"{cursor.n_left} bytes")
+        raise make_format_error(cursor.path, f"{n} {description}", f"{cursor.n_left} bytes")
     lengths = [1] * len(element.properties)
     if lists and n:
         lengths = [len(values) for values in _read_binary_row(cursor, element, order)]
@@ -217,7 +217,7 @@ def _read_binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
         fields.append((f"f{k}", order + p.kind, (length,)))
     dtype = np.dtype(fields)
     if not lists or n * dtype.itemsize <= cursor.n_left:
-        table = cursor.read_records(n, dtype, what)
+        table = cursor.read_records(n, dtype, description)
         if all((table[f"n{k}"] == lengths[k]).all() for k in lists):
             return {
                 p.name: _build_column(p, table[f"f{k}"]) for k, p in enumerate(element.properties)
@@ -233,15 +233,15 @@ def _read_binary_row(cursor: Cursor, element: Element, order: str) -> Iterator[N
     for p in element.properties:
         length = 1
         if p.length_kind:
-            stated = cursor.read_records(1, np.dtype(order + p.length_kind), "lengths of a list")
-            length = _parse_length(cursor.path, stated)
+            lengths = cursor.read_records(1, np.dtype(order + p.length_kind), "lengths of a list")
+            length = _parse_length(cursor.path, lengths)
         yield cursor.read_records(length, np.dtype(order + p.kind), f"numbers in {p.name!r}")
 
 
 def _parse_length(path: Path, stated: Sequence[Any] | NDArray[Any], line: int | None = None) -> int:
     if len(stated) == 0 or not 0 <= stated[0] < 2**31 or stated[0] != int(stated[0]):
-        found = f"{stated[0]}" if len(stated) else "the end of the line"
-        raise make_format_error(path, "the length of a list", found, line)
+        description = f"{stated[0]}" if len(stated) else "the end of the line"
+        raise make_format_error(path, "the length of a list", description, line)
     return int(stated[0])
 
 

@@ -45,13 +45,13 @@ def read_obj(path: Path) -> Mesh:
     vertices: list[list[float]] = []
     faces: list[list[int]] = []
     text = read_text(path).replace("\\\n", " ")
-    for line, (word, *rest) in _split_words(text, comment="#"):
+    for line, (word, *words) in _split_words(text, comment="#"):
         if word == "v":
-            vertices.append(parse_numbers(path, line, rest))
-            if len(rest) < 3:
-                raise make_format_error(path, "x, y and z of a vertex", " ".join(rest), line)
+            vertices.append(parse_numbers(path, line, words))
+            if len(words) < 3:
+                raise make_format_error(path, "x, y and z of a vertex", " ".join(words), line)
         elif word == "f":
-            faces.append([_parse_corner(path, line, corner, len(vertices)) for corner in rest])
+            faces.append([_parse_corner(path, line, corner, len(vertices)) for corner in words])
     table = np.array([row[:3] for row in vertices]).reshape(-1, 3)
     colours = _parse_colours(vertices, 3, most=3)
     return build_mesh(path, table, [Polygons.of(faces).split_into_fans()], colours)
@@ -73,13 +73,13 @@ def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
     """An OBJ file with its vertices elsewhere: texture, materials and groups stay, normals go."""
     _warn_of_loss(target, "OBJ", mesh, [])
     moved, lines = iter(mesh.vertices.tolist()), ["# written by defgpa"]
-    for _, (word, *rest) in _split_words(read_text(source).replace("\\\n", " "), comment="#"):
+    for _, (word, *words) in _split_words(read_text(source).replace("\\\n", " "), comment="#"):
         if word == "v":
-            rest = [_format_row(next(moved)), *rest[3:]]
+            words = [_format_row(next(moved)), *words[3:]]
         elif word in ("f", "l"):
-            rest = ["/".join(corner.split("/")[:2]).rstrip("/") for corner in rest]
+            words = ["/".join(corner.split("/")[:2]).rstrip("/") for corner in words]
         if word != "vn":
-            lines.append(" ".join([word, *rest]))
+            lines.append(" ".join([word, *words]))
     write_text(target, "\n".join(lines) + "\n")
 
 
@@ -111,10 +111,10 @@ def read_off(path: Path) -> Mesh:
         return _build_off_mesh(path, *_parse_off_lines(path, lines), header)
     except FormatError:
         words = [word for _, line in lines for word in line][1:]
-        found = _parse_off_words(parse_numbers_fast(words), header)
-        if found is None:
+        parsed = _parse_off_words(parse_numbers_fast(words), header)
+        if parsed is None:
             raise
-        return _build_off_mesh(path, *found, header)
+        return _build_off_mesh(path, *parsed, header)
 
 
 def _build_off_mesh(path: Path, rows: Rows, faces: Rows, header: re.Match[str]) -> Mesh:

@@ -51,18 +51,18 @@ def read_vtk(path: Path) -> Mesh:
     encoding = (cursor.read_line() or "").upper()
     if encoding not in ("ASCII", "BINARY"):
         raise make_format_error(path, "ASCII or BINARY", encoding or "the end of the file", 3)
-    found = _Sections(cursor, encoding == "BINARY")
+    sections = _Sections(cursor, encoding == "BINARY")
     while line := cursor.read_line():
         try:
-            found.read(line.split())
+            sections.read(line.split())
         except FormatError as error:
-            if not found.about:
+            if not sections.about:
                 raise
             warn(f"The point data of a mesh are incomplete, its surface is not. {error}")
             break
-    if found.points is None:
+    if sections.points is None:
         raise make_format_error(path, "a section POINTS", "none")
-    return build_mesh(path, found.points, found.faces(), found.colours, found.scalars)
+    return build_mesh(path, sections.points, sections.faces(), sections.colours, sections.scalars)
 
 
 def write_vtk(path: Path, mesh: Mesh) -> None:
@@ -135,14 +135,14 @@ class _Sections:
     def faces(self) -> list[NDArray[np.intp]]:
         """The triangles of all cells that are flat."""
         none = Polygons.of([])
-        found = [self._cells.get("POLYGONS", none).split_into_fans()]
-        found.append(self._cells.get("TRIANGLE_STRIPS", none).split_into_strips())
+        triangles = [self._cells.get("POLYGONS", none).split_into_fans()]
+        triangles.append(self._cells.get("TRIANGLE_STRIPS", none).split_into_strips())
         cells, types = self._cells.get("CELLS", none), self._types
         if types is not None and len(types) == len(cells.lengths):
             # triangle, polygon, quadrilateral; strip of triangles
-            found.append(cells.select(np.isin(types, (5, 7, 9))).split_into_fans())
-            found.append(cells.select(types == 6).split_into_strips())
-        return found
+            triangles.append(cells.select(np.isin(types, (5, 7, 9))).split_into_fans())
+            triangles.append(cells.select(types == 6).split_into_strips())
+        return triangles
 
     def _read_attribute(self, words: Sequence[str]) -> None:
         n = self._entries
@@ -253,8 +253,8 @@ class _Sections:
                 continue
             width = 8 >> (self._read_byte_string(1)[0] >> 6)  # the first two bits say how many
             self._cursor.at -= 1
-            stated = int.from_bytes(self._read_byte_string(width), "big")
-            self._read_byte_string(stated & ((1 << (8 * width - 2)) - 1))
+            length = int.from_bytes(self._read_byte_string(width), "big")
+            self._read_byte_string(length & ((1 << (8 * width - 2)) - 1))
 
     def _read_byte_string(self, count: int) -> bytes:
         return self._cursor.read_records(count, np.dtype("u1"), "bytes of a string").tobytes()

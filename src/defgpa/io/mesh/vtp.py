@@ -78,8 +78,8 @@ def read_vtp_space(path: Path) -> str | None:
     """``LPS`` or ``RAS``, as 3D Slicer puts it among the field data."""
     with translate_errors(path, "VTK PolyData file"):
         file = _File(path)
-        stated = file.root.find("./PolyData/FieldData/Array[@Name='SPACE'][@type='String']")
-        words = b"" if stated is None else file.read_letters(stated)
+        element = file.root.find("./PolyData/FieldData/Array[@Name='SPACE'][@type='String']")
+        words = b"" if element is None else file.read_letters(element)
     return next((space for space in ("LPS", "RAS") if space.encode() in words), None)
 
 
@@ -160,10 +160,10 @@ class _File:
         return Polygons(lengths, corners)
 
     def _find_element(self, parent: ElementTree.Element, query: str) -> ElementTree.Element:
-        found = parent.find(query)
-        if found is None:
+        element = parent.find(query)
+        if element is None:
             raise make_format_error(self._path, f"an element {query.removeprefix('./')}", "none")
-        return found
+        return element
 
     def _parse_whole(self, word: str) -> int:
         """A whole number as XML has it, and not as Python does."""
@@ -214,32 +214,32 @@ class _File:
             return b""
         if n_blocks > len(source):
             raise make_format_error(self._path, f"{n_blocks} blocks", f"{len(source)} bytes")
-        header, rest = take(source, (3 + n_blocks) * self._word.itemsize)
+        header, data = take(source, (3 + n_blocks) * self._word.itemsize)
         _, full, last, *packed = self._parse_words(header)
-        blocks, _ = take(rest, sum(packed))
+        blocks, _ = take(data, sum(packed))
         sizes = [full] * (n_blocks - bool(last)) + [last] * bool(last)
         self._budget.spend(8 * sum(sizes), "what it packs")  # bytes, too, become doubles
         parts, at = [], 0
         for length, size in zip(packed, sizes, strict=True):
-            part = _decompress_block(self._path, compressor, blocks[at : at + length], size)
-            if len(part) != size:
+            block = _decompress_block(self._path, compressor, blocks[at : at + length], size)
+            if len(block) != size:
                 raise make_format_error(
-                    self._path, f"a block of {size} bytes", f"{len(part)} bytes"
+                    self._path, f"a block of {size} bytes", f"{len(block)} bytes"
                 )
-            parts.append(part)
+            parts.append(block)
             at += length
         return b"".join(parts)
 
     def _decode_plain(
         self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes
     ) -> bytes:
-        header, rest = take(source, self._word.itemsize)
+        header, data = take(source, self._word.itemsize)
         (n_bytes,) = self._parse_words(header)
-        padded = source[: len(source) - len(rest)].endswith(b"=")
+        padded = source[: len(source) - len(data)].endswith(b"=")
         if take is _take_base64 and not padded:
-            both, _ = take(source, len(header) + n_bytes)  # header and data in one piece
-            return both[len(header) :]
-        return take(rest, n_bytes)[0]
+            header_and_data, _ = take(source, len(header) + n_bytes)  # header and data in one piece
+            return header_and_data[len(header) :]
+        return take(data, n_bytes)[0]
 
     def _parse_words(self, data: bytes) -> list[int]:
         return [int(word) for word in np.frombuffer(data, dtype=self._word)]

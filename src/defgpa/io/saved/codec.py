@@ -71,10 +71,11 @@ def register_saved(
             f"{kind.__name__} is not a dataclass: give both to_fields and from_fields to "
             "register_saved."
         )
-    own = fields(kind) if is_dataclass(kind) else ()
+    init_fields = fields(kind) if is_dataclass(kind) else ()
     codec = _Codec(
         name or f"{kind.__module__}.{kind.__qualname__}",
-        to_fields or (lambda value: {f.name: getattr(value, f.name) for f in own if f.init}),
+        to_fields
+        or (lambda value: {f.name: getattr(value, f.name) for f in init_fields if f.init}),
         from_fields or (lambda values: kind(**values)),
     )
     _BY_NAME[codec.name] = codec
@@ -130,8 +131,10 @@ def decode_stack(node: Any, arrays: Mapping[str, Array], expected: int) -> list[
         stacked = {key: decode(item, arrays) for key, item in run["fields"].items()}
         shared = {key: decode(item, arrays) for key, item in run.get("shared", {}).items()}
         for k in range(run["count"]):
-            own = {key: None if item is None else item[k] for key, item in stacked.items()}
-            values.append(codec.from_fields({**own, **shared}))
+            fields_of_shape = {
+                key: None if item is None else item[k] for key, item in stacked.items()
+            }
+            values.append(codec.from_fields({**fields_of_shape, **shared}))
     return values
 
 
@@ -142,7 +145,7 @@ def _encode_run(run: list[Any], arrays: dict[str, Array]) -> Any:
     members = [codec.to_fields(value) for value in run]
     shared = {key: item for key, item in members[0].items() if _is_common(item)}
     stacked = {
-        key: None if item is None else np.stack([np.asarray(own[key]) for own in members])
+        key: None if item is None else np.stack([np.asarray(member[key]) for member in members])
         for key, item in members[0].items()
         if key not in shared
     }
@@ -162,9 +165,9 @@ def _describe_layout(value: Any) -> tuple[Any, ...]:
         if not _is_common(item):
             layout.append((key, None if item is None else np.shape(item)))
             continue
-        own: dict[str, Array] = {}
-        layout.append((key, json.dumps(encode(item, own))))
-        if own:
+        arrays: dict[str, Array] = {}
+        layout.append((key, json.dumps(encode(item, arrays))))
+        if arrays:
             return (id(value), None)
     return (codec.name, tuple(layout))
 
@@ -209,16 +212,16 @@ _GRID = ("counts", "axes", "first", "step")
 
 def _split_spline(basis: warps.ThinPlateBasis) -> dict[str, Any]:
     """The arrays of a spline and of its grid side by side, so that those of many can be stacked."""
-    own = {key: getattr(basis, key) for key in _SPLINE}
-    return own | {key: getattr(basis.grid, key, None) for key in _GRID}
+    values = {key: getattr(basis, key) for key in _SPLINE}
+    return values | {key: getattr(basis.grid, key, None) for key in _GRID}
 
 
 def _build_spline(values: Mapping[str, Any]) -> warps.ThinPlateBasis:
-    own = {key: values[key] for key in _SPLINE}
-    own |= {key: np.asarray(own[key]) for key in ("scale", "stiffness")}
+    arguments = {key: values[key] for key in _SPLINE}
+    arguments |= {key: np.asarray(arguments[key]) for key in ("scale", "stiffness")}
     grid = warps.Grid(*(values[key] for key in _GRID)) if values["counts"] is not None else None
-    mixing = own.pop("mixing")
-    basis = warps.ThinPlateBasis(**own, ridge=None if mixing is None else 0.0, grid=grid)
+    mixing = arguments.pop("mixing")
+    basis = warps.ThinPlateBasis(**arguments, ridge=None if mixing is None else 0.0, grid=grid)
     if mixing is not None:  # to the last digit
         vars(basis)["mixing"] = mixing
     return basis

@@ -129,7 +129,11 @@ def _decode_alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -
         metadata=content["metadata"],
     )
     bases = decode_stack(content["bases"], arrays, shapes.n_shapes)
-    weights = [own for node in content["weights"] for own in _decode_numbers(node, arrays)]
+    weights = [
+        coefficients
+        for node in content["weights"]
+        for coefficients in _decode_numbers(node, arrays)
+    ]
     offsets = decode(content["offsets"], arrays)
     warps = tuple(map(Warp, bases, weights, offsets, shapes.points))
     if len(warps) != shapes.n_shapes:
@@ -141,19 +145,19 @@ def _decode_alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -
 
 
 def _decode_numbers(node: Any, arrays: Mapping[str, Array]) -> Array:
-    found = decode(node, arrays)
-    if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
+    values = decode(node, arrays)
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         raise FormatError("the weights of the warps are no numbers")
-    return found
+    return values
 
 
 def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shapes: Shapes) -> None:
     """Whether the reference and its axes are of the size of the shapes."""
     m, d = shapes.n_landmarks, shapes.n_dims
     for key, size in (("reference", (m, d)), ("eigenvalues", (d,)), ("turn", (d, d))):
-        found = np.asarray(decode(content[key], arrays))
-        if found.shape != size or found.dtype.kind != "f":
-            raise FormatError(f"{key!r} should be {size} numbers, and is {found.shape}")
+        array = np.asarray(decode(content[key], arrays))
+        if array.shape != size or array.dtype.kind != "f":
+            raise FormatError(f"{key!r} should be {size} numbers, and is {array.shape}")
 
 
 def _remove_mixing(warp: Warp) -> Warp:

@@ -51,13 +51,13 @@ def _find_array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int]
     """The shapes, their axes, and the first column of a shape: 1 after names of rows, else 0."""
     matches = [_SLICE.fullmatch(head.strip()) for head in heads]
     start = 0 if matches and matches[0] else 1
-    found = [match for match in matches[start:] if match]
-    if not found or len(found) != len(heads) - start:
+    present = [match for match in matches[start:] if match]
+    if not present or len(present) != len(heads) - start:
         return None
-    axes = list(dict.fromkeys(match["axis"] for match in found))
-    names = [match["name"] for match in found[:: len(axes)]]
+    axes = list(dict.fromkeys(match["axis"] for match in present))
+    names = [match["name"] for match in present[:: len(axes)]]
     in_turn = [(name, axis) for name in names for axis in axes]
-    if [(match["name"], match["axis"]) for match in found] != in_turn:
+    if [(match["name"], match["axis"]) for match in present] != in_turn:
         return None
     return (names, axes, start) if len(axes) in (2, 3) and len(set(names)) == len(names) else None
 
@@ -86,12 +86,12 @@ def read_coordinate_rows(table: Table, _: ReadOptions) -> Document | None:
     """Rows are coordinates, nearly all of them, and say which in their first cells."""
     start, heads = _find_row_heads(table)
     try:
-        found = find_coordinate_columns(table.path, table.lines[0], heads)
+        columns = find_coordinate_columns(table.path, table.lines[0], heads)
     except FormatError:
         return None
-    if found is None or found[1].size < max(4, 0.8 * len(heads)):
+    if columns is None or columns[1].size < max(4, 0.8 * len(heads)):
         return None
-    labels, where = found
+    labels, where = columns
     taken = where.ravel().tolist()
     others = {head: k for k, head in enumerate(heads) if head and k not in set(taken)}
     names: Sequence[str] = table.header
@@ -101,11 +101,13 @@ def read_coordinate_rows(table: Table, _: ReadOptions) -> Document | None:
     lines = [table.lines[k] for k in taken]
     coordinates = replace(table, rows=[table.rows[k] for k in taken], lines=lines)
     values = coordinates.numbers(range(start, table.width))
-    said = [
+    texts_per_shape = [
         {head: word for head, k in others.items() if (word := table.rows[k][column].strip())}
         for column in range(start, table.width)
     ]
-    return _build_shapes(table, names[start:], values.T.reshape(-1, *where.shape), labels, said)
+    return _build_shapes(
+        table, names[start:], values.T.reshape(-1, *where.shape), labels, texts_per_shape
+    )
 
 
 def _find_row_heads(table: Table) -> tuple[int, list[str]]:
@@ -157,5 +159,8 @@ def _build_shapes(
     labels: tuple[str, ...] | None,
     said: Sequence[Mapping[str, str]] = (),
 ) -> Document:
-    own, known = [name.strip() for name in names], [build_metadata(words) for words in said]
-    return make_document(table.path, points, own, labels, known)
+    clean_names, metadata = (
+        [name.strip() for name in names],
+        [build_metadata(words) for words in said],
+    )
+    return make_document(table.path, points, clean_names, labels, metadata)

@@ -68,25 +68,25 @@ _LAYOUTS = (
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
     """A table in whatever layout it is: its header tells, or else its columns do."""
-    found = _read_blocks(path)
-    if found is None:
+    document = _read_blocks(path)
+    if document is None:
         table = read_table(path)
-        found = next(filter(None, (read(table, options) for read in _LAYOUTS)))
-    return _mask_missing(found, options)
+        document = next(filter(None, (read(table, options) for read in _LAYOUTS)))
+    return _mask_missing(document, options)
 
 
 def read_long(path: Path, options: ReadOptions) -> Document:
     """A table with one row a landmark, which names its shape."""
     table = read_table(path)
-    found = read_by_shape(table, options)
-    if found is None:
+    document = read_by_shape(table, options)
+    if document is None:
         header = repr(", ".join(table.header)) if table.header else "no header"
         if find_roles(table) is None:
             raise make_format_error(
                 path, "columns shape, landmark, x and y", header, table.header_line or 1
             )
         raise make_format_error(path, "a column 'shape'", header, table.header_line or 1)
-    return _mask_missing(found, options)
+    return _mask_missing(document, options)
 
 
 def read_points(path: Path, options: ReadOptions) -> Document:
@@ -99,10 +99,10 @@ def write_wide(path: Path, shapes: Shapes) -> None:
     n, _, d = shapes.points.shape
     labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
     names = replace_forbidden(shapes.names, _UNFIT, "name")
-    known = format_variables(shapes)
-    described = [[column[k] for column in known.values()] for k in range(n)]
+    columns = format_variables(shapes)
+    described = [[column[k] for column in columns.values()] for k in range(n)]
     rows = zip(names, described, shapes.points.reshape(n, -1).tolist(), strict=True)
-    header = ["id", *known, *coordinate_names(labels, d)]
+    header = ["id", *columns, *coordinate_names(labels, d)]
     _write(path, header, ([name, *words, *row] for name, words, row in rows))
 
 
@@ -110,13 +110,13 @@ def write_long(path: Path, shapes: Shapes) -> None:
     """One row a landmark under ``shape, landmark, x, y[, z]``; what else is known stands behind."""
     labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
     names = replace_forbidden(shapes.names, _UNFIT, "name")
-    known = format_variables(shapes)
+    columns = format_variables(shapes)
     rows = (
-        [name, label, *point, *(column[k] for column in known.values())]
+        [name, label, *point, *(column[k] for column in columns.values())]
         for k, (name, points) in enumerate(zip(names, shapes.points.tolist(), strict=True))
         for label, point in zip(labels, points, strict=True)
     )
-    _write(path, ["shape", "landmark", *"xyz"[: shapes.n_dims], *known], rows)
+    _write(path, ["shape", "landmark", *"xyz"[: shapes.n_dims], *columns], rows)
 
 
 def write_points(path: Path, shapes: Shapes) -> None:

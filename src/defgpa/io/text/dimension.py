@@ -24,9 +24,9 @@ def choose_dimension(path: object, rows: Array, wanted: int | None) -> int | Non
     possible = [d for d in (2, 3) if columns and columns % d == 0 and wanted in (None, d)]
     if len(possible) < 2:
         return possible[0] if possible else None
-    found = infer_dimension(rows)
-    dim = found or 2
-    why = "is assumed" if found is None else "is taken, as it makes better shapes"
+    inferred = infer_dimension(rows)
+    dim = inferred or 2
+    why = "is assumed" if inferred is None else "is taken, as it makes better shapes"
     warn(
         f"{path}: {columns} columns are {columns // 2} landmarks in 2-D or {columns // 3} in 3-D; "
         f"{dim}-D {why}. If that is wrong, give {option('dimension', 5 - dim)}."
@@ -45,9 +45,9 @@ def infer_dimension(rows: Array) -> int | None:
     >>> infer_dimension(shapes.reshape(5, 24))
     3
     """
-    whole = [d for d in (2, 3) if _has_whole_gaps(rows, d)]
-    if len(whole) == 1 and np.isnan(rows).any():
-        return whole[0]
+    possible = [d for d in (2, 3) if _has_whole_gaps(rows, d)]
+    if len(possible) == 1 and np.isnan(rows).any():
+        return possible[0]
     filled = _normalise_rows(rows)
     if filled is None:
         return None
@@ -92,11 +92,11 @@ def measure_dissimilarity(points: Array) -> float:
     Near 0 for one shape again and again, near 1 for points at random; NaN where too little is
     seen to tell.
     """
-    seen = np.isfinite(points)
-    if len(points) < 2 or points.shape[1] < 3 or not seen.any(axis=0).all():
+    visible = np.isfinite(points)
+    if len(points) < 2 or points.shape[1] < 3 or not visible.any(axis=0).all():
         return float("nan")
     centred = points - np.nanmean(points, axis=1, keepdims=True)
-    filled = np.where(seen, centred, np.nanmean(centred, axis=0))
+    filled = np.where(visible, centred, np.nanmean(centred, axis=0))
     sizes = np.linalg.norm(filled, axis=(1, 2), keepdims=True)
     if not (sizes > 0).all():
         return float("nan")

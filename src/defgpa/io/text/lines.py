@@ -44,9 +44,9 @@ def read_text(path: Path) -> str:
         size = path.stat().st_size
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if size > (most := get_max_bytes()):
+    if size > (max_bytes := get_max_bytes()):
         raise FormatError(
-            f"{path} has {size / 2**30:.1f} GiB; text is read up to {most / 2**30:g} GiB. "
+            f"{path} has {size / 2**30:.1f} GiB; text is read up to {max_bytes / 2**30:g} GiB. "
             f"Split it, store it as .npz, or set {VARIABLE} to more."
         )
     text = decode_text(read_bytes(path))
@@ -242,12 +242,12 @@ def format_row(values: Sequence[float]) -> str:
 
 def replace_forbidden(words: Sequence[str], forbidden: str, kind: str) -> list[str]:
     """The words with what a format cannot hold (a regular expression) replaced, still unique."""
-    kept = [re.sub(forbidden, "_", word) or "_" for word in words]
-    changed = [word for word, clean in zip(words, kept, strict=True) if word != clean]
+    clean_words = [re.sub(forbidden, "_", word) or "_" for word in words]
+    changed = [word for word, clean in zip(words, clean_words, strict=True) if word != clean]
     if changed:
         warn(f"This format cannot hold the {kind} {listed(changed)} as it is; written with '_'.")
-        kept = make_unique(kept)
-    return kept
+        clean_words = make_unique(clean_words)
+    return clean_words
 
 
 def make_unique(words: Sequence[str]) -> list[str]:

@@ -54,7 +54,7 @@ def read_morphologika(path: Path, options: ReadOptions) -> Document:
     with collect_disagreements(path, options) as disagree:
         titles, points = _parse_raw_points(path, sections, sizes, disagree)
         names = _find_names(sections, titles, len(points), disagree)
-        said = _collect_metadata(sections, len(points), disagree)
+        metadata_by_key = _collect_metadata(sections, len(points), disagree)
     points = mask_missing(points, options.missing)
     polygons = _parse_links(path, sections, "polygons", points.shape[1])
     wireframe = _parse_links(path, sections, "wireframe", points.shape[1])
@@ -62,8 +62,8 @@ def read_morphologika(path: Path, options: ReadOptions) -> Document:
     faces = np.array(polygons, dtype=np.intp) if triangles else None
     links = {"wireframe": wireframe, "polygons": () if triangles else polygons}
     metadata = {key: lines for key, lines in links.items() if lines}
-    each = [{key: values[k] for key, values in said.items()} for k in range(len(points))]
-    return make_document(path, points, names, said=each, faces=faces, metadata=metadata)
+    each = [{key: values[k] for key, values in metadata_by_key.items()} for k in range(len(points))]
+    return make_document(path, points, names, shape_metadata=each, faces=faces, metadata=metadata)
 
 
 def write_morphologika(path: Path, shapes: Shapes) -> None:
@@ -174,12 +174,12 @@ def _parse_row(path: Path, line: Line, dim: int) -> list[float]:
 
 def _find_names(sections: Sections, titles: Sequence[str], n: int, disagree: Disagree) -> list[str]:
     """From [names], else from the titles of the points; "" where they say nothing."""
-    stated = [text for _, text in sections.get("names", ())]
-    if stated and len(stated) != n:
-        disagree(sections["names"][0][0], f"{n} lines in [names]", str(len(stated)))
-    if not stated and len(titles) == n:
-        stated = ["" if re.fullmatch(r"#?\s*[0-9]*", title) else title for title in titles]
-    return stated
+    names = [text for _, text in sections.get("names", ())]
+    if names and len(names) != n:
+        disagree(sections["names"][0][0], f"{n} lines in [names]", str(len(names)))
+    if not names and len(titles) == n:
+        names = ["" if re.fullmatch(r"#?\s*[0-9]*", title) else title for title in titles]
+    return names
 
 
 def _collect_metadata(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]]:
@@ -189,17 +189,17 @@ def _collect_metadata(sections: Sections, n: int, disagree: Disagree) -> dict[st
     groups = _parse_groups(sections.get("groups", ()), n, disagree)
     images = _parse_lines(sections, "images", n, disagree)
     variables = [_match_heads(heads, value) for value in values]
-    found: dict[str, list[Any]] = {"groups": groups, "images": images}
+    metadata: dict[str, list[Any]] = {"groups": groups, "images": images}
     if all(variables):
-        found["variables"] = variables
+        metadata["variables"] = variables
     if not groups and len(heads) <= 1:
-        found["groups"] = values
+        metadata["groups"] = values
     else:
-        found["comments"] = [  # Sex=F, Age=3, where the variables are known
-            ", ".join(f"{head}={word}" for head, word in own.items()) or value
-            for own, value in zip(variables, values, strict=True)
+        metadata["comments"] = [  # Sex=F, Age=3, where the variables are known
+            ", ".join(f"{head}={word}" for head, word in row.items()) or value
+            for row, value in zip(variables, values, strict=True)
         ]
-    return {key: entries for key, entries in found.items() if entries}
+    return {key: entries for key, entries in metadata.items() if entries}
 
 
 def _parse_lines(sections: Sections, key: str, n: int, disagree: Disagree) -> list[str]:
@@ -254,13 +254,13 @@ def _is_size(word: str) -> bool:
 
 def _parse_links(path: Path, sections: Sections, key: str, m: int) -> tuple[tuple[int, ...], ...]:
     """Lines of landmark numbers: 1-based in the file, 0-based here."""
-    found = []
+    links = []
     for at, text in sections.get(key, ()):
         numbers_there = [parse_count(path, at, word, "a landmark") for word in text.split()]
         if not all(1 <= k <= m for k in numbers_there):
             raise make_format_error(path, f"landmarks 1 to {m} in [{key}]", repr(text), at)
-        found.append(tuple(k - 1 for k in numbers_there))
-    return tuple(found)
+        links.append(tuple(k - 1 for k in numbers_there))
+    return tuple(links)
 
 
 def _format_groups(metadata: Mapping[str, Any]) -> list[str]:

@@ -82,13 +82,13 @@ def write_nts(path: Path, shapes: Shapes) -> None:
     """One row a shape; labels of landmarks become labels of their columns."""
     n, m, d = shapes.points.shape
     names = replace_forbidden(shapes.names, _UNFIT, "name")
-    own = shapes.landmarks != number_labels("", m)
+    has_labels = shapes.landmarks != number_labels("", m)
     code = 9999  # or another number that no coordinate has
     while (shapes.points == code).any():
         code = 10 * code + 9
     flag = "0" if shapes.visible.all() else f"1 {code}"
-    lines = [f"1 {n}L {m * d}{'L' * own} {flag} DIM={d}", *names]
-    if own:
+    lines = [f"1 {n}L {m * d}{'L' * has_labels} {flag} DIM={d}", *names]
+    if has_labels:
         labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
         lines.append(" ".join(coordinate_names(labels, d)))
     rows = np.where(np.isnan(shapes.points), code, shapes.points).reshape(n, -1).tolist()
@@ -98,14 +98,14 @@ def write_nts(path: Path, shapes: Shapes) -> None:
 
 def _parse_header(path: Path, line: int, text: str, wanted: int | None) -> _Header:
     """What the header says; without DIM= in it, what is wanted or else what the columns allow."""
-    stated = _DIM.search(text)
+    dimension_field = _DIM.search(text)
     words = _DIM.sub(" ", text).split()
     if len(words) < 3 or words[0] != "1":
         raise make_format_error(path, f"a header {_HEADER!r}", repr(text), line)
     rows, row_labels = _parse_size(path, line, words[1], "the number of rows", "LBE")
     columns, column_labels = _parse_size(path, line, words[2], "the number of columns", "L")
-    if stated:
-        dim = parse_count(path, line, stated[1], "DIM=")
+    if dimension_field:
+        dim = parse_count(path, line, dimension_field[1], "DIM=")
     else:
         dim = wanted or _infer_dimension(path, line, columns)
     if dim not in (2, 3):
@@ -162,12 +162,12 @@ def _parse_matrix(
     inside = header.rows * (header.row_labels in ("B", "E"))
     needed = ahead + titles + inside + header.rows * header.columns
     rows = tuple(token for _, token in tokens[:ahead])
-    rest = tokens[ahead:]
+    remaining = tokens[ahead:]
     if ahead and len(tokens) != needed:
         by_line = [(at, token) for at, line in lines[ahead:] for token in line.split()]
         if len(by_line) == needed - ahead:
-            rows, rest = tuple(line for _, line in lines[:ahead]), by_line
-    columns, data = tuple(token for _, token in rest[:titles]), rest[titles:]
+            rows, remaining = tuple(line for _, line in lines[:ahead]), by_line
+    columns, data = tuple(token for _, token in remaining[:titles]), remaining[titles:]
     if inside:
         rows, data = _take_row_labels(header, data)
     return _parse_values(path, header, data, disagree), rows, columns

@@ -38,9 +38,9 @@ def write_pp(path: Path, shapes: Shapes) -> None:
     require_3d(path, shapes, "picked points are 3-D")
     lines = ["<!DOCTYPE PickedPoints>", "<PickedPoints>"]
     for label, point in zip(shapes.landmarks, shapes.points[0].tolist(), strict=True):
-        seen = not np.isnan(point).any()
-        x, y, z = point if seen else (0, 0, 0)
-        place = f'active="{int(seen)}" x="{x!r}" y="{y!r}" z="{z!r}"'
+        visible = not np.isnan(point).any()
+        x, y, z = point if visible else (0, 0, 0)
+        place = f'active="{int(visible)}" x="{x!r}" y="{y!r}" z="{z!r}"'
         lines.append(f" <point {place} name={quoteattr(label)}/>")
     write_text(path, "\n".join([*lines, "</PickedPoints>"]) + "\n")
 

@@ -47,15 +47,15 @@ _MISSING = 9999.0
 def read_pts(path: Path, options: ReadOptions) -> Document:
     """The one shape of a ``.pts`` file of either kind."""
     lines = [line.strip() for line in read_text(path).split("\n")]
-    (at, first), *rest = ((at, line) for at, line in enumerate(lines, start=1) if line)
+    (at, first), *following = ((at, line) for at, line in enumerate(lines, start=1) if line)
     labels: tuple[str, ...] | None = None
     with collect_disagreements(path, options) as disagree:
         if _FACES.match(first):
             points = _read_faces(path, lines, disagree)
         elif _LANDMARK.match(first):
-            points, labels = _read_landmark(path, rest, disagree)
-        elif _is_bare(first, rest):
-            points, labels = _read_bare(path, (at, first), rest, options)
+            points, labels = _read_landmark(path, following, disagree)
+        elif _is_bare(first, following):
+            points, labels = _read_bare(path, (at, first), following, options)
         else:
             expected = "'version: 1' (300-W), 'Version 1.0' (IDAV) or rows of 2 or 3 numbers"
             raise make_format_error(path, expected, repr(first), at)

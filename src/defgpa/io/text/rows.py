@@ -69,9 +69,9 @@ def read_bare_rows(table: Table, options: ReadOptions) -> Document:
         stop -= 1
     name = 0 if start or _has_identifiers(table) else None
     start = max(start, 0 if name is None else 1)
-    stated = find_column(list_other_heads(table, range(start, table.width)), _SAY_SHAPE)
+    name_column = find_column(list_other_heads(table, range(start, table.width)), _SAY_SHAPE)
     columns = _arrange_in_turn(table, list(range(start, stop)), options.dimension)
-    return _build_shapes(table, columns, name if stated is None else stated)
+    return _build_shapes(table, columns, name if name_column is None else name_column)
 
 
 def _has_identifiers(table: Table) -> bool:
@@ -111,9 +111,9 @@ def _build_shapes(table: Table, columns: Columns, name: int | None) -> Document:
     taken = where.ravel().tolist()
     points = table.numbers(taken).reshape(-1, *where.shape)
     names = () if name is None else table.column(name)
-    known = find_variables(table, [*taken, name])
-    said = [collect_metadata(table, [k], known) for k in range(len(points))]
-    return make_document(table.path, points, names, labels, said)
+    variables = find_variables(table, [*taken, name])
+    metadata_per_shape = [collect_metadata(table, [k], variables) for k in range(len(points))]
+    return make_document(table.path, points, names, labels, metadata_per_shape)
 
 
 # A row is a landmark of the shape that it names
@@ -190,14 +190,14 @@ def read_by_shape(table: Table, _: ReadOptions) -> Document | None:
     labels = None if landmark is None else table.column(landmark)
     if labels is not None:
         _require_unique_labels(table, members, labels)
-    known = find_variables(table, [*axes, shape, landmark])
+    variables = find_variables(table, [*axes, shape, landmark])
     return Document(
         tuple(
             Specimen(
                 name or make_default_name(table.path, k, len(members)),
                 points[rows],
                 None if labels is None else tuple(labels[row] for row in rows),
-                collect_metadata(table, rows, known),
+                collect_metadata(table, rows, variables),
             )
             for k, (name, rows) in enumerate(members.items())
         ),
@@ -209,14 +209,14 @@ def _require_unique_labels(
     table: Table, members: dict[str, list[int]], labels: Sequence[str]
 ) -> None:
     for name, rows in members.items():
-        seen: set[str] = set()
+        used: set[str] = set()
         for row in rows:
-            if labels[row] in seen:
+            if labels[row] in used:
                 expected = f"each landmark of shape {name!r} once"
                 raise make_format_error(
                     table.path, expected, f"{labels[row]!r} again", table.lines[row]
                 )
-            seen.add(labels[row])
+            used.add(labels[row])
 
 
 # A row is a landmark of the only shape
@@ -250,9 +250,9 @@ def read_one_shape(table: Table, options: ReadOptions) -> Document:
 def _build_one_shape(table: Table, points: Array, label: int | None, **metadata: str) -> Document:
     """Labels, in the column ``label``, count where every landmark has one."""
     labels = () if label is None else tuple(table.column(label))
-    own = labels if labels and all(labels) else None
-    known = {"format": "csv-points", **metadata}
-    return make_document(table.path, [points], labels=own, metadata=known)
+    complete_labels = labels if labels and all(labels) else None
+    set_metadata = {"format": "csv-points", **metadata}
+    return make_document(table.path, [points], labels=complete_labels, metadata=set_metadata)
 
 
 def _is_cloud(table: Table) -> bool:
@@ -285,8 +285,8 @@ def _has_landmark_numbers(table: Table) -> bool:
         return False
     if table.header and not table.header[0].strip():
         return True  # the names that R gives to rows have no head
-    whole = all(is_whole(cell) for row in table.rows for cell in row[1:])
-    if len(table.rows) < 3 or whole:
+    is_whole_numbers = all(is_whole(cell) for row in table.rows for cell in row[1:])
+    if len(table.rows) < 3 or is_whole_numbers:
         return False
     warn(
         f"{table.path}: the first column counts the landmarks, so the others are x and y. "
@@ -306,10 +306,10 @@ def find_anatomical_axes(header: Sequence[str]) -> tuple[str, tuple[int, ...]] |
 
 def read_control_points(table: Table, _: ReadOptions) -> Document | None:
     """One shape as 3D Slicer exports it; ``defined`` is 0 for a point that was not placed."""
-    found = find_anatomical_axes(table.header)
-    if found is None:
+    space_and_axes = find_anatomical_axes(table.header)
+    if space_and_axes is None:
         return None
-    space, axes = found
+    space, axes = space_and_axes
     heads = {column: head.strip().lower() for column, head in enumerate(table.header)}
     label, defined = find_column(heads, ("label",)), find_column(heads, ("defined",))
     points = table.numbers(axes)

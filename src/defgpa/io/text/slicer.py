@@ -59,11 +59,11 @@ _UNSEEN: Point = (math.nan, math.nan, math.nan)
 def read_markups(path: Path, options: ReadOptions) -> Document:
     """The one list of points of a ``.mrk.json`` file."""
     node = _find_point_list(path, _parse_json(path))
-    given = _accept_previews(path, node["controlPoints"])
-    points = [_parse_position(path, k, point) for k, point in enumerate(given, start=1)]
-    labels = [str(point.get("label") or "").strip() for point in given]
-    stated = str(node.get("coordinateSystem", "LPS"))  # Slicer's default, too
-    space = _parse_space(path, stated, "'coordinateSystem' LPS or RAS", None)
+    control_points = _accept_previews(path, node["controlPoints"])
+    points = [_parse_position(path, k, point) for k, point in enumerate(control_points, start=1)]
+    labels = [str(point.get("label") or "").strip() for point in control_points]
+    system = str(node.get("coordinateSystem", "LPS"))  # Slicer's default, too
+    space = _parse_space(path, system, "'coordinateSystem' LPS or RAS", None)
     return _build_document(path, space, points, labels, options)
 
 
@@ -126,12 +126,12 @@ def _find_point_list(path: Path, content: Any) -> Mapping[str, Any]:
     )
 
 
-def _parse_space(path: Path, stated: str, expected: str, line: int | None) -> str:
-    word = stated.strip().upper()
+def _parse_space(path: Path, system: str, expected: str, line: int | None) -> str:
+    word = system.strip().upper()
     if word in ("2", "IJK"):  # systems of an image that the file does not hold
-        stated += " (voxel numbers; save the points in LPS or RAS)"
+        system += " (voxel numbers; save the points in LPS or RAS)"
     if word not in _SPACES:
-        raise make_format_error(path, expected, stated, line)
+        raise make_format_error(path, expected, system, line)
     return _SPACES[word]
 
 
@@ -169,18 +169,18 @@ def _is_number(value: object) -> bool:
 
 
 def _make_control_point(k: int, label: str, point: Array, space: str) -> dict[str, Any]:
-    seen = not np.isnan(point).any()
+    visible = not np.isnan(point).any()
     return {
         "id": str(k),
         "label": label,
         "description": "",
         "associatedNodeID": "",
-        "position": point.tolist() if seen else "",
+        "position": point.tolist() if visible else "",
         "orientation": _UNIT_AXES[space],
         "selected": True,
         "locked": False,
         "visibility": True,
-        "positionStatus": "defined" if seen else "missing",
+        "positionStatus": "defined" if visible else "missing",
     }
 
 
@@ -190,8 +190,8 @@ def _make_control_point(k: int, label: str, point: Array, space: str) -> dict[st
 def read_fcsv(path: Path, options: ReadOptions) -> Document:
     """The points of an ``.fcsv`` file, by the names of its columns."""
     lines = _read_fcsv_lines(path)
-    at, stated = next(_find_headers(lines, "CoordinateSystem"), (0, "RAS"))
-    space = _parse_space(path, stated, "CoordinateSystem LPS, RAS, 0 or 1", at)
+    at, system = next(_find_headers(lines, "CoordinateSystem"), (0, "RAS"))
+    space = _parse_space(path, system, "CoordinateSystem LPS, RAS, 0 or 1", at)
     columns = _find_fcsv_columns(path, lines)
     points, labels = [], []
     for line, row, defined in _parse_fcsv_rows(path, lines, columns):
@@ -230,8 +230,8 @@ def _find_headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
     """The values of ``# key = value``, with their line numbers."""
     pattern = re.compile(rf"#\s*{key}\s*=\s*(.*)", re.IGNORECASE)
     for at, line in enumerate(lines, start=1):
-        if line.startswith("#") and (found := pattern.match(line)):
-            yield at, found[1].strip().rstrip(",")  # spreadsheets pad short rows with commas
+        if line.startswith("#") and (match := pattern.match(line)):
+            yield at, match[1].strip().rstrip(",")  # spreadsheets pad short rows with commas
 
 
 def _find_fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
@@ -240,10 +240,10 @@ def _find_fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
     first = next((line for line in lines if line.strip(" \t,") and line[0] != "#"), "")
     many = first.count(",") > _SLICER_3_COLUMNS.count(",")
     default = (0, _COLUMNS if version or many else _SLICER_3_COLUMNS)
-    at, stated = next(_find_headers(lines, "columns"), default)
-    columns = [name.strip().lower() for name in stated.split(",")]
+    at, column_names = next(_find_headers(lines, "columns"), default)
+    columns = [name.strip().lower() for name in column_names.split(",")]
     if not {"x", "y", "z"} <= set(columns):
-        raise make_format_error(path, "columns x, y and z", stated, at)
+        raise make_format_error(path, "columns x, y and z", column_names, at)
     return columns
 
 

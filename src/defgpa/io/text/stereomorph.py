@@ -24,8 +24,8 @@ _KINDS = ("landmarks.scaled", "landmarks.pixel")  # the first of them that is th
 def read_stereomorph(path: Path, options: ReadOptions) -> Document:
     """The landmarks of a shape file."""
     text = read_text(path)
-    blocks = (found for kind in _KINDS if (found := _find_block(text, kind)))
-    block = next((found for found in blocks if found[1].strip()), None)
+    blocks = (match for kind in _KINDS if (match := _find_block(text, kind)))
+    block = next((match for match in blocks if match[1].strip()), None)
     if block is None:
         raise make_format_error(path, "a matrix <landmarks.scaled> or <landmarks.pixel>", "none")
     labels, points = [], []
@@ -37,17 +37,17 @@ def read_stereomorph(path: Path, options: ReadOptions) -> Document:
     if not points or len({len(point) for point in points}) > 1:
         raise FormatError(f"{path}: expected landmarks with as many coordinates each.")
     stack = mask_missing(np.array(points), options.missing)
-    known = _collect_metadata(text, scaled=block[0].startswith(f"<{_KINDS[0]}"))
-    return make_document(path, [stack], labels=tuple(labels), said=[known])
+    metadata = _collect_metadata(text, scaled=block[0].startswith(f"<{_KINDS[0]}"))
+    return make_document(path, [stack], labels=tuple(labels), shape_metadata=[metadata])
 
 
 def _collect_metadata(text: str, scaled: bool) -> dict[str, Any]:
     """The image, and the scale where it is in the coordinates."""
     words = {key: _find_block(text, key) for key in ("image.name", "scaling")}
-    image, scale = (found[1].strip() if found else "" for found in words.values())
-    known: dict[str, Any] = {"images": image} if image else {}
+    image, scale = (match[1].strip() if match else "" for match in words.values())
+    metadata: dict[str, Any] = {"images": image} if image else {}
     factors = [value for value in parse_numbers_fast([scale]) if 0 < value < np.inf]
-    return {**known, "scales": factors[0]} if scaled and factors else known
+    return {**metadata, "scales": factors[0]} if scaled and factors else metadata
 
 
 def _find_block(text: str, kind: str) -> re.Match[str] | None:
@@ -57,12 +57,12 @@ def _find_block(text: str, kind: str) -> re.Match[str] | None:
 
 def _parse_row(path: Path, line: int, row: str) -> tuple[str, list[float]]:
     """A name, which may hold blanks, and two or three numbers."""
-    label, *rest = row.strip().split("\t") if "\t" in row.strip() else row.split()
-    if len(rest) not in (2, 3):
+    label, *coordinates = row.strip().split("\t") if "\t" in row.strip() else row.split()
+    if len(coordinates) not in (2, 3):
         raise make_format_error(
             path, "a landmark and its 2 or 3 coordinates", repr(row.strip()), line
         )
-    return label.strip(), parse_numbers(path, line, rest)
+    return label.strip(), parse_numbers(path, line, coordinates)
 
 
 def _looks_like_stereomorph(head: bytes) -> bool:

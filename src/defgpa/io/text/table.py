@@ -132,8 +132,10 @@ def _find_start(lines: Sequence[str]) -> tuple[int, str]:
     if match:
         start, hint = start + 1, match[1]
     elif start < len(lines) and is_whole(lines[start]):
-        rest = sum(bool(line.strip()) for line in lines[start + 1 :])
-        start += lines[start].strip() == str(rest)  # scanners say first how many points follow
+        n_following = sum(bool(line.strip()) for line in lines[start + 1 :])
+        start += lines[start].strip() == str(
+            n_following
+        )  # scanners say first how many points follow
     return start, hint if hint in _DELIMITERS else ""
 
 
@@ -252,15 +254,15 @@ def _is_header(row: Sequence[str]) -> bool:
     Programs that number the columns write 0, 1, 2, … after an empty cell, or 1, 2, 3, … after
     the words for what else they know; R numbers those of an array 1.1, 2.1, 1.2, ….
     """
-    first, *rest = (cell.strip() for cell in row)
-    if _is_array_header(rest if not first else [first, *rest]):
+    first, *cells = (cell.strip() for cell in row)
+    if _is_array_header(cells if not first else [first, *cells]):
         return True
     if first and is_number(first):
         return False
-    words = sum(not is_number(cell) for cell in rest)
-    if 2 * words >= len(rest) or (not first and is_enumeration(rest)):
+    words = sum(not is_number(cell) for cell in cells)
+    if 2 * words >= len(cells) or (not first and is_enumeration(cells)):
         return True
-    return bool(words or _CALLS_ROWS.search(first)) and is_enumeration(rest[words:])
+    return bool(words or _CALLS_ROWS.search(first)) and is_enumeration(cells[words:])
 
 
 def _is_array_header(cells: Sequence[str]) -> bool:

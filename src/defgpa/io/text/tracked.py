@@ -44,16 +44,16 @@ def read_tracking(table: Table, _: ReadOptions) -> Document | None:
         for individual, parts in _find_individuals(table, heads).items()
         for specimen in _build_specimens(frames, individual, parts, start)
     ]
-    seen = tuple(s for s in specimens if not np.isnan(s.points).all())
-    if not seen:
+    visible = tuple(s for s in specimens if not np.isnan(s.points).all())
+    if not visible:
         raise make_format_error(table.path, "frames in which something was seen", "none")
-    unseen = len(specimens) - len(seen)
+    unseen = len(specimens) - len(visible)
     warn(
         f"{table.path}: a table of DeepLabCut; every frame is a shape"
         + (f", but {unseen} in which nothing was seen" if unseen else "")
         + (". Likelihoods are not used." if "likelihood" in coords else ".")
     )
-    return Document(seen)
+    return Document(visible)
 
 
 def _find_heads(table: Table) -> dict[str, list[str]]:
@@ -64,17 +64,17 @@ def _find_heads(table: Table) -> dict[str, list[str]]:
 
 def _find_individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, dict[str, Part]]:
     """Individual ("" where none is named) to body part to its columns."""
-    found: dict[str, dict[str, Part]] = {}
+    individuals: dict[str, dict[str, Part]] = {}
     names = heads.get("individuals", [""] * table.width)
     cells = zip(names, heads["bodyparts"], heads["coords"], strict=True)
-    for column, (name, part, axis) in enumerate(cells):
+    for column, (name, bodypart, axis) in enumerate(cells):
         if axis in _AXES:
-            found.setdefault(name, {}).setdefault(part, {})[axis] = column
-    kinds = {frozenset(axes) for parts in found.values() for axes in parts.values()}
+            individuals.setdefault(name, {}).setdefault(bodypart, {})[axis] = column
+    kinds = {frozenset(axes) for parts in individuals.values() for axes in parts.values()}
     if kinds not in ({frozenset("xy")}, {frozenset("xyz")}):
         expected = "x and y of every body part, and z of all or none"
         raise make_format_error(table.path, expected, "others", table.lines[0])
-    return found
+    return individuals
 
 
 def _build_specimens(
@@ -83,12 +83,12 @@ def _build_specimens(
     """One individual, frame by frame."""
     columns = [axes[axis] for axes in parts.values() for axis in _AXES if axis in axes]
     points = frames.numbers(columns).reshape(len(frames.rows), len(parts), -1)
-    for row, own in zip(frames.rows, points, strict=True):
+    for row, frame_points in zip(frames.rows, points, strict=True):
         frame = "/".join(cell.strip() for cell in row[:start])
-        known = {"groups": individual} if individual else {}
+        metadata = {"groups": individual} if individual else {}
         if is_whole(frame):
             frame = f"frame_{frame}"
         else:
-            known["images"] = frame
+            metadata["images"] = frame
         name = f"{individual}_{frame}" if individual else frame
-        yield Specimen(name, own, tuple(parts), known)
+        yield Specimen(name, frame_points, tuple(parts), metadata)

@@ -75,9 +75,9 @@ def is_descriptive(cells: Sequence[str]) -> bool:
 
 def get_variable_columns(shapes: Shapes) -> dict[str, list[Any]]:
     """``metadata["variables"]`` column by column; "" where a shape says nothing."""
-    rows = [own or {} for own in shapes.metadata.get("variables") or ()]
-    heads = dict.fromkeys(head for own in rows for head in own)
-    return {head: [own.get(head, "") for own in rows] for head in heads}
+    rows = [row or {} for row in shapes.metadata.get("variables") or ()]
+    heads = dict.fromkeys(head for row in rows for head in row)
+    return {head: [row.get(head, "") for row in rows] for head in heads}
 
 
 def format_variables(shapes: Shapes) -> dict[str, list[str]]:
@@ -98,8 +98,8 @@ def build_metadata(said: Mapping[str, str]) -> dict[str, Any]:
     heads = {k: simplify_head(head) for k, head in enumerate(said)}
     texts = list(said.values())
     columns = {key: find_column(heads, words) for key, words in _METADATA_WORDS.items()}
-    found: dict[str, Any] = {key: texts[k] for key, k in columns.items() if k is not None}
+    metadata: dict[str, Any] = {key: texts[k] for key, k in columns.items() if k is not None}
     others = {
         head: text for head, text in said.items() if simplify_head(head) not in ("image", "comment")
     }
-    return {**found, "variables": others} if others else found
+    return {**metadata, "variables": others} if others else metadata
