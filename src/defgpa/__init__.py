@@ -51,7 +51,7 @@ __all__ = [*sorted(_MODULE_OF)]
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.completion import complete
-    from defgpa.diagnostics import Diagnostics
+    from defgpa.diagnostics.solution import Diagnostics
     from defgpa.edits import apply_edits
     from defgpa.errors import (
         DefgpaError,

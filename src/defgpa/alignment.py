@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Index, Mask, frozen, own_threads
-from defgpa.diagnostics import Diagnostics, SpectralDiagnostics
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.solution import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
-from defgpa.findings import Finding, Kind
 from defgpa.procrustes import SIMILARITY, Motion, stacked
 from defgpa.shapes import Shapes
 from defgpa.solvers.procrustes_mean import fit_procrustes_mean
@@ -207,7 +207,7 @@ class Alignment:
         """One finding that names the shapes whose warps fold over; none if none does."""
         names = tuple(self.shapes.names[i] for i in np.flatnonzero(self.foldovers))
         figures = {"landmarks": float(self.foldovers.sum())}
-        return (Finding(Kind.FOLDOVERS, shapes=names, figures=figures),) if names else ()
+        return (Finding(Problem.FOLDOVERS, shapes=names, values=figures),) if names else ()
 
     @property
     def mirrored(self) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Index, Mask, frozen, own_threads, rms, rms_radius
 from defgpa.alignment import Alignment, brought_back
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.wording import warn_of
 from defgpa.errors import DefgpaError, DegenerateShapeError, listed
-from defgpa.findings import Finding, Kind
-from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.statistics.conditional import (
     Dials,
@@ -349,7 +349,7 @@ def _far(alignment: Alignment) -> Mask:
 
 def _far_findings(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
     names, count = tuple(compress(shapes.names, np.asarray(far.any(axis=1)))), int(far.sum())
-    return (Finding(Kind.FAR_ESTIMATES, names, figures={"count": count}),) if names else ()
+    return (Finding(Problem.FAR_ESTIMATES, names, values={"count": count}),) if names else ()
 
 
 def _flips(alignment: Alignment) -> Array:

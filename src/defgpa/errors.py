@@ -41,7 +41,7 @@ class NotConvergedError(DefgpaError, RuntimeError):
 class DefgpaWarning(UserWarning):
     """The result stands, but something about it deserves a look.
 
-    ``finding`` is what was found, as a value (`defgpa.findings.Finding`), where there is one.
+    ``finding`` is what was found, as a `defgpa.diagnostics.Finding`, where there is one.
     """
 
     def __init__(self, message: str, finding: Any = None) -> None:

@@ -22,7 +22,7 @@ from defgpa.alignment import (
     shape_indices,
     superimposed,
 )
-from defgpa.checks import (
+from defgpa.diagnostics.checks import (
     descent_findings,
     hinge_findings,
     on_shared_landmarks,
@@ -31,13 +31,13 @@ from defgpa.checks import (
     require_memory,
     shared_landmarks,
 )
-from defgpa.diagnostics import DescentDiagnostics
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.screening import input_findings, with_deformation
+from defgpa.diagnostics.solution import DescentDiagnostics
+from defgpa.diagnostics.wording import warn_of
 from defgpa.errors import DefgpaError, ShapeError
-from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
-from defgpa.screening import input_findings, with_deformation
-from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.solvers.cost import (
     DEFAULT_BUDGET,
@@ -120,7 +120,7 @@ class AlignmentEstimator(BaseEstimator):
             return finding
         both = (shapes.views >= 2) & (other.shapes.views >= 2)
         change = procrustes_distance(other.reference[both], alignment.reference[both])
-        return replace(finding, figures={**finding.figures, "change": change})
+        return replace(finding, values={**finding.values, "change": change})
 
     def solve(self, shapes: ShapesLike) -> Alignment:
         """The alignment of the shapes, without a look at what may be wrong with them."""
@@ -454,7 +454,7 @@ class _Anchored:
         inverse = anchored_inverse(self.cost, self.rows, dial.firmness, tuning.dense_landmarks)
         fit = elastic_gpa(self.sets, inverse, self.starts, dial, tuning)
         weights = elastic_weights(self.cost, self.linear, self.rows, fit)
-        found = [own for own in self.free.findings[0] if own.kind is Kind.UNDETERMINED_WARP]
+        found = [own for own in self.free.findings[0] if own.problem is Problem.UNDETERMINED_WARP]
         return Alignment(
             self.shapes,
             frozen(fit.reference[0]),
@@ -682,7 +682,7 @@ def lone_findings(landmarks: Sequence[str], shared: Index) -> tuple[Finding, ...
     """One that names the landmarks which are not ``shared`` by two shapes; none if all are."""
     lone = np.setdiff1d(np.arange(len(landmarks)), shared)
     labels = tuple(landmarks[j] for j in lone)
-    return (Finding(Kind.LONE_LANDMARKS, landmarks=labels),) if labels else ()
+    return (Finding(Problem.LONE_LANDMARKS, landmarks=labels),) if labels else ()
 
 
 def _refuse(gone: dict[str, Any]) -> None:

@@ -295,5 +295,5 @@ def test_landmarks_of_several_specimens_that_went_wrong_are_one_note(run, tmp_pa
     assert len(notes) == 1
     assert "'5' of 'w1', '10' of 'w5', '21' of 'w8'" in notes[0]
     told = json.loads((tmp_path / "out" / "summary.json").read_text())["findings"]
-    one = next(own for own in told if own["kind"] == "misplaced-landmark")
+    one = next(own for own in told if own["problem"] == "misplaced-landmark")
     assert [part["shapes"] for part in one["parts"]] == [["w1"], ["w5"], ["w8"]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, ThinPlateSpline
-from defgpa.findings import Kind
+from defgpa.diagnostics.findings import Problem
 from support import EXACT, left_over, moved, shared_points, warned_of
 
 
@@ -26,8 +26,8 @@ def test_the_default_settings_give_a_sound_alignment_and_no_warning(name):
     points, fitted = shared_points(name), aligned(name)
     found, seen = fitted.diagnostics, ~np.isnan(points[..., 0])
     # the fossils were measured in other units, 40 to 2,400 times larger
-    expected = {Kind.OTHER_SIZE} if name == "turtles3d_partial" else set()
-    assert {finding.kind for finding in fitted.findings} == expected
+    expected = {Problem.OTHER_SIZE} if name == "turtles3d_partial" else set()
+    assert {finding.problem for finding in fitted.findings} == expected
     assert fitted.mirrored == ()
     assert found.gap > 0.1
     assert found.translation_cost < 1e-9 * np.sqrt(points.shape[1]) * len(points)

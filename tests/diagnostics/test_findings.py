@@ -12,8 +12,16 @@ import pytest
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaWarning, Shapes
 from defgpa.cli import main
-from defgpa.findings import Finding, Kind, is_remark, joined
-from defgpa.sentences import _COMPOSED, _PYTHON, _SENTENCES, _SHELL, in_python, in_shell, warn_of
+from defgpa.diagnostics.findings import Finding, Problem, is_remark, joined
+from defgpa.diagnostics.wording import (
+    _COMPOSED,
+    _PYTHON,
+    _SENTENCES,
+    _SHELL,
+    in_python,
+    in_shell,
+    warn_of,
+)
 from support import ROOT, smooth_family
 
 SOURCES = sorted((ROOT / "src" / "defgpa").rglob("*.py"))
@@ -26,23 +34,23 @@ FIGURES = {
     "smoothing": 1e-3, "least": 1e-5, "foldovers_avoided": 4.0, "change": 0.03, "cost": 0.2,
     "excess": 0.1, "usual": 0.05, "error": 0.3, "thickness": 1e-5,
 }  # fmt: skip
-PARTS = {Kind.IN_FOLDS, Kind.AT_SMOOTHING, Kind.IN_METHODS}
-every_kind = pytest.mark.parametrize("kind", Kind, ids=str)
+PARTS = {Problem.IN_FOLDS, Problem.AT_SMOOTHING, Problem.IN_METHODS}
+every_kind = pytest.mark.parametrize("kind", Problem, ids=str)
 
 
 def example(kind):
     """A finding of a kind, with all that its sentence may want to name."""
-    told = Finding(Kind.MIRRORED, shapes=("wing 3",))
-    if kind is Kind.IN_FOLDS:
-        told = Finding(Kind.IN_FOLDS, (), ("tip",), {"folds": 2}, (told,))
+    told = Finding(Problem.MIRRORED, shapes=("wing 3",))
+    if kind is Problem.IN_FOLDS:
+        told = Finding(Problem.IN_FOLDS, (), ("tip",), {"folds": 2}, (told,))
     parts = (told,) if kind in PARTS else ()
-    shapes = ("wing 3", "wing 1") if kind is Kind.REPEATED_SHAPE else ("wing 3",)
+    shapes = ("wing 3", "wing 1") if kind is Problem.REPEATED_SHAPE else ("wing 3",)
     return Finding(kind, shapes, ("tip", "base"), FIGURES, parts, ("AFF_r",))
 
 
 class TestWords:
     def test_both_listeners_are_told_of_every_kind(self):
-        assert sorted([*_SENTENCES, *_COMPOSED]) == sorted(Kind)
+        assert sorted([*_SENTENCES, *_COMPOSED]) == sorted(Problem)
         assert set(_PYTHON) == set(_SHELL)
 
     @every_kind
@@ -88,15 +96,15 @@ class TestAsValues:
         told = example(kind)
         fields = json.loads(json.dumps(told.to_dict()))
         assert Finding.from_dict(fields) == told
-        assert fields["kind"] == kind.value
+        assert fields["problem"] == kind.value
 
     def test_what_is_empty_is_not_written(self):
-        assert Finding(Kind.HINGE).to_dict() == {"kind": "hinge"}
-        assert Finding.from_dict({"kind": "hinge"}) == Finding(Kind.HINGE)
+        assert Finding(Problem.HINGE).to_dict() == {"problem": "hinge"}
+        assert Finding.from_dict({"problem": "hinge"}) == Finding(Problem.HINGE)
 
     def test_an_unknown_kind_is_refused(self):
-        with pytest.raises(ValueError, match="not a valid Kind"):
-            Finding.from_dict({"kind": "gremlins"})
+        with pytest.raises(ValueError, match="not a valid Problem"):
+            Finding.from_dict({"problem": "gremlins"})
 
     def test_their_names_are_stable(self):
         """Scripts read them: a new one may come, none may change."""
@@ -109,7 +117,7 @@ class TestAsValues:
             "foldovers", "in-folds", "at-smoothing", "in-methods", "best-at-edge",
             "stiffer-preferred",
         }  # fmt: skip
-        assert known <= {str(kind) for kind in Kind}
+        assert known <= {str(problem) for problem in Problem}
 
     def test_an_alignment_is_stored_with_them(self, tmp_path):
         points = smooth_family()
@@ -123,7 +131,7 @@ class TestAsValues:
 
 class TestWarnings:
     def test_a_warning_carries_its_finding(self):
-        told = [Finding(Kind.HINGE, figures={"cohesion": 0.1}), Finding(Kind.MIRRORED, ("a",))]
+        told = [Finding(Problem.HINGE, values={"cohesion": 0.1}), Finding(Problem.MIRRORED, ("a",))]
         with pytest.warns(DefgpaWarning) as caught:
             warn_of(told)
         assert [one.message.finding for one in caught] == told
@@ -142,7 +150,7 @@ class TestWarnings:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             found = DefGPA(Affine()).align(points)
-        assert [told.kind for told in found.findings] == [Kind.MIRRORED]
+        assert [told.problem for told in found.findings] == [Problem.MIRRORED]
 
 
 class TestAtTheCommandLine:
@@ -171,7 +179,7 @@ class TestAtTheCommandLine:
         out, _ = run("fit", odd, "-o", tmp_path / "out", "--json")
         written = json.loads((tmp_path / "out" / "summary.json").read_text())
         for told in (json.loads(out)["findings"], written["findings"]):
-            (mirrored,) = [own for own in told if own["kind"] == "mirrored"]
+            (mirrored,) = [own for own in told if own["problem"] == "mirrored"]
             assert mirrored["shapes"] == ["wing 2"]
             assert all(Finding.from_dict(own).to_dict() == own for own in told)
 
@@ -184,7 +192,7 @@ class TestAtTheCommandLine:
         out, _ = run(command, odd, "--json")
         told = [Finding.from_dict(own) for own in json.loads(out)["findings"]]
         deep = [part for own in told for part in (own, *own.parts)]
-        assert Kind.MIRRORED in {own.kind for own in deep}
+        assert Problem.MIRRORED in {own.problem for own in deep}
 
 
 def imports_of(path):
@@ -211,7 +219,7 @@ def test_checks_neither_warn_nor_speak():
     """A check yields findings; words are made elsewhere."""
     for path in SOURCES:
         if path.name == "checks.py":
-            assert not {"warnings", "defgpa.sentences"} & set(imports_of(path)), path
+            assert not {"warnings", "defgpa.diagnostics.wording"} & set(imports_of(path)), path
 
 
 def test_only_sentences_are_turned_into_warnings():
@@ -223,15 +231,15 @@ def test_only_sentences_are_turned_into_warnings():
 
 
 def test_what_is_found_shape_by_shape_is_told_in_one_sentence():
-    kinds = [Kind.MISPLACED_LANDMARK, Kind.EXCHANGED_LANDMARKS, Kind.REPEATED_SHAPE]
+    kinds = [Problem.MISPLACED_LANDMARK, Problem.EXCHANGED_LANDMARKS, Problem.REPEATED_SHAPE]
     found = [
         Finding(kind, (f"wing {k}", "wing 0"), ("tip", "base"), {"change": k / 1000})
         for k in range(1, 10)
         for kind in kinds
     ]
-    mirrored = [Finding(Kind.MIRRORED, shapes=(name,)) for name in "ab"]
+    mirrored = [Finding(Problem.MIRRORED, shapes=(name,)) for name in "ab"]
     told = joined([*found, *mirrored])
-    assert [one.kind for one in told] == [*kinds, Kind.MIRRORED, Kind.MIRRORED]
+    assert [one.problem for one in told] == [*kinds, Problem.MIRRORED, Problem.MIRRORED]
     assert all(is_remark(one) == all(map(is_remark, one.parts)) for one in told[:3])
     assert sum(len(one.parts) for one in told) == 27
     misplaced, exchanged, repeated = map(in_python, told[:3])

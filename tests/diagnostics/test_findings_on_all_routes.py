@@ -25,8 +25,8 @@ from defgpa import (
     ThinPlateSpline,
     cross_validate,
 )
+from defgpa.diagnostics.findings import Problem, is_remark
 from defgpa.errors import DefgpaError
-from defgpa.findings import Kind, is_remark
 from defgpa.model_selection import _cross_validation
 from defgpa.model_selection._fold_sets import FoldSets
 from defgpa.model_selection.folds import consecutive_folds, refitted
@@ -82,28 +82,28 @@ CHARGED = RadialBasis(Gaussian(1.5), 2, polynomial_degree=None, smoothing=1e-2)
 ORDINARY = {"seed": 2, "n": 5, "m": 30, "missing": 0.2}
 
 PROVOKED = {
-    Kind.MIRRORED: (mirrored, DefGPA(Affine())),
-    Kind.UNDETERMINED_WARP: (flat, DefGPA(Affine())),
-    Kind.CHARGED_TRANSLATIONS: (near, DefGPA(CHARGED)),
-    Kind.WEAK_CENTERING: (near, DefGPA(Affine(), centering=SoftCentering(1e-9))),
-    Kind.NARROW_GAP: (
+    Problem.MIRRORED: (mirrored, DefGPA(Affine())),
+    Problem.UNDETERMINED_WARP: (flat, DefGPA(Affine())),
+    Problem.CHARGED_TRANSLATIONS: (near, DefGPA(CHARGED)),
+    Problem.WEAK_CENTERING: (near, DefGPA(Affine(), centering=SoftCentering(1e-9))),
+    Problem.NARROW_GAP: (
         lambda: smooth_family(seed=31, n=4, m=25),
         DefGPA(ThinPlateSpline(4, theta=0.0), tuning=Tuning(narrow_gap=0.9)),
     ),
-    Kind.FREE_DIRECTIONS: (lambda: hinged(0)[0], DefGPA(Affine())),
-    Kind.HINGE: (sheared, DefGPA(Affine())),
-    Kind.CARRIED_BY_FEW: (far_landmarks, DefGPA(ThinPlateSpline(5, theta=0.0))),
-    Kind.ROUNDING: (
+    Problem.FREE_DIRECTIONS: (lambda: hinged(0)[0], DefGPA(Affine())),
+    Problem.HINGE: (sheared, DefGPA(Affine())),
+    Problem.CARRIED_BY_FEW: (far_landmarks, DefGPA(ThinPlateSpline(5, theta=0.0))),
+    Problem.ROUNDING: (
         lambda: smooth_family(**ORDINARY),
         DefGPA(ThinPlateSpline(4), tuning=Tuning(blurred=1e-16)),
     ),
-    Kind.NOT_CONVERGED: (
+    Problem.NOT_CONVERGED: (
         lambda: smooth_family(seed=23, n=6, m=80, d=3, missing=0.3),
         DefGPA(ThinPlateSpline(4), solver=Iterative(most_products=1)),
     ),
-    Kind.LONE_LANDMARKS: (lonely, DefGPA()),
-    Kind.PROPORTIONS_UNDETERMINED: (near, DefGPA(Affine(), centering=SoftCentering(0.0))),
-    Kind.PROPORTIONS_NOT_CONVERGED: (
+    Problem.LONE_LANDMARKS: (lonely, DefGPA()),
+    Problem.PROPORTIONS_UNDETERMINED: (near, DefGPA(Affine(), centering=SoftCentering(0.0))),
+    Problem.PROPORTIONS_NOT_CONVERGED: (
         lambda: smooth_family(**ORDINARY | {"d": 3}),
         DefGPA(tuning=Tuning(most_rounds=1)),
     ),
@@ -118,18 +118,18 @@ def provoked(kind):
 
 def of_solve(findings):
     """Without the lone landmarks, which are known before anything is solved."""
-    return [found for found in findings if found.kind is not Kind.LONE_LANDMARKS]
+    return [found for found in findings if found.problem is not Problem.LONE_LANDMARKS]
 
 
 def assert_same_findings(found, expected, rtol=1e-4):
-    assert [own.kind for own in found] == [own.kind for own in expected]
+    assert [own.problem for own in found] == [own.problem for own in expected]
     for own, other in zip(found, expected, strict=True):
-        if own.kind is Kind.ROUNDING:
+        if own.problem is Problem.ROUNDING:
             continue  # the worst condition is an estimate, of features here and of columns there
         assert (own.shapes, own.landmarks) == (other.shapes, other.landmarks)
-        assert set(own.figures) == set(other.figures)
-        for name, value in own.figures.items():
-            np.testing.assert_allclose(value, other.figures[name], rtol=rtol, atol=1e-9)
+        assert set(own.values) == set(other.values)
+        for name, value in own.values.items():
+            np.testing.assert_allclose(value, other.values[name], rtol=rtol, atol=1e-9)
 
 
 @contextlib.contextmanager
@@ -159,7 +159,7 @@ def client():
 @every_kind
 def test_a_fit_tells_of_it(kind):
     shapes, model = provoked(kind)
-    assert kind in {found.kind for found in model.align(shapes).findings}
+    assert kind in {found.problem for found in model.align(shapes).findings}
 
 
 @every_kind
@@ -171,7 +171,7 @@ def test_a_fold_tells_what_a_refit_does(kind):
     sets = FoldSets.of(model, shapes)
     if sets is None:
         outcome = [refitted(model, full, fold) for fold in folds]
-        assert kind is Kind.NOT_CONVERGED
+        assert kind is Problem.NOT_CONVERGED
     else:
         (outcome,) = sets.predicted(folds, np.ones(1), full.reference[None])
     for fold, left_out in zip(folds, outcome, strict=True):
@@ -296,7 +296,7 @@ class TestTheBatchedRoute:
         full = model.solve(shapes)
         folds = [np.array([j]) for j in (3, 30, 31, 12, 20, 35)]
         (outcome,) = FoldSets.of(model, shapes).predicted(folds, np.ones(1), full.reference[None])
-        told = [Kind.FREE_DIRECTIONS in {own.kind for own in out.findings} for out in outcome]
+        told = [Problem.FREE_DIRECTIONS in {own.problem for own in out.findings} for out in outcome]
         assert told == [False, True, False, False, False, False]
         for fold, out in zip(folds, outcome, strict=True):
             expected = refitted(model, full, fold)
@@ -385,6 +385,6 @@ class TestAWarpOfOnesOwn:
         points += 100.0 - points.mean(axis=1, keepdims=True)
         model, shapes = DefGPA(RawMonomials()), Shapes(points)
         here = model.align(shapes)
-        assert Kind.ROUNDING in {found.kind for found in here.findings}
+        assert Problem.ROUNDING in {found.problem for found in here.findings}
         # and rounding, of which it tells, is in the figures of the others too
         assert_same_findings(align(shapes, model, client).findings, here.findings, rtol=1e-2)

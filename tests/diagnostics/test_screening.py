@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 from defgpa import Shapes
-from defgpa.screening import (
+from defgpa.diagnostics.screening import (
     _apart,
     _far_above,
     chance_off,
-    guessed_units,
-    landmarks_at,
-    missing_code,
+    guess_units,
     of_other_size,
     screen,
 )
+from defgpa.io.missing_codes import find_coded_landmarks, find_missing_code
 from defgpa.tuning import DEFAULT
 from support import EXACT, shared_data, shared_points, smooth_family
 
@@ -134,39 +133,39 @@ def test_the_turtles_are_found_to_mix_units():
 @pytest.mark.parametrize("code", [-1.0, 9999.0, -999.0])
 def test_a_code_for_missing_is_guessed_before_the_scale(code):
     points = np.random.default_rng(1).uniform(0, 400, size=(5, 8, 2))
-    assert missing_code(Shapes(points)) is None
+    assert find_missing_code(Shapes(points)) is None
     points[2, 3] = points[4, 3] = code
-    assert missing_code(Shapes(points)) == code
+    assert find_missing_code(Shapes(points)) == code
     scales = (0.0045, 0.0045, 0.0046, None, 0.0045)
     scaled = points * [[[1.0 if scale is None else scale]] for scale in scales]
-    assert missing_code(Shapes(scaled, metadata={"scales": scales})) == code
+    assert find_missing_code(Shapes(scaled, metadata={"scales": scales})) == code
 
 
 @pytest.mark.parametrize("code", [-1.0, -9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0])
 def test_the_codes_that_programs_write_are_known_though_not_far_out(code):
     points = np.random.default_rng(1).uniform(-0.6, 0.6, size=(5, 8, 2)) * abs(code)
     points[2, 3] = code
-    assert missing_code(Shapes(points)) == code
+    assert find_missing_code(Shapes(points)) == code
 
 
 def test_a_code_among_other_coordinates_is_a_coordinate():
     points = np.random.default_rng(1).uniform(-5, 5, size=(5, 8, 2))
     points[2, 3] = -1
-    assert missing_code(Shapes(points)) is None
+    assert find_missing_code(Shapes(points)) is None
     points[2, 3] = -9, 9999
-    assert missing_code(Shapes(points)) is None
+    assert find_missing_code(Shapes(points)) is None
 
 
 def test_units_are_guessed_from_what_the_files_say():
     pixels = np.random.default_rng(1).uniform(0, 400, size=(5, 8, 2))
-    assert guessed_units(Shapes(pixels)) == "probably pixels"
+    assert guess_units(Shapes(pixels)) == "probably pixels"
     pixels[0, 0] = 0
-    assert guessed_units(Shapes(pixels)) == "probably pixels"
-    assert "normalised" in guessed_units(Shapes(pixels / 400))
-    assert "scale" in guessed_units(Shapes(pixels, metadata={"scales": (0.1,) * 5}))
+    assert guess_units(Shapes(pixels)) == "probably pixels"
+    assert "normalised" in guess_units(Shapes(pixels / 400))
+    assert "scale" in guess_units(Shapes(pixels, metadata={"scales": (0.1,) * 5}))
     solid = np.random.default_rng(1).uniform(0, 400, size=(5, 8, 3))
-    assert "millimetres" in guessed_units(Shapes(solid, metadata={"space": "LPS"}))
-    assert guessed_units(Shapes(solid)) == "unknown"
+    assert "millimetres" in guess_units(Shapes(solid, metadata={"space": "LPS"}))
+    assert guess_units(Shapes(solid)) == "unknown"
 
 
 @pytest.mark.parametrize("place", [(1998.0, 1998.0, -1998.0), (-1998.0, -1998.0, -1998.0)])
@@ -174,11 +173,11 @@ def test_a_place_that_nobody_measured_is_a_code_whatever_its_number(place):
     points = np.random.default_rng(4).uniform(-30, 30, size=(5, 8, 3))
     points[1, 3] = points[4, 0] = place
     shapes = Shapes.specimens(points, metadata={"space": "LPS"})
-    assert missing_code(shapes) == -1998.0
-    assert np.argwhere(landmarks_at(shapes, -1998.0)).tolist() == [[1, 3], [4, 0]]
+    assert find_missing_code(shapes) == -1998.0
+    assert np.argwhere(find_coded_landmarks(shapes, -1998.0)).tolist() == [[1, 3], [4, 0]]
     points[1, 3] = points[4, 0] = 80.0  # not so far
-    assert missing_code(Shapes.specimens(points)) is None
-    assert missing_code(Shapes.specimens(np.full((2, 3, 3), 7.0))) is None
+    assert find_missing_code(Shapes.specimens(points)) is None
+    assert find_missing_code(Shapes.specimens(np.full((2, 3, 3), 7.0))) is None
 
 
 @pytest.mark.parametrize(("n", "d", "q"), [(3, 2, 2), (3, 3, 5), (6, 2, 2), (6, 3, 5)])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, ShapeError, Shapes, ThinPlateSpline
-from defgpa.checks import linked_groups, spectral_findings
-from defgpa.findings import Kind
+from defgpa.diagnostics.checks import linked_groups, spectral_findings
+from defgpa.diagnostics.findings import Problem
 from defgpa.tuning import DEFAULT
 from support import (
     EXACT,
@@ -38,7 +38,7 @@ def kinds_of(fitted, **changed):
     labels = np.array([fitted.shapes.landmarks])
     axes = fitted.reference[None] / np.sqrt(fitted.eigenvalues)
     told = spectral_findings(replace(facts, **stacked), axes, fitted.shapes.names, labels, DEFAULT)
-    return {finding.kind for finding in told[0]}
+    return {finding.problem for finding in told[0]}
 
 
 def two_groups(d, common, n=8, m=50):
@@ -241,7 +241,7 @@ class TestWhatOnlyTheSpectrumShows:
         fitted = DefGPA().fit(family(2)).alignment_
         spectrum = np.array([0.1, 0.2, 0.2 / (1 - gap)])
         told = kinds_of(fitted, spectrum=spectrum, gap=gap)
-        assert (Kind.NARROW_GAP in told) == worrying
+        assert (Problem.NARROW_GAP in told) == worrying
 
     def test_a_flat_reference_has_no_gap_to_its_missing_axis(self):
         """Copies of one flat shape in space: beyond its two axes everything costs the same."""
@@ -306,7 +306,7 @@ class TestWhatOnlyTheSpectrumShows:
     def test_a_hinge_worries_where_it_moves_at_little_cost(self, cohesion, gap, worrying):
         fitted = DefGPA().fit(family(2)).alignment_
         told = kinds_of(fitted, cohesion=cohesion, gap=gap)
-        assert (Kind.HINGE in told) == worrying
+        assert (Problem.HINGE in told) == worrying
 
     def test_common_landmarks_on_a_line_do_not_hold_two_groups_together(self):
         """The pattern is content with six common landmarks; the spectrum is not."""
@@ -323,7 +323,7 @@ class TestWhatOnlyTheSpectrumShows:
         points[2:, :3] = np.nan
         points[:2, :3] += 20 * np.random.default_rng(0).normal(size=(2, 3, 2))
         found = DefGPA(ThinPlateSpline(5, theta=0.0)).align(points).findings
-        (told,) = [finding for finding in found if finding.kind is Kind.CARRIED_BY_FEW]
+        (told,) = [finding for finding in found if finding.problem is Problem.CARRIED_BY_FEW]
         assert told.landmarks[:2] == ("2", "3")
 
     @DIMS

@@ -27,7 +27,7 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa._arrays import n_threads
-from defgpa.findings import Finding, Kind
+from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection import cross_validate
 from support import (
     EXACT,
@@ -623,7 +623,7 @@ def test_folds_whose_descent_does_not_end_are_named(monkeypatch):
     with pytest.warns(DefgpaWarning, match="with a relative gradient"):
         found = EuclideanGPA().fit(points).alignment_
     assert not found.diagnostics.converged
-    assert [told.kind for told in found.findings] == [Kind.DESCENT_NOT_CONVERGED]
+    assert [told.problem for told in found.findings] == [Problem.DESCENT_NOT_CONVERGED]
     with pytest.warns(DefgpaWarning, match="with a relative gradient"):
         cross_validate(EuclideanGPA(), points, 10)
 
@@ -687,7 +687,7 @@ class Grumbling(DefGPA):
     def fit(self, shapes, y=None):
         super().fit(shapes)
         text = f"Shape 'x{len(shapes.landmarks)}' is odd by {shapes.points[0, 0, 0]:.5g}."
-        odd = Finding(Kind.OTHER_SIZE, shapes=(text,), figures={"times": 9.0, "of": 5})
+        odd = Finding(Problem.OTHER_SIZE, shapes=(text,), values={"times": 9.0, "of": 5})
         self.alignment_ = replace(self.alignment_, findings=(odd,))
         warnings.warn(text, DefgpaWarning, stacklevel=2)
         warnings.warn("an odd number", RuntimeWarning, stacklevel=2)

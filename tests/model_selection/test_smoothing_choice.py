@@ -18,11 +18,11 @@ from defgpa import (
     Shapes,
     ThinPlateSpline,
 )
-from defgpa.findings import Kind
+from defgpa.diagnostics.findings import Problem
+from defgpa.diagnostics.wording import in_python, warn_of
 from defgpa.model_selection import SmoothingPath, cross_validate, select_smoothing
 from defgpa.model_selection.smoothing_path import path_findings
 from defgpa.model_selection.sweep import _scales_with_smoothing
-from defgpa.sentences import in_python, warn_of
 from defgpa.tuning import Tuning
 from support import EXACT, shared_points, smooth_family
 
@@ -355,10 +355,10 @@ class TestTheStiffestThatPredictsAsWell:
     def test_is_told_as_a_remark_that_warns_no_program(self):
         shapes, _ = known_truth(2, 0.05)
         path = select_smoothing(DefGPA(), shapes, np.logspace(-6, 0, 13), fold_size=6)
-        (told,) = [own for own in path.findings if own.kind is Kind.STIFFER_PREFERRED]
+        (told,) = [own for own in path.findings if own.problem is Problem.STIFFER_PREFERRED]
         assert path.least_value < path.best_value
-        assert told.figures["smoothing"] == path.best_value
-        assert told.figures["least"] == path.least_value
+        assert told.values["smoothing"] == path.best_value
+        assert told.values["least"] == path.least_value
         assert "within one standard error" in in_python(told)
 
     @wherever_the_best_is

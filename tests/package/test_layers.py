@@ -19,20 +19,17 @@ LAYERS = [
     "errors",
     "_arrays",
     "tuning",
-    "findings",
-    "sentences",
     "tables",
     "shapes",
     "frames",
     "procrustes",
     "diagnostics",
     "warps",
-    "checks",
     "solvers",
     "alignment",
+    "diagnostics.screening",
     "io",
     "edits",
-    "screening",
     "estimators",
     "model_selection",
     "datasets",
@@ -89,7 +86,15 @@ def own_imports(path):
 
 
 def layer_of(path):
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+    return layer_named(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def layer_named(parts):
+    """The layer of a module: the first part of its name, or the first two if they are a layer."""
+    return next(
+        (name for name in (".".join(parts[:2]), parts[0]) if name in LAYERS),
+        parts[0],
+    )
 
 
 def imports(path):
@@ -98,7 +103,7 @@ def imports(path):
         names = {alias.name for alias in node.names}
         parts = node.module.split(".")
         if len(parts) > 1:
-            yield parts[1], names
+            yield layer_named(parts[1:]), names
         else:
             yield from ((name, {name}) for name in names if name in LAYERS)
 

@@ -15,8 +15,8 @@ import pytest
 
 import defgpa
 from defgpa.datasets import load_wings
+from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
-from defgpa.findings import Finding, Kind
 from defgpa.model_selection import (
     Comparison,
     CrossValidation,
@@ -285,7 +285,7 @@ def test_folds_and_hard_folds_are_worries_too(page, wings, wings_cv):
     foldovers[5] = 3
     alignment = replace(wings)
     vars(alignment)["foldovers"] = foldovers  # as if computed already
-    wobbly = Finding(Kind.MIRRORED, ("bee",))
+    wobbly = Finding(Problem.MIRRORED, ("bee",))
     found = ((wobbly,), *[()] * (len(wings_cv.folds) - 1))
     made = page(alignment, cross_validation=replace(wings_cv, findings=found)).prose
     assert f"The warp of '{wings.shapes.names[5]}' folds over itself at 3 landmarks" in made

@@ -13,7 +13,7 @@ from defgpa import (
     Shapes,
     ThinPlateSpline,
 )
-from defgpa.findings import Kind
+from defgpa.diagnostics.findings import Problem
 from defgpa.solvers.cost import eliminated_cost
 from defgpa.solvers.elimination import (
     ridge_from_features,
@@ -73,7 +73,7 @@ def test_nearly_collinear_landmarks_are_still_a_shape(d):
     points[2, :, 1:] *= 1e-3
     fitted = DefGPA(Affine()).align(points)
     assert np.isfinite(fitted.reference).all()
-    assert [(f.kind, f.shapes) for f in fitted.findings] == [(Kind.FAR_SHAPE, ("shape_3",))]
+    assert [(f.problem, f.shapes) for f in fitted.findings] == [(Problem.FAR_SHAPE, ("shape_3",))]
 
 
 @DIMS
@@ -123,7 +123,7 @@ def test_landmarks_that_coincide_in_one_shape_only_do_no_harm(warp, d):
     fitted = DefGPA(warp).solve(points)
     np.testing.assert_array_equal(fitted.aligned[0, 1], fitted.aligned[0, 0])
     # that the shapes of this family bend a lot is told, and is no warning
-    assert {found.kind for found in fitted.findings} <= {Kind.LARGE_DEFORMATION}
+    assert {found.problem for found in fitted.findings} <= {Problem.LARGE_DEFORMATION}
 
 
 @every_warp
@@ -212,7 +212,7 @@ def test_more_control_points_than_landmarks_without_smoothing_is_reported(d):
     points = smooth_family(seed=14, m=20, n=4, d=d)
     with told_among_others("determine", "'shape_1', 'shape_2', 'shape_3', 'shape_4'"):
         fitted = DefGPA(ThinPlateSpline(5, theta=0.0)).fit(points).alignment_
-    assert Kind.NARROW_GAP in {found.kind for found in fitted.findings}
+    assert Problem.NARROW_GAP in {found.problem for found in fitted.findings}
     np.testing.assert_array_equal(fitted.diagnostics.free_directions, 5**d - 20)
     assert np.isfinite(fitted.aligned).all()
 
@@ -247,7 +247,7 @@ def test_one_flat_shape_among_others_is_taken_with_care_and_named(tuning):
     points[2, :, 2] = 0.0
     found = DefGPA(Affine(), tuning=tuning, solver=Dense()).solve(points)
     assert found.diagnostics.free_directions.tolist() == [0, 0, 1, 0, 0, 0]
-    told = [own for own in found.findings if own.kind is Kind.UNDETERMINED_WARP]
+    told = [own for own in found.findings if own.problem is Problem.UNDETERMINED_WARP]
     assert [own.shapes for own in told] == [("shape_3",)]
     shapes = Shapes(points)
     frames = Frames.of(shapes.points, shapes.visible)

@@ -18,7 +18,7 @@ from defgpa import (
     Shapes,
     ThinPlateSpline,
 )
-from defgpa.findings import Kind
+from defgpa.diagnostics.findings import Problem
 from defgpa.frames import Frames
 from defgpa.solvers.cost import eliminated_cost
 from defgpa.solvers.datum.anchored_cost import ConjugateGradients, RootInverse, anchored_inverse
@@ -547,11 +547,11 @@ def test_starts_that_end_in_different_places_are_told_of():
     other = Elastic(reference, anchors, Dial(1.0, True), (end(0.3), end(0.2)))
     assert same.findings(0, "abc") == ()
     (found,) = other.findings(0, "abc")
-    assert found.kind is Kind.STARTS_DISAGREE
-    np.testing.assert_allclose(found.figures["excess"], 0.1, **EXACT)
-    np.testing.assert_allclose(found.figures["cost"], 0.2, **EXACT)
+    assert found.problem is Problem.STARTS_DISAGREE
+    np.testing.assert_allclose(found.values["excess"], 0.1, **EXACT)
+    np.testing.assert_allclose(found.values["cost"], 0.2, **EXACT)
     assert other.best[0] == 1
-    assert "of cost 0.3 and 0.2" in defgpa.sentences.in_python(found)
+    assert "of cost 0.3 and 0.2" in defgpa.diagnostics.wording.in_python(found)
 
 
 def test_the_cheaper_end_wins():

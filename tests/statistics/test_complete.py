@@ -9,7 +9,7 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, Shapes, ThinPlateSpline
-from defgpa.findings import Kind
+from defgpa.diagnostics.findings import Problem
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
 from defgpa.statistics.dials import Trial, chosen_dials, hidden_for_once
@@ -116,8 +116,8 @@ def test_landmarks_far_outside_what_is_seen_are_said_to_be():
     with warned_of("far outside", "'shape_4'", "uncertainty"):
         found = defgpa.complete(a)
     (told,) = found.findings
-    assert (told.kind, told.shapes) == (Kind.FAR_ESTIMATES, ("shape_4",))
-    assert told.figures["count"] == found.far.sum()
+    assert (told.problem, told.shapes) == (Problem.FAR_ESTIMATES, ("shape_4",))
+    assert told.values["count"] == found.far.sum()
     assert found.far[3].any()
     assert not found.far[:3].any()
     assert np.isfinite(found.shapes.points).all()

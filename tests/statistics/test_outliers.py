@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, DefgpaWarning, EuclideanGPA, ShapeError, Shapes
-from defgpa.findings import Kind
+from defgpa.diagnostics.findings import Problem
 from defgpa.statistics import outliers
 from support import shared_points, smooth_family
 
-MISTAKES = {Kind.EXCHANGED_LANDMARKS, Kind.MISPLACED_LANDMARK}
+MISTAKES = {Problem.EXCHANGED_LANDMARKS, Problem.MISPLACED_LANDMARK}
 EXCHANGED = [("shape_2", ("1", "8")), ("shape_26", ("3", "11"))]
 
 
@@ -28,7 +28,7 @@ def odd(points, *suspects, method=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DefgpaWarning)
         found = (method or EuclideanGPA(scaling=True)).fit(points).alignment_
-    named = {(f.shapes[0], f.landmarks) for f in found.findings if f.kind in MISTAKES}
+    named = {(f.shapes[0], f.landmarks) for f in found.findings if f.problem in MISTAKES}
     assert named == set(suspects)
     return found
 

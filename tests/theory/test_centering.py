@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, SoftCentering
-from defgpa.findings import Kind
+from defgpa.diagnostics.findings import Problem
 from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import Frames
 from support import (
@@ -117,7 +117,7 @@ def test_too_weak_a_charge_is_told_with_one_that_is_enough():
 
     def told(nu):
         found = DefGPA(Affine(), centering=SoftCentering(nu)).solve(points).findings
-        return [own for own in found if own.kind is Kind.WEAK_CENTERING]
+        return [own for own in found if own.problem is Problem.WEAK_CENTERING]
 
     (weak,) = told(1e-9)
     assert weak.figures["enough"] == 5 / 24

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline, cross_validate
-from defgpa.checks import hinge_findings
-from defgpa.findings import Kind
+from defgpa.diagnostics.checks import hinge_findings
+from defgpa.diagnostics.findings import Problem
 from defgpa.model_selection._fold_sets import FoldSets
 from defgpa.tuning import Tuning
 from support import left_over, rotation
@@ -45,7 +45,7 @@ def error(reference, base):
 
 
 def kinds(findings):
-    return {finding.kind for finding in findings}
+    return {finding.problem for finding in findings}
 
 
 @SEEDS
@@ -55,10 +55,10 @@ def test_the_reference_is_the_truth_and_the_free_directions_are_told(seed, d, wa
     points, base = hinged(seed, d)
     found = DefGPA(warp).align(points)
     assert error(found.reference, base) < 0.01
-    assert kinds(found.findings) == {Kind.FREE_DIRECTIONS}
+    assert kinds(found.findings) == {Problem.FREE_DIRECTIONS}
     (told,) = found.findings
-    assert told.figures["directions"] > told.figures["dim"] == d
-    assert found.diagnostics.n_axes == told.figures["directions"]
+    assert told.values["directions"] > told.values["dim"] == d
+    assert found.diagnostics.n_axes == told.values["directions"]
 
 
 @DIMS
@@ -67,7 +67,7 @@ def test_without_noise_the_truth_is_exact(d, warp):
     points, base = hinged(0, d, noise=0.0)
     found = DefGPA(warp).align(points)
     assert error(found.reference, base) < 1e-7
-    assert kinds(found.findings) == {Kind.FREE_DIRECTIONS}
+    assert kinds(found.findings) == {Problem.FREE_DIRECTIONS}
     assert found.mirrored == ()
 
 
@@ -94,7 +94,7 @@ def test_folds_are_settled_and_told_like_refits(seed, d, warp):
     for fold, left_out in zip(folds, outcome, strict=True):
         refit = model.align(shapes.without(fold))
         assert left_out.error is None
-        assert kinds(left_out.findings) == kinds(refit.findings) == {Kind.FREE_DIRECTIONS}
+        assert kinds(left_out.findings) == kinds(refit.findings) == {Problem.FREE_DIRECTIONS}
         assert error(refit.reference, np.delete(base, fold, axis=0)) < 0.01
         seen = shapes.visible[:, fold]
         away = np.linalg.norm(left_out.predicted - full.reference[fold], axis=-1)[seen]
@@ -135,7 +135,7 @@ def test_parts_that_lie_all_over_the_place_are_held_too(seed, d, warp):
     points, base = scattered(seed, d)
     found = DefGPA(warp).align(points)
     assert error(found.reference, base) < 0.015
-    assert kinds(found.findings) == {Kind.FREE_DIRECTIONS}
+    assert kinds(found.findings) == {Problem.FREE_DIRECTIONS}
     assert found.diagnostics.looseness < 0.01
     assert found.diagnostics.proportions_converged
 
@@ -147,7 +147,7 @@ def test_short_links_are_enough(warp):
         points, base = scattered(seed, 2, spread=0.3)
         found = DefGPA(warp).align(points)
         assert error(found.reference, base) < 0.02
-        assert kinds(found.findings) == {Kind.FREE_DIRECTIONS}
+        assert kinds(found.findings) == {Problem.FREE_DIRECTIONS}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -160,8 +160,8 @@ def test_in_space_links_on_a_line_are_a_hinge_that_rigidity_cannot_settle(seed, 
     noisy = base + 0.01 * rng.normal(size=(10, 46, 3))
     points = np.where(np.isnan(points), np.nan, noisy)
     found = DefGPA(warp).align(points)
-    assert Kind.HINGE in kinds(found.findings)
-    assert Kind.FREE_DIRECTIONS not in kinds(found.findings)
+    assert Problem.HINGE in kinds(found.findings)
+    assert Problem.FREE_DIRECTIONS not in kinds(found.findings)
     assert found.diagnostics.looseness > 0.05
 
 
@@ -179,8 +179,8 @@ def test_where_rigidity_cannot_settle_it_a_hinge_is_told():
     for i, own in enumerate(points):
         points[i] = own @ (np.eye(2) + 0.8 * rng.normal(size=(2, 2)))
     found = DefGPA(Affine()).align(points)
-    assert Kind.HINGE in kinds(found.findings)
-    assert Kind.FREE_DIRECTIONS not in kinds(found.findings)
+    assert Problem.HINGE in kinds(found.findings)
+    assert Problem.FREE_DIRECTIONS not in kinds(found.findings)
 
 
 @DIMS
@@ -190,7 +190,7 @@ def test_one_link_off_the_line_is_still_settled(d):
         base[-1, 0] += off
         points, base = hinged_like(base, d)
         found = DefGPA(Affine()).align(points)
-        assert error(found.reference, base) < 0.02 or Kind.HINGE in kinds(found.findings)
+        assert error(found.reference, base) < 0.02 or Problem.HINGE in kinds(found.findings)
 
 
 def hinged_like(base, d, noise=0.01, per_part=15, n=10):
@@ -221,7 +221,7 @@ def test_on_a_cluster_too(d, warp, client):
 
     points, base = hinged(4, d)
     here, there = DefGPA(warp).align(points), align(Shapes(points), DefGPA(warp), client)
-    assert kinds(there.findings) == kinds(here.findings) == {Kind.FREE_DIRECTIONS}
+    assert kinds(there.findings) == kinds(here.findings) == {Problem.FREE_DIRECTIONS}
     assert error(there.reference, base) < 0.01
     assert np.abs(there.reference - here.reference).max() < 1e-8
 

@@ -15,8 +15,8 @@ from defgpa import (
     Polynomial,
     ThinPlateSpline,
 )
-from defgpa.findings import Kind
-from defgpa.sentences import in_python
+from defgpa.diagnostics.findings import Problem
+from defgpa.diagnostics.wording import in_python
 from truth import KINDS, images, known_set, off_by, turn
 
 SEEDS = range(14)  # of each kind: some two hundred sets
@@ -79,7 +79,7 @@ def test_no_reference_of_few_shapes_is_far_off_without_a_finding():
 def test_findings_on_few_sound_shapes_are_rare():
     """Of three with holes some landmark is mostly seen once, which is no doubt but a fact."""
     sound = [own for own in fits_of_few() if own[0] in SOUND and own[2] < FAR]
-    told = [own for own in sound if {f.kind for f in own[3]} - {Kind.LONE_LANDMARKS}]
+    told = [own for own in sound if {f.problem for f in own[3]} - {Problem.LONE_LANDMARKS}]
     assert len(told) <= 0.03 * len(sound)
 
 
@@ -92,9 +92,9 @@ def test_parts_that_turn_about_a_line_are_told_of_by_methods_without_a_spectrum(
     sound = points.copy()
     points[:3, 6:18], points[3:, 18:] = np.nan, np.nan
     sound[:3, 10:18], sound[3:, 22:] = np.nan, np.nan
-    (found,) = [f for f in method.solve(points).findings if f.kind is Kind.HINGE]
+    (found,) = [f for f in method.solve(points).findings if f.problem is Problem.HINGE]
     assert found.shapes == ("shape_1", "shape_2", "shape_3")
-    assert not [f for f in method.solve(sound).findings if f.kind is Kind.HINGE]
+    assert not [f for f in method.solve(sound).findings if f.problem is Problem.HINGE]
 
 
 def test_shapes_that_are_sound_are_aligned_well():
@@ -104,14 +104,14 @@ def test_shapes_that_are_sound_are_aligned_well():
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("outlier", Kind.MISPLACED_LANDMARK),
-        ("exchanged", Kind.EXCHANGED_LANDMARKS),
-        ("mirrored", Kind.MIRRORED),
-        ("other units", Kind.OTHER_SIZE),
+        ("outlier", Problem.MISPLACED_LANDMARK),
+        ("exchanged", Problem.EXCHANGED_LANDMARKS),
+        ("mirrored", Problem.MIRRORED),
+        ("other units", Problem.OTHER_SIZE),
     ],
 )
 def test_what_was_done_to_the_shapes_is_mostly_named(kind, expected):
-    named = [any(finding.kind is expected for finding in found) for _, _, found in fits(kind)]
+    named = [any(finding.problem is expected for finding in found) for _, _, found in fits(kind)]
     assert np.mean(named) >= 0.8
 
 
@@ -125,19 +125,19 @@ def outlying(rng, n=8, m=30):
 def test_an_outlier_is_named_with_what_the_reference_would_be_without_it(rng):
     points = outlying(rng)
     alignment = DefGPA().align(points)
-    (found,) = [f for f in alignment.findings if f.kind is Kind.MISPLACED_LANDMARK]
+    (found,) = [f for f in alignment.findings if f.problem is Problem.MISPLACED_LANDMARK]
     assert (found.shapes, found.landmarks) == (("shape_4",), ("8",))
     points[3, 7] = np.nan
     other = DefGPA().solve(points).reference
-    assert found.figures["change"] == pytest.approx(off_by(alignment.reference, other), rel=1e-9)
+    assert found.values["change"] == pytest.approx(off_by(alignment.reference, other), rel=1e-9)
 
 
 def test_a_shape_far_from_the_others_is_named_where_no_landmark_explains_it(rng):
     points = images(rng, rng.uniform(-1, 1, size=(20, 2)), 8)
     points[5] = points[5, rng.permutation(20)]
-    (found,) = [f for f in DefGPA().align(points).findings if f.kind is Kind.FAR_SHAPE]
+    (found,) = [f for f in DefGPA().align(points).findings if f.problem is Problem.FAR_SHAPE]
     assert found.shapes == ("shape_6",)
-    assert found.figures["error"] > 0.2 > found.figures["usual"]
+    assert found.values["error"] > 0.2 > found.values["usual"]
 
 
 def test_few_shapes_must_agree_better_than_many(rng):
@@ -151,14 +151,14 @@ def test_few_shapes_must_agree_better_than_many(rng):
 
 
 def told_of_deformation(points):
-    return [f for f in DefGPA().align(points).findings if f.kind is Kind.LARGE_DEFORMATION]
+    return [f for f in DefGPA().align(points).findings if f.problem is Problem.LARGE_DEFORMATION]
 
 
 def test_many_shapes_may_differ_much_though_their_mean_is_sure(rng):
     truth = rng.uniform(-1, 1, size=(20, 2))
     points = np.array([truth @ np.diag([1 + a, 1 - a]) for a in (0.25, -0.25) * 30])
     (found,) = told_of_deformation(points + 1e-6 * rng.normal(size=points.shape))
-    assert set(found.figures) == {"residual"}
+    assert set(found.values) == {"residual"}
     assert "an average of very different ones" in in_python(found)
 
 
@@ -167,7 +167,7 @@ def test_a_large_set_is_not_looked_at(rng):
 
     points = outlying(rng)
     alignment = DefGPA(tuning=Tuning(screened_landmarks=points.shape[0])).align(points)
-    assert not [f for f in alignment.findings if f.kind is Kind.MISPLACED_LANDMARK]
+    assert not [f for f in alignment.findings if f.problem is Problem.MISPLACED_LANDMARK]
 
 
 @pytest.mark.parametrize("mirrored", [1, 2])
@@ -184,7 +184,10 @@ def test_mirrored_shapes_are_named_whatever_the_method(method, d, n, mirrored):
         ]
     points[:mirrored, :, 0] *= -1
     named = {
-        name for f in method.align(points).findings if f.kind is Kind.MIRRORED for name in f.shapes
+        name
+        for f in method.align(points).findings
+        if f.problem is Problem.MIRRORED
+        for name in f.shapes
     }
     assert named == {f"shape_{k + 1}" for k in range(mirrored)}
 
@@ -193,8 +196,8 @@ def test_coordinates_far_from_the_origin_have_lost_their_digits(rng):
     points = outlying(rng) + 1e13
     with pytest.raises(DefgpaError):
         DefGPA().align(points + 1e40)
-    kinds = {finding.kind for finding in DefGPA(Affine()).align(points).findings}
-    assert Kind.FAR_FROM_ORIGIN in kinds
+    kinds = {finding.problem for finding in DefGPA(Affine()).align(points).findings}
+    assert Problem.FAR_FROM_ORIGIN in kinds
 
 
 @pytest.mark.parametrize("thickness", [1e-16, 1e-10, 1e-7])
@@ -203,16 +206,18 @@ def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thicknes
     flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
     points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
     for posed in (points, np.array([own @ turn(rng, 3) for own in points])):
-        kinds = {found.kind for found in DefGPA(warp).align(posed).findings}
-        assert kinds & {Kind.UNDETERMINED_WARP, Kind.THIN_SHAPE}
-    assert Kind.THIN_SHAPE not in {f.kind for f in EuclideanGPA(scaling=True).align(posed).findings}
+        kinds = {found.problem for found in DefGPA(warp).align(posed).findings}
+        assert kinds & {Problem.UNDETERMINED_WARP, Problem.THIN_SHAPE}
+    assert Problem.THIN_SHAPE not in {
+        f.problem for f in EuclideanGPA(scaling=True).align(posed).findings
+    }
 
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_shapes_nearly_on_a_line_are_told_of(d, rng):
     points = rng.normal(size=(5, 30, d)) * [1.0, 1e-6, 1e-6][:d]
-    kinds = {found.kind for found in DefGPA(Affine()).align(points).findings}
-    assert Kind.THIN_SHAPE in kinds
+    kinds = {found.problem for found in DefGPA(Affine()).align(points).findings}
+    assert Problem.THIN_SHAPE in kinds
 
 
 @pytest.mark.parametrize("away", [9.0, 1e4, 1e8])
@@ -228,7 +233,7 @@ def test_thickness_that_is_rounding_determines_no_warp_across_the_plane(
     points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
     for posed in (points + away, np.array([own @ turn(rng, 3) + away for own in points])):
         found = method.align(posed)
-        told = [own for own in found.findings if own.kind is Kind.UNDETERMINED_WARP]
+        told = [own for own in found.findings if own.problem is Problem.UNDETERMINED_WARP]
         assert [own.shapes for own in told] == [found.shapes.names]
         for own, warp in zip(posed, found.warps, strict=True):
             normal = np.linalg.svd(own - own.mean(axis=0))[2][2]
@@ -265,7 +270,9 @@ def test_any_other_unit_gives_the_same_shape(method, unit, rng):
     points = images(rng, rng.uniform(-1, 1, size=(20, 3)), 5)
     usual, other = method.align(points), method.align(unit * points)
     assert off_by(other.reference / unit, usual.reference) < 1e-6
-    assert [found.kind for found in other.findings] == [found.kind for found in usual.findings]
+    assert [found.problem for found in other.findings] == [
+        found.problem for found in usual.findings
+    ]
 
 
 @pytest.mark.parametrize("method", [DefGPA(), *OTHERS], ids=repr)

@@ -14,7 +14,7 @@ from defgpa import (
     ThinPlateSpline,
     cross_validate,
 )
-from defgpa.findings import Kind
+from defgpa.diagnostics.findings import Problem
 from defgpa.frames import Frames
 from defgpa.solvers.proportions import (
     Moments,
@@ -402,8 +402,8 @@ class TestParameter:
         with warned_of("free", "rigidity"):
             found = DefGPA(Affine()).fit(points).alignment_
         same_up_to_motion(found.reference, base, rtol=1e-6)
-        told = {finding.kind for finding in found.findings}
-        assert told == {Kind.FREE_DIRECTIONS, Kind.REPEATED_SHAPE}
+        told = {finding.problem for finding in found.findings}
+        assert told == {Problem.FREE_DIRECTIONS, Problem.REPEATED_SHAPE}
 
 
 REAL = {

@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import minimize
 
 from defgpa import DefGPA, ExactCentering, RadialBasis, Shapes, SoftCentering
+from defgpa.diagnostics.findings import Problem
+from defgpa.diagnostics.wording import in_python
 from defgpa.errors import DefgpaWarning
-from defgpa.findings import Kind
-from defgpa.sentences import in_python
 from defgpa.warps import Gaussian, WeightRidge, WendlandC2
 from support import (
     EXACT,
@@ -144,9 +144,9 @@ def test_the_price_of_being_exactly_centred(model):
 def test_the_soft_solution_is_said_to_be_one(model):
     with pytest.warns(DefgpaWarning, match="no free translations: the reference is centred by the"):
         fitted = DefGPA(model).fit(small()).alignment_
-    (found,) = [own for own in fitted.findings if own.kind is Kind.CHARGED_TRANSLATIONS]
+    (found,) = [own for own in fitted.findings if own.problem is Problem.CHARGED_TRANSLATIONS]
     offset = np.linalg.norm(fitted.reference.mean(axis=0))
-    np.testing.assert_allclose(found.figures["offset"], offset, **EXACT)
+    np.testing.assert_allclose(found.values["offset"], offset, **EXACT)
     assert "ExactCentering() centres it exactly" in in_python(found)
     assert f"{offset:.3g}" in in_python(found)
     assert fitted.diagnostics.translation_cost > 1e-3
@@ -155,7 +155,7 @@ def test_the_soft_solution_is_said_to_be_one(model):
 @every_model
 def test_nothing_is_said_of_an_exactly_centred_one(model):
     fitted = DefGPA(model, centering=ExactCentering()).fit(small()).alignment_
-    assert Kind.CHARGED_TRANSLATIONS not in {found.kind for found in fitted.findings}
+    assert Problem.CHARGED_TRANSLATIONS not in {found.problem for found in fitted.findings}
 
 
 def test_a_weight_too_small_to_centre_is_said_to_be():

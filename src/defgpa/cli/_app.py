@@ -14,8 +14,8 @@ from importlib import import_module
 import click
 
 from defgpa import __version__
+from defgpa.diagnostics.wording import in_the_words_of_the_shell
 from defgpa.errors import DefgpaError, DefgpaWarning, NotConvergedError
-from defgpa.sentences import in_the_words_of_the_shell
 
 _COMMANDS = {
     "info": "What is in these files: shapes, landmarks, what is missing, what looks wrong.",

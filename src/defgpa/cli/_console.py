@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
+from defgpa.diagnostics.findings import Finding, joined
+from defgpa.diagnostics.wording import in_shell
 from defgpa.errors import DefgpaWarning
-from defgpa.findings import Finding, joined
-from defgpa.sentences import in_shell
 
 _PLAIN = str.maketrans(
     {"█": "#", "▒": "+", "·": ".", "─": "-", "–": "-", "…": "...", "←": "<-", "×": "x"}

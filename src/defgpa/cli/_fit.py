@@ -31,7 +31,7 @@ from defgpa.cli._output import (
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
-    from defgpa.findings import Finding
+    from defgpa.diagnostics.findings import Finding
     from defgpa.shapes import Shapes
 
 
@@ -302,7 +302,7 @@ def _with_remedy(finding: Finding, done: Fitted, shapes: Shapes) -> Finding:
     name = "smoothing" if getattr(warp, "theta", None) is None else "theta"
     value = _unfolded(done, shapes, name, getattr(warp, name, None))
     figures = {} if value is None else {name: value}
-    return replace(finding, figures={**finding.figures, **figures})
+    return replace(finding, values={**finding.values, **figures})
 
 
 def _unfolded(done: Fitted, shapes: Shapes, name: str, used: float | None) -> float | None:

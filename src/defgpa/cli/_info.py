@@ -15,7 +15,7 @@ from defgpa.cli._input import note_likely_code, read_input, without_empty
 from defgpa.errors import and_more, listed
 
 if TYPE_CHECKING:
-    from defgpa.screening import Screening
+    from defgpa.diagnostics.screening import Screening
     from defgpa.shapes import Shapes
 
 _MOST_ROWS = 40
@@ -60,8 +60,8 @@ def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
 
 
 def _summary(shapes: Shapes) -> dict[str, Any]:
+    from defgpa.diagnostics.screening import guess_units
     from defgpa.io.text.variables import get_variable_columns
-    from defgpa.screening import guessed_units
 
     said = shapes.metadata
     return {
@@ -69,7 +69,7 @@ def _summary(shapes: Shapes) -> dict[str, Any]:
         "landmarks": shapes.n_landmarks,
         "dimension": shapes.n_dims,
         "missing": int((~shapes.visible).sum()),
-        "units": guessed_units(shapes) if shapes.visible.any() else "unknown",
+        "units": guess_units(shapes) if shapes.visible.any() else "unknown",
         **{key: said[key] for key in ("format", "space") if key in said},
         "incomplete": list(said.get("incomplete", ())),
         "groups": dict(Counter(str(g) for g in said.get("groups", ()) if g is not None)),
@@ -102,12 +102,12 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
 
 def _shown_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
     """Which landmarks lie where a number seems to stand for missing."""
-    from defgpa.screening import landmarks_at, missing_code
+    from defgpa.io.missing_codes import find_coded_landmarks, find_missing_code
 
-    code = missing_code(shapes)
+    code = find_missing_code(shapes)
     if code is None:
         return {}
-    coded = landmarks_at(shapes, code)
+    coded = find_coded_landmarks(shapes, code)
     found = {
         shapes.names[i]: [shapes.landmarks[j] for j in row.nonzero()[0]]
         for i, row in enumerate(coded)
@@ -152,8 +152,8 @@ def _bar(seen: Any, width: int) -> str:
 
 def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
     """What looks wrong, or why the shapes cannot be aligned at all."""
+    from defgpa.diagnostics.screening import screen
     from defgpa.errors import ShapeError
-    from defgpa.screening import screen
 
     try:
         found = screen(shapes)

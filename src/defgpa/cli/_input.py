@@ -72,9 +72,9 @@ def fitting_input(console: Console, shapes: Shapes) -> Shapes:
 
 def note_likely_code(console: Console, shapes: Shapes) -> None:
     """Say so where a number seems to stand for a landmark that was not seen."""
-    from defgpa.screening import missing_code
+    from defgpa.io.missing_codes import find_missing_code
 
-    code = missing_code(shapes)
+    code = find_missing_code(shapes)
     if code is not None:
         place = ", ".join([f"{code:g}"] * shapes.n_dims)
         console.note(

@@ -16,16 +16,16 @@ import numpy as np
 
 from defgpa._arrays import Array, frozen
 from defgpa.alignment import Alignment
-from defgpa.diagnostics import SpectralDiagnostics
+from defgpa.diagnostics.findings import Finding
+from defgpa.diagnostics.solution import SpectralDiagnostics
+from defgpa.diagnostics.wording import warn_of
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.distributed.cost import distributed_cost
 from defgpa.distributed.shapes import ClusterSet
 from defgpa.errors import DefgpaError
 from defgpa.estimators import DefGPA, assembled, lone_findings, with_lone
-from defgpa.findings import Finding
 from defgpa.io import read_shapes
-from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes
 from defgpa.solvers.deformable import Solution, solve_one
 from defgpa.warps import Warp, WarpModel

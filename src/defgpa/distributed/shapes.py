@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, blocks, concatenated
-from defgpa.checks import require_extents, require_linked_pattern
+from defgpa.diagnostics.checks import require_extents, require_linked_pattern
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError

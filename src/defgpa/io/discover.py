@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from defgpa.diagnostics.wording import option
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import read_head
 from defgpa.io.format import Format
 from defgpa.io.registry import FORMATS, find_format, find_formats_by_suffix, list_suffixes
 from defgpa.io.text import csv as _csv
 from defgpa.io.text.lines import warn
-from defgpa.sentences import option
 
 # Anything may have these suffixes, so there the content decides alone.
 _VAGUE_SUFFIXES = (".txt", ".csv", ".tsv", ".json", ".dat")

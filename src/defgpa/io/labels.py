@@ -16,10 +16,10 @@ from difflib import SequenceMatcher
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
+from defgpa.diagnostics.wording import option
 from defgpa.errors import FormatError, listed
 from defgpa.io.format import Sourced
 from defgpa.io.text.lines import warn
-from defgpa.sentences import option
 from defgpa.shapes import number_labels
 
 _NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a number in it

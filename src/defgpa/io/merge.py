@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
+from defgpa.diagnostics.wording import option
 from defgpa.errors import FormatError, ShapeError, and_more, listed
 from defgpa.io.curves import resample_curve
 from defgpa.io.files import abbreviate, decode_file_name
@@ -24,7 +25,6 @@ from defgpa.io.limits import Budget
 from defgpa.io.names import Read, make_unique_names, rename_specimens, sort_documents
 from defgpa.io.space import convert_space
 from defgpa.io.text.lines import warn
-from defgpa.sentences import option
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes, number_labels
 
 _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})

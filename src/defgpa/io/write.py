@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from defgpa.diagnostics.wording import option
 from defgpa.errors import FormatError, ShapeError, listed
 from defgpa.io.format import Format
 from defgpa.io.registry import find_format, find_formats_by_suffix, list_suffixes
 from defgpa.io.text.lines import warn
 from defgpa.io.text.variables import get_variable_columns
-from defgpa.sentences import option
 from defgpa.shapes import Shapes
 
 _UNSAFE = re.compile(r"[^\w .()+,=@-]|^\.+")

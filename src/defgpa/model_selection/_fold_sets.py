@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.checks import linked_groups, require_extended, require_linked_pattern
+from defgpa.diagnostics.checks import linked_groups, require_extended, require_linked_pattern
+from defgpa.diagnostics.findings import Finding
 from defgpa.estimators import DefGPA, ElasticGPA
-from defgpa.findings import Finding
 from defgpa.frames import Frames
 from defgpa.model_selection._demmler_reinsch import Modes, modes_of
 from defgpa.model_selection.folds import LeftOut, in_frame_of

@@ -15,12 +15,12 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from defgpa._arrays import Array, Progress, rms, rms_radius
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.wording import warn_of
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
-from defgpa.findings import Finding, Kind
 from defgpa.model_selection.cross_validation import cross_validated
 from defgpa.model_selection.folds import consecutive_folds, looked_at
-from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.warps import Affine, ThinPlateSpline
@@ -434,7 +434,7 @@ def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
     methods: dict[str, list[str]] = {}
     for trial in trials:
         for finding in trial.findings:
-            key = repr((finding.kind, finding.shapes, finding.landmarks))
+            key = repr((finding.problem, finding.shapes, finding.landmarks))
             first.setdefault(key, finding)
             methods.setdefault(key, []).append(trial.row.name)
     for key, finding in first.items():
@@ -442,7 +442,7 @@ def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
             yield finding
         else:
             names = tuple(dict.fromkeys(methods[key]))
-            yield Finding(Kind.IN_METHODS, methods=names, parts=(finding,))
+            yield Finding(Problem.IN_METHODS, methods=names, parts=(finding,))
 
 
 def _verdict(trials: Sequence[_Trial]) -> Verdict | None:

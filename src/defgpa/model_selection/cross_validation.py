@@ -16,7 +16,8 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, Progress, frozen
 from defgpa.alignment import Alignment
-from defgpa.findings import Finding
+from defgpa.diagnostics.findings import Finding
+from defgpa.diagnostics.wording import warn_of
 from defgpa.model_selection._fold_sets import FoldSets
 from defgpa.model_selection.folds import (
     LeftOut,
@@ -29,7 +30,6 @@ from defgpa.model_selection.folds import (
     require_all_fitted,
 )
 from defgpa.model_selection.parallel import in_parallel
-from defgpa.sentences import warn_of
 from defgpa.shapes import ShapesLike, as_shapes
 
 
@@ -254,7 +254,7 @@ def gathered_folds(
 ) -> CrossValidation:
     """The cross-validation made of folds that were left out; an error if one could not be."""
     require_all_fitted(left_out, folds, full.shapes)
-    known = {finding.kind for finding in full.findings}
-    found = tuple(tuple(f for f in own.findings if f.kind not in known) for own in left_out)
+    known = {finding.problem for finding in full.findings}
+    found = tuple(tuple(f for f in own.findings if f.problem not in known) for own in left_out)
     predicted = gathered(left_out, folds, full.shapes.visible)
     return CrossValidation(predicted, full, folds, fold_size, found)

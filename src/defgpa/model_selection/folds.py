@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 from defgpa._arrays import Array, Index, Mask, Progress, frozen
 from defgpa.alignment import Alignment
+from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.errors import DefgpaError, DefgpaWarning, listed
 from defgpa.estimators import AlignmentEstimator
-from defgpa.findings import Finding, Kind
 from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.shapes import Shapes
 
@@ -155,16 +155,16 @@ def news_of_folds(
     found: Sequence[Sequence[Finding]], folds: Sequence[Index], shapes: Shapes
 ) -> Finding | None:
     """What folds found and the full fit did not: how often, and the first of each kind."""
-    first: dict[Kind, Finding] = {}
-    count: dict[Kind, int] = {}
+    first: dict[Problem, Finding] = {}
+    count: dict[Problem, int] = {}
     for fold, findings in zip(folds, found, strict=True):
         for finding in findings:
-            count[finding.kind] = count.get(finding.kind, 0) + 1
+            count[finding.problem] = count.get(finding.problem, 0) + 1
             labels = tuple(shapes.landmarks[j] for j in fold)
-            first.setdefault(finding.kind, Finding(Kind.IN_FOLDS, (), labels, {}, (finding,)))
+            first.setdefault(finding.problem, Finding(Problem.IN_FOLDS, (), labels, {}, (finding,)))
     if not first:
         return None
-    parts = tuple(replace(f, figures={"folds": count[kind]}) for kind, f in first.items())
+    parts = tuple(replace(f, values={"folds": count[kind]}) for kind, f in first.items())
     return Finding(
-        Kind.IN_FOLDS, figures={"folds": sum(map(bool, found)), "of": len(folds)}, parts=parts
+        Problem.IN_FOLDS, values={"folds": sum(map(bool, found)), "of": len(folds)}, parts=parts
     )

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Progress, frozen
+from defgpa.diagnostics.wording import warn_of
 from defgpa.estimators import ElasticGPA
 from defgpa.model_selection.folds import Steps, consecutive_folds
 from defgpa.model_selection.smoothing_path import (
@@ -25,7 +26,6 @@ from defgpa.model_selection.smoothing_path import (
     path_findings,
 )
 from defgpa.model_selection.sweep import Point, Sweep, smooth_warp
-from defgpa.sentences import warn_of
 from defgpa.shapes import ShapesLike, as_shapes
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)

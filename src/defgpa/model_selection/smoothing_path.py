@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, frozen
-from defgpa.findings import Finding, Kind
+from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection.sweep import Point
 
 
@@ -230,27 +230,27 @@ def least_index(cve: Array) -> int:
 
 def _along(points: Sequence[Point]) -> Iterator[Finding]:
     """What the full fits found, once for all values."""
-    first: dict[Kind, Finding] = {}
-    count: Counter[Kind] = Counter()
+    first: dict[Problem, Finding] = {}
+    count: Counter[Problem] = Counter()
     for point in reversed(points):
-        count.update({finding.kind for finding in point.alignment.findings})
-        first |= {finding.kind: finding for finding in point.alignment.findings}
+        count.update({finding.problem for finding in point.alignment.findings})
+        first |= {finding.problem: finding for finding in point.alignment.findings}
     for kind, finding in first.items():
         figures = {"count": count[kind], "of": len(points)}
-        yield Finding(Kind.AT_SMOOTHING, figures=figures, parts=(finding,))
+        yield Finding(Problem.AT_SMOOTHING, values=figures, parts=(finding,))
 
 
 def _at_edge(path: SmoothingPath) -> Iterator[Finding]:
     if path.at_edge and len(path.values) > 1:
         soft = float(path.least_value == path.values[0])
-        yield Finding(Kind.BEST_AT_EDGE, figures={"soft": soft, "smoothing": path.least_value})
+        yield Finding(Problem.BEST_AT_EDGE, values={"soft": soft, "smoothing": path.least_value})
 
 
 def _folding(path: SmoothingPath) -> Iterator[Finding]:
     """Said where warps fold over at the value chosen, with one at which none does."""
     better = {} if path.unfolded_value is None else {"smoothing": path.unfolded_value}
     for finding in path.alignment.foldover_findings:
-        yield replace(finding, figures={**finding.figures, **better})
+        yield replace(finding, values={**finding.values, **better})
 
 
 def _stiffer(path: SmoothingPath) -> Iterator[Finding]:
@@ -260,5 +260,5 @@ def _stiffer(path: SmoothingPath) -> Iterator[Finding]:
     least = path.foldovers[path.values == path.least_value]
     figures = {"smoothing": path.best_value, "least": path.least_value}
     yield Finding(
-        Kind.STIFFER_PREFERRED, figures=figures | {"foldovers_avoided": float(least.sum())}
+        Problem.STIFFER_PREFERRED, values=figures | {"foldovers_avoided": float(least.sum())}
     )

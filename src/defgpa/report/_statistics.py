@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from defgpa.diagnostics.wording import in_python
 from defgpa.errors import DefgpaError, and_more
 from defgpa.semilandmarks import SlidShapes
-from defgpa.sentences import in_python
 from defgpa.statistics import (
     Allometry,
     LandmarkDifferences,

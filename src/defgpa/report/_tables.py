@@ -14,7 +14,7 @@ import numpy as np
 
 from defgpa._arrays import rms_radius
 from defgpa.alignment import Alignment
-from defgpa.diagnostics import SpectralDiagnostics
+from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.report._drawn import Drawn
 from defgpa.report._words import as_code, number, percent, shortened
 from defgpa.solvers.datum.elastic_warps import ElasticRegistration

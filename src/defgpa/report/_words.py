@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from defgpa.alignment import Alignment
-from defgpa.findings import joined
-from defgpa.sentences import in_shell
+from defgpa.diagnostics.findings import joined
+from defgpa.diagnostics.wording import in_shell
 from defgpa.solvers.datum.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.warps import (

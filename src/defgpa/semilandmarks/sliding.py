@@ -16,18 +16,18 @@ import numpy as np
 from sklearn.base import clone
 
 from defgpa._arrays import Array, Index, Progress, frozen, in_blocks, one_blas_thread
-from defgpa.checks import on_shared_landmarks, require_linked, shared_landmarks
+from defgpa.diagnostics.checks import on_shared_landmarks, require_linked, shared_landmarks
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.screening import mirrored_against
+from defgpa.diagnostics.wording import warn_of
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
-from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
 from defgpa.procrustes import SIMILARITY, stacked
-from defgpa.screening import mirrored_against
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Criterion, Distance, bending_matrix
 from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
-from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, as_shapes
 from defgpa.solvers.datum.rigid import rigid_gpa
 
@@ -310,14 +310,14 @@ def _passed_neighbours(
 ) -> Iterator[Finding]:
     """All that came past a neighbour, in one finding."""
     parts = tuple(
-        Finding(Kind.PASSED_NEIGHBOUR, (name,), (shapes.landmarks[j], shapes.landmarks[k]))
+        Finding(Problem.PASSED_NEIGHBOUR, (name,), (shapes.landmarks[j], shapes.landmarks[k]))
         for name, x, there, own in zip(shapes.names, points, places, paths, strict=True)
         for path, place in zip(own, there, strict=True)
         for j, k in path.passed(place, x)
     )
     if parts:
         names = tuple(dict.fromkeys(part.shapes[0] for part in parts))
-        yield Finding(Kind.PASSED_NEIGHBOUR, shapes=names, parts=parts)
+        yield Finding(Problem.PASSED_NEIGHBOUR, shapes=names, parts=parts)
 
 
 def _require_choices(by: str, along: str, max_rounds: int, tolerance: float) -> None:

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
-from defgpa.checks import cohesion, spectral_findings
-from defgpa.diagnostics import SpectralDiagnostics
-from defgpa.findings import Finding
+from defgpa.diagnostics.checks import cohesion, spectral_findings
+from defgpa.diagnostics.findings import Finding
+from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.frames import Frames
 from defgpa.solvers.cost import Centering, Explained
 from defgpa.solvers.covariance_prior import covariance_prior

@@ -20,10 +20,10 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.diagnostics.screening import mirrored_against
+from defgpa.diagnostics.wording import warn_of
 from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, listed
 from defgpa.procrustes import stacked
-from defgpa.screening import mirrored_against
-from defgpa.sentences import warn_of
 from defgpa.shapes import Shapes, ShapesLike
 
 _MOST_ROUNDS = 10_000

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Index
+from defgpa.diagnostics.wording import option
 from defgpa.errors import FormatError
 from defgpa.io.text.lines import warn
-from defgpa.sentences import option
 
 ORDERS = {"nmd": (0, 1, 2), "mdn": (2, 0, 1), "dmn": (2, 1, 0)}  # which axes are n, m and d
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from defgpa import warps
 from defgpa._arrays import Array
-from defgpa.diagnostics import DescentDiagnostics, SpectralDiagnostics
+from defgpa.diagnostics.solution import DescentDiagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.procrustes import Motions
 from defgpa.solvers.datum.elastic_warps import ElasticRegistration

@@ -20,8 +20,8 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.diagnostics.findings import Finding
 from defgpa.errors import DefgpaError, FormatError
-from defgpa.findings import Finding
 from defgpa.io.arrays.numpy import list_archive, read_archive
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import read_head

@@ -17,6 +17,7 @@ from itertools import accumulate
 import numpy as np
 
 from defgpa._arrays import Array, Index
+from defgpa.diagnostics.wording import option
 from defgpa.errors import FormatError
 from defgpa.io.format import Document, ReadOptions, make_document
 from defgpa.io.text.columns import find_coordinate_columns
@@ -24,7 +25,6 @@ from defgpa.io.text.dimension import measure_dissimilarity
 from defgpa.io.text.lines import is_number, warn
 from defgpa.io.text.table import Table, is_enumeration
 from defgpa.io.text.variables import build_metadata
-from defgpa.sentences import option
 
 # X1.a, X2.a, X1.b as R calls the columns of an array, or X.a, Y.a with names for its coordinates
 _SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTALL)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa._arrays import Array
+from defgpa.diagnostics.wording import option
 from defgpa.io.text.lines import warn
 from defgpa.procrustes import ORTHOGONAL
-from defgpa.sentences import option
 
 
 def choose_dimension(path: object, rows: Array, wanted: int | None) -> int | None:

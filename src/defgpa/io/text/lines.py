@@ -19,11 +19,11 @@ import numpy as np
 
 from defgpa import errors
 from defgpa._arrays import Array
+from defgpa.diagnostics.wording import option
 from defgpa.errors import FormatError, and_more, listed
 from defgpa.io.files import decode_text, make_format_error, read_bytes
 from defgpa.io.format import ReadOptions
 from defgpa.io.limits import VARIABLE, get_max_bytes
-from defgpa.sentences import option
 from defgpa.shapes import number_labels
 
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})

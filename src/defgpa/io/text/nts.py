@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from defgpa._arrays import Array
+from defgpa.diagnostics.wording import option
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
@@ -31,7 +32,6 @@ from defgpa.io.text.lines import (
     read_lines,
     replace_forbidden,
 )
-from defgpa.sentences import option
 from defgpa.shapes import Shapes, number_labels
 from defgpa.tables import coordinate_names
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from defgpa._arrays import Array
+from defgpa.diagnostics.wording import option
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen, make_default_name, make_document
 from defgpa.io.text.columns import (
@@ -34,7 +35,6 @@ from defgpa.io.text.variables import (
     list_other_heads,
     simplify_head,
 )
-from defgpa.sentences import option
 
 _SAY_SHAPE = (*NAME_WORDS, *SHAPE_WORDS)
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array
+from defgpa.diagnostics.wording import option
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
@@ -35,7 +36,6 @@ from defgpa.io.text.lines import (
     replace_forbidden,
     warn_of_lost_labels,
 )
-from defgpa.sentences import option
 from defgpa.shapes import Shapes, number_labels
 
 _KEY = re.compile(r"[A-Za-z][\w .-]*")

@@ -35,9 +35,9 @@ from functools import cached_property
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, norms
-from defgpa.checks import descent_findings
-from defgpa.diagnostics import DescentDiagnostics
-from defgpa.findings import Finding, Kind
+from defgpa.diagnostics.checks import descent_findings
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.frames import Frames
 from defgpa.procrustes import SIMILARITY, nearest_on_side
 from defgpa.solvers.datum.anchored_cost import Inverse
@@ -289,7 +289,7 @@ class Elastic:
             return found
         costs = {"cost": self.ends[self.best[which]].cost[which], "excess": self.excess[which]}
         figures = {name: float(value) for name, value in costs.items()}
-        return (*found, Finding(Kind.STARTS_DISAGREE, figures=figures))
+        return (*found, Finding(Problem.STARTS_DISAGREE, values=figures))
 
 
 def elastic_gpa(

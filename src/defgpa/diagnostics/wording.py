@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from defgpa.diagnostics.findings import Finding, Problem, is_remark
 from defgpa.errors import and_more, listed, warn
-from defgpa.findings import Finding, Kind, is_remark
 
 _at_the_shell = ContextVar("at_the_shell", default=False)
 _SWITCHES = {"on_mismatch": "--lenient", "incomplete": "--drop-incomplete"}
@@ -26,7 +26,7 @@ def in_python(finding: Finding) -> str:
 
     Examples
     --------
-    >>> print(in_python(Finding(Kind.LONE_LANDMARKS, landmarks=("7",))))
+    >>> print(in_python(Finding(Problem.LONE_LANDMARKS, landmarks=("7",))))
     Seen in one shape only: landmark '7'. That tells nothing about the reference; it was left out
     of the solve and placed by its shape's warp.
     """
@@ -72,8 +72,8 @@ def warn_of(findings: Iterable[Finding]) -> None:
 
 
 def _said(found: Finding, remedies: Remedies) -> str:
-    if found.kind in _COMPOSED:
-        return _COMPOSED[found.kind](found, remedies)
+    if found.problem in _COMPOSED:
+        return _COMPOSED[found.problem](found, remedies)
     fields = {
         "names": listed(found.shapes),
         "labels": listed(found.landmarks),
@@ -81,120 +81,120 @@ def _said(found: Finding, remedies: Remedies) -> str:
         "n_names": len(found.shapes),
         "methods": ", ".join(found.methods),
         "part": _said(found.parts[0], remedies) if found.parts else "",
-        "remedy": remedies.get(found.kind, ""),
+        "remedy": remedies.get(found.problem, ""),
     }
-    return _SENTENCES[found.kind].format_map({**found.figures, **fields})
+    return _SENTENCES[found.problem].format_map({**found.values, **fields})
 
 
-_SENTENCES: Mapping[Kind, str] = {
-    Kind.LONE_LANDMARKS: (
+_SENTENCES: Mapping[Problem, str] = {
+    Problem.LONE_LANDMARKS: (
         "Seen in one shape only: landmark {labels}. That tells nothing about the reference; it was "
         "left out of the solve and placed by its shape's warp."
     ),
-    Kind.SPARSE_LANDMARKS: (
+    Problem.SPARSE_LANDMARKS: (
         "{landmarks:.0f} of {of:.0f} landmarks are seen in at most {views:.0f} of {shapes:.0f} "
         "shapes. Are their labels the same in all files? Landmarks that mean the same must have "
         "the same name, or the same place in the order."
     ),
-    Kind.FAR_SHAPE: (
+    Problem.FAR_SHAPE: (
         "Shape {name!r} is far from all the others: they differ from their mean by {usual:.0%} of "
         "their size, it by {error:.0%}. Check its landmarks, their order and those that few others "
         "have; drop it if they are wrong."
     ),
-    Kind.THIN_SHAPE: (
+    Problem.THIN_SHAPE: (
         "Nearly flat, less than {thickness:.0e} of their length thick: {names}. That is rounding "
         "of coordinates, and the warps follow it: send no points through them that lie off the "
         "plane or line of the landmarks, or align in fewer dimensions."
     ),
-    Kind.OTHER_SIZE: (
+    Problem.OTHER_SIZE: (
         "More than {times:g} times larger or smaller than most ({n_names} of {of:.0f} shapes): "
         "{names}. Other units? Errors of large shapes outweigh those of small."
     ),
-    Kind.FAR_FROM_ORIGIN: (
+    Problem.FAR_FROM_ORIGIN: (
         "The coordinates of {names} are so far from the origin ({ratio:.0e} times their extent) "
         "that they have lost digits. Subtract the offset before rounding."
     ),
-    Kind.FEW_LANDMARKS: (
+    Problem.FEW_LANDMARKS: (
         "There are {landmarks:.0f} landmarks in {shapes:.0f} shapes: so few that a deformable "
         "reference is hardly determined. Compare with a rigid alignment."
     ),
-    Kind.MIRRORED_IN_SIDE: "Mirrored against the others of their side: {names}. Check them.",
-    Kind.FAR_ESTIMATES: (
+    Problem.MIRRORED_IN_SIDE: "Mirrored against the others of their side: {names}. Check them.",
+    Problem.FAR_ESTIMATES: (
         "Estimated landmarks far outside what the specimen shows: {count:,.0f}, in {names}. They "
         "are little more than a guess by the other specimens; {remedy} says of each how little is "
         "known."
     ),
-    Kind.MIRRORED: (
+    Problem.MIRRORED: (
         "Mirrored against the majority of the shapes: {names}. If that is not meant, {remedy}, or "
         "check for swapped left and right landmarks."
     ),
-    Kind.UNDETERMINED_WARP: (
+    Problem.UNDETERMINED_WARP: (
         "Warps with directions that neither landmarks nor penalty determine: {names} (flat or "
         "coincident points, or no smoothing). The smallest solution was taken; more smoothing or "
         "fewer control points would settle it."
     ),
-    Kind.CHARGED_TRANSLATIONS: (
+    Problem.CHARGED_TRANSLATIONS: (
         "This warp has no free translations: the reference is centred by the soft constraint, "
         "which leaves it off centre by {offset:.3g}. ExactCentering() centres it exactly."
     ),
-    Kind.WEAK_CENTERING: (
+    Problem.WEAK_CENTERING: (
         "The reference is off centre by {offset:.3g}, because the weight of SoftCentering is too "
         "small. Leave it out: n/m, here {enough:.3g}, suffices."
     ),
-    Kind.NARROW_GAP: (
+    Problem.NARROW_GAP: (
         "The spectral gap is nearly zero ({value:.3g} against {next_value:.3g}): another reference "
         "would do as well. {remedy}, or check how the shapes are linked."
     ),
-    Kind.FREE_DIRECTIONS: (
+    Problem.FREE_DIRECTIONS: (
         "{directions:.0f} directions are free where {dim:.0f} are usual: parts of the reference "
         "could be sheared or turned against each other, as the landmarks that link them lie nearly "
         "on a line or in a plane, or are too few. The reference was settled by rigidity."
     ),
-    Kind.CARRIED_BY_FEW: (
+    Problem.CARRIED_BY_FEW: (
         "Axis {axis:.0f} of the reference is carried by landmarks {labels} alone: they are weakly "
         "tied to the others. Check them, or leave them out."
     ),
-    Kind.ROUNDING: (
+    Problem.ROUNDING: (
         "Rounding blurs the reference: the features of shape {name!r} are nearly dependent "
         "(condition {condition:.0e}), and the spectral gap of {gap:.0e} is narrow. Use more "
         "smoothing or fewer features, and measure them from the centre of the shape."
     ),
-    Kind.NOT_CONVERGED: (
+    Problem.NOT_CONVERGED: (
         "The iterative solver stopped after {products:.0f} products with a residual of "
         "{residual:.3g}: the reference may be inaccurate. {remedy}"
     ),
-    Kind.DESCENT_NOT_CONVERGED: (
+    Problem.DESCENT_NOT_CONVERGED: (
         "The descent ended after {iterations:.0f} steps with a relative gradient of "
         "{gradient:.1e}, not zero: the shapes hardly determine the answer. Look for shapes or "
         "landmarks that few others share."
     ),
-    Kind.PROPORTIONS_UNDETERMINED: (
+    Problem.PROPORTIONS_UNDETERMINED: (
         "The shapes see too little to tell the proportions of the reference by rigidity; those of "
         "the covariance prior were taken. Add landmarks, or state them: {remedy}."
     ),
-    Kind.PROPORTIONS_NOT_CONVERGED: (
+    Problem.PROPORTIONS_NOT_CONVERGED: (
         "The proportions of the reference still changed after {rounds:.0f} rounds: the shapes "
         "hardly agree on them. Look for outliers and mirrored shapes."
     ),
-    Kind.AT_SMOOTHING: "At {count:.0f} of {of:.0f} amounts of smoothing: {part}",
-    Kind.IN_METHODS: "{methods}: {part}",
+    Problem.AT_SMOOTHING: "At {count:.0f} of {of:.0f} amounts of smoothing: {part}",
+    Problem.IN_METHODS: "{methods}: {part}",
 }
 _PYTHON: Remedies = {
-    Kind.MIRRORED: "negate one coordinate there",
-    Kind.NARROW_GAP: "Use a stiffer warp",
-    Kind.NOT_CONVERGED: "Use Iterative(most_products=...) or Dense().",
-    Kind.PROPORTIONS_UNDETERMINED: "DefGPA(warp, proportions=[...])",
-    Kind.FOLDOVERS: "More smoothing would straighten it.",
-    Kind.FAR_ESTIMATES: "the uncertainty",
+    Problem.MIRRORED: "negate one coordinate there",
+    Problem.NARROW_GAP: "Use a stiffer warp",
+    Problem.NOT_CONVERGED: "Use Iterative(most_products=...) or Dense().",
+    Problem.PROPORTIONS_UNDETERMINED: "DefGPA(warp, proportions=[...])",
+    Problem.FOLDOVERS: "More smoothing would straighten it.",
+    Problem.FAR_ESTIMATES: "the uncertainty",
     "given": "{}={:.3g}",
 }
 _SHELL: Remedies = {
-    Kind.MIRRORED: "use --mirror NAME",
-    Kind.NARROW_GAP: "Try a larger --smoothing",
-    Kind.NOT_CONVERGED: "A larger --smoothing or fewer --points-per-axis help.",
-    Kind.PROPORTIONS_UNDETERMINED: "--proportions L1,L2[,L3]",
-    Kind.FOLDOVERS: "A larger --smoothing would straighten it.",
-    Kind.FAR_ESTIMATES: "estimated.csv",
+    Problem.MIRRORED: "use --mirror NAME",
+    Problem.NARROW_GAP: "Try a larger --smoothing",
+    Problem.NOT_CONVERGED: "A larger --smoothing or fewer --points-per-axis help.",
+    Problem.PROPORTIONS_UNDETERMINED: "--proportions L1,L2[,L3]",
+    Problem.FOLDOVERS: "A larger --smoothing would straighten it.",
+    Problem.FAR_ESTIMATES: "estimated.csv",
     "given": "--{} {:.3g}",
 }
 
@@ -231,7 +231,7 @@ def _misplaced_landmark(found: Finding, _: Remedies) -> str:
 
 
 def _if_without(found: Finding) -> str:
-    change = found.figures.get("change")
+    change = found.values.get("change")
     if change is None:
         return ""
     several = "without them" if len(found.landmarks) > 1 else "without it"
@@ -271,14 +271,14 @@ def _hinge(found: Finding, _: Remedies) -> str:
 def _starts_disagree(found: Finding, _: Remedies) -> str:
     return (
         "From the rigid mean and from the deformable reference the descent ends in different "
-        f"places, of cost {found.figures['cost'] + found.figures['excess']:.4g} and "
-        f"{found.figures['cost']:.4g} (of 1); the cheaper was taken. There may be further ones: "
+        f"places, of cost {found.values['cost'] + found.values['excess']:.4g} and "
+        f"{found.values['cost']:.4g} (of 1); the cheaper was taken. There may be further ones: "
         "look for shapes that are turned or mirrored against the others."
     )
 
 
 def _large_deformation(found: Finding, _: Remedies) -> str:
-    figures = found.figures
+    figures = found.values
     follows = "the proportions of the reference are an average of very different ones"
     if "chance" in figures:
         follows = (
@@ -292,23 +292,23 @@ def _large_deformation(found: Finding, _: Remedies) -> str:
 
 
 def _foldovers(found: Finding, remedies: Remedies) -> str:
-    tried = [(own, found.figures[own]) for own in ("smoothing", "theta") if own in found.figures]
+    tried = [(own, found.values[own]) for own in ("smoothing", "theta") if own in found.values]
     better = "".join(f" With {remedies['given'].format(*own)} none does." for own in tried[:1])
     return (
         f"The warp of {listed(found.shapes)} folds over itself at "
-        f"{int(found.figures['landmarks']):,} landmarks: there it is no one-to-one map. "
-        f"{remedies[found.kind]}{better}"
+        f"{int(found.values['landmarks']):,} landmarks: there it is no one-to-one map. "
+        f"{remedies[found.problem]}{better}"
     )
 
 
 def _in_folds(found: Finding, remedies: Remedies) -> str:
     told = " ".join(
-        f"({int(part.figures['folds'])} ×) without landmark {listed(part.landmarks)}: "
+        f"({int(part.values['folds'])} ×) without landmark {listed(part.landmarks)}: "
         f"{_said(part.parts[0], remedies)}"
         for part in found.parts
     )
     return (
-        f"{int(found.figures['folds'])} of {int(found.figures['of'])} folds of the "
+        f"{int(found.values['folds'])} of {int(found.values['of'])} folds of the "
         f"cross-validation warned of what the full fit did not: {told}"
     )
 
@@ -316,40 +316,40 @@ def _in_folds(found: Finding, remedies: Remedies) -> str:
 def _best_at_edge(found: Finding, _: Remedies) -> str:
     remedy = (
         "Less may be better still: extend the grid downwards."
-        if found.figures["soft"]
+        if found.values["soft"]
         else "The shapes may not need to bend at all: extend the grid upwards, or compare with "
         "an affine or rigid alignment."
     )
-    what = "smallest" if found.figures["soft"] else "largest"
+    what = "smallest" if found.values["soft"] else "largest"
     return (
         f"The smallest cross-validation error is at the {what} smoothing tried, "
-        f"{found.figures['smoothing']:.3g}. {remedy}"
+        f"{found.values['smoothing']:.3g}. {remedy}"
     )
 
 
 def _stiffer_preferred(found: Finding, _: Remedies) -> str:
     why = (
         " and does not fold over"
-        if found.figures.get("foldovers_avoided")
+        if found.values.get("foldovers_avoided")
         else ", and is the stiffest that does"
     )
     return (
-        f"Smoothing {found.figures['smoothing']:.3g} was preferred to "
-        f"{found.figures['least']:.3g}, the least cross-validation error: it predicts as well, "
+        f"Smoothing {found.values['smoothing']:.3g} was preferred to "
+        f"{found.values['least']:.3g}, the least cross-validation error: it predicts as well, "
         f"within one standard error{why}."
     )
 
 
-_COMPOSED: Mapping[Kind, Callable[[Finding, Remedies], str]] = {
-    Kind.EXCHANGED_LANDMARKS: _exchanged_landmarks,
-    Kind.MISPLACED_LANDMARK: _misplaced_landmark,
-    Kind.REPEATED_SHAPE: _repeated_shape,
-    Kind.PASSED_NEIGHBOUR: _passed_neighbour,
-    Kind.HINGE: _hinge,
-    Kind.STARTS_DISAGREE: _starts_disagree,
-    Kind.LARGE_DEFORMATION: _large_deformation,
-    Kind.FOLDOVERS: _foldovers,
-    Kind.IN_FOLDS: _in_folds,
-    Kind.BEST_AT_EDGE: _best_at_edge,
-    Kind.STIFFER_PREFERRED: _stiffer_preferred,
+_COMPOSED: Mapping[Problem, Callable[[Finding, Remedies], str]] = {
+    Problem.EXCHANGED_LANDMARKS: _exchanged_landmarks,
+    Problem.MISPLACED_LANDMARK: _misplaced_landmark,
+    Problem.REPEATED_SHAPE: _repeated_shape,
+    Problem.PASSED_NEIGHBOUR: _passed_neighbour,
+    Problem.HINGE: _hinge,
+    Problem.STARTS_DISAGREE: _starts_disagree,
+    Problem.LARGE_DEFORMATION: _large_deformation,
+    Problem.FOLDOVERS: _foldovers,
+    Problem.IN_FOLDS: _in_folds,
+    Problem.BEST_AT_EDGE: _best_at_edge,
+    Problem.STIFFER_PREFERRED: _stiffer_preferred,
 }

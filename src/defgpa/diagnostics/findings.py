@@ -1,7 +1,7 @@
 """What a user should be told about shapes or an alignment: facts first, words last.
 
-A check yields findings; it never warns, prints or formats. ``defgpa.sentences`` puts them into
-words, once for each listener.
+A check yields findings; it never warns, prints or formats. ``defgpa.diagnostics.wording`` puts
+them into words, once for each listener.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Kind(StrEnum):
+class Problem(StrEnum):
     """What a finding is about. The names are stable: scripts read them in summary.json."""
 
     # of the input
@@ -62,11 +62,11 @@ class Finding:
 
     Attributes
     ----------
-    kind : Kind
+    problem : Problem
         What it is about; a stable name.
     shapes, landmarks : tuple of str
         Whom it is about.
-    figures : mapping of str to number
+    values : mapping of str to number
         How much.
     parts : tuple of Finding
         What it is made of, where it sums up others.
@@ -75,25 +75,25 @@ class Finding:
 
     Examples
     --------
-    >>> Finding(Kind.MIRRORED, shapes=("wing 3",)).to_dict()
-    {'kind': 'mirrored', 'shapes': ['wing 3']}
+    >>> Finding(Problem.MIRRORED, shapes=("wing 3",)).to_dict()
+    {'problem': 'mirrored', 'shapes': ['wing 3']}
     """
 
-    kind: Kind
+    problem: Problem
     shapes: tuple[str, ...] = ()
     landmarks: tuple[str, ...] = ()
-    figures: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
     parts: tuple[Finding, ...] = ()
     methods: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that say something, as JSON holds them."""
-        fields: dict[str, Any] = {"kind": str(self.kind)}
+        fields: dict[str, Any] = {"problem": str(self.problem)}
         for name in ("shapes", "landmarks", "methods"):
             if getattr(self, name):
                 fields[name] = list(getattr(self, name))
-        if self.figures:
-            fields["figures"] = dict(self.figures)
+        if self.values:
+            fields["values"] = dict(self.values)
         if self.parts:
             fields["parts"] = [part.to_dict() for part in self.parts]
         return fields
@@ -102,10 +102,10 @@ class Finding:
     def from_dict(cls, fields: Mapping[str, Any]) -> Finding:
         """The finding that ``to_dict`` told."""
         return cls(
-            Kind(fields["kind"]),
+            Problem(fields["problem"]),
             tuple(fields.get("shapes", ())),
             tuple(fields.get("landmarks", ())),
-            dict(fields.get("figures", {})),
+            dict(fields.get("values", {})),
             tuple(cls.from_dict(part) for part in fields.get("parts", ())),
             tuple(fields.get("methods", ())),
         )
@@ -113,19 +113,24 @@ class Finding:
 
 #: What is told at the command line and in the report, and is no warning to a program.
 REMARKS = frozenset(
-    {Kind.LARGE_DEFORMATION, Kind.OTHER_SIZE, Kind.REPEATED_SHAPE, Kind.STIFFER_PREFERRED}
+    {
+        Problem.LARGE_DEFORMATION,
+        Problem.OTHER_SIZE,
+        Problem.REPEATED_SHAPE,
+        Problem.STIFFER_PREFERRED,
+    }
 )
 #: Found shape by shape; several of a kind are told in one sentence.
-_ONE_BY_ONE = (Kind.MISPLACED_LANDMARK, Kind.EXCHANGED_LANDMARKS, Kind.REPEATED_SHAPE)
+_ONE_BY_ONE = (Problem.MISPLACED_LANDMARK, Problem.EXCHANGED_LANDMARKS, Problem.REPEATED_SHAPE)
 
 
 def is_remark(finding: Finding) -> bool:
     """Whether a finding, or all that it sums up, is no warning."""
     if finding.parts:
         return all(is_remark(part) for part in finding.parts)
-    if finding.kind is Kind.MISPLACED_LANDMARK:  # a change below 1 % nobody would see
-        return finding.figures.get("change", 1.0) < 0.01
-    return finding.kind in REMARKS
+    if finding.problem is Problem.MISPLACED_LANDMARK:  # a change below 1 % nobody would see
+        return finding.values.get("change", 1.0) < 0.01
+    return finding.problem in REMARKS
 
 
 def joined(found: Iterable[Finding]) -> list[Finding]:
@@ -133,25 +138,27 @@ def joined(found: Iterable[Finding]) -> list[Finding]:
 
     Examples
     --------
-    >>> one, other = (Finding(Kind.MISPLACED_LANDMARK, (name,), ("tip",)) for name in "ab")
-    >>> [finding.shapes for finding in joined([one, Finding(Kind.MIRRORED, ("c",)), other])]
+    >>> one, other = (Finding(Problem.MISPLACED_LANDMARK, (name,), ("tip",)) for name in "ab")
+    >>> [finding.shapes for finding in joined([one, Finding(Problem.MIRRORED, ("c",)), other])]
     [('a', 'b'), ('c',)]
     """
     findings = list(found)
-    told: dict[Kind | int, list[Finding]] = {}
+    told: dict[Problem | int, list[Finding]] = {}
     for k, finding in enumerate(findings):
-        told.setdefault(finding.kind if finding.kind in _ONE_BY_ONE else k, []).append(finding)
+        told.setdefault(finding.problem if finding.problem in _ONE_BY_ONE else k, []).append(
+            finding
+        )
     return [_one_of(parts) for parts in told.values()]
 
 
 def _one_of(parts: list[Finding]) -> Finding:
     if len(parts) == 1:
         return parts[0]
-    changes = [part.figures["change"] for part in parts if "change" in part.figures]
+    changes = [part.values["change"] for part in parts if "change" in part.values]
     return Finding(
-        parts[0].kind,
+        parts[0].problem,
         shapes=tuple(dict.fromkeys(name for part in parts for name in part.shapes)),
         landmarks=tuple(dict.fromkeys(label for part in parts for label in part.landmarks)),
-        figures={"change": max(changes)} if changes else {},
+        values={"change": max(changes)} if changes else {},
         parts=tuple(parts),
     )

@@ -34,9 +34,9 @@ from pathlib import Path
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
-from defgpa.diagnostics import DescentDiagnostics, SpectralDiagnostics
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.solution import DescentDiagnostics, SpectralDiagnostics
 from defgpa.errors import DegenerateShapeError, ShapeError, listed
-from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames, seen_scatters
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning
@@ -231,7 +231,7 @@ def descent_findings(facts: DescentDiagnostics, names: Sequence[str]) -> tuple[F
     found = [finding for _, finding in _mirrored(facts.votes[None], names)]
     if not facts.converged:
         figures = {"iterations": facts.iterations, "gradient": facts.gradient}
-        found.append(Finding(Kind.DESCENT_NOT_CONVERGED, figures=figures))
+        found.append(Finding(Problem.DESCENT_NOT_CONVERGED, values=figures))
     return tuple(found)
 
 
@@ -276,18 +276,18 @@ def hinge_findings(
         return ()
     smaller = np.sort(np.concatenate(groups[1:]))
     parts = {"parts": float(len(groups))}
-    return (Finding(Kind.HINGE, shapes=tuple(names[i] for i in smaller), figures=parts),)
+    return (Finding(Problem.HINGE, shapes=tuple(names[i] for i in smaller), values=parts),)
 
 
 def _mirrored(votes: Index, names: Sequence[str]) -> Found:
     for s in np.flatnonzero((votes < 0).any(axis=1)):
-        yield int(s), Finding(Kind.MIRRORED, shapes=tuple(compress(names, votes[s] < 0)))
+        yield int(s), Finding(Problem.MIRRORED, shapes=tuple(compress(names, votes[s] < 0)))
 
 
 def _undetermined(facts: SpectralDiagnostics, names: Sequence[str]) -> Found:
     free = facts.free_directions > 0
     for s in np.flatnonzero(free.any(axis=1)):
-        yield int(s), Finding(Kind.UNDETERMINED_WARP, shapes=tuple(compress(names, free[s])))
+        yield int(s), Finding(Problem.UNDETERMINED_WARP, shapes=tuple(compress(names, free[s])))
 
 
 def _off_centre(facts: SpectralDiagnostics, n: int, m: int, tuning: Tuning) -> Found:
@@ -298,9 +298,9 @@ def _off_centre(facts: SpectralDiagnostics, n: int, m: int, tuning: Tuning) -> F
     for s in np.flatnonzero(off & (charged | weak)):
         figures = {"offset": float(facts.offset[s])}
         if charged[s]:
-            yield int(s), Finding(Kind.CHARGED_TRANSLATIONS, figures=figures)
+            yield int(s), Finding(Problem.CHARGED_TRANSLATIONS, values=figures)
         else:
-            yield int(s), Finding(Kind.WEAK_CENTERING, figures=figures | {"enough": n / m})
+            yield int(s), Finding(Problem.WEAK_CENTERING, values=figures | {"enough": n / m})
 
 
 def _narrow_gap(facts: SpectralDiagnostics, k: int, n: int, tuning: Tuning) -> Found:
@@ -311,7 +311,7 @@ def _narrow_gap(facts: SpectralDiagnostics, k: int, n: int, tuning: Tuning) -> F
     clear = (facts.gap > tuning.narrow_gap) & (values[:, k] - values[:, k - 1] > rounding)
     for s in np.flatnonzero(~clear):
         figures = {"value": float(values[s, k - 1]), "next_value": float(values[s, k])}
-        yield int(s), Finding(Kind.NARROW_GAP, figures=figures)
+        yield int(s), Finding(Problem.NARROW_GAP, values=figures)
 
 
 def _free_directions(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
@@ -321,7 +321,7 @@ def _free_directions(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Foun
     figures = {"directions": k, "dim": facts.n_dims}
     for s in np.flatnonzero(_settled(facts, tuning)):
         residual = {"residual": float(facts.similarity_residual[s])}
-        yield int(s), Finding(Kind.FREE_DIRECTIONS, figures=figures | residual)
+        yield int(s), Finding(Problem.FREE_DIRECTIONS, values=figures | residual)
 
 
 def _hinged(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
@@ -331,7 +331,7 @@ def _hinged(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
     if k > facts.n_dims:
         loose = ~_settled(facts, tuning)
     for s in np.flatnonzero(loose):
-        yield int(s), Finding(Kind.HINGE, figures={"cohesion": float(facts.cohesion[s])})
+        yield int(s), Finding(Problem.HINGE, values={"cohesion": float(facts.cohesion[s])})
 
 
 def _settled(facts: SpectralDiagnostics, tuning: Tuning) -> Mask:
@@ -351,7 +351,7 @@ def _carried_by_few(axes: Array, landmarks: Array, tuning: Tuning) -> Found:
         axis = int(np.argmax(shares[s]))
         carriers = np.argsort(-squares[s, :, axis], kind="stable")[:few]
         labels = tuple(str(landmarks[s, j]) for j in carriers)
-        yield int(s), Finding(Kind.CARRIED_BY_FEW, landmarks=labels, figures={"axis": axis + 1})
+        yield int(s), Finding(Problem.CARRIED_BY_FEW, landmarks=labels, values={"axis": axis + 1})
 
 
 def _rounding(facts: SpectralDiagnostics, k: int, names: Sequence[str], tuning: Tuning) -> Found:
@@ -365,25 +365,25 @@ def _rounding(facts: SpectralDiagnostics, k: int, names: Sequence[str], tuning: 
     for s in np.flatnonzero(blurred & ~facts.free_directions.any(axis=1)):
         culprit = names[int(np.argmax(facts.condition[s]))]
         figures = {"condition": float(worst[s]), "gap": float(gap[s])}
-        yield int(s), Finding(Kind.ROUNDING, shapes=(culprit,), figures=figures)
+        yield int(s), Finding(Problem.ROUNDING, shapes=(culprit,), values=figures)
 
 
 def _not_converged(facts: SpectralDiagnostics) -> Found:
     for s in np.flatnonzero(~facts.converged):
         residual = float(facts.residuals[s].max())
         figures = {"products": facts.n_products, "residual": residual}
-        yield int(s), Finding(Kind.NOT_CONVERGED, figures=figures)
+        yield int(s), Finding(Problem.NOT_CONVERGED, values=figures)
 
 
 def _proportions(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
     by_rigidity = facts.proportions == "rigid"
     for s in np.flatnonzero(by_rigidity & (facts.similarity_residual > tuning.large_deformation)):
         figures = {"residual": float(facts.similarity_residual[s])}
-        yield int(s), Finding(Kind.LARGE_DEFORMATION, figures=figures)
+        yield int(s), Finding(Problem.LARGE_DEFORMATION, values=figures)
     for s in np.flatnonzero(~facts.proportions_determined):
-        yield int(s), Finding(Kind.PROPORTIONS_UNDETERMINED)
+        yield int(s), Finding(Problem.PROPORTIONS_UNDETERMINED)
     unsettled = np.full(facts.looseness.shape, k > facts.n_dims) & ~_settled(facts, tuning)
     stopped = facts.proportions_determined & ~facts.proportions_converged
     for s in np.flatnonzero(stopped & ~unsettled):  # of a hinge that is told already
         figures = {"rounds": facts.rounds}
-        yield int(s), Finding(Kind.PROPORTIONS_NOT_CONVERGED, figures=figures)
+        yield int(s), Finding(Problem.PROPORTIONS_NOT_CONVERGED, values=figures)

@@ -18,21 +18,17 @@ from scipy.special import fdtrc
 
 from defgpa._arrays import Array, Mask, rms, rms_radius
 from defgpa.alignment import Alignment
-from defgpa.checks import on_shared_landmarks, require_extended, require_linked
+from defgpa.diagnostics.checks import on_shared_landmarks, require_extended, require_linked
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.wording import option
 from defgpa.errors import ShapeError
-from defgpa.findings import Finding, Kind
 from defgpa.frames import Frames
-from defgpa.io.space import find_missing_codes
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
-from defgpa.sentences import option
 from defgpa.shapes import Shapes
 from defgpa.solvers.datum.rigid import rigid_gpa
 from defgpa.solvers.proportions import moments, sides
 from defgpa.solvers.registration import MotionRegistration
 from defgpa.tuning import DEFAULT, Tuning
-
-# seen in the wild
-_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999.0, 99999.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +140,7 @@ def mirrored_against(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     axes = np.where(known[:, None], reference, 0.0)
     side = sides(moments(axes, frames.centred, frames.visible), np.eye(shapes.n_dims))
     names = _named(shapes, side.votes * side.majority < 0)
-    return (Finding(Kind.MIRRORED, shapes=names),) if names else ()
+    return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
 
 
 def input_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> tuple[Finding, ...]:
@@ -165,7 +161,7 @@ def input_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> tupl
         return cheap
 
 
-_EXPLAINS = frozenset({Kind.EXCHANGED_LANDMARKS, Kind.MISPLACED_LANDMARK, Kind.FAR_SHAPE})
+_EXPLAINS = frozenset({Problem.EXCHANGED_LANDMARKS, Problem.MISPLACED_LANDMARK, Problem.FAR_SHAPE})
 
 
 def with_deformation(
@@ -177,11 +173,11 @@ def with_deformation(
     ``tuning.large_deformation`` of its size after the best similarities, mirrored or not; or
     less, where they are so few that their mean may well be off.
     """
-    kinds = {finding.kind for finding in findings}
+    kinds = {finding.problem for finding in findings}
     if kinds & _EXPLAINS:
-        return tuple(f for f in findings if f.kind is not Kind.LARGE_DEFORMATION)
+        return tuple(f for f in findings if f.problem is not Problem.LARGE_DEFORMATION)
     too_many = alignment.shapes.visible.size > tuning.screened_landmarks
-    if Kind.LARGE_DEFORMATION in kinds or too_many:
+    if Problem.LARGE_DEFORMATION in kinds or too_many:
         return findings
     points, reference = alignment.shapes.points, alignment.reference
     squares = alignment.squared_distances
@@ -195,7 +191,7 @@ def with_deformation(
         figures |= {"chance": chance, "off": tuning.off}
     elif residual <= tuning.large_deformation:
         return findings
-    return (*findings, Finding(Kind.LARGE_DEFORMATION, figures=figures))
+    return (*findings, Finding(Problem.LARGE_DEFORMATION, values=figures))
 
 
 def chance_off(residual: float, n: int, dim: int, off: float) -> float:
@@ -234,19 +230,23 @@ def _cheap_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Ite
     shapes = alignment.shapes
     odd = _named(shapes, _apart(_against_median(1.0 / alignment.similarities.scale), tuning))
     if odd:
-        yield Finding(Kind.OTHER_SIZE, odd, figures={"times": tuning.other_size, "of": len(shapes)})
-    known = any(found.kind is Kind.UNDETERMINED_WARP for found in alignment.findings)
+        yield Finding(
+            Problem.OTHER_SIZE, odd, values={"times": tuning.other_size, "of": len(shapes)}
+        )
+    known = any(found.problem is Problem.UNDETERMINED_WARP for found in alignment.findings)
     if not known and not isinstance(alignment.registration, MotionRegistration):
         # as thick as rounding, which a warp that stretches takes for a direction
         thin = frames.thin(tuning.flat)[:, -1]
         if thin.any():
-            yield Finding(Kind.THIN_SHAPE, _named(shapes, thin), figures={"thickness": tuning.flat})
+            yield Finding(
+                Problem.THIN_SHAPE, _named(shapes, thin), values={"thickness": tuning.flat}
+            )
     away = np.linalg.norm(frames.centre, axis=1) / frames.size
     lost = _named(shapes, away > tuning.lost_digits)
     if lost:
-        yield Finding(Kind.FAR_FROM_ORIGIN, lost, figures={"ratio": float(away.max())})
+        yield Finding(Problem.FAR_FROM_ORIGIN, lost, values={"ratio": float(away.max())})
     if shapes.visible.size <= tuning.compared_landmarks:
-        yield from (Finding(Kind.REPEATED_SHAPE, pair) for pair in _repeated(shapes))
+        yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _repeated(shapes))
 
 
 def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
@@ -274,18 +274,18 @@ def _screening_findings(
     found: Screening, alignment: Alignment, tuning: Tuning
 ) -> Iterator[Finding]:
     if found.mirrored and not alignment.mirrored:
-        yield Finding(Kind.MIRRORED, shapes=found.mirrored)
+        yield Finding(Problem.MIRRORED, shapes=found.mirrored)
     for name, *pair in found.exchanged[: tuning.most_strays]:
-        yield Finding(Kind.EXCHANGED_LANDMARKS, shapes=(name,), landmarks=tuple(pair))
+        yield Finding(Problem.EXCHANGED_LANDMARKS, shapes=(name,), landmarks=tuple(pair))
     for name, label in found.misplaced[: tuning.most_strays]:
-        yield Finding(Kind.MISPLACED_LANDMARK, shapes=(name,), landmarks=(label,))
+        yield Finding(Problem.MISPLACED_LANDMARK, shapes=(name,), landmarks=(label,))
     # shapes far from the others for no reason that was found
     explained = {name for name, *_ in (*found.exchanged, *found.misplaced)} | {*found.mirrored}
     usual = float(np.median(found.errors))
     for name in found.outliers[: tuning.most_strays]:
         error = float(found.errors[alignment.shapes.index(name)])
         if error > tuning.least_elsewhere and name not in explained:
-            yield Finding(Kind.FAR_SHAPE, (name,), figures={"error": error, "usual": usual})
+            yield Finding(Problem.FAR_SHAPE, (name,), values={"error": error, "usual": usual})
 
 
 def of_other_size(shapes: Shapes, tuning: Tuning = DEFAULT) -> tuple[str, ...]:
@@ -304,75 +304,8 @@ def of_other_size(shapes: Shapes, tuning: Tuning = DEFAULT) -> tuple[str, ...]:
     return _named(shapes, _of_other_size(_against_median(size), tuning))
 
 
-def missing_code(shapes: Shapes, tuning: Tuning = DEFAULT) -> float | None:
-    """A number that all coordinates of some landmarks have, and that no other comes near.
-
-    Programs without another way to say "missing" write -1 or 9999; the coordinates of the
-    file are asked, before its scale.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from defgpa import Shapes
-    >>> points = np.random.default_rng(0).uniform(0, 500, size=(4, 9, 2))
-    >>> points[2, 5] = -1
-    >>> missing_code(Shapes(points))
-    -1.0
-    """
-    points = _as_stored(shapes)
-    for code in (*_CODES, *_uniform_places(points, tuning)):
-        coded = landmarks_at(shapes, code)
-        others = points[shapes.visible & ~coded]
-        if coded.any() and len(others) and not others.min() <= code <= others.max():
-            return code
-    return None
-
-
-def _uniform_places(points: Array, tuning: Tuning) -> list[float]:
-    """What landmarks far from all others have in all coordinates, signs aside.
-
-    z has the sign of the code in either anatomical system.
-    """
-    known = points[np.isfinite(points[..., 0])]
-    sizes = np.abs(known)
-    uniform = (sizes == sizes[:, :1]).all(axis=1)
-    if not uniform.any() or uniform.all():
-        return []
-    far = uniform & (sizes[:, 0] > tuning.far_out * sizes[~uniform].max())
-    return sorted(set(known[far, -1].tolist()))
-
-
-def landmarks_at(shapes: Shapes, code: float) -> Mask:
-    """(n, m): which landmarks lie where a file puts those whose coordinates all are ``code``.
-
-    In the coordinates of the file, before its scale; in the other anatomical system, x and y
-    have the other sign.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from defgpa import Shapes
-    >>> shapes = Shapes.specimens([[[0.0, 3.0], [-1.0, -1.0]]])
-    >>> landmarks_at(shapes, -1).tolist()
-    [[False, True]]
-    """
-    points = _as_stored(shapes)
-    # the scale was multiplied in and is divided out: the last digit may differ
-    found = np.isclose(np.abs(points[..., 0]), abs(code), rtol=1e-12, atol=0.0)
-    places = find_missing_codes(code, shapes.n_dims, shapes.metadata.get("space"))
-    near = np.isclose(points[found][:, None], places, rtol=1e-12, atol=0.0)
-    found[found] = np.any(np.all(near, axis=2), axis=1)
-    return np.asarray(found)
-
-
-def _as_stored(shapes: Shapes) -> Array:
-    """(n, m, d): the coordinates as the files have them, without their scales."""
-    scales = [1.0 if s is None else s for s in shapes.metadata.get("scales") or [1.0]]
-    return np.asarray(shapes.points / np.asarray(scales)[:, None, None])
-
-
-def guessed_units(shapes: Shapes) -> str:
-    """What the coordinates probably are, in a few words; a guess, and said so."""
+def guess_units(shapes: Shapes) -> str:
+    """Describe the units that the coordinates probably have, in a few words."""
     points = shapes.points[shapes.visible]
     extent = float(np.nanmax(np.ptp(points, axis=0)))
     if shapes.metadata.get("space"):
