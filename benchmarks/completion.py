@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import defgpa
 from defgpa.procrustes import similarity, stacked
 from defgpa.statistics import centroid_sizes
-from defgpa.statistics.tangent import rotated_onto_mean, unit_size
+from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 from defgpa.warps import interpolating_spline
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def by_spline(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
 
 def by_nearest(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
     """The spline of the mean of the nearest three, weights 1/distance, as Morpho."""
-    shown, target = unit_size(others[:, seen]), unit_size(own[seen][None])[0]
+    shown, target = scale_to_unit_size(others[:, seen]), scale_to_unit_size(own[seen][None])[0]
     away = np.linalg.norm(shown @ stacked(shown, target).rotation - target, axis=(1, 2))
     near = np.argsort(away)[:NEAREST]
     weights = 1.0 / np.maximum(away[near], 1e-12)
@@ -87,7 +87,7 @@ ESTABLISHED: Mapping[str, Callable[[Array, Array, NDArray[np.bool_]], Array]] = 
 def places_to_hide(points: Array, count: int, together: int) -> list[Place]:
     """Scattered places, always the same: a specimen, and so many neighbouring landmarks."""
     n, m, _ = points.shape
-    mean = rotated_onto_mean(unit_size(points)).mean(axis=0)
+    mean = rotate_onto_mean(scale_to_unit_size(points)).mean(axis=0)
     chosen = np.random.default_rng(1).permutation(n * m)[:count]
     near = np.argsort(np.linalg.norm(mean[:, None] - mean, axis=2), axis=1)[:, :together]
     return [(int(k // m), near[k % m]) for k in chosen]
@@ -101,7 +101,7 @@ def gaps_of_fossils(points: Array, visible: NDArray[np.bool_], count: int) -> li
 
 def errors(points: Array, places: Iterable[Place]) -> tuple[dict[str, float], float, Counter[str]]:
     """RMS over mean centroid size of every way; how far ours knew it; which it used how often."""
-    specimens = rotated_onto_mean(unit_size(points))
+    specimens = rotate_onto_mean(scale_to_unit_size(points))
     squares: dict[str, list[Array]] = {name: [] for name in (*ESTABLISHED, "defgpa")}
     promised, used = [], Counter[str]()
     for i, hidden in places:

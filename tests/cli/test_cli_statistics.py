@@ -10,7 +10,7 @@ import pytest
 from test_semilandmarks import varied_tps
 
 import defgpa
-from defgpa import Shapes
+from defgpa import DefGPA, Shapes, ThinPlateSpline
 from defgpa.cli import main
 from defgpa.meshes import Mesh, write_mesh
 from defgpa.statistics import allometry, procrustes_anova, symmetry
@@ -221,15 +221,46 @@ def test_without_a_table_the_remedy_is_one(run, folder):
     assert "There are: size. A table with more is given by --data." in err
 
 
-def test_missing_landmarks_are_refused_in_the_words_of_the_command_line(run, tmp_path):
+def test_missing_landmarks_are_completed_and_counted(run, tmp_path):
     holes = moths()
     holes[2, 3] = np.nan
     defgpa.write_shapes(Shapes(holes), tmp_path / "holes.tps")
     for words in (["test", "--allometry"], ["symmetry"]):
-        code, _, err = run(words[0], tmp_path / "holes.tps", *words[1:])
-        assert code == 2
-        assert "missing in 'shape_3'" in err
-        assert "defgpa fit" in err
+        code, out, _ = run(words[0], tmp_path / "holes.tps", *words[1:])
+        assert code == 0
+        assert "1 of 96 landmarks (1.0%) completed" in " ".join(out.split())
+
+
+def test_a_saved_result_has_the_table_of_its_file_unless_another_space_is_chosen(run, folder):
+    result = DefGPA(ThinPlateSpline(3)).fit(defgpa.read_shapes(folder / "moths.tps")).alignment_
+    defgpa.save(result, folder / "result.npz")
+    words = ["--data", folder / "moths.csv", "-f", "shape ~ kind", "--permutations", 9]
+    tables, spaces = {}, {}
+    for name, source, *more in (
+        ("file", "moths.tps"),
+        ("result", "result.npz"),
+        ("warps", "result.npz", "--space", "back_projected"),
+    ):
+        code, out, _ = run("test", folder / source, *words, *more, "-o", folder / name)
+        assert code == 0
+        tables[name] = table(folder / name / "anova.csv")[0]
+        _, said, _ = run("test", folder / source, *words, *more, "--json")
+        spaces[name] = json.loads(said)["coordinates"]
+    assert float(tables["result"]["ss"]) == pytest.approx(float(tables["file"]["ss"]), rel=1e-9)
+    assert float(tables["warps"]["ss"]) != pytest.approx(float(tables["file"]["ss"]), rel=1e-3)
+    assert spaces["result"]["space"] == "superimposed"
+    assert spaces["result"]["landmarks_completed"] == 0
+    assert spaces["warps"]["space"] == "back_projected"
+    assert "only what the warps follow" in out
+
+
+def test_imputations_are_pooled_and_stated(run, tmp_path):
+    holes = moths()
+    holes[2, 3] = holes[7, 1] = np.nan
+    defgpa.write_shapes(Shapes(holes), tmp_path / "holes.tps")
+    code, out, _ = run("test", tmp_path / "holes.tps", "--allometry", "--imputations", 5)
+    assert code == 0
+    assert "5 draws pooled" in " ".join(out.split())
 
 
 def test_empty_cells_are_missing_data(run, folder):

@@ -9,11 +9,11 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, Shapes, ThinPlateSpline
+from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
+from defgpa.completion.holdouts import Holdout, choose_hyperparameters, make_holdouts
 from defgpa.diagnostics.findings import Problem
 from defgpa.procrustes import SIMILARITY, stacked
-from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out
-from defgpa.statistics.dials import Trial, chosen_dials, hidden_for_once
-from defgpa.statistics.tangent import rotated_onto_mean, unit_size
+from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 from support import EXACT, moved, shared_points, smooth_family, told_among_others, warned_of
 
 
@@ -187,10 +187,10 @@ def test_the_spline_is_that_of_geomorph():
 def test_hidden_landmarks_are_found_better_than_by_the_established_ways(name, best):
     """Every landmark of every specimen left out; the best of five ways has this error."""
     points = shared_points(name)
-    specimens = rotated_onto_mean(unit_size(points))
-    trials = hidden_for_once(np.ones(points.shape[:2], dtype=bool), points.shape[2])
-    dials = replace(chosen_dials(specimens, points, trials), nearness=np.inf)
-    residuals, deviations = left_out(specimens, dials)
+    specimens = rotate_onto_mean(scale_to_unit_size(points))
+    holdouts = make_holdouts(np.ones(points.shape[:2], dtype=bool), points.shape[2])
+    hyperparameters = replace(choose_hyperparameters(specimens, points, holdouts), nearness=np.inf)
+    residuals, deviations = predict_left_out(specimens, hyperparameters)
     assert np.sqrt((residuals**2).sum(axis=2).mean()) < best
     calibration = np.sqrt(((residuals**2).sum(axis=2) / deviations**2).mean())
     assert 0.5 < calibration < 2.0
@@ -217,22 +217,24 @@ def test_broken_halves_are_completed_with_the_ways_compared_on_such_holes():
 # The Gaussian behind the statistics
 
 
-@pytest.mark.parametrize("dials", [Dials(0.1, 0.0), Dials(0.05, 1.0, 0.5)])
-def test_leaving_out_all_at_once_is_leaving_out_one_by_one(dials):
+@pytest.mark.parametrize(
+    "hyperparameters", [Hyperparameters(0.1, 0.0), Hyperparameters(0.05, 1.0, 0.5)]
+)
+def test_leaving_out_all_at_once_is_leaving_out_one_by_one(hyperparameters):
     """But for the pose, which is taken with the landmark or without."""
-    specimens = rotated_onto_mean(unit_size(smooth_family(seed=28, n=9, m=15)))
-    residuals, deviations = left_out(specimens, dials)
+    specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=28, n=9, m=15)))
+    residuals, deviations = predict_left_out(specimens, hyperparameters)
     for i, j in ((0, 3), (4, 14), (8, 0)):
         own = with_holes(specimens, [(i, j)])[i]
-        one = ShapeGaussian(np.delete(specimens, i, axis=0), dials).completed(own)
+        one = ShapeGaussian(np.delete(specimens, i, axis=0), hyperparameters).complete(own)
         np.testing.assert_allclose(specimens[i, j] - one.points[j], residuals[i, j], atol=1e-3)
         assert one.deviation[j] == pytest.approx(deviations[i, j], rel=0.1)
 
 
 def test_the_conditional_mean_is_that_of_the_covariance_written_out():
     rng = np.random.default_rng(3)
-    specimens = rotated_onto_mean(unit_size(smooth_family(seed=29, n=7, m=8)))
-    dials = Dials(0.1, 0.7, 0.5)
+    specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=29, n=7, m=8)))
+    hyperparameters = Hyperparameters(0.1, 0.7, 0.5)
     mean = specimens.mean(axis=0)
     X = (specimens - mean).reshape(7, -1) / np.sqrt(7)
     v = specimens.var(axis=0).mean()
@@ -253,7 +255,7 @@ def test_the_conditional_mean_is_that_of_the_covariance_written_out():
     gain = C[np.ix_(h, s)] @ np.linalg.inv(C[np.ix_(s, s)])
     expected = mean[hidden] + (gain @ (own - mean).ravel()[s]).reshape(2, 2)
     covariance = C[np.ix_(h, h)] - gain @ C[np.ix_(s, h)]
-    found, deviation = ShapeGaussian(specimens, dials)._hidden_part(
+    found, deviation = ShapeGaussian(specimens, hyperparameters)._predict(
         own, np.flatnonzero(~hidden), hidden
     )
     np.testing.assert_allclose(found, expected, **EXACT)
@@ -265,46 +267,48 @@ def test_the_conditional_mean_is_that_of_the_covariance_written_out():
 @pytest.mark.parametrize("d", [2, 3])
 def test_a_shape_with_gaps_is_left_out_as_if_they_were_never_asked(d):
     """Each seen landmark from the others that are seen, in one pose: two ways to one number."""
-    specimens = rotated_onto_mean(unit_size(smooth_family(seed=31, n=9, m=15, d=d)))
-    others, own = ShapeGaussian(specimens[1:], Dials(0.1, 0.7, 0.5)), specimens[0].copy()
+    specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=31, n=9, m=15, d=d)))
+    others, own = ShapeGaussian(specimens[1:], Hyperparameters(0.1, 0.7, 0.5)), specimens[0].copy()
     own[[2, 7]] = np.nan
-    residuals = others.left_out(own)
+    residuals = others.predict_left_out(own)
     seen = np.flatnonzero(~np.isnan(own[:, 0]))
     posed = stacked(own[seen], others.mean[seen], motions=SIMILARITY)(own)
     for j in (0, 5, 14):
         alone = np.arange(15) == j
-        found, _ = others._hidden_part(posed, np.setdiff1d(seen, [j]), alone)
+        found, _ = others._predict(posed, np.setdiff1d(seen, [j]), alone)
         np.testing.assert_allclose(residuals[j], posed[j] - found[0], **EXACT)
     assert np.isnan(residuals[[2, 7]]).all()
 
 
 def test_dials_for_very_many_landmarks_are_chosen_on_some_of_them():
     points = smooth_family(seed=33, n=8, m=900)
-    specimens = rotated_onto_mean(unit_size(points))
+    specimens = rotate_onto_mean(scale_to_unit_size(points))
     hidden = np.arange(900) < 90
-    blocks = [Trial(i, hidden) for i in range(4)]
-    fewer = [Trial(i, hidden[::3]) for i in range(4)]
-    found = chosen_dials(specimens, points, blocks)
-    assert found == chosen_dials(specimens[:, ::3], points[:, ::3], fewer)
-    nowhere = [Trial(0, np.isin(np.arange(900), [1, 2]))]  # none of them among the some
-    assert chosen_dials(specimens, points, nowhere).smooth >= 0.0
+    blocks = [Holdout(i, hidden) for i in range(4)]
+    fewer = [Holdout(i, hidden[::3]) for i in range(4)]
+    found = choose_hyperparameters(specimens, points, blocks)
+    assert found == choose_hyperparameters(specimens[:, ::3], points[:, ::3], fewer)
+    nowhere = [Holdout(0, np.isin(np.arange(900), [1, 2]))]  # none of them among the some
+    assert choose_hyperparameters(specimens, points, nowhere).smooth >= 0.0
 
 
 def test_a_specimen_that_is_there_twice_tells_all():
     """With nearness, the twin decides."""
-    specimens = rotated_onto_mean(unit_size(smooth_family(seed=30, n=9, m=15, bend=0.5)))
+    specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=30, n=9, m=15, bend=0.5)))
     own = with_holes(specimens, [(4, 7)])[4]
-    near = ShapeGaussian(specimens, Dials(nearness=0.001)).completed(own)
-    far = ShapeGaussian(specimens, Dials()).completed(own)
+    near = ShapeGaussian(specimens, Hyperparameters(nearness=0.001)).complete(own)
+    far = ShapeGaussian(specimens, Hyperparameters()).complete(own)
     truth = specimens[4, 7]
     assert np.linalg.norm(near.points[7] - truth) < 1e-6
     assert np.linalg.norm(far.points[7] - truth) > 1e-4
 
 
 def test_weights_fall_with_the_squared_distance_over_the_median():
-    specimens = rotated_onto_mean(unit_size(smooth_family(seed=32, n=9, m=15)))
+    specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=32, n=9, m=15)))
     own, asked = specimens[0] + 0.01, np.arange(3, 15)
-    mean, deviations = ShapeGaussian(specimens, Dials(nearness=0.5))._sample(own, asked)
+    mean, deviations = ShapeGaussian(specimens, Hyperparameters(nearness=0.5))._weigh_specimens(
+        own, asked
+    )
     squares = ((specimens[:, asked] - own[asked]) ** 2).sum(axis=(1, 2))
     weights = np.exp(-0.5 * squares / (0.5 * np.median(squares)))
     weights /= weights.sum()
@@ -314,24 +318,25 @@ def test_weights_fall_with_the_squared_distance_over_the_median():
     )
 
 
-# The trials
+# The holdouts
 
 
 def test_single_holes_are_tried_in_others_and_elsewhere():
     visible = np.ones((30, 12), dtype=bool)
     visible[3, 5] = False
-    trials = hidden_for_once(visible, 2)
-    assert len(trials) == 40
-    assert sum(trial.hidden[5] for trial in trials) >= 20
+    holdouts = make_holdouts(visible, 2)
+    assert len(holdouts) == 40
+    assert sum(holdout.hidden[5] for holdout in holdouts) >= 20
     assert all(
-        trial.hidden.sum() == 1 and visible[trial.specimen][trial.hidden] for trial in trials
+        holdout.hidden.sum() == 1 and visible[holdout.specimen][holdout.hidden]
+        for holdout in holdouts
     )
 
 
 def test_broken_halves_are_tried_as_halves():
     visible = np.ones((10, 12), dtype=bool)
     visible[:4, 6:] = False
-    trials = hidden_for_once(visible, 2)
-    assert {trial.specimen for trial in trials} == {4, 5, 6, 7, 8, 9}
-    assert len(trials) == 16
-    assert all(trial.hidden.tolist() == [False] * 6 + [True] * 6 for trial in trials)
+    holdouts = make_holdouts(visible, 2)
+    assert {holdout.specimen for holdout in holdouts} == {4, 5, 6, 7, 8, 9}
+    assert len(holdouts) == 16
+    assert all(holdout.hidden.tolist() == [False] * 6 + [True] * 6 for holdout in holdouts)

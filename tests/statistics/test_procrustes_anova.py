@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import boxcox, kstest
 
-import defgpa
 from defgpa import DefgpaError, DefgpaWarning, ShapeError, Shapes
 from defgpa.statistics import (
     allometry,
@@ -352,27 +351,13 @@ def test_p_of_a_landmark_is_that_of_its_own_anova():
 # Alignments, tables, hostile input
 
 
-def test_an_alignment_is_analysed_with_what_is_missing_filled_by_its_warps(plethodon):
-    points, data = plethodon
-    holes = points.copy()
-    holes[3, 2] = holes[17, 9] = np.nan
-    full, partial = (defgpa.DefGPA().fit(p).alignment_ for p in (points, holes))
-    found = procrustes_anova(FORMULA, partial, data, 99)
-    whole = procrustes_anova(FORMULA, full, data, 99)
-    classical = procrustes_anova(FORMULA, points, data, 99)
-    for term in ("species", "site", "species:site"):
-        assert found[term].r_squared == pytest.approx(whole[term].r_squared, abs=0.02)
-        assert found[term].p == 0.01
-    assert whole["Total"].ss < classical["Total"].ss  # the smooth part of it
-
-
 def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
     text = str(salamanders)
     lines = text.splitlines()
-    assert lines[3].split() == ["Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)"]
-    assert lines[4].split()[:6] == ["species", "1", "0.029258", "0.0292578", "0.14856", "14.544"]
-    assert lines[4].endswith("0.001 ***")
-    assert lines[8].split() == ["Total", "39", "0.196940"]
+    assert lines[4].split() == ["Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)"]
+    assert lines[5].split()[:6] == ["species", "1", "0.029258", "0.0292578", "0.14856", "14.544"]
+    assert lines[5].endswith("0.001 ***")
+    assert lines[9].split() == ["Total", "39", "0.196940"]
     frame = salamanders.to_pandas()
     assert frame.loc["site", "p"] == 0.001
     assert list(frame.index) == [row.term for row in salamanders.table]
@@ -383,7 +368,7 @@ def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
     pairs = salamanders.pairwise("site")
     assert list(pairs.to_pandas()) == ["a", "b", "distance", "z", "p"]
     assert pairs.to_pandas().shape == (1, 5)
-    line = str(pairs).splitlines()[1]
+    line = str(pairs).splitlines()[-1]
     assert line.startswith("Symp – Allo")
     assert line.split()[-1] == f"{pairs.p[0, 1]:.3f}"
     assert line.split()[-2] == f"{pairs.z[0, 1]:#.4g}"
@@ -446,10 +431,6 @@ def test_data_that_do_not_fit_say_so(plethodon):
         procrustes_anova("shape ~ log(a)", points, {"a": np.full(40, np.nan)})
     with pytest.raises(ShapeError, match="parameters for 40 shapes"):
         procrustes_anova("shape ~ who", points, {"who": [f"w{k}" for k in range(40)]})
-    holes = points.copy()
-    holes[0, 0] = np.nan
-    with pytest.raises(ShapeError, match="shape_1"):
-        procrustes_anova(FORMULA, holes, data)
 
 
 @pytest.mark.parametrize("words", [{"n_permutations": 0}, {"n_permutations": 2.5}, {"seed": -1}])

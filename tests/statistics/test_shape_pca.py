@@ -12,7 +12,14 @@ from sklearn.pipeline import make_pipeline
 
 from defgpa import Affine, DefGPA, ShapeError, ShapePCA, Shapes, ThinPlateSpline
 from defgpa.statistics import tangent_space
-from support import EXACT, PARITY, moved, shared_data, shared_points, smooth_family
+from support import (
+    EXACT,
+    PARITY,
+    moved,
+    shared_data,
+    shared_points,
+    smooth_family,
+)
 
 
 def fitted(points, warp=None):
@@ -138,7 +145,8 @@ def test_gaps_hardly_change_the_components(space):
     rng = np.random.default_rng(1)
     holes[rng.random((15, 30)) < 0.1] = np.nan
     expected = ShapePCA(2, space=space).fit(fitted(whole))
-    found = ShapePCA(2, space=space).fit(fitted(holes))
+    alignment = fitted(holes)
+    found = ShapePCA(2, space=space).fit(alignment)
     np.testing.assert_allclose(
         found.explained_variance_ratio_, expected.explained_variance_ratio_, atol=0.1
     )
@@ -150,7 +158,8 @@ def test_gaps_in_arrays_are_filled_without_an_alignment():
     whole = moved(smooth_family(seed=34, n=15, m=30), scales=(0.5, 2.0))
     holes = whole.copy()
     holes[2, 4:8] = holes[9, 1] = np.nan
-    expected, found = ShapePCA(2).fit(whole), ShapePCA(2).fit(holes)
+    expected = ShapePCA(2).fit(whole)
+    found = ShapePCA(2).fit(holes)
     np.testing.assert_allclose(found.scores_, expected.scores_, atol=0.01)
 
 
@@ -209,7 +218,13 @@ def test_species_are_told_apart_in_a_pipeline():
 
 def test_manners_of_scikit_learn(shapes):
     pca = ShapePCA(3, space="back_projected")
-    assert clone(pca).get_params() == {"n_components": 3, "space": "back_projected"}
+    expected = {
+        "n_components": 3,
+        "space": "back_projected",
+        "n_imputations": 0,
+        "superimpose": True,
+    }
+    assert clone(pca).get_params() == expected
     np.testing.assert_array_equal(
         ShapePCA(3).fit_transform(shapes), ShapePCA(3).fit(shapes).transform(shapes)
     )

@@ -79,12 +79,25 @@ def test_centroid_sizes_of_squares_are_their_sides_times_root_two():
     np.testing.assert_allclose(sizes, np.sqrt(2) * np.array([1.0, 3.0]), **EXACT)
 
 
-@pytest.mark.parametrize("ask", [tangent_space, centroid_sizes])
-def test_missing_landmarks_are_refused_with_the_remedy(ask):
+def test_missing_landmarks_are_refused_with_the_remedy():
     shapes = smooth_family(seed=6)
     shapes[2, 4] = np.nan
     with pytest.raises(ShapeError, match=r"'beetle 3'.*defgpa\.complete"):
-        ask(Shapes(shapes, names=[f"beetle {i + 1}" for i in range(6)]))
+        tangent_space(Shapes(shapes, names=[f"beetle {i + 1}" for i in range(6)]))
+
+
+def test_sizes_with_missing_landmarks_are_those_of_the_completed_shapes():
+    complete = smooth_family(seed=6, n=8, bend=0.05)
+    partial = complete.copy()
+    partial[2, 4] = np.nan
+    np.testing.assert_allclose(centroid_sizes(partial), centroid_sizes(complete), rtol=5e-3)
+
+
+@pytest.mark.parametrize("unit", [1e-160, 1e150, 1e160])
+def test_sizes_and_tangent_coordinates_survive_extreme_units(unit):
+    shapes = smooth_family(seed=6)
+    np.testing.assert_allclose(centroid_sizes(shapes * unit) / unit, centroid_sizes(shapes))
+    np.testing.assert_allclose(tangent_space(shapes * unit), tangent_space(shapes), **EXACT)
 
 
 def test_a_shape_in_one_place_is_refused_by_name():

@@ -223,20 +223,7 @@ def analysed(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
             alignment = load(source[0])
             return alignment, alignment.shapes
     shapes = read_input(source)
-    _require_complete(shapes, source[0])
     return shapes, shapes
-
-
-def _require_complete(shapes: Shapes, source: str) -> None:
-    """An error in the words of the command line where landmarks are missing."""
-    from defgpa.errors import ShapeError, listed
-
-    partial = [name for name, own in zip(shapes.names, shapes.visible, strict=True) if not all(own)]
-    if partial:
-        raise ShapeError(
-            f"Landmarks are missing in {listed(partial)}. Align the shapes first, which fills them "
-            f"in: defgpa fit {source} -o result, then give result/result.npz here."
-        )
 
 
 def columns_for(console: Console, table: str | None, shapes: Shapes) -> dict[str, Any]:

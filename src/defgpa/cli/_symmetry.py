@@ -112,6 +112,7 @@ def _say_pairs(console: Console, found: Symmetry, shapes: Shapes) -> None:
 
 def _figures(found: Symmetry, shapes: Shapes) -> dict[str, Any]:
     return {
+        "coordinates": found.provenance.to_dict(),
         "kind": found.kind,
         "table": [row.__dict__ for row in found.table],
         "pairs": [[shapes.landmarks[a], shapes.landmarks[b]] for a, b in found.pairs],

@@ -14,8 +14,8 @@ from defgpa.cli._input import analysed, column, columns_for, refused
 from defgpa.cli._output import Written
 
 if TYPE_CHECKING:
-    from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
+    from defgpa.statistics import Sample
 
 
 @options.command(
@@ -34,6 +34,23 @@ if TYPE_CHECKING:
 @click.option("--allometry", "by_size", is_flag=True, help="The regression of shape on log size.")
 @click.option("--sizes", metavar="S,S,…", help="Write the shapes that --allometry expects there.")
 @click.option("--repeatability", "repeated", metavar="COLUMN", help="Individuals with replicates.")
+@click.option(
+    "--space",
+    type=click.Choice(["superimposed", "back_projected"]),
+    default="superimposed",
+    show_default=True,
+    help="The specimens themselves, or the reference projected back by the warps of a saved result "
+    "(only what the warps follow).",
+)
+@click.option(
+    "--imputations",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Pool --formula and --allometry over N completions of missing landmarks, drawn from their "
+    "uncertainty.",
+)
 @options.permuting
 @options.result_folder
 @options.reporting
@@ -48,18 +65,22 @@ def command(
     by_size: bool,
     sizes: str | None,
     repeated: str | None,
+    space: str,
+    imputations: int,
     permutations: int,
     seed: int,
     output: str | None,
     report: bool,
     console: Console,
 ) -> None:
-    """What shape depends on: groups, size, regression, repeatability.
+    """Test what shape depends on: groups, size, regression, repeatability.
 
-    INPUT is a saved result (its reference carried into every shape, complete where landmarks are
-    missing) or landmark files without missing landmarks (the classical tangent space). P comes
+    INPUT is a saved result or landmark files. Either way the specimens are analysed, in the
+    classical tangent space, whatever warps a result has; missing landmarks are completed. P comes
     from permuting the residuals of reduced models.
     """
+    from defgpa.statistics import build_sample
+
     if not (formula or landmarks or by_size or sizes or repeated):
         raise click.UsageError(
             "Nothing to test: give --formula, --landmarks, --allometry or --repeatability."
@@ -70,7 +91,10 @@ def command(
     with console.noting():
         x, shapes = analysed(source)
         chance = {"n_permutations": permutations, "seed": seed}
-        run = _Run(console, written, x, shapes, columns_for(console, data, shapes), chance)
+        sample = build_sample(x, space=space)
+        columns = columns_for(console, data, shapes)
+        run = _Run(console, written, sample, shapes, columns, chance, imputations)
+        run.figures["coordinates"] = sample.provenance.to_dict()
         if formula:
             run.model(formula, pairwise)
         if by_size or sizes:
@@ -89,10 +113,11 @@ class _Run:
 
     console: Console
     written: Written
-    x: Alignment | Shapes
+    sample: Sample
     shapes: Shapes
     columns: dict[str, Any]
     chance: dict[str, Any]
+    imputations: int
     figures: dict[str, Any] = field(default_factory=dict)
     found: list[Any] = field(default_factory=list)
 
@@ -102,7 +127,13 @@ class _Run:
         from defgpa.statistics import procrustes_anova
 
         try:
-            found = self._permuting(procrustes_anova, formula, self.x, self.columns)
+            found = self._permuting(
+                procrustes_anova,
+                formula,
+                self.sample,
+                self.columns,
+                n_imputations=self.imputations,
+            )
         except DefgpaError as error:
             if self.columns:
                 raise
@@ -118,7 +149,8 @@ class _Run:
         """Shape on log size (a column ``size``, or centroid sizes); shapes expected at sizes."""
         from defgpa.statistics import allometry
 
-        found = self._permuting(allometry, self.x, self.columns.get("size"))
+        sizes_given = self.columns.get("size")
+        found = self._permuting(allometry, self.sample, sizes_given, n_imputations=self.imputations)
         rows = [row.__dict__ for row in found.anova.table]
         self._told("allometry", found, rows, "allometry", links=self.shapes.links)
         if sizes:
@@ -128,13 +160,11 @@ class _Run:
     def landmarks(self, name: str, between: str | None) -> None:
         """Two groups landmark by landmark."""
         from defgpa.statistics import landmark_differences
-        from defgpa.statistics.tangent import complete_shapes
 
         groups = [str(value) for value in column(self.columns, name, "--landmarks")]
-        wanted = _two_groups(groups, between)
-        chosen = [i for i, group in enumerate(groups) if group in wanted]
-        own = [groups[i] for i in chosen]
-        found = self._permuting(landmark_differences, complete_shapes(self.x).take(chosen), own)
+        found = self._permuting(
+            landmark_differences, self.sample, groups, between=_two_groups(groups, between)
+        )
         figures = {"p": found.p, "q": found.q, "distance": found.distances}
         self._told("landmarks", found, figures, "landmark_differences", links=self.shapes.links)
 
@@ -142,14 +172,14 @@ class _Run:
         """Individuals and replicates."""
         from defgpa.statistics import repeatability
 
-        found = repeatability(self.x, column(self.columns, name, "--repeatability"))
+        found = repeatability(self.sample, column(self.columns, name, "--repeatability"))
         figures = {"overall": found.overall, "per_landmark": found.per_landmark}
         self._told("repeatability", found, figures, "repeatability", links=self.shapes.links)
 
-    def _permuting(self, test: Any, *words: Any) -> Any:
+    def _permuting(self, test: Any, *words: Any, **options: Any) -> Any:
         """A test by permutations, with a bar that moves where somebody watches."""
         with self.console.progress("Permuting") as tick:
-            return test(*words, **self.chance, progress=tick)
+            return test(*words, **options, **self.chance, progress=tick)
 
     def _told(self, name: str, found: Any, figures: Any, drawn: str, **how: Any) -> None:
         """A result said, written as a table, drawn by a plot of this name, and kept."""
@@ -160,7 +190,7 @@ class _Run:
         self.found.append(found)
 
 
-def _two_groups(groups: list[str], between: str | None) -> list[str]:
+def _two_groups(groups: list[str], between: str | None) -> tuple[str, str]:
     """The two groups to compare, or an error that says which there are."""
     there = list(dict.fromkeys(groups))
     wanted = there if between is None else [word.strip() for word in between.split(",")]
@@ -173,7 +203,7 @@ def _two_groups(groups: list[str], between: str | None) -> list[str]:
             f"there is {listed(there)}.",
             param_hint="--between",
         )
-    return wanted
+    return wanted[0], wanted[1]
 
 
 def _numbers(words: str | None) -> list[float]:

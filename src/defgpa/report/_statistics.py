@@ -47,9 +47,17 @@ def sections(found: Iterable[Found], links: Links) -> list[dict[str, Any]]:
     """One section for each result, in their order, as the template takes it."""
     parts = ("id", "heading", "words", "caption", "table", "picture")
     return [
-        dict(zip(parts, (f"test-{k}", *_told(one, links)), strict=True))
+        dict(zip(parts, (f"test-{k}", *_with_provenance(one, _told(one, links))), strict=True))
         for k, one in enumerate(found, start=1)
     ]
+
+
+def _with_provenance(found: Found, told: _Told) -> _Told:
+    """Add which coordinates were analysed, and how many of them were completed, to the words."""
+    if isinstance(found, SlidShapes):
+        return told
+    heading, words, caption, table, picture = told
+    return heading, (*words, str(found.provenance)), caption, table, picture
 
 
 def _told(found: Found, links: Links) -> _Told:

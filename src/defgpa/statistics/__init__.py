@@ -2,16 +2,17 @@
 
 from defgpa.statistics.allometry import Allometry, allometry
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
-from defgpa.statistics.components import ShapePCA, SumsOfSquares
 from defgpa.statistics.differences import LandmarkDifferences, landmark_differences
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs
 from defgpa.statistics.outliers import Outliers, outliers
 from defgpa.statistics.pairwise import PairwiseDistances
+from defgpa.statistics.principal_components import ShapePCA, SumsOfSquares
 from defgpa.statistics.repeatability import Repeatability, repeatability
+from defgpa.statistics.sample import Provenance, Sample, build_sample, centroid_sizes
 from defgpa.statistics.specimens import specimens
 from defgpa.statistics.symmetry import Symmetry, symmetry
 from defgpa.statistics.table import Effect, EffectTable
-from defgpa.statistics.tangent import centroid_sizes, tangent_space
+from defgpa.tangent_space import tangent_space
 
 __all__ = [
     "Allometry",
@@ -22,11 +23,14 @@ __all__ = [
     "Outliers",
     "PairwiseDistances",
     "ProcrustesAnova",
+    "Provenance",
     "Repeatability",
+    "Sample",
     "ShapePCA",
     "SumsOfSquares",
     "Symmetry",
     "allometry",
+    "build_sample",
     "centroid_sizes",
     "find_pairs",
     "landmark_differences",

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from defgpa._arrays import Array, Progress
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
+from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows
-from defgpa.statistics.tangent import Analysed, centroid_sizes, complete_shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,11 @@ class Allometry(Rows):
 
     __repr__ = __str__
 
+    @property
+    def provenance(self) -> Provenance:
+        """Which coordinates were analysed."""
+        return self.anova.provenance
+
     def predict(self, sizes: ArrayLike) -> Array:
         """(k, m, d): the expected shapes of these sizes."""
         chosen = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
@@ -75,9 +80,12 @@ def allometry(
     n_permutations: int = 999,
     seed: int = 0,
     *,
+    space: str = "superimposed",
+    superimpose: bool = True,
+    n_imputations: int = 0,
     progress: Progress | None = None,
 ) -> Allometry:
-    """The regression of shape on log size.
+    """Regress shape on log size.
 
     Parameters
     ----------
@@ -85,7 +93,7 @@ def allometry(
         As in `procrustes_anova`.
     sizes : array (n,), optional
         Positive; centroid sizes by default.
-    n_permutations, seed, progress
+    n_permutations, seed, space, superimpose, n_imputations, progress
         As in `procrustes_anova`.
 
     Examples
@@ -98,15 +106,22 @@ def allometry(
     >>> bool(found.anova["log(size)"].r_squared > 0.999), found.predict([1.0, 5.0]).shape
     (True, (2, 4, 2))
     """
-    shapes = complete_shapes(x)
-    own = centroid_sizes(x) if sizes is None else np.asarray(sizes, dtype=np.float64)
-    if own.shape != (shapes.n_shapes,):
-        raise ShapeError(f"There must be one size per shape, {shapes.n_shapes}; got {own.shape}.")
-    _require_positive(own)
-    if np.ptp(own) <= 1e-12 * own.max():
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    n = sample.shapes.n_shapes
+    size = sample.sizes if sizes is None else np.asarray(sizes, dtype=np.float64)
+    if size.shape != (n,):
+        raise ShapeError(f"There must be one size per shape, {n}; got {size.shape}.")
+    _require_positive(size)
+    if np.ptp(size) <= 1e-12 * size.max():
         raise ShapeError("All shapes have the same size: there is no allometry to see.")
     anova = procrustes_anova(
-        "shape ~ log(size)", shapes, {"size": own}, n_permutations, seed, progress=progress
+        "shape ~ log(size)",
+        sample,
+        {"size": size},
+        n_permutations,
+        seed,
+        n_imputations=n_imputations,
+        progress=progress,
     )
     vector = anova.coefficients[1]
     centred = anova.tangents - anova.tangents.mean(axis=0)
@@ -114,7 +129,7 @@ def allometry(
     if not length > 0:
         raise ShapeError("All shapes are the same: there is no allometry to see.")
     scores = np.tensordot(centred, vector, axes=2) / length
-    return Allometry(anova, shapes.names, own, np.asarray(scores), vector)
+    return Allometry(anova, sample.shapes.names, size, np.asarray(scores), vector)
 
 
 def _require_positive(sizes: Array) -> None:

@@ -30,9 +30,10 @@ from defgpa.statistics.permutation import (
     SequentialTerms,
     Terms,
     permuted_ratios,
+    pool_ratios,
 )
+from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
 from defgpa.statistics.table import Effect, EffectTable, effect
-from defgpa.statistics.tangent import Analysed, centroid_sizes, complete_shapes, tangents_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,8 @@ class ProcrustesAnova:
         Observed and permuted F, one column a term.
     permutations : Permutations
         How many there were, and from which seed.
+    provenance : Provenance
+        Which coordinates were analysed, and how many landmarks were completed.
     """
 
     formula: str
@@ -61,12 +64,13 @@ class ProcrustesAnova:
     design: Design
     ratios: Ratios
     permutations: Permutations
+    provenance: Provenance
 
     def __str__(self) -> str:
         count = self.permutations.count
         head = f"Procrustes analysis of variance: {self.formula}"
         how = f"{count} permutations of the residuals of reduced models, seed"
-        return f"{head}\n{how} {self.permutations.seed}\n\n{self.table}"
+        return f"{head}\n{self.provenance}\n{how} {self.permutations.seed}\n\n{self.table}"
 
     __repr__ = __str__
 
@@ -145,7 +149,7 @@ class ProcrustesAnova:
         """
         flat = self.tangents.reshape(len(self.tangents), -1)
         permutations = replace(self.permutations, progress=progress)
-        return pairwise_distances(flat, self.design, groups, null, permutations)
+        return pairwise_distances(flat, self.design, groups, null, permutations, self.provenance)
 
 
 def procrustes_anova(
@@ -155,9 +159,12 @@ def procrustes_anova(
     n_permutations: int = 999,
     seed: int = 0,
     *,
+    space: str = "superimposed",
+    superimpose: bool = True,
+    n_imputations: int = 0,
     progress: Progress | None = None,
 ) -> ProcrustesAnova:
-    """Which factors and covariates shape depends on, as geomorph's ``procD.lm``.
+    """Test which factors and covariates shape depends on, as geomorph's ``procD.lm``.
 
     Parameters
     ----------
@@ -165,9 +172,8 @@ def procrustes_anova(
         ``"shape ~ species * site"``, ``"shape ~ log(size) + sex"``: as in R, read by the package
         formulaic. ``size`` is the centroid size unless the data have a column of that name;
         ``C(x)`` makes a factor of numbers.
-    x : Alignment, Shapes or array (n, m, d)
-        An alignment is analysed by its reference carried into each shape, complete where
-        landmarks are missing; shapes by what was measured, which must be complete.
+    x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
+        The specimens. Missing landmarks are completed, and the result says how many.
     data : mapping of str to sequence, or DataFrame
         One row per shape, in their order. What the files of the shapes say besides (``group``,
         the columns of a table) is known without.
@@ -175,6 +181,15 @@ def procrustes_anova(
         Random orders, besides the observed one.
     seed : int
         Of the random orders: the same seed, the same P.
+    space : {"superimposed", "back_projected"}
+        The specimens in their classical tangent space, whatever warps an alignment has; or its
+        reference projected back into each, which holds only what the warps follow.
+    superimpose : bool
+        False for coordinates that have been superimposed before.
+    n_imputations : int
+        Where landmarks were completed, so many completions are drawn from their uncertainty: SS,
+        R² and F are means over them, and P and Z are those of the mean F. 0 takes the expected
+        completion alone, which understates the variance.
     progress : callable (done, total), optional
         Told how many permutations are done.
 
@@ -194,23 +209,28 @@ def procrustes_anova(
     (1, True, True)
     """
     permutations = Permutations(n_permutations, seed, progress)
-    shapes = complete_shapes(x)
-    given = {} if data is None else {str(key): np.asarray(data[key]) for key in data}
-    columns = {"size": centroid_sizes(x), **columns_of(shapes), **given}
-    model = design(formula, columns, shapes.n_shapes)
-    tangents = tangents_of(shapes).reshape(shapes.n_shapes, -1)
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    n = sample.shapes.n_shapes
+    user_columns = {} if data is None else {str(key): np.asarray(data[key]) for key in data}
+    columns = {"size": sample.sizes, **columns_of(sample.shapes), **user_columns}
+    model = design(formula, columns, n)
     rank = model.basis.shape[1]
-    if rank >= shapes.n_shapes:
+    if rank >= n:
         raise ShapeError(
-            f"The model has {rank} parameters for {shapes.n_shapes} shapes, so nothing is left to "
-            "compare its terms with. Leave out terms, or factors with a level for every shape."
+            f"The model has {rank} parameters for {n} shapes, so nothing is left to compare its "
+            "terms with. Leave out terms, or factors with a level for every shape."
         )
-    with threads_for(tangents.size * rank * n_permutations // 100):
-        terms = SequentialTerms(model.bases, shapes.n_shapes)
-        ratios = permuted_ratios(tangents, terms, [RESIDUAL] * len(model.bases), permutations)
+    sample.warn_of_findings()
+    terms = SequentialTerms(model.bases, n)
+    against = [RESIDUAL] * len(model.bases)
+    sample, tangents = impute_tangents(sample, n_imputations, seed)
+    with threads_for(sample.tangents.size * rank * n_permutations // 100):
+        ratios = pool_ratios(
+            [permuted_ratios(x.reshape(n, -1), terms, against, permutations) for x in tangents]
+        )
     table = effect_table(model.terms, terms, ratios)
     return ProcrustesAnova(
-        formula, table, tangents.reshape(shapes.points.shape), model, ratios, permutations
+        formula, table, sample.tangents, model, ratios, permutations, sample.provenance
     )
 
 

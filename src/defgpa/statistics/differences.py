@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, Progress
-from defgpa.errors import DefgpaError
+from defgpa.errors import DefgpaError, listed
 from defgpa.statistics.design import grouped
 from defgpa.statistics.permutation import Permutations, reached
+from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Rows, probabilities
-from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
 from defgpa.tables import figure, lined_up
 
 
@@ -38,6 +38,8 @@ class LandmarkDifferences(Rows):
         Mean of the second group minus mean of the first.
     p, q : array (m,)
         P of every landmark, and the same adjusted for false discoveries.
+    provenance : Provenance
+        Which coordinates were analysed.
     """
 
     _columns = ("landmark", "distance", "p", "q")
@@ -49,6 +51,7 @@ class LandmarkDifferences(Rows):
     difference: Array
     p: Array
     q: Array
+    provenance: Provenance
 
     @property
     def distances(self) -> Array:
@@ -66,7 +69,7 @@ class LandmarkDifferences(Rows):
 
     def __str__(self) -> str:
         title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"
-        return f"{title}\n{lined_up([self._columns, *self.cells()])}"
+        return f"{title}\n{self.provenance}\n\n{lined_up([self._columns, *self.cells()])}"
 
     __repr__ = __str__
 
@@ -77,17 +80,22 @@ def landmark_differences(
     n_permutations: int = 999,
     seed: int = 0,
     *,
+    between: tuple[str, str] | None = None,
+    space: str = "superimposed",
+    superimpose: bool = True,
     progress: Progress | None = None,
 ) -> LandmarkDifferences:
-    """Which landmarks differ between two groups.
+    """Test which landmarks differ between two groups.
 
     Parameters
     ----------
     x : Alignment, Shapes or array (n, m, d)
         As in `procrustes_anova`.
     groups : sequence of n labels
-        Two different ones.
-    n_permutations, seed, progress
+        Two different ones, unless ``between`` names two of more.
+    between : (str, str), optional
+        The groups to compare, the first minus which the second is taken; others are left out.
+    n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
 
     Examples
@@ -101,11 +109,15 @@ def landmark_differences(
     (True, 3)
     """
     permutations = Permutations(n_permutations, seed, progress)
-    shapes = complete_shapes(x)
-    names, codes = grouped(groups, shapes.n_shapes, "groups")
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    names, codes = grouped(groups, sample.shapes.n_shapes, "groups")
+    if between is not None:
+        names, codes, sample = _choose_groups(between, names, codes, sample)
     if len(names) != 2:
         raise DefgpaError(f"Landmarks are compared between 2 groups; got {len(names)}: {names}.")
-    Y = tangents_of(shapes).reshape(shapes.n_shapes, -1)
+    sample.warn_of_findings()
+    shapes = sample.shapes
+    Y = sample.tangents.reshape(shapes.n_shapes, -1)
     contrast = np.where(codes == 1, 1.0 / (codes == 1).sum(), -1.0 / (codes == 0).sum())
     mean, centred = Y.mean(axis=0), Y - Y.mean(axis=0)
     size = shapes.points.shape[1:]
@@ -120,8 +132,28 @@ def landmark_differences(
     counts = permutations.each(shapes.n_shapes, size[0] * size[1], count).sum(axis=0)
     p = (1.0 + counts) / (1.0 + n_permutations)
     return LandmarkDifferences(
-        (names[0], names[1]), shapes.landmarks, mean.reshape(size), difference, p, discovery_rate(p)
+        (names[0], names[1]),
+        shapes.landmarks,
+        mean.reshape(size),
+        difference,
+        p,
+        discovery_rate(p),
+        sample.provenance,
     )
+
+
+def _choose_groups(
+    between: tuple[str, str], names: tuple[str, ...], codes: Index, sample: Sample
+) -> tuple[tuple[str, ...], Index, Sample]:
+    """Restrict groups and sample to two of the groups."""
+    wanted = tuple(str(name) for name in between)
+    if len(set(wanted)) != 2 or not set(wanted) <= set(names):
+        raise DefgpaError(
+            f"'between' names two of the groups, which are {listed(names)}; got {listed(wanted)}."
+        )
+    numbers = [names.index(name) for name in wanted]
+    members = np.flatnonzero(np.isin(codes, numbers))
+    return wanted, np.where(codes[members] == numbers[0], 0, 1), sample.take(members)
 
 
 def discovery_rate(p: Array) -> Array:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, frozen
-from defgpa.alignment import Alignment
+from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
 from defgpa.errors import ShapeError
-from defgpa.statistics.conditional import Dials, ShapeGaussian, left_out, without_gaps
-from defgpa.statistics.specimens import groups_of
-from defgpa.statistics.tangent import rotated_onto_mean, tangent_space, unit_size
+from defgpa.shapes import Shapes
+from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 
 _FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
 _FEWEST = 4  # specimens that predictions can be made from
@@ -46,6 +46,8 @@ class Outliers:
         The same over what is usual for this landmark (its median over the specimens).
     landmark_flagged : array (n, m) of bool
         Beyond Q3 + 3 IQR of all scores.
+    provenance : Provenance
+        Which coordinates were analysed, and how many landmarks were completed.
     """
 
     names: tuple[str, ...]
@@ -57,6 +59,7 @@ class Outliers:
     landmark_distances: Array
     landmark_scores: Array
     landmark_flagged: Mask
+    provenance: Provenance
 
     @property
     def ranked(self) -> Index:
@@ -101,15 +104,23 @@ class Outliers:
         ]
 
 
-def outliers(alignment: Alignment, groups: Sequence[Any] | None = None) -> Outliers:
+def outliers(
+    x: Analysed,
+    groups: Sequence[Any] | None = None,
+    *,
+    space: str = "superimposed",
+    superimpose: bool = True,
+) -> Outliers:
     """Rank specimens, and landmarks of specimens, by how odd they are.
 
     Parameters
     ----------
-    alignment : Alignment
-        Any; gaps are filled by what the other specimens say.
+    x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
+        The specimens. Missing landmarks are completed.
     groups : sequence of n, optional
         Specimens are compared with the mean of their own group.
+    space, superimpose
+        As in `procrustes_anova`.
 
     Examples
     --------
@@ -118,33 +129,48 @@ def outliers(alignment: Alignment, groups: Sequence[Any] | None = None) -> Outli
     >>> rng = np.random.default_rng(0)
     >>> shapes = rng.normal(size=(12, 2)) + 0.02 * rng.normal(size=(20, 12, 2))
     >>> shapes[7] += 0.06 * rng.normal(size=(12, 2))  # digitised by a careless hand
-    >>> found = defgpa.statistics.outliers(defgpa.EuclideanGPA().fit(shapes).alignment_)
-    >>> [found.names[i] for i in np.flatnonzero(found.flagged)]
+    >>> odd = defgpa.statistics.outliers(shapes)
+    >>> [odd.names[i] for i in np.flatnonzero(odd.flagged)]
     ['shape_8']
     """
-    shapes = alignment.shapes
-    own_groups = tuple([""] * len(shapes) if groups is None else groups_of(alignment, groups) or ())
-    whole = without_gaps(alignment.superimposed)
-    distances, fences = np.zeros(len(whole)), np.empty(len(whole))
-    for group in dict.fromkeys(own_groups):
-        members = np.array([own == group for own in own_groups])
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    shapes = sample.shapes
+    labels = _label_groups(groups, shapes)
+    distances, fences = np.zeros(len(shapes)), np.empty(len(shapes))
+    for label in dict.fromkeys(labels):
+        members = np.array([other == label for other in labels])
         if members.sum() > 1:
-            x = tangent_space(whole[members])
-            distances[members] = np.linalg.norm(x - x.mean(axis=0), axis=(1, 2))
+            tangents = sample.compute_tangents(shapes.points, members)
+            distances[members] = np.linalg.norm(tangents - tangents.mean(axis=0), axis=(1, 2))
         fences[members] = _fence(distances[members], 1.5)
-    lengths = _from_predictions(whole, shapes.visible)
+    visible = np.ones(shapes.visible.shape, dtype=bool)
+    if sample.completion is not None:
+        visible = ~sample.completion.estimated
+    lengths = _from_predictions(shapes.points, visible)
     scores = lengths / _usual(lengths)
     return Outliers(
         shapes.names,
         shapes.landmarks,
-        own_groups,
+        labels,
         frozen(distances),
         frozen(fences),
         frozen(distances > fences),
         frozen(lengths),
         frozen(scores),
-        frozen(np.nan_to_num(scores) > _fence(scores[shapes.visible], _FAR_OUT)),
+        frozen(np.nan_to_num(scores) > _fence(scores[visible], _FAR_OUT)),
+        sample.provenance,
     )
+
+
+def _label_groups(groups: Sequence[Any] | None, shapes: Shapes) -> tuple[Any, ...]:
+    """Return one label per specimen, all empty where no groups are given."""
+    if groups is None:
+        return ("",) * len(shapes)
+    if len(groups) != len(shapes):
+        raise ShapeError(
+            f"There must be one group a shape, {len(shapes)} in all; got {len(groups)}."
+        )
+    return tuple("" if group is None else group for group in groups)
 
 
 def _fence(values: Array, ranges: float) -> float:
@@ -158,7 +184,7 @@ def _from_predictions(whole: Array, visible: Mask) -> Array:
         raise ShapeError(
             f"Landmarks are predicted from at least {_FEWEST} specimens; there are {len(whole)}."
         )
-    specimens = rotated_onto_mean(unit_size(whole))
+    specimens = rotate_onto_mean(scale_to_unit_size(whole))
     if specimens.std(axis=0).max() < 1e-12:  # rounding
         raise ShapeError("The shapes do not differ, so none of their landmarks can be odd.")
     step = -(-specimens.shape[1] // 400)  # landmarks that predict each other
@@ -183,7 +209,7 @@ def _of_some(specimens: Array, visible: Mask) -> Array:
     if sound.sum() < _FEWEST:
         return lengths
     lengths[sound] = _left_out(specimens[sound], visible[sound])
-    usual, others = _usual(lengths[sound]), ShapeGaussian(specimens[sound], Dials())
+    usual, others = _usual(lengths[sound]), ShapeGaussian(specimens[sound], Hyperparameters())
     for i in np.flatnonzero(~sound):
         own = np.where(visible[i][:, None], specimens[i], np.nan)
         lengths[i] = _trimmed(others, own, usual * fence)
@@ -191,24 +217,24 @@ def _of_some(specimens: Array, visible: Mask) -> Array:
 
 
 def _left_out(specimens: Array, visible: Mask) -> Array:
-    lengths = np.linalg.norm(left_out(specimens, Dials())[0], axis=2)
+    lengths = np.linalg.norm(predict_left_out(specimens, Hyperparameters())[0], axis=2)
     return np.where(visible, lengths, np.nan)
 
 
 def _trimmed(others: ShapeGaussian, own: Array, limits: Array) -> Array:
     """(m,): distances from predictions by the landmarks of a shape (m, d) that agree."""
     agreeing = own.copy()
-    residuals = np.linalg.norm(others.left_out(agreeing), axis=1)
+    residuals = np.linalg.norm(others.predict_left_out(agreeing), axis=1)
     for _ in range(min(10, int((~np.isnan(own[:, 0])).sum()) // 2)):
         odd = np.where(residuals > limits, residuals, 0.0)
         if not odd.any():
             break
         worst = int(odd.argmax())
         agreeing[worst] = np.nan
-        residuals = np.linalg.norm(others.left_out(agreeing), axis=1)
+        residuals = np.linalg.norm(others.predict_left_out(agreeing), axis=1)
     taken = np.isnan(agreeing[:, 0]) & ~np.isnan(own[:, 0])
     if taken.any():
-        found = others.completed(agreeing).points
+        found = others.complete(agreeing).points
         size = np.linalg.norm(found - found.mean(axis=0))
         residuals[taken] = np.linalg.norm((own - found)[taken], axis=1) / size
     return residuals

@@ -19,6 +19,7 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import Design, design, grouped
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
+from defgpa.statistics.sample import Provenance
 from defgpa.statistics.table import Rows, probabilities
 from defgpa.tables import figure, lined_up
 
@@ -33,6 +34,8 @@ class PairwiseDistances(Rows):
         The groups.
     distances, z, p : array (g, g)
         Procrustes distance, effect size and P of every pair; z and p are NaN on the diagonal.
+    provenance : Provenance
+        Which coordinates were analysed.
     """
 
     _columns = ("a", "b", "distance", "z", "p")
@@ -41,6 +44,7 @@ class PairwiseDistances(Rows):
     distances: Array
     z: Array
     p: Array
+    provenance: Provenance
 
     def cells(self) -> list[tuple[str, ...]]:
         """The table as text, without a header."""
@@ -52,7 +56,8 @@ class PairwiseDistances(Rows):
         ]
 
     def __str__(self) -> str:
-        return lined_up([("", "distance", "Z", "Pr(>d)"), *self.cells()])
+        table = lined_up([("", "distance", "Z", "Pr(>d)"), *self.cells()])
+        return f"Distances between mean shapes\n{self.provenance}\n\n{table}"
 
     __repr__ = __str__
 
@@ -69,6 +74,7 @@ def pairwise_distances(
     groups: str | Sequence[Any],
     null: str | None,
     permutations: Permutations,
+    provenance: Provenance,
 ) -> PairwiseDistances:
     """Distances of the group means of a fitted model, with residuals of ``null`` permuted."""
     n = len(Y)
@@ -95,7 +101,7 @@ def pairwise_distances(
     apart, z, p = map(squareform, np.array(found).T)
     for one in (z, p):
         np.fill_diagonal(one, np.nan)
-    return PairwiseDistances(names, apart, z, p)
+    return PairwiseDistances(names, apart, z, p, provenance)
 
 
 def _labels(groups: str | Sequence[Any], model: Design) -> tuple[Any, tuple[str, ...]]:

@@ -200,6 +200,21 @@ def permuted_ratios(
     return Ratios(sums, residual, ratios(straight)[0], chance)
 
 
+def pool_ratios(ratios: Sequence[Ratios]) -> Ratios:
+    """Average sums of squares, observed and permuted F over imputations of the same sample.
+
+    All have been permuted in the same orders, so a row of the mean is the mean F of one order.
+    """
+    if len(ratios) == 1:
+        return ratios[0]
+    return Ratios(
+        np.mean([each.sums for each in ratios], axis=0),
+        float(np.mean([each.residual for each in ratios])),
+        np.mean([each.observed for each in ratios], axis=0),
+        np.mean([each.permuted for each in ratios], axis=0),
+    )
+
+
 def _ratio(terms: Terms, j: int, against: int, sums: Array, E: Array) -> Array:
     """(b,): MS_j / MS_against, NaN where either has no degrees of freedom or nothing to share."""
     total = float(np.sum(E**2))

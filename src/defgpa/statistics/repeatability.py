@@ -19,8 +19,8 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.statistics.design import grouped
+from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Effect, EffectTable, Rows, effect
-from defgpa.statistics.tangent import Analysed, complete_shapes, tangents_of
 from defgpa.tables import figure, lined_up
 
 
@@ -45,6 +45,8 @@ class Repeatability(Rows):
         The mean shape (m, d) at unit size and the labels of its landmarks.
     deviations : array (n, m, d)
         Every measurement from the mean of its individual.
+    provenance : Provenance
+        Which coordinates were analysed.
     """
 
     _columns = ("landmark", "repeatability", "error")
@@ -58,6 +60,7 @@ class Repeatability(Rows):
     mean: Array
     landmarks: tuple[str, ...]
     deviations: Array
+    provenance: Provenance
 
     def cells(self) -> list[tuple[str, ...]]:
         """The landmarks as text, without a header."""
@@ -67,13 +70,20 @@ class Repeatability(Rows):
         head = (
             f"Repeatability {self.overall:.4f} over all landmarks, {self.replicates:g} replicates"
         )
-        return f"{head}\n\n{self.table}\n\n{lined_up([self._columns, *self.cells()])}"
+        landmarks = lined_up([self._columns, *self.cells()])
+        return f"{head}\n{self.provenance}\n\n{self.table}\n\n{landmarks}"
 
     __repr__ = __str__
 
 
-def repeatability(x: Analysed, individual: Sequence[Any]) -> Repeatability:
-    """The share of shape variation that is of the individuals, from replicates.
+def repeatability(
+    x: Analysed,
+    individual: Sequence[Any],
+    *,
+    space: str = "superimposed",
+    superimpose: bool = True,
+) -> Repeatability:
+    """Estimate the share of shape variation that is of the individuals, from replicates.
 
     Parameters
     ----------
@@ -81,6 +91,8 @@ def repeatability(x: Analysed, individual: Sequence[Any]) -> Repeatability:
         As in `procrustes_anova`.
     individual : sequence of n labels
         Who each shape is of.
+    space, superimpose
+        As in `procrustes_anova`.
 
     Examples
     --------
@@ -92,7 +104,8 @@ def repeatability(x: Analysed, individual: Sequence[Any]) -> Repeatability:
     >>> bool(found.overall > 0.99), found.replicates
     (True, 2.0)
     """
-    shapes = complete_shapes(x)
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    shapes = sample.shapes
     names, codes = grouped(individual, shapes.n_shapes, "individual")
     counts = np.bincount(codes)
     n, k = len(codes), len(names)
@@ -102,7 +115,8 @@ def repeatability(x: Analysed, individual: Sequence[Any]) -> Repeatability:
             f"{n} shapes of {k}. Check that individuals are written alike in all their replicates."
         )
     r = float((n - (counts**2).sum() / n) / (k - 1))
-    tangents = tangents_of(shapes)
+    sample.warn_of_findings()
+    tangents = sample.tangents
     means = np.stack([tangents[codes == own].mean(axis=0) for own in range(k)])
     mean = tangents.mean(axis=0)
     among = np.einsum("k,kmd->m", counts.astype(np.float64), (means - mean) ** 2)
@@ -117,6 +131,7 @@ def repeatability(x: Analysed, individual: Sequence[Any]) -> Repeatability:
         mean=mean,
         landmarks=shapes.landmarks,
         deviations=deviations,
+        provenance=sample.provenance,
     )
 
 

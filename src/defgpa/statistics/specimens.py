@@ -10,7 +10,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
-from defgpa.statistics.tangent import centroid_sizes, filled, tangent_space
+from defgpa.tangent_space import measure_sizes, tangent_space
 from defgpa.warps import Warp
 
 
@@ -18,7 +18,7 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
     """What ``defgpa fit`` writes to ``specimens.csv``: column → one value a shape, in order.
 
     ``name``, ``group`` (given, or as the files said, or empty), ``centroid_size`` (missing
-    landmarks from the carried reference), ``landmarks_seen``, ``rmse_reference`` and
+    landmarks from the reference projected back), ``landmarks_seen``, ``rmse_reference`` and
     ``rmse_datum`` (NaN where no other shape sees what it shows), ``bending_energy`` (tr WᵀRW, what
     the warp was charged; 0 where its family charges nothing), ``stretch`` (largest over smallest
     stretch of the affine map that follows the warp best: 1 for a similarity), ``mirrored`` and
@@ -42,11 +42,12 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
     (['shape_1', 'shape_2'], [12, 12], [0.0, 0.0])
     """
     shapes = alignment.shapes
-    x = tangent_space(filled(alignment))
+    filled = fill_from_reference(alignment)
+    x = tangent_space(filled)
     return {
         "name": list(shapes.names),
         "group": list(groups_of(alignment, groups) or [""] * len(shapes)),
-        "centroid_size": centroid_sizes(alignment).tolist(),
+        "centroid_size": (measure_sizes(filled) / alignment.similarities.scale).tolist(),
         "landmarks_seen": shapes.visible.sum(axis=1).tolist(),
         "rmse_reference": rms_by_shape(alignment.residuals, alignment).tolist(),
         "rmse_datum": rms_by_shape(alignment.datum_residuals, alignment).tolist(),
@@ -57,6 +58,17 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
         "mirrored": [name in set(alignment.mirrored) for name in shapes.names],
         "procrustes_distance": np.linalg.norm(x - x.mean(axis=0), axis=(1, 2)).tolist(),
     }
+
+
+def fill_from_reference(alignment: Alignment) -> Array:
+    """Return superimposed shapes (n, m, d) with the reference projected back where missing.
+
+    This needs no statistics of the other specimens, so it works for any alignment and at once.
+    """
+    visible = alignment.shapes.visible[..., None]
+    if visible.all():
+        return alignment.superimposed
+    return np.where(visible, alignment.superimposed, alignment.back_projected)
 
 
 def groups_of(alignment: Alignment, groups: Sequence[Any] | None) -> Sequence[Any] | None:

@@ -40,15 +40,10 @@ from defgpa.statistics.permutation import (
     group_means,
     permuted_ratios,
 )
+from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Effect, EffectTable
-from defgpa.statistics.tangent import (
-    Analysed,
-    complete_shapes,
-    require_complete,
-    tangent_space,
-    tangents_of,
-)
 from defgpa.tables import pandas_for_tables
+from defgpa.tangent_space import tangent_space
 
 _COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")
 _TERMS = ("individual", "side", "individual:side")
@@ -77,6 +72,8 @@ class Symmetry:
         How the pairs were found, where they were not given.
     mirrored_side : str or None
         The side that was mirrored, for matching symmetry.
+    provenance : Provenance
+        Which coordinates were analysed.
     """
 
     kind: str
@@ -87,11 +84,13 @@ class Symmetry:
     pairs: tuple[tuple[int, int], ...]
     found: MirrorPairs | None
     mirrored_side: str | None
+    provenance: Provenance
 
     def __str__(self) -> str:
         head = f"{self.kind.capitalize()} symmetry, {len(self.individuals)} individuals"
         da, fa = self.directional_index, self.fluctuating_index
-        return f"{head}\n\n{self.table}\n\nDirectional {da:.5g}, fluctuating {fa:.5g} (RMS)"
+        indices = f"Directional {da:.5g}, fluctuating {fa:.5g} (RMS)"
+        return f"{head}\n{self.provenance}\n\n{self.table}\n\n{indices}"
 
     __repr__ = __str__
 
@@ -162,14 +161,15 @@ def symmetry(
     n_permutations: int = 999,
     seed: int = 0,
     *,
+    space: str = "superimposed",
     progress: Progress | None = None,
 ) -> Symmetry:
-    """The symmetric and asymmetric components of shape, as geomorph's ``bilat.symmetry``.
+    """Separate symmetric and asymmetric components of shape, as geomorph's ``bilat.symmetry``.
 
     Parameters
     ----------
-    shapes : Shapes, array (n, m, d) or Alignment
-        Complete; of an alignment, its reference carried into each shape.
+    shapes : Alignment, Shapes, array (n, m, d) with NaN, or Sample
+        The specimens. Missing landmarks are completed.
     pairs : sequence of pairs, optional
         Landmarks that mirror each other, by number (from 0) or label; all others are on the
         midline. Without pairs and sides, they are found from the mean shape's own mirror plane.
@@ -179,7 +179,7 @@ def symmetry(
         Left or right, where every shape is one side (matching symmetry).
     replicate : sequence of n labels, optional
         Which measurement it is; several shapes of one individual and side are replicates anyway.
-    n_permutations, seed, progress
+    n_permutations, seed, space, progress
         As in `procrustes_anova`.
 
     Examples
@@ -194,29 +194,31 @@ def symmetry(
     ['individual', 'side', 'individual:side', 'Total']
     """
     permutations = Permutations(n_permutations, seed, progress)
-    given = require_complete(complete_shapes(shapes), "Symmetry analyses")
+    sample = build_sample(shapes, space=space)
     if side is None:
-        return _object_symmetry(given, pairs, individual, replicate, permutations)
+        return _object_symmetry(sample, pairs, individual, replicate, permutations)
     if pairs is not None:
         raise DefgpaError(
             "Give pairs (each shape has both sides) or sides (each is one), not both."
         )
     if individual is None:
         raise DefgpaError("With sides, 'individual' must say which two sides belong together.")
-    return _matching_symmetry(given, individual, side, replicate, permutations)
+    return _matching_symmetry(sample, individual, side, replicate, permutations)
 
 
 def _object_symmetry(
-    shapes: Shapes,
+    sample: Sample,
     pairs: Sequence[Sequence[int | str]] | None,
     individual: Sequence[Any] | None,
     replicate: Sequence[Any] | None,
     permutations: Permutations,
 ) -> Symmetry:
+    shapes = sample.shapes
     n, m = shapes.n_shapes, shapes.n_landmarks
     names, codes = grouped(shapes.names if individual is None else individual, n, "individual")
     _require_once(names, codes, np.zeros(n, dtype=np.intp), ("",), replicate)
-    each = tangents_of(shapes)
+    sample.warn_of_findings()
+    each = sample.tangents
     found = find_pairs(each) if pairs is None else None
     chosen = found.pairs if found else pairs_from(() if pairs is None else pairs, shapes.landmarks)
     if not chosen:
@@ -225,16 +227,17 @@ def _object_symmetry(
     x = tangent_space(np.concatenate([shapes.points, mirrored]))
     sides = np.repeat([0, 1], n)
     table, sym, asym = _analysed(x, np.tile(codes, 2), sides, permutations, copies=2)
-    return Symmetry("object", table, names, sym, asym, chosen, found, None)
+    return Symmetry("object", table, names, sym, asym, chosen, found, None, sample.provenance)
 
 
 def _matching_symmetry(
-    shapes: Shapes,
+    sample: Sample,
     individual: Sequence[Any],
     side: Sequence[Any],
     replicate: Sequence[Any] | None,
     permutations: Permutations,
 ) -> Symmetry:
+    shapes = sample.shapes
     n = shapes.n_shapes
     names, codes = grouped(individual, n, "individual")
     words, sides = grouped(side, n, "side")
@@ -249,7 +252,7 @@ def _matching_symmetry(
     points, mirrored = _one_handed(shapes, sides)
     table, sym, asym = _analysed(tangent_space(points), codes, sides, permutations, copies=1)
     flipped = words[1] if mirrored else None
-    return Symmetry("matching", table, names, sym, asym, (), None, flipped)
+    return Symmetry("matching", table, names, sym, asym, (), None, flipped, sample.provenance)
 
 
 def _require_once(

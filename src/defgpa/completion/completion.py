@@ -1,0 +1,282 @@
+"""Estimate missing landmarks, each with an uncertainty, by the method that errs least on this set.
+
+The methods (`defgpa.completion.methods`): the reference projected back by the warp, and its
+residuals at visible landmarks smoothly extended; the conditional mean of shape statistics; the
+thin-plate spline from the mean of the complete specimens, as geomorph. Each is judged by hiding
+visible landmarks, in gaps like those that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from defgpa._arrays import Array, Mask, frozen, own_threads, rms_radius
+from defgpa.alignment import Alignment, brought_back
+from defgpa.completion.gaussian import fill_with_mean
+from defgpa.completion.holdouts import Holdout, make_holdouts, squared_errors, squared_size
+from defgpa.completion.methods import (
+    MIN_OTHERS,
+    Method,
+    estimate_by_spline,
+    estimate_by_statistics,
+    estimate_by_warp,
+)
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.wording import warn_of
+from defgpa.errors import DefgpaError, DegenerateShapeError, listed
+from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.shapes import Shapes, ShapesLike
+from defgpa.tangent_space import as_specimens
+
+METHODS = ("statistics", "warp", "spline")
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Shapes without gaps, and how far to trust what filled them.
+
+    Attributes
+    ----------
+    shapes : Shapes
+        Nothing missing; what was visible is untouched. The column ``estimated`` of
+        ``metadata["variables"]``, and ``comments``, name the landmarks that were estimated.
+    estimated : array (n, m) of bool
+        Which landmarks were estimated.
+    uncertainty : array (n, m)
+        Expected distance (RMS) of an estimate from the truth, in the units of the shape; 0 where
+        visible.
+    far : array (n, m) of bool
+        Estimates farther from everything the specimen shows than what it shows is wide.
+    method : str
+        ``"statistics"``, ``"warp"`` or ``"spline"``; empty where nothing was missing.
+    errors : mapping of str to float
+        Method → RMS error over centroid size, of visible landmarks that were held out.
+    findings : tuple of Finding
+        What a user should be told: of estimates that are far.
+    """
+
+    shapes: Shapes
+    estimated: Mask
+    uncertainty: Array
+    far: Mask
+    method: str
+    errors: Mapping[str, float]
+    findings: tuple[Finding, ...] = ()
+
+    def draw(self, n_draws: int, seed: int = 0) -> list[Array]:
+        """Draw completions from the stated uncertainty, for multiple imputation.
+
+        Every estimated landmark is moved by an isotropic normal deviate of the stated RMS length,
+        independently of the others.
+
+        Parameters
+        ----------
+        n_draws : int
+        seed : int
+            The same seed gives the same draws.
+
+        Returns
+        -------
+        list of n_draws arrays (n, m, d)
+        """
+        rng = np.random.default_rng(seed)
+        points = self.shapes.points
+        deviation = (self.uncertainty / np.sqrt(points.shape[2]))[..., None]
+        return [points + deviation * rng.normal(size=points.shape) for _ in range(n_draws)]
+
+
+def complete(shapes: Alignment | ShapesLike, method: str | None = None) -> Completion:
+    """Estimate every missing landmark.
+
+    Parameters
+    ----------
+    shapes : Alignment, Shapes, array (n, m, d) with NaN, or list of arrays (m, d)
+        Some of whose landmarks are missing. Only an alignment has warps to estimate by.
+    method : {"statistics", "warp", "spline"}, optional
+        By default the one that errs least on visible landmarks of this set that are held out.
+
+    Returns
+    -------
+    Completion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import defgpa
+    >>> rng = np.random.default_rng(0)
+    >>> base = rng.normal(size=(20, 2)) * [3, 2]
+    >>> shapes = np.stack([base + 0.2 * np.sin(base + rng.normal(size=2)) for _ in range(9)])
+    >>> truth = shapes[2, 5].copy()
+    >>> shapes[2, 5] = np.nan
+    >>> done = defgpa.complete(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_)
+    >>> bool(np.linalg.norm(done.shapes[2][5] - truth) < 0.1), int(done.estimated.sum())
+    (True, 1)
+    """
+    completion = compute_completion(shapes, method)
+    warn_of(completion.findings)
+    return completion
+
+
+def compute_completion(shapes: Alignment | ShapesLike, method: str | None = None) -> Completion:
+    """Estimate every missing landmark as `complete` does, without a warning of its findings."""
+    if method not in (None, *METHODS):
+        raise ValueError(
+            f"The 'method' parameter of complete must be one of {listed(METHODS)}, or None. "
+            f"Got {method!r} instead."
+        )
+    alignment = shapes if isinstance(shapes, Alignment) else None
+    specimens = shapes.shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
+    if specimens.visible.all():
+        none = frozen(np.zeros(specimens.visible.shape, dtype=bool))
+        zero = frozen(np.zeros(none.shape))
+        return Completion(specimens, none, zero, none, "", MappingProxyType({}))
+    if method == "warp" and alignment is None:
+        raise DefgpaError(
+            "Only an alignment has warps to estimate missing landmarks by: give one, or use "
+            "method='statistics' or 'spline'."
+        )
+    with own_threads():
+        return _complete(specimens, alignment, method)
+
+
+def _complete(shapes: Shapes, alignment: Alignment | None, method: str | None) -> Completion:
+    flip = _flip_mirrored(shapes, alignment)
+    points = shapes.points * flip
+    first, reference = _fill_first(points, alignment, flip)
+    holdouts = _choose_feasible_holdouts(shapes, alignment, points, reference)
+    builders = _list_methods(alignment, points, first, holdouts)
+    if method is not None and method not in builders:
+        raise DefgpaError(
+            f"Statistics need at least {MIN_OTHERS + 1} shapes; there are {len(points)}. "
+            "Use method='warp'."
+        )
+    methods = {name: build() for name, build in builders.items() if method in (None, name)}
+    scores = {name: _score(estimate, points, holdouts) for name, estimate in methods.items()}
+    errors = {name: error for name, (error, _) in scores.items()}
+    best = min(errors, key=errors.__getitem__)
+    _, calibration = scores[best]
+    filled, deviation = np.array(shapes.points), np.zeros(shapes.visible.shape)
+    for i in np.flatnonzero(~shapes.visible.all(axis=1)):
+        missing, estimate = ~shapes.visible[i], methods[best](int(i), points[i])
+        filled[i, missing] = (estimate.points * flip[i])[missing]
+        deviation[i] = estimate.deviation * calibration
+    far = _find_far_estimates(reference, shapes.visible)
+    return Completion(
+        shapes.with_points(filled).with_metadata(**_mark_estimates(shapes)),
+        frozen(~shapes.visible),
+        frozen(deviation),
+        frozen(far),
+        best,
+        MappingProxyType(errors),
+        _report_far_estimates(shapes, far),
+    )
+
+
+def _fill_first(points: Array, alignment: Alignment | None, flip: Array) -> tuple[Array, Array]:
+    """Fill gaps with a first estimate (n, m, d), and return it with the mean shape (m, d)."""
+    if alignment is not None:
+        projected = brought_back(alignment.warps, alignment.reference) * flip
+        return np.where(np.isnan(points), projected, points), alignment.reference
+    filled = fill_with_mean(points)
+    fullest = filled[int((~np.isnan(points[..., 0])).sum(axis=1).argmax())]
+    return filled, stacked(filled, fullest, motions=SIMILARITY)(filled).mean(axis=0)
+
+
+def _list_methods(
+    alignment: Alignment | None, points: Array, first: Array, holdouts: Sequence[Holdout]
+) -> dict[str, Callable[[], Method]]:
+    """Return how to build each method that this set allows."""
+    is_complete = ~np.isnan(points[..., 0]).any(axis=1)
+    builders: dict[str, Callable[[], Method]] = {
+        "spline": lambda: estimate_by_spline(first, np.asarray(is_complete))
+    }
+    if alignment is not None:
+        builders["warp"] = lambda: estimate_by_warp(alignment, points, holdouts)
+    if len(points) > MIN_OTHERS:
+        builders["statistics"] = lambda: estimate_by_statistics(first, points, holdouts)
+    return builders
+
+
+def _score(estimate: Method, points: Array, holdouts: Sequence[Holdout]) -> tuple[float, float]:
+    """Compute the error of a method on the holdouts, and the calibration of its deviations.
+
+    The error is RMS over centroid size; deviations times the calibration are as large as errors.
+    """
+    squared, expected = [], []
+    for holdout in holdouts:
+        truth = points[holdout.specimen]
+        estimated = estimate(holdout.specimen, holdout.hide(points))
+        squared.append(squared_errors(estimated.points, truth, holdout.hidden))
+        expected.append(estimated.deviation[holdout.hidden] ** 2 / squared_size(truth))
+    mean_square = np.concatenate(squared).mean()
+    calibration = np.sqrt(mean_square / np.concatenate(expected).mean())
+    return float(np.sqrt(mean_square)), float(calibration)
+
+
+def _choose_feasible_holdouts(
+    shapes: Shapes, alignment: Alignment | None, points: Array, reference: Array
+) -> list[Holdout]:
+    """Keep the holdouts that leave enough of a specimen to bring it onto the reference."""
+    feasible = []
+    for holdout in make_holdouts(shapes.visible, shapes.n_dims):
+        shape = holdout.hide(points)
+        visible = ~np.isnan(shape[:, 0])
+        try:
+            if alignment is not None:
+                alignment.register(shape)
+            elif not stacked(shape[visible], reference[visible], motions=SIMILARITY).determined:
+                continue
+        except DegenerateShapeError:  # what is left lies on a line
+            continue
+        feasible.append(holdout)
+    if not feasible:
+        raise DegenerateShapeError(
+            "The shapes show too few landmarks to hide one and find it again, so no estimate of a "
+            "missing one could be trusted. Drop the shapes with missing landmarks."
+        )
+    return feasible
+
+
+def _mark_estimates(shapes: Shapes) -> dict[str, Any]:
+    """List the estimated landmarks in a column and in the comments, after what was there."""
+    labels = np.array(shapes.landmarks, dtype=object)
+    marks = ["; ".join(labels[~visible]) for visible in shapes.visible]
+    nothing = [None] * len(shapes)
+    rows = zip(shapes.metadata.get("variables") or nothing, marks, strict=True)
+    comments = zip(shapes.metadata.get("comments") or nothing, marks, strict=True)
+    return {
+        "variables": tuple({**(row or {}), "estimated": mark} for row, mark in rows),
+        "comments": tuple(
+            "; ".join(filter(None, (words, mark and f"estimated: {mark}"))) or None
+            for words, mark in comments
+        ),
+    }
+
+
+def _find_far_estimates(reference: Array, visible: Mask) -> Mask:
+    """Find missing landmarks (n, m) farther from the nearest visible one than these are wide."""
+    far = np.zeros(visible.shape, dtype=bool)
+    for i in np.flatnonzero(~visible.all(axis=1)):
+        shown, hidden = reference[visible[i]], reference[~visible[i]]
+        far[i, ~visible[i]] = cdist(hidden, shown).min(axis=1) > rms_radius(shown)
+    return far
+
+
+def _report_far_estimates(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
+    names, count = tuple(compress(shapes.names, np.asarray(far.any(axis=1)))), int(far.sum())
+    return (Finding(Problem.FAR_ESTIMATES, names, values={"count": count}),) if names else ()
+
+
+def _flip_mirrored(shapes: Shapes, alignment: Alignment | None) -> Array:
+    """(n, 1, d): −1 on the first axis of mirrored specimens, which have no place in a mean."""
+    flip = np.ones((len(shapes), 1, shapes.n_dims))
+    if alignment is not None:
+        flip[alignment.diagnostics.votes < 0, 0, 0] = -1.0
+    return flip

@@ -1,0 +1,280 @@
+"""Prepare the coordinates that statistics analyse: those of the specimens, completed.
+
+Every statistic analyses the superimposed coordinates of the specimens: classical Procrustes
+superimposition at unit size, projected onto the tangent space (`defgpa.tangent_space`), whatever
+warps an alignment has. Missing landmarks are completed first (`defgpa.complete`). Two other
+choices are explicit: the reference projected back into each specimen (``space="back_projected"``),
+which holds only what the warps follow, and coordinates that were superimposed before
+(``superimpose=False``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Mask
+from defgpa.alignment import Alignment
+from defgpa.completion import Completion, compute_completion
+from defgpa.diagnostics.screening import mirrored_against
+from defgpa.diagnostics.wording import warn_of
+from defgpa.errors import DefgpaError, ShapeError
+from defgpa.shapes import Shapes, ShapesLike
+from defgpa.tangent_space import as_specimens, measure_sizes, tangent_space
+
+SPACES = ("superimposed", "back_projected")
+
+_NO_VARIATION = 1e-12  # RMS distance from the mean over its size: rounding
+
+_completions: WeakKeyDictionary[Alignment, Completion] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Which coordinates a statistic analysed, and how many of them were estimated.
+
+    Attributes
+    ----------
+    space : {"superimposed", "back_projected", "aligned", "given"}
+        The specimens in their classical tangent space, the reference projected back into each,
+        what the warps leave, or coordinates that were declared superimposed.
+    n_specimens, n_landmarks : int
+        The size of the sample; a landmark counts once in every specimen.
+    n_completed : int
+        Landmarks that were missing and estimated.
+    method : str
+        How they were estimated; empty where none was.
+    n_imputations : int
+        Completions that were drawn and pooled; 0 for the expected one alone.
+    """
+
+    space: str
+    n_specimens: int
+    n_landmarks: int
+    n_completed: int = 0
+    method: str = ""
+    n_imputations: int = 0
+
+    def __str__(self) -> str:
+        n = f"{self.n_specimens} specimens"
+        where = {
+            "superimposed": f"Superimposed coordinates of {n} (classical tangent space)",
+            "back_projected": f"Reference projected back into {n}: only what the warps follow",
+            "aligned": f"Residuals that the warps of {n} leave",
+            "given": f"Coordinates of {n} as given, declared superimposed",
+        }[self.space]
+        return f"{where}; {self._describe_completion()}."
+
+    def _describe_completion(self) -> str:
+        if not self.n_completed:
+            return "no landmark completed"
+        share = self.n_completed / self.n_landmarks
+        count = f"{self.n_completed:,} of {self.n_landmarks:,} landmarks ({share:.1%}) completed"
+        if self.space == "back_projected":
+            return f"{self.n_completed:,} of {self.n_landmarks:,} landmarks ({share:.1%}) missing"
+        if self.n_imputations:
+            return f"{count} by {self.method}, {self.n_imputations} draws pooled"
+        return f"{count} by {self.method}, which understates their variance"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts as plain values for JSON."""
+        return {
+            "space": self.space,
+            "specimens": self.n_specimens,
+            "landmarks": self.n_landmarks,
+            "landmarks_completed": self.n_completed,
+            "completion": self.method or None,
+            "imputations": self.n_imputations,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Complete shapes, their sizes and tangent coordinates, ready for statistics.
+
+    Attributes
+    ----------
+    shapes : Shapes
+        Complete.
+    sizes : array (n,)
+        Centroid sizes of the completed specimens, in their own units.
+    provenance : Provenance
+        Which coordinates these are.
+    completion : Completion or None
+        What filled the gaps; None where nothing was missing, or nothing had to be filled.
+    """
+
+    shapes: Shapes
+    sizes: Array
+    provenance: Provenance
+    completion: Completion | None = None
+
+    @cached_property
+    def tangents(self) -> Array:
+        """(n, m, d): the tangent coordinates to analyse."""
+        tangents = self.compute_tangents(self.shapes.points)
+        self._require_variation(tangents)
+        return tangents
+
+    def warn_of_findings(self) -> None:
+        """Warn of mirrored specimens, and of estimates that are little more than a guess."""
+        if self.completion is not None:
+            warn_of(self.completion.findings)
+        if self.provenance.space != "given":
+            warn_of(mirrored_against(self.tangents.mean(axis=0), self.shapes))
+
+    def compute_tangents(self, points: Array, members: Mask | None = None) -> Array:
+        """Superimpose complete shapes (n, m, d), or some of them, unless declared superimposed."""
+        numbers = np.flatnonzero(np.ones(len(points), dtype=bool) if members is None else members)
+        if self.provenance.space == "given":
+            return np.array(points[numbers])
+        return tangent_space(self.shapes.with_points(points).take(numbers))
+
+    def impute(self, n_imputations: int, seed: int) -> Iterator[Array]:
+        """Yield tangent coordinates (n, m, d) of completions drawn from their uncertainty."""
+        if self.completion is None:
+            raise DefgpaError("No landmark was completed, so there is nothing to impute.")
+        for points in self.completion.draw(n_imputations, seed):
+            yield self.compute_tangents(points)
+
+    def with_imputations(self, n_imputations: int) -> Sample:
+        """Return the sample with a provenance that states how many imputations are pooled."""
+        return replace(self, provenance=replace(self.provenance, n_imputations=n_imputations))
+
+    def take(self, numbers: Index | list[int]) -> Sample:
+        """Return the sample of some specimens."""
+        numbers = np.asarray(numbers, dtype=np.intp)
+        completion, n_completed = self.completion, self.provenance.n_completed
+        if completion is not None:
+            n_completed = int(completion.estimated[numbers].sum())
+            completion = replace(
+                completion,
+                shapes=completion.shapes.take(numbers),
+                estimated=completion.estimated[numbers],
+                uncertainty=completion.uncertainty[numbers],
+                far=completion.far[numbers],
+            )
+        provenance = replace(
+            self.provenance,
+            n_specimens=len(numbers),
+            n_landmarks=len(numbers) * self.shapes.n_landmarks,
+            n_completed=n_completed,
+        )
+        return Sample(self.shapes.take(numbers), self.sizes[numbers], provenance, completion)
+
+    def _require_variation(self, tangents: Array) -> None:
+        mean = tangents.mean(axis=0)
+        spread = np.sqrt(((tangents - mean) ** 2).sum() / len(tangents))
+        if len(tangents) > 1 and spread <= _NO_VARIATION * np.linalg.norm(mean):
+            remedy = (
+                "The warps are rigid, so the reference projected back is the same in every "
+                "specimen. Use space='superimposed'."
+                if self.provenance.space == "back_projected"
+                else "Check that they are different specimens."
+            )
+            raise ShapeError(f"The shapes do not vary: there is nothing to analyse. {remedy}")
+
+
+Analysed = Alignment | ShapesLike | Sample
+
+
+def build_sample(x: Analysed, *, space: str = "superimposed", superimpose: bool = True) -> Sample:
+    """Complete the specimens and choose the coordinates that a statistic analyses.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes, array (n, m, d) with NaN, list of arrays (m, d), or Sample
+        A sample is returned as it is.
+    space : {"superimposed", "back_projected"}
+        The specimens themselves, or of an alignment its reference projected back into each.
+    superimpose : bool
+        False for coordinates that have been superimposed before: they are analysed as they are.
+
+    Returns
+    -------
+    Sample
+    """
+    if space not in SPACES:
+        raise DefgpaError(
+            f"The space of a statistic is 'superimposed' (the specimens) or 'back_projected' (the "
+            f"reference projected back by the warps). Got {space!r}."
+        )
+    if isinstance(x, Sample):
+        return x
+    if space == "back_projected":
+        return _project_back(x, superimpose)
+    specimens = x.shapes if isinstance(x, Alignment) else as_specimens(x)
+    completion = None
+    if not specimens.visible.all():
+        completion = complete_once(x if isinstance(x, Alignment) else specimens)
+    shapes = specimens if completion is None else specimens.with_points(completion.shapes.points)
+    provenance = Provenance(
+        "superimposed" if superimpose else "given",
+        shapes.n_shapes,
+        shapes.visible.size,
+        int((~specimens.visible).sum()),
+        completion.method if completion else "",
+    )
+    return Sample(shapes, measure_sizes(shapes.points), provenance, completion)
+
+
+def complete_once(x: Alignment | Shapes) -> Completion:
+    """Complete missing landmarks; of an alignment only once, however many statistics ask."""
+    if not isinstance(x, Alignment):
+        return compute_completion(x.require_alignable())
+    if x not in _completions:
+        _completions[x] = compute_completion(x)
+    return _completions[x]
+
+
+def impute_tangents(
+    sample: Sample, n_imputations: int, seed: int
+) -> tuple[Sample, Sequence[Array]]:
+    """Return the tangent coordinates to analyse and pool, and the sample that states how many.
+
+    Those of the expected completion alone, unless imputations are asked for and landmarks missing.
+    """
+    if n_imputations < 0 or n_imputations == 1:
+        raise DefgpaError(f"'n_imputations' is 0, or at least 2 to pool over; got {n_imputations}.")
+    if not n_imputations or sample.completion is None:
+        return sample, [sample.tangents]
+    return sample.with_imputations(n_imputations), list(sample.impute(n_imputations, seed))
+
+
+def centroid_sizes(x: Analysed) -> Array:
+    """Compute the centroid size of every specimen, √Σ ‖x − centroid‖² over its landmarks.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes, array (n, m, d) with NaN, or list of arrays (m, d)
+        Missing landmarks, which would make a specimen smaller than it is, are completed first.
+
+    Returns
+    -------
+    array (n,)
+        In the units of the specimens.
+
+    Examples
+    --------
+    >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+    >>> centroid_sizes([square]).round(6)
+    array([1.414214])
+    """
+    return build_sample(x).sizes
+
+
+def _project_back(x: Analysed, superimpose: bool) -> Sample:
+    if not isinstance(x, Alignment) or not superimpose:
+        raise DefgpaError(
+            "Only an alignment can be analysed in the back-projected space, and only superimposed. "
+            "Give a saved result, or leave out the space."
+        )
+    shapes = x.shapes.with_points(x.back_projected)
+    missing = int((~x.shapes.visible).sum())
+    provenance = Provenance("back_projected", shapes.n_shapes, shapes.visible.size, missing, "warp")
+    return Sample(shapes, measure_sizes(shapes.points) / x.similarities.scale, provenance)

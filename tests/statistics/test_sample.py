@@ -1,0 +1,217 @@
+"""Statistics analyse the specimens themselves, whatever warps an alignment has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa import AffineGPA, DefGPA, DefgpaError, EuclideanGPA, ShapeError, ThinPlateSpline
+from defgpa.statistics import (
+    ShapePCA,
+    allometry,
+    build_sample,
+    centroid_sizes,
+    landmark_differences,
+    outliers,
+    procrustes_anova,
+    repeatability,
+    symmetry,
+    tangent_space,
+)
+from support import EXACT, shared_data, shared_points, smooth_family
+
+FORMULA = "shape ~ species * site"
+KINDS = list("ab") * 8
+
+
+@pytest.fixture(scope="module")
+def plethodon():
+    with np.load(shared_data("plethodon2d.npz"), allow_pickle=False) as archive:
+        return archive["points"], {key: archive[key] for key in ("species", "site")}
+
+
+@pytest.fixture(scope="module")
+def family():
+    return smooth_family(seed=40, n=16, m=14)
+
+
+def fit(points, estimator=None):
+    return (estimator or DefGPA(ThinPlateSpline(3))).fit(points).alignment_
+
+
+@pytest.mark.parametrize("smoothing", [1e-6, 1e-3, 10.0, 1e6])
+def test_the_table_of_a_deformable_fit_is_that_of_the_file(plethodon, smoothing):
+    points, data = plethodon
+    fitted = fit(points, DefGPA(ThinPlateSpline(5, smoothing=smoothing)))
+    table = procrustes_anova(FORMULA, fitted, data, 9).table
+    for row, expected in zip(table, procrustes_anova(FORMULA, points, data, 9).table, strict=True):
+        assert row.ss == pytest.approx(expected.ss, rel=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [EuclideanGPA(scaling=True), AffineGPA()])
+def test_a_rigid_or_affine_fit_has_the_table_of_the_file(plethodon, estimator):
+    points, data = plethodon
+    table = procrustes_anova(FORMULA, fit(points, estimator), data, 9).table
+    for row, expected in zip(table, procrustes_anova(FORMULA, points, data, 9).table, strict=True):
+        assert row.ss == pytest.approx(expected.ss, rel=1e-6)
+
+
+SETS = ["bones3d", "mosquito2d", "plethspecies2d", "lizards2d", "larvae2d", "guenons3d"]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_complete_set_has_the_same_effects_before_and_after_a_fit(name):
+    points = shared_points(name)
+    points = points[~np.isnan(points).any(axis=(1, 2))][:60]
+    data = {"kind": [str(k % 3) for k in range(len(points))]}
+    formula = "shape ~ log(size) + kind"
+    expected = procrustes_anova(formula, points, data, 2)
+    found = procrustes_anova(formula, fit(points, EuclideanGPA(scaling=True)), data, 2)
+    for term in ("log(size)", "kind"):
+        assert found[term].r_squared == pytest.approx(expected[term].r_squared, abs=1e-6)
+
+
+STATISTICS = {
+    "anova": lambda x: procrustes_anova("shape ~ k", x, {"k": KINDS}, 9).table["k"].ss,
+    "pairwise": lambda x: (
+        procrustes_anova("shape ~ k", x, {"k": KINDS}, 9).pairwise("k").distances[0, 1]
+    ),
+    "allometry": lambda x: allometry(x, n_permutations=9).scores,
+    "differences": lambda x: landmark_differences(x, KINDS, 9).distances,
+    "repeatability": lambda x: repeatability(x, np.arange(16) // 2).per_landmark,
+    "symmetry": lambda x: symmetry(x, [(0, 1), (2, 3)], n_permutations=9).index,
+    "outliers": lambda x: outliers(x).distances,
+    "components": lambda x: ShapePCA().fit(x).explained_variance_,
+    "sizes": centroid_sizes,
+}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_every_statistic_of_an_alignment_is_that_of_its_specimens(name, family):
+    compute = STATISTICS[name]
+    np.testing.assert_allclose(compute(fit(family)), compute(family), **EXACT)
+
+
+def test_the_back_projected_space_is_an_explicit_choice_that_the_result_states(family):
+    alignment = fit(family)
+    model = procrustes_anova("shape ~ k", alignment, {"k": KINDS}, 9, space="back_projected")
+    assert model.provenance.space == "back_projected"
+    assert "only what the warps follow" in str(model)
+    x = tangent_space(alignment.back_projected)
+    assert model["Total"].ss == pytest.approx(((x - x.mean(axis=0)) ** 2).sum())
+    with pytest.raises(DefgpaError, match="Only an alignment"):
+        procrustes_anova("shape ~ k", family, {"k": KINDS}, 9, space="back_projected")
+    with pytest.raises(DefgpaError, match=r"'superimposed'.*'carried'"):
+        procrustes_anova("shape ~ k", family, {"k": KINDS}, 9, space="carried")
+
+
+def test_copies_of_the_reference_are_refused_in_a_sentence(family):
+    rigid = fit(family, EuclideanGPA(scaling=True))
+    with pytest.raises(ShapeError, match=r"do not vary.*rigid.*space='superimposed'"):
+        procrustes_anova("shape ~ k", rigid, {"k": KINDS}, 9, space="back_projected")
+    with pytest.raises(ShapeError, match="do not vary"):
+        procrustes_anova("shape ~ k", np.stack([family[0]] * 16), {"k": KINDS}, 9)
+
+
+def test_missing_landmarks_are_completed_as_complete_does_and_counted(family):
+    partial = family.copy()
+    partial[2, 3] = partial[5, 7] = partial[5, 8] = np.nan
+    alignment = fit(partial)
+    sample = build_sample(alignment)
+    expected = defgpa.complete(alignment).shapes
+    np.testing.assert_allclose(sample.shapes.points, expected.points, **EXACT)
+    model = procrustes_anova("shape ~ k", alignment, {"k": KINDS}, 9)
+    assert model.provenance.n_completed == 3
+    assert "3 of 224 landmarks (1.3%) completed" in str(model)
+    assert model.provenance.to_dict()["landmarks_completed"] == 3
+    assert allometry(alignment, n_permutations=9).provenance.n_completed == 3
+    assert ShapePCA().fit(alignment).provenance_.n_completed == 3
+
+
+def test_shapes_without_an_alignment_are_completed_too(family):
+    partial = family.copy()
+    partial[2, 3] = np.nan
+    sample = build_sample(partial)
+    assert sample.provenance.n_completed == 1
+    misfit = np.linalg.norm(sample.shapes.points[2, 3] - family[2, 3])
+    assert misfit < 0.05 * centroid_sizes(family)[2]
+    with pytest.raises(DefgpaError, match="Only an alignment has warps"):
+        defgpa.complete(partial, "warp")
+
+
+def test_an_alignment_is_completed_once_for_all_statistics(family, monkeypatch):
+    partial = family.copy()
+    partial[2, 3] = np.nan
+    alignment = fit(partial)
+    first = build_sample(alignment).completion
+    monkeypatch.setattr("defgpa.statistics.sample.compute_completion", None)
+    assert build_sample(alignment).completion is first
+
+
+def test_coordinates_declared_superimposed_are_analysed_as_they_are(family):
+    x = tangent_space(family)
+    x[:, 0] += 0.1  # a superimposition by other landmarks
+    model = procrustes_anova("shape ~ k", x, {"k": KINDS}, 9, superimpose=False)
+    assert model["Total"].ss == pytest.approx(((x - x.mean(axis=0)) ** 2).sum())
+    assert model.provenance.space == "given"
+    np.testing.assert_allclose(model.tangents, x, **EXACT)
+    pca = ShapePCA(superimpose=False).fit(x)
+    np.testing.assert_allclose(pca.transform(x + 1e-12), pca.scores_, atol=1e-9)
+    assert pca.explained_variance_.sum() == pytest.approx(model["Total"].ss / 15)
+
+
+def test_groups_of_more_than_two_are_compared_by_name(family):
+    three = list("abc") * 5 + ["a"]
+    found = landmark_differences(family, three, 9, between=("b", "a"))
+    members = np.flatnonzero(np.array(three) != "c")
+    expected = landmark_differences(family[members], [three[i] for i in members], 9)
+    assert found.groups == ("b", "a")
+    np.testing.assert_allclose(found.distances, expected.distances, **EXACT)
+    with pytest.raises(DefgpaError, match=r"'between'.*'a', 'b', 'c'"):
+        landmark_differences(family, three, 9, between=("a", "z"))
+
+
+# Multiple imputation
+
+
+@pytest.fixture(scope="module")
+def partial_alignment(family):
+    points = np.random.default_rng(3).normal(scale=0.02, size=family.shape) + family
+    points[np.random.default_rng(4).random(points.shape[:2]) < 0.15] = np.nan
+    return fit(points, EuclideanGPA(scaling=True))
+
+
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
+def test_draws_differ_by_the_stated_uncertainty(partial_alignment):
+    completion = defgpa.complete(partial_alignment)
+    draws = np.stack(completion.draw(400, seed=1))
+    deviations = np.linalg.norm(draws - completion.shapes.points, axis=3)
+    spread = np.sqrt((deviations**2).mean(axis=0))
+    np.testing.assert_allclose(spread, completion.uncertainty, rtol=0.25)
+    assert (spread[~completion.estimated] == 0).all()
+    np.testing.assert_array_equal(completion.draw(2, seed=1), draws[:2])
+
+
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
+def test_imputations_restore_variance_and_are_stated(partial_alignment):
+    single = procrustes_anova("shape ~ k", partial_alignment, {"k": KINDS}, 99)
+    pooled = procrustes_anova("shape ~ k", partial_alignment, {"k": KINDS}, 99, n_imputations=20)
+    assert pooled["Total"].ss > single["Total"].ss
+    assert pooled.provenance.n_imputations == 20
+    assert "20 draws pooled" in str(pooled)
+    assert 0 < pooled["k"].p <= 1
+    r_squared = pooled["k"].ss / pooled["Total"].ss
+    assert pooled["k"].r_squared == pytest.approx(r_squared)
+    components = ShapePCA(n_imputations=20).fit(partial_alignment)
+    plain = ShapePCA().fit(partial_alignment)
+    assert components.explained_variance_.sum() > plain.explained_variance_.sum()
+    assert components.explained_variance_.sum() == pytest.approx(pooled["Total"].ss / 15, rel=0.02)
+
+
+def test_imputing_complete_shapes_changes_nothing(family):
+    expected = procrustes_anova("shape ~ k", family, {"k": KINDS}, 99)
+    found = procrustes_anova("shape ~ k", family, {"k": KINDS}, 99, n_imputations=5)
+    assert str(found.table) == str(expected.table)
+    with pytest.raises(DefgpaError, match=r"'n_imputations' is 0, or at least 2.*got 1"):
+        procrustes_anova("shape ~ k", family, {"k": KINDS}, 99, n_imputations=1)
