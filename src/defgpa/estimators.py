@@ -39,6 +39,8 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.shapes import Shapes, ShapesLike
+from defgpa.solvers.affine import balance_frame, fit_affine
+from defgpa.solvers.anchored_cost import anchored_inverse
 from defgpa.solvers.cost import (
     DEFAULT_BUDGET,
     Centering,
@@ -46,18 +48,15 @@ from defgpa.solvers.cost import (
     SoftCentering,
     eliminated_cost,
 )
-from defgpa.solvers.datum.affine import affine_gpa, balanced
-from defgpa.solvers.datum.anchored_cost import anchored_inverse
-from defgpa.solvers.datum.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start, soft_end
-from defgpa.solvers.datum.elastic_warps import (
+from defgpa.solvers.datum_space import DatumSpaceFit
+from defgpa.solvers.deformable import LocalSets, Method, Solution, solve_one
+from defgpa.solvers.eigen import EigenSolver
+from defgpa.solvers.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start, soft_end
+from defgpa.solvers.elastic_warps import (
     ElasticRegistration,
     elastic_weights,
     linear_projections,
 )
-from defgpa.solvers.datum.fit import DatumSpaceFit
-from defgpa.solvers.datum.rigid import rigid_gpa
-from defgpa.solvers.deformable import LocalSets, Method, Solution, solve_one
-from defgpa.solvers.eigen import EigenSolver
 from defgpa.solvers.proportions import moments, sides
 from defgpa.solvers.registration import (
     AffineRegistration,
@@ -66,6 +65,7 @@ from defgpa.solvers.registration import (
     RidgeRegistration,
     affine_warps,
 )
+from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 
@@ -520,12 +520,12 @@ class EuclideanGPA(AlignmentEstimator):
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
-        fit = rigid_gpa(shapes.points, motions, shapes.names, frames)
+        fit = fit_rigid(shapes.points, motions, shapes.names, frames)
         votes = _votes(fit.reference, frames)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right
             even = shapes.points / frames.size[:, None, None]
-            votes = _votes(rigid_gpa(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, frames)
+            votes = _votes(fit_rigid(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, frames)
         condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
         hinged = _hinged(shapes, fit.reference, fit.rmse_datum, shapes.n_dims - 1)
         registration = MotionRegistration(motions)
@@ -567,11 +567,11 @@ class AffineGPA(AlignmentEstimator):
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
                 f"Got {self.frame!r} instead."
             )
-        fit = affine_gpa(shapes.points, shapes.names)
-        told = fit if self.frame == "first" else balanced(fit)
+        fit = fit_affine(shapes.points, shapes.names)
+        told = fit if self.frame == "first" else balance_frame(fit)
         condition = np.linalg.cond(told.matrices)
         votes = _votes(told.reference, frames)
-        even = balanced(fit).reference  # as large as the shapes, as the errors are
+        even = balance_frame(fit).reference  # as large as the shapes, as the errors are
         hinged = _hinged(shapes, even, fit.rmse_datum, shapes.n_dims)
         registration = AffineRegistration()
         return _datum_space_alignment(shapes, told, votes, condition, registration, hinged)

@@ -618,7 +618,7 @@ def test_a_prediction_that_is_not_finite_is_a_failed_fold():
 
 def test_folds_whose_descent_does_not_end_are_named(monkeypatch):
     """What a datum-space fit confesses is heard in every fold."""
-    monkeypatch.setattr("defgpa.solvers.datum.fit.FLAT_GROUND", -1.0)
+    monkeypatch.setattr("defgpa.solvers.datum_space.GRADIENT_TOLERANCE", -1.0)
     points = smooth_family(seed=14, missing=0.1)
     with pytest.warns(DefgpaWarning, match="with a relative gradient"):
         found = EuclideanGPA().fit(points).alignment_

@@ -48,7 +48,6 @@ LAYERS = [
     "__main__",
 ]
 ROOMS = {  # within a package, the same
-    "solvers": ["datum"],
     "io": ["text", "arrays", "mesh", "saved"],
 }
 HEAVY = {

@@ -20,9 +20,10 @@ from defgpa import (
 )
 from defgpa.diagnostics.findings import Problem
 from defgpa.frames import Frames
+from defgpa.solvers.anchored_cost import ConjugateGradients, RootInverse, anchored_inverse
 from defgpa.solvers.cost import eliminated_cost
-from defgpa.solvers.datum.anchored_cost import ConjugateGradients, RootInverse, anchored_inverse
-from defgpa.solvers.datum.elastic import (
+from defgpa.solvers.deformable import LocalSets
+from defgpa.solvers.elastic import (
     Anchors,
     Descent,
     Dial,
@@ -32,7 +33,6 @@ from defgpa.solvers.datum.elastic import (
     orthonormal_rows,
     rigid_start,
 )
-from defgpa.solvers.deformable import LocalSets
 from defgpa.tuning import Tuning
 from support import (
     EXACT,

@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from defgpa.solvers.datum.trust_region import FLAT_GROUND, descend
+from defgpa.solvers.trust_region import GRADIENT_TOLERANCE, minimise
 from support import EXACT, PARITY
 
 
 @dataclass(frozen=True)
 class Valley:
-    """Rosenbrock's curved valley: (1 − x)² + 100 (y − x²)²."""
+    """Rosenbrock's hessian_product valley: (1 − x)² + 100 (y − x²)²."""
 
     x: float
     y: float
 
     cost_scale = 1.0
-    first_radius = 0.5
+    initial_radius = 0.5
 
     @property
     def cost(self):
@@ -29,17 +29,17 @@ class Valley:
         return np.array([-2 * (1 - self.x) - 2 * self.x * bend, bend])
 
     @property
-    def slope(self):
+    def relative_gradient(self):
         return float(np.linalg.norm(self.gradient))
 
-    def curved(self, step):
+    def hessian_product(self, step):
         H = np.array([[2 - 400 * (self.y - 3 * self.x**2), -400 * self.x], [-400 * self.x, 200.0]])
         return H @ step
 
-    def preconditioned(self, slope):
-        return slope
+    def precondition(self, relative_gradient):
+        return relative_gradient
 
-    def moved(self, step):
+    def retract(self, step):
         return type(self)(self.x + step[0], self.y + step[1])
 
 
@@ -53,7 +53,7 @@ class Quadratic:
     visited: list
 
     cost_scale = 1.0
-    first_radius = 1e-3
+    initial_radius = 1e-3
 
     @property
     def cost(self):
@@ -64,17 +64,17 @@ class Quadratic:
         return self.H @ self.x - self.b
 
     @property
-    def slope(self):
+    def relative_gradient(self):
         return float(np.linalg.norm(self.gradient))
 
-    def curved(self, step):
+    def hessian_product(self, step):
         return self.H @ step
 
-    def preconditioned(self, slope):
+    def precondition(self, relative_gradient):
         self.visited.append(self.cost)
-        return slope / np.diag(self.H)
+        return relative_gradient / np.diag(self.H)
 
-    def moved(self, step):
+    def retract(self, step):
         return replace(self, x=self.x + step)
 
 
@@ -90,7 +90,7 @@ class Saddle(Valley):
     def gradient(self):
         return np.array([4 * self.x * (self.x**2 - 1), 2 * self.y])
 
-    def curved(self, step):
+    def hessian_product(self, step):
         return np.array([(12 * self.x**2 - 4) * step[0], 2 * step[1]])
 
 
@@ -107,14 +107,14 @@ class Slide(Valley):
         return np.array([-1 / self.x, 0.0])
 
     @property
-    def slope(self):
+    def relative_gradient(self):
         return 1.0
 
-    def curved(self, step):
+    def hessian_product(self, step):
         return np.array([step[0] / self.x**2, step[1]])
 
-    def preconditioned(self, slope):
-        return slope * self.x**2
+    def precondition(self, relative_gradient):
+        return relative_gradient * self.x**2
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Ledge(Slide):
 
 
 def test_a_curved_valley_is_followed_to_its_end():
-    found, _ = descend(Valley(-1.2, 1.0))
+    found, _ = minimise(Valley(-1.2, 1.0))
     np.testing.assert_allclose([found.x, found.y], 1, **EXACT)
 
 
@@ -137,7 +137,7 @@ def spread_spectrum(rng, rank):
 def test_a_quadratic_is_solved_and_every_step_goes_down(rng):
     H, truth = spread_spectrum(rng, 12), rng.normal(size=12)
     start = Quadratic(H, H @ truth, np.zeros(12), [])
-    found, _ = descend(start)
+    found, _ = minimise(start)
     np.testing.assert_allclose(found.x, truth, **PARITY)
     assert len(start.visited) > 10
     assert (np.diff(start.visited) <= 0).all()
@@ -149,23 +149,23 @@ def test_directions_that_cost_nothing_are_left_alone(rng):
     truth = H @ rng.normal(size=12)
     scale = np.sqrt(np.diag(H))
     H, truth = H / np.outer(scale, scale), truth * scale
-    found, _ = descend(Quadratic(H, H @ truth, np.zeros(12), []))
+    found, _ = minimise(Quadratic(H, H @ truth, np.zeros(12), []))
     np.testing.assert_allclose(found.x, np.linalg.pinv(H) @ H @ truth, **PARITY)
 
 
 def test_at_the_minimum_nothing_is_done():
-    found, steps = descend(Valley(1.0, 1.0))
+    found, steps = minimise(Valley(1.0, 1.0))
     assert steps == 0
     assert found == Valley(1.0, 1.0)
 
 
 def test_a_saddle_is_left_downwards():
-    found, _ = descend(Saddle(1e-6, 0.5))
+    found, _ = minimise(Saddle(1e-6, 0.5))
     np.testing.assert_allclose([abs(found.x), found.y], [1, 0], **EXACT)
 
 
 @pytest.mark.parametrize(("start", "steps"), [(Slide(1.0, 0.0), 300), (Ledge(1.0, 0.0), 0)])
 def test_a_descent_without_end_or_stopped_by_rounding_is_not_on_flat_ground(start, steps):
-    found, taken = descend(start)
+    found, taken = minimise(start)
     assert taken == steps
-    assert found.slope > FLAT_GROUND
+    assert found.relative_gradient > GRADIENT_TOLERANCE

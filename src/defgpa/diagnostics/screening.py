@@ -25,9 +25,9 @@ from defgpa.errors import ShapeError
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
 from defgpa.shapes import Shapes
-from defgpa.solvers.datum.rigid import rigid_gpa
 from defgpa.solvers.proportions import moments, sides
 from defgpa.solvers.registration import MotionRegistration
+from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning
 
 
@@ -95,7 +95,7 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     require_extended(frames, core.names)
     # equally large: or one in micrometres would be the mean of those in metres
     points = core.points / frames.size[:, None, None]
-    fit = rigid_gpa(points, ORTHOGONAL_SIMILARITY, core.names)
+    fit = fit_rigid(points, ORTHOGONAL_SIMILARITY, core.names)
     aligned = (points @ fit.matrices + fit.offsets[:, None]) / rms_radius(fit.reference)
     reference = fit.reference / rms_radius(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))

@@ -25,9 +25,11 @@ from defgpa.frames import Frames
 from defgpa.model_selection._demmler_reinsch import Modes, modes_of
 from defgpa.model_selection.folds import LeftOut, in_frame_of
 from defgpa.shapes import Shapes
+from defgpa.solvers.anchored_cost import RootInverse
 from defgpa.solvers.cost import Explained
-from defgpa.solvers.datum.anchored_cost import RootInverse
-from defgpa.solvers.datum.elastic import (
+from defgpa.solvers.deformable import LocalSets, Method, solve
+from defgpa.solvers.eigen import Dense, Preconditioner
+from defgpa.solvers.elastic import (
     Anchors,
     Dial,
     elastic_gpa,
@@ -35,8 +37,6 @@ from defgpa.solvers.datum.elastic import (
     rigid_start,
     soft_end,
 )
-from defgpa.solvers.deformable import LocalSets, Method, solve
-from defgpa.solvers.eigen import Dense, Preconditioner
 from defgpa.solvers.elimination import make_batches, stacked_batch
 from defgpa.warps import StackedModel
 

@@ -17,7 +17,7 @@ from defgpa.alignment import Alignment
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.report._drawn import Drawn
 from defgpa.report._words import as_code, number, percent, shortened
-from defgpa.solvers.datum.elastic_warps import ElasticRegistration
+from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.statistics.specimens import rms_by_shape
 

@@ -10,7 +10,7 @@ import numpy as np
 from defgpa.alignment import Alignment
 from defgpa.diagnostics.findings import joined
 from defgpa.diagnostics.wording import in_shell
-from defgpa.solvers.datum.elastic_warps import ElasticRegistration
+from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.warps import (
     DEFAULT_SMOOTHING,

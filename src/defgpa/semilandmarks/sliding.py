@@ -29,7 +29,7 @@ from defgpa.semilandmarks.criteria import Bending, Criterion, Distance, bending_
 from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
 from defgpa.shapes import Shapes, as_shapes
-from defgpa.solvers.datum.rigid import rigid_gpa
+from defgpa.solvers.rigid import fit_rigid
 
 Paths = Sequence[Sequence[Path]]  # of every shape
 Places = Sequence[Sequence[Array]]  # on the paths of every shape
@@ -288,7 +288,7 @@ def _rigid_reference(shapes: Shapes) -> Array:
     require_linked(core)
     sizes = Frames.of(core.points, core.visible).size
     reference = np.full(shapes.points.shape[1:], np.nan)
-    reference[shared_landmarks(shapes)] = rigid_gpa(
+    reference[shared_landmarks(shapes)] = fit_rigid(
         core.points / sizes[:, None, None], SIMILARITY, core.names
     ).reference
     return reference

@@ -20,9 +20,9 @@ import numpy as np
 
 from defgpa._arrays import Array, one_blas_thread
 from defgpa.procrustes import RIGID, stacked
-from defgpa.solvers.datum.fit import CentredShapes
-from defgpa.solvers.datum.rigid_cost import Algebra, Pose, inner
-from defgpa.solvers.datum.trust_region import descend
+from defgpa.solvers.datum_space import CentredShapes
+from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint, compute_inner_products
+from defgpa.solvers.trust_region import minimise
 
 _MAX_ROUNDS = 200
 _MEAN_TOLERANCE = 1e-11  # change of the mean in a round, at unit size
@@ -43,8 +43,8 @@ def fit_procrustes_mean(points: Array, start: Array) -> Array:
     ndarray of shape (n_landmarks, n_dims)
         Its centroid size is the mean of those of the shapes, each as large as if it were complete.
     """
-    shapes = CentredShapes.of(points)
-    sizes = np.sqrt(shapes.spreads)
+    shapes = CentredShapes.from_points(points)
+    sizes = np.sqrt(shapes.squared_sizes)
     n_shapes, _, n_dims = shapes.shape
     rotations = np.tile(np.eye(n_dims), (n_shapes, 1, 1))
     mean = _to_unit_size(start.T)
@@ -52,28 +52,30 @@ def fit_procrustes_mean(points: Array, start: Array) -> Array:
         for _ in range(_MAX_ROUNDS):
             pose = _rotate_onto_mean(_resize(shapes, _visible_sizes(shapes, mean)), rotations)
             previous, mean, rotations = mean, _to_unit_size(pose.reference), pose.Z
-            if shapes.visible is None or np.linalg.norm(mean - previous) <= _MEAN_TOLERANCE:
+            if shapes.weights is None or np.linalg.norm(mean - previous) <= _MEAN_TOLERANCE:
                 break
     sized = np.mean(sizes / _visible_sizes(shapes, mean)) * mean.T
     return stacked(sized, start)(sized)
 
 
-def _rotate_onto_mean(shapes: CentredShapes, rotations: Array) -> Pose:
+def _rotate_onto_mean(shapes: CentredShapes, rotations: Array) -> RigidPoint:
     """Find the best rotations of shapes of fixed size, and their mean."""
-    return descend(Pose.at(shapes, Algebra.of(RIGID, shapes.shape[2]), rotations))[0]
+    algebra = MotionAlgebra.from_motions(RIGID, shapes.shape[2])
+    return minimise(RigidPoint.from_motions(shapes, algebra, rotations))[0]
 
 
 def _visible_sizes(shapes: CentredShapes, mean: Array) -> Array:
     """Compute the size (n,) of the part of a mean (d, m) that each shape has."""
-    return np.sqrt(np.maximum(inner(shapes, mean, mean), np.finfo(np.float64).tiny))
+    squares = compute_inner_products(shapes, mean, mean)
+    return np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
 
 
 def _resize(shapes: CentredShapes, sizes: Array) -> CentredShapes:
     """Bring every shape to its size (n,)."""
     n_shapes, n_landmarks, n_dims = shapes.shape
-    factors = sizes / np.sqrt(np.maximum(shapes.spreads, np.finfo(np.float64).tiny))
+    factors = sizes / np.sqrt(np.maximum(shapes.squared_sizes, np.finfo(np.float64).tiny))
     rows = shapes.rows.reshape(n_shapes, n_dims, n_landmarks) * factors[:, None, None]
-    return replace(shapes, rows=rows.reshape(shapes.rows.shape), spreads=sizes**2)
+    return replace(shapes, rows=rows.reshape(shapes.rows.shape), squared_sizes=sizes**2)
 
 
 def _to_unit_size(rows: Array) -> Array:

@@ -20,7 +20,7 @@ from defgpa._arrays import Array
 from defgpa.diagnostics.solution import DescentDiagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.procrustes import Motions
-from defgpa.solvers.datum.elastic_warps import ElasticRegistration
+from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 
 Fields = Mapping[str, Any]

@@ -40,12 +40,12 @@ from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.frames import Frames
 from defgpa.procrustes import SIMILARITY, nearest_on_side
-from defgpa.solvers.datum.anchored_cost import Inverse
-from defgpa.solvers.datum.fit import completed_sizes
-from defgpa.solvers.datum.rigid import rigid_gpa
+from defgpa.solvers.anchored_cost import Inverse
+from defgpa.solvers.datum_space import estimate_complete_sizes
 from defgpa.solvers.deformable import LocalSets
 from defgpa.solvers.eigen import reproducible_signs
 from defgpa.solvers.proportions import moments, sides
+from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning
 
 _SAME_COST = 1e-7  # relative cost by which two ends are the same, iterative solves too
@@ -227,7 +227,7 @@ def at_mean_size(anchors: Anchors, reference: Array) -> Array:
     """(g, m, d): as large as the shapes are on average, each completed where it has holes."""
     _, total = anchors.poses(reference, scaling=True)
     seen, scales = anchors.visible.astype(np.float64), (anchors.squares / total) ** 2
-    sizes = completed_sizes(anchors.squares, seen, reference, scales)
+    sizes = estimate_complete_sizes(anchors.squares, seen, reference, scales)
     return np.asarray(reference * (sizes.mean(axis=-1) / norms(reference))[:, None, None])
 
 
@@ -313,7 +313,7 @@ def rigid_start(points: Array, side: Array, names: Sequence[str] = ()) -> Array:
     """(m, d): the mean of similarities of shapes (n, m, d) with NaN, mirrored ones mirrored."""
     turned = points.copy()
     turned[side < 0.0, :, 0] *= -1.0
-    return rigid_gpa(turned, SIMILARITY, names).reference
+    return fit_rigid(turned, SIMILARITY, names).reference
 
 
 def _eyes(references: Array) -> Array:

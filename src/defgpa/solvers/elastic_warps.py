@@ -19,8 +19,8 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, listed
 from defgpa.solvers.cost import EliminatedCost, eliminated_cost
-from defgpa.solvers.datum.elastic import Anchors, Dial, Elastic, orthonormal_rows
 from defgpa.solvers.deformable import LocalSets
+from defgpa.solvers.elastic import Anchors, Dial, Elastic, orthonormal_rows
 from defgpa.solvers.elimination import Factor, StoredFactor
 from defgpa.solvers.registration import frames_to_register
 from defgpa.warps import Warp, WarpModel

@@ -1,1 +1,0 @@
-"""Rigid and affine alignment on the datum-space cost."""
