@@ -19,8 +19,8 @@ The first two terms of f'' are one small block per shape; the last is the respon
 Each costs two passes over the points.
 
 L is the Laplacian of a graph: with :math:`C_i = \mathrm{diag}(\gamma_i) - \gamma_i \gamma_i^\top /
-\lvert \gamma_i \rvert` and :math:`\gamma_i` the landmark weights of shape i, constants are free, and
-nothing else is free while the shapes are linked by the landmarks they share. It is never formed
+\lvert \gamma_i \rvert` and :math:`\gamma_i` the landmark weights of shape i, constants are free,
+and nothing else is free while the shapes are linked by the landmarks they share. It is never formed
 when all weights are 1, and otherwise factored on its smaller side, landmarks or shapes. All
 references have one coordinate a row: (d, m).
 """

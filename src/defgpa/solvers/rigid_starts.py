@@ -3,7 +3,8 @@
 The cost has several minima when the shapes differ about as much as they agree, or when every shape
 may be mirrored. Then many sets of motions are improved at once, alternating the best reference for
 the motions and the best motions for the reference, which takes a few products for all of them. Most
-are soon given up; the lowest are worth a descent. The random ones are drawn in the canonical order, so that the order in which they are given has no effect.
+are soon given up; the lowest are worth a descent. The random ones are drawn in the canonical order,
+so that the order in which the shapes are given has no effect.
 """
 
 from __future__ import annotations
