@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa._arrays import Array, Index, Mask
 from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import Motion, Motions, pairwise
 from defgpa.solvers.datum_space import CentredShapes, cross_products
@@ -92,7 +92,7 @@ def _start_by_growing(points: Array, shapes: CentredShapes, motions: Motions) ->
 
 
 def _require_link(
-    n_usable: Array, n_shared: Array, candidates: Array, shapes: CentredShapes
+    n_usable: Index, n_shared: Index, candidates: Index, shapes: CentredShapes
 ) -> None:
     """Raise a DegenerateShapeError if none of the candidates can join the others."""
     d = shapes.shape[2]
