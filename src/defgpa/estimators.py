@@ -31,10 +31,9 @@ from defgpa.diagnostics.checks import (
     require_memory,
     shared_landmarks,
 )
-from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.screening import input_findings, with_deformation
 from defgpa.diagnostics.solution import DescentDiagnostics
-from defgpa.diagnostics.wording import warn_of
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
@@ -80,7 +79,7 @@ class AlignmentEstimator(BaseEstimator):
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
         self.alignment_ = self.align(shapes)
         if self.alignment_.findings:
-            warn_of(self.alignment_.findings)
+            warn_about(self.alignment_.findings)
         return self
 
     def align(self, shapes: ShapesLike) -> Alignment:

@@ -1,4 +1,4 @@
-"""Findings are values: every kind has words for both listeners, and a form for scripts."""
+"""Findings are values: every problem has a message for both audiences, and a form for scripts."""
 
 import ast
 import json
@@ -12,97 +12,87 @@ import pytest
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaWarning, Shapes
 from defgpa.cli import main
-from defgpa.diagnostics.findings import Finding, Problem, is_remark, joined
-from defgpa.diagnostics.wording import (
-    _COMPOSED,
-    _PYTHON,
-    _SENTENCES,
-    _SHELL,
-    in_python,
-    in_shell,
-    warn_of,
-)
+from defgpa.cli._wording import CLI_WORDING, use_cli_wording
+from defgpa.diagnostics.findings import Finding, Problem, group_by_problem, warn_about
+from defgpa.diagnostics.wording import LIBRARY_WORDING
 from support import ROOT, smooth_family
 
 SOURCES = sorted((ROOT / "src" / "defgpa").rglob("*.py"))
 
-FIGURES = {
+VALUES = {
     "views": 1, "shapes": 5, "landmarks": 7, "of": 9, "times": 10, "ratio": 1e9, "offset": 0.25,
     "enough": 0.5, "value": 0.125, "next_value": 0.126, "directions": 4, "dim": 3, "residual": 0.1,
     "cohesion": 0.05, "axis": 2, "condition": 1e12, "gap": 1e-6, "products": 300,
     "iterations": 80, "gradient": 1e-3, "rounds": 1000, "folds": 2, "count": 3, "soft": 1.0,
     "smoothing": 1e-3, "least": 1e-5, "foldovers_avoided": 4.0, "change": 0.03, "cost": 0.2,
-    "excess": 0.1, "usual": 0.05, "error": 0.3, "thickness": 1e-5,
+    "excess": 0.1, "usual": 0.05, "error": 0.3, "matched_error": 0.02, "thickness": 1e-5,
 }  # fmt: skip
 PARTS = {Problem.IN_FOLDS, Problem.AT_SMOOTHING, Problem.IN_METHODS}
-every_kind = pytest.mark.parametrize("kind", Problem, ids=str)
+every_problem = pytest.mark.parametrize("problem", Problem, ids=str)
 
 
-def example(kind):
-    """A finding of a kind, with all that its sentence may want to name."""
-    told = Finding(Problem.MIRRORED, shapes=("wing 3",))
-    if kind is Problem.IN_FOLDS:
-        told = Finding(Problem.IN_FOLDS, (), ("tip",), {"folds": 2}, (told,))
-    parts = (told,) if kind in PARTS else ()
-    shapes = ("wing 3", "wing 1") if kind is Problem.REPEATED_SHAPE else ("wing 3",)
-    return Finding(kind, shapes, ("tip", "base"), FIGURES, parts, ("AFF_r",))
+def make_example(problem, shapes=("wing 3", "wing 1"), landmarks=("tip", "base")):
+    """Make a finding with all that its message may name."""
+    part = Finding(Problem.MIRRORED, shapes=("wing 3",))
+    if problem is Problem.IN_FOLDS:
+        part = Finding(Problem.IN_FOLDS, (), ("tip",), {"folds": 2}, (part,))
+    parts = (part,) if problem in PARTS else ()
+    shapes = shapes if problem is Problem.REPEATED_SHAPE else shapes[:1]
+    return Finding(problem, shapes, landmarks, VALUES, parts, ("AFF_r",))
 
 
-class TestWords:
-    def test_both_listeners_are_told_of_every_kind(self):
-        assert sorted([*_SENTENCES, *_COMPOSED]) == sorted(Problem)
-        assert set(_PYTHON) == set(_SHELL)
+def format_for_shell(finding):
+    with use_cli_wording():
+        return str(finding)
 
-    @every_kind
-    def test_sentences_are_whole(self, kind):
-        for said in (in_python(example(kind)), in_shell(example(kind))):
-            assert said[0].isupper() or said.startswith(("1", "2", "3", "4", "7", "AFF_r"))
-            assert said.endswith((".", "?"))
-            assert "{" not in said
 
-    @every_kind
-    def test_the_shell_hears_of_options_and_the_library_of_names(self, kind):
+class TestMessages:
+    def test_both_audiences_have_the_same_remedies(self):
+        assert set(LIBRARY_WORDING.remedies) == set(CLI_WORDING.remedies) <= set(Problem)
+
+    @every_problem
+    def test_messages_are_whole_sentences(self, problem):
+        for message in (str(make_example(problem)), format_for_shell(make_example(problem))):
+            assert message[0].isupper() or message.startswith(("1", "2", "3", "4", "7", "AFF_r"))
+            assert message.endswith((".", "?"))
+            assert "{" not in message
+
+    @every_problem
+    def test_the_shell_reads_options_and_the_library_names(self, problem):
         """Nobody at a command line can write DefGPA(...), nobody in Python --smoothing."""
-        assert "--" not in in_python(example(kind))
-        shell = in_shell(example(kind))
+        assert "--" not in str(make_example(problem))
+        message = format_for_shell(make_example(problem))
         for name in ("DefGPA(", "Iterative(", "Dense()", "shapes.without", "proportions=["):
-            assert name not in shell
+            assert name not in message
 
-    @every_kind
-    def test_whom_it_is_about_is_named(self, kind):
-        """Where a sentence names shapes or landmarks, they are the finding's own."""
-        said, other = (
-            in_python(own)
-            for own in (
-                example(kind),
-                Finding(
-                    kind,
-                    ("bone", "shell")[: len(example(kind).shapes)],
-                    ("hinge", "joint"),
-                    FIGURES,
-                    example(kind).parts,
-                ),
-            )
-        )
-        if "'wing 3'" in said and kind not in PARTS:
+    @every_problem
+    def test_messages_name_the_shapes_and_landmarks_of_the_finding(self, problem):
+        message = str(make_example(problem))
+        other = str(make_example(problem, ("bone", "shell"), ("hinge", "joint")))
+        if "'wing 3'" in message and problem not in PARTS:
             assert "'bone'" in other
-        if "'tip'" in said and kind not in PARTS:
+        if "'tip'" in message and problem not in PARTS:
             assert "'hinge'" in other
+
+    def test_a_smoothing_without_foldovers_is_named_as_an_option(self):
+        finding = Finding(Problem.FOLDOVERS, ("a",), values={"landmarks": 2, "smoothing": 0.01})
+        assert str(finding).endswith("With smoothing=0.01 none does.")
+        assert format_for_shell(finding).endswith("With --smoothing 0.01 none does.")
 
 
 class TestAsValues:
-    @every_kind
-    def test_they_survive_json(self, kind):
-        told = example(kind)
+    @every_problem
+    def test_findings_survive_json(self, problem):
+        told = make_example(problem)
         fields = json.loads(json.dumps(told.to_dict()))
         assert Finding.from_dict(fields) == told
-        assert fields["problem"] == kind.value
+        assert fields["problem"] == problem.value
 
     def test_what_is_empty_is_not_written(self):
         assert Finding(Problem.HINGE).to_dict() == {"problem": "hinge"}
         assert Finding.from_dict({"problem": "hinge"}) == Finding(Problem.HINGE)
 
-    def test_an_unknown_kind_is_refused(self):
+    def test_an_unknown_problem_is_refused(self):
         with pytest.raises(ValueError, match="not a valid Problem"):
             Finding.from_dict({"problem": "gremlins"})
 
@@ -133,9 +123,9 @@ class TestWarnings:
     def test_a_warning_carries_its_finding(self):
         told = [Finding(Problem.HINGE, values={"cohesion": 0.1}), Finding(Problem.MIRRORED, ("a",))]
         with pytest.warns(DefgpaWarning) as caught:
-            warn_of(told)
+            warn_about(told)
         assert [one.message.finding for one in caught] == told
-        assert [str(one.message) for one in caught] == [in_python(own) for own in told]
+        assert [str(one.message) for one in caught] == list(map(str, told))
 
     def test_it_points_at_the_caller(self):
         points = smooth_family(n=5)
@@ -215,18 +205,11 @@ def test_nothing_in_the_package_looks_for_patterns_in_sentences():
     assert [path for path in users if not path.startswith(readers)] == []
 
 
-def test_checks_neither_warn_nor_speak():
-    """A check yields findings; words are made elsewhere."""
-    for path in SOURCES:
-        if path.name == "checks.py":
-            assert not {"warnings", "defgpa.diagnostics.wording"} & set(imports_of(path)), path
-
-
 def test_only_sentences_are_turned_into_warnings():
     """Every DefgpaWarning is made in one place; of a solve only findings are told."""
     assert [p.name for p in SOURCES if "DefgpaWarning(" in p.read_text()] == ["errors.py"]
     for path in SOURCES:
-        if "solve" in path.parts or path.stem in ("checks", "screening", "estimators"):
+        if {"solvers", "diagnostics"} & {*path.parts} and path.stem != "findings":
             assert " warn(" not in path.read_text(), path
 
 
@@ -238,13 +221,13 @@ def test_what_is_found_shape_by_shape_is_told_in_one_sentence():
         for kind in kinds
     ]
     mirrored = [Finding(Problem.MIRRORED, shapes=(name,)) for name in "ab"]
-    told = joined([*found, *mirrored])
+    told = group_by_problem([*found, *mirrored])
     assert [one.problem for one in told] == [*kinds, Problem.MIRRORED, Problem.MIRRORED]
-    assert all(is_remark(one) == all(map(is_remark, one.parts)) for one in told[:3])
+    assert all(one.is_remark == all(part.is_remark for part in one.parts) for one in told[:3])
     assert sum(len(one.parts) for one in told) == 27
-    misplaced, exchanged, repeated = map(in_python, told[:3])
+    misplaced, exchanged, repeated = map(str, told[:3])
     assert "'tip' of 'wing 1', 'tip' of 'wing 2'" in misplaced
     assert "and 3 more; without one of them the reference would change by at most 0.9%" in misplaced
     assert "'tip' and 'base' of 'wing 6' and 3 more;" in exchanged
     assert "'wing 6' of 'wing 0' and 3 more. Drop" in repeated
-    assert joined(found[:3]) == found[:3]
+    assert group_by_problem(found[:3]) == found[:3]

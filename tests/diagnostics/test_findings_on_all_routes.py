@@ -25,7 +25,7 @@ from defgpa import (
     ThinPlateSpline,
     cross_validate,
 )
-from defgpa.diagnostics.findings import Problem, is_remark
+from defgpa.diagnostics.findings import Problem
 from defgpa.errors import DefgpaError
 from defgpa.model_selection import _cross_validation
 from defgpa.model_selection._fold_sets import FoldSets
@@ -198,7 +198,7 @@ def test_it_is_told_as_a_warning_that_carries_it(kind):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         findings = model.fit(shapes).alignment_.findings
-    told = tuple(finding for finding in findings if not is_remark(finding))
+    told = tuple(finding for finding in findings if not finding.is_remark)
     assert tuple(one.message.finding for one in caught) == told
 
 

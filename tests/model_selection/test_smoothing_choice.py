@@ -18,8 +18,7 @@ from defgpa import (
     Shapes,
     ThinPlateSpline,
 )
-from defgpa.diagnostics.findings import Problem
-from defgpa.diagnostics.wording import in_python, warn_of
+from defgpa.diagnostics.findings import Problem, warn_about
 from defgpa.model_selection import SmoothingPath, cross_validate, select_smoothing
 from defgpa.model_selection.smoothing_path import path_findings
 from defgpa.model_selection.sweep import _scales_with_smoothing
@@ -359,7 +358,7 @@ class TestTheStiffestThatPredictsAsWell:
         assert path.least_value < path.best_value
         assert told.values["smoothing"] == path.best_value
         assert told.values["least"] == path.least_value
-        assert "within one standard error" in in_python(told)
+        assert "within one standard error" in str(told)
 
     @wherever_the_best_is
     def test_where_it_folds_over_a_value_that_does_not_is_named(self):
@@ -367,7 +366,7 @@ class TestTheStiffestThatPredictsAsWell:
         path = select_smoothing(DefGPA(), shapes, [1e-8, 1e-7, 1e-2], fold_size=12)
         path = path_choosing(path, 0)
         with pytest.warns(DefgpaWarning, match=r"folds over.*With smoothing=0\.01 none does"):
-            warn_of(path_findings(path, ()))
+            warn_about(path_findings(path, ()))
         assert path.unfolded_value == 1e-2
 
 

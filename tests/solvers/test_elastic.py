@@ -551,7 +551,7 @@ def test_starts_that_end_in_different_places_are_told_of():
     np.testing.assert_allclose(found.values["excess"], 0.1, **EXACT)
     np.testing.assert_allclose(found.values["cost"], 0.2, **EXACT)
     assert other.best[0] == 1
-    assert "of cost 0.3 and 0.2" in defgpa.diagnostics.wording.in_python(found)
+    assert "of cost 0.3 and 0.2" in str(found)
 
 
 def test_the_cheaper_end_wins():

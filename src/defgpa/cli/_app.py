@@ -14,7 +14,7 @@ from importlib import import_module
 import click
 
 from defgpa import __version__
-from defgpa.diagnostics.wording import in_the_words_of_the_shell
+from defgpa.cli._wording import use_cli_wording
 from defgpa.errors import DefgpaError, DefgpaWarning, NotConvergedError
 
 _COMMANDS = {
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
-    with in_the_words_of_the_shell(), warnings.catch_warnings():
+    with use_cli_wording(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries: nothing a user could do about
         warnings.simplefilter("always", DefgpaWarning)
         try:

@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 
-from defgpa.diagnostics.findings import Finding, joined
-from defgpa.diagnostics.wording import in_shell
+from defgpa.diagnostics.findings import Finding, group_by_problem
 from defgpa.errors import DefgpaWarning
 
 _PLAIN = str.maketrans(
@@ -48,9 +47,9 @@ class Console:
     def tell(self, *findings: Finding) -> None:
         """Findings, in the words of the command line; their fields are kept for machines."""
         known = [part for own in self.findings for part in (own, *own.parts)]
-        for finding in joined(own for own in findings if own not in known):
+        for finding in group_by_problem(own for own in findings if own not in known):
             self.findings.append(finding)
-            self.note(in_shell(finding))
+            self.note(str(finding))
 
     def note(self, text: str) -> None:
         """A sentence worth reading, on standard error."""

@@ -28,8 +28,7 @@ from defgpa.completion.methods import (
     estimate_by_statistics,
     estimate_by_warp,
 )
-from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.diagnostics.wording import warn_of
+from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError, listed
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.shapes import Shapes, ShapesLike
@@ -120,7 +119,7 @@ def complete(shapes: Alignment | ShapesLike, method: str | None = None) -> Compl
     (True, 1)
     """
     completion = compute_completion(shapes, method)
-    warn_of(completion.findings)
+    warn_about(completion.findings)
     return completion
 
 

@@ -20,7 +20,7 @@ from defgpa._arrays import Array, Mask, rms, rms_radius
 from defgpa.alignment import Alignment
 from defgpa.diagnostics.checks import on_shared_landmarks, require_extended, require_linked
 from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import ShapeError
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
@@ -87,7 +87,7 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     if (shapes.views < 2).all():
         raise ShapeError(
             "No landmark is seen in more than one shape. If landmarks are called differently from "
-            f"file to file, {option('match', 'position')} goes by their order."
+            f"file to file, {name_option('match', 'position')} goes by their order."
         )
     core = on_shared_landmarks(shapes)
     require_linked(core)

@@ -16,9 +16,8 @@ import numpy as np
 
 from defgpa._arrays import Array, frozen
 from defgpa.alignment import Alignment
-from defgpa.diagnostics.findings import Finding
+from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.solution import SpectralDiagnostics
-from defgpa.diagnostics.wording import warn_of
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.distributed.cost import distributed_cost
@@ -163,7 +162,7 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     )
     if whole.visible.size <= method.tuning.screened_landmarks:  # few enough to be looked at here
         result = replace(result, findings=chosen.looked_at(result.gather()).findings)
-    warn_of(result.findings)
+    warn_about(result.findings)
     return result
 
 

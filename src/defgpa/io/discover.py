@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import read_head
 from defgpa.io.format import Format
@@ -111,7 +111,7 @@ def _choose_format(path: Path) -> Format:
         raise FormatError(f"{path} is a spreadsheet, which is not read. Save it as .csv.")
     raise FormatError(
         f"{path} is not a landmark file of a known format. Known suffixes are {list_suffixes()}. "
-        f"If it is such a file by another name, name its format ({option('format')})."
+        f"If it is such a file by another name, name its format ({name_option('format')})."
     )
 
 
@@ -145,7 +145,7 @@ def _choose_files(paths: Sequence[Path], where: str, wanted: Format | None) -> F
         taken = f"the {best} file is" if is_single else f"the {counts[best]} {best} files are"
         warn(
             f"{where} has files of several formats; {taken} read, others are not ({others}): "
-            f"{listed(strangers)}. Name the format to choose ({option('format')})."
+            f"{listed(strangers)}. Name the format to choose ({name_option('format')})."
         )
     recognised = {path for path, _ in finds}
     other_files = _warn_of_tables([path for path in files if path not in recognised], best, where)

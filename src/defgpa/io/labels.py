@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, listed
 from defgpa.io.format import Sourced
 from defgpa.io.text.lines import warn
@@ -56,7 +56,7 @@ def list_landmarks(specimens: Sequence[Sourced]) -> Labels:
         bare = next(specimen for specimen in present if not specimen.labels)
         raise FormatError(
             f"{bare} has no landmark labels, and others have them in different orders. "
-            f"Give all of them labels, or none, or {option('match', 'position')}."
+            f"Give all of them labels, or none, or {name_option('match', 'position')}."
         )
     if sequences:
         return sequences[0]
@@ -128,7 +128,7 @@ def _require_unique_labels(specimen: Sourced) -> None:
         twice = next(label for label, times in Counter(labels).items() if times > 1)
         raise FormatError(
             f"{specimen} has two landmarks with the label {twice!r}. Rename one of them, or give "
-            f"{option('match', 'position')} to go by their order."
+            f"{name_option('match', 'position')} to go by their order."
         )
 
 
@@ -163,7 +163,7 @@ def _strip_list_prefixes(specimens: list[Sourced]) -> list[Sourced]:
         warn(
             "Landmark labels differ in what stands before their number "
             f"({listed(sorted(prefixes), 3)}): landmarks are matched by that number. "
-            f"If they are different landmarks, give {option('match', 'label')}."
+            f"If they are different landmarks, give {name_option('match', 'label')}."
         )
     return _replace_labels(specimens, {labels: numbers for labels, (_, numbers) in lists.items()})
 
@@ -266,7 +266,7 @@ def _use_majority_labels(specimens: list[Sourced]) -> list[Sourced]:
     warn(
         f"Landmark labels of {shapes} differ from those of {usual_holder}, as in {others[0]}: "
         f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
-        f"position. If they are different landmarks, give {option('match', 'label')}."
+        f"position. If they are different landmarks, give {name_option('match', 'label')}."
     )
     return _replace_labels(specimens, dict.fromkeys(renamed, usual))
 
@@ -303,7 +303,7 @@ def _warn_of_different_labels(
     if words and 2 * len(words) <= len(usual):
         warn(
             f"{specimen} has a landmark {words[0][0]!r} where others have {words[0][1]!r}; it is "
-            f"taken as another one. If it is the same, give {option('match', 'position')}."
+            f"taken as another one. If it is the same, give {name_option('match', 'position')}."
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, ShapeError, and_more, listed
 from defgpa.io.curves import resample_curve
 from defgpa.io.files import abbreviate, decode_file_name
@@ -127,7 +127,7 @@ def _drop_unequal_curves(specimens: list[Sourced]) -> list[Sourced]:
         )
         for specimen in specimens
     ]
-    resampling = option("curve_points", 30, shell="--curve-points 30")
+    resampling = name_option("curve_points", 30)
     if not any(len(specimen.points) for specimen in bare):
         raise FormatError(
             f"{odd}: expected curves with the same number of points in every specimen, "
@@ -194,7 +194,7 @@ def _explain_unequal_counts(
     if meshes:
         remedy = "The vertices of meshes must correspond one by one"
     elif usual >= max(2, len(odd)):
-        remedy += f", or leave unfinished specimens out ({option('incomplete', 'drop')})"
+        remedy += f", or leave unfinished specimens out ({name_option('incomplete', 'drop')})"
     return FormatError(
         f"All shapes must have the same landmarks: {first} has {len(first.points)}"
         f"{others}, {and_more(counts, _MOST_NAMED)}. {remedy}."
@@ -222,7 +222,7 @@ def _stack_points(
             )
     if dimension not in (None, d):
         raise FormatError(
-            f"{present[0]} is {d}-D and says so. Leave out {option('dimension', dimension)}."
+            f"{present[0]} is {d}-D and says so. Leave out {name_option('dimension', dimension)}."
         )
     n, m = len(specimens), len(landmarks)
     room = Budget(present[0].path, sum(specimen.points.nbytes for specimen in present))
@@ -270,7 +270,7 @@ def _warn_of_rare_landmarks(points: Array) -> None:
     warn(
         f"{rare.sum()} of {m} landmarks are seen in {int(views[rare].max())} of {n} shapes at most "
         f"({share:.0%} of all is missing). If landmarks are called differently from file to file, "
-        f"{option('match', 'position')} goes by their order."
+        f"{name_option('match', 'position')} goes by their order."
     )
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, ShapeError, listed
 from defgpa.io.format import Format
 from defgpa.io.registry import find_format, find_formats_by_suffix, list_suffixes
@@ -122,7 +122,7 @@ def _choose_format(target: Path, name: str | None) -> Format:
         raise FormatError(f"{target}: files with this suffix can be read, not written.")
     raise FormatError(
         f"{target} has no suffix of a known format ({list_suffixes()}). "
-        f"Give it one, or name the format ({option('format', shell='--to NAME')})."
+        f"Give it one, or name the format ({name_option('write.format')})."
     )
 
 
@@ -142,7 +142,7 @@ def _write_files(shapes: Shapes, target: Path, chosen: Format) -> None:
     if names_file:
         raise FormatError(
             f"{target} cannot hold {len(shapes)} shapes: {chosen.name} has one shape a file. "
-            f"Give a folder and {option('format', shell='--to NAME')}, or choose another format."
+            f"Give a folder and {name_option('write.format')}, or choose another format."
         )
     for k, name in enumerate(_make_file_names(shapes.names)):
         chosen.write(target / f"{name}{chosen.suffixes[0]}", shapes.take([k]))

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from defgpa._arrays import Array, Progress, rms, rms_radius
-from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.diagnostics.wording import warn_of
+from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.model_selection.cross_validation import cross_validated
@@ -355,7 +354,7 @@ def compare(
     if all(row.failure and np.isnan(row.rmse_reference) for row in rows):
         raise DefgpaError(f"No method can align these shapes. {rows[0].failure}")
     table = Comparison(rows, fold_size, _verdict(trials), tuple(_once(trials)))
-    warn_of(table.findings)
+    warn_about(table.findings)
     return table
 
 

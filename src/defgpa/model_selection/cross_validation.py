@@ -16,8 +16,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, Progress, frozen
 from defgpa.alignment import Alignment
-from defgpa.diagnostics.findings import Finding
-from defgpa.diagnostics.wording import warn_of
+from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.model_selection._fold_sets import FoldSets
 from defgpa.model_selection.folds import (
     LeftOut,
@@ -191,10 +190,10 @@ def cross_validate(
     """
     full = looked_at(estimator, as_shapes(shapes))
     if full.findings:
-        warn_of(full.findings)
+        warn_about(full.findings)
     result = cross_validated(estimator, full, fold_size, n_jobs, progress)
     if (news := result.news) is not None:
-        warn_of([news])
+        warn_about([news])
     return result
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Progress, frozen
-from defgpa.diagnostics.wording import warn_of
+from defgpa.diagnostics.findings import warn_about
 from defgpa.estimators import ElasticGPA
 from defgpa.model_selection.folds import Steps, consecutive_folds
 from defgpa.model_selection.smoothing_path import (
@@ -112,7 +112,7 @@ def select_smoothing(
         rows += sweep.rows(_finer(rows, steps) if tried is None else _best_of(rows) * _FINER)
     rows.sort(key=lambda row: row[0].value)
     found = _path(sweep, rows) if tried is None else _surface(sweep, rows, tried)
-    warn_of(found.findings)
+    warn_about(found.findings)
     return found
 
 

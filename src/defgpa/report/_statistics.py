@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.diagnostics.wording import in_python
 from defgpa.errors import DefgpaError, and_more
 from defgpa.semilandmarks import SlidShapes
 from defgpa.statistics import (
@@ -164,7 +163,7 @@ def _sliding(found: SlidShapes, links: Links) -> _Told:
         f"{len(found.sliders)} of {found.n_landmarks} landmarks slid in {len(found.criterion)} "
         f"rounds, which brought the criterion from {first:.4g} to {last:.4g}. The picture is of "
         f"{found.names[farthest]}, whose points went farthest.",
-        *map(in_python, found.findings),
+        *map(str, found.findings),
     )
     table = [("Shape", "Mean", "Largest"), *rows]
     before = found.with_points(found.digitised)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from defgpa.alignment import Alignment
-from defgpa.diagnostics.findings import joined
-from defgpa.diagnostics.wording import in_shell
+from defgpa.diagnostics.findings import group_by_problem
 from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.warps import (
@@ -139,7 +138,7 @@ def worries(alignment: Alignment, cv: CrossValidation | None = None) -> list[str
     found = [*alignment.findings, *alignment.foldover_findings]
     if cv is not None and cv.news is not None:
         found.append(cv.news)
-    return [in_shell(finding) for finding in joined(found)]
+    return [str(finding) for finding in group_by_problem(found)]
 
 
 def as_code(value: Any) -> str:

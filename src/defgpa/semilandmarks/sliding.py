@@ -17,9 +17,8 @@ from sklearn.base import clone
 
 from defgpa._arrays import Array, Index, Progress, frozen, in_blocks, one_blas_thread
 from defgpa.diagnostics.checks import on_shared_landmarks, require_linked, shared_landmarks
-from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.screening import mirrored_against
-from defgpa.diagnostics.wording import warn_of
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
@@ -157,7 +156,7 @@ def slide(
                 progress(len(criterion), max_rounds)
     passed = _passed_neighbours(given, points, places, paths)
     findings = (*mirrored_against(reference, given), *passed)
-    warn_of(findings)
+    warn_about(findings)
     return SlidShapes.of(
         given,
         points,

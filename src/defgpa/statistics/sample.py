@@ -21,8 +21,8 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
 from defgpa.completion import Completion, compute_completion
+from defgpa.diagnostics.findings import warn_about
 from defgpa.diagnostics.screening import mirrored_against
-from defgpa.diagnostics.wording import warn_of
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.tangent_space import as_specimens, measure_sizes, tangent_space
@@ -124,9 +124,9 @@ class Sample:
     def warn_of_findings(self) -> None:
         """Warn of mirrored specimens, and of estimates that are little more than a guess."""
         if self.completion is not None:
-            warn_of(self.completion.findings)
+            warn_about(self.completion.findings)
         if self.provenance.space != "given":
-            warn_of(mirrored_against(self.tangents.mean(axis=0), self.shapes))
+            warn_about(mirrored_against(self.tangents.mean(axis=0), self.shapes))
 
     def compute_tangents(self, points: Array, members: Mask | None = None) -> Array:
         """Superimpose complete shapes (n, m, d), or some of them, unless declared superimposed."""

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index, Progress, threads_for
-from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.diagnostics.wording import warn_of
+from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.io.text.table import format_csv
 from defgpa.procrustes import ORTHOGONAL, stacked
@@ -283,7 +282,7 @@ def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
     odd = hand * np.sign(np.array(votes))[sides] < 0
     if odd.any():
         names = tuple(compress(shapes.names, odd))
-        warn_of([Finding(Problem.MIRRORED_IN_SIDE, shapes=names)])
+        warn_about([Finding(Problem.MIRRORED_IN_SIDE, shapes=names)])
     mirror = votes[0] * votes[1] < 0
     flip = np.where((sides == 1)[:, None] & mirror, _flip(shapes.n_dims), 1.0)
     return points * flip[:, None, :], bool(mirror)

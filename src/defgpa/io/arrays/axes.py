@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Index
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.text.lines import warn
 
@@ -93,13 +93,13 @@ def infer_layout(path: Path, size: tuple[int, ...], preferred: str | None) -> st
             warn(
                 f"{path}: an array of size {size} is taken as {size[0]} shapes with {size[1]} "
                 f"landmarks in {size[2]}-D. If they are {size[2]} shapes with {size[0]} landmarks "
-                f"in {size[1]}-D, give {option('layout', 'mdn')}."
+                f"in {size[1]}-D, give {name_option('layout', 'mdn')}."
             )
         return str(preferred)
     if len(possible) == 1:
         return possible[0]
     if possible:
-        ways = " or ".join(option("layout", way) for way in possible)
+        ways = " or ".join(name_option("layout", way) for way in possible)
         raise FormatError(
             f"{path}: the axes of an array of size {size} can be shapes (n), landmarks (m) and "
             f"coordinates (d) in several orders. Give {ways}."

@@ -17,7 +17,7 @@ from itertools import accumulate
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.format import Document, ReadOptions, make_document
 from defgpa.io.text.columns import find_coordinate_columns
@@ -77,7 +77,8 @@ def _is_transposed(table: Table, points: Array, names: Sequence[str], start: int
     readings = [f"{m} shapes of {n} landmarks", f"{n} shapes of {m} landmarks"]
     warn(
         f"{table.path}: the table is taken as {readings[across]}, {why}. "
-        f"If it is {readings[not across]}, give {option('layout', 'nmd' if across else 'mdn')}."
+        f"If it is {readings[not across]}, "
+        f"give {name_option('layout', 'nmd' if across else 'mdn')}."
     )
     return across
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.io.text.lines import warn
 from defgpa.procrustes import ORTHOGONAL
 
@@ -29,7 +29,7 @@ def choose_dimension(path: object, rows: Array, wanted: int | None) -> int | Non
     why = "is assumed" if inferred is None else "is taken, as it makes better shapes"
     warn(
         f"{path}: {columns} columns are {columns // 2} landmarks in 2-D or {columns // 3} in 3-D; "
-        f"{dim}-D {why}. If that is wrong, give {option('dimension', 5 - dim)}."
+        f"{dim}-D {why}. If that is wrong, give {name_option('dimension', 5 - dim)}."
     )
     return dim
 

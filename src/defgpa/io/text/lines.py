@@ -19,7 +19,7 @@ import numpy as np
 
 from defgpa import errors
 from defgpa._arrays import Array
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, and_more, listed
 from defgpa.io.files import decode_text, make_format_error, read_bytes
 from defgpa.io.format import ReadOptions
@@ -209,7 +209,7 @@ def collect_disagreements(path: Path, options: ReadOptions) -> Iterator[Disagree
             raise FormatError(reports.sentence) from None
         raise
     if reports.found and reports.strict:
-        remedy = reports.remedy or f"{option('on_mismatch', 'warn')} takes what there is."
+        remedy = reports.remedy or f"{name_option('on_mismatch', 'warn')} takes what there is."
         raise FormatError(f"{reports.sentence} ({remedy})")
     if reports.found:
         warn(f"A count disagrees with what follows it: {reports.sentence}")

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
@@ -135,7 +135,7 @@ def _infer_dimension(path: Path, line: int, columns: int) -> int:
     if len(fitting) > 1:
         problem = make_format_error(path, "DIM=2 or DIM=3 in the header", "neither", line)
         raise FormatError(
-            f"{problem} Say it: {option('dimension', 2)} or {option('dimension', 3)}."
+            f"{problem} Say it: {name_option('dimension', 2)} or {name_option('dimension', 3)}."
         )
     return fitting[0]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen, make_default_name, make_document
 from defgpa.io.text.columns import (
@@ -290,7 +290,7 @@ def _has_landmark_numbers(table: Table) -> bool:
         return False
     warn(
         f"{table.path}: the first column counts the landmarks, so the others are x and y. "
-        f"If that is wrong, give {option('dimension', 3)}."
+        f"If that is wrong, give {name_option('dimension', 3)}."
     )
     return True
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.diagnostics.wording import option
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
@@ -69,7 +69,7 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
         # where specimens have other numbers of landmarks, leniency is no help
         if len({len(specimen.points) for specimen in specimens} - {0}) > 1:
             disagree.strict &= options.incomplete == "error"
-            disagree.remedy = f"Finish it, or leave it out: {option('incomplete', 'drop')}."
+            disagree.remedy = f"Finish it, or leave it out: {name_option('incomplete', 'drop')}."
     return Document(specimens)
 
 

@@ -1,0 +1,46 @@
+"""What the command line calls remedies and options in the messages of the library."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from defgpa.diagnostics.wording import Wording, use_wording
+
+_OPTIONS = {  # where the option is not called as the parameter
+    "on_mismatch": "--lenient",
+    "incomplete": "--drop-incomplete",
+    "write.format": "--to NAME",
+}
+
+
+def name_cli_option(name: str, value: object) -> str:
+    """Return the option of the command line for a parameter of the library.
+
+    Examples
+    --------
+    >>> name_cli_option("match", "position"), name_cli_option("format", None)
+    ('--match position', '--format NAME')
+    >>> name_cli_option("curve_points", 30), name_cli_option("on_mismatch", "warn")
+    ('--curve-points 30', '--lenient')
+    """
+    shown = f"{value:.3g}" if isinstance(value, float) else "NAME" if value is None else value
+    return _OPTIONS.get(name, f"--{name.replace('_', '-')} {shown}")
+
+
+CLI_WORDING = Wording(
+    remedies={
+        "mirrored": "use --mirror NAME",
+        "narrow-gap": "Try a larger --smoothing",
+        "not-converged": "A larger --smoothing or fewer --points-per-axis help.",
+        "proportions-undetermined": "--proportions L1,L2[,L3]",
+        "foldovers": "A larger --smoothing would straighten it.",
+        "far-estimates": "estimated.csv",
+        "planar-shapes": "Align them in the plane: --dimension 2.",
+    },
+    name_option=name_cli_option,
+)
+
+
+def use_cli_wording() -> AbstractContextManager[None]:
+    """Call options as on the command line while this context lasts."""
+    return use_wording(CLI_WORDING)
