@@ -56,13 +56,13 @@ def read_zip(path: Path, options: ReadOptions) -> Document:
     """All specimens of the files of an archive, in the natural order of their names."""
     with TemporaryDirectory() as folder:
         with translate_errors(path, "zip archive"), zipfile.ZipFile(path) as archive:
-            _unpack(path, archive, Path(folder))
+            unpack_zip(path, archive, Path(folder))
         with _rename_place_in_messages(path, Path(folder)):
             return _read_unpacked(Path(folder), path, options)
 
 
-def _unpack(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
-    """All files but hidden ones, under names of their own, wherever they say they belong."""
+def unpack_zip(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
+    """Unpack all files but hidden ones into a folder, under names of their own, within a budget."""
     members = [info for info in archive.infolist() if not info.is_dir()]
     budget = Budget(path)
     sizes = [4096 + info.file_size for info in members]  # however short, a file takes a block

@@ -5,6 +5,7 @@ from defgpa.model_selection.comparison import (
     MethodFigures,
     Verdict,
     compare,
+    default_methods,
     published_methods,
 )
 from defgpa.model_selection.cross_validation import CrossValidation, cross_validate
@@ -20,6 +21,7 @@ __all__ = [
     "Verdict",
     "compare",
     "cross_validate",
+    "default_methods",
     "published_methods",
     "select_smoothing",
 ]

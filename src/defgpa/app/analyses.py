@@ -1,0 +1,304 @@
+"""What the page asks of aligned specimens: morphospace, shapes in it, size, groups, tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from defgpa._arrays import Array, Index
+from defgpa.alignment import Alignment
+from defgpa.app.methods import Method
+from defgpa.app.notes import collect_notes
+from defgpa.app.study import Study
+from defgpa.errors import DefgpaError
+from defgpa.io.mesh.files import read_mesh
+from defgpa.meshes import warp_mesh
+from defgpa.statistics import (
+    ShapePCA,
+    allometry,
+    centroid_sizes,
+    outliers,
+    procrustes_anova,
+    repeatability,
+    specimens,
+    symmetry,
+)
+from defgpa.warps import interpolating_spline
+
+MAX_COMPONENTS = 10
+GRID_LINES, GRID_POINTS = 17, 60
+_MAX_VERTICES = 60_000
+
+Progress = Callable[[int, int], None]
+
+
+class Analysis:
+    """One study aligned by one method, with what was computed of it so far."""
+
+    def __init__(self, study: Study, method: Method) -> None:
+        self.study, self.method = study, method
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """The specimens aligned by the method."""
+        with collect_notes():
+            return self.method.estimator.fit(self.study.shapes).alignment_
+
+    @cached_property
+    def pca(self) -> ShapePCA:
+        """Principal components of the superimposed specimens."""
+        with collect_notes():
+            return ShapePCA().fit(self.alignment)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a user should be told about the alignment."""
+        with collect_notes() as notes:
+            self.method.estimator.fit(self.study.shapes)
+        return notes
+
+    def describe(self) -> dict[str, Any]:
+        """Return the figures of the alignment, and its residuals by specimen and landmark."""
+        alignment = self.alignment
+        with collect_notes():
+            table = specimens(alignment)
+            foldovers = int(alignment.foldovers.sum())
+            rmse = alignment.rmse_reference, alignment.rmse_datum
+        residuals = alignment.residuals
+        return {
+            "method": self.method.to_dict(),
+            "sentence": self.method.sentence,
+            "rmse_reference": rmse[0],
+            "rmse_datum": rmse[1],
+            "foldovers": foldovers,
+            "specimens": table,
+            "by_landmark": np.sqrt(np.nanmean(residuals**2, axis=0)),
+            "residuals": residuals,
+            "reference": alignment.reference,
+            "notes": self.notes,
+        }
+
+    def describe_morphospace(self) -> dict[str, Any]:
+        """Return scores, shares of variance and the mean shape."""
+        pca = self.pca
+        kept = pca.scores_[:, :MAX_COMPONENTS]
+        return {
+            "scores": kept,
+            "ratios": pca.explained_variance_ratio_[:MAX_COMPONENTS],
+            "deviations": np.sqrt(pca.explained_variance_[:MAX_COMPONENTS]),
+            "mean": pca.mean_,
+            "specimens": self.study.included[0],
+        }
+
+    def find_hulls(self, x: int, y: int, column: str) -> dict[str, list[int]]:
+        """Return the specimens on the convex hull of each group in two components."""
+        groups = self._group(column)
+        scores = self.pca.scores_[:, [x, y]]
+        hulls = {}
+        for group, members in groups.items():
+            if len(members) > 2:
+                try:
+                    hulls[group] = [members[k] for k in ConvexHull(scores[members]).vertices]
+                except QhullError:
+                    continue  # all on a line
+        return hulls
+
+    def draw_shape(self, scores: Mapping[int, float], magnification: float) -> dict[str, Any]:
+        """Return the shape at scores of some components (from 0), drawn out from the mean.
+
+        In 2-D with a deformation grid from the mean shape.
+        """
+        place = np.zeros((1, len(self.pca.components_)))
+        for component, score in scores.items():
+            if not 0 <= component < place.shape[1]:
+                raise DefgpaError(f"There is no component {component + 1}.")
+            place[0, component] = score * magnification
+        return self._draw(self.pca.inverse_transform(place)[0])
+
+    def draw_group(self, column: str, group: str, magnification: float) -> dict[str, Any]:
+        """Return the mean shape of a group, drawn out from the mean of all."""
+        members = self._group(column).get(group)
+        if members is None:
+            raise DefgpaError(f"There is no group {group!r} in the column {column!r}.")
+        mean = self.pca.scores_[members].mean(axis=0, keepdims=True)
+        return self._draw(self.pca.inverse_transform(mean * magnification)[0])
+
+    def _draw(self, shape: Array, mean: Array | None = None) -> dict[str, Any]:
+        start = self.pca.mean_ if mean is None else mean
+        drawn: dict[str, Any] = {"points": shape, "mean": start}
+        if shape.shape[1] == 2:
+            drawn["grid"] = bend_grid(start, shape)
+        return drawn
+
+    def warp_template(self, shape: Array) -> tuple[Array, Index] | None:
+        """Return a mesh of a specimen brought to a shape by a spline: vertices and faces."""
+        template = self._template
+        if template is None:
+            return None
+        mesh = warp_mesh(template, interpolating_spline(self.pca.mean_, shape))
+        return mesh.vertices, mesh.faces
+
+    @cached_property
+    def _template(self) -> Any:
+        """The mesh of the specimen nearest to the mean, brought to the mean shape."""
+        shapes = self.study.shapes
+        distances = np.linalg.norm(self.pca.scores_, axis=1)
+        for i in np.argsort(distances):
+            path = self.study.meshes.get(shapes.names[i])
+            visible = shapes.visible[i]
+            if path is not None and visible.sum() > shapes.n_dims + 1:
+                mesh = read_mesh(path)
+                if len(mesh.vertices) > _MAX_VERTICES:
+                    continue
+                spline = interpolating_spline(shapes.points[i, visible], self.pca.mean_[visible])
+                return warp_mesh(mesh, spline)
+        return None
+
+    def regress_on_size(self, n_permutations: int, seed: int, progress: Progress) -> dict[str, Any]:
+        """Return the allometry: scores along it, and the shapes at both ends of the sizes."""
+        with collect_notes():
+            found = allometry(
+                self.alignment, n_permutations=n_permutations, seed=seed, progress=progress
+            )
+        ends = [float(found.sizes.min()), float(found.sizes.max())]
+        mean = found.anova.tangents.mean(axis=0)
+        return {
+            "sizes": found.sizes,
+            "scores": found.scores,
+            "line": found.predicted_scores(ends),
+            "ends": ends,
+            "shapes": [self._draw(shape, mean) for shape in found.predict(ends)],
+            "table": [row.__dict__ for row in found.anova.table],
+            "specimens": self.study.included[0],
+            "csv": found.to_csv(),
+        }
+
+    def rank_outliers(self, column: str = "") -> list[dict[str, Any]]:
+        """Return the specimens by how odd they are, within groups where a column is named."""
+        groups = self.study.analysed_columns.get(column) if column else None
+        with collect_notes():
+            return outliers(self.alignment, groups).table()
+
+    def test(
+        self, formula: str, n_permutations: int, seed: int, pairwise: str, progress: Progress
+    ) -> dict[str, Any]:
+        """Return the table of a formula, comparisons of its groups, and its effects as shapes."""
+        columns = self.study.analysed_columns
+        with collect_notes() as notes:
+            model = procrustes_anova(
+                formula, self.alignment, columns, n_permutations, seed, progress=progress
+            )
+            result: dict[str, Any] = {
+                "formula": formula,
+                "table": [row.__dict__ for row in model.table],
+                "csv": model.to_csv(),
+                "text": str(model),
+            }
+            if pairwise:
+                pairs = model.pairwise(pairwise, progress=progress)
+                result["pairwise"] = {
+                    "groups": list(pairs.names),
+                    "distances": pairs.distances,
+                    "p": pairs.p,
+                    "csv": pairs.to_csv(),
+                }
+            result["effects"] = self._list_effects(model)
+        result["notes"] = notes
+        return result
+
+    def _list_effects(self, model: Any) -> list[dict[str, Any]]:
+        """For each column of a model, the shapes it predicts from one end of it to the other."""
+        known = {"size": centroid_sizes(self.alignment).tolist(), **self.study.analysed_columns}
+        columns = {name: known[name] for name in known if _names_column(model.formula, name)}
+        typical = {name: _find_typical(values) for name, values in columns.items()}
+        mean = model.tangents.mean(axis=0)
+        effects = []
+        for name, values in columns.items():
+            levels: list[Any] = sorted({value for value in values if value is not None})
+            if _are_numbers(values) and f"C({name})" not in model.formula:
+                levels = [levels[0], levels[-1]]
+            others = {other: [value] * len(levels) for other, value in typical.items()}
+            shapes = [self._draw(own, mean) for own in model.predict({**others, name: levels})]
+            effects.append({"column": name, "levels": levels, "shapes": shapes})
+        return effects
+
+    def measure_repeatability(self, column: str) -> dict[str, Any]:
+        """Return how much of the variation is between individuals, not between replicates."""
+        with collect_notes():
+            found = repeatability(self.alignment, self._column(column))
+        return {
+            "overall": found.overall,
+            "per_landmark": found.per_landmark,
+            "text": str(found),
+            "csv": found.to_csv(),
+        }
+
+    def analyse_symmetry(
+        self,
+        individual: str,
+        side: str,
+        replicate: str,
+        pairs: Sequence[Sequence[int]],
+        n_permutations: int,
+    ) -> dict[str, Any]:
+        """Return the analysis of matching or object symmetry, as the columns allow it."""
+        options: dict[str, Any] = {"n_permutations": n_permutations}
+        for name, column in (("individual", individual), ("side", side), ("replicate", replicate)):
+            if column:
+                options[name] = self._column(column)
+        if pairs:
+            options["pairs"] = [tuple(pair) for pair in pairs]
+        with collect_notes() as notes:
+            found = symmetry(self.alignment, **options)
+        return {"text": str(found), "notes": notes, "csv": found.indices_to_csv()}
+
+    def _column(self, name: str) -> list[Any]:
+        columns = self.study.analysed_columns
+        if name not in columns:
+            raise DefgpaError(f"There is no column {name!r}; there is {', '.join(columns)}.")
+        return columns[name]
+
+    def _group(self, column: str) -> dict[str, list[int]]:
+        groups: dict[str, list[int]] = {}
+        for i, value in enumerate(self._column(column)):
+            groups.setdefault("" if value is None else str(value), []).append(i)
+        return groups
+
+
+def bend_grid(mean: Array, shape: Array) -> list[Array]:
+    """Return the lines of a square grid around the mean shape, bent by the spline to a shape."""
+    low, high = mean.min(axis=0), mean.max(axis=0)
+    margin = 0.12 * (high - low).max()
+    low, high = low - margin, high + margin
+    step = (high - low).max() / (GRID_LINES - 1)
+    spline = interpolating_spline(mean, shape)
+    lines = []
+    for axis in (0, 1):
+        along = np.linspace(low[axis], high[axis], GRID_POINTS)
+        for value in np.arange(low[1 - axis], high[1 - axis] + step / 2, step):
+            line = np.empty((GRID_POINTS, 2))
+            line[:, axis], line[:, 1 - axis] = along, value
+            lines.append(spline(line))
+    return lines
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float | np.number) for value in values)
+
+
+def _find_typical(values: Sequence[Any]) -> Any:
+    """Return the mean of numbers, the most frequent of words."""
+    if _are_numbers(values):
+        return float(np.mean(values))
+    return max(sorted(set(values), key=str), key=list(values).count)
+
+
+def _names_column(formula: str, column: str) -> bool:
+    """Return whether the right side of a formula speaks of a column."""
+    right = formula.rpartition("~")[2]
+    return re.search(rf"(?<![\w.]){re.escape(column)}(?![\w.(])", right) is not None

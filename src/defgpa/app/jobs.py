@@ -1,0 +1,115 @@
+"""Long work in a thread of its own, with progress that is told as it happens, and a way to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import threading
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from defgpa.app.plain import make_plain
+from defgpa.errors import DefgpaError
+
+
+class CancelledWork(BaseException):
+    """Work that was cancelled; no handler of ordinary errors must swallow it."""
+
+
+@dataclass
+class Job:
+    """One piece of work: what it does, how far it is, what came of it.
+
+    ``events`` grows; whoever listens has read some of them and waits for more.
+    """
+
+    kind: str
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(8))
+    events: list[dict[str, Any]] = field(default_factory=list)
+    status: str = "running"
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def tell(self, event: str, **values: Any) -> None:
+        """Add an event, and stop here if the work was cancelled."""
+        self.events.append({"event": event, **make_plain(values)})
+        self.check()
+
+    def report_progress(self, done: int, total: int) -> None:
+        """Tell how far it is; the function that public functions take as ``progress``."""
+        latest = self.events[-1] if self.events else {}
+        if latest.get("event") == "progress":  # only the last one matters
+            self.events[-1] = {"event": "progress", "done": done, "total": total}
+            self.check()
+        else:
+            self.tell("progress", done=done, total=total)
+
+    def check(self) -> None:
+        """Raise where the work was cancelled."""
+        if self._cancelled.is_set():
+            raise CancelledWork
+
+    def cancel(self) -> None:
+        """Ask the work to stop at its next step."""
+        self._cancelled.set()
+
+    def run(self, work: Callable[[Job], Any]) -> None:
+        """Do the work; what comes of it is the last event."""
+        last: dict[str, Any]
+        try:
+            last = {"event": "done", "result": make_plain(work(self))}
+        except CancelledWork:
+            last = {"event": "cancelled"}
+        except (DefgpaError, ValueError) as error:
+            last = {"event": "failed", "message": str(error)}
+        except MemoryError:
+            last = {"event": "failed", "message": "There is not enough memory for that."}
+        except Exception as error:  # told to the page instead of lost in a thread
+            last = {"event": "failed", "message": f"{type(error).__name__}: {error}"}
+        self.events.append(last)
+        self.status = last["event"]
+
+    async def stream(self) -> AsyncIterator[str]:
+        """Yield the events as server-sent events, until the last one."""
+        told, latest = 0, ""
+        while True:
+            finished = self.status != "running"
+            events = list(self.events)
+            for number in range(max(told - 1, 0), len(events)):
+                text = json.dumps(events[number], allow_nan=False)
+                if number >= told or text != latest:  # progress is replaced in its place
+                    yield f"data: {text}\n\n"
+                latest = text
+            told = len(events)
+            if finished:
+                return
+            await asyncio.sleep(0.05)
+
+
+class Jobs:
+    """The jobs of a server, a few of them running."""
+
+    MAX_KEPT = 50
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+
+    def start(self, kind: str, work: Callable[[Job], Any]) -> Job:
+        """Start work in a thread and return its job."""
+        finished = [job.id for job in self._jobs.values() if job.status != "running"]
+        for name in finished[: max(0, len(self._jobs) - self.MAX_KEPT)]:
+            del self._jobs[name]
+        job = Job(kind)
+        self._jobs[job.id] = job
+        threading.Thread(target=job.run, args=(work,), name=f"defgpa-{kind}", daemon=True).start()
+        return job
+
+    def get(self, name: str) -> Job | None:
+        """Return a job by its id."""
+        return self._jobs.get(name)
+
+    def cancel_all(self) -> None:
+        """Ask all running work to stop."""
+        for job in self._jobs.values():
+            job.cancel()

@@ -1,0 +1,122 @@
+"""The queue of what looks wrong, worst first, each with what could be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from defgpa.app.notes import collect_notes
+from defgpa.app.study import Study
+from defgpa.edits import Action, Edit
+from defgpa.errors import DefgpaError
+from defgpa.findings import Finding, Kind
+from defgpa.statistics import outliers
+
+_MAX_OUTLIERS = 30  # flagged landmarks that are listed; the oddest come first
+
+# the worst first: what is wrong for certain, then what is odd
+_ORDER = (
+    Kind.MIRRORED,
+    Kind.EXCHANGED_LANDMARKS,
+    Kind.MISPLACED_LANDMARK,
+    Kind.FAR_SHAPE,
+    Kind.OTHER_SIZE,
+    Kind.REPEATED_SHAPE,
+)
+_REMEDY = {
+    Kind.MIRRORED: Action.REFLECT,
+    Kind.EXCHANGED_LANDMARKS: Action.SWAP,
+    Kind.MISPLACED_LANDMARK: Action.SET_MISSING,
+    Kind.FAR_SHAPE: Action.EXCLUDE_SPECIMEN,
+    Kind.OTHER_SIZE: Action.EXCLUDE_SPECIMEN,
+    Kind.REPEATED_SHAPE: Action.EXCLUDE_SPECIMEN,
+}
+_TEXT = {
+    Kind.MIRRORED: "fits clearly better mirrored",
+    Kind.EXCHANGED_LANDMARKS: "{0} and {1} look swapped",
+    Kind.MISPLACED_LANDMARK: "{0} is far from where the others have it",
+    Kind.FAR_SHAPE: "is far from all the others",
+    Kind.OTHER_SIZE: "is of quite another size: other units?",
+    Kind.REPEATED_SHAPE: "has the very coordinates of another specimen",
+}
+UNUSUAL_LANDMARK, UNUSUAL_SPECIMEN = "unusual-landmark", "unusual-specimen"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One entry of the queue."""
+
+    finding: str
+    specimen: str
+    landmarks: tuple[str, ...]
+    text: str
+    remedy: Action | None = None
+    score: float = 0.0
+
+    @property
+    def subject(self) -> tuple[str, str, frozenset[str]]:
+        """What it is about: an accepted finding is not listed again."""
+        return self.finding, self.specimen, frozenset(self.landmarks)
+
+    def to_dict(self, study: Study) -> dict[str, Any]:
+        """Return the entry with numbers of specimen and landmarks in the files."""
+        names, labels = study.edited.names, study.edited.landmarks
+        return {
+            "finding": self.finding,
+            "specimen": names.index(self.specimen),
+            "landmarks": [labels.index(label) for label in self.landmarks],
+            "text": self.text,
+            "remedy": None if self.remedy is None else str(self.remedy),
+            "score": self.score,
+        }
+
+
+def list_queue(study: Study) -> list[dict[str, Any]]:
+    """Return what looks wrong with the specimens, the worst first, without what was accepted."""
+    items = list(_list_findings(study))
+    known = {item.specimen for item in items}
+    items += [item for item in _list_outliers(study) if item.specimen not in known]
+    accepted = {_accepted_subject(e) for e in study.edits if e.action is Action.ACCEPT}
+    return [item.to_dict(study) for item in items if item.subject not in accepted]
+
+
+def _accepted_subject(edit: Edit) -> tuple[str, str, frozenset[str]]:
+    return edit.finding, edit.specimen or "", frozenset(edit.landmarks)
+
+
+def _list_findings(study: Study) -> Iterator[Item]:
+    findings = [part for finding in study.superimposition.findings for part in _split(finding)]
+    findings = [finding for finding in findings if finding.kind in _ORDER]
+    for finding in sorted(findings, key=lambda finding: _ORDER.index(finding.kind)):
+        kind = finding.kind
+        names = finding.shapes[:1] if kind is Kind.REPEATED_SHAPE else finding.shapes
+        text = _TEXT[kind].format(*finding.landmarks)
+        for name in names:
+            yield Item(str(kind), name, finding.landmarks, text, _REMEDY[kind])
+
+
+def _split(finding: Finding) -> Iterator[Finding]:
+    """Yield the findings that one sums up, or itself."""
+    if not finding.parts:
+        yield finding
+    for part in finding.parts:
+        yield from _split(part)
+
+
+def _list_outliers(study: Study) -> Iterator[Item]:
+    """Yield what is unusual for this set without being clearly wrong."""
+    try:
+        with collect_notes():
+            ranked = outliers(study.superimposition)
+    except DefgpaError:
+        return  # too few specimens to say what is usual
+    for row in ranked.landmark_table(_MAX_OUTLIERS):
+        if row["outlier"]:
+            text = f"{row['landmark']} is {row['score']:.1f} times as far from its place as usual"
+            label = (row["landmark"],)
+            yield Item(UNUSUAL_LANDMARK, row["name"], label, text, None, row["score"])
+    for row in ranked.table():
+        if row["outlier"]:
+            text = "is farther from the mean shape than the others"
+            yield Item(UNUSUAL_SPECIMEN, row["name"], (), text, None, row["distance"])

@@ -1,0 +1,253 @@
+"""Everything a project takes away, written into its folder of results in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import defgpa
+from defgpa.app.analyses import Analysis
+from defgpa.app.jobs import Job
+from defgpa.app.notes import collect_notes
+from defgpa.app.project import EDITS, RESULTS, Project
+from defgpa.app.scripts import write_commands, write_python
+from defgpa.edits import write_log
+from defgpa.errors import DefgpaError, FormatError
+from defgpa.exports import export
+from defgpa.io import save, write_shapes
+from defgpa.io.atomic import run_folder, write_text
+from defgpa.io.text.table import csv_text
+from defgpa.shapes import Shapes
+from defgpa.statistics import procrustes_anova, specimens
+
+PARTS = {
+    "result": "The result folder of defgpa fit: reference, aligned and superimposed specimens",
+    "corrected": "The corrected landmarks in the format of the files",
+    "tables": "Tables: specimens, scores, ANOVA (CSV)",
+    "figures": "Figures (SVG and PNG)",
+    "report": "The report: one HTML page",
+    "r": "For R",
+    "morphoj": "For MorphoJ",
+    "slicermorph": "For SlicerMorph (3-D)",
+    "scripts": "Python script, commands, log of edits",
+    "methods": "A paragraph for the methods section",
+}
+
+
+def write_results(
+    job: Job, project: Project, analysis: Analysis, parts: Sequence[str]
+) -> list[str]:
+    """Write the chosen parts; what was there before of them is replaced.
+
+    Returns
+    -------
+    list of str
+        The files, relative to the folder of results.
+    """
+    writers: dict[str, Callable[[Project, Analysis, Path], None]] = {
+        "result": _write_result,
+        "corrected": _write_corrected,
+        "tables": _write_tables,
+        "figures": _write_figures,
+        "report": _write_report,
+        **{name: partial(_write_export, name) for name in ("r", "morphoj", "slicermorph")},
+        "scripts": _write_scripts,
+        "methods": _write_methods,
+    }
+    chosen = [part for part in parts if part in writers]
+    if not chosen:
+        raise DefgpaError("Choose what to write.")
+    for number, part in enumerate(chosen):
+        job.tell("stage", text=PARTS[part], done=number, total=len(chosen))
+        with collect_notes() as notes, run_folder(project.folder / RESULTS / part) as folder:
+            writers[part](project, analysis, folder)
+        for note in notes:
+            job.tell("note", text=note)
+    return list_results(project)
+
+
+def list_results(project: Project) -> list[str]:
+    """Return the files of the folder of results."""
+    root = project.folder / RESULTS
+    names = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
+    return sorted(name for name in names if not name.startswith("."))
+
+
+def _write_result(project: Project, analysis: Analysis, folder: Path) -> None:
+    alignment = analysis.alignment
+    shapes = alignment.shapes
+    reference = Shapes.specimens(
+        [alignment.reference], names=["reference"], landmarks=shapes.landmarks, faces=shapes.faces
+    )
+    write_shapes(reference, folder / "reference.csv", format="csv")
+    for name in ("aligned", "superimposed"):
+        moved = shapes.with_points(getattr(alignment, name)).with_metadata(scales=None)
+        write_shapes(moved, folder / f"{name}.csv", format="csv")
+    write_text(folder / "specimens.csv", _specimen_table(analysis))
+    save(alignment, folder / "result.npz")
+
+
+def _write_corrected(project: Project, analysis: Analysis, folder: Path) -> None:
+    shapes = analysis.study.shapes
+    name = shapes.metadata.get("format")
+    stem = project.folder.name
+    try:
+        formats = {format_.name: format_ for format_ in defgpa.io.FORMATS}
+        own = formats.get(str(name))
+        if own is None or own.write is None:
+            raise FormatError("")
+        target = folder / (stem if own.one_shape_per_file else stem + own.suffixes[0])
+        write_shapes(shapes, target, format=own.name)
+    except FormatError:
+        write_shapes(shapes, folder / f"{stem}.csv", format="csv")
+
+
+def _specimen_table(analysis: Analysis) -> str:
+    columns = specimens(analysis.alignment)
+    return csv_text(list(columns), zip(*columns.values(), strict=True), unknown="nan")
+
+
+def _write_tables(project: Project, analysis: Analysis, folder: Path) -> None:
+    write_text(folder / "specimens.csv", _specimen_table(analysis))
+    pca = analysis.pca
+    heads = ["name", *pca.get_feature_names_out().tolist()]
+    names = analysis.study.shapes.names
+    rows = ([name, *scores] for name, scores in zip(names, pca.scores_.tolist(), strict=True))
+    write_text(folder / "scores.csv", csv_text(heads, rows))
+    shares = zip(heads[1:], pca.explained_variance_ratio_.tolist(), strict=True)
+    write_text(folder / "variance.csv", csv_text(["component", "share"], shares))
+    anova = _fit_test(project, analysis)
+    if anova is not None:
+        write_text(folder / "anova.csv", anova.to_csv())
+
+
+def _fit_test(project: Project, analysis: Analysis) -> Any:
+    test = project.settings["test"]
+    if not test["formula"].strip():
+        return None
+    return procrustes_anova(
+        test["formula"],
+        analysis.alignment,
+        analysis.study.analysed_columns,
+        test["n_permutations"],
+        test["seed"],
+    )
+
+
+def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
+    if find_spec("matplotlib") is None:
+        raise DefgpaError("Figures are drawn with matplotlib: pip install 'defgpa[plot]'.")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from defgpa import plot
+
+    alignment, pca = analysis.alignment, analysis.pca
+    drawings: dict[str, Callable[[Any], Any]] = {
+        "aligned": lambda ax: plot.aligned(alignment, ax=ax),
+        "scree": lambda ax: plot.scree(pca, ax=ax),
+        "residuals": lambda ax: plot.residual_map(alignment, ax=ax),
+    }
+    if pca.scores_.shape[1] > 1:
+        groups = analysis.study.analysed_columns.get("group")
+        drawings["morphospace"] = lambda ax: plot.components(pca, groups=groups, ax=ax)
+    if not alignment.shapes.visible.all():
+        drawings["missing"] = lambda ax: plot.missing_map(alignment.shapes, ax=ax)
+    anova = _fit_test(project, analysis)
+    if anova is not None:
+        drawings["effects"] = lambda ax: plot.effects(anova, ax=ax)
+    in_space = {"aligned"} if alignment.shapes.n_dims == 3 else set()
+    for name, draw in drawings.items():
+        figure = Figure(figsize=(7.0, 5.0), layout="constrained")
+        FigureCanvasAgg(figure)
+        draw(figure.add_subplot(projection="3d" if name in in_space else None))
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        figure.savefig(folder / f"{name}.png", dpi=200)
+
+
+def _write_report(project: Project, analysis: Analysis, folder: Path) -> None:
+    from defgpa.report import write_report
+
+    anova = _fit_test(project, analysis)
+    write_report(
+        analysis.alignment,
+        folder / "report.html",
+        title=project.title,
+        statistics=[] if anova is None else [anova],
+    )
+
+
+def _write_export(target: str, project: Project, analysis: Analysis, folder: Path) -> None:
+    export(analysis.alignment, folder, to=target)
+
+
+def _write_scripts(project: Project, analysis: Analysis, folder: Path) -> None:
+    write_text(folder / "analysis.py", write_python(project), errors="backslashreplace")
+    write_text(folder / "commands.sh", write_commands(project), errors="backslashreplace")
+    write_log(folder / EDITS, project.log)
+
+
+def _write_methods(project: Project, analysis: Analysis, folder: Path) -> None:
+    write_text(folder / "methods.txt", describe_methods(project, analysis))
+
+
+def describe_methods(project: Project, analysis: Analysis) -> str:
+    """Return a paragraph for the methods section, with what it cites."""
+    study, method = analysis.study, analysis.method
+    shapes, test = study.shapes, project.settings["test"]
+    missing = int((~shapes.visible).sum())
+    actions = [str(edit.action) for edit in study.edits]
+    counts = {action: actions.count(action) for action in dict.fromkeys(actions)}
+    sentences = [
+        f"Landmarks of {shapes.n_shapes} specimens ({shapes.n_landmarks} landmarks in "
+        f"{shapes.n_dims}-D"
+        + (f", {missing} of {shapes.visible.size} missing" if missing else ", none missing")
+        + ") were analysed with defgpa "
+        f"{defgpa.__version__} (Python).",
+    ]
+    if counts:
+        listing = ", ".join(f"{action} ({count})" for action, count in counts.items())
+        sentences.append(
+            f"Corrections made before the analysis are kept with their reasons in {EDITS}: "
+            f"{listing}."
+        )
+    if method.kind == "rigid":
+        sentences.append(
+            "Specimens were superimposed by generalised Procrustes analysis "
+            f"({'with' if method.scaling else 'without'} scaling; Gower 1975; Rohlf & Slice 1990)."
+        )
+    else:
+        sentences.append(
+            f"Specimens were aligned by {method.sentence}, with the reference and all "
+            "transformations estimated together in closed form (Bai & Bartoli 2022)."
+        )
+    if missing:
+        sentences.append("Missing landmarks were left out of the alignment specimen by specimen.")
+    sentences.append(
+        f"RMSE in the space of the reference: {analysis.alignment.rmse_reference:.4g}. "
+        "Variation of shape was summarised by principal components of the tangent coordinates of "
+        "the superimposed specimens."
+    )
+    if test["formula"].strip():
+        sentences.append(
+            f"The model {test['formula']} was tested by Procrustes analysis of variance with "
+            f"{test['n_permutations']} permutations of the residuals of reduced models "
+            "(Collyer & Adams 2018)."
+        )
+    references = {
+        "Bai & Bartoli 2022": "Bai F, Bartoli A. 2022. Procrustes analysis with deformations: a "
+        "closed-form solution by eigenvalue decomposition. International Journal of Computer "
+        "Vision 130: 567-593.",
+        "Collyer & Adams 2018": "Collyer ML, Adams DC. 2018. RRPP: an R package for fitting linear "
+        "models to high-dimensional data using residual randomization. Methods in Ecology and "
+        "Evolution 9: 1772-1779.",
+        "Gower 1975": "Gower JC. 1975. Generalized Procrustes analysis. Psychometrika 40: 33-51.",
+        "Rohlf & Slice 1990": "Rohlf FJ, Slice D. 1990. Extensions of the Procrustes method for "
+        "the optimal superimposition of landmarks. Systematic Zoology 39: 40-59.",
+    }
+    text = " ".join(sentences)
+    cited = [entry for key, entry in references.items() if key in text]
+    return text + "\n\n" + "\n".join(cited) + "\n"

@@ -1,0 +1,144 @@
+"""What is on the screen as a script: Python, and commands of the shell.
+
+Both start from the original files and the log of edits, and give the digits that the page shows.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from defgpa.app.methods import Method
+from defgpa.app.project import EDITS, Project
+
+_OPTIONS = {  # of read_shapes, as the command line calls them
+    "missing": "--missing {}",
+    "match": "--match {}",
+    "dimension": "--dimension {}",
+    "names": "--names {}",
+}
+_SWITCHES = {("on_mismatch", "warn"): "--lenient", ("incomplete", "drop"): "--drop-incomplete"}
+
+
+def write_python(project: Project) -> str:
+    """Return a Python script that does again what the project shows, from its folder."""
+    study, method, test = project.study, project.method, project.settings["test"]
+    sources, tables = _relative(project, study.sources), _relative(project, study.tables)
+    reading = project.settings["reading"].items()
+    options = "".join(f", {key}={value!r}" for key, value in reading)
+    lines = [
+        f'"""{_one_line(project.title)}: read, corrected and aligned as in the app of defgpa.',
+        "",
+        "Run it in the folder of the project.",
+        '"""',
+        "",
+        "import defgpa",
+        "",
+        f"shapes = defgpa.read_shapes({_python_list(sources)}{options})",
+    ]
+    if tables:
+        lines[6:6] = ["from defgpa.io.covariates import read_covariates"]
+        lines[6:6] = ["from defgpa.statistics.design import columns_of, typed"]
+        lines += ["columns = columns_of(shapes)"]
+        for table in tables:
+            lines += [
+                f"for head, words in read_covariates({table!r}, shapes.names).items():",
+                "    columns[head] = typed(words)",
+            ]
+        lines += ['columns["_name"] = list(shapes.names)']
+    lines += [
+        f'shapes = defgpa.apply_edits(shapes, "{EDITS}")',
+        "",
+        f"model = {method.python}",
+        "alignment = model.fit(shapes).alignment_",
+        'print("RMSE_r", repr(alignment.rmse_reference))',
+        "",
+        "pca = defgpa.ShapePCA().fit(alignment)",
+        'print("PC1", *map(repr, pca.scores_[:, 0].tolist()))',
+    ]
+    if test["formula"].strip():
+        data = "None"
+        if tables:
+            lines += [
+                "",
+                'names = columns.pop("_name")',
+                "rows = [names.index(name) for name in shapes.names]",
+                "data = {head: [values[i] for i in rows] for head, values in columns.items()}",
+            ]
+            data = "data"
+        lines += [
+            "",
+            "anova = defgpa.statistics.procrustes_anova(",
+            f"    {test['formula']!r}, alignment, {data},",
+            f"    n_permutations={test['n_permutations']}, seed={test['seed']},",
+            ")",
+            "print(anova)",
+        ]
+    lines += ["", 'defgpa.save(alignment, "result.npz")', ""]
+    return "\n".join(lines)
+
+
+def write_commands(project: Project) -> str:
+    """Return commands of the shell that do again what the project shows, from its folder."""
+    study, method, test = project.study, project.method, project.settings["test"]
+    words = [*_relative(project, study.sources), *_reading_options(project.settings["reading"])]
+    fit = ["defgpa", "fit", *words]
+    if study.edits:
+        fit += ["--edits", EDITS]
+    fit += [*method_options(method), "-o", "fit"]
+    lines = ["# run these in the folder of the project", shlex.join(fit)]
+    if test["formula"].strip():
+        command = ["defgpa", "test", "fit/result.npz", "-f", test["formula"]]
+        for table in _relative(project, study.tables)[:1]:
+            command += ["--data", table]
+        command += ["--permutations", str(test["n_permutations"]), "--seed", str(test["seed"])]
+        lines.append(shlex.join([*command, "-o", "test"]))
+    lines.append("defgpa report fit/result.npz -o report.html")
+    return "\n".join(lines) + "\n"
+
+
+def method_options(method: Method) -> list[str]:
+    """Return the options of ``defgpa fit`` that choose a method."""
+    splines = ["--points-per-axis", str(method.points_per_axis), "--smoothing"]
+    splines.append(repr(method.smoothing))
+    match method.kind:
+        case "rigid":
+            return ["--method", "rigid" if method.scaling else "rigid-unscaled"]
+        case "affine":
+            return ["--warp", "affine"]
+        case "elastic":
+            return [*splines, "--rigidity", repr(method.rigidity)]
+    return splines
+
+
+def _reading_options(reading: dict[str, Any]) -> list[str]:
+    words: list[str] = []
+    for key, value in reading.items():
+        if (key, value) in _SWITCHES:
+            words.append(_SWITCHES[key, value])
+        elif key in _OPTIONS and value is not None:
+            words += _OPTIONS[key].format(value).split(" ")
+    return words
+
+
+def _relative(project: Project, paths: Sequence[Path]) -> list[str]:
+    """Return paths as they are called from the folder of the project."""
+    folder = project.folder
+    inside = [path.is_relative_to(folder) for path in paths]
+    return [
+        path.relative_to(folder).as_posix() if own else os.fspath(path)
+        for path, own in zip(paths, inside, strict=True)
+    ]
+
+
+def _python_list(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return repr(names[0])
+    return "[\n" + "".join(f"    {name!r},\n" for name in names) + "]"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace('"""', "'''").replace("\\", "/").split()) or "A project"

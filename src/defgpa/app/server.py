@@ -1,0 +1,115 @@
+"""The server: one machine, one user, nothing from the network."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from defgpa.app.project import Project, Workspace, is_project
+from defgpa.app.routes import Server
+from defgpa.app.security import Access, Guard, make_token
+from defgpa.errors import DefgpaError
+
+LOCAL = "127.0.0.1"
+
+
+def build_app(workspace: Workspace, access: Access, first: str | None = None) -> Starlette:
+    """Return the application that answers for a workspace.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Where the projects are.
+    access : Access
+        What requests must show.
+    first : str, optional
+        The project that the page opens.
+    """
+    server = Server(workspace, first)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> Any:
+        yield
+        server.jobs.cancel_all()
+
+    return Starlette(
+        routes=server.list_routes(),
+        middleware=[Middleware(Guard, access=access)],
+        exception_handlers={HTTPException: _explain},
+        lifespan=lifespan,
+    )
+
+
+def _explain(request: Request, error: Exception) -> Response:
+    """Return an error as the page expects it."""
+    if not isinstance(error, HTTPException):
+        raise error
+    return JSONResponse({"error": error.detail}, error.status_code)
+
+
+def open_first(workspace: Workspace, sources: Sequence[str], table: str | None) -> Project | None:
+    """Open the project that the command line names: a project, or files that become one."""
+    if not sources:
+        return None
+    paths = [Path(source).expanduser() for source in sources]
+    if len(paths) == 1 and is_project(paths[0]):
+        return workspace.add(paths[0])
+    lacking = [
+        str(path) for path in [*paths, *([Path(table)] if table else [])] if not path.exists()
+    ]
+    if lacking:
+        raise DefgpaError(f"There is no file or folder {lacking[0]!r}.")
+    links = [path.absolute() for path in paths]
+    if table:
+        links.append(Path(table).absolute())
+    title = paths[0].name if len(paths) == 1 else f"{paths[0].absolute().parent.name}"
+    return workspace.create(title.partition(".")[0] or "project", links)
+
+
+def serve(
+    workspace: Workspace,
+    first: Project | None = None,
+    host: str = LOCAL,
+    port: int = 0,
+    open_browser: bool = True,
+    announce: Callable[[str], None] = print,
+) -> None:
+    """Run the server until it is stopped.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Where the projects are.
+    first : Project, optional
+        What the page opens.
+    host, port : str, int
+        Where to listen; port 0 takes a free one.
+    open_browser : bool
+        Whether to open the page.
+    announce : callable
+        Told the address, which has the token in it.
+    """
+    import uvicorn
+
+    listener = socket.create_server((host, port))
+    port = listener.getsockname()[1]
+    names = dict.fromkeys([f"{LOCAL}:{port}", f"localhost:{port}", f"{host}:{port}"])
+    access = Access(make_token(), tuple(names), cookie=f"defgpa_{port}")
+    app = build_app(workspace, access, None if first is None else first.id)
+    address = f"http://{host}:{port}/?token={access.token}"
+    announce(address)
+    if open_browser:
+        threading.Timer(0.3, webbrowser.open, [address]).start()
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+    uvicorn.Server(config).run(sockets=[listener])

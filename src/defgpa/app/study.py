@@ -1,0 +1,297 @@
+"""What a project computes: its files as shapes, edits applied, superimposed, looked through.
+
+Nothing here computes anything itself: every number comes from a public function of the package.
+A study does not change; an edit makes a new one that shares what the files hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defgpa.alignment import Alignment
+from defgpa.app.notes import collect_notes
+from defgpa.completion import Completion, complete
+from defgpa.edits import Action, Edit, apply_edits
+from defgpa.errors import DefgpaError, FormatError
+from defgpa.estimators import EuclideanGPA
+from defgpa.io import read_shapes
+from defgpa.io.covariates import read_covariates
+from defgpa.procrustes import similarity
+from defgpa.screening import guessed_units, missing_code
+from defgpa.shapes import Shapes
+from defgpa.statistics import centroid_sizes
+from defgpa.statistics.design import columns_of, typed
+
+IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+MESHES = (".ply", ".stl", ".obj", ".off", ".vtk", ".vtp")
+TABLES = (".csv", ".tsv", ".txt")
+# what the page may say about reading, and the values it may give
+READING: dict[str, tuple[Any, ...]] = {
+    "missing": ("marked", "negative"),
+    "match": ("auto", "label", "position"),
+    "on_mismatch": ("error", "warn"),
+    "incomplete": ("error", "drop"),
+    "dimension": (None, 2, 3),
+    "names": ("auto", "id", "image", "file"),
+}
+_EXCLUSIONS = (
+    Action.EXCLUDE_SPECIMEN,
+    Action.INCLUDE_SPECIMEN,
+    Action.EXCLUDE_LANDMARK,
+    Action.INCLUDE_LANDMARK,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The shapes of a project and what is known about them.
+
+    Attributes
+    ----------
+    original : Shapes or None
+        What the files hold; None where there are none yet, or they cannot be read.
+    problem : str
+        Why they cannot be read.
+    notes : tuple of str
+        What was worth a note when they were.
+    columns : mapping of str to list
+        What is known about each specimen, numbers as such.
+    photographs, meshes : mapping of str to Path
+        By the name of the specimen.
+    sources, tables : tuple of Path
+        The files that the shapes and the columns come from.
+    """
+
+    original: Shapes | None = None
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+    columns: Mapping[str, list[Any]] = field(default_factory=dict)
+    photographs: Mapping[str, Path] = field(default_factory=dict)
+    meshes: Mapping[str, Path] = field(default_factory=dict)
+    sources: tuple[Path, ...] = ()
+    tables: tuple[Path, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+    def with_edits(self, edits: tuple[Edit, ...]) -> Study:
+        """Return the same study with other edits."""
+        return replace(self, edits=edits)
+
+    @cached_property
+    def edited(self) -> Shapes:
+        """All specimens and landmarks with the edits but for exclusions."""
+        if self.original is None:
+            raise DefgpaError(self.problem or "There are no landmarks in this project yet.")
+        kept = [edit for edit in self.edits if edit.action not in _EXCLUSIONS]
+        return apply_edits(self.original, kept)
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """The shapes to analyse: corrected, without what is excluded."""
+        if self.original is None:
+            raise DefgpaError(self.problem or "There are no landmarks in this project yet.")
+        return apply_edits(self.original, self.edits)
+
+    @cached_property
+    def included(self) -> tuple[list[int], list[int]]:
+        """The numbers of the specimens and the landmarks that are analysed, in the files."""
+        specimens, landmarks = set(self.shapes.names), set(self.shapes.landmarks)
+        return (
+            [i for i, name in enumerate(self.edited.names) if name in specimens],
+            [j for j, label in enumerate(self.edited.landmarks) if label in landmarks],
+        )
+
+    @cached_property
+    def analysed_columns(self) -> dict[str, list[Any]]:
+        """What is known about the specimens that are analysed."""
+        specimens, _ = self.included
+        return {name: [values[i] for i in specimens] for name, values in self.columns.items()}
+
+    @cached_property
+    def superimposition(self) -> Alignment:
+        """The shapes superimposed by rotation, size and position: what corrections look at."""
+        with collect_notes():
+            return EuclideanGPA(scaling=True).fit(self.shapes).alignment_
+
+    @cached_property
+    def completion(self) -> Completion:
+        """The missing landmarks, estimated."""
+        with collect_notes():
+            return complete(self.superimposition)
+
+    @cached_property
+    def sizes(self) -> list[float | None]:
+        """The centroid size of every specimen of the files; None where it is not analysed."""
+        sizes = dict(zip(self.shapes.names, centroid_sizes(self.superimposition), strict=True))
+        return [sizes.get(name) for name in self.edited.names]
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is in the files, as ``defgpa info`` says it."""
+        if self.original is None:
+            return {}
+        shapes = self.original
+        coded = missing_code(shapes) if shapes.visible.any() else None
+        return {
+            "shapes": shapes.n_shapes,
+            "landmarks": shapes.n_landmarks,
+            "dimension": shapes.n_dims,
+            "missing": int((~shapes.visible).sum()),
+            "units": guessed_units(shapes) if shapes.visible.any() else "unknown",
+            "format": shapes.metadata.get("format", ""),
+            "space": shapes.metadata.get("space", ""),
+            "incomplete": list(shapes.metadata.get("incomplete", ())),
+            "not_read": list(shapes.metadata.get("not_read", ())),
+            "likely_missing": coded,
+            "has_scales": any(scale is not None for scale in shapes.metadata.get("scales", ())),
+        }
+
+    def expected_place(self, specimen: int) -> dict[str, Any] | None:
+        """Return where the mean shape lies in the coordinates of one specimen of the files.
+
+        ``matrix`` and ``offset`` bring superimposed points there: ``x @ matrix + offset``. None
+        where the specimen is not analysed or shows too little.
+        """
+        name = self.edited.names[specimen]
+        if name not in self.shapes.names:
+            return None
+        points = self.shapes[name]
+        visible = ~np.isnan(points[:, 0])
+        mean = self.superimposition.reference
+        try:
+            motion = similarity(mean[visible], points[visible])
+        except DefgpaError:
+            return None
+        place = {"matrix": motion.matrix, "offset": motion.translation, "mean": motion(mean)}
+        if not visible.all():
+            i, done = self.shapes.index(name), self.completion
+            place["estimates"] = done.shapes.points[i]
+            place["uncertainty"] = done.uncertainty[i]
+        return place
+
+
+def read_study(paths: Sequence[Path], reading: Mapping[str, Any]) -> Study:
+    """Read the files of a project, each as what it is.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Landmark files, folders of them, photographs, meshes and tables.
+    reading : mapping
+        Options of `read_shapes`.
+    """
+    if not paths:
+        return Study()
+    with collect_notes() as notes:
+        try:
+            landmark_files, tables = separate_tables(paths)
+            if not landmark_files:
+                problem = "None of these files has landmarks. Drop the landmark files here, too."
+                return Study(problem=problem, tables=tuple(tables))
+            source = [str(path) for path in landmark_files]
+            shapes = read_shapes(source[0] if len(source) == 1 else source, **reading)
+            columns: dict[str, list[Any]] = columns_of(shapes)
+            for table in tables:
+                read = read_covariates(table, shapes.names)
+                columns |= {head: typed(words) for head, words in read.items()}
+        except DefgpaError as error:
+            return Study(problem=_hide_folders(str(error), paths))
+    beside = _list_beside(paths)
+    return Study(
+        shapes,
+        notes=tuple(_hide_folders(note, paths) for note in notes),
+        columns=columns,
+        photographs=_find_photographs(shapes, beside),
+        meshes=_find_meshes(shapes, beside, landmark_files),
+        sources=tuple(landmark_files),
+        tables=tuple(tables),
+    )
+
+
+def separate_tables(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Tell landmark files from tables of covariates; images are neither.
+
+    Meshes are landmarks only where nothing else has any. A table beside other landmark files is
+    one of covariates; among tables alone, those without coordinates are.
+    """
+    files = [path for path in paths if path.suffix.lower() not in IMAGES]
+    meshes = [path for path in files if path.suffix.lower() in MESHES]
+    tables = [path for path in files if path.suffix.lower() in TABLES]
+    others = [path for path in files if path not in meshes and path not in tables]
+    text = [path for path in tables if path.suffix.lower() == ".txt"]
+    if not others or text:  # .txt may be either
+        candidates = tables if not others else text
+        with_points = [path for path in candidates if _has_landmarks(path)]
+        others += with_points
+        tables = [path for path in tables if path not in with_points]
+    if not others:
+        others = meshes
+    return others, tables
+
+
+def _has_landmarks(path: Path) -> bool:
+    try:
+        read_shapes(path, incomplete="drop")
+    except FormatError:
+        return False
+    return True
+
+
+def _hide_folders(text: str, paths: Sequence[Path]) -> str:
+    """Return a message that names files without the folders that they lie in."""
+    for folder in {str(path.parent) for path in paths}:
+        text = text.replace(f"{folder}/", "").replace(f"{folder}\\", "")
+    return text
+
+
+def _list_beside(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return the photographs and meshes among the files, and beside those that are links."""
+    folders = dict.fromkeys(path if path.is_dir() else path.parent for path in paths)
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted(folder.iterdir()):
+            if path.suffix.lower() in (*IMAGES, *MESHES) and path.is_file():
+                found.setdefault(path.name.casefold(), path)
+    return found
+
+
+def _find_photographs(shapes: Shapes, beside: Mapping[str, Path]) -> dict[str, Path]:
+    if shapes.n_dims != 2:
+        return {}
+    by_stem = {Path(name).stem: path for name, path in beside.items() if _is_image(path)}
+    found = {}
+    images = shapes.metadata.get("images") or [None] * shapes.n_shapes
+    for name, image in zip(shapes.names, images, strict=True):
+        stated = str(image or "").replace("\\", "/").rpartition("/")[2].casefold()
+        path = beside.get(stated) or by_stem.get(stated) or by_stem.get(name.casefold())
+        if path is not None and _is_image(path):
+            found[name] = path
+    return found
+
+
+def _find_meshes(
+    shapes: Shapes, beside: Mapping[str, Path], landmark_files: Sequence[Path]
+) -> dict[str, Path]:
+    if shapes.n_dims != 3:
+        return {}
+    by_stem = {
+        Path(name).stem: path
+        for name, path in beside.items()
+        if path.suffix.lower() in MESHES and path not in landmark_files
+    }
+    sources = shapes.metadata.get("sources") or [""] * shapes.n_shapes
+    found = {}
+    for name, source in zip(shapes.names, sources, strict=True):
+        stem = Path(str(source)).name.casefold().partition(".")[0]
+        path = by_stem.get(name.casefold()) or by_stem.get(stem)
+        if path is not None:
+            found[name] = path
+    return found
+
+
+def _is_image(path: Path) -> bool:
+    return path.suffix.lower() in IMAGES

@@ -1,0 +1,95 @@
+"""The long work of the page: comparing methods, choosing the smoothing, tests, writing results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from defgpa.app.analyses import Analysis
+from defgpa.app.jobs import Job
+from defgpa.app.methods import Method, describe_estimator
+from defgpa.app.notes import collect_notes
+from defgpa.errors import DefgpaError
+from defgpa.model_selection import compare, default_methods, select_smoothing
+from defgpa.shapes import Shapes
+
+_CURVE = [10.0**exponent for exponent in range(-7, 2)]  # of smoothing, drawn point by point
+
+
+def choose_fold_size(shapes: Shapes) -> int:
+    """Return how many landmarks to leave out at a time so that there are about 20 folds."""
+    return max(1, round(shapes.n_landmarks / 20))
+
+
+def compare_methods(job: Job, shapes: Shapes) -> dict[str, Any]:
+    """Compare all methods, telling each row as it is there; then say which to take, and why."""
+    fold_size = choose_fold_size(shapes)
+    methods = default_methods()
+    with collect_notes() as notes:
+        for number, (name, estimator) in enumerate(methods.items()):
+            job.tell("stage", text=f"Trying {name}", done=number, total=len(methods))
+            try:
+                row = compare(
+                    shapes, {name: estimator}, fold_size, n_jobs=1, progress=job.report_progress
+                ).rows[0]
+            except DefgpaError as error:
+                job.tell("row", name=name, failure=str(error))
+                continue
+            method = describe_estimator(estimator)
+            job.tell("row", **row.to_dict(), method=method.to_dict(), sentence=method.sentence)
+        job.tell("stage", text="Weighing the methods against each other", done=0, total=0)
+        table = compare(shapes, methods, fold_size, n_jobs=1, progress=job.report_progress)
+    verdict = table.verdict
+    best = table.best
+    rigid = [name for name in table.ranking if name.startswith("EUC_d")]
+    chosen = best.name if best is not None else next(iter(methods))
+    if verdict is not None and not verdict.rigid and not verdict.clear and rigid:
+        chosen = rigid[0]  # no more than chance: the simpler method
+    return {
+        "fold_size": fold_size,
+        "chosen": chosen,
+        "method": describe_estimator(methods[chosen]).to_dict(),
+        "sentence": "" if verdict is None else verdict.conclusion,
+        "notes": notes,
+    }
+
+
+def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, Any]:
+    """Choose the smoothing by cross-validation, telling each point of the curve as it is there."""
+    fold_size = choose_fold_size(shapes)
+    estimator = method.estimator
+    held = {"rigidities": [method.rigidity]} if method.kind == "elastic" else {}
+    with collect_notes() as notes:
+        for number, value in enumerate(_CURVE):
+            job.tell("stage", text=f"Smoothing {value:g}", done=number, total=len(_CURVE))
+            path = select_smoothing(
+                estimator,
+                shapes,
+                grid=[value],
+                fold_size=fold_size,
+                n_jobs=1,
+                progress=job.report_progress,
+                **held,
+            )
+            job.tell("point", **_point(path, 0))
+        job.tell("stage", text="Looking more finely beside the best", done=0, total=0)
+        path = select_smoothing(
+            estimator, shapes, fold_size=fold_size, n_jobs=1, progress=job.report_progress, **held
+        )
+    return {
+        "fold_size": fold_size,
+        "points": [_point(path, k) for k in range(len(path.values))],
+        "best": path.best_value,
+        "method": describe_estimator(path.best).to_dict(),
+        "notes": notes,
+    }
+
+
+def _point(path: Any, k: int) -> dict[str, float]:
+    names = {"smoothing": "values", "cve": "cve", "rmse_reference": "rmse_reference"}
+    return {name: float(getattr(path, column)[k]) for name, column in names.items()}
+
+
+def fit(job: Job, analysis: Analysis) -> dict[str, Any]:
+    """Align by the chosen method."""
+    job.tell("stage", text=f"Fitting: {analysis.method.sentence}", done=0, total=0)
+    return analysis.describe()

@@ -1,0 +1,182 @@
+"""Nobody but the browser that was given the token gets an answer, and no path leads out."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+from app_support import HOST, TOKEN
+from starlette.testclient import TestClient
+
+
+@pytest.fixture
+def stranger(app):
+    with TestClient(app, base_url=f"http://{HOST}", follow_redirects=False) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/", "/api/start", "/static/index.html", "/api/projects/x"])
+def test_without_the_token_nothing_is_answered(stranger, path):
+    assert stranger.get(path).status_code == 403
+    assert stranger.get(path, params={"token": "wrong"}).status_code == 403
+    stranger.cookies.set("defgpa", "wrong")
+    assert stranger.get(path).status_code == 403
+
+
+def test_the_token_in_the_address_becomes_a_cookie_that_scripts_cannot_read(stranger):
+    answer = stranger.get("/", params={"token": TOKEN})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert stranger.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example:8765", "127.0.0.1:80", "127.0.0.1", ""])
+def test_another_host_is_refused_even_with_the_token(page, host):
+    assert page.client.get("/api/start", headers={"Host": host}).status_code == 421
+    assert page.client.get("/", params={"token": TOKEN}, headers={"Host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", f"https://{HOST}", "null"])
+def test_another_origin_is_refused(page, origin):
+    headers = {"Origin": origin}
+    assert page.client.get("/api/start", headers=headers).status_code == 403
+    answer = page.client.post("/api/projects", json={"title": "x"}, headers=headers)
+    assert answer.status_code == 403
+    assert page.workspace.list() == []
+
+
+def test_a_change_without_an_origin_is_refused(page):
+    del page.client.headers["Origin"]
+    assert page.client.get("/api/start").status_code == 200
+    assert page.client.post("/api/projects", json={"title": "x"}).status_code == 403
+
+
+def test_no_inline_script_is_allowed_and_none_is_needed(page):
+    answer = page.client.get("/")
+    policy = answer.headers["content-security-policy"]
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in policy
+    assert "<script>" not in answer.text
+    assert " onclick=" not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../project.py",
+        "/static/%2e%2e/project.py",
+        "/static//etc/passwd",
+        "/api/projects/..",
+        "/api/projects/%2e%2e%2f",
+    ],
+)
+def test_no_path_leads_out_of_the_pages_or_the_workspace(page, path):
+    assert page.client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["../edits.json", "..%2fedits.json", "/etc/passwd", "a/../../x"])
+def test_no_result_is_read_from_outside_the_results(page, name):
+    page.open_sample("wings")
+    assert page.get(f"/results/{name}").status_code == 404
+
+
+def test_a_link_among_the_results_is_not_followed(page):
+    page.open_sample("wings")
+    (page.project.folder / "results" / "link").symlink_to("/etc/passwd")
+    assert page.get("/results/link").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [
+        ("../../etc/cron.d/x.tps", "x.tps"),
+        ("C:\\Users\\me\\wing.tps", "wing.tps"),
+        ("folder/.hidden.tps", "hidden.tps"),
+        ("<img src=x onerror=alert(1)>.tps", "_img src=x onerror=alert(1)_.tps"),
+        ("a\x00b\n.tps", "ab.tps"),
+        ("x" * 500 + ".tps", "x" * 116 + ".tps"),
+    ],
+)
+def test_an_uploaded_file_stays_in_its_folder_whatever_it_is_called(page, name, stored):
+    page.create()
+    answer = page.upload(name, b"LM=1\n0 0\n")
+    assert answer.json() == {"stored": [stored]}
+    files = page.project.folder / "files"
+    assert [path.name for path in files.iterdir()] == [stored]
+
+
+@pytest.mark.parametrize("name", ["", "..", "/", "./.", "\x00"])
+def test_a_file_without_a_name_is_refused(page, name):
+    page.create()
+    assert page.upload(name, b"LM=1\n0 0\n").status_code == 400
+
+
+def test_an_upload_declared_too_large_is_refused_before_it_is_read(page):
+    page.create()
+    answer = page.client.put(
+        f"/api/projects/{page.id}/files",
+        params={"name": "a.tps"},
+        content=b"",
+        headers={"Content-Length": str(10 * 10**9)},
+    )
+    assert answer.status_code == 413
+    assert "at most" in answer.json()["error"]
+
+
+def test_an_upload_that_is_larger_than_it_says_is_stopped(page, monkeypatch):
+    monkeypatch.setenv("DEFGPA_MAX_BYTES", "1000")
+    page.create()
+
+    def blocks():
+        for _ in range(50):
+            yield b"x" * 100
+
+    answer = page.client.put(
+        f"/api/projects/{page.id}/files", params={"name": "a.tps"}, content=blocks()
+    )
+    assert answer.status_code == 413
+    folder = page.project.folder
+    assert list((folder / "files").iterdir()) == []
+    assert {path.name for path in folder.iterdir()} == {
+        *("files", "results", "edits.json", "settings.json"),
+    }
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(page, monkeypatch):
+    monkeypatch.setenv("DEFGPA_MAX_BYTES", "100000")
+    page.create()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb.tps", b"0" * 10_000_000)
+    answer = page.upload("bomb.zip", packed.getvalue())
+    assert answer.status_code == 400
+    assert "takes more than" in answer.json()["error"]
+    assert list((page.project.folder / "files").iterdir()) == []
+
+
+def test_an_archive_cannot_write_outside_its_folder(page):
+    page.create()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("../../../evil.tps", b"LM=1\n0 0\n")
+        archive.writestr("deep/inside/wing.tps", b"LM=1\n0 0\n")
+    assert page.upload("two.zip", packed.getvalue()).json() == {"stored": ["evil.tps", "wing.tps"]}
+
+
+def test_a_request_that_is_no_json_or_too_long_is_refused(page):
+    page.create()
+    address = f"/api/projects/{page.id}/edits"
+    assert page.client.post(address, content=b"{").status_code == 400
+    assert page.client.post(address, content=b"[]").status_code == 400
+    assert page.client.post(address, content=b"[" * 100_000).status_code == 400
+    assert page.client.post(address, content=b" " * (5 << 20)).status_code == 413
+
+
+def test_a_workspace_is_for_its_user_alone(workspace):
+    project = workspace.create("mine")
+    assert workspace.folder.stat().st_mode & 0o077 == 0
+    assert project.folder.stat().st_mode & 0o077 == 0
