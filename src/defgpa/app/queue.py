@@ -8,37 +8,37 @@ from typing import Any
 
 from defgpa.app.notes import collect_notes
 from defgpa.app.study import Study
+from defgpa.diagnostics import Finding, Problem
 from defgpa.edits import Action, Edit
 from defgpa.errors import DefgpaError
-from defgpa.findings import Finding, Kind
 from defgpa.statistics import outliers
 
 _MAX_OUTLIERS = 30  # flagged landmarks that are listed; the oddest come first
 
 # the worst first: what is wrong for certain, then what is odd
 _ORDER = (
-    Kind.MIRRORED,
-    Kind.EXCHANGED_LANDMARKS,
-    Kind.MISPLACED_LANDMARK,
-    Kind.FAR_SHAPE,
-    Kind.OTHER_SIZE,
-    Kind.REPEATED_SHAPE,
+    Problem.MIRRORED,
+    Problem.EXCHANGED_LANDMARKS,
+    Problem.MISPLACED_LANDMARK,
+    Problem.FAR_SHAPE,
+    Problem.OTHER_SIZE,
+    Problem.REPEATED_SHAPE,
 )
 _REMEDY = {
-    Kind.MIRRORED: Action.REFLECT,
-    Kind.EXCHANGED_LANDMARKS: Action.SWAP,
-    Kind.MISPLACED_LANDMARK: Action.SET_MISSING,
-    Kind.FAR_SHAPE: Action.EXCLUDE_SPECIMEN,
-    Kind.OTHER_SIZE: Action.EXCLUDE_SPECIMEN,
-    Kind.REPEATED_SHAPE: Action.EXCLUDE_SPECIMEN,
+    Problem.MIRRORED: Action.REFLECT,
+    Problem.EXCHANGED_LANDMARKS: Action.SWAP,
+    Problem.MISPLACED_LANDMARK: Action.SET_MISSING,
+    Problem.FAR_SHAPE: Action.EXCLUDE_SPECIMEN,
+    Problem.OTHER_SIZE: Action.EXCLUDE_SPECIMEN,
+    Problem.REPEATED_SHAPE: Action.EXCLUDE_SPECIMEN,
 }
 _TEXT = {
-    Kind.MIRRORED: "fits clearly better mirrored",
-    Kind.EXCHANGED_LANDMARKS: "{0} and {1} look swapped",
-    Kind.MISPLACED_LANDMARK: "{0} is far from where the others have it",
-    Kind.FAR_SHAPE: "is far from all the others",
-    Kind.OTHER_SIZE: "is of quite another size: other units?",
-    Kind.REPEATED_SHAPE: "has the very coordinates of another specimen",
+    Problem.MIRRORED: "fits clearly better mirrored",
+    Problem.EXCHANGED_LANDMARKS: "{0} and {1} look swapped",
+    Problem.MISPLACED_LANDMARK: "{0} is far from where the others have it",
+    Problem.FAR_SHAPE: "is far from all the others",
+    Problem.OTHER_SIZE: "is of quite another size: other units?",
+    Problem.REPEATED_SHAPE: "has the very coordinates of another specimen",
 }
 UNUSUAL_LANDMARK, UNUSUAL_SPECIMEN = "unusual-landmark", "unusual-specimen"
 
@@ -87,13 +87,13 @@ def _accepted_subject(edit: Edit) -> tuple[str, str, frozenset[str]]:
 
 def _list_findings(study: Study) -> Iterator[Item]:
     findings = [part for finding in study.superimposition.findings for part in _split(finding)]
-    findings = [finding for finding in findings if finding.kind in _ORDER]
-    for finding in sorted(findings, key=lambda finding: _ORDER.index(finding.kind)):
-        kind = finding.kind
-        names = finding.shapes[:1] if kind is Kind.REPEATED_SHAPE else finding.shapes
-        text = _TEXT[kind].format(*finding.landmarks)
+    findings = [finding for finding in findings if finding.problem in _ORDER]
+    for finding in sorted(findings, key=lambda finding: _ORDER.index(finding.problem)):
+        problem = finding.problem
+        names = finding.shapes[:1] if problem is Problem.REPEATED_SHAPE else finding.shapes
+        text = _TEXT[problem].format(*finding.landmarks)
         for name in names:
-            yield Item(str(kind), name, finding.landmarks, text, _REMEDY[kind])
+            yield Item(str(problem), name, finding.landmarks, text, _REMEDY[problem])
 
 
 def _split(finding: Finding) -> Iterator[Finding]:

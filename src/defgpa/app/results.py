@@ -18,8 +18,8 @@ from defgpa.edits import write_log
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.exports import export
 from defgpa.io import save, write_shapes
-from defgpa.io.atomic import run_folder, write_text
-from defgpa.io.text.table import csv_text
+from defgpa.io.atomic import replace_folder, write_text
+from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics import procrustes_anova, specimens
 
@@ -62,7 +62,7 @@ def write_results(
         raise DefgpaError("Choose what to write.")
     for number, part in enumerate(chosen):
         job.tell("stage", text=PARTS[part], done=number, total=len(chosen))
-        with collect_notes() as notes, run_folder(project.folder / RESULTS / part) as folder:
+        with collect_notes() as notes, replace_folder(project.folder / RESULTS / part) as folder:
             writers[part](project, analysis, folder)
         for note in notes:
             job.tell("note", text=note)
@@ -107,7 +107,7 @@ def _write_corrected(project: Project, analysis: Analysis, folder: Path) -> None
 
 def _specimen_table(analysis: Analysis) -> str:
     columns = specimens(analysis.alignment)
-    return csv_text(list(columns), zip(*columns.values(), strict=True), unknown="nan")
+    return format_csv(list(columns), zip(*columns.values(), strict=True), unknown="nan")
 
 
 def _write_tables(project: Project, analysis: Analysis, folder: Path) -> None:
@@ -116,9 +116,9 @@ def _write_tables(project: Project, analysis: Analysis, folder: Path) -> None:
     heads = ["name", *pca.get_feature_names_out().tolist()]
     names = analysis.study.shapes.names
     rows = ([name, *scores] for name, scores in zip(names, pca.scores_.tolist(), strict=True))
-    write_text(folder / "scores.csv", csv_text(heads, rows))
+    write_text(folder / "scores.csv", format_csv(heads, rows))
     shares = zip(heads[1:], pca.explained_variance_ratio_.tolist(), strict=True)
-    write_text(folder / "variance.csv", csv_text(["component", "share"], shares))
+    write_text(folder / "variance.csv", format_csv(["component", "share"], shares))
     anova = _fit_test(project, analysis)
     if anova is not None:
         write_text(folder / "anova.csv", anova.to_csv())

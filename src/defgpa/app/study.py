@@ -17,13 +17,14 @@ import numpy as np
 from defgpa.alignment import Alignment
 from defgpa.app.notes import collect_notes
 from defgpa.completion import Completion, complete
+from defgpa.diagnostics.screening import guess_units
 from defgpa.edits import Action, Edit, apply_edits
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.estimators import EuclideanGPA
 from defgpa.io import read_shapes
 from defgpa.io.covariates import read_covariates
+from defgpa.io.missing_codes import find_missing_code
 from defgpa.procrustes import similarity
-from defgpa.screening import guessed_units, missing_code
 from defgpa.shapes import Shapes
 from defgpa.statistics import centroid_sizes
 from defgpa.statistics.design import columns_of, typed
@@ -135,13 +136,13 @@ class Study:
         if self.original is None:
             return {}
         shapes = self.original
-        coded = missing_code(shapes) if shapes.visible.any() else None
+        coded = find_missing_code(shapes) if shapes.visible.any() else None
         return {
             "shapes": shapes.n_shapes,
             "landmarks": shapes.n_landmarks,
             "dimension": shapes.n_dims,
             "missing": int((~shapes.visible).sum()),
-            "units": guessed_units(shapes) if shapes.visible.any() else "unknown",
+            "units": guess_units(shapes) if shapes.visible.any() else "unknown",
             "format": shapes.metadata.get("format", ""),
             "space": shapes.metadata.get("space", ""),
             "incomplete": list(shapes.metadata.get("incomplete", ())),

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.text.lines import text_of, warn
-from defgpa.io.text.table import unguarded
+from defgpa.io.text.lines import read_text, warn
+from defgpa.io.text.table import remove_guard
 
 
 def read_covariates(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, list[str]]:
@@ -50,14 +50,15 @@ def read_covariates(path: str | os.PathLike[str], names: Sequence[str]) -> dict[
 
 
 def _read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    lines = [line for line in text_of(path).split("\n") if line.strip()]
+    lines = [line for line in read_text(path).split("\n") if line.strip()]
     if len(lines) < 2:
         raise FormatError(
             f"{path}: expected a header and one row per shape; found {len(lines)} lines."
         )
     delimiter = max(",;\t", key=lines[0].count)
     header, *rows = (
-        [unguarded(cell.strip()) for cell in row] for row in csv.reader(lines, delimiter=delimiter)
+        [remove_guard(cell.strip()) for cell in row]
+        for row in csv.reader(lines, delimiter=delimiter)
     )
     if all(len(row) == len(header) + 1 for row in rows):  # R writes row names without a title
         header = ["", *header]
