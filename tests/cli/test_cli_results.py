@@ -194,7 +194,7 @@ def test_results_go_by_default_to_a_folder_called_after_the_input(
 # Notes
 
 
-def test_what_all_methods_say_is_said_once(run, tmp_path):
+def test_what_all_methods_say_is_merge_messages(run, tmp_path):
     points = smooth_family(n=8, m=30, bend=0.05, noise=0.005, seed=3).shapes.points.copy()
     points[2, :, 0] *= -1
     np.savez(tmp_path / "set.npz", points=points)
@@ -214,12 +214,12 @@ def test_notes_are_told_where_an_error_ends_the_work(capsys):
     assert "Note: the file is odd" in capsys.readouterr().err
 
 
-def test_what_files_say_alike_is_said_once_and_all_else_is_kept():
-    from defgpa.cli._console import said_once
+def test_what_files_say_alike_is_merge_messages_and_all_else_is_kept():
+    from defgpa.cli._console import merge_messages
 
     told = ["a/x 1.pts: is odd: 7.", "b.pts: is odd: 7.", "b.pts: is odd: 7.", "a: is odd: 8."]
     lists = ["Left out, not seen: 'a'.", "Mirrored, it seems: 'a'."]
-    assert said_once([*told, *lists, "Alone"]) == [
+    assert merge_messages([*told, *lists, "Alone"]) == [
         "a/x 1.pts and 1 more: is odd: 7.",
         "a: is odd: 8.",
         *lists,
@@ -277,7 +277,7 @@ def test_a_thousand_registered_specimens_are_summed_up(run, wings, made, tmp_pat
     code, out, _ = run("register", made / "result.npz", tmp_path / "many.npz", "-o", tmp_path / "o")
     assert code == 0
     assert len(out.splitlines()) < 30
-    assert "240 registered: RMSE_r" in out
+    assert "RMSE_r of 240 registered specimens: median" in out
     rows = [line.split() for line in out.splitlines() if line.strip().startswith("many_")]
     told = summary(tmp_path / "o")["rmse_reference"]
     worst = sorted(told, key=told.get, reverse=True)[:10]

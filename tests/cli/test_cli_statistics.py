@@ -142,7 +142,7 @@ def test_what_cannot_be_tested_is_one_sentence(run, folder, words, said):
         ("name,kind\nmoth,a\n", "1 rows for 12 shapes"),
         (
             "name,kind\n" + "".join(f"moth{k + (k == 3) * 90},a\n" for k in range(12)),
-            "column 'name' names the shapes, and has no row for 'moth3'",
+            "column 'name' names the specimens, and has no row for 'moth3'",
         ),
         (
             "name,kind\n" + "".join(f"moth{k},a\n" for k in [*range(12), 7]),
@@ -282,7 +282,7 @@ def test_empty_cells_are_missing_data(run, folder):
 def test_pairs_are_found_said_and_given_back(run, folder):
     code, out, _ = run("symmetry", folder / "moths.tps", "-o", folder / "sym", "--permutations", 99)
     assert code == 0
-    assert "100% of the shapes confirm them): --pairs 3-4,5-6,7-8" in out
+    assert "100% of the shapes confirm them): --pairs 3-4,5-6,7-8" in " ".join(out.split())
     assert "individual:side" in out
     for name in (
         "symmetry.csv",
@@ -493,7 +493,7 @@ def test_rounds_that_were_too_few_are_told(run, curved):
     words = ("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "slid.tps")
     code, out, err = run(*words, "--rounds", 1)
     assert code == 0
-    assert "after 1 round." in out
+    assert "after 1 iteration." in out
     assert "raise --rounds" in err
     assert "--rounds" not in run(*words, "--rounds", 60)[2]
 

@@ -351,7 +351,7 @@ def test_too_little_memory_is_one_sentence_at_the_command_line(monkeypatch, caps
         raise MemoryError
 
     monkeypatch.setattr(_app.app, "main", hungry)
-    assert _app._run(["fit", "wings.tps"]) == 1
+    assert _app.run(["fit", "wings.tps"]) == 1
     assert "not enough memory" in capsys.readouterr().err
 
 
@@ -370,5 +370,5 @@ def test_what_was_out_of_memory_is_said(error, told, monkeypatch, capsys):
         raise error
 
     monkeypatch.setattr(_app.app, "main", hungry)
-    assert _app._run(["fit", "wings.tps"]) == 1
+    assert _app.run(["fit", "wings.tps"]) == 1
     assert told in capsys.readouterr().err

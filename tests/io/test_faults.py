@@ -17,7 +17,7 @@ import errno, hashlib, os, resource, signal, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
 import plotly.offline
-from defgpa.cli._app import _run
+from defgpa.cli._app import run
 
 plotly.offline.get_plotlyjs = lambda: ""  # 5 MB that would only take time here
 top = Path({top!r})
@@ -44,7 +44,7 @@ def killed():
     os._exit(9)
 
 def fit(warp, *more):
-    return _run(["fit", {wings!r}, "-o", str(top / "out"), "-q", "--warp", warp, *more])
+    return run(["fit", {wings!r}, "-o", str(top / "out"), "-q", "--warp", warp, *more])
 
 def state():
     return {{p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (top / "out").iterdir()}}

@@ -11,8 +11,8 @@ import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import in_space_of, read_input
-from defgpa.cli._output import refuse_input, written_as
+from defgpa.cli._input import match_space, read_input
+from defgpa.cli._output import refuse_input, write_shapes_as
 
 if TYPE_CHECKING:
     from defgpa._arrays import Array
@@ -30,22 +30,31 @@ _DIRECTIONS = {
 @click.argument("result", type=click.Path())
 @click.argument("shape")
 @click.argument("points", type=click.Path())
-@click.option("--output", "-o", required=True, type=click.Path(), help="File for the moved points.")
-@click.option(
+@options.option(
     "--direction",
     type=click.Choice(list(_DIRECTIONS)),
     default="forward",
     show_default=True,
+    metavar="NAME",
+    group=options.METHOD,
     help="; ".join(f"{word}: {meaning}" for word, meaning in _DIRECTIONS.items()) + ".",
 )
-@options.reading
+@options.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="File for the moved points or image.",
+)
 @options.writing
+@options.reading
 def command(
     result: str,
     shape: str,
     points: str,
-    output: str,
     direction: str,
+    output: str,
     to_format: str | None,
     console: Console,
 ) -> None:
@@ -71,9 +80,9 @@ def command(
             space = alignment.shapes.metadata.get("space")
             given, images = _mesh(console, Path(points), Path(output), space, send)
         else:
-            shapes = in_space_of(read_input([points]), alignment.shapes)
+            shapes = match_space(read_input([points]), alignment.shapes)
             given, images = shapes.points, send(shapes.points)
-            written_as(console, shapes.with_points(images), Path(output), to_format)
+            write_shapes_as(console, shapes.with_points(images), Path(output), to_format)
     known = ~np.isnan(given[..., 0])
     count, lost = int(known.sum()), int((np.isnan(images[..., 0]) & known).sum())
     if lost:

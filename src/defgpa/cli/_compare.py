@@ -10,65 +10,83 @@ import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import fitting_input, fold_size_for, read_input
-from defgpa.cli._output import output_file
+from defgpa.cli._input import prepare_for_fit, read_input, reading_words
+from defgpa.cli._output import mark_written, output_file
 from defgpa.errors import DefgpaError
 
 if TYPE_CHECKING:
-    from defgpa.model_selection import Comparison
+    from defgpa.model_selection import Comparison, MethodFigures
+
+_WRITERS = {".md": "to_markdown", ".csv": "to_csv", ".tex": "to_latex", ".txt": "__str__"}
 
 
 @options.command("compare", "defgpa compare wings.tps --fold-size 2 -o table.md")
 @options.input_argument
-@options.folding
-@click.option(
-    "--output", "-o", type=click.Path(), help="Also write the table: .md, .csv, .tex or .txt."
+@options.cross_validation
+@options.option(
+    "--published",
+    is_flag=True,
+    group=options.METHOD,
+    help="Only the paper's six methods, with the paper's settings.",
 )
-@click.option(
-    "--published", is_flag=True, help="The paper's six methods, with the paper's settings."
+@options.option(
+    "--theta",
+    type=float,
+    metavar="NUMBER",
+    group=options.METHOD,
+    help="With --published: absolute smoothing, as in the paper.",
 )
-@click.option("--theta", type=float, help="With --published: the paper's absolute smoothing.")
+@options.option(
+    "--output",
+    "-o",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write the table: .md, .csv, .tex or .txt.",
+)
 @options.reading
 def command(
     source: tuple[str, ...],
     fold_size: int | None,
     jobs: int | None,
-    output: str | None,
     published: bool,
     theta: float | None,
+    output: str | None,
     console: Console,
 ) -> None:
-    """Rigid, affine and deformable alignment side by side: is deformation worth it?
+    """Compare rigid, affine and deformable alignment: is deformation worth it?
 
-    The paper's table on your own files: RMSE_d, RMSE_r and the cross-validation error of rigid,
-    affine and thin-plate spline alignment, each also in per cent of the size of its reference.
-    The methods are ranked by the last, and a sentence says what follows from it.
+    Methods are ranked by their cross-validation error (CVE), the error on landmarks that were
+    left out, in per cent of the size of the reference. A sentence says what follows, and gives
+    the command to go on with. The paper's table on your own files.
     """
     from defgpa.model_selection import compare, published_methods
+    from defgpa.model_selection.method_selection import choose_fold_size
 
     if theta is not None and not published:
         raise click.UsageError("--theta is a setting of the paper: add --published.")
-    writers = {".md": "to_markdown", ".csv": "to_csv", ".tex": "to_latex", ".txt": "__str__"}
     suffix = None if output is None else output[output.rfind(".") :].lower()
-    if suffix is not None and suffix not in writers:
+    if suffix is not None and suffix not in _WRITERS:
         raise click.BadParameter("must end in .md, .csv, .tex or .txt.", param_hint="--output")
     if output is not None:
         output_file(output)
     with console.noting():
-        shapes = fitting_input(console, read_input(source))
-        size = fold_size_for(shapes, fold_size)
-        with console.progress("Comparing") as tick:
+        shapes = prepare_for_fit(console, read_input(source))
+        size = choose_fold_size(shapes) if fold_size is None else fold_size
+        with console.progress("Comparing methods") as tick:
             methods = published_methods(theta) if published else None
             table = compare(shapes, methods, fold_size=size, n_jobs=jobs, progress=tick)
     if table.best is None:
         raise DefgpaError(f"No method can be judged on these shapes. {table.rows[0].failure}")
-    console.tell(*table.findings)
-    table = _concluded(table, source, published, theta)
+    console.note_findings(*table.findings)
+    table = _add_next_command(table, source, published, theta)
     if output is not None and suffix is not None:
         from defgpa.io.atomic import write_text
 
-        write_text(output, str(getattr(table, writers[suffix])()))
-    console.say(str(table))
+        write_text(output, str(getattr(table, _WRITERS[suffix])()))
+        mark_written(output)
+    show_comparison(console, table)
+    if table.verdict is not None and table.verdict.next_step:
+        console.say(f"Next: {table.verdict.next_step}")
     if output is not None:
         console.say(f"Written: {output}")
     console.result(
@@ -77,31 +95,71 @@ def command(
             "ranking": table.ranking,
             "verdict": None if table.verdict is None else asdict(table.verdict),
             "fold_size": size,
-            **console.told(),
+            **console.messages(),
         }
     )
 
 
-def _concluded(
+def show_comparison(console: Console, table: Comparison) -> None:
+    """Show the methods by rank with their errors, why some failed, and the verdict."""
+    from defgpa.tables import lined_up
+
+    ranks = {name: str(k) for k, name in enumerate(table.ranking, start=1)}
+    rows = sorted(table, key=lambda row: int(ranks.get(row.name, len(table) + 1)))
+    head = ("   method", "code", "CVE %", "CVE", "RMSE_d", "RMSE_r")
+    lines = [head, *(_format_row(row, ranks.get(row.name, "")) for row in rows)]
+    width = max(len(line[1]) for line in lines)
+    lines = [(line[0], line[1].ljust(width), *line[2:]) for line in lines]
+    title, *body = lined_up(lines, between="  ").split("\n")
+    console.say("\n".join([title, "─" * len(title), *body]))
+    count = "1 landmark" if table.fold_size == 1 else f"{table.fold_size} landmarks"
+    console.say_paragraph(
+        f"CVE: error on landmarks left out, {count} at a time; CVE %: of the size of the method's "
+        "reference. RMSE_d: error projected back into the shapes; RMSE_r: error in the space of "
+        "the reference. All but % are in the units of the coordinates."
+    )
+    failures: dict[str, list[str]] = {}  # each is told once, with the methods it is about
+    for row in rows:
+        if row.failure:
+            failures.setdefault(" ".join(row.failure.split()), []).append(row.name)
+    for reason, names in failures.items():
+        console.say_paragraph(f"{', '.join(names)}: {reason}")
+    if table.verdict is not None:
+        console.say_paragraph(table.verdict.conclusion)
+
+
+def _format_row(row: MethodFigures, rank: str) -> tuple[str, ...]:
+    """Return the cells of one method: its rank and name, its code, its errors."""
+    from defgpa.model_selection.method_selection import describe_briefly
+    from defgpa.tables import figure
+
+    errors = (100.0 * row.relative_cve, row.cve, row.rmse_datum, row.rmse_reference)
+    numbers = [figure(error, unknown="–") for error in errors]
+    name = f"{'▸' if rank == '1' else ' '}{rank:>1} {describe_briefly(row.name)}"
+    return (name, row.name, *numbers)
+
+
+def _add_next_command(
     table: Comparison, source: tuple[str, ...], published: bool, theta: float | None
 ) -> Comparison:
-    """The table with a verdict that names the command to go on with."""
+    """Return the table with a verdict that gives the whole command to go on with."""
     verdict = table.verdict
     if verdict is None:
         return table
-    # where rigid and deformable predict alike, what lies between them is the next to try
-    words = _fit_options(verdict.best, theta) if verdict.clear else ["--rigidity", "auto"]
-    if published and "--rigidity" not in words:
+    # where rigid and deformable predict alike, the simpler one does
+    best = verdict.best if verdict.clear or verdict.rigid else verdict.against
+    words = _method_words(best, theta)
+    if published and "--method" in words and words[1] in ("deformable", "affine"):
         words += ["--proportions", "prior"]
-    step = shlex.join(["defgpa", "fit", *source, *words, "--report"])
+    step = shlex.join(["defgpa", "fit", *source, *words, "--report", *reading_words()])
     return replace(table, verdict=replace(verdict, next_step=step))
 
 
-def _fit_options(best: str, theta: float | None) -> list[str]:
-    """What makes ``defgpa fit`` fit the best method, its smoothing chosen if it has one."""
+def _method_words(best: str, theta: float | None) -> list[str]:
+    """Return the options that make ``defgpa fit`` fit a method, its smoothing chosen."""
     if best.startswith("TPS_r"):
-        smoothing = ["--smoothing", "auto"] if theta is None else ["--theta", f"{theta:g}"]
-        return ["--points-per-axis", best[6:-1], *smoothing]
+        smoothing = [] if theta is None else ["--theta", f"{theta:g}"]
+        return ["--method", "deformable", "--points-per-axis", best[6:-1], *smoothing]
     if best.startswith("ELA"):
-        return ["--points-per-axis", best[4:-1], "--rigidity", "auto"]
-    return ["--warp", "affine", *([] if best.startswith("AFF") else ["--rigidity", "inf"])]
+        return ["--method", "elastic", "--points-per-axis", best[4:-1]]
+    return ["--method", "affine" if best.startswith("AFF") else "rigid"]

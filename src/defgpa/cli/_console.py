@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
+import re
 import sys
+import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +20,10 @@ from defgpa.diagnostics.findings import Finding, group_by_problem
 from defgpa.errors import DefgpaWarning
 
 _PLAIN = str.maketrans(
-    {"█": "#", "▒": "+", "·": ".", "─": "-", "–": "-", "…": "...", "←": "<-", "×": "x"}
+    {"█": "#", "▒": "+", "·": ".", "─": "-", "–": "-", "…": "...", "←": "<-", "×": "x", "▸": ">"}
 )
+# what a terminal would obey instead of showing it: C0, DEL, C1, and marks that reorder text
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass
@@ -32,37 +37,37 @@ class Console:
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
-        """Warnings of the package become notes, each shown once; others are for developers."""
+        """Turn warnings of the package into notes, each shown once; drop those of others."""
         caught: list[warnings.WarningMessage] = []
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 yield
         finally:  # where an error ends it, too: what was noted on the way may explain it
-            own = [w.message for w in caught if isinstance(w.message, DefgpaWarning)]
-            self.tell(*(message.finding for message in own if message.finding is not None))
-            for text in said_once([str(message) for message in own if message.finding is None]):
+            messages = [w.message for w in caught if isinstance(w.message, DefgpaWarning)]
+            self.note_findings(*(m.finding for m in messages if m.finding is not None))
+            for text in merge_messages([str(m) for m in messages if m.finding is None]):
                 self.note(text)
 
-    def tell(self, *findings: Finding) -> None:
-        """Findings, in the words of the command line; their fields are kept for machines."""
-        known = [part for own in self.findings for part in (own, *own.parts)]
-        for finding in group_by_problem(own for own in findings if own not in known):
+    def note_findings(self, *findings: Finding) -> None:
+        """Note findings in the words of the command line; keep their values for machines."""
+        noted = [part for finding in self.findings for part in (finding, *finding.parts)]
+        for finding in group_by_problem(finding for finding in findings if finding not in noted):
             self.findings.append(finding)
             self.note(str(finding))
 
     def note(self, text: str) -> None:
-        """A sentence worth reading, on standard error."""
+        """Write a sentence worth reading to standard error, once."""
         if text in self.notes:
             return
         self.notes.append(text)
         if not self.quiet:
             click.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
-            click.echo(text, err=True)
+            click.echo(escape_controls(text), err=True)
 
     @contextlib.contextmanager
     def progress(self, title: str) -> Iterator[Callable[[int, int], None] | None]:
-        """A function (done, total) that moves a bar; None where nobody watches."""
+        """Yield a function (done, total) that moves a bar; None where nobody watches."""
         if self.quiet or self.as_json or not sys.stderr.isatty():
             yield None
             return
@@ -82,15 +87,24 @@ class Console:
             task = bar.add_task(title, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
+    @contextlib.contextmanager
+    def working(self, title: str) -> Iterator[None]:
+        """Show that something of unknown length is going on, where somebody watches."""
+        with self.progress(title):
+            yield
+
     def table(
         self,
         title: str,
         header: Sequence[str],
         rows: Sequence[Sequence[Any]],
         total: int = 0,
-        what: str = "",
+        subject: str = "",
     ) -> None:
-        """A table on standard output; figures stand to the right. Below, how many are not shown."""
+        """Write a table to standard output, numbers to the right.
+
+        Below it stands how many of a ``total`` of rows are not shown, and of which ``subject``.
+        """
         if self.quiet or self.as_json:
             return
         from rich.box import SIMPLE_HEAD
@@ -100,49 +114,81 @@ class Console:
 
         table = Table(box=SIMPLE_HEAD, show_header=any(header))
         for k, name in enumerate(header):
-            figures = all(isinstance(row[k], (int, float)) for row in rows if row[k] is not None)
-            table.add_column(escape(name), justify="right" if figures else "left")
+            numeric = all(isinstance(row[k], (int, float)) for row in rows if row[k] is not None)
+            table.add_column(escape(name), justify="right" if numeric else "left")
         for row in rows:
-            table.add_row(*[escape(printable(text_of(cell))) for cell in row])
+            table.add_row(*[escape(make_printable(format_cell(cell))) for cell in row])
         console = RichConsole()
-        console.print(escape(printable(title)), style="bold", highlight=False)  # wider than a table
+        # apart from the table, for it may be wider
+        console.print(escape(make_printable(title)), style="bold", highlight=False)
         console.print(table)
         if total > len(rows):
-            self.say(f"  … and {total - len(rows)} more{what}")
+            self.say(f"  … and {total - len(rows)} more{subject}")
 
     def say(self, text: str) -> None:
-        """A line on standard output."""
+        """Write a line to standard output."""
         if not (self.quiet or self.as_json):
-            click.echo(printable(text))
+            click.echo(make_printable(text))
 
-    def told(self) -> dict[str, Any]:
-        """What every command tells machines besides its figures."""
-        findings = [finding.to_dict() for finding in self.findings]
-        return {"notes": self.notes, "findings": findings}
+    def say_paragraph(self, text: str) -> None:
+        """Write a sentence or several to standard output, broken at the width of the terminal."""
+        from rich.console import Console as RichConsole
 
-    def result(self, figures: Any) -> None:
-        """The figures for machines, if they were asked for."""
+        width = min(RichConsole().width, 100)
+        self.say(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False))
+
+    def messages(self) -> dict[str, Any]:
+        """Return what every command tells machines besides its results."""
+        return {"notes": self.notes, "findings": [finding.to_dict() for finding in self.findings]}
+
+    def result(self, results: Mapping[str, Any]) -> None:
+        """Write the results for machines, if they were asked for."""
         if self.as_json:
             # in ASCII: a pipe may have any encoding, and JSON has but one
-            click.echo(json.dumps(plain(figures), indent=2, allow_nan=False))
+            click.echo(json.dumps(to_json(results), indent=2, allow_nan=False))
 
 
-def said_once(messages: Sequence[str]) -> list[str]:
-    """What several files or methods say alike (``file: sentence``), said once for all of them."""
+def merge_messages(messages: Sequence[str]) -> list[str]:
+    """Say once what several files or methods say alike (``file: sentence``)."""
     heads: dict[str, list[str]] = {}
     for message in messages:
         head, colon, sentence = message.partition(": ")
-        names_one = colon and (" " not in head or os.sep in head)
-        heads.setdefault(sentence if names_one else message, []).append(head if names_one else "")
-    said = []
-    for sentence, (first, *others) in ((k, dict.fromkeys(own)) for k, own in heads.items()):
+        names_file = colon and (" " not in head or os.sep in head)
+        heads.setdefault(sentence if names_file else message, []).append(head if names_file else "")
+    merged = []
+    for sentence, names in heads.items():
+        first, *others = dict.fromkeys(names)
         more = f" and {len(others)} more" if others else ""
-        said.append(f"{first}{more}: {sentence}" if first else sentence)
-    return said
+        merged.append(f"{first}{more}: {sentence}" if first else sentence)
+    return merged
 
 
-def printable(text: str) -> str:
-    """The text with what the encoding of standard output lacks (on Windows, blocks) replaced."""
+def escape_controls(text: str) -> str:
+    r"""Show control characters as ``\x1b``, so that no name of a file can command a terminal.
+
+    Examples
+    --------
+    >>> print(escape_controls("wing\x1b[2J 7"))
+    wing\x1b[2J 7
+    """
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def suggest_name(name: str, names: Iterable[str]) -> str:
+    """Return `` Did you mean 'info'?`` for the nearest of several names; empty if none is near.
+
+    Examples
+    --------
+    >>> suggest_name("ifno", ["info", "fit"])
+    " Did you mean 'info'?"
+    """
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def make_printable(text: str) -> str:
+    """Escape control characters, and replace what the encoding of standard output lacks."""
+    text = escape_controls(text)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -151,32 +197,32 @@ def printable(text: str) -> str:
         return text.translate(_PLAIN).encode(encoding, errors="replace").decode(encoding)
 
 
-def briefly(names: Sequence[str]) -> list[str]:
-    """Names for a table: of long ones the begin and the end, unless that makes two the same."""
+def abbreviate(names: Sequence[str]) -> list[str]:
+    """Shorten long names to their begin and end, unless that makes two the same."""
     flat = [" ".join(name.split()) for name in names]
     short = [name if len(name) <= 40 else f"{name[:19]}…{name[-20:]}" for name in flat]
     return short if len(set(short)) == len(set(flat)) else flat
 
 
-def text_of(cell: Any) -> str:
-    """A cell as people read it: four significant digits, nothing for nothing."""
+def format_cell(cell: object) -> str:
+    """Format a cell for people: four significant digits, nothing for None, on one line."""
     if cell is None:
         return ""
     if isinstance(cell, float):
         return "–" if cell != cell else f"{cell:.4g}"
-    return str(cell)
+    return str(cell).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def plain(value: Any) -> Any:
-    """A value that JSON can hold: arrays as lists, NaN and infinities as null."""
+def to_json(value: Any) -> Any:
+    """Convert a value to what JSON can hold: arrays to lists, NaN and infinities to null."""
     import numpy as np
 
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [to_json(item) for item in value]
     if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
+        return to_json(value.tolist())
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value

@@ -9,15 +9,19 @@ import click
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import read_input
-from defgpa.cli._output import refuse_input, written_as
+from defgpa.cli._output import HIDDEN_MANIFEST, refuse_input, refuse_inputs, write_shapes_as
 
 
 @options.command("convert", "defgpa convert skulls/*.mrk.json skulls.tps")
 @click.argument("source", nargs=-1, required=True, metavar="IN...", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
-@options.reading
 @options.writing
-@click.option("--space", type=click.Choice(["LPS", "RAS"]), help="Bring Slicer files to it.")
+@options.option(
+    "--space",
+    type=click.Choice(["LPS", "RAS"]),
+    help="Anatomical coordinate system of the output, for files of 3D Slicer.",
+)
+@options.reading
 def command(
     source: tuple[str, ...],
     target: str,
@@ -25,11 +29,18 @@ def command(
     space: str | None,
     console: Console,
 ) -> None:
-    """Write shapes in another format; OUT is a file, or a folder where a file holds one shape."""
+    """Convert landmark files to another format.
+
+    OUT is a file, or a folder for formats with one shape per file (give --to). A name that is no
+    format, such as --to help, lists them all.
+    """
     with console.noting():
         shapes = read_input(source, space=space)
-        refuse_input(Path(target), *shapes.metadata.get("sources", ()))
-        written_as(console, shapes, target, to_format)
+        sources = shapes.metadata.get("sources", ())
+        refuse_input(Path(target), *sources)
+        if Path(target).is_dir():
+            refuse_inputs(sources, Path(target), manifest=HIDDEN_MANIFEST)
+        write_shapes_as(console, shapes, target, to_format)
     console.say(f"{shapes.n_shapes} shapes, {shapes.n_landmarks} landmarks, written to {target}")
     console.result(
         {

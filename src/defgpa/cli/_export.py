@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._output import list_files, output_folder
+from defgpa.cli._output import (
+    HIDDEN_MANIFEST,
+    list_files,
+    open_plain_folder,
+    output_folder,
+    refuse_inputs,
+)
 
 _NEXT = {
     "slicermorph": "In 3D Slicer: module GPA, Load previous analysis, this folder.",
@@ -18,23 +26,51 @@ _NEXT = {
 
 @options.command("export", "defgpa export result/result.npz -o for_R/ --to r")
 @click.argument("result", type=click.Path())
-@click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the files.")
-@click.option("--to", "target", required=True, type=click.Choice(list(_NEXT)), help="For whom.")
-@click.option(
+@options.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(),
+    metavar="FOLDER",
+    help="Folder for the files; what an earlier export left there is replaced.",
+)
+@options.option(
+    "--to", "target", required=True, type=click.Choice(list(_NEXT)), help="Target program."
+)
+@options.option(
     "--space",
     type=click.Choice(["superimposed", "back_projected"]),
     default="superimposed",
     show_default=True,
-    help="Of the components that meshes show: as measured, or the smooth part.",
+    metavar="NAME",
+    group=options.MESHES,
+    help="Shapes whose components are shown: superimposed (as measured) or back_projected (only "
+    "what the warps follow).",
 )
-@click.option(
-    "--mesh", type=click.Path(), help="A mesh in the space of the reference, to be moved."
+@options.option(
+    "--mesh",
+    type=click.Path(),
+    metavar="FILE",
+    group=options.MESHES,
+    help="Mesh in the space of the reference to deform; default: the faces of the shapes.",
 )
-@click.option(
-    "--components", type=click.IntRange(1), default=2, show_default=True, help="How many, meshes."
+@options.option(
+    "--components",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    metavar="COUNT",
+    group=options.MESHES,
+    help="Number of principal components.",
 )
-@click.option(
-    "--sd", type=float, default=2.0, show_default=True, help="Standard deviations to either side."
+@options.option(
+    "--sd",
+    type=float,
+    default=2.0,
+    show_default=True,
+    metavar="NUMBER",
+    group=options.MESHES,
+    help="Standard deviations from the mean, in both directions.",
 )
 def command(
     result: str,
@@ -46,7 +82,7 @@ def command(
     sd: float,
     console: Console,
 ) -> None:
-    """Write a saved result for SlicerMorph, R or MorphoJ, or meshes along components."""
+    """Export a saved result to SlicerMorph, R or MorphoJ, or as meshes along components."""
     from defgpa.exports import export, write_component_meshes
     from defgpa.io import load
     from defgpa.meshes import read_mesh
@@ -54,20 +90,24 @@ def command(
     if mesh is not None and target != "meshes":
         raise click.UsageError("--mesh goes with --to meshes.")
     folder = output_folder(output)
+    refuse_inputs([result, *filter(None, [mesh])], folder, manifest=HIDDEN_MANIFEST)
     with console.noting():
         alignment = load(result)
-        if target == "meshes":
-            files = write_component_meshes(
-                alignment,
-                folder,
-                mesh=None if mesh is None else read_mesh(mesh),
-                components=range(1, components + 1),
-                deviations=(-sd, sd),
-                space=space,
-            )
-        else:
-            files = export(alignment, folder, target)
-    written = [str(file) for file in files]
+        surface = None if mesh is None else read_mesh(mesh)
+        with open_plain_folder(folder) as partial:
+            if target == "meshes":
+                files = write_component_meshes(
+                    alignment,
+                    partial,
+                    mesh=surface,
+                    components=range(1, components + 1),
+                    deviations=(-sd, sd),
+                    space=space,
+                )
+            else:
+                files = export(alignment, partial, target)
+            names = [Path(file).relative_to(partial) for file in files]
+    written = [str(folder / name) for name in names]
     list_files(console, written)
     console.say(_NEXT[target])
     console.result({"files": written, "notes": console.notes})

@@ -1,4 +1,4 @@
-"""``defgpa fit``: shapes in, a reference, warps, figures and files out."""
+"""``defgpa fit``: shapes in, a reference, warps, errors and files out."""
 
 from __future__ import annotations
 
@@ -11,203 +11,329 @@ import click
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import (
-    fitting_input,
-    fold_size_for,
-    proportions_value,
+    add_covariates,
+    add_links,
+    parse_proportions,
+    parse_rigidity,
+    parse_smoothing,
+    prepare_for_fit,
     read_input,
-    rigidity_value,
-    smoothing_value,
     warp_model,
 )
 from defgpa.cli._output import (
+    command_to_paste,
+    open_results,
     output_folder,
     refuse_inputs,
     require_report,
-    results,
-    tell_run,
-    to_paste,
+    show_run,
     write_shapes_twice,
 )
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.diagnostics.findings import Finding
+    from defgpa.estimators import AlignmentEstimator
+    from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
     from defgpa.shapes import Shapes
 
 
-@options.command("fit", "defgpa fit wings.tps -o result/ --smoothing auto --report")
+@options.command("fit", "defgpa fit wings.tps -o result/ --report")
 @options.input_argument
-@click.option(
-    "--output", "-o", type=click.Path(), help="Folder for the results; INPUT-defgpa by default."
+@options.option(
+    "--method",
+    type=click.Choice(options.METHODS),
+    metavar="NAME",
+    group=options.METHOD,
+    help="rigid (classical GPA), affine, elastic, deformable, or auto (default): the one that "
+    "predicts left-out landmarks best.",
+)
+@options.cross_validation
+@options.option(
+    "--pose",
+    default="principal",
+    metavar="principal|first|NAME",
+    group=options.METHOD,
+    help="Pose of the reference: its principal axes (default), or that of a specimen.",
 )
 @options.warping
 @options.smoothing
 @options.rigidity
-@options.proportioning
-@options.folding
-@click.option(
-    "--pose",
-    default="principal",
-    show_default=True,
-    metavar="principal|first|NAME",
-    help="Pose of the reference: its principal axes, or like a shape.",
+@options.proportions
+@options.option(
+    "--output",
+    "-o",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="Folder for the results; INPUT-defgpa by default.",
 )
-@click.option("--report", is_flag=True, help="Also write report.html.")
+@options.option("--report", is_flag=True, help="Also write report.html.")
+@options.title
+@options.links
+@options.covariates
 @options.reading
 def command(
     source: tuple[str, ...],
-    output: str | None,
-    warp: str,
+    method: str | None,
+    fold_size: int | None,
+    jobs: int | None,
+    pose: str,
+    warp: str | None,
     points_per_axis: str | None,
     smoothing: str | None,
     theta: float | None,
     rigidity: str | None,
     proportions: str,
-    fold_size: int | None,
-    jobs: int | None,
-    pose: str,
+    output: str | None,
     report: bool,
+    title: str | None,
+    links: str | None,
+    data: str | None,
     console: Console,
 ) -> None:
-    """Align shapes onto one reference, with one smooth warp per shape.
+    """Align shapes onto one reference: rigidly, or with one smooth warp per shape.
 
-    Writes the reference and the shapes, aligned (through their warps, deformation removed) and
-    superimposed (by similarity only, deformation kept), as CSV and in the input's own format;
-    specimens.csv (one row each); result.npz (the warps; defgpa.load reads it); summary.json.
-    What an earlier run left in the folder is replaced. The cross-validation error is computed
-    with --fold-size or --smoothing auto.
+    By default the method and its smoothing are chosen by cross-validation, and a sentence says
+    which and why. Writes the reference and the shapes, aligned (through their warps, deformation
+    removed) and superimposed (by similarity only, deformation kept), as CSV and in the input's
+    own format; specimens.csv (one row each); result.npz (for the other commands and
+    defgpa.load); summary.json. What an earlier run left in the folder is replaced.
     """
-    _refuse_contradictions(warp, smoothing, theta, rigidity, proportions)
-    model = warp_model(warp, points_per_axis, smoothing_value(smoothing), theta)
+    wishes = MethodOptions(
+        method, warp, points_per_axis, smoothing, theta, rigidity, proportions, fold_size, jobs
+    )
+    wishes.refuse_contradictions()
     folder = output_folder(output, source, "defgpa")
+    if title is not None and not report:
+        raise click.UsageError("--title is the heading of the report: give --report too.")
     if report:
         require_report()
     with console.noting():
-        shapes = fitting_input(console, read_input(source))
+        shapes = prepare_for_fit(console, read_input(source))
+        shapes = add_links(add_covariates(console, shapes, data), links)
         written = ("reference", "aligned", "superimposed")
-        refuse_inputs(shapes.metadata.get("sources", ()), folder, *written)
+        refuse_inputs(
+            [*shapes.metadata.get("sources", ()), *filter(None, [data])], folder, *written
+        )
         if pose not in ("principal", "first"):
             shapes.index(pose)  # a name that nobody has is told before the work
-        chosen = "auto" in (smoothing, rigidity)
-        estimator = _estimator(model, rigidity, proportions)
-        held = _held(smoothing, rigidity)
-        done = fitted(console, shapes, estimator, chosen, fold_size, jobs, **held)
-        alignment = done.alignment
+        fit = fit_shapes(console, shapes, wishes)
+        alignment = fit.alignment
         if pose != "principal":
             alignment = alignment.posed_like(shapes[0 if pose == "first" else pose])
-        console.tell(*alignment.findings)
+        console.note_findings(*alignment.findings)
         for finding in alignment.foldover_findings:
-            console.tell(_with_remedy(finding, done, shapes))
-    numbers = figures(alignment, done)
-    tried = len(getattr(done.path, "rigidities", ()))
-    numbers["chosen_rigidity"] = _told(done.path.best_rigidity) if tried > 1 else None
+            console.note_findings(_add_remedy(finding, fit, shapes))
+    results = collect_results(alignment, fit)
     summary: dict[str, Any] = {
-        "figures": numbers,
-        "parameters": {
-            "warp": repr(done.estimator.model),
-            "proportions": proportions,
-            "rigidity": _told(getattr(done.estimator, "rigidity", None)),
-            "fold_size": done.fold_size,
-            "pose": pose,
-        },
-        "smoothing_path": path_table(done.path),
+        "figures": results,
+        "parameters": {**describe_parameters(fit), "proportions": proportions, "pose": pose},
+        "smoothing_path": tabulate_path(fit.path),
         "input": list(source),
     }
-    with results(console, folder, summary) as partial:
+    if fit.comparison is not None:
+        summary["comparison"] = [row.to_dict() for row in fit.comparison]
+    with open_results(console, folder, summary) as partial:
         write_alignment(alignment, partial)
         if report:
-            from defgpa.report import write_report
+            with console.working("Writing the report"):
+                write_fit_report(alignment, fit, partial, title)
+    show_results(console, results)
+    show_choice(console, fit)
+    show_run(console, folder, summary)
 
-            write_report(
-                alignment,
-                partial / "report.html",
-                smoothing=done.path,
-                cross_validation=done.cv,
-                provenance={"command": to_paste(), "result": "result.npz"},
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """The options that say how to align, as they were typed."""
+
+    method: str | None = None
+    warp: str | None = None
+    points_per_axis: str | None = None
+    smoothing: str | None = None
+    theta: float | None = None
+    rigidity: str | None = None
+    proportions: str = "rigid"
+    fold_size: int | None = None
+    jobs: int | None = None
+
+    @property
+    def resolved_method(self) -> str:
+        """The method named, or the one that options for experts imply; auto without any."""
+        if self.method is not None:
+            return self.method
+        if self.rigidity is not None:
+            return "elastic"
+        if self.warp == "affine":
+            return "affine"
+        return "deformable" if self._expert_options else "auto"
+
+    @property
+    def _expert_options(self) -> list[str]:
+        """The options for experts that were given."""
+        given = {
+            "--warp": self.warp,
+            "--points-per-axis": self.points_per_axis,
+            "--smoothing": self.smoothing,
+            "--theta": self.theta,
+            "--rigidity": self.rigidity,
+            "--proportions": None if self.proportions == "rigid" else self.proportions,
+        }
+        return [name for name, value in given.items() if value is not None]
+
+    def refuse_contradictions(self) -> None:
+        """Raise a UsageError where one option leaves another nothing to say."""
+        method, experts = self.resolved_method, self._expert_options
+        if method in ("auto", "rigid") and experts:
+            why = "chooses the warps" if method == "auto" else "has no warps"
+            raise click.UsageError(f"--method {method} {why}: drop {' and '.join(experts)}.")
+        if method == "affine" and self.warp not in (None, "affine"):
+            raise click.UsageError(f"--method affine has affine warps: drop --warp {self.warp}.")
+        if method == "deformable" and self.rigidity is not None:
+            raise click.UsageError("--rigidity makes warps elastic: give --method elastic.")
+        if method in ("deformable", "elastic") and self.method and self.warp == "affine":
+            raise click.UsageError(f"--warp affine does not bend: drop it, or --method {method}.")
+        automatic = [name for name in ("smoothing", "rigidity") if getattr(self, name) == "auto"]
+        if automatic and self.theta is not None:
+            raise click.UsageError(f"--{automatic[0]} auto chooses the smoothing: drop --theta.")
+        if automatic and (self.warp == "affine" or method == "affine"):
+            raise click.UsageError(f"An affine warp does not bend: drop --{automatic[0]} auto.")
+        if self.rigidity is not None and self.proportions != "rigid":
+            raise click.UsageError(
+                "--rigidity says where the proportions come from: drop --proportions."
             )
-    show_figures(console, numbers)
-    tell_run(console, folder, summary)
+        if method not in ("auto", "rigid"):
+            self.make_warp()
 
+    def make_warp(self) -> Any:
+        """Return the warp model that the options describe."""
+        family = "affine" if self.resolved_method == "affine" else self.warp or "tps"
+        return warp_model(family, self.points_per_axis, parse_smoothing(self.smoothing), self.theta)
 
-def _refuse_contradictions(
-    warp: str, smoothing: str | None, theta: float | None, rigidity: str | None, proportions: str
-) -> None:
-    """A UsageError where one option leaves another nothing to say."""
-    chooses = "auto" in (smoothing, rigidity)
-    which = "--smoothing auto" if smoothing == "auto" else "--rigidity auto"
-    if chooses and theta is not None:
-        raise click.UsageError(f"{which} chooses the smoothing: drop --theta.")
-    if chooses and warp == "affine":
-        raise click.UsageError(f"--warp affine does not bend: drop {which}.")
-    if rigidity is not None and proportions != "rigid":
-        raise click.UsageError(
-            "--rigidity says where the proportions come from: drop --proportions"
+    def make_estimator(self) -> AlignmentEstimator:
+        """Return the estimator of a method that was named or implied."""
+        from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
+
+        match self.resolved_method:
+            case "rigid":
+                return EuclideanGPA(scaling=True)
+            case "elastic":
+                return ElasticGPA(self.make_warp(), parse_rigidity(self.rigidity or "auto"))
+            case _:
+                return DefGPA(self.make_warp(), proportions=parse_proportions(self.proportions))
+
+    @property
+    def chooses(self) -> bool:
+        """Whether smoothing or rigidity are to be chosen."""
+        if self.resolved_method == "elastic":
+            choosable = self.warp != "affine" and self.theta is None
+            return choosable and (
+                self.rigidity in (None, "auto") or self.smoothing in (None, "auto")
+            )
+        return self.resolved_method == "deformable" and (
+            self.smoothing == "auto" or (self.smoothing is None and self.theta is None)
         )
 
-
-def _estimator(model: Any, rigidity: str | None, proportions: str) -> Any:
-    """DefGPA, or with a rigidity ElasticGPA."""
-    from defgpa.estimators import DefGPA, ElasticGPA
-
-    if rigidity is None:
-        return DefGPA(model, proportions=proportions_value(proportions))
-    return ElasticGPA(model, rigidity_value(rigidity))
-
-
-def _held(smoothing: str | None, rigidity: str | None) -> dict[str, Any]:
-    """What of the dial is stated and only the rest to be chosen, as select_smoothing takes it."""
-    held: dict[str, Any] = {}
-    if rigidity not in (None, "auto"):
-        held["rigidities"] = [rigidity_value(str(rigidity))]
-    if rigidity == "auto" and smoothing not in (None, "auto"):
-        held["grid"] = [smoothing_value(smoothing)]
-    return held
-
-
-def _told(rigidity: float | None) -> float | str | None:
-    """As JSON can hold it."""
-    return "inf" if rigidity == float("inf") else rigidity
+    @property
+    def fixed(self) -> dict[str, list[float]]:
+        """What of smoothing and rigidity is stated, as select_smoothing takes it."""
+        fixed: dict[str, list[float]] = {}
+        if self.resolved_method == "elastic" and self.rigidity not in (None, "auto"):
+            fixed["rigidities"] = [parse_rigidity(str(self.rigidity))]
+        value = parse_smoothing(self.smoothing)
+        if self.resolved_method == "elastic" and value is not None:
+            fixed["grid"] = [value]
+        return fixed
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class Fit:
     """A fit with what was learnt on the way to it."""
 
-    estimator: Any
+    method: str
+    estimator: AlignmentEstimator
     alignment: Alignment
     fold_size: int | None = None
-    path: Any = None
-    cv: Any = None
+    path: SmoothingPath | None = None
+    cross_validation: CrossValidation | None = None
+    comparison: Comparison | None = None
+    reason: str = ""
 
 
-def fitted(
-    console: Console,
-    shapes: Shapes,
-    estimator: Any,
-    choose_smoothing: bool,
-    fold_size: int | None,
-    jobs: int | None,
-    **held: Any,
-) -> Fitted:
-    """Choose the smoothing if asked to, fit, and cross-validate if asked to; nothing twice."""
-    from defgpa.model_selection import cross_validate, select_smoothing
+def fit_shapes(console: Console, shapes: Shapes, wishes: MethodOptions) -> Fit:
+    """Choose the method and the smoothing if asked to, fit, and cross-validate; nothing twice."""
+    from defgpa.model_selection import cross_validate, select_method
+    from defgpa.model_selection.method_selection import choose_fold_size, is_ordinary_size
 
-    size = fold_size_for(shapes, fold_size)
-    if choose_smoothing:
-        with console.progress("Choosing the smoothing") as tick:
-            path = select_smoothing(
-                estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick, **held
-            )
-        return Fitted(path.best, path.alignment, size, path, path.cross_validation)
-    if fold_size is None:
-        return Fitted(estimator, estimator.fit(shapes).alignment_)
+    size = choose_fold_size(shapes) if wishes.fold_size is None else wishes.fold_size
+    method = wishes.resolved_method
+    if method == "auto":
+        with console.progress("Choosing the method") as tick:
+            chosen = select_method(shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick)
+        validated = chosen.cross_validation
+        return Fit(
+            chosen.method,
+            chosen.estimator,
+            chosen.alignment,
+            None if validated is None else size,
+            chosen.path,
+            validated,
+            chosen.comparison,
+            chosen.reason,
+        )
+    estimator = wishes.make_estimator()
+    is_asked = "auto" in (wishes.smoothing, wishes.rigidity)
+    if wishes.chooses and (is_asked or is_ordinary_size(shapes)):
+        return choose_smoothing(console, shapes, estimator, wishes)
+    if wishes.chooses:
+        console.note(
+            f"The set is large ({shapes.n_shapes} x {shapes.n_landmarks}): the default smoothing, "
+            "1e-3, was taken. --smoothing auto chooses it by cross-validation."
+        )
+    if wishes.fold_size is None:
+        return Fit(method, estimator, estimator.fit(shapes).alignment_)
     with console.progress("Cross-validating") as tick:
-        cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=jobs, progress=tick)
-    return Fitted(estimator, cv.alignment, size, cv=cv)
+        cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick)
+    return Fit(method, estimator, cv.alignment, size, cross_validation=cv)
+
+
+def choose_smoothing(
+    console: Console, shapes: Shapes, estimator: AlignmentEstimator, wishes: MethodOptions
+) -> Fit:
+    """Fit with the smoothing (and rigidity) that predicts left-out landmarks best."""
+    from defgpa.model_selection import select_smoothing
+    from defgpa.model_selection.method_selection import choose_fold_size
+
+    size = choose_fold_size(shapes) if wishes.fold_size is None else wishes.fold_size
+    fixed = wishes.fixed
+    with console.progress("Choosing the smoothing") as tick:
+        path = select_smoothing(
+            estimator, shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick, **fixed
+        )
+    validated = path.cross_validation
+    return Fit(wishes.resolved_method, path.best, path.alignment, size, path, validated)
+
+
+def describe_parameters(fit: Fit) -> dict[str, Any]:
+    """Return what was fitted and how, for the summary."""
+    model = getattr(fit.estimator, "model", None)
+    return {
+        "method": fit.method,
+        "estimator": repr(fit.estimator),
+        "warp": None if model is None else repr(model),
+        "rigidity": _state_rigidity(getattr(fit.estimator, "rigidity", None)),
+        "fold_size": fit.fold_size,
+        "reason": fit.reason or None,
+    }
+
+
+def _state_rigidity(rigidity: float | None) -> float | str | None:
+    """Return a rigidity as JSON can hold it."""
+    return "inf" if rigidity == float("inf") else rigidity
 
 
 def write_alignment(alignment: Alignment, folder: Path) -> None:
-    """Reference, shapes in both spaces, a table of the specimens, the result with its warps."""
+    """Write reference, shapes in both spaces, a table of the specimens, the result with warps."""
     from defgpa.io import save
     from defgpa.shapes import Shapes
 
@@ -222,16 +348,16 @@ def write_alignment(alignment: Alignment, folder: Path) -> None:
         },
     )
     write_shapes_twice(reference, folder, "reference")
-    for name in ("aligned", "superimposed"):
-        brought = shapes.with_points(getattr(alignment, name))
+    for space in ("aligned", "superimposed"):
         # scales of the files do not hold in the space of the reference
-        write_shapes_twice(brought.with_metadata(scales=None), folder, name)
+        moved = shapes.with_points(getattr(alignment, space)).with_metadata(scales=None)
+        write_shapes_twice(moved, folder, space)
     write_specimens(alignment, folder)
     save(alignment, folder / "result.npz")
 
 
 def write_specimens(alignment: Alignment, folder: Path) -> None:
-    """``specimens.csv``: one row a specimen."""
+    """Write ``specimens.csv``: one row per specimen."""
     from defgpa.io.atomic import write_text
     from defgpa.io.text.table import format_csv
     from defgpa.statistics import specimens
@@ -241,82 +367,131 @@ def write_specimens(alignment: Alignment, folder: Path) -> None:
     write_text(folder / "specimens.csv", format_csv(list(columns), rows, unknown="nan"))
 
 
-def figures(alignment: Alignment, done: Fitted) -> dict[str, Any]:
-    """The numbers of a fit, by name; the smoothing where it was chosen by the way."""
-    found, cv, path = alignment.spectral, done.cv, done.path
-    chosen = path is not None and len(path.values) > 1
+def write_fit_report(alignment: Alignment, fit: Fit, folder: Path, title: str | None) -> None:
+    """Write ``report.html`` into the folder of a fit."""
+    from defgpa.report import write_report
+
+    write_report(
+        alignment,
+        folder / "report.html",
+        smoothing=fit.path,
+        cross_validation=fit.cross_validation,
+        comparison=fit.comparison,
+        title=title,
+        provenance={"command": command_to_paste(), "result": "result.npz"},
+    )
+
+
+def collect_results(alignment: Alignment, fit: Fit) -> dict[str, Any]:
+    """Return the numbers of a fit, by name; smoothing and rigidity where they were chosen."""
+    spectral, validated, path = alignment.spectral, fit.cross_validation, fit.path
+    rigidities = getattr(path, "rigidities", ())
     return {
         "shapes": alignment.shapes.n_shapes,
         "landmarks": alignment.shapes.n_landmarks,
         "dimension": alignment.shapes.n_dims,
         "visible": alignment.n_counted,
+        "method": fit.method,
         "rmse_reference": alignment.rmse_reference,
         "rmse_datum": alignment.rmse_datum,
-        "cve": None if cv is None else float(cv.error),
-        "chosen_smoothing": float(path.best_value) if chosen else None,
+        "cve": None if validated is None else float(validated.error),
+        "chosen_smoothing": None if path is None or len(path.values) < 2 else path.best_value,
+        "chosen_rigidity": _state_rigidity(getattr(path, "best_rigidity", None))
+        if len(rigidities) > 1
+        else None,
         "eigenvalues": alignment.eigenvalues,
-        "spectral_gap": None if found is None else found.gap,
-        "excess_cost": None if found is None else found.excess,
-        "similarity_residual": None if found is None else found.similarity_residual,
+        "spectral_gap": None if spectral is None else spectral.gap,
+        "excess_cost": None if spectral is None else spectral.excess,
+        "similarity_residual": None if spectral is None else spectral.similarity_residual,
         "foldovers": int(alignment.foldovers.sum()),
         "mirrored": list(alignment.mirrored),
         "lone_landmarks": list(alignment.lone_landmarks),
     }
 
 
-def path_table(path: Any) -> dict[str, Any] | None:
-    """The smoothing path as plain columns; None where nothing was to be chosen."""
+def tabulate_path(path: SmoothingPath | None) -> dict[str, Any] | None:
+    """Return the smoothing path as plain columns; None where nothing was chosen."""
     if path is None:
         return None
-    dial: dict[str, Any] = {}
-    if hasattr(path, "rigidities"):
-        dial = {"rigidity": [_told(float(own)) for own in path.rigidities], "surface": path.surface}
-    return dial | {
+    from defgpa.model_selection import DialSurface
+
+    columns: dict[str, Any] = {}
+    if isinstance(path, DialSurface):
+        rigidities = [_state_rigidity(float(value)) for value in path.rigidities]
+        columns = {"rigidity": rigidities, "surface": path.surface}
+    return columns | {
         "smoothing": path.values,
         "rmse_reference": path.rmse_reference,
         "rmse_datum": path.rmse_datum,
         "cve": path.cve,
         "chosen": path.best_value,
+        "least": path.least_value,
     }
 
 
-def show_figures(console: Console, numbers: dict[str, Any]) -> None:
-    """The figures with one sentence each."""
-    rows = [
-        ["RMSE_r", numbers["rmse_reference"], "left between warped shapes and reference"],
-        ["RMSE_d", numbers["rmse_datum"], "the same, carried back to each shape"],
-        ["CVE", numbers["cve"], "error on landmarks the fit had not seen"],
-        ["smoothing", numbers["chosen_smoothing"], "chosen by cross-validation"],
-        ["rigidity", numbers.get("chosen_rigidity"), "chosen by cross-validation"],
-        ["spectral gap", numbers["spectral_gap"], "near 0: the reference is ambiguous"],
-        ["foldovers", numbers["foldovers"], "landmarks where a warp folds over (want 0)"],
-    ]
-    console.table(
-        "Figures", ["figure", "value", "what it says"], [r for r in rows if r[1] is not None]
+def show_choice(console: Console, fit: Fit) -> None:
+    """Say which method and smoothing were chosen, by which rule, and how to ask for others."""
+    from defgpa.model_selection import DialSurface
+
+    if fit.reason:
+        console.say_paragraph(f"{fit.reason} Another: --method rigid|affine|elastic|deformable.")
+    if fit.path is not None and len(fit.path.values) > 1 and not isinstance(fit.path, DialSurface):
+        console.say_paragraph(describe_smoothing(fit.path))
+    if fit.reason or fit.path is not None:
+        console.say("")
+
+
+def describe_smoothing(path: SmoothingPath) -> str:
+    """Say which smoothing was chosen by which rule, and what the rule costs in CVE."""
+    least, chosen = path.least_value, path.best_value
+    if chosen == least:
+        return f"Smoothing {chosen:.3g} was chosen: the least cross-validation error (CVE)."
+    cve = {float(value): float(error) for value, error in zip(path.values, path.cve, strict=True)}
+    cost = cve[chosen] / cve[least] - 1.0
+    return (
+        f"Smoothing {chosen:.3g} was chosen by the one-standard-error rule: the stiffest without "
+        f"foldovers whose CVE is within one standard error of the least. The least CVE is at "
+        f"{least:.3g}; the rule costs {100.0 * cost:.2g} % of CVE ({cve[chosen]:.4g} against "
+        f"{cve[least]:.4g})."
     )
 
 
-def _with_remedy(finding: Finding, done: Fitted, shapes: Shapes) -> Finding:
-    """The finding of warps that fold over, with a smoothing at which none does, if one is found."""
-    warp = done.estimator.model
+def show_results(console: Console, results: dict[str, Any]) -> None:
+    """Show the results with a phrase each."""
+    rows = [
+        ["RMSE_r", results["rmse_reference"], "left between aligned shapes and reference"],
+        ["RMSE_d", results["rmse_datum"], "the same, projected back into each shape"],
+        ["CVE", results["cve"], "error on landmarks that were left out"],
+        ["smoothing", results["chosen_smoothing"], "chosen by cross-validation"],
+        ["rigidity", results["chosen_rigidity"], "chosen by cross-validation"],
+        ["spectral gap", results["spectral_gap"], "near 0: the reference is ambiguous"],
+        ["foldovers", results["foldovers"], "landmarks where a warp folds over (want 0)"],
+    ]
+    rows = [row for row in rows if row[1] is not None]
+    console.table(f"Results of {results['method']} alignment", ["result", "value", "meaning"], rows)
+
+
+def _add_remedy(finding: Finding, fit: Fit, shapes: Shapes) -> Finding:
+    """Add to the finding of foldovers a smoothing at which no warp folds, if one is found."""
+    warp = getattr(fit.estimator, "model", None)
     name = "smoothing" if getattr(warp, "theta", None) is None else "theta"
-    value = _unfolded(done, shapes, name, getattr(warp, name, None))
-    figures = {} if value is None else {name: value}
-    return replace(finding, values={**finding.values, **figures})
+    value = _find_unfolded(fit, shapes, name, getattr(warp, name, None))
+    remedy = {} if value is None else {name: value}
+    return replace(finding, values={**finding.values, **remedy})
 
 
-def _unfolded(done: Fitted, shapes: Shapes, name: str, used: float | None) -> float | None:
-    """The least smoothing tried at which no warp folds over: along the path, or by decades."""
+def _find_unfolded(fit: Fit, shapes: Shapes, name: str, current: float | None) -> float | None:
+    """Return the least smoothing tried at which no warp folds: along the path, or by decades."""
     from sklearn.base import clone
 
-    if done.path is not None:
-        return done.path.unfolded_value
-    if used is None or shapes.visible.size > 200_000:  # more fits would take long
+    if fit.path is not None:
+        return fit.path.unfolded_value
+    if current is None or shapes.visible.size > 200_000:  # more fits would take long
         return None
     for exponent in range(1, 7):  # decades
-        value = max(used, 1e-6) * 10.0**exponent
-        warp = replace(done.estimator.model, **{name: value})
-        other = clone(done.estimator).set_params(warp=warp)
-        if not other.solve(shapes).foldovers.any():
+        value = max(current, 1e-6) * 10.0**exponent
+        warp = replace(fit.estimator.model, **{name: value})
+        stiffer = clone(fit.estimator).set_params(warp=warp)
+        if not stiffer.solve(shapes).foldovers.any():
             return float(value)
     return None

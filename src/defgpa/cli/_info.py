@@ -10,24 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from defgpa.cli import _options as options
-from defgpa.cli._console import Console, briefly
-from defgpa.cli._input import note_likely_code, read_input, without_empty
+from defgpa.cli._console import Console, abbreviate
+from defgpa.cli._input import drop_empty, note_likely_code, read_input
 from defgpa.errors import and_more, listed
 
 if TYPE_CHECKING:
     from defgpa.diagnostics.screening import Screening
     from defgpa.shapes import Shapes
 
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 _MANY = 5  # shapes with the same trouble: more of them are one row
-_MOST_WORDS = 12  # groups, columns or landmarks in a line
+_MAX_WORDS = 12  # groups, columns or landmarks in a line
 
 
 @options.command("info", "defgpa info wings.tps")
 @options.input_argument
 @options.reading
 def command(source: tuple[str, ...], console: Console) -> None:
-    """What is in these files: shapes, landmarks, what is missing, what looks wrong."""
+    """Show what is in these files: shapes, landmarks, what is missing, what looks wrong.
+
+    Nothing is written. Mirrored specimens, exchanged or misplaced landmarks, copies, other units
+    and codes for missing landmarks are pointed out, with the option that mends them.
+    """
     from defgpa.io.format import SeveralSetsError
 
     try:
@@ -42,7 +46,7 @@ def command(source: tuple[str, ...], console: Console) -> None:
     with console.noting():
         note_likely_code(console, shapes)
         summary |= _shown_codes(console, shapes)
-        summary |= _screened(console, without_empty(console, shapes))
+        summary |= _screened(console, drop_empty(console, shapes))
     summary["notes"] = console.notes
     console.result(summary)
 
@@ -51,7 +55,7 @@ def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
     """The files of a folder that are different sets."""
     rows = [[Path(file).name, *counts] for file, counts in sets.items()]
     header = ["file", "shapes", "landmarks"]
-    console.table("Different sets", header, rows[:_MOST_ROWS], len(rows))
+    console.table("Different sets", header, rows[:_MAX_ROWS], len(rows))
     console.note(
         f"These files are different sets: read them one by one, such as {next(iter(sets))}."
     )
@@ -89,10 +93,10 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
     ]
     if summary["groups"]:
         sizes = [f"{group} {count}" for group, count in summary["groups"].items()]
-        rows.append(["groups", and_more(sizes, _MOST_WORDS)])
+        rows.append(["groups", and_more(sizes, _MAX_WORDS)])
     if summary["columns"]:
         rows.append(
-            ["columns", f"{and_more(summary['columns'], _MOST_WORDS)} (one of them: --group)"]
+            ["columns", f"{and_more(summary['columns'], _MAX_WORDS)} (one of them: --group)"]
         )
     if summary["incomplete"]:
         n = len(summary["incomplete"])
@@ -113,9 +117,9 @@ def _shown_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
         for i, row in enumerate(coded)
         if row.any()
     }
-    names = briefly(list(found)[:_MOST_ROWS])
+    names = abbreviate(list(found)[:_MAX_ROWS])
     rows = [
-        [name, and_more(labels, _MOST_WORDS)]
+        [name, and_more(labels, _MAX_WORDS)]
         for name, labels in zip(names, found.values(), strict=False)
     ]
     title = f"All coordinates {code:g}: missing?"
@@ -130,7 +134,7 @@ def _show_missing(console: Console, shapes: Shapes) -> None:
     gaps = [i for i, seen in enumerate(shapes.visible) if not seen.all()]
     if not gaps:
         return
-    names = briefly([shapes.names[i] for i in gaps[:_MOST_ROWS]])
+    names = abbreviate([shapes.names[i] for i in gaps[:_MAX_ROWS]])
     beside = min(max(map(len, names)), 40) + len("missing") + 10  # and the blanks between columns
     width = max(10, min(60, RichConsole().width - beside))  # characters of the bar
     rows = [
@@ -162,8 +166,8 @@ def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
         return {"alignable": False, "reason": str(error)}
     _show_suspicions(console, list(_sentences(found, shapes)))
     if found.mirrored:
-        words = " ".join(f"--mirror {shlex.quote(name)}" for name in found.mirrored[:_MOST_WORDS])
-        more = " …" if len(found.mirrored) > _MOST_WORDS else ""
+        words = " ".join(f"--mirror {shlex.quote(name)}" for name in found.mirrored[:_MAX_WORDS])
+        more = " …" if len(found.mirrored) > _MAX_WORDS else ""
         console.say(f"If they were digitised on the other side: {words}{more}")
     return {"alignable": True, "suspicious": _suspicions(found, shapes)}
 
@@ -185,7 +189,7 @@ def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> 
     if not sentences:
         console.say("Nothing looks wrong: no mirrored, far or exchanged specimens.")
         return
-    names = briefly([name for name, _ in sentences[:_MOST_ROWS]])
+    names = abbreviate([name for name, _ in sentences[:_MAX_ROWS]])
     rows = [[name, what] for name, (_, what) in zip(names, sentences, strict=False)]
     console.table("Worth a look", ["shape", "what"], rows, len(sentences))
 

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from defgpa.cli._console import Console
+from defgpa.cli._console import Console, suggest_name
 from defgpa.cli._options import READING
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
 
+MAX_SHARE_DROPPED = 0.05  # of the specimens: so few with too few landmarks are left out unasked
+
 
 def read_input(
     source: Sequence[str], space: str | None = None, incomplete: str = "error"
 ) -> Shapes:
-    """The shapes of the files named on the command line, as its options want them."""
+    """Read the shapes of the files named on the command line, as its options want them."""
     from defgpa.io import read_shapes
 
     wishes = dict(click.get_current_context().meta[READING])
@@ -29,20 +32,72 @@ def read_input(
     if wishes.pop("drop_incomplete"):
         incomplete = "drop"
     wishes["on_mismatch"] = "warn" if wishes.pop("lenient") else "error"
-    wishes["missing"] = missing_code(wishes["missing"])
+    wishes["missing"] = parse_missing(wishes["missing"])
     wishes["dimension"] = wishes["dimension"] and int(wishes["dimension"])
     place = source[0] if len(source) == 1 else list(source)
     shapes = read_shapes(place, space=space, incomplete=incomplete, **wishes)
-    _note_not_read(shapes)
-    return shapes.mirror(mirrored).drop(dropped)
+    _note_unread_files(shapes)
+    left_out = expand_lists(dropped, "--drop")
+    to_mirror = [n for n in expand_lists(mirrored, "--mirror") if n not in left_out]
+    return _mirror(shapes.drop(left_out), to_mirror)
+
+
+def reading_words() -> list[str]:
+    """Return the reading options that were typed, to be typed again with another command."""
+    context = click.get_current_context()
+    words: list[str] = []
+    for parameter in context.command.params:
+        value = context.meta.get(READING, {}).get(parameter.name)
+        if parameter.name not in context.meta.get(READING, {}) or value == parameter.default:
+            continue
+        flag = max(parameter.opts, key=len)
+        if isinstance(value, bool):
+            words += [flag] * value
+        else:
+            values = value if isinstance(value, tuple) else (value,)
+            words += [word for item in values if item is not None for word in (flag, str(item))]
+    return words
+
+
+def expand_lists(words: Sequence[str], option: str) -> list[str]:
+    """Replace every ``@names.txt`` by the names in that file, one per line."""
+    names: list[str] = []
+    for word in words:
+        if not word.startswith("@"):
+            names.append(word)
+            continue
+        try:
+            text = Path(word[1:]).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+            raise click.BadParameter(
+                f"the list {word[1:]} cannot be read: {reason}.", param_hint=option
+            ) from None
+        names += [line.strip() for line in text.splitlines() if line.strip()]
+    return names
+
+
+def _mirror(shapes: Shapes, names: Sequence[str]) -> Shapes:
+    """Mirror the shapes named, and with ``auto`` all that fit clearly better mirrored."""
+    from defgpa.diagnostics.screening import screen
+    from defgpa.errors import listed
+    from defgpa.io.text.lines import warn
+
+    shapes = shapes.mirror([name for name in names if name != "auto"])
+    if "auto" not in names or "auto" in shapes.names:
+        return shapes.mirror(["auto"]) if "auto" in names else shapes
+    mirrored = screen(shapes).mirrored
+    if mirrored:
+        warn(f"Mirrored, {len(mirrored)} of {shapes.n_shapes} specimens: {listed(mirrored)}.")
+    return shapes.mirror(mirrored)
 
 
 def matches_by_position() -> bool:
-    """Whether the command was told to go by the order of landmarks alone."""
+    """Return whether the command was told to go by the order of landmarks alone."""
     return bool(click.get_current_context().meta[READING]["match"] == "position")
 
 
-def _note_not_read(shapes: Shapes) -> None:
+def _note_unread_files(shapes: Shapes) -> None:
     """Say which files of a folder hold no landmarks: they may have been meant."""
     from defgpa.errors import listed
     from defgpa.io.text.lines import warn
@@ -53,25 +108,25 @@ def _note_not_read(shapes: Shapes) -> None:
         warn(f"{count} passed over, without landmarks: {listed(names)}.")
 
 
-def in_space_of(shapes: Shapes, model: Shapes) -> Shapes:
-    """The shapes in the anatomical space of others, where both state one."""
+def match_space(shapes: Shapes, model: Shapes) -> Shapes:
+    """Bring shapes to the anatomical space of others, where both state one."""
     from defgpa.io.space import convert_space
 
-    own, wanted = shapes.metadata.get("space"), model.metadata.get("space")
-    if own is None or wanted is None or own == wanted or shapes.n_dims != 3:
+    space, wanted = shapes.metadata.get("space"), model.metadata.get("space")
+    if space is None or wanted is None or space == wanted or shapes.n_dims != 3:
         return shapes
-    moved = shapes.with_points(convert_space(shapes.points, own, wanted))
+    moved = shapes.with_points(convert_space(shapes.points, space, wanted))
     return moved.with_metadata(space=wanted)
 
 
-def fitting_input(console: Console, shapes: Shapes) -> Shapes:
-    """The shapes that a fit can use, with notes on what it will not use and what looks odd."""
+def prepare_for_fit(console: Console, shapes: Shapes) -> Shapes:
+    """Return the shapes that a fit can use, noting what it will not use and what looks odd."""
     note_likely_code(console, shapes)
-    return without_empty(console, shapes)
+    return drop_too_few(console, drop_empty(console, shapes))
 
 
 def note_likely_code(console: Console, shapes: Shapes) -> None:
-    """Say so where a number seems to stand for a landmark that was not seen."""
+    """Say so where a number seems to stand for a missing landmark."""
     from defgpa.io.missing_codes import find_missing_code
 
     code = find_missing_code(shapes)
@@ -83,43 +138,109 @@ def note_likely_code(console: Console, shapes: Shapes) -> None:
         )
 
 
-def without_empty(console: Console, shapes: Shapes) -> Shapes:
-    """The shapes without undigitised specimens and landmarks seen nowhere, saying so."""
+def drop_empty(console: Console, shapes: Shapes) -> Shapes:
+    """Leave out undigitised specimens and landmarks that all of them miss, and say so."""
     import numpy as np
 
     from defgpa.errors import listed
 
     empty = np.flatnonzero(~shapes.visible.any(axis=1))
     if 0 < len(empty) < shapes.n_shapes:
-        console.note(f"Left out, no landmark is seen: {listed(shapes.names[i] for i in empty)}.")
+        names = listed(shapes.names[i] for i in empty)
+        console.note(f"Left out, all their landmarks are missing: {names}.")
         shapes = shapes.take(np.setdiff1d(np.arange(shapes.n_shapes), empty))
-    unseen = np.flatnonzero(shapes.views == 0)
-    if 0 < len(unseen) < shapes.n_landmarks:
-        labels = listed(shapes.landmarks[j] for j in unseen)
-        console.note(f"Left out, seen in no shape: landmark {labels}.")
-        shapes = shapes.without(unseen)
+    absent = np.flatnonzero(shapes.views == 0)
+    if 0 < len(absent) < shapes.n_landmarks:
+        labels = listed(shapes.landmarks[j] for j in absent)
+        console.note(f"Left out, missing in every shape: landmark {labels}.")
+        shapes = shapes.without(absent)
     return shapes
 
 
-def refused(option: str, what: str, got: str | None) -> click.BadParameter:
-    """The error of a word that is not what an option takes."""
-    return click.BadParameter(f"must be {what}; got {got!r}.", param_hint=option)
+def drop_too_few(console: Console, shapes: Shapes) -> Shapes:
+    """Leave out specimens with fewer landmarks than an affine map needs, if they are few.
+
+    With ``--drop-incomplete`` all of them go; without it up to 5 per cent of the specimens.
+    """
+    import numpy as np
+
+    from defgpa.errors import listed
+
+    count = shapes.visible.sum(axis=1)
+    few = np.flatnonzero(count <= shapes.n_dims)
+    wanted = click.get_current_context().meta[READING]["drop_incomplete"]
+    if not len(few) or shapes.n_landmarks <= shapes.n_dims or len(few) > shapes.n_shapes - 2:
+        return shapes
+    names = listed(shapes.names[i] for i in few)
+    need = f"{shapes.n_dims + 1} landmarks are needed in {shapes.n_dims}-D"
+    if not wanted and len(few) > max(1, MAX_SHARE_DROPPED * shapes.n_shapes):
+        raise click.UsageError(
+            f"{len(few)} of {shapes.n_shapes} specimens have too few landmarks ({need}): {names}. "
+            "Leave them out with --drop-incomplete."
+        )
+    console.note(f"Left out, too few landmarks ({need}): {names}.")
+    return shapes.take(np.setdiff1d(np.arange(shapes.n_shapes), few))
 
 
-def missing_code(word: str) -> str | float:
-    """``marked``, ``negative`` or a number."""
+def add_covariates(console: Console, shapes: Shapes, table: str | None) -> Shapes:
+    """Add the columns of a table to what is stated about each specimen."""
+    if table is None:
+        return shapes
+    columns = read_covariates(console, table, shapes)
+    stated: Sequence[dict[str, str] | None]
+    stated = shapes.metadata.get("variables") or (None,) * shapes.n_shapes
+    rows = zip(*columns.values(), strict=True)
+    added = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
+    variables = tuple({**(old or {}), **new} for old, new in zip(stated, added, strict=True))
+    return shapes.with_metadata(variables=variables)
+
+
+def add_links(shapes: Shapes, words: str | None) -> Shapes:
+    """Add lines between landmarks, given as ``1-2,2-3`` or as ``@links.txt``."""
+    if words is None:
+        return shapes
+    items = words.split(",")
+    if words.startswith("@"):
+        lines = expand_lists([words], "--links")
+        items = ["-".join(line.replace(",", " ").split()) for line in lines]
+    number = {label: k for k, label in enumerate(shapes.landmarks)}
+    pairs = [parse_pair(item.strip(), shapes, "--links") for item in items if item.strip()]
+    return shapes.with_metadata(wireframe=tuple((number[a], number[b]) for a, b in pairs))
+
+
+def parse_pair(word: str, shapes: Shapes, option: str) -> tuple[str, str]:
+    """Split ``4-3`` into two labels of landmarks; a label may have a dash in it."""
+    cuts = [k for k, sign in enumerate(word) if sign == "-"]
+    splits = [(word[:k].strip(), word[k + 1 :].strip()) for k in cuts]
+    pairs = [pair for pair in splits if set(pair) <= set(shapes.landmarks)]
+    if len(pairs) != 1:
+        raise click.BadParameter(
+            f"{word!r} is not two landmarks joined by a dash, such as "
+            f"{shapes.landmarks[0]}-{shapes.landmarks[-1]}.",
+            param_hint=option,
+        )
+    return pairs[0]
+
+
+def bad_word(option: str, expected: str, word: str | None) -> click.BadParameter:
+    """Return the error of a word that is not what an option takes."""
+    return click.BadParameter(f"must be {expected}; got {word!r}.", param_hint=option)
+
+
+def parse_missing(word: str) -> str | float:
+    """Parse ``marked``, ``negative`` or a number."""
     if word in ("marked", "negative"):
         return word
     try:
         return float(word)
     except ValueError:
-        raise refused("--missing", "marked, negative or a number", word) from None
+        raise bad_word("--missing", "marked, negative or a number", word) from None
 
 
 def warp_model(
     family: str, points_per_axis: str | None, smoothing: float | None, theta: float | None
 ) -> Any:
-    """The warp model the options describe."""
+    """Return the warp model that the options describe."""
     from defgpa.warps import (
         Affine,
         FreeForm,
@@ -133,16 +254,16 @@ def warp_model(
         raise click.UsageError("--smoothing and --theta say the same thing in two units: give one.")
     if theta is not None and family != "tps":
         raise click.UsageError("--theta is the spline's (--warp tps); use --smoothing.")
-    counts = _counts(points_per_axis)
-    given: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
+    counts = _parse_counts(points_per_axis)
+    settings: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
     if family in ("affine", "polynomial", "kernel") and counts is not None:
         raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
-    if family == "affine" and given:
+    if family == "affine" and settings:
         raise click.UsageError("--warp affine does not bend: drop --smoothing.")
     if counts is not None:
-        given["points_per_axis"] = counts
+        settings["points_per_axis"] = counts
     if theta is not None:
-        given["theta"] = theta
+        settings["theta"] = theta
     families: dict[str, Any] = {
         "affine": Affine,
         "tps": ThinPlateSpline,
@@ -151,66 +272,61 @@ def warp_model(
         "ffd": FreeForm,
         "polynomial": Polynomial,
     }
-    return families[family](**given)
+    return families[family](**settings)
 
 
-def proportions_value(text: str) -> Any:
-    """``rigid``, ``prior`` or eigenvalues with commas, as DefGPA takes them."""
+def parse_proportions(text: str) -> str | list[float]:
+    """Parse ``rigid``, ``prior`` or eigenvalues with commas, as DefGPA takes them."""
     if text in ("rigid", "prior"):
         return text
     try:
-        return [float(part) for part in text.split(",")]
+        return [float(number) for number in text.split(",")]
     except ValueError:
-        what = "rigid, prior or eigenvalues such as 900,400"
-        raise refused("--proportions", what, text) from None
+        expected = "rigid, prior or eigenvalues such as 900,400"
+        raise bad_word("--proportions", expected, text) from None
 
 
-def rigidity_value(word: str) -> float:
-    """A number from 0 to infinity; 1 for ``auto``, which will choose."""
-    value = 1.0 if word == "auto" else _number(word)
+def parse_rigidity(word: str) -> float:
+    """Parse a number from 0 to infinity; 1 for ``auto``, which will choose."""
+    value = 1.0 if word == "auto" else _parse_number(word)
     if not value >= 0.0:
-        raise refused("--rigidity", "a number from 0 to inf, or auto", word)
+        raise bad_word("--rigidity", "a number from 0 to inf, or auto", word)
     return value
 
 
-def smoothing_value(word: str | None) -> float | None:
-    """A number, or None where none is given or ``auto`` is."""
+def parse_smoothing(word: str | None) -> float | None:
+    """Parse a number; None where none is given or ``auto`` is."""
     if word is None or word == "auto":
         return None
-    value = _number(word)
+    value = _parse_number(word)
     if not 0.0 <= value < float("inf"):
-        raise refused("--smoothing", "a number of at least 0, or auto", word)
+        raise bad_word("--smoothing", "a number of at least 0, or auto", word)
     return value
 
 
-def _number(word: str) -> float:
-    """A number; NaN for what is none."""
+def _parse_number(word: str) -> float:
+    """Parse a number; NaN for what is none."""
     try:
         return float(word)
     except ValueError:
         return float("nan")
 
 
-def fold_size_for(shapes: Shapes, given: int | None) -> int:
-    """As given, or such that there are about twenty folds (one landmark each if there are few)."""
-    return given if given is not None else max(1, round(shapes.n_landmarks / 20))
-
-
-def _counts(word: str | None) -> int | tuple[int, ...] | None:
+def _parse_counts(word: str | None) -> int | tuple[int, ...] | None:
     if word is None:
         return None
     try:
-        counts = tuple(int(part) for part in word.split(","))
+        counts = tuple(int(number) for number in word.split(","))
     except ValueError:
         counts = ()
     if not counts or min(counts) < 1:
-        what = "a whole number such as 5, or one per axis such as 5,5,2"
-        raise refused("--points-per-axis", what, word)
+        expected = "a whole number such as 5, or one per axis such as 5,5,2"
+        raise bad_word("--points-per-axis", expected, word)
     return counts[0] if len(counts) == 1 else counts
 
 
-def analysed(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
-    """A saved result or landmark files; and the shapes in either."""
+def read_analysed(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
+    """Read a saved result or landmark files; return it and the shapes in it."""
     from defgpa.errors import FormatError
     from defgpa.io import load, read_header
 
@@ -226,18 +342,23 @@ def analysed(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
     return shapes, shapes
 
 
-def columns_for(console: Console, table: str | None, shapes: Shapes) -> dict[str, Any]:
-    """What the files say of the shapes, and the columns of a table in the order of the shapes."""
-    from defgpa.statistics.design import columns_of, typed
+def collect_columns(console: Console, table: str | None, shapes: Shapes) -> dict[str, Any]:
+    """Return what the files state of the shapes, and the columns of a table in their order."""
+    from defgpa.statistics.design import columns_of
 
-    known = columns_of(shapes)
-    if table is None:
-        return known
-    header, rows = _rows(Path(table))
-    own = _names_column(table, header, rows, shapes.names)
-    if own is not None:
-        place = {_key(row[own]): row for row in rows}
-        rows = [place[_key(name)] for name in shapes.names]
+    stated = columns_of(shapes)
+    return stated if table is None else stated | read_covariates(console, table, shapes)
+
+
+def read_covariates(console: Console, table: str, shapes: Shapes) -> dict[str, Any]:
+    """Read a table with one row per shape; return its columns in the order of the shapes."""
+    from defgpa.statistics.design import typed
+
+    header, rows = _read_rows(Path(table))
+    column = _find_names_column(table, header, rows, shapes.names)
+    if column is not None:
+        row_of = {_fold_name(row[column]): row for row in rows}
+        rows = [row_of[_fold_name(name)] for name in shapes.names]
     elif len(rows) != shapes.n_shapes:
         raise click.BadParameter(
             f"{table} has {len(rows)} rows for {shapes.n_shapes} shapes, and no column with "
@@ -246,20 +367,22 @@ def columns_for(console: Console, table: str | None, shapes: Shapes) -> dict[str
         )
     else:
         console.note(f"No column of {table} has the names of the shapes: rows are taken in order.")
-    return known | {name: typed([row[k] for row in rows]) for k, name in enumerate(header)}
+    return {name: typed([row[k] for row in rows]) for k, name in enumerate(header)}
 
 
-def column(columns: dict[str, Any], name: str, option: str) -> Any:
-    """One column, or an error that names the option and what there is."""
+def find_column(columns: dict[str, Any], name: str, option: str) -> Any:
+    """Return one column, or an error that names the option and what there is."""
     if name not in columns:
-        there = ", ".join(columns) or "nothing (give --data)"
+        names = ", ".join(columns) or "nothing (give --data)"
         raise click.BadParameter(
-            f"there is no column {name!r}; there is {there}.", param_hint=option
+            f"there is no column {name!r}; there is {names}.{suggest_name(name, columns)}",
+            param_hint=option,
         )
     return columns[name]
 
 
-def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
+def _read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Read the header and the rows of a table of covariates."""
     from defgpa.errors import FormatError
     from defgpa.io.text.lines import read_text
     from defgpa.io.text.table import remove_guard
@@ -269,10 +392,9 @@ def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
         raise FormatError(
             f"{path}: expected a header and one row per shape; found {len(lines)} lines."
         )
-    mark = max(",;\t", key=lines[0].count)
-    header, *rows = (
-        [remove_guard(cell.strip()) for cell in row] for row in csv.reader(lines, delimiter=mark)
-    )
+    delimiter = max(",;\t", key=lines[0].count)
+    cells = csv.reader(lines, delimiter=delimiter)
+    header, *rows = ([remove_guard(cell.strip()) for cell in row] for row in cells)
     if all(len(row) == len(header) + 1 for row in rows):  # R writes row names without a title
         header = ["", *header]
     for number, row in enumerate(rows, start=2):
@@ -283,35 +405,37 @@ def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
     return [name or "id" for name in header], rows
 
 
-def _names_column(
+def _find_names_column(
     table: str, header: Sequence[str], rows: Sequence[Sequence[str]], names: Sequence[str]
 ) -> int | None:
-    """The column with the names of all shapes; None where there is none.
+    """Return the column with the names of all shapes; None where there is none.
 
     One that has most of them was meant, and its rows need not be in order: that is an error, unless
     shapes are only numbered, as much else is.
     """
     from defgpa.errors import listed
 
-    keys = set(map(_key, names))
-    known = [len(keys & {_key(row[k]) for row in rows}) for k in range(len(header))]
-    best = max(range(len(header)), key=known.__getitem__)
-    values = [_key(row[best]) for row in rows]
-    twice = [name for name in names if values.count(_key(name)) > 1]
-    lacking = [name for name in names if _key(name) not in values]
+    keys = set(map(_fold_name, names))
+    n_matches = [len(keys & {_fold_name(row[k]) for row in rows}) for k in range(len(header))]
+    best = max(range(len(header)), key=n_matches.__getitem__)
+    values = Counter(_fold_name(row[best]) for row in rows)
+    repeated = [name for name in names if values[_fold_name(name)] > 1]
+    lacking = [name for name in names if _fold_name(name) not in values]
     numbered = all(name.isdecimal() for name in names)
-    if 2 * known[best] <= len(names) or (numbered and (lacking or twice)):
+    if 2 * n_matches[best] <= len(names) or (numbered and (lacking or repeated)):
         return None
-    if lacking or twice:
-        much = f"no row for {listed(lacking)}" if lacking else f"several rows for {listed(twice)}"
+    if lacking or repeated:
+        n_lacking = f" ({len(lacking)} of {len(names)})" if lacking else ""
+        problem = "no row" if lacking else "several rows"
         raise click.BadParameter(
-            f"{table}: its column {header[best]!r} names the shapes, and has {much}. Add or mend "
-            "what is wrong there, or leave shapes out with --drop.",
+            f"{table}: its column {header[best]!r} names the specimens, and has {problem} for "
+            f"{listed(lacking or repeated)}{n_lacking}. Mend the table, or leave specimens out "
+            "with --drop NAME.",
             param_hint="--data",
         )
     return best
 
 
-def _key(name: str) -> str:
-    """A name as it is compared: capitals and the ending of an image do not matter."""
+def _fold_name(name: str) -> str:
+    """Return a name as it is compared: capitals and the ending of an image do not matter."""
     return re.sub(r"\.(jpe?g|png|tiff?|bmp|gif)$", "", name.strip().casefold())

@@ -10,41 +10,103 @@ import click
 
 from defgpa.cli._console import Console
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
 READING = "defgpa.reading"  # where a command keeps its options for read_shapes
 
+METHODS = ("auto", "rigid", "affine", "elastic", "deformable")
 WARPS = ("affine", "tps", "rbf", "kernel", "ffd", "polynomial")
-# named here again, because loading the formats would make --help slow
-FORMATS = (
-    *("tps", "nts", "morphologika", "pts", "mrk.json", "fcsv", "stereomorph", "pp", "npz", "npy"),
-    *("mat", "r", "csv", "csv-long", "csv-points", "ply", "vtk", "vtp", "off", "obj", "stl"),
-    *("gz", "zip"),
-)
+
+# The groups of options in a help text, in their order there
+METHOD = "Method"
+ANALYSIS = "Analysis"
+EXPERTS = "Method, for experts"
+MESHES = "Meshes (--to meshes)"
+OUTPUT = "Output"
+FILES = "Reading files"
+_GROUPS = (METHOD, ANALYSIS, EXPERTS, OUTPUT, MESHES, FILES)
+
+
+class GroupedOption(click.Option):
+    """An option that belongs to a group of the help text."""
+
+    def __init__(self, *arguments: Any, group: str = OUTPUT, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.group = group
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options by group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section for each group that has options."""
+        records: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                records.setdefault(getattr(parameter, "group", OUTPUT), []).append(record)
+        for group in _GROUPS:
+            if group in records:
+                with formatter.section(group):
+                    formatter.write_dl(records[group])
+
+
+class FormatName(click.ParamType[str]):
+    """The name of a file format; the formats are loaded when one is named, not for --help."""
+
+    name = "NAME"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Return what stands for the name in a help text."""
+        return self.name
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as the registry spells it, or refuse it with all there are."""
+        choice: click.Choice[str] = click.Choice(_list_formats(), case_sensitive=False)
+        return str(choice.convert(value, param, ctx))
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Offer the formats that begin so."""
+        offered = click.Choice(_list_formats()).shell_complete(ctx, param, incomplete)
+        return list(offered)
+
+
+def _list_formats() -> list[str]:
+    from defgpa.io import FORMATS
+
+    return [format_.name for format_ in FORMATS]
 
 
 def command(name: str, example: str) -> Callable[[Callable[..., None]], click.Command]:
-    """A command with an example below its help; its last two options it gets as its console."""
+    """Make a command with an example below its help and a console as its last parameter."""
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @wraps(function)
-        def spoken(quiet: bool, as_json: bool, **words: Any) -> None:
+        def call_with_console(quiet: bool, as_json: bool, **words: Any) -> None:
             function(console=Console(quiet, as_json), **words)
 
-        made = click.command(name, epilog=f"Example: {example}")(spoken)
-        made.params += [
-            click.Option(["--quiet", "-q"], is_flag=True, help="No progress bars, no tables."),
-            click.Option(
-                ["--json", "as_json"], is_flag=True, help="Figures as JSON on standard output."
+        decorator = click.command(name, cls=GroupedCommand, epilog=f"Example: {example}")
+        grouped = decorator(call_with_console)
+        grouped.params += [
+            GroupedOption(["--quiet", "-q"], is_flag=True, help="No progress bars, no tables."),
+            GroupedOption(
+                ["--json", "as_json"], is_flag=True, help="Results as JSON on standard output."
             ),
         ]
-        return made
+        return grouped
 
     return decorate
 
 
-def _combined(*decorators: Callable[[Any], Any]) -> Callable[[_F], _F]:
-    def decorate(function: _F) -> _F:
+def option(*names: str, group: str = OUTPUT, **settings: Any) -> Callable[[Any], Any]:
+    """Declare an option in a group of the help text."""
+    return click.option(*names, cls=GroupedOption, group=group, **settings)
+
+
+def _combine(*decorators: Callable[[Any], Any]) -> Callable[[_Decorated], _Decorated]:
+    def decorate(function: _Decorated) -> _Decorated:
         for decorator in reversed(decorators):
             function = decorator(function)
         return function
@@ -52,181 +114,209 @@ def _combined(*decorators: Callable[[Any], Any]) -> Callable[[_F], _F]:
     return decorate
 
 
-def _workers(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
+def _check_jobs(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
     if value == 0:
         raise click.BadParameter("must be a number of processes, or -1 for all cores; got 0.")
     return value
 
 
 def _keep_for_reading(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Where `read_input` finds it; no command has to hand it on."""
+    """Store an option where `read_input` finds it, so that no command has to hand it on."""
     ctx.meta.setdefault(READING, {})[parameter.name] = value
     return value
 
 
 def _reading_option(*names: str, **settings: Any) -> Callable[[Any], Any]:
-    return click.option(*names, expose_value=False, callback=_keep_for_reading, **settings)
+    return option(*names, group=FILES, expose_value=False, callback=_keep_for_reading, **settings)
 
 
 input_argument = click.argument(
     "source", nargs=-1, required=True, metavar="INPUT...", type=click.Path()
 )
 
-reading = _combined(
-    _reading_option(
-        "--format",
-        type=click.Choice(FORMATS, case_sensitive=False),
-        metavar="NAME",
-        help=f"Format of the input, where it cannot be told: {', '.join(FORMATS)}.",
-    ),
+reading = _combine(
+    _reading_option("--format", type=FormatName(), help="File format, if it is not recognised."),
     _reading_option(
         "--missing",
         default="marked",
-        show_default=True,
         metavar="marked|negative|NUMBER",
-        help="What counts as a missing landmark: what the format marks as such; also any "
-        "negative coordinate; or also this number in all coordinates.",
+        help="Code of missing landmarks: as the format marks them (default), also negative "
+        "coordinates, or also this number.",
     ),
     _reading_option(
         "--layout",
         type=click.Choice(["auto", "nmd", "mdn", "dmn"]),
         default="auto",
-        help="Axes of a bare array: shapes n, landmarks m, coordinates d (p x k x n in R is mdn).",
+        help="Axes of an array: n shapes, m landmarks, d coordinates (R's p x k x n is mdn).",
     ),
     _reading_option(
-        "--lenient", is_flag=True, help="Warn instead of stopping where a file contradicts itself."
+        "--lenient", is_flag=True, help="Warn, rather than stop, if a file contradicts itself."
     ),
     _reading_option(
         "--match",
         type=click.Choice(["auto", "label", "position"]),
         default="auto",
-        help="What makes landmarks of several files the same one; auto: their label, and their "
-        "position where a file has labels of its own.",
+        help="Match the landmarks of several files by label or by position.",
     ),
     _reading_option(
-        "--dimension",
-        type=click.Choice(["2", "3"]),
-        help="Coordinates a landmark has, where a table does not say it.",
+        "--dimension", type=click.Choice(["2", "3"]), help="Coordinates per landmark of a table."
     ),
     _reading_option(
         "--names",
         type=click.Choice(["auto", "id", "image", "file"]),
         default="auto",
-        help="What specimens are called after; auto: the image where IDs only count.",
+        help="Name specimens by ID, image or file.",
     ),
-    _reading_option("--group", metavar="COLUMN", help="Column of a table that has the groups."),
+    _reading_option("--group", metavar="COLUMN", help="Column of a table with the groups."),
     _reading_option(
         "--curve-points",
         type=click.IntRange(3),
         metavar="COUNT",
-        help="Resample every curve of a TPS file to so many points at equal distances.",
+        help="Resample every curve to COUNT equidistant points.",
     ),
     _reading_option(
         "--drop-incomplete",
         is_flag=True,
-        help="Leave out specimens with another number of landmarks than most.",
+        help="Leave out specimens with too few landmarks.",
     ),
     _reading_option(
-        "--drop", multiple=True, metavar="NAME", help="Leave out this specimen; may be repeated."
+        "--drop",
+        multiple=True,
+        metavar="NAME|@FILE",
+        help="Leave out a specimen, or those listed in a file; repeatable.",
     ),
     _reading_option(
         "--mirror",
         multiple=True,
-        metavar="NAME",
-        help="Negate x of this specimen, digitised on the other side; may be repeated.",
+        metavar="NAME|@FILE|auto",
+        help="Mirror a specimen digitised on the other side; auto: all that look mirrored; "
+        "repeatable.",
     ),
 )
 
-writing = click.option(
+writing = option(
     "--to",
     "to_format",
-    type=click.Choice(FORMATS, case_sensitive=False),
-    metavar="NAME",
-    help="Format of the output, where its suffix does not tell.",
+    type=FormatName(),
+    help="Format of the output, if its suffix does not tell.",
 )
 
 
-warping = _combined(
-    click.option(
+warping = _combine(
+    option(
         "--warp",
         type=click.Choice(WARPS),
-        default="tps",
-        show_default=True,
-        help="Family: affine, thin-plate spline, radial basis, a kernel at every landmark, "
-        "free-form, polynomial.",
+        metavar="FAMILY",
+        group=EXPERTS,
+        help="Warp: affine, tps (thin-plate spline, the default), rbf (radial basis), kernel (one "
+        "at every landmark), ffd (free-form), polynomial.",
     ),
-    click.option(
+    option(
         "--points-per-axis",
         metavar="K|K,K[,K]",
-        help="Control points along each principal axis; 5 by default (ffd: 6).",
+        group=EXPERTS,
+        help="Control points along each principal axis (default 5; ffd 6).",
     ),
 )
 
-smoothing = _combined(
-    click.option(
+smoothing = _combine(
+    option(
         "--smoothing",
         metavar="VALUE|auto",
-        help="Relative smoothing (1e-3 by default), or auto: chosen by cross-validation.",
+        group=EXPERTS,
+        help="Relative smoothing of the warps; auto: chosen by cross-validation.",
     ),
-    click.option("--theta", type=float, help="The paper's absolute smoothing instead."),
+    option(
+        "--theta", type=float, group=EXPERTS, help="Absolute smoothing, as in the paper, instead."
+    ),
 )
 
-folding = _combined(
-    click.option(
+cross_validation = _combine(
+    option(
         "--fold-size",
         type=click.IntRange(1),
-        help="Landmarks left out at a time in cross-validation.",
+        metavar="COUNT",
+        group=METHOD,
+        help="Landmarks left out at a time in cross-validation (default: such that there are "
+        "about 20 folds).",
     ),
-    click.option(
+    option(
         "--jobs",
         "-j",
         type=int,
-        callback=_workers,
-        help="Worker processes for cross-validation; -1 takes all cores.",
+        metavar="COUNT",
+        callback=_check_jobs,
+        group=METHOD,
+        help="Processes that share the folds of cross-validation; -1: one per core. Small sets "
+        "are faster with one (default).",
     ),
 )
 
 
-proportioning = click.option(
+proportions = option(
     "--proportions",
     default="rigid",
-    show_default=True,
     metavar="rigid|prior|L1,L2[,L3]",
-    help="Proportions of the reference: nearest to the shapes under similarities, the paper's "
-    "prior, or stated eigenvalues of its covariance.",
+    group=EXPERTS,
+    help="Proportions of the reference: from the rigidly superimposed shapes (default), the "
+    "paper's prior, or these eigenvalues of its covariance.",
 )
 
-rigidity = click.option(
+rigidity = option(
     "--rigidity",
     metavar="VALUE|auto",
-    help="Tie every warp to a pose and let it pay for stretching, too (0 free, 10 stiff, inf "
-    "rigid). auto: chosen by cross-validation, together with the smoothing.",
+    group=EXPERTS,
+    help="Penalise stretching as well as bending: 0 free, 10 stiff, inf rigid; auto: chosen by "
+    "cross-validation together with the smoothing.",
 )
 
-known_data = click.option(
+covariates = option(
     "--data",
     type=click.Path(),
-    help="Table (CSV) with one row per shape; a column with their names tells which is which.",
+    metavar="TABLE",
+    group=FILES,
+    help="Table (CSV) of covariates, one row per specimen; matched by a column of names.",
 )
 
-permuting = _combined(
-    click.option(
+title = option("--title", metavar="TEXT", help="Heading of the report.")
+
+links = option(
+    "--links",
+    metavar="A-B,…|@FILE",
+    help="Pairs of landmarks joined by a line in pictures; a file has a pair in each line.",
+)
+
+permutations = _combine(
+    option(
         "--permutations",
         type=click.IntRange(1),
         default=999,
         show_default=True,
-        help="Random orders that show what chance can do.",
+        metavar="COUNT",
+        group=ANALYSIS,
+        help="Number of permutations.",
     ),
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of them."),
+    option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        metavar="NUMBER",
+        group=ANALYSIS,
+        help="Seed of the random permutations.",
+    ),
 )
 
-result_folder = click.option(
-    "--output", "-o", type=click.Path(), help="Folder for tables (CSV) and figures (PNG)."
+result_folder = option(
+    "--output",
+    "-o",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="Folder for tables (CSV) and figures (PNG).",
 )
 
-reporting = click.option(
+report = option(
     "--report",
     is_flag=True,
-    help="One HTML page with these tables and figures beside the files, of a saved result together "
-    "with all that its own report has.",
+    help="Also write report.html: these results, and of a saved result all about it.",
 )

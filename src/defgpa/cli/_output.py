@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from defgpa.cli._console import Console, plain
+from defgpa.cli._console import Console, to_json
 
 if TYPE_CHECKING:
+    from defgpa._arrays import Array
     from defgpa.alignment import Alignment
+    from defgpa.cli._app import Invocation
     from defgpa.io import Format
     from defgpa.shapes import Shapes
+
+HIDDEN_MANIFEST = ".defgpa.json"  # lists what a command wrote that leaves no summary
 
 
 def output_folder(name: str | None, source: Sequence[str] = (), ending: str = "") -> Path:
@@ -44,16 +48,19 @@ def output_file(name: str, option: str = "--output") -> Path:
     return file
 
 
-def refuse_inputs(sources: Sequence[str], folder: Path, *stems: str) -> None:
-    """An error where results of these names, or the end of an older run, would cost the input."""
+def refuse_inputs(
+    sources: Sequence[str], folder: Path, *stems: str, manifest: str = "summary.json"
+) -> None:
+    """Refuse a folder where results of these names, or the end of an older run, cost the input."""
     from defgpa.io.atomic import find_files_of_last_run
 
     targets = [folder.absolute() / name for stem in stems for name in (stem, f"{stem}_long")]
-    replaced = {(folder / name).resolve() for name in find_files_of_last_run(folder.resolve())}
+    replaced = find_files_of_last_run(folder.resolve(), manifest)
+    replaced_files = {(folder / name).resolve() for name in replaced}
     for source in sources:
         place = Path(source).absolute()
         named_alike = place.parent in targets or place.parent / place.name.split(".")[0] in targets
-        if named_alike or place.resolve() in replaced:
+        if named_alike or place.resolve() in replaced_files:
             raise click.BadParameter(
                 f"the results would overwrite the input {source}; choose another folder.",
                 param_hint="--output",
@@ -75,29 +82,61 @@ def _stem(source: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def results(console: Console, folder: Path, summary: dict[str, Any]) -> Iterator[Path]:
-    """A folder to write all files of a run into: they appear together, or not at all.
+def open_results(
+    console: Console, folder: Path, summary: dict[str, Any], manifest: str = "summary.json"
+) -> Iterator[Path]:
+    """Yield a folder to write all files of a run into: they appear together, or not at all.
 
-    Last comes ``summary.json``: the summary, to which is added what was typed, said and written.
+    Last comes the manifest, ``summary.json``: the summary, to which is added what was typed, noted
+    and written.
     """
-    from defgpa.errors import FormatError
-    from defgpa.io.atomic import SUMMARY, list_folder, replace_folder, write_text
+    from defgpa.io.atomic import list_folder, write_text
 
-    with replace_folder(folder) as partial:
+    with _open_folder(folder, manifest) as partial:
+        with console.noting():
+            yield partial
+        summary |= {
+            **console.messages(),
+            "command": command_line(),
+            "folder": working_folder(),
+            "versions": list_versions(),
+            "files": [*list_folder(partial), manifest],
+        }
+        text = json.dumps(to_json(summary), indent=2, ensure_ascii=False, allow_nan=False)
+        write_text(partial / manifest, text + "\n", errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def open_plain_folder(folder: Path) -> Iterator[Path]:
+    """Yield a folder likewise, of files for other programs: its manifest is hidden."""
+    from defgpa.io.atomic import list_folder, write_text
+
+    with _open_folder(folder, HIDDEN_MANIFEST) as partial:
+        yield partial
+        text = json.dumps({"files": list_folder(partial)}, indent=2)
+        write_text(partial / HIDDEN_MANIFEST, text + "\n")
+
+
+@contextlib.contextmanager
+def _open_folder(folder: Path, manifest: str) -> Iterator[Path]:
+    """Yield the folder that will take the place of another; word errors as if it were that."""
+    from defgpa.errors import FormatError
+    from defgpa.io.atomic import replace_folder
+
+    with replace_folder(folder, manifest) as partial:
         try:
-            with console.noting():
-                yield partial
-            summary |= {
-                **console.told(),
-                "command": command_line(),
-                "folder": working_folder(),
-                "versions": versions(),
-                "files": [*list_folder(partial), SUMMARY],
-            }
-            text = json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
-            write_text(partial / SUMMARY, text + "\n", errors="backslashreplace")
-        except FormatError as error:  # in the words of the user, who never sees that folder
+            yield partial
+        except FormatError as error:  # users never see that folder
             raise FormatError(str(error).replace(str(partial), str(folder))) from error
+    mark_written(folder)
+
+
+def mark_written(output: Path | str) -> None:
+    """Remember that an output is complete, should Ctrl-C end the command after it."""
+    context = click.get_current_context(silent=True)
+    invocation: Invocation | None = None if context is None else context.find_root().obj
+    if invocation is not None:
+        invocation.written.append(str(output))
 
 
 def _require_writable(folder: Path, option: str) -> None:
@@ -114,7 +153,7 @@ def _require_writable(folder: Path, option: str) -> None:
 
 
 def require_report() -> None:
-    """An error before any work is done where a report cannot be written after it."""
+    """Refuse a report that could not be written, before any work is done."""
     from defgpa.errors import DefgpaError
 
     if not can_report():
@@ -152,22 +191,37 @@ def _own_name(own: Format, stem: str) -> str:
     return f"{stem}_long.csv" if own.name == "csv-long" else stem + own.suffixes[0]
 
 
-def written_as(
+def write_shapes_as(
     console: Console, shapes: Shapes, target: Path | str, format_name: str | None
 ) -> None:
-    """The shapes in a format of the user's choice, with a note on what it cannot hold."""
+    """Write shapes in a format of the user's choice, with a note on what it cannot hold."""
     from defgpa.io import find_unsupported_metadata, write_shapes
 
-    write_shapes(shapes, target, format=format_name)
+    if _is_folder_of_shapes(shapes, Path(target), format_name):
+        with open_plain_folder(Path(target)) as partial:
+            write_shapes(shapes, partial, format=format_name)
+    else:
+        write_shapes(shapes, target, format=format_name)
+        mark_written(target)
     if lost := find_unsupported_metadata(shapes, target, format=format_name):
         console.note(f"Left out, as {target} has no place for it: {', '.join(lost)}.")
+
+
+def _is_folder_of_shapes(shapes: Shapes, target: Path, format_name: str | None) -> bool:
+    """Return whether a format writes one file per shape into the target as a folder."""
+    from defgpa.io import FORMATS
+
+    format_ = next((f for f in FORMATS if f.name == format_name), None)
+    if format_ is None or format_.write is None or not format_.one_shape_per_file:
+        return False
+    return target.is_dir() or not target.name.lower().endswith(format_.suffixes)
 
 
 def command_line() -> str:
     """What was typed, to be typed again; empty where a command was called in another way."""
     context = click.get_current_context(silent=True)
-    words = context.find_root().obj if context is not None else None
-    return "" if words is None else shlex.join(["defgpa", *words])
+    invocation = context.find_root().obj if context is not None else None
+    return "" if invocation is None else shlex.join(["defgpa", *invocation.words])
 
 
 def working_folder() -> str:
@@ -181,7 +235,7 @@ def working_folder() -> str:
         return ""
 
 
-def to_paste(command: str = "", folder: str = "") -> str:
+def command_to_paste(command: str = "", folder: str = "") -> str:
     """What was typed (or this command) behind a ``cd`` to where: relative names then hold."""
     command, folder = (command, folder) if command else (command_line(), working_folder())
     if not command or not folder:
@@ -190,8 +244,8 @@ def to_paste(command: str = "", folder: str = "") -> str:
     return f"cd {home}{shlex.quote(folder.removeprefix(home))}\n{command}"
 
 
-def versions() -> dict[str, str]:
-    """What it takes to do this again."""
+def list_versions() -> dict[str, str]:
+    """Return the versions that reproduce a result."""
     packages = {name: import_module(name).__version__ for name in ("defgpa", "numpy", "scipy")}
     return packages | {"python": platform.python_version()}
 
@@ -203,7 +257,7 @@ def list_files(console: Console, files: Sequence[str]) -> None:
         console.say(f"  {file}")
 
 
-def tell_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
+def show_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
     """Where the files of a run are, a folder of shapes in one line; the summary for machines."""
     from defgpa.io.atomic import list_folder
 
@@ -222,88 +276,111 @@ def tell_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
     console.result(summary)
 
 
-def save_picture(
+def save_figure(
     target: Path | str,
-    drawn: str,
-    *of: Any,
-    dim: int = 2,
+    plot: str,
+    *subjects: Any,
+    n_dims: int = 2,
     size: tuple[float, float] = (7, 5),
-    **how: Any,
+    **settings: Any,
 ) -> None:
-    """What a function of `defgpa.plot` draws, as a file; its suffix says of which kind."""
+    """Save what a function of `defgpa.plot` draws; the suffix of the file says in which format."""
     from matplotlib.figure import Figure
 
-    from defgpa import plot
+    import defgpa.plot
     from defgpa.io.atomic import replace_file
 
     figure = Figure(figsize=size, layout="constrained")
-    axes = figure.add_subplot(projection="3d") if dim == 3 else figure.subplots()
-    getattr(plot, drawn)(*of, ax=axes, **how)
+    axes = figure.add_subplot(projection="3d") if n_dims == 3 else figure.subplots()
+    getattr(defgpa.plot, plot)(*subjects, ax=axes, **settings)
     with replace_file(target) as temporary:
         figure.savefig(temporary, dpi=150)
 
 
-class Written:
-    """Tables, figures and a report of an analysis in a folder, if there is one; their names."""
+class AnalysisFiles:
+    """The tables, figures and report of an analysis; nothing where no folder was named.
 
-    def __init__(self, output: str | None, report: bool, option: str = "--output") -> None:
+    Parameters
+    ----------
+    output : str or None
+        The folder.
+    report : bool
+        Whether ``report.html`` is wanted.
+    manifest : str
+        The summary of the analysis in that folder, such as ``test.json``.
+    option : str
+        The option that names the folder.
+    """
+
+    def __init__(
+        self, output: str | None, report: bool, manifest: str, option: str = "--output"
+    ) -> None:
         if report and output is None:
             raise click.UsageError(f"--report writes report.html into a folder: give {option} too.")
         if report:
             require_report()
         self.folder = None if output is None else output_folder(output)
-        self.reports = report
+        self.wants_report = report
+        self.manifest = manifest
         self.files: list[str] = []
+        self._partial: Path | None = None
 
-    def report(self, x: Alignment | Shapes, found: Sequence[Any], title: str) -> None:
-        """``report.html``, if wanted: of an alignment all about it, a section for each result."""
+    @contextlib.contextmanager
+    def open(self, console: Console, summary: dict[str, Any]) -> Iterator[None]:
+        """Collect all files; they appear together at the end, with the summary, or not at all."""
+        if self.folder is None:
+            with console.noting():
+                yield
+            return
+        results = dict(summary)
+        with open_results(console, self.folder, results, self.manifest) as self._partial:
+            yield
+            results |= summary  # what was added since
+        self.files += [str(self.folder / name) for name in results["files"]]
+
+    def write_report(self, x: Alignment | Shapes, results: Sequence[Any], title: str) -> None:
+        """Write ``report.html``, if wanted: all about an alignment, a section for each result."""
         from defgpa.alignment import Alignment
         from defgpa.report import write_report, write_statistics
 
-        if self.folder is None or not self.reports:
+        if self._partial is None or not self.wants_report:
             return
-        target, known = self.folder / "report.html", {"command": to_paste()}
+        target, provenance = self._partial / "report.html", {"command": command_to_paste()}
         if isinstance(x, Alignment):
-            write_report(x, target, statistics=found, provenance=known)
+            write_report(x, target, statistics=results, provenance=provenance)
         else:
-            write_statistics(found, target, title=title, links=x.links, provenance=known)
-        self.files.append(str(target))
+            write_statistics(results, target, title=title, links=x.links, provenance=provenance)
 
-    def table(self, name: str, text: str) -> None:
-        """A CSV file."""
-        if self.folder is None:
-            return
-        from defgpa.io.atomic import write_text
+    def write_table(self, name: str, text: str) -> None:
+        """Write a CSV file."""
+        if self._partial is not None:
+            from defgpa.io.atomic import write_text
 
-        write_text(self.folder / name, text)
-        self.files.append(str(self.folder / name))
+            write_text(self._partial / name, text)
 
-    def shapes(
-        self, name: str, points: Any, names: Sequence[str], landmarks: Sequence[str]
+    def write_shapes(
+        self, name: str, points: Array, names: Sequence[str], landmarks: Sequence[str]
     ) -> None:
-        """A CSV file of shapes."""
-        if self.folder is None:
+        """Write a CSV file of shapes (n, m, d)."""
+        if self._partial is None:
             return
         from defgpa.io import write_shapes
         from defgpa.shapes import Shapes
 
-        target = self.folder / f"{name}.csv"
         shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
-        write_shapes(shapes, target, format="csv")
-        self.files.append(str(target))
+        write_shapes(shapes, self._partial / f"{name}.csv", format="csv")
 
-    def figure(self, name: str, drawn: str, *of: Any, **how: Any) -> None:
-        """A PNG file of what a function of `defgpa.plot` draws, where matplotlib is installed."""
-        if self.folder is None or find_spec("matplotlib") is None:
+    def write_figure(self, name: str, plot: str, *subjects: Any, **settings: Any) -> None:
+        """Write a PNG file by a function of `defgpa.plot`, where matplotlib is installed."""
+        if self._partial is None or find_spec("matplotlib") is None:
             return
         from matplotlib import rc_context
 
         with rc_context({"text.parse_math": False}):  # a name is no formula
-            save_picture(self.folder / name, drawn, *of, **how)
-        self.files.append(str(self.folder / name))
+            save_figure(self._partial / name, plot, *subjects, **settings)
 
-    def tell(self, console: Console, figures: dict[str, Any]) -> None:
-        """Where everything is, and the figures for machines."""
+    def show(self, console: Console, results: dict[str, Any]) -> None:
+        """List the files, and give the results to machines."""
         if self.files:
             list_files(console, self.files)
-        console.result(figures | {"files": self.files} | console.told())
+        console.result(results | {"files": self.files} | console.messages())

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli import _options as options
-from defgpa.cli._console import Console, briefly
-from defgpa.cli._input import in_space_of, matches_by_position, note_likely_code, read_input
+from defgpa.cli._console import Console, abbreviate
+from defgpa.cli._input import match_space, matches_by_position, note_likely_code, read_input
 from defgpa.cli._output import (
+    open_results,
     output_folder,
     refuse_inputs,
-    results,
-    tell_run,
+    show_run,
     write_shapes_twice,
 )
 
@@ -32,12 +32,16 @@ if TYPE_CHECKING:
 @options.command("register", "defgpa register result/result.npz new/*.tps -o registered/")
 @click.argument("result", type=click.Path())
 @click.argument("source", nargs=-1, required=True, metavar="NEW...", type=click.Path())
-@click.option(
-    "--output", "-o", type=click.Path(), help="Folder for the results; NEW-registered by default."
+@options.option(
+    "--output",
+    "-o",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="Folder for the results; NEW-registered by default.",
 )
 @options.reading
 def command(result: str, source: tuple[str, ...], output: str | None, console: Console) -> None:
-    """Bring new specimens onto a saved reference, in closed form.
+    """Register new specimens onto a saved reference.
 
     Landmarks are matched by label where the files carry labels, by position otherwise. Writes the
     registered shapes (as CSV and in the format of the files) and registered.npz, which holds their
@@ -51,39 +55,39 @@ def command(result: str, source: tuple[str, ...], output: str | None, console: C
         shapes = read_input(source)
         refuse_inputs([*shapes.metadata.get("sources", ()), result], folder, "registered")
         note_likely_code(console, shapes)
-        shapes = matched(console, in_space_of(shapes, alignment.shapes), alignment)
-        found = registered(alignment, shapes)
-        errors, usual = _errors(found), _errors(alignment)
-        note_strange(console, found, alignment)
+        shapes = match_landmarks(console, match_space(shapes, alignment.shapes), alignment)
+        registered = register_shapes(alignment, shapes)
+        errors, errors_of_fit = _measure_errors(registered), _measure_errors(alignment)
+        note_unlike(console, registered, alignment)
     summary: dict[str, Any] = {
         "rmse_reference": dict(zip(shapes.names, errors, strict=True)),
         "rmse_reference_of_fit": alignment.rmse_reference,
         "input": [result, *source],
     }
-    with results(console, folder, summary) as partial:
-        write_shapes_twice(shapes.with_points(found.aligned), partial, "registered")
-        save(found, partial / "registered.npz")
-    _show(console, shapes.names, errors, usual)
-    tell_run(console, folder, summary)
+    with open_results(console, folder, summary) as partial:
+        write_shapes_twice(shapes.with_points(registered.aligned), partial, "registered")
+        save(registered, partial / "registered.npz")
+    _show(console, shapes.names, errors, errors_of_fit)
+    show_run(console, folder, summary)
 
 
-def registered(alignment: Alignment, shapes: Shapes) -> Alignment:
-    """New shapes with their warps onto the reference of an alignment, as an alignment."""
+def register_shapes(alignment: Alignment, shapes: Shapes) -> Alignment:
+    """Register new shapes onto the reference of an alignment; return them as an alignment."""
     import numpy as np
 
     warps = alignment.register(shapes)
-    own: dict[str, Any] = {
-        "votes": _votes(shapes.points, alignment.reference),
+    values: dict[str, Any] = {
+        "votes": _vote_handedness(shapes.points, alignment.reference),
         "condition": np.full(shapes.n_shapes, np.nan),
     }
     if alignment.spectral is not None:
-        own["free_directions"] = np.zeros(shapes.n_shapes, dtype=np.intp)
-    diagnostics = replace(alignment.diagnostics, **own)
+        values["free_directions"] = np.zeros(shapes.n_shapes, dtype=np.intp)
+    diagnostics = replace(alignment.diagnostics, **values)
     return replace(alignment, shapes=shapes, warps=warps, diagnostics=diagnostics, findings=())
 
 
-def _votes(points: Array, reference: Array) -> Array:
-    """(n,): −1 for shapes of which a mirrored similarity leaves half as much, 1 for all others."""
+def _vote_handedness(points: Array, reference: Array) -> Array:
+    """Return −1 for shapes whose residual is halved by a mirrored similarity, 1 for others."""
     import numpy as np
 
     from defgpa.procrustes import ORTHOGONAL_SIMILARITY, SIMILARITY, stacked
@@ -95,34 +99,34 @@ def _votes(points: Array, reference: Array) -> Array:
     return np.where(4 * either < proper, -1, 1)
 
 
-def _errors(alignment: Alignment) -> list[float]:
-    """What is left of every shape between it and the reference: RMSE_r, shape by shape."""
+def _measure_errors(alignment: Alignment) -> list[float]:
+    """Return RMSE_r shape by shape."""
     import numpy as np
 
-    found: list[float] = np.sqrt(np.nanmean(alignment.residuals**2, axis=1)).tolist()
-    return found
+    errors: list[float] = np.sqrt(np.nanmean(alignment.residuals**2, axis=1)).tolist()
+    return errors
 
 
-def note_strange(console: Console, found: Alignment, alignment: Alignment) -> None:
+def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -> None:
     """Say so where new specimens are not like those of the fit: far off, mirrored, other units."""
     import numpy as np
 
     from defgpa.errors import listed
 
-    names = np.array(found.shapes.names)
-    worst = max(_errors(alignment))
-    far = np.array(_errors(found)) > _FAR * worst
+    names = np.array(registered.shapes.names)
+    worst = max(_measure_errors(alignment))
+    far = np.array(_measure_errors(registered)) > _FAR * worst
     if far.any():
         console.note(
             f"Left far from the reference, at more than {_FAR} times the RMSE_r of any shape of "
             f"the fit ({worst:.3g}): {listed(names[far])}. Are their landmarks in the same order?"
         )
-    if found.mirrored:
-        console.note(f"Mirrored against the reference: {listed(found.mirrored)}.")
-    # how large each shape is beside the reference, over the landmarks it sees
-    ours, theirs = (1.0 / own.similarities.scale for own in (found, alignment))
-    size = ours / np.median(theirs)
-    odd = (size > _LARGER) | (size < 1 / _LARGER)
+    if registered.mirrored:
+        console.note(f"Mirrored against the reference: {listed(registered.mirrored)}.")
+    # how large each shape is beside the reference, over the landmarks it has
+    new_sizes, sizes = (1.0 / each.similarities.scale for each in (registered, alignment))
+    ratio = new_sizes / np.median(sizes)
+    odd = (ratio > _LARGER) | (ratio < 1 / _LARGER)
     if odd.any():
         console.note(
             f"More than {_LARGER} times larger or smaller than the shapes of the fit: "
@@ -131,24 +135,28 @@ def note_strange(console: Console, found: Alignment, alignment: Alignment) -> No
 
 
 def _show(
-    console: Console, names: Sequence[str], errors: Sequence[float], usual: Sequence[float]
+    console: Console,
+    names: Sequence[str],
+    errors: Sequence[float],
+    errors_of_fit: Sequence[float],
 ) -> None:
-    """The specimens that fit worst, and how well all do."""
+    """Show the specimens that fit worst, and how well all do."""
     from statistics import median
 
     order = sorted(range(len(names)), key=lambda i: -errors[i])[:_SHOWN]
-    short = briefly([names[i] for i in order])
+    short = abbreviate([names[i] for i in order])
     rows = list(zip(short, [errors[i] for i in order], strict=True))
     title = "Registered" if len(rows) == len(names) else f"Registered, the {_SHOWN} that fit worst"
     console.table(title, ["shape", "RMSE_r"], rows)
-    console.say(
-        f"{len(names)} registered: RMSE_r {median(errors):.4g} in the middle, {max(errors):.4g} at "
-        f"most; the shapes of the fit {median(usual):.4g} and {max(usual):.4g}"
+    console.say_paragraph(
+        f"RMSE_r of {len(names)} registered specimens: median {median(errors):.4g}, maximum "
+        f"{max(errors):.4g}; of those of the fit: median {median(errors_of_fit):.4g}, maximum "
+        f"{max(errors_of_fit):.4g}"
     )
 
 
-def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
-    """The shapes with the landmarks of the reference, in its order."""
+def match_landmarks(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
+    """Return the shapes with the landmarks of the reference, in its order."""
     import numpy as np
 
     from defgpa.errors import ShapeError, listed
@@ -159,7 +167,7 @@ def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
         raise ShapeError(
             f"The new shapes are {shapes.n_dims}-D, the reference is {alignment.shapes.n_dims}-D."
         )
-    labels = _labels_in(console, shapes.landmarks, wanted)
+    labels = _match_labels(console, shapes.landmarks, wanted)
     strange = [label for label in labels if label not in set(wanted)]
     if strange:
         same = len(labels) == len(wanted)
@@ -171,7 +179,7 @@ def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
         )
     absent = [label for label in wanted if label not in set(labels)]
     if absent:
-        console.note(f"In none of the new files, so not seen: landmark {listed(absent)}.")
+        console.note(f"In none of the new files, so missing: landmark {listed(absent)}.")
     place = {label: k for k, label in enumerate(wanted)}
     points = np.full((shapes.n_shapes, len(wanted), shapes.n_dims), np.nan)
     points[:, [place[label] for label in labels]] = shapes.points
@@ -184,28 +192,30 @@ def matched(console: Console, shapes: Shapes, alignment: Alignment) -> Shapes:
     )
 
 
-def _labels_in(console: Console, own: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """The landmarks of the reference that the labels of new shapes mean, one each."""
+def _match_labels(
+    console: Console, labels: tuple[str, ...], wanted: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the landmarks of the reference that the labels of new shapes mean, one each."""
     from defgpa.errors import ShapeError
     from defgpa.io.labels import split_numbered_labels
     from defgpa.shapes import number_labels
 
-    if matches_by_position() and len(own) == len(wanted):
+    if matches_by_position() and len(labels) == len(wanted):
         return wanted
-    if set(own) <= set(wanted):
-        return own
-    new, known = split_numbered_labels(own), split_numbered_labels(wanted)
-    if new and known and set(new[1]) <= set(known[1]):
-        place = dict(zip(known[1], wanted, strict=True))
+    if set(labels) <= set(wanted):
+        return labels
+    new, old = split_numbered_labels(labels), split_numbered_labels(wanted)
+    if new and old and set(new[1]) <= set(old[1]):
+        place = dict(zip(old[1], wanted, strict=True))
         return tuple(place[k] for k in new[1])
-    sides = {"the new shapes": own, "the reference": wanted}
-    whose = [side for side, labels in sides.items() if labels == number_labels("", len(labels))]
-    if not whose:
-        return own
-    if len(own) != len(wanted):
+    sides = {"the new shapes": labels, "the reference": wanted}
+    unlabelled = [side for side, names in sides.items() if names == number_labels("", len(names))]
+    if not unlabelled:
+        return labels
+    if len(labels) != len(wanted):
         raise ShapeError(
-            f"There are {len(own)} landmarks in the new shapes and {len(wanted)} in the "
-            f"reference, and no labels in {whose[0]} to match them by."
+            f"There are {len(labels)} landmarks in the new shapes and {len(wanted)} in the "
+            f"reference, and no labels in {unlabelled[0]} to match them by."
         )
-    console.note(f"There are no labels in {whose[0]}: landmarks are matched by their order.")
+    console.note(f"There are no labels in {unlabelled[0]}: landmarks are matched by their order.")
     return wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +11,66 @@ import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._output import output_file, refuse_input, to_paste
+from defgpa.cli._input import add_covariates, add_links
+from defgpa.cli._output import command_to_paste, mark_written, output_file, refuse_input
 
 
-@options.command("report", "defgpa report result/result.npz -o report.html")
+@options.command("report", "defgpa report result/result.npz -o report.html --data species.csv")
 @click.argument("result", type=click.Path())
-@click.option("--output", "-o", default="report.html", show_default=True, type=click.Path())
-@click.option("--draw-all", is_flag=True, help="Draw every shape and landmark, however many.")
-def command(result: str, output: str, draw_all: bool, console: Console) -> None:
-    """One self-contained HTML page about a saved result."""
+@options.option(
+    "--output",
+    "-o",
+    default="report.html",
+    show_default=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="The HTML file.",
+)
+@options.title
+@options.links
+@options.option("--draw-all", is_flag=True, help="Draw every landmark, however many.")
+@options.covariates
+def command(
+    result: str,
+    output: str,
+    title: str | None,
+    links: str | None,
+    draw_all: bool,
+    data: str | None,
+    console: Console,
+) -> None:
+    """Write one self-contained HTML page about a saved result.
+
+    The columns of --data colour its plots: species, sex, site.
+    """
     from defgpa.io import load
     from defgpa.report import write_report
 
-    refuse_input(output_file(output), result)
-    more: dict[str, Any] = {"most_drawn": None} if draw_all else {}
+    refuse_input(output_file(output), result, *filter(None, [data]))
+    settings: dict[str, Any] = {"most_drawn": None} if draw_all else {}
     with console.noting():
-        known = {"command": _command_of(Path(result)), "result": result}
-        write_report(load(result), output, provenance=known, **more)
+        alignment = load(result)
+        shapes = add_links(add_covariates(console, alignment.shapes, data), links)
+        provenance = {"command": _command_of(Path(result)), "result": result}
+        with console.working("Writing the report"):
+            write_report(
+                replace(alignment, shapes=shapes),
+                output,
+                title=title,
+                provenance=provenance,
+                **settings,
+            )
+    mark_written(output)
     console.say(f"Written: {output}")
     console.result({"output": output, "notes": console.notes})
 
 
 def _command_of(result: Path) -> str:
-    """What was typed to make a result, as the summary beside it knows; else to make this page."""
+    """Return what was typed to make a result, by the summary beside it; else to make this page."""
     try:
         summary = json.loads((result.parent / "summary.json").read_text(encoding="utf-8"))
-        known = result.name in summary["files"]
-        own = (str(summary["command"]), str(summary.get("folder", ""))) if known else ()
+        if result.name in summary["files"]:
+            return command_to_paste(str(summary["command"]), str(summary.get("folder", "")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        own = ()
-    return to_paste(*own)
+        pass  # no summary, or one of another program
+    return command_to_paste()

@@ -9,92 +9,121 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli import _options as options
-from defgpa.cli._console import Console, briefly
-from defgpa.cli._input import fitting_input, read_input, warp_model
-from defgpa.cli._output import Written, output_file, refuse_input, written_as
+from defgpa.cli._console import Console, abbreviate, suggest_name
+from defgpa.cli._input import prepare_for_fit, read_input, warp_model
+from defgpa.cli._output import AnalysisFiles, output_file, refuse_input, write_shapes_as
 
 if TYPE_CHECKING:
     from defgpa.semilandmarks import SlidShapes
     from defgpa.shapes import Shapes
 
-_MOST_ROWS = 20
+_MAX_ROWS = 20
 
 
 @options.command("slide", "defgpa slide larvae.tps --sliders curveslide.csv -o slid.tps")
 @options.input_argument
-@click.option("--output", "-o", required=True, type=click.Path(), help="File for the shapes.")
-@click.option(
+@options.option(
     "--sliders",
     multiple=True,
     type=click.Path(),
+    metavar="FILE",
+    group=options.METHOD,
     help="Slider table of geomorph (before, slide, after; from 1), or a curve of 3D Slicer "
-    "(.mrk.json); may be given again. By default the CURVES of a TPS file.",
+    "(.mrk.json); repeatable. Default: the CURVES of a TPS file.",
 )
-@click.option(
+@options.option(
     "--curve",
     "curves",
     multiple=True,
     metavar="A,B,C,…",
-    help="Labels of the landmarks along a curve, whose ends stay (2..9: 2 to 9); again for more.",
+    group=options.METHOD,
+    help="Labels of the landmarks along a curve, whose ends stay (2..9: 2 to 9); repeatable.",
 )
-@click.option(
+@options.option(
     "--slicer-curves",
     "folders",
     multiple=True,
     nargs=2,
     type=(click.Path(), click.IntRange(3)),
     metavar="FOLDER COUNT",
-    help="Curves of 3D Slicer (.mrk.json, named like the shapes), each resampled to COUNT points "
-    "and joined to its shape; again for more.",
+    group=options.METHOD,
+    help="Curves of 3D Slicer (.mrk.json, named like the shapes), resampled to COUNT points and "
+    "added to the shapes; repeatable.",
 )
-@click.option(
+@options.option(
     "--surface",
     metavar="A,B,…|FILE",
+    group=options.METHOD,
     help="Labels of landmarks that slide on a surface, or geomorph's table of them.",
 )
-@click.option(
+@options.option(
+    "--meshes",
+    type=click.Path(),
+    metavar="FOLDER",
+    group=options.METHOD,
+    help="Meshes to slide on, named like the shapes.",
+)
+@options.option(
     "--by",
     type=click.Choice(["bending", "procrustes"]),
     default="bending",
     show_default=True,
-    help="What is made least: bending energy, or distance from the reference.",
+    group=options.METHOD,
+    help="Minimise bending energy or Procrustes distance.",
 )
-@click.option(
+@options.option(
     "--along",
     type=click.Choice(["curve", "tangent"]),
     default="curve",
     show_default=True,
-    help="Points stay on the curve as digitised, or leave it along tangents, as in geomorph.",
+    group=options.METHOD,
+    help="Stay on the curve as digitised, or move along tangents, as geomorph does.",
 )
-@click.option("--meshes", type=click.Path(), help="Folder of meshes named like the shapes.")
-@click.option(
+@options.option(
     "--warp",
     type=click.Choice(options.WARPS),
-    help="Align with such warps between rounds; by similarities by default.",
+    metavar="FAMILY",
+    group=options.METHOD,
+    help="Align with such warps between iterations; default: by similarities.",
 )
-@click.option(
+@options.option(
     "--rounds",
     type=click.IntRange(1),
     default=30,
     show_default=True,
-    help="Of alignment and sliding, at most.",
+    metavar="COUNT",
+    group=options.METHOD,
+    help="Maximum number of iterations.",
 )
-@click.option("--figures", type=click.Path(), help="Folder for how far points slid: CSV and PNG.")
-@options.reporting
-@options.reading
+@options.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="File for the slid shapes.",
+)
+@options.option(
+    "--figures",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="Folder for a table (CSV) and a picture (PNG) of how far points slid.",
+)
+@options.report
 @options.writing
+@options.reading
 def command(
     source: tuple[str, ...],
-    output: str,
     sliders: tuple[str, ...],
     curves: tuple[str, ...],
     folders: tuple[tuple[str, int], ...],
     surface: str | None,
+    meshes: str | None,
     by: str,
     along: str,
-    meshes: str | None,
     warp: str | None,
     rounds: int,
+    output: str,
     figures: str | None,
     report: bool,
     to_format: str | None,
@@ -102,29 +131,30 @@ def command(
 ) -> None:
     """Slide semilandmarks along curves and on surfaces.
 
-    They go where the shapes differ least, by bending energy or distance, and stay on their curves.
+    They move to where the shapes differ least, by bending energy or Procrustes distance, and stay
+    on their curves.
     """
     import numpy as np
 
     from defgpa.estimators import DefGPA
     from defgpa.semilandmarks import curves_of, read_surface, slide, with_slicer_curves
 
-    written = Written(figures, report, "--figures")
+    files = AnalysisFiles(figures, report, "slide.json", "--figures")
     target = output_file(output)
     refuse_input(target, *source)
     with console.noting():
         shapes = read_input(source)
         for folder, count in folders:
             shapes = with_slicer_curves(shapes, folder, count)
-        shapes = fitting_input(console, shapes)
+        shapes = prepare_for_fit(console, shapes)
         patch: list[Any] = []
         if surface is not None:
             is_file = Path(surface).is_file()
-            patch = read_surface(surface, shapes) if is_file else _labels(surface, shapes)
-        chosen = _curves(sliders, curves, shapes)
+            patch = read_surface(surface, shapes) if is_file else parse_labels(surface, shapes)
+        chosen = _read_curves(sliders, curves, shapes)
         if not (chosen or patch or curves_of(shapes)):
             raise click.UsageError("Nothing slides: give --sliders, --curve or --surface.")
-        surfaces_of = None if meshes is None else _meshes(console, Path(meshes), shapes)
+        surfaces = None if meshes is None else _read_meshes(console, Path(meshes), shapes)
         with console.progress("Sliding") as tick:
             slid = slide(
                 shapes,
@@ -132,99 +162,104 @@ def command(
                 patch,
                 by,
                 along=along,
-                meshes=surfaces_of,
+                meshes=surfaces,
                 estimator=warp and DefGPA(warp_model(warp, None, None, None)),
                 max_rounds=rounds,
                 progress=tick,
             )
-        written_as(console, slid, target, to_format)
-    written.files.append(output)
+        write_shapes_as(console, slid, target, to_format)
     _show(console, slid)
     farthest = int(np.nan_to_num(slid.distances).max(axis=1).argmax())
-    with console.noting():
-        written.table("slid.csv", _distances(slid))
-        written.figure("slid.png", "sliding", shapes, slid, farthest, dim=slid.n_dims)
-        written.report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
-    found = {
+    results: dict[str, Any] = {
         "sliding": [slid.landmarks[j] for j in slid.sliders],
         "criterion": slid.criterion.sum(axis=2),
         "settled": slid.settled,
         "distances": slid.distances,
     }
-    written.tell(console, found)
+    with files.open(console, results):
+        files.write_table("slid.csv", _format_distances(slid))
+        files.write_figure("slid.png", "sliding", shapes, slid, farthest, n_dims=slid.n_dims)
+        files.write_report(shapes, [slid], f"Semilandmarks of {Path(source[0]).name}")
+    files.files.insert(0, output)
+    files.show(console, results)
 
 
-def _curves(
+def _read_curves(
     sliders: Sequence[str], curves: Sequence[str], shapes: Shapes
 ) -> list[list[Any]] | None:
-    """What the options tell; None where they tell nothing."""
+    """Return the curves that the options describe; None where they describe none."""
     from defgpa.semilandmarks import read_sliders
 
-    found: list[list[Any]] = [curve for path in sliders for curve in read_sliders(path, shapes)]
-    found += [_labels(words, shapes, "--curve") for words in curves]
-    return found or None
+    chains: list[list[Any]] = [curve for path in sliders for curve in read_sliders(path, shapes)]
+    chains += [parse_labels(words, shapes, "--curve") for words in curves]
+    return chains or None
 
 
-def _labels(words: str, shapes: Shapes, option: str = "--surface") -> list[str]:
-    """``A,B,2..5`` as labels."""
-    found: list[str] = []
-    for word in (part.strip() for part in words.split(",")):
+def parse_labels(words: str, shapes: Shapes, option: str = "--surface") -> list[str]:
+    """Parse ``A,B,2..5`` as labels of landmarks, refusing one that there is not at once."""
+    existing, labels = set(shapes.landmarks), list[str]()
+    for word in (item.strip() for item in words.split(",")):
         first, dots, last = word.partition("..")
-        if word not in shapes.landmarks and dots and first.isdecimal() and last.isdecimal():
-            found += map(str, range(int(first), int(last) + 1))
-        else:
-            found.append(word)
-    unknown = [label for label in found if label not in shapes.landmarks]
-    if unknown:
-        raise click.BadParameter(f"there is no landmark {unknown[0]!r}.", param_hint=option)
-    return found
+        is_range = word not in existing and dots and first.isdecimal() and last.isdecimal()
+        for label in map(str, range(int(first), int(last) + 1)) if is_range else (word,):
+            if label not in existing:
+                raise click.BadParameter(
+                    f"there is no landmark {label!r}.{suggest_name(label, existing)}",
+                    param_hint=option,
+                )
+            labels.append(label)
+    return labels
 
 
-def _meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, Any]:
+def _read_meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, Any]:
+    """Read the meshes of a folder that are named like the shapes."""
     from defgpa.errors import listed
     from defgpa.meshes import read_mesh
 
     if not folder.is_dir():
         raise click.BadParameter(f"{folder} is not a folder.", param_hint="--meshes")
     files = {path.stem: path for path in sorted(folder.iterdir()) if path.is_file()}
-    found = {name: read_mesh(files[name]) for name in shapes.names if name in files}
+    meshes = {name: read_mesh(files[name]) for name in shapes.names if name in files}
     lacking = [name for name in shapes.names if name not in files]
-    if not found:
+    if not meshes:
         raise click.BadParameter(
             f"no file of {folder} is named like a shape, such as {shapes.names[0]}.ply.",
             param_hint="--meshes",
         )
     if lacking:
         console.note(f"No mesh is named like {listed(lacking)}.")
-    return found
+    return meshes
 
 
 def _show(console: Console, slid: SlidShapes) -> None:
+    """Show how far the points of each shape slid, and how much was gained."""
     import numpy as np
 
     moved = slid.distances[:, slid.sliders]
     rows = [
-        [name, float(np.nanmean(own)), float(np.nanmax(own))]
-        for name, own in zip(briefly(slid.names[:_MOST_ROWS]), moved, strict=False)
-        if not np.isnan(own).all()
+        [name, float(np.nanmean(distances)), float(np.nanmax(distances))]
+        for name, distances in zip(abbreviate(slid.names[:_MAX_ROWS]), moved, strict=False)
+        if not np.isnan(distances).all()
     ]
     console.say(f"{len(slid.sliders)} of {slid.n_landmarks} landmarks slide.")
-    total = len(rows) + slid.n_shapes - _MOST_ROWS
-    console.table("How far", ["shape", "mean", "largest"], rows, total, " shapes")
+    total = len(rows) + slid.n_shapes - _MAX_ROWS
+    header = ["shape", "mean", "maximum"]
+    console.table("Distances slid, in units of the coordinates", header, rows, total, " shapes")
     first, last = slid.criterion[0, 0].sum(), slid.criterion[-1, 1].sum()
     count = len(slid.criterion)
-    rounds = "1 round" if count == 1 else f"{count} rounds"
-    console.say(f"Criterion {first:.4g} at first, {last:.4g} after {rounds}.")
+    iterations = "1 iteration" if count == 1 else f"{count} iterations"
+    console.say(f"Criterion: {first:.4g} before, {last:.4g} after {iterations}.")
     if not slid.settled:
-        console.note("The shapes were still gaining when the rounds were over: raise --rounds.")
+        console.note("The criterion was still falling at the last iteration: raise --rounds.")
 
 
-def _distances(slid: SlidShapes) -> str:
+def _format_distances(slid: SlidShapes) -> str:
+    """Return the table of how far each semilandmark slid, as CSV."""
     from defgpa.io.text.table import format_csv
 
     rows = [
-        (name, slid.landmarks[j], float(own[j]))
-        for name, own in zip(slid.names, slid.distances, strict=True)
+        (name, slid.landmarks[j], float(distances[j]))
+        for name, distances in zip(slid.names, slid.distances, strict=True)
         for j in slid.sliders
     ]
     return format_csv(("shape", "landmark", "slid"), rows)

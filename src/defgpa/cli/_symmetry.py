@@ -5,37 +5,49 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import analysed, column, columns_for
-from defgpa.cli._output import Written
+from defgpa.cli._input import collect_columns, find_column, parse_pair, read_analysed
+from defgpa.cli._output import AnalysisFiles, refuse_inputs
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
     from defgpa.statistics import Symmetry
 
+_STEMS = ("symmetry", "asymmetry", "symmetric", "asymmetric")
+
 
 @options.command("symmetry", "defgpa symmetry skulls.tps --pairs 4-3,6-5,8-7 -o symmetry/")
 @options.input_argument
-@options.known_data
-@click.option(
+@options.option(
     "--pairs",
     metavar="A-B,C-D,…",
-    help="Landmarks that mirror each other, by label (numbers from 1 where they have none); found "
-    "from the mean shape's own mirror plane by default.",
+    group=options.ANALYSIS,
+    help="Landmarks that mirror each other, by label; default: found from the mirror plane of "
+    "the mean shape.",
 )
-@click.option("--individual", metavar="COLUMN", help="Who each shape is of.")
-@click.option("--side", metavar="COLUMN", help="Left or right, where every shape is one side.")
-@click.option("--replicate", metavar="COLUMN", help="Which measurement it is.")
-@options.permuting
+@options.option(
+    "--individual",
+    metavar="COLUMN",
+    group=options.ANALYSIS,
+    help="Column with the individual's ID.",
+)
+@options.option(
+    "--side",
+    metavar="COLUMN",
+    group=options.ANALYSIS,
+    help="Column with the side, where every shape is one side (matching symmetry).",
+)
+@options.option(
+    "--replicate", metavar="COLUMN", group=options.ANALYSIS, help="Column with the replicate."
+)
+@options.permutations
 @options.result_folder
-@options.reporting
+@options.report
+@options.covariates
 @options.reading
 def command(
     source: tuple[str, ...],
-    data: str | None,
     pairs: str | None,
     individual: str | None,
     side: str | None,
@@ -44,79 +56,80 @@ def command(
     seed: int,
     output: str | None,
     report: bool,
+    data: str | None,
     console: Console,
 ) -> None:
-    """What two sides share, how they always differ, and how they differ by chance.
+    """Separate symmetric variation, directional asymmetry and fluctuating asymmetry.
 
     INPUT is a saved result or landmark files, with both sides in every shape (object symmetry) or,
     with --side, one side in each (matching symmetry).
     """
     from defgpa.statistics import symmetry
 
-    written = Written(output, report)
-    with console.noting():
-        x, shapes = analysed(source)
-        columns = columns_for(console, data, shapes)
+    files = AnalysisFiles(output, report, "symmetry.json")
+    results: dict[str, Any] = {}
+    if files.folder is not None:
+        inputs = [*source, *filter(None, [data])]
+        refuse_inputs(inputs, files.folder, *_STEMS, manifest="symmetry.json")
+    with files.open(console, results):
+        x, shapes = read_analysed(source)
+        columns = collect_columns(console, data, shapes)
         named = {"individual": individual, "side": side, "replicate": replicate}
-        factors = {k: column(columns, v, f"--{k}") for k, v in named.items() if v is not None}
+        factors = {
+            factor: find_column(columns, name, f"--{factor}")
+            for factor, name in named.items()
+            if name is not None
+        }
         with console.progress("Permuting") as tick:
-            found = symmetry(
+            result = symmetry(
                 x,
-                None if pairs is None else _pairs(pairs, shapes),
+                None if pairs is None else _parse_pairs(pairs, shapes),
                 **factors,
                 n_permutations=permutations,
                 seed=seed,
                 progress=tick,
             )
-    _say_pairs(console, found, shapes)
-    console.say(str(found))
-    with console.noting():
-        written.table("symmetry.csv", found.table.to_csv())
-        written.table("asymmetry.csv", found.indices_to_csv())
+        _show_pairs(console, result, shapes)
+        console.say(str(result))
+        results |= _collect_results(result, shapes)
+        files.write_table("symmetry.csv", result.table.to_csv())
+        files.write_table("asymmetry.csv", result.indices_to_csv())
         for name in ("symmetric", "asymmetric"):
-            written.shapes(name, getattr(found, name), found.individuals, shapes.landmarks)
-        written.figure("symmetry.png", "symmetry", found, links=shapes.links)
-        written.report(x, [found], f"Symmetry of {Path(source[0]).name}")
-    written.tell(console, _figures(found, shapes))
+            points = getattr(result, name)
+            files.write_shapes(name, points, result.individuals, shapes.landmarks)
+        files.write_figure("symmetry.png", "symmetry", result, links=shapes.links)
+        files.write_report(x, [result], f"Symmetry of {Path(source[0]).name}")
+    files.show(console, results)
 
 
-def _pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:
-    """``4-3,6-5`` as pairs of labels; a label may have a dash in it."""
-    found = []
-    for word in filter(None, (part.strip() for part in words.split(","))):
-        cuts = [k for k, sign in enumerate(word) if sign == "-"]
-        both = [(word[:k].strip(), word[k + 1 :].strip()) for k in cuts]
-        known = [pair for pair in both if set(pair) <= set(shapes.landmarks)]
-        if len(known) != 1:
-            raise click.BadParameter(
-                f"{word!r} is not two landmarks joined by a dash, such as "
-                f"{shapes.landmarks[0]}-{shapes.landmarks[-1]}.",
-                param_hint="--pairs",
-            )
-        found += known
-    return found
+def _parse_pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:
+    """Parse ``4-3,6-5`` as pairs of labels."""
+    items = [item.strip() for item in words.split(",")]
+    return [parse_pair(item, shapes, "--pairs") for item in items if item]
 
 
-def _say_pairs(console: Console, found: Symmetry, shapes: Shapes) -> None:
-    if found.found is not None:
+def _show_pairs(console: Console, result: Symmetry, shapes: Shapes) -> None:
+    """Show the pairs that were found, as the option that would give them, and what was mirrored."""
+    if result.found is not None:
         label = shapes.landmarks
-        words = ",".join(f"{label[a]}-{label[b]}" for a, b in found.pairs)
-        console.say(
+        words = ",".join(f"{label[a]}-{label[b]}" for a, b in result.pairs)
+        console.say_paragraph(
             f"Pairs, found from the mean shape (its mirror image is off by "
-            f"{found.found.error:.2%} of its radius; {found.found.agreement:.0%} of the shapes "
-            f"confirm them): --pairs {words}"
+            f"{result.found.error:.2%} of its radius; {result.found.agreement:.0%} of the shapes "
+            "confirm them):"
         )
-    if found.mirrored_side is not None:
-        console.say(f"Side {found.mirrored_side!r} was mirrored.")
+        console.say(f"  --pairs {words}")
+    if result.mirrored_side is not None:
+        console.say(f"Side {result.mirrored_side!r} was mirrored.")
 
 
-def _figures(found: Symmetry, shapes: Shapes) -> dict[str, Any]:
+def _collect_results(result: Symmetry, shapes: Shapes) -> dict[str, Any]:
     return {
-        "coordinates": found.provenance.to_dict(),
-        "kind": found.kind,
-        "table": [row.__dict__ for row in found.table],
-        "pairs": [[shapes.landmarks[a], shapes.landmarks[b]] for a, b in found.pairs],
-        "directional": found.directional_index,
-        "fluctuating": found.fluctuating_index,
-        "asymmetry": dict(zip(found.individuals, found.index.tolist(), strict=True)),
+        "kind": result.kind,
+        "table": [row.__dict__ for row in result.table],
+        "coordinates": result.provenance.to_dict(),
+        "pairs": [[shapes.landmarks[a], shapes.landmarks[b]] for a, b in result.pairs],
+        "directional": result.directional_index,
+        "fluctuating": result.fluctuating_index,
+        "asymmetry": dict(zip(result.individuals, result.index.tolist(), strict=True)),
     }

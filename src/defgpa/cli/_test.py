@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,70 +11,108 @@ import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import analysed, column, columns_for, refused
-from defgpa.cli._output import Written
+from defgpa.cli._input import bad_word, collect_columns, find_column, read_analysed
+from defgpa.cli._output import AnalysisFiles, refuse_inputs
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
     from defgpa.statistics import Sample
+
+_STEMS = ("anova", "pairwise", "allometry", "predicted", "landmarks", "repeatability")
 
 
 @options.command(
     "test", "defgpa test heads.tps --data heads.csv -f 'shape ~ species * site' -o tests/"
 )
 @options.input_argument
-@options.known_data
-@click.option(
-    "--formula", "-f", help="The model, as in R: 'shape ~ species * site', size included."
+@options.option(
+    "--formula",
+    "-f",
+    metavar="MODEL",
+    group=options.ANALYSIS,
+    help="Model as in R, such as 'shape ~ species * site'; size is centroid size.",
 )
-@click.option(
-    "--pairwise", metavar="COLUMN[:COLUMN]", help="Distances between groups of the model."
+@options.option(
+    "--pairwise",
+    metavar="COLUMN[:COLUMN]",
+    group=options.ANALYSIS,
+    help="Distances between the groups of the model.",
 )
-@click.option("--landmarks", metavar="COLUMN", help="Which landmarks differ between two groups.")
-@click.option("--between", metavar="A,B", help="The two groups of --landmarks, if there are more.")
-@click.option("--allometry", "by_size", is_flag=True, help="The regression of shape on log size.")
-@click.option("--sizes", metavar="S,S,…", help="Write the shapes that --allometry expects there.")
-@click.option("--repeatability", "repeated", metavar="COLUMN", help="Individuals with replicates.")
-@click.option(
+@options.option(
+    "--landmarks",
+    metavar="COLUMN",
+    group=options.ANALYSIS,
+    help="Compare two groups landmark by landmark.",
+)
+@options.option(
+    "--between",
+    metavar="A,B",
+    group=options.ANALYSIS,
+    help="The two groups of --landmarks, if there are more.",
+)
+@options.option(
+    "--allometry",
+    "by_size",
+    is_flag=True,
+    group=options.ANALYSIS,
+    help="Regression of shape on log centroid size.",
+)
+@options.option(
+    "--sizes",
+    metavar="S,S,…",
+    group=options.ANALYSIS,
+    help="Write the shapes that --allometry predicts at these sizes.",
+)
+@options.option(
+    "--repeatability",
+    "individual",
+    metavar="COLUMN",
+    group=options.ANALYSIS,
+    help="Repeatability; COLUMN has the individual of each replicate.",
+)
+@options.option(
     "--space",
     type=click.Choice(["superimposed", "back_projected"]),
     default="superimposed",
     show_default=True,
-    help="The specimens themselves, or the reference projected back by the warps of a saved result "
-    "(only what the warps follow).",
+    metavar="NAME",
+    group=options.ANALYSIS,
+    help="Coordinates: superimposed (the specimens), or back_projected (of a saved result, only "
+    "what its warps follow).",
 )
-@click.option(
+@options.option(
     "--imputations",
-    metavar="N",
+    metavar="COUNT",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
-    help="Pool --formula and --allometry over N completions of missing landmarks, drawn from their "
-    "uncertainty.",
+    group=options.ANALYSIS,
+    help="Pool --formula and --allometry over COUNT completions of missing landmarks, drawn from "
+    "their uncertainty.",
 )
-@options.permuting
+@options.permutations
 @options.result_folder
-@options.reporting
+@options.report
+@options.covariates
 @options.reading
 def command(
     source: tuple[str, ...],
-    data: str | None,
     formula: str | None,
     pairwise: str | None,
     landmarks: str | None,
     between: str | None,
     by_size: bool,
     sizes: str | None,
-    repeated: str | None,
+    individual: str | None,
     space: str,
     imputations: int,
     permutations: int,
     seed: int,
     output: str | None,
     report: bool,
+    data: str | None,
     console: Console,
 ) -> None:
-    """Test what shape depends on: groups, size, regression, repeatability.
+    """Test what shape depends on: groups, size, covariates; repeatability.
 
     INPUT is a saved result or landmark files. Either way the specimens are analysed, in the
     classical tangent space, whatever warps a result has; missing landmarks are completed. P comes
@@ -81,133 +120,134 @@ def command(
     """
     from defgpa.statistics import build_sample
 
-    if not (formula or landmarks or by_size or sizes or repeated):
+    if not (formula or landmarks or by_size or sizes or individual):
         raise click.UsageError(
             "Nothing to test: give --formula, --landmarks, --allometry or --repeatability."
         )
     if pairwise and not formula:
         raise click.UsageError("--pairwise compares the groups of a model: give --formula too.")
-    written = Written(output, report)
-    with console.noting():
-        x, shapes = analysed(source)
+    files = AnalysisFiles(output, report, "test.json")
+    results: dict[str, Any] = {}
+    if files.folder is not None:
+        refuse_inputs([*source, *filter(None, [data])], files.folder, *_STEMS, manifest="test.json")
+    with files.open(console, results):
+        x, shapes = read_analysed(source)
         chance = {"n_permutations": permutations, "seed": seed}
+        columns = collect_columns(console, data, shapes)
         sample = build_sample(x, space=space)
-        columns = columns_for(console, data, shapes)
-        run = _Run(console, written, sample, shapes, columns, chance, imputations)
-        run.figures["coordinates"] = sample.provenance.to_dict()
+        results["coordinates"] = sample.provenance.to_dict()
+        run = _Run(console, files, sample, shapes, columns, chance, imputations, results)
         if formula:
-            run.model(formula, pairwise)
+            run.test_model(formula, pairwise)
         if by_size or sizes:
-            run.allometry(_numbers(sizes))
+            run.test_allometry(_parse_sizes(sizes))
         if landmarks:
-            run.landmarks(landmarks, between)
-        if repeated:
-            run.repeatability(repeated)
-        written.report(x, run.found, f"Tests of {Path(source[0]).name}")
-    written.tell(console, run.figures)
+            run.compare_landmarks(landmarks, between)
+        if individual:
+            run.measure_repeatability(individual)
+        files.write_report(x, run.reported, f"Tests of {Path(source[0]).name}")
+    files.show(console, results)
 
 
 @dataclass
 class _Run:
-    """One command's tests, each said, written and drawn."""
+    """One command's tests, each shown, written and drawn."""
 
     console: Console
-    written: Written
+    files: AnalysisFiles
     sample: Sample
     shapes: Shapes
     columns: dict[str, Any]
-    chance: dict[str, Any]
+    chance: dict[str, int]
     imputations: int
-    figures: dict[str, Any] = field(default_factory=dict)
-    found: list[Any] = field(default_factory=list)
+    results: dict[str, Any]
+    reported: list[Any] = field(default_factory=list)
 
-    def model(self, formula: str, pairwise: str | None) -> None:
-        """The table of a formula, and distances between its groups."""
+    def test_model(self, formula: str, pairwise: str | None) -> None:
+        """Test the terms of a formula, and the distances between its groups."""
         from defgpa.errors import DefgpaError
         from defgpa.statistics import procrustes_anova
 
         try:
-            found = self._permuting(
-                procrustes_anova,
-                formula,
-                self.sample,
-                self.columns,
-                n_imputations=self.imputations,
-            )
+            settings = {"n_imputations": self.imputations}
+            anova = self._permute(procrustes_anova, formula, self.sample, self.columns, **settings)
         except DefgpaError as error:
             if self.columns:
                 raise
             raise DefgpaError(f"{error} A table with more is given by --data.") from None
-        self._told("anova", found, [row.__dict__ for row in found.table], "effects")
+        self._add("anova", anova, [row.__dict__ for row in anova.table], "effects")
         if pairwise:
             with self.console.progress("Permuting") as tick:
-                pairs = found.pairwise(pairwise, progress=tick)
-            figures = {"groups": pairs.names, "distances": pairs.distances, "p": pairs.p}
-            self._told("pairwise", pairs, figures, "pairwise")
+                pairs = anova.pairwise(pairwise, progress=tick)
+            values = {"groups": pairs.names, "distances": pairs.distances, "p": pairs.p}
+            self._add("pairwise", pairs, values, "pairwise")
 
-    def allometry(self, sizes: list[float]) -> None:
-        """Shape on log size (a column ``size``, or centroid sizes); shapes expected at sizes."""
+    def test_allometry(self, sizes: list[float]) -> None:
+        """Regress shape on log size (a column ``size``, or centroid size); predict at sizes."""
         from defgpa.statistics import allometry
 
-        sizes_given = self.columns.get("size")
-        found = self._permuting(allometry, self.sample, sizes_given, n_imputations=self.imputations)
-        rows = [row.__dict__ for row in found.anova.table]
-        self._told("allometry", found, rows, "allometry", links=self.shapes.links)
+        regression = self._permute(
+            allometry, self.sample, self.columns.get("size"), n_imputations=self.imputations
+        )
+        rows = [row.__dict__ for row in regression.anova.table]
+        self._add("allometry", regression, rows, "allometry", links=self.shapes.links)
         if sizes:
             names = [f"size {size:g}" for size in sizes]
-            self.written.shapes("predicted", found.predict(sizes), names, self.shapes.landmarks)
+            points = regression.predict(sizes)
+            self.files.write_shapes("predicted", points, names, self.shapes.landmarks)
 
-    def landmarks(self, name: str, between: str | None) -> None:
-        """Two groups landmark by landmark."""
+    def compare_landmarks(self, name: str, between: str | None) -> None:
+        """Compare two groups landmark by landmark."""
         from defgpa.statistics import landmark_differences
 
-        groups = [str(value) for value in column(self.columns, name, "--landmarks")]
-        found = self._permuting(
+        groups = [str(value) for value in find_column(self.columns, name, "--landmarks")]
+        differences = self._permute(
             landmark_differences, self.sample, groups, between=_two_groups(groups, between)
         )
-        figures = {"p": found.p, "q": found.q, "distance": found.distances}
-        self._told("landmarks", found, figures, "landmark_differences", links=self.shapes.links)
+        values = {"p": differences.p, "q": differences.q, "distance": differences.distances}
+        plot = "landmark_differences"
+        self._add("landmarks", differences, values, plot, links=self.shapes.links)
 
-    def repeatability(self, name: str) -> None:
-        """Individuals and replicates."""
+    def measure_repeatability(self, name: str) -> None:
+        """Compare replicates of the same individuals."""
         from defgpa.statistics import repeatability
 
-        found = repeatability(self.sample, column(self.columns, name, "--repeatability"))
-        figures = {"overall": found.overall, "per_landmark": found.per_landmark}
-        self._told("repeatability", found, figures, "repeatability", links=self.shapes.links)
+        result = repeatability(self.sample, find_column(self.columns, name, "--repeatability"))
+        values = {"overall": result.overall, "per_landmark": result.per_landmark}
+        self._add("repeatability", result, values, "repeatability", links=self.shapes.links)
 
-    def _permuting(self, test: Any, *words: Any, **options: Any) -> Any:
-        """A test by permutations, with a bar that moves where somebody watches."""
+    def _permute(self, test: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+        """Run a permutation test, with a bar that moves where somebody watches."""
         with self.console.progress("Permuting") as tick:
-            return test(*words, **options, **self.chance, progress=tick)
+            return test(*arguments, **settings, **self.chance, progress=tick)
 
-    def _told(self, name: str, found: Any, figures: Any, drawn: str, **how: Any) -> None:
-        """A result said, written as a table, drawn by a plot of this name, and kept."""
-        self.console.say(f"{found}\n")
-        self.written.table(f"{name}.csv", found.to_csv())
-        self.written.figure(f"{name}.png", drawn, found, **how)
-        self.figures[name] = figures
-        self.found.append(found)
+    def _add(self, name: str, result: Any, values: Any, plot: str, **settings: Any) -> None:
+        """Show a result, write its table, draw it by a plot of this name, and keep it."""
+        self.console.say(f"{result}\n")
+        self.files.write_table(f"{name}.csv", result.to_csv())
+        self.files.write_figure(f"{name}.png", plot, result, **settings)
+        self.results[name] = values
+        self.reported.append(result)
 
 
 def _two_groups(groups: list[str], between: str | None) -> tuple[str, str]:
-    """The two groups to compare, or an error that says which there are."""
-    there = list(dict.fromkeys(groups))
-    wanted = there if between is None else [word.strip() for word in between.split(",")]
-    unknown = [word for word in wanted if word not in there]
+    """Return the two groups to compare, or an error that says which there are."""
+    names = list(dict.fromkeys(groups))
+    wanted = names if between is None else [word.strip() for word in between.split(",")]
+    unknown = [word for word in wanted if word not in names]
     if unknown or len(wanted) != 2:
         from defgpa.errors import listed
 
         raise click.BadParameter(
-            f"landmarks are compared between 2 groups, such as --between {','.join(there[:2])}; "
-            f"there is {listed(there)}.",
+            f"landmarks are compared between 2 groups, such as --between {','.join(names[:2])}; "
+            f"there is {listed(names)}.",
             param_hint="--between",
         )
     return wanted[0], wanted[1]
 
 
-def _numbers(words: str | None) -> list[float]:
+def _parse_sizes(words: str | None) -> list[float]:
     try:
         return [float(word) for word in (words or "").split(",") if word.strip()]
     except ValueError:
-        raise refused("--sizes", "numbers such as 10,20", words) from None
+        raise bad_word("--sizes", "numbers such as 10,20", words) from None

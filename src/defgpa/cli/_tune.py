@@ -2,59 +2,75 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._fit import fitted
-from defgpa.cli._input import fitting_input, proportions_value, read_input, warp_model
-from defgpa.cli._output import output_file, save_picture
+from defgpa.cli._fit import MethodOptions, choose_smoothing, describe_smoothing
+from defgpa.cli._input import prepare_for_fit, read_input, reading_words
+from defgpa.cli._output import mark_written, output_file, save_figure
+from defgpa.diagnostics.findings import Problem
 
 
 @options.command("tune", "defgpa tune wings.tps --plot path.png")
 @options.input_argument
+@options.cross_validation
 @options.warping
-@options.proportioning
-@options.folding
-@click.option("--plot", type=click.Path(), help="Also draw the path into this picture.")
+@options.proportions
+@options.option(
+    "--plot", type=click.Path(), metavar="FILE", help="Also draw the errors into this picture."
+)
 @options.reading
 def command(
     source: tuple[str, ...],
-    warp: str,
-    points_per_axis: str | None,
-    proportions: str,
     fold_size: int | None,
     jobs: int | None,
+    warp: str | None,
+    points_per_axis: str | None,
+    proportions: str,
     plot: str | None,
     console: Console,
 ) -> None:
-    """Choose the smoothing by cross-validation.
+    """Choose the smoothing of the warps by cross-validation.
 
-    Prints RMSE_r, RMSE_d and the cross-validation error over the smoothing, and the best value.
+    Prints RMSE_r, RMSE_d and the cross-validation error (CVE) over the smoothing. Of the values
+    within one standard error of the least CVE the stiffest that folds nowhere is chosen.
     """
-    from defgpa.estimators import DefGPA
-
     if warp == "affine":
         raise click.UsageError("--warp affine does not bend: there is no smoothing to choose.")
-    model = warp_model(warp, points_per_axis, None, None)
+    wishes = MethodOptions(
+        "deformable",
+        warp,
+        points_per_axis,
+        smoothing="auto",
+        proportions=proportions,
+        fold_size=fold_size,
+        jobs=jobs,
+    )
+    estimator = wishes.make_estimator()
     if plot is not None:
-        _require_picture(plot)
+        _require_figure_format(plot)
     with console.noting():
-        shapes = fitting_input(console, read_input(source))
-        estimator = DefGPA(model, proportions=proportions_value(proportions))
-        done = fitted(console, shapes, estimator, True, fold_size, jobs)
-    path = done.path
-    console.tell(*path.findings)
+        shapes = prepare_for_fit(console, read_input(source))
+        fit = choose_smoothing(console, shapes, estimator, wishes)
+    path = fit.path
+    assert path is not None
+    # the choice of a stiffer value is said below, with what it costs
+    console.note_findings(*(f for f in path.findings if f.problem != Problem.STIFFER_PREFERRED))
     columns = (path.values, path.rmse_reference, path.rmse_datum, path.cve, path.foldovers)
-    marks = {path.least_value: "least CVE", path.best_value: "← best"}
+    marks = {path.least_value: "least CVE", path.best_value: "← chosen"}
     rows = [
-        [f"{tau:.3g}", float(r), float(d), float(c), int(over), marks.get(tau, "")]
-        for tau, r, d, c, over in zip(*columns, strict=True)
+        [f"{value:.3g}", float(r), float(d), float(c), int(count), marks.get(value, "")]
+        for value, r, d, c, count in zip(*columns, strict=True)
     ]
     console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", "foldovers", ""], rows)
-    console.say(f"Best: --smoothing {path.best_value:.6g}")
+    console.say_paragraph(describe_smoothing(path))
+    console.say(f"Next: {shlex.join(_next_command(source, wishes, path.best_value))}")
     if plot is not None:
-        save_picture(plot, "smoothing_path", path, size=(7, 4.5))
+        save_figure(plot, "smoothing_path", path, size=(7, 4.5))
+        mark_written(plot)
         console.say(f"Written: {plot}")
     console.result(
         {
@@ -63,22 +79,33 @@ def command(
             "rmse_datum": path.rmse_datum,
             "cve": path.cve,
             "best": path.best_value,
-            "fold_size": done.fold_size,
+            "least": path.least_value,
+            "fold_size": fit.fold_size,
             "foldovers": path.foldovers,
-            **console.told(),
+            **console.messages(),
         }
     )
 
 
-def _require_picture(target: str) -> None:
-    """An error before any work is done where the picture cannot be drawn after it."""
+def _next_command(source: tuple[str, ...], wishes: MethodOptions, smoothing: float) -> list[str]:
+    """Return the words of the fit with the smoothing chosen here."""
+    words = ["defgpa", "fit", *source, "--smoothing", f"{smoothing:.6g}"]
+    if wishes.warp is not None:
+        words += ["--warp", wishes.warp]
+    if wishes.points_per_axis is not None:
+        words += ["--points-per-axis", wishes.points_per_axis]
+    if wishes.proportions != "rigid":
+        words += ["--proportions", wishes.proportions]
+    return words + reading_words()
+
+
+def _require_figure_format(target: str) -> None:
+    """Refuse a picture that could not be drawn, before any work is done."""
     import defgpa.plot  # noqa: F401, I001  (says which extra to install without matplotlib)
     from matplotlib.figure import Figure
 
-    kinds = Figure().canvas.get_supported_filetypes()
+    suffixes = Figure().canvas.get_supported_filetypes()
     suffix = output_file(target, "--plot").suffix.lower().removeprefix(".")
-    if suffix not in kinds:
-        raise click.BadParameter(
-            f"must end in one of {', '.join(f'.{kind}' for kind in sorted(kinds))}; got {target}.",
-            param_hint="--plot",
-        )
+    if suffix not in suffixes:
+        names = ", ".join(f".{name}" for name in sorted(suffixes))
+        raise click.BadParameter(f"must end in one of {names}; got {target}.", param_hint="--plot")

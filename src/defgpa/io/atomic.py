@@ -67,10 +67,10 @@ def write_text(path: str | os.PathLike[str], text: str, errors: str = "strict") 
 
 
 @contextlib.contextmanager
-def replace_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A folder to write the files of a run into, which takes the place of ``path`` at the end.
+def replace_folder(path: str | os.PathLike[str], manifest: str = SUMMARY) -> Iterator[Path]:
+    """Yield a folder for the files of a run, which takes the place of ``path`` at the end.
 
-    What the last run wrote there (the ``"files"`` of its ``summary.json``) goes with it; all
+    What the last run wrote there (the ``"files"`` of its ``manifest``) goes with it; all
     other files stay, and files of the same name keep their mode. If the block raises, or is
     killed, ``path`` is what it was; what a killed run left beside it is removed by the next.
 
@@ -82,6 +82,8 @@ def replace_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     path : path
         The folder of results; it and the folders above it are made where they are not there.
         Of a link, what it points to.
+    manifest : str
+        The JSON file that lists what a run wrote; commands with different ones may share a folder.
 
     Yields
     ------
@@ -104,7 +106,7 @@ def replace_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         with _hold_lock(partial):
             try:
                 yield partial
-                finish(partial, target)
+                finish(partial, target, manifest)
             finally:  # after an exchange this is the old folder
                 shutil.rmtree(partial, ignore_errors=True)
 
@@ -118,12 +120,12 @@ def list_folder(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def _swap_folders(partial: Path, target: Path) -> None:
+def _swap_folders(partial: Path, target: Path, manifest: str) -> None:
     """The new folder for the old one in one step, with what others keep there."""
     if not target.exists():
         partial.rename(target)
         return
-    written, owned = set(list_folder(partial)), find_files_of_last_run(target)
+    written, owned = set(list_folder(partial)), find_files_of_last_run(target, manifest)
     for name in list_folder(target):
         if name not in written | owned:
             _copy_to_new_folder(name, target, partial)
@@ -132,13 +134,13 @@ def _swap_folders(partial: Path, target: Path) -> None:
     _exchange_folders(partial, target)
 
 
-def _move_files(partial: Path, target: Path) -> None:
+def _move_files(partial: Path, target: Path, manifest: str) -> None:
     """File by file; a folder without a summary is visibly unfinished."""
-    written, owned = set(list_folder(partial)), find_files_of_last_run(target)
+    written, owned = set(list_folder(partial)), find_files_of_last_run(target, manifest)
     _copy_file_modes(partial, target, written)
-    for name in sorted(owned - written | owned & {SUMMARY}, key=lambda name: name != SUMMARY):
+    for name in sorted(owned - written | owned & {manifest}, key=lambda name: name != manifest):
         (target / name).unlink(missing_ok=True)
-    for name in sorted(written, key=lambda name: name == SUMMARY):
+    for name in sorted(written, key=lambda name: name == manifest):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (partial / name).replace(target / name)
     for above in sorted({PurePosixPath(name).parent for name in owned}, reverse=True):
@@ -146,11 +148,11 @@ def _move_files(partial: Path, target: Path) -> None:
             (target / above).rmdir()
 
 
-def find_files_of_last_run(folder: Path) -> set[str]:
+def find_files_of_last_run(folder: Path, manifest: str = SUMMARY) -> set[str]:
     """What the last run says it wrote, and is there; entries may begin with the folder's name."""
     try:
-        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        entries = [*summary["files"], SUMMARY]
+        summary = json.loads((folder / manifest).read_text(encoding="utf-8"))
+        entries = [*summary["files"], manifest]
         names = {entry.replace("\\", "/").rpartition(f"{folder.name}/")[2] for entry in entries}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return set()

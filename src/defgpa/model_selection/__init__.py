@@ -9,6 +9,7 @@ from defgpa.model_selection.comparison import (
     published_methods,
 )
 from defgpa.model_selection.cross_validation import CrossValidation, cross_validate
+from defgpa.model_selection.method_selection import Selection, select_method
 from defgpa.model_selection.smoothing import select_smoothing
 from defgpa.model_selection.smoothing_path import DialSurface, SmoothingPath
 
@@ -17,11 +18,13 @@ __all__ = [
     "CrossValidation",
     "DialSurface",
     "MethodFigures",
+    "Selection",
     "SmoothingPath",
     "Verdict",
     "compare",
     "cross_validate",
     "default_methods",
     "published_methods",
+    "select_method",
     "select_smoothing",
 ]
