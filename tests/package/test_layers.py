@@ -17,6 +17,7 @@ import defgpa
 ROOT = Path(defgpa.__file__).parent
 LAYERS = [
     "errors",
+    "palette",
     "_arrays",
     "tuning",
     "tables",
@@ -40,6 +41,7 @@ LAYERS = [
     "completion",
     "statistics",
     "exports",
+    "decimation",
     "plot",
     "report",
     "distributed",

@@ -1,5 +1,6 @@
 """Plots draw what they say: the artists hold the numbers of the alignment."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -7,15 +8,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 import defgpa
 from defgpa import ShapeError, Shapes, plot
 from defgpa.datasets import load_wings
 from defgpa.images import Frame, Picture, intensity_deviation
+from defgpa.model_selection import SmoothingPath
 from defgpa.plot import _style
-from defgpa.procrustes import rigid
 from support import EXACT, smooth_family
 
 
@@ -66,7 +69,7 @@ def seen(points):
 
 def test_the_warped_shapes_lie_over_the_reference(plane):
     ax = flat()
-    artists = plot.aligned(plane, ax)
+    artists = plot.overlay(plane, ax)
     np.testing.assert_array_equal(drawn_points(artists.reference), plane.reference)
     np.testing.assert_array_equal(drawn_points(artists.shapes), seen(plane.aligned))
     assert artists.reference.get_zorder() >= artists.shapes.get_zorder()
@@ -75,13 +78,13 @@ def test_the_warped_shapes_lie_over_the_reference(plane):
 
 def test_predictions_are_shown_in_the_place_of_warped_shapes(plane):
     predicted = plane.aligned + 0.25
-    artists = plot.cross_validated(SimpleNamespace(alignment=plane, predicted=predicted), flat())
+    artists = plot.predictions(SimpleNamespace(alignment=plane, predicted=predicted), flat())
     np.testing.assert_array_equal(drawn_points(artists.shapes), seen(predicted))
     assert artists.shapes.get_label() == "predicted shapes"
 
 
 def test_in_space_the_error_is_the_size_and_the_colour_of_the_marker(space):
-    artists = plot.aligned(space, solid(), unit="mm")
+    artists = plot.overlay(space, solid(), unit="mm")
     errors = np.sqrt(np.nanmean(space.residuals**2, axis=0))
     colours, areas = np.asarray(artists.reference.get_array()), artists.reference.get_sizes()
     np.testing.assert_allclose(np.sort(colours), np.sort(errors), **EXACT)
@@ -95,28 +98,28 @@ def test_in_space_the_error_is_the_size_and_the_colour_of_the_marker(space):
 def test_lines_between_landmarks_come_from_the_shapes():
     wings = load_wings()
     a = defgpa.DefGPA().fit(wings).alignment_
-    artists = plot.aligned(a, flat())
+    artists = plot.overlay(a, flat())
     edges = np.array(wings.metadata["wireframe"])
-    np.testing.assert_allclose(artists.wireframe.get_segments(), a.reference[edges], **EXACT)
+    np.testing.assert_allclose(artists.links.get_segments(), a.reference[edges], **EXACT)
 
 
 def test_without_such_lines_none_are_drawn(plane):
-    assert plot.aligned(plane, flat()).wireframe is None
+    assert plot.overlay(plane, flat()).links is None
 
 
 def test_a_wireframe_of_chains_is_drawn_link_by_link(plane):
     chained = plane.shapes.with_metadata(wireframe=[(0, 1, 2), (5, 3)])
-    drawn = plot.aligned(replace(plane, shapes=chained), flat()).wireframe
+    drawn = plot.overlay(replace(plane, shapes=chained), flat()).links
     links = np.array([(0, 1), (1, 2), (5, 3)])
     np.testing.assert_allclose(drawn.get_segments(), plane.reference[links], **EXACT)
 
 
 def test_scales_are_equal_in_the_plane_and_in_space(plane, space):
     ax = flat()
-    plot.aligned(plane, ax)
+    plot.overlay(plane, ax)
     assert ax.get_aspect() == 1.0
     ax = solid()
-    plot.aligned(space, ax)
+    plot.overlay(space, ax)
     lengths = np.ptp(limits(ax), axis=1)
     box = ax._box_aspect
     np.testing.assert_allclose(box / box[0], lengths / lengths[0], **EXACT)
@@ -124,27 +127,27 @@ def test_scales_are_equal_in_the_plane_and_in_space(plane, space):
 
 def test_axes_say_what_they_measure(plane):
     ax = flat()
-    plot.aligned(plane, ax, unit="mm")
+    plot.overlay(plane, ax, unit="mm")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x (mm)", "y (mm)")
     ax = flat()
-    plot.aligned(plane, ax)
+    plot.overlay(plane, ax)
     assert ax.get_xlabel() == "x"
 
 
 def test_what_was_observed_and_the_reference_differ_in_colour_and_in_marker(plane):
-    artists = plot.aligned(plane, flat())
+    artists = plot.overlay(plane, flat())
     looks = [(own.get_color(), own.get_marker()) for own in (artists.shapes, artists.reference)]
     assert looks == [(_style.OBSERVED, "o"), (_style.REFERENCE, "+")]
 
 
 def test_shapes_in_space_on_flat_axes_are_refused_with_the_remedy(space):
     with pytest.raises(ShapeError, match="projection"):
-        plot.aligned(space, flat())
+        plot.overlay(space, flat())
 
 
 def test_more_points_than_can_be_read_are_thinned_and_counted():
     a = many_landmarks(seed=2, n=6, m=20_000, d=2, missing=0.01)
-    artists = plot.aligned(a, flat())
+    artists = plot.overlay(a, flat())
     total, drawn = len(seen(a.aligned)), len(drawn_points(artists.shapes))
     assert drawn <= 60_000 < total
     assert artists.shapes.get_label() == f"warped shapes ({drawn:,} of {total:,} drawn)"
@@ -213,12 +216,12 @@ def test_a_slice_needs_a_direction(space):
 def test_arrows_lead_from_the_reference_to_the_shape_laid_on_it(plane, magnify):
     artists = plot.displacements(plane, "shape_2", flat(), magnify=magnify)
     own = plane.shapes["shape_2"]
-    laid = rigid(own, plane.reference)(own)
+    laid = plane.superimposed[1]
     known = ~np.isnan(own[:, 0])
     np.testing.assert_allclose(artists.arrows.XY, plane.reference[known], **EXACT)
     vectors = np.column_stack([artists.arrows.U, artists.arrows.V])
     np.testing.assert_allclose(vectors, magnify * (laid - plane.reference)[known], **EXACT)
-    assert ("3 × as long" in artists.arrows.get_label()) == (magnify == 3.0)
+    assert ("magnified × 3" in artists.arrows.get_label()) == (magnify == 3.0)
 
 
 def test_arrow_heads_lie_within_the_axes(plane):
@@ -240,31 +243,41 @@ def test_arrows_in_space_are_thinned_to_what_can_be_read():
 # Figures along the smoothing
 
 
-PATH = SimpleNamespace(
-    values=np.array([1e-2, 1e-4, 1e-3]),
-    cve=np.array([2.5, 3.0, 2.0]),
-    rmse_reference=np.array([2.0, 1.0, 1.5]),
-    rmse_datum=np.array([2.0, 1.4, 1.6]),
-    best_value=1e-3,
+PATH = SmoothingPath(
+    np.array([1e-4, 1e-3, 1e-2]),
+    np.array([3.0, 2.0, 2.5]),
+    np.array([1.0, 1.5, 2.0]),
+    np.array([1.4, 1.6, 2.0]),
+    best=None,
 )
 
 
 def test_the_smoothing_path_shows_three_errors_and_the_chosen_value():
     ax = flat()
     artists = plot.smoothing_path(PATH, ax, unit="pixels")
-    np.testing.assert_array_equal(artists.cve.get_xdata(), [1e-4, 1e-3, 1e-2])
-    np.testing.assert_array_equal(artists.cve.get_ydata(), [3.0, 2.0, 2.5])
-    np.testing.assert_array_equal(artists.rmse_reference.get_ydata(), [1.0, 1.5, 2.0])
-    np.testing.assert_array_equal(artists.rmse_datum.get_ydata(), [1.4, 1.6, 2.0])
+    np.testing.assert_array_equal(artists.cve.get_xdata(), PATH.values)
+    np.testing.assert_array_equal(artists.cve.get_ydata(), PATH.cve)
+    np.testing.assert_array_equal(artists.rmse_reference.get_ydata(), PATH.rmse_reference)
+    np.testing.assert_array_equal(artists.rmse_datum.get_ydata(), PATH.rmse_datum)
     assert list(artists.chosen.get_xdata()) == [1e-3, 1e-3]
     assert artists.label.get_text() == "chosen: 0.001"
+    assert artists.minimum is None
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
     assert ax.get_ylabel() == "error (pixels)"
 
 
+def test_smoothing_path_marks_both_the_minimum_and_what_the_rule_chose():
+    stiffer = replace(PATH, standard_error=np.full(3, 0.6), foldovers=np.zeros(3, dtype=int))
+    ax = flat()
+    artists = plot.smoothing_path(stiffer, ax)
+    assert artists.label.get_text() == "chosen: 0.01"
+    np.testing.assert_array_equal(drawn_points(artists.minimum), [[1e-3, 2.0]])
+    assert ax.get_title(loc="left") == "one-standard-error rule: costs 25 % in CVE"
+
+
 def test_errors_of_several_decades_are_shown_on_decades():
     ax = flat()
-    wild = SimpleNamespace(**{**vars(PATH), "rmse_datum": np.array([2.0, 1e6, np.nan])})
+    wild = replace(PATH, rmse_datum=np.array([2.0, 1e6, np.nan]))
     plot.smoothing_path(wild, ax)
     assert ax.get_yscale() == "log"
 
@@ -295,12 +308,12 @@ def test_the_residual_map_holds_the_residuals_and_rings_the_worst(plane):
     title = ax.get_title(loc="left")
     assert plane.shapes.names[i] in title
     assert f"landmark {plane.shapes.landmarks[j]} of" in title
-    assert artists.colorbar.ax.get_ylabel() == "residual (mm); grey: not seen"
+    assert artists.colorbar.ax.get_ylabel() == "distance from the reference (mm); grey: missing"
 
 
 def test_unseen_landmarks_are_grey_in_the_residual_map(plane):
     image = plot.residual_map(plane, flat()).image
-    assert tuple(image.get_cmap().get_bad()) == to_rgba(_style.UNSEEN)
+    assert tuple(image.get_cmap().get_bad()) == to_rgba(_style.MISSING)
     np.testing.assert_array_equal(image.get_array().mask, ~plane.shapes.visible)
 
 
@@ -330,7 +343,7 @@ def test_with_more_landmarks_than_columns_a_cell_holds_the_largest():
     assert shown.shape == (6, 534)
     np.testing.assert_array_equal(shown[:, 0], np.fmax.reduce(a.residuals[:, :3], axis=1))
     np.testing.assert_array_equal(shown[:, 533], a.residuals[:, 1599])
-    assert ax.get_xlabel() == "landmark (3 to a column)"
+    assert ax.get_xlabel() == "landmark (3 to a cell)"
 
 
 def test_the_missing_map_is_one_where_a_landmark_was_not_seen(plane):
@@ -339,7 +352,7 @@ def test_the_missing_map_is_one_where_a_landmark_was_not_seen(plane):
     np.testing.assert_array_equal(np.asarray(image.get_array()), ~plane.shapes.visible)
     share = 1 - plane.shapes.visible.mean()
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == [f"seen ({1 - share:.1%})", f"not seen ({share:.1%})"]
+    assert texts == [f"visible ({1 - share:.1%})", f"missing ({share:.1%})"]
 
 
 def test_the_share_of_unseen_landmarks_is_right_for_an_incomplete_last_cell():
@@ -352,8 +365,8 @@ def test_the_share_of_unseen_landmarks_is_right_for_an_incomplete_last_cell():
 
 
 def test_long_names_are_shortened_but_told_apart():
-    assert _style.shortened("short") == "short"
-    long = [_style.shortened(f"Cercopithecus_mitis_female_{k}") for k in (101, 102)]
+    assert _style.shorten("short") == "short"
+    long = [_style.shorten(f"Cercopithecus_mitis_female_{k}") for k in (101, 102)]
     assert long[0] != long[1]
     assert max(map(len, long)) <= 22
 
@@ -381,7 +394,7 @@ def test_a_rigid_alignment_has_no_spectrum(plane):
 
 
 def test_generated_landmarks_are_the_reference_through_the_inverse_warp(plane):
-    artists = plot.generated(plane, 3, flat(), unit="mm")
+    artists = plot.back_projection(plane, 3, flat(), unit="mm")
     known = plane.shapes.visible[3]
     made = plane.warps[3].inverse()(plane.reference[known])
     np.testing.assert_allclose(drawn_points(artists.observed), plane.shapes[3][known], **EXACT)
@@ -389,22 +402,39 @@ def test_generated_landmarks_are_the_reference_through_the_inverse_warp(plane):
     pairs = np.array(artists.errors.get_segments())
     np.testing.assert_allclose(pairs[:, 1] - pairs[:, 0], made - plane.shapes[3][known], **EXACT)
     error = np.sqrt(np.mean(((made - plane.shapes[3][known]) ** 2).sum(axis=1)))
-    assert artists.generated.get_label() == f"generated, RMSE {error:.3g} mm"
+    assert artists.generated.get_label() == f"reference, projected back; RMSE {error:.3g} mm"
 
 
 def test_the_shape_that_is_generated_worst_is_shown_by_default(space):
     worst = int(np.nanargmax(np.sqrt(np.nanmean(space.datum_residuals**2, axis=1))))
-    artists = plot.generated(space, ax=solid())
+    artists = plot.back_projection(space, ax=solid())
     assert artists.observed.get_label() == f"{space.shapes.names[worst]}, observed"
 
 
-def test_before_are_the_shapes_as_they_came_and_after_as_they_are_aligned(plane):
-    figure = Figure()
-    artists = plot.before_and_after(plane, figure.subplots(1, 2))
-    for cloud, points in ((artists.before, plane.shapes.points), (artists.after, plane.aligned)):
+@pytest.mark.parametrize("before", ["superimposed", "measured"])
+def test_shapes_are_drawn_before_and_after_their_warps(plane, before):
+    artists = plot.before_and_after(plane, Figure().subplots(1, 2), before=before)
+    first = plane.superimposed if before == "superimposed" else plane.shapes.points
+    for cloud, points in ((artists.before, first), (artists.after, plane.aligned)):
         drawn, expected = np.asarray(cloud.get_offsets()), seen(points)
         np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0), **EXACT)
-    assert [ax.get_title() for ax in figure.axes] == ["before", "after"]
+
+
+def test_before_and_after_have_the_same_scale(plane, space):
+    figure = Figure()
+    pair = figure.subplots(1, 2)
+    plot.before_and_after(plane, pair, before="measured")
+    spans = [(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())) for ax in pair]
+    np.testing.assert_allclose(spans[0], spans[1], **EXACT)
+    figure = Figure()
+    pair = [figure.add_subplot(1, 2, k, projection="3d") for k in (1, 2)]
+    plot.before_and_after(space, pair)
+    np.testing.assert_allclose(*(np.ptp(limits(ax), axis=1) for ax in pair), **EXACT)
+
+
+def test_before_can_only_be_superimposed_or_measured(plane):
+    with pytest.raises(ValueError, match=r"'measured'.*'raw'"):
+        plot.before_and_after(plane, before="raw")
 
 
 def test_every_shape_keeps_its_colour(plane):
@@ -414,8 +444,54 @@ def test_every_shape_keeps_its_colour(plane):
         shape = np.asarray(cloud.get_array())
         np.testing.assert_array_equal(np.bincount(shape.astype(int)), n_seen)
         first = np.asarray(cloud.get_offsets())[shape == 0]
-        own = plane.shapes[0] if cloud is artists.before else plane.aligned[0]
-        np.testing.assert_allclose(np.sort(first, axis=0), np.sort(seen(own), axis=0), **EXACT)
+        points = plane.superimposed[0] if cloud is artists.before else plane.aligned[0]
+        np.testing.assert_allclose(np.sort(first, axis=0), np.sort(seen(points), axis=0), **EXACT)
+
+
+# Meshes
+
+
+@pytest.fixture(scope="module")
+def mesh_set():
+    """Ten bent sheets of 10,000 vertices with triangles."""
+    side = 100
+    x, y = map(np.ravel, np.meshgrid(np.linspace(0, 3, side), np.linspace(0, 2, side)))
+    points = [np.column_stack([x, y, 0.2 * np.sin(x + k) + 0.1 * k * y]) for k in range(10)]
+    corner = np.arange(side * (side - 1)).reshape(side - 1, side)[:, :-1].ravel()
+    faces = np.vstack(
+        [
+            np.column_stack([corner, corner + 1, corner + side]),
+            np.column_stack([corner + 1, corner + side + 1, corner + side]),
+        ]
+    )
+    return defgpa.EuclideanGPA().fit(Shapes(points, faces=faces)).alignment_
+
+
+def test_meshes_are_drawn_as_decimated_surfaces_that_say_so(mesh_set):
+    ax = solid()
+    surface = plot.overlay(mesh_set, ax).reference
+    assert isinstance(surface, Poly3DCollection)
+    note = f"surface drawn with {_style.MAX_SURFACE_VERTICES:,} of 10,000 vertices"
+    assert re.sub(r"[\d,]+ of", "2,500 of", ax.texts[0].get_text()) == note
+    ax = solid()
+    plot.displacements(mesh_set, 0, ax)
+    assert any(isinstance(drawn, Poly3DCollection) for drawn in ax.collections)
+    before = plot.before_and_after(mesh_set).before
+    assert isinstance(before, Poly3DCollection)
+
+
+def test_components_of_meshes_show_surfaces_at_their_ends(mesh_set):
+    ends = plot.components(mesh_set, flat()).ends
+    assert all(isinstance(end.collections[0], PolyCollection) for end in ends)
+    assert "of 10,000 vertices" in ends[0].texts[0].get_text()
+
+
+def test_a_small_mesh_is_drawn_with_all_its_vertices():
+    x = smooth_family(seed=3, n=5, m=30, d=3)
+    a = defgpa.EuclideanGPA().fit(Shapes(x, faces=[[0, 1, 2], [1, 2, 3]])).alignment_
+    ax = solid()
+    assert len(plot.overlay(a, ax).reference.get_array()) == 2
+    assert not ax.texts
 
 
 def test_before_and_after_need_two_axes(plane):
@@ -475,8 +551,8 @@ def every_plot(plane, space):
     picture = Picture(
         np.zeros((30, 40)), np.ones((30, 40), dtype=bool), Frame((-20, -15), (30, 40))
     )
-    yield lambda: plot.aligned(plane)
-    yield lambda: plot.aligned(space)
+    yield lambda: plot.overlay(plane)
+    yield lambda: plot.overlay(space)
     yield lambda: plot.deformation_grid(plane.warps[0], plane.shapes[0])
     yield lambda: plot.deformation_grid(space.warps[0], space.shapes[0])
     yield lambda: plot.displacements(plane, 0)
@@ -485,8 +561,8 @@ def every_plot(plane, space):
     yield lambda: plot.residual_map(plane)
     yield lambda: plot.missing_map(plane.shapes)
     yield lambda: plot.spectrum(plane)
-    yield lambda: plot.generated(plane)
-    yield lambda: plot.generated(space)
+    yield lambda: plot.back_projection(plane)
+    yield lambda: plot.back_projection(space)
     yield lambda: plot.before_and_after(plane)
     yield lambda: plot.before_and_after(space)
     yield lambda: plot.picture(picture)

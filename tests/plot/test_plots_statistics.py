@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 import defgpa
-from defgpa import DefgpaWarning, EuclideanGPA, ShapeError, ShapePCA, Shapes, plot
+from defgpa import DefgpaError, DefgpaWarning, EuclideanGPA, ShapeError, ShapePCA, Shapes, plot
 from defgpa.exports import component_meshes
 from defgpa.meshes import Mesh
-from defgpa.plot._mean_shapes import magnifier, view_of
+from defgpa.palette import look_of
+from defgpa.plot._style import label_points
+from defgpa.plot._views import choose_magnification, choose_view
 from defgpa.statistics import (
     allometry,
     landmark_differences,
@@ -84,7 +88,8 @@ def test_allometry_draws_scores_the_line_and_both_ends(dim):
     ends = points_of(drawn.line)[[0, -1]]
     np.testing.assert_allclose(ends[:, 0], [found.sizes.min(), found.sizes.max()])
     np.testing.assert_allclose(ends[:, 1], found.predicted_scores(ends[:, 0]), **EXACT)
-    view = view_of(found.anova.tangents.mean(axis=0))
+    mean = found.anova.tangents.mean(axis=0)
+    view = choose_view(mean, found.predict([found.sizes.min(), found.sizes.max()]) - mean)
     np.testing.assert_allclose(
         points_of(drawn.smallest), view(found.predict(found.sizes.min())[0]), **EXACT
     )
@@ -109,7 +114,7 @@ def test_landmarks_that_differ_are_full_and_named():
 def test_asymmetry_is_drawn_as_arrows_and_circles(dim):
     found = symmetry(moths(dim=dim), [(2, 3), (4, 5), (6, 7)], n_permutations=9)
     drawn = plot.symmetry(found, axes(), magnify=2.0)
-    view = view_of(found.mean)
+    view = choose_view(found.mean, found.directional)
     np.testing.assert_allclose(drawn.arrows.U, 2 * view(found.directional)[:, 0], **EXACT)
     radii = np.sqrt((found.fluctuating**2).sum(axis=2).mean(axis=0))
     np.testing.assert_allclose(drawn.circles.get_widths(), 4 * radii, **EXACT)
@@ -147,15 +152,16 @@ def test_sliding_draws_before_and_after(dim):
 
 def test_arrows_are_magnified_to_be_seen_by_a_round_number():
     mean = np.array([[0, 0], [10, 0], [10, 1.0]])
-    assert magnifier(np.array([0.01, 0.02]), mean, None) == 50.0  # 75 would be 0.15 of the extent
-    assert magnifier(np.array([0.01]), mean, 7.0) == 7.0
-    assert magnifier(np.zeros(3), mean, None) == 1.0
+    # 23.7 would be 0.15 of the geometric mean of width and height
+    assert choose_magnification(np.array([0.01, 0.02]), mean, None) == 20.0
+    assert choose_magnification(np.array([0.01]), mean, 7.0) == 7.0
+    assert choose_magnification(np.zeros(3), mean, None) == 1.0
 
 
 def test_a_solid_shape_is_seen_along_its_shortest_axis():
     rng = np.random.default_rng(2)
     mean = rng.normal(size=(20, 3)) * [1.0, 5.0, 0.1]
-    seen = view_of(mean)(mean)
+    seen = choose_view(mean)(mean)
     assert np.abs(np.corrcoef(seen[:, 0], mean[:, 1])[0, 1]) > 0.99
     assert seen[:, 1].std() > 0.5
 
@@ -173,12 +179,12 @@ def test_every_specimen_is_a_dot_of_its_group(alignment):
     pca = ShapePCA().fit(alignment)
     groups = ["b", "a", "b"] * 4
     drawn = plot.components(pca, axes(), groups=groups, which=(2, 3))
-    assert [dots.get_label() for dots in drawn.dots] == ["b", "a"]
+    assert [dots.get_label() for dots in drawn.dots] == ["a", "b"]
     mine = np.array([group == "a" for group in groups])
-    np.testing.assert_array_equal(np.transpose(drawn.dots[1].get_data()), pca.scores_[mine, 1:3])
+    np.testing.assert_array_equal(np.transpose(drawn.dots[0].get_data()), pca.scores_[mine, 1:3])
     assert len(drawn.outlines) == 2
     share = 100 * pca.explained_variance_ratio_[1]
-    assert drawn.dots[0].axes.get_xlabel() == f"PC2 ({share:.1f} %)"
+    assert drawn.dots[0].axes.get_xlabel() == f"PC2 ({share:.1f} % of the variance)"
 
 
 def test_hulls_hold_their_group_and_ellipses_most_of_it(alignment):
@@ -198,7 +204,7 @@ def test_hulls_hold_their_group_and_ellipses_most_of_it(alignment):
 
 def test_the_ends_are_the_observed_ones(alignment):
     pca = ShapePCA().fit(alignment)
-    drawn = plot.components(pca, axes())
+    drawn = plot.components(pca, axes(), magnify=1.0)
     low = pca.scores_[:, 0].min() / np.sqrt(pca.explained_variance_[0])
     assert drawn.ends[0].get_title() == f"PC1 {low:+.1f} SD"
     high = pca.scores_[:, 1].max() / np.sqrt(pca.explained_variance_[1])
@@ -207,7 +213,7 @@ def test_the_ends_are_the_observed_ones(alignment):
 
 def test_the_landmarks_of_an_end_are_drawn_where_the_component_puts_them():
     pca = ShapePCA().fit(aligned(smooth_family(seed=61, n=12, m=20)))
-    end = plot.components(pca, axes(), links=[(0, 1), (1, 2)]).ends[1]
+    end = plot.components(pca, axes(), magnify=1.0, links=[(0, 1), (1, 2)]).ends[1]
     expected = pca.mean_ + pca.scores_[:, 0].max() * pca.components_[0]
     landmarks = next(line for line in end.lines if line.get_label() == "landmarks")
     np.testing.assert_allclose(np.transpose(landmarks.get_data()), expected, atol=1e-8)
@@ -246,7 +252,7 @@ def test_groups_of_one_or_on_a_line_have_no_area():
 
 def test_bars_are_the_shares_and_the_line_their_sum(alignment):
     pca = ShapePCA().fit(alignment)
-    drawn = plot.scree(pca, axes(), most=4)
+    drawn = plot.scree(pca, axes(), max_components=4)
     shares = 100 * pca.explained_variance_ratio_[:4]
     np.testing.assert_allclose([bar.get_height() for bar in drawn.bars], shares)
     np.testing.assert_allclose(drawn.total.get_ydata(), np.cumsum(shares))
@@ -257,7 +263,7 @@ def test_the_farthest_come_first_and_odd_ones_are_named():
     points[6, [0, 1]] = points[6, [1, 0]]
     with pytest.warns(DefgpaWarning, match="exchanged"):
         found = outliers(aligned(points))
-    drawn = plot.ranked_distances(found, axes())
+    drawn = plot.outliers(found, axes())
     assert [text.get_text() for text in drawn.names] == ["shape_7"]
     np.testing.assert_array_equal(drawn.odd.get_ydata(), [found.distances[6]])
     np.testing.assert_array_equal(
@@ -301,6 +307,102 @@ def test_heat_is_how_far_the_corners_of_a_face_moved():
     np.testing.assert_allclose(drawn.surface.get_array(), [moved[:3].mean(), moved[3:6].mean()])
     with pytest.raises(ShapeError, match="same vertices"):
         plot.displacement_heat(start, Mesh(end.vertices[:5], [[0, 1, 2]]), axes(3))
+
+
+def test_groups_keep_their_look_whichever_specimen_comes_first(alignment):
+    pca = ShapePCA().fit(alignment)
+    orders = (["b", "a", "c"] * 4, ["c", "b", "a"] * 4)
+    looks = [
+        {dots.get_label(): (dots.get_color(), dots.get_marker()) for dots in drawn.dots}
+        for drawn in (plot.components(pca, axes(), groups=groups) for groups in orders)
+    ]
+    assert looks[0] == looks[1]
+    assert looks[0]["b"] == look_of(1)
+    found = allometry(moths(), n_permutations=9)
+    scores = plot.allometry(found, axes(), groups=["c", "b", "a"] * 4).scores
+    assert {s.get_label(): (s.get_color(), s.get_marker()) for s in scores} == looks[0]
+
+
+def test_five_thousand_specimens_are_all_drawn():
+    points = np.random.default_rng(0).normal(size=(5_000, 6, 2)) * 0.05 + MOTH[:6]
+    pca = ShapePCA().fit(points)
+    drawn = plot.components(pca, axes(), groups=["a", "b"] * 2_500)
+    assert sum(len(dots.get_xdata()) for dots in drawn.dots) == 5_000
+
+
+def test_specimens_that_are_largely_estimated_are_hollow():
+    points = smooth_family(seed=60, n=12, m=20)
+    points[3, :8] = np.nan
+    points[5, 0] = np.nan
+    ax = axes()
+    drawn = plot.components(aligned(points), ax)
+    hollow = next(line for line in ax.lines if line.get_label() == "_estimated")
+    assert len(hollow.get_xdata()) == 1
+    assert len(drawn.dots[0].get_xdata()) == 11
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["hollow: 33% or more estimated"]
+
+
+def test_components_of_an_alignment_are_computed_with_its_groups(alignment):
+    grouped = replace(alignment, shapes=alignment.shapes.with_metadata(groups=("a", "b") * 6))
+    assert len(plot.components(grouped, axes()).dots) == 2
+
+
+@pytest.mark.parametrize("which", [(1, 99), (0, 1), (1,), (1.5, 2)])
+def test_components_that_are_not_there_are_refused(alignment, which):
+    with pytest.raises(ShapeError, match="two components from 1 to"):
+        plot.components(ShapePCA().fit(alignment), axes(), which=which)
+
+
+def test_two_shapes_have_too_few_components_to_draw():
+    pca = ShapePCA().fit(smooth_family(seed=60, n=2, m=20))
+    with pytest.raises(ShapeError, match="at least 3 shapes"):
+        plot.components(pca, axes())
+
+
+def test_components_before_the_fit_are_refused_with_the_remedy():
+    with pytest.raises(DefgpaError, match="fit"):
+        plot.components(ShapePCA(), axes())
+
+
+def test_elongated_shapes_are_drawn_whole_at_the_ends():
+    rng = np.random.default_rng(3)
+    base = np.column_stack([np.linspace(0, 16, 20), np.sin(np.linspace(0, 6, 20))])
+    pca = ShapePCA().fit(base + 0.05 * rng.normal(size=(12, 20, 2)))
+    figure = Figure(layout="constrained")
+    drawn = plot.components(pca, figure.subplots())
+    figure.draw_without_rendering()
+    for end in drawn.ends:
+        landmarks = points_of(next(line for line in end.lines if line.get_label() == "landmarks"))
+        (left, right), (bottom, top) = end.get_xlim(), end.get_ylim()
+        assert (landmarks >= [left, bottom]).all()
+        assert (landmarks <= [right, top]).all()
+        place = end.get_position()
+        assert place.x0 >= 0
+        assert place.y0 >= 0
+        assert place.x1 <= 1
+        assert place.y1 <= 1
+
+
+def test_changes_of_solid_shapes_are_seen_from_where_they_show():
+    rng = np.random.default_rng(2)
+    mean = rng.normal(size=(40, 3)) * [5.0, 2.0, 1.9]
+    changes = np.zeros((1, 40, 3))
+    changes[..., 2] = 0.1 * mean[:, 0]
+    view = choose_view(mean, changes)
+    assert np.linalg.norm(view(changes)) > 0.99 * np.linalg.norm(changes)
+    assert np.linalg.det(view.axes) > 0
+
+
+def test_labels_do_not_lie_over_each_other():
+    ax = axes()
+    points = np.array([[0.5, 0.5], [0.51, 0.5], [0.52, 0.5], [0.5, 0.51], [0.1, 0.1]])
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    labels = label_points(ax, points, [f"landmark {k}" for k in range(5)])
+    ax.figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in labels]
+    assert len(boxes) >= 3
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
 
 
 def test_links_may_be_an_iterator(alignment):

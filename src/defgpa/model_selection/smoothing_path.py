@@ -85,6 +85,46 @@ class SmoothingPath:
         """The smoothing of the smallest CVE; of several, the stiffest."""
         return float(self.values[least_index(self.cve)])
 
+    def explain_choice(self) -> str:
+        """Return two or three sentences that name the rule of the choice and what it costs.
+
+        Report, plots and command line say it in these words.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> cve = np.array([2.5, 2.0, 2.1, 3.0])
+        >>> path = SmoothingPath(
+        ...     np.array([1e-3, 1e-2, 1e-1, 1.0]), cve, cve, cve, best=None,
+        ...     standard_error=np.full(4, 0.15), foldovers=np.zeros(4, dtype=int))
+        >>> print(path.explain_choice())
+        A smoothing of 0.1 was chosen by the one-standard-error rule: the stiffest without folded \
+warps whose cross-validation error (CVE) is within one standard error of the smallest. The \
+smallest CVE, 2 ± 0.15, is at 0.01; the chosen smoothing has 2.1, so the rule costs 5 % in CVE.
+        """
+        least, chosen = self.cve[least_index(self.cve)], self.cve[self.best_index]
+        if self.best_value == self.least_value:
+            folded = self.foldovers is not None and self.foldovers[self.best_index] > 0
+            reason = (
+                "warps fold at every smoothing within one standard error of it, so the "
+                "one-standard-error rule was not applied"
+                if folded
+                else "by the one-standard-error rule, no stiffer smoothing without folded warps "
+                "comes within one standard error of it"
+            )
+            return (
+                f"A smoothing of {self.best_value:.3g} was chosen. It has the smallest "
+                f"cross-validation error (CVE), {chosen:.4g}; {reason}."
+            )
+        spread = self.standard_error[least_index(self.cve)]
+        return (
+            f"A smoothing of {self.best_value:.3g} was chosen by the one-standard-error rule: the "
+            f"stiffest without folded warps whose cross-validation error (CVE) is within one "
+            f"standard error of the smallest. The smallest CVE, {least:.4g} ± {spread:.2g}, is at "
+            f"{self.least_value:.3g}; the chosen smoothing has {chosen:.4g}, so the rule costs "
+            f"{100 * (chosen / least - 1):.2g} % in CVE."
+        )
+
     @property
     def unfolded_value(self) -> float | None:
         """The least smoothing above zero at which no warp folds over; None if all do."""
@@ -175,6 +215,23 @@ class DialSurface(SmoothingPath):
     def best_rigidity(self) -> float:
         """The rigidity that was chosen."""
         return float(self.rigidities[self.position[1]])
+
+    def explain_choice(self) -> str:
+        """Return sentences that name the rule of the choice and what it costs."""
+        least, chosen = float(np.nanmin(self.surface)), float(self.surface[self.position])
+        where = f"A smoothing of {self.best_value:.3g} and a rigidity of {self.best_rigidity:g}"
+        if chosen == least:
+            return (
+                f"{where} were chosen: they have the smallest cross-validation error (CVE), "
+                f"{least:.4g}."
+            )
+        row, column = np.unravel_index(np.nanargmin(self.surface), self.surface.shape)
+        return (
+            f"{where} were chosen: the smallest cross-validation error (CVE) without folded warps "
+            f"within one standard error of the smallest of all, {least:.4g} at a smoothing of "
+            f"{self.values[row]:.3g} and a rigidity of {self.rigidities[column]:g}. This has "
+            f"{chosen:.4g}: avoiding folds costs {100 * (chosen / least - 1):.2g} % in CVE."
+        )
 
     def __repr__(self) -> str:
         return (

@@ -12,38 +12,43 @@ try:
 except ImportError as error:
     raise DefgpaError("Plots are drawn with matplotlib: pip install 'defgpa[plot]'.") from error
 
-from defgpa.plot._components import components, ranked_distances, scree
+from defgpa.plot._components import components, outliers, scree
 from defgpa.plot._diagnostics import dial_surface, smoothing_path, spectrum
-from defgpa.plot._displacements import displacement_heat, displacements, generated, sliding
+from defgpa.plot._displacements import (
+    back_projection,
+    displacement_heat,
+    displacements,
+    sliding,
+)
 from defgpa.plot._effects import effects, pairwise
 from defgpa.plot._grid import deformation_grid
 from defgpa.plot._maps import missing_map, residual_map
 from defgpa.plot._mean_shapes import allometry, landmark_differences, repeatability, symmetry
-from defgpa.plot._overlay import aligned, before_and_after, cross_validated, landmark_ellipses
+from defgpa.plot._overlay import before_and_after, landmark_ellipses, overlay, predictions
 from defgpa.plot._pictures import deviation, picture, picture_with_landmarks
 from defgpa.plot._style import Artists
 
 __all__ = [
     "Artists",
-    "aligned",
     "allometry",
+    "back_projection",
     "before_and_after",
     "components",
-    "cross_validated",
     "deformation_grid",
     "deviation",
     "dial_surface",
     "displacement_heat",
     "displacements",
     "effects",
-    "generated",
     "landmark_differences",
     "landmark_ellipses",
     "missing_map",
+    "outliers",
+    "overlay",
     "pairwise",
     "picture",
     "picture_with_landmarks",
-    "ranked_distances",
+    "predictions",
     "repeatability",
     "residual_map",
     "scree",

@@ -2,66 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.spatial import ConvexHull, QhullError
 
 from defgpa._arrays import Array
-from defgpa.errors import ShapeError
+from defgpa.alignment import Alignment
+from defgpa.errors import DefgpaError, ShapeError
+from defgpa.palette import assign_looks
 from defgpa.plot import _style as style
-from defgpa.plot._grid import deformation_grid
+from defgpa.plot._views import choose_magnification, choose_view, draw_change, find_limits
+from defgpa.shapes import Shapes
 from defgpa.statistics import Outliers, ShapePCA
-from defgpa.warps import interpolating_spline
 
-_COLOURS = (
-    *(style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE),
-    *(style.ORANGE, style.SKY, style.BLACK, style.GREY),
-)
-_MARKERS = "osD^vP*X"
-_INSETS = {  # left and right end of the first component below, those of the second on the right
-    (0, 0): (0.0, -0.62, 0.46, 0.4),
-    (0, 1): (0.54, -0.62, 0.46, 0.4),
-    (1, 0): (1.04, 0.0, 0.46, 0.4),
-    (1, 1): (1.04, 0.58, 0.46, 0.4),
-}
+_ENDS = ((0, 0), (0, 1), (1, 0), (1, 1))  # which of the two components, its low or high end
 
 
 def components(
-    pca: ShapePCA,
+    pca: ShapePCA | Alignment,
     ax: Axes | None = None,
     *,
-    groups: Sequence[Any] | None = None,
+    groups: Sequence[Hashable] | None = None,
     which: tuple[int, int] = (1, 2),
     outline: str = "hull",
-    links: Iterable[tuple[int, int]] = (),
+    magnify: float | None = None,
+    links: Iterable[tuple[int, int]] | None = None,
+    shapes: Shapes | None = None,
 ) -> style.Artists:
-    """Scores of two components, with the shapes at the ends of each.
+    """Draw the scores of two components, with the shapes at the ends of each.
 
-    The ends are the observed ones. In 2-D they are drawn as grids, warped from the mean to the
-    end; in 3-D as lollipops, the mean the head.
+    The ends are the observed ones, their difference from the mean magnified. 2-D shapes are drawn
+    as grids, bent from the mean to the end; meshes as surfaces, darker where they change; other
+    3-D shapes as lines from the mean. 3-D shapes are seen from where the change shows best.
 
     Parameters
     ----------
-    pca : ShapePCA
-        Fitted.
+    pca : ShapePCA or Alignment
+        Fitted components; those of an alignment are computed, and its groups, links and triangles
+        are used.
     ax : Axes, optional
         Where to draw; a new figure by default. The ends stand below and to the right of it.
     groups : sequence of n, optional
-        One value a shape: a colour and a marker each, and an outline.
+        One value a shape: a colour and a marker each, the same in all plots, and an outline.
     which : pair of int
         The components, counted from 1.
     outline : {"hull", "ellipse"}
         Around each group: its convex hull, or 95 % of a normal distribution.
-    links : iterable of (int, int)
-        Landmarks joined by a line, in the shapes at the ends.
+    magnify : float, optional
+        By how much the change at the ends is magnified; by default so that it can be seen.
+    links : iterable of (int, int), optional
+        Landmarks joined by a line in the shapes at the ends; by default those of ``shapes``.
+    shapes : Shapes, optional
+        The specimens of the analysis, for their links and triangles; a specimen of which a third
+        of the landmarks or more is missing is drawn hollow.
 
     Returns
     -------
     Artists
-        ``dots`` and ``outlines`` of the groups, ``ends``: the axes with the shapes there.
+        ``dots`` and ``outlines`` of the groups, ``ends``: the axes with the shapes there,
+        ``magnify``: by how much the change is magnified in them.
 
     Examples
     --------
@@ -75,35 +76,141 @@ def components(
     """
     if outline not in ("hull", "ellipse"):
         raise ValueError(f"The 'outline' must be 'hull' or 'ellipse'. Got {outline!r} instead.")
-    axes = _roomy() if ax is None else ax
-    scores = pca.scores_[:, [k - 1 for k in which]]
-    n = len(scores)
-    owners = ["specimens"] * n if groups is None else list(groups)
-    if len(owners) != n:
-        raise ShapeError(f"There must be one group a shape, {n} in all; got {len(owners)}.")
-    dots, outlines = [], []
-    for k, group in enumerate(dict.fromkeys(owners)):
-        own = scores[[owner == group for owner in owners]]
-        colour, marker = _COLOURS[k % len(_COLOURS)], _MARKERS[k % len(_MARKERS)]
-        look = {"markersize": 0.9 * style.marker_size(len(scores)), "markeredgewidth": 0}
-        dots.append(style.dots(axes, own, str(group), marker, colour, alpha=0.85, **look))
-        if groups is not None:
-            outlines.append(_outlined(axes, own, colour, outline))
-    _name_axes(axes, pca, which)
-    pairs = list(links)  # an iterator would be over after the first end
-    ends = tuple(
-        _end(axes, pca, which[side], scores[:, side], high, place, pairs)
-        for (side, high), place in _INSETS.items()
-    )
-    if groups is not None:
-        style.legend(axes, list(dots), ncols=min(4, len(dots)))
+    if isinstance(pca, Alignment):
+        shapes = pca.shapes if shapes is None else shapes
+        groups = shapes.metadata.get("groups") if groups is None else groups
+        pca = ShapePCA().fit(pca)
+    scores = _select_scores(pca, which)
+    hollow = None
+    if shapes is not None:
+        hollow = 1.0 - shapes.visible.mean(axis=1) >= style.LARGELY_ESTIMATED
+    axes = _make_axes() if ax is None else ax
+    dots = style.draw_groups(axes, scores, groups, hollow=hollow)
+    outlines = [] if groups is None else _draw_outlines(axes, scores, groups, outline)
+    _label_components(axes, pca, which)
+    handles = [] if groups is None else list(dots.values())
+    if hollow is not None and hollow.any():
+        words = f"hollow: {style.LARGELY_ESTIMATED:.0%} or more estimated"
+        face = {"markerfacecolor": "white", "linestyle": "none"}
+        handles.append(style.make_handle("o", style.GREY, words, **face))
+    if handles:
+        style.add_legend(axes, handles, ncols=min(4, len(handles)))
+    faces = None if shapes is None or shapes.n_dims == 2 else shapes.faces
+    surface = style.choose_surface(pca.mean_, faces)
+    joined = list(shapes.links if links is None and shapes is not None else links or ())
+    ends, factor = _draw_ends(axes, pca, which, scores, magnify, joined, surface)
+    if surface is not None:
+        style.add_note(ends[0], surface.note)
     return style.Artists(
-        dots=tuple(dots), outlines=tuple(o for o in outlines if o is not None), ends=ends
+        dots=tuple(dots.values()),
+        outlines=tuple(drawn for drawn in outlines if drawn is not None),
+        ends=ends,
+        magnify=factor,
     )
 
 
-def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> style.Artists:
-    """Shares of the variance, component by component, and their sum.
+def _select_scores(pca: ShapePCA, which: tuple[int, int]) -> Array:
+    """Return the scores (n, 2) of the two components, or a sentence that they are not there."""
+    if not hasattr(pca, "scores_"):
+        raise DefgpaError("The components are not computed yet: call ShapePCA().fit(shapes) first.")
+    available = pca.scores_.shape[1]
+    if available < 2:
+        raise ShapeError(
+            f"Two components are drawn, and these {len(pca.scores_)} shapes have "
+            f"{available or 'none'}. Give at least 3 shapes that differ, and n_components of at "
+            "least 2."
+        )
+    numbers = list(which)
+    if len(numbers) != 2 or not all(k in range(1, available + 1) for k in numbers):
+        raise ShapeError(
+            f"The 'which' parameter of components must name two components from 1 to {available}. "
+            f"Got {which!r} instead."
+        )
+    return np.asarray(pca.scores_[:, [k - 1 for k in numbers]])
+
+
+def _make_axes() -> Any:
+    """Return new axes in a figure that makes room for the ends beside them."""
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(8.0, 6.4), layout="constrained")[1]
+
+
+def _draw_outlines(ax: Any, scores: Array, groups: Sequence[Hashable], outline: str) -> list[Any]:
+    labels = style.name_groups(groups, len(scores), "")
+    looks = assign_looks(labels)
+    return [
+        style.draw_outline(ax, scores[[own == name for own in labels]], look.colour, outline)
+        for name, look in looks.items()
+    ]
+
+
+def _label_components(ax: Any, pca: ShapePCA, which: tuple[int, int]) -> None:
+    names, shares = pca.get_feature_names_out(), 100 * pca.explained_variance_ratio_
+    across, up = (f"{names[k - 1]} ({shares[k - 1]:.1f} % of the variance)" for k in which)
+    ax.set(xlabel=across, ylabel=up)
+    ax.locator_params(nbins=6)
+    ax.axhline(0, color=style.MISSING, linewidth=0.8, zorder=0)
+    ax.axvline(0, color=style.MISSING, linewidth=0.8, zorder=0)
+
+
+def _draw_ends(
+    ax: Any,
+    pca: ShapePCA,
+    which: tuple[int, int],
+    scores: Array,
+    magnify: float | None,
+    links: Sequence[tuple[int, int]],
+    surface: style.Surface | None,
+) -> tuple[tuple[Any, ...], float]:
+    """Draw the shapes at both ends of two components around the axes, all to one scale."""
+    extremes = np.array([scores.min(axis=0), scores.max(axis=0)])  # (end, component)
+    directions = pca.components_[[k - 1 for k in which]]
+    changes = np.array([extremes[high, side] * directions[side] for side, high in _ENDS])
+    view = choose_view(pca.mean_, changes)
+    lengths = np.linalg.norm(view(changes), axis=2)
+    factor = max(1.0, choose_magnification(lengths, view(pca.mean_), None))
+    factor = factor if magnify is None else magnify
+    shapes = pca.mean_ + factor * changes
+    limits = find_limits(view, [pca.mean_, *shapes])
+    ends = _make_end_axes(ax, limits)
+    deviations = np.sqrt(pca.explained_variance_[[k - 1 for k in which]])
+    magnified = "" if factor == 1.0 else f", change × {factor:g}"
+    for (side, high), shape, end in zip(_ENDS, shapes, ends, strict=True):
+        draw_change(end, pca.mean_, shape, view, links, surface)
+        end.set(xlim=limits[0], ylim=limits[1])
+        deviation = extremes[high, side] / deviations[side]
+        end.set_title(f"PC{which[side]} {deviation:+.1f} SD{magnified}", fontsize=8, pad=2)
+    return ends, float(factor)
+
+
+def _make_end_axes(ax: Any, limits: Array) -> tuple[Any, ...]:
+    """Divide the place of the axes: two small axes below it, two on its right (low end first).
+
+    They are as high and wide as shapes within the limits need. Axes that were placed by hand have
+    nothing to divide; the small ones are put outside of them.
+    """
+    aspect = float(np.divide(*np.ptp(limits, axis=1)[::-1]))  # of a shape, height over width
+    spec = ax.get_subplotspec()
+    if spec is None:
+        low, high = -0.2 - 0.4 * min(aspect, 1.0), 0.4 * min(aspect, 1.0)
+        places = [(0.0, low, 0.48, high), (0.52, low, 0.48, high)]
+        places += [(1.04, 0.0, 0.46, 0.45), (1.04, 0.5, 0.46, 0.45)]
+        return tuple(ax.inset_axes(place) for place in places)
+    figure = ax.figure
+    width, height = spec.get_position(figure).size * figure.get_size_inches()
+    title = 0.25 / height
+    below = np.clip(0.36 * width / height * aspect + title, 0.12, 0.36)
+    beside = np.clip(0.36 * height / width / aspect, 0.16, 0.34)
+    heights = (1 - below - 0.04, 0.04, below)  # a gap for the titles of the ends below
+    parts = spec.subgridspec(3, 2, width_ratios=(1 - beside, beside), height_ratios=heights)
+    ax.set_subplotspec(parts[0, 0])
+    row, column = parts[2, 0].subgridspec(1, 2), parts[0, 1].subgridspec(2, 1)
+    return tuple(figure.add_subplot(part) for part in (row[0], row[1], column[1], column[0]))
+
+
+def scree(pca: ShapePCA, ax: Axes | None = None, *, max_components: int = 12) -> style.Artists:
+    """Draw the shares of the variance, component by component, and their cumulative sum.
 
     Returns
     -------
@@ -115,27 +222,27 @@ def scree(pca: ShapePCA, ax: Axes | None = None, *, most: int = 12) -> style.Art
     >>> import defgpa
     >>> from matplotlib.figure import Figure
     >>> pca = ShapePCA().fit(defgpa.datasets.load_wings())
-    >>> len(scree(pca, Figure().subplots(), most=5).bars)
+    >>> len(scree(pca, Figure().subplots(), max_components=5).bars)
     5
     """
-    axes = style.axes_for(ax, 2)
-    shares = 100 * pca.explained_variance_ratio_[:most]
+    axes = style.prepare_axes(ax, 2)
+    shares = 100 * pca.explained_variance_ratio_[:max_components]
     numbers = np.arange(1, len(shares) + 1)
     bars = axes.bar(numbers, shares, color=style.SKY, label="share")
     total = axes.plot(
-        numbers, np.cumsum(shares), "o-", color=style.BLUE, markersize=4, label="sum so far"
+        numbers, np.cumsum(shares), "o-", color=style.BLUE, markersize=4, label="cumulative"
     )[0]
     axes.set(xticks=numbers, ylim=(0, 105), xlabel="principal component", ylabel="variance (%)")
-    style.legend(axes)
+    style.add_legend(axes)
     return style.Artists(bars=bars, total=total)
 
 
-def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
-    """Procrustes distances from the mean, the largest first.
+def outliers(ranking: Outliers, ax: Axes | None = None) -> style.Artists:
+    """Draw the Procrustes distances of all specimens from the mean, the largest first.
 
     Parameters
     ----------
-    found : Outliers
+    ranking : Outliers
         Of ``defgpa.statistics.outliers``.
     ax : Axes, optional
         Where to draw; a new figure by default.
@@ -150,111 +257,32 @@ def ranked_distances(found: Outliers, ax: Axes | None = None) -> style.Artists:
     >>> import defgpa
     >>> from matplotlib.figure import Figure
     >>> a = defgpa.EuclideanGPA().fit(defgpa.datasets.load_wings()).alignment_
-    >>> artists = ranked_distances(defgpa.statistics.outliers(a), Figure().subplots())
+    >>> artists = outliers(defgpa.statistics.outliers(a), Figure().subplots())
     >>> len(artists.usual.get_xdata()) + len(artists.odd.get_xdata())
     24
     """
-    axes = style.axes_for(ax, 2)
-    order = found.ranked
-    numbers, odd = np.arange(1, len(order) + 1), found.flagged[order]
-    places = np.column_stack([numbers, found.distances[order]])
-    look = {"markersize": style.marker_size(len(order)), "clip_on": False}
-    usual = style.dots(axes, places[~odd], "within the fence", "o", style.OBSERVED, **look)
-    beyond = style.dots(axes, places[odd], "beyond it", "X", style.VERMILLION, **look)
-    grouped = len(set(found.groups)) > 1
+    axes = style.prepare_axes(ax, 2)
+    order = ranking.ranked
+    numbers, odd = np.arange(1, len(order) + 1), ranking.flagged[order]
+    places = np.column_stack([numbers, ranking.distances[order]])
+    look = {"markersize": style.choose_marker_size(len(order)), "clip_on": False}
+    usual = style.draw_dots(axes, places[~odd], "usual", "o", style.OBSERVED, **look)
+    beyond = style.draw_dots(axes, places[odd], "outlier", "X", style.VERMILLION, **look)
+    grouped = len(set(ranking.groups)) > 1
+    rule = "1.5 × IQR above the upper quartile"
     fence = axes.plot(
         numbers,
-        found.fences[order],
+        ranking.fences[order],
         marker="_" if grouped else None,
         linestyle="none" if grouped else "--",
         color=style.GREY,
-        label="fence of its group" if grouped else "fence, Q3 + 1.5 IQR",
+        label=f"{rule} of its group" if grouped else rule,
         zorder=1,
     )[0]
-    short = [style.shortened(found.names[i]) for i in order]
-    names = tuple(
-        style.beside(axes, short[k], places[k], (7, 0), 8, va="center")
-        for k in np.flatnonzero(odd)[:12]
-    )
-    axes.set_ylim(0, None)
+    axes.set_ylim(0, 1.06 * float(ranking.distances.max()))
     axes.set(xlabel="specimens, the farthest first", ylabel="Procrustes distance from the mean")
-    style.legend(axes, ncols=3)
+    named = np.flatnonzero(odd)[:12]
+    texts = [style.shorten(ranking.names[order[k]]) for k in named]
+    names = tuple(style.label_points(axes, places[named], texts))
+    style.add_legend(axes)
     return style.Artists(usual=usual, odd=beyond, fence=fence, names=names)
-
-
-def _roomy() -> Any:
-    """New axes with room for the ends below and on the right."""
-    from matplotlib import pyplot
-
-    return pyplot.figure(figsize=(8.0, 7.0)).add_axes((0.13, 0.37, 0.56, 0.54))
-
-
-def _outlined(ax: Any, own: Array, colour: str, outline: str) -> Any:
-    """A closed line around the dots of a group; None where they are too few."""
-    if len(own) < 3:
-        return None
-    # an ellipse of √5.991 standard deviations holds 95 % of a normal distribution in the plane
-    corners = _hull(own) if outline == "hull" else style.ellipses(own, np.sqrt(5.991), 100)[0]
-    return ax.fill(*corners.T, facecolor=colour, edgecolor=colour, alpha=0.12, linewidth=1)[0]
-
-
-def _hull(own: Array) -> Array:
-    try:
-        return np.asarray(own[ConvexHull(own).vertices])
-    except QhullError:  # all on a line
-        return own
-
-
-def _name_axes(ax: Any, pca: ShapePCA, which: tuple[int, int]) -> None:
-    names, shares = pca.get_feature_names_out(), 100 * pca.explained_variance_ratio_
-    across, up = (f"{names[k - 1]} ({shares[k - 1]:.1f} %)" for k in which)
-    ax.set(xlabel=across, ylabel=up)
-    ax.locator_params(nbins=5)
-    ax.axhline(0, color=style.UNSEEN, linewidth=0.8, zorder=0)
-    ax.axvline(0, color=style.UNSEEN, linewidth=0.8, zorder=0)
-
-
-def _end(
-    ax: Any,
-    pca: ShapePCA,
-    number: int,
-    scores: Array,
-    high: int,
-    place: tuple[float, float, float, float],
-    links: Sequence[tuple[int, int]],
-) -> Any:
-    """The shape at one end of a component, in a small frame of its own."""
-    score = float(scores.max() if high else scores.min())
-    shape = pca.mean_ + score * pca.components_[number - 1]
-    dim = shape.shape[1]
-    inset = ax.inset_axes(place, **({"projection": "3d"} if dim == 3 else {}))
-    if dim == 2:
-        knots = style.thinned(len(shape), 300)
-        warp = interpolating_spline(pca.mean_[knots], shape[knots])
-        deformation_grid(warp, pca.mean_, inset, cells=10)
-        inset.set_axis_off()
-    else:
-        shape = _lollipops(inset, pca.mean_, shape)
-    style.wireframe(inset, shape, links, colors=style.OBSERVED, linewidths=1)
-    deviations = score / np.sqrt(pca.explained_variance_[number - 1])
-    inset.set_title(f"PC{number} {deviations:+.1f} SD", fontsize=8, pad=2)
-    return inset
-
-
-def _lollipops(ax: Any, mean: Array, shape: Array) -> Array:
-    """From the mean, a dot, to the end of a line, seen along the shortest axis of the mean.
-
-    The shape turned to the principal axes of the mean is given back.
-    """
-    axes = np.linalg.svd(mean - mean.mean(axis=0), full_matrices=False)[2].T
-    axes[:, 2] *= np.linalg.det(axes)  # turned, not mirrored
-    chosen = style.thinned(len(mean), style.MOST_ARROWS)
-    start, end = (mean @ axes)[chosen], (shape @ axes)[chosen]
-    size = 0.35 * style.marker_size(len(chosen))
-    style.dots(ax, start, "mean", "o", style.GREY, markersize=size, markeredgewidth=0)
-    style.segments(ax, start, end, colors=style.OBSERVED, linewidths=1.2)
-    lengths = np.ptp(np.concatenate([start, end]), axis=0)
-    ax.set_box_aspect(np.maximum(lengths, 0.05 * lengths.max()), zoom=1.7)
-    ax.view_init(elev=90, azim=-90)
-    ax.set_axis_off()
-    return np.asarray(shape @ axes)

@@ -1,4 +1,4 @@
-"""How a fit was chosen and how sure it is: errors over smoothing and rigidity, the spectrum."""
+"""Draw how a fit was chosen and how sure it is: errors over smoothing and rigidity, spectrum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def smoothing_path(
     path: SmoothingPath, ax: Axes | None = None, *, unit: str | None = None
 ) -> style.Artists:
-    """RMSE_r, RMSE_d and CVE against the smoothing, with the chosen value.
+    """Draw RMSE_r, RMSE_d and CVE over the smoothing, with the minimum and the chosen value.
+
+    The band is one standard error of the CVE. Where the one-standard-error rule has chosen a
+    stiffer smoothing than that of the minimum, both are marked and the title says what it costs.
 
     Over-fitting shows in two ways: CVE rises, and RMSE_d parts from RMSE_r.
 
@@ -37,57 +40,73 @@ def smoothing_path(
     Returns
     -------
     Artists
-        ``cve``, ``rmse_reference``, ``rmse_datum``: lines; ``chosen``, another, and its ``label``.
+        ``cve``, ``rmse_reference``, ``rmse_datum``: lines; ``chosen``, another, and its ``label``;
+        ``minimum``: the mark of the smallest CVE, None where that was chosen.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from types import SimpleNamespace
     >>> from matplotlib.figure import Figure
-    >>> path = SimpleNamespace(
-    ...     values=np.array([1e-4, 1e-3, 1e-2]), cve=np.array([3.0, 2.0, 2.5]), best_value=1e-3,
-    ...     rmse_reference=np.array([1.0, 1.5, 2.0]), rmse_datum=np.array([1.4, 1.6, 2.0]))
+    >>> from defgpa.model_selection import SmoothingPath
+    >>> cve = np.array([3.0, 2.0, 2.1])
+    >>> path = SmoothingPath(
+    ...     np.array([1e-4, 1e-3, 1e-2]), cve, cve, cve, best=None,
+    ...     standard_error=np.full(3, 0.2), foldovers=np.zeros(3, dtype=int))
     >>> smoothing_path(path, Figure().subplots()).label.get_text()
-    'chosen: 0.001'
+    'chosen: 0.01'
     """
-    axes = style.axes_for(ax, 2)
+    axes = style.prepare_axes(ax, 2)
     order = np.argsort(path.values)
+    values = path.values[order]
 
-    def curve(errors: Array, label: str, color: str, marker: str, line: str) -> Any:
-        return axes.plot(
-            path.values[order],
-            np.asarray(errors)[order],
-            label=label,
-            color=color,
-            marker=marker,
-            linestyle=line,
-            markersize=4.5,
-        )[0]
+    def draw_curve(errors: Array, label: str, color: str, marker: str, line: str) -> Any:
+        look = {"label": label, "color": color, "marker": marker, "linestyle": line}
+        return axes.plot(values, np.asarray(errors)[order], markersize=4.5, **look)[0]
 
-    cve = curve(path.cve, "CVE, left-out landmarks", style.VERMILLION, "o", "-")
-    datum = curve(path.rmse_datum, "RMSE_d, in the datum shapes", style.BLUE, "s", "--")
-    reference = curve(path.rmse_reference, "RMSE_r, in the reference", style.GREEN, "^", ":")
+    cve = draw_curve(path.cve, "CVE, left-out landmarks", style.VERMILLION, "o", "-")
+    datum = draw_curve(path.rmse_datum, "RMSE_d, in the space of the shapes", style.BLUE, "s", "--")
+    words = "RMSE_r, in the space of the reference"
+    reference = draw_curve(path.rmse_reference, words, style.GREEN, "^", ":")
+    if path.standard_error is not None:
+        low, high = (path.cve + sign * path.standard_error for sign in (-1, 1))
+        band = {"color": style.VERMILLION, "alpha": 0.12, "linewidth": 0}
+        axes.fill_between(values, low[order], high[order], label="CVE ± 1 standard error", **band)
     chosen = axes.axvline(path.best_value, color=style.GREY, linewidth=1.0, zorder=0)
-    label = axes.annotate(
-        f"chosen: {path.best_value:.3g}",
-        (path.best_value, 1.0),
-        xycoords=("data", "axes fraction"),
-        xytext=(0, 3),
-        textcoords="offset points",
-        ha="center",
-        va="bottom",
-        color="#555555",
-    )
-    _scales(axes, path)
-    axes.set(xlabel="smoothing", ylabel=style.with_unit("error", unit))
-    style.legend(axes, loc="best", bbox_to_anchor=None, ncols=1)
+    label = _mark_value(axes, path.best_value, f"chosen: {path.best_value:.3g}")
+    minimum = None if path.best_value == path.least_value else _mark_minimum(axes, path)
+    _set_scales(axes, path)
+    axes.set(xlabel="relative smoothing (softer ← → stiffer)", ylabel=style.add_unit("error", unit))
+    style.add_legend(axes, loc="best", bbox_to_anchor=None, ncols=1, fontsize="small")
     return style.Artists(
-        cve=cve, rmse_reference=reference, rmse_datum=datum, chosen=chosen, label=label
+        cve=cve,
+        rmse_reference=reference,
+        rmse_datum=datum,
+        chosen=chosen,
+        label=label,
+        minimum=minimum,
     )
 
 
-def _scales(ax: Any, path: SmoothingPath) -> None:
-    """Decades of smoothing; decades of error only where they span more than one."""
+def _mark_value(ax: Any, value: float, text: str) -> Any:
+    """Write a text above the axes at a value of the smoothing."""
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+    return style.annotate_point(ax, text, (value, 1.0), (0, 3), color="#555555", **place)
+
+
+def _mark_minimum(ax: Any, path: SmoothingPath) -> Any:
+    """Ring the smallest CVE, and say in the title what the one-standard-error rule costs."""
+    least, chosen = float(np.nanmin(path.cve)), float(path.cve[path.best_index])
+    look = {"markersize": 11, "fillstyle": "none", "markeredgewidth": 1.5}
+    words = f"smallest CVE, at {path.least_value:.3g}"
+    place = np.array([[path.least_value, least]])
+    ring = style.draw_dots(ax, place, words, "o", style.VERMILLION, **look)
+    cost = f"one-standard-error rule: costs {100 * (chosen / least - 1):.2g} % in CVE"
+    ax.set_title(cost, fontsize="small", loc="left", pad=18, color="#555555")
+    return ring
+
+
+def _set_scales(ax: Any, path: SmoothingPath) -> None:
+    """Draw decades of smoothing, and decades of error only where it spans more than one."""
     ax.set_xscale("log")
     errors = np.concatenate([path.cve, path.rmse_reference, path.rmse_datum])
     errors = errors[np.isfinite(errors) & (errors > 0)]
@@ -101,9 +120,9 @@ def _scales(ax: Any, path: SmoothingPath) -> None:
 
 
 def dial_surface(surface: DialSurface, ax: Axes | None = None) -> style.Artists:
-    """The cross-validation error at every smoothing and rigidity, the chosen one framed.
+    """Draw the cross-validation error at every smoothing and rigidity, the chosen one framed.
 
-    Every cell shows how much its error exceeds the least one, in per cent of it.
+    Every cell shows how much its error exceeds the smallest one, in per cent of it.
 
     Parameters
     ----------
@@ -128,17 +147,17 @@ def dial_surface(surface: DialSurface, ax: Axes | None = None) -> style.Artists:
     >>> [text.get_text() for text in dial_surface(surface, Figure().subplots()).figures]
     ['+10', '+25', '2', '+5.0']
     """
-    axes = style.axes_for(ax, 2)
-    least = np.nanmin(surface.surface)
-    excess = surface.surface / least - 1.0
+    axes = style.prepare_axes(ax, 2)
+    smallest = np.nanmin(surface.surface)
+    excess = surface.surface / smallest - 1.0
     shade = np.log10(np.maximum(excess, 1e-3))
     cells = axes.imshow(shade, cmap="viridis_r", vmin=-3.0, vmax=0.0, aspect="auto", origin="lower")
     figures = tuple(
-        style.in_cell(
+        style.write_in_cell(
             axes,
             row,
             column,
-            f"{least:.3g}" if value == 0.0 else _percent(value),
+            f"{smallest:.3g}" if value == 0.0 else _format_percent(value),
             shade[row, column] > -1.2,
             fontsize=8,
         )
@@ -150,20 +169,21 @@ def dial_surface(surface: DialSurface, ax: Axes | None = None) -> style.Artists:
     axes.set_xticks(range(len(surface.rigidities)), [f"{mu:g}" for mu in surface.rigidities])
     axes.set_yticks(range(len(surface.values)), [f"{tau:.2g}" for tau in surface.values])
     axes.set(xlabel="rigidity", ylabel="smoothing")
-    axes.set_title("cross-validation error: the least, and % above it", fontsize=10)
+    axes.set_title("cross-validation error: the smallest, and % above it", fontsize=10)
     axes.grid(False)
     return style.Artists(cells=cells, figures=figures, chosen=chosen)
 
 
-def _percent(excess: float) -> str:
+def _format_percent(excess: float) -> str:
     return f"{100 * excess:+.0f}" if excess > 0.0995 else f"{100 * excess:+.1f}"
 
 
 def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
-    """The smallest eigenvalues of the eliminated cost, and the gap that makes the reference sure.
+    """Draw the smallest eigenvalues of the cost P, and the gap that makes the reference unique.
 
-    The first d belong to the axes of the reference. If the next one were as small, another
-    reference would do as well.
+    An eigenvalue is the squared residual, summed over all shapes, that the best warps leave of a
+    reference axis of length 1. The first d belong to the axes of the reference. If the next one
+    were as small, another reference would do as well.
 
     Parameters
     ----------
@@ -185,31 +205,38 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
     >>> len(spectrum(a, Figure().subplots()).axes.get_xdata())
     2
     """
-    found = alignment.spectral
-    if found is None or len(found.spectrum) <= found.n_axes:
+    spectral = alignment.spectral
+    if spectral is None or len(spectral.spectrum) <= spectral.n_axes:
         raise ShapeError(
             "This alignment has no spectrum to show: only DefGPA solves an eigenproblem, and it "
             f"needs more than {alignment.shapes.n_dims} landmarks."
         )
-    values, d = found.spectrum, found.n_axes
-    axes = style.axes_for(ax, 2)
+    values, d = spectral.spectrum, spectral.n_axes
+    axes = style.prepare_axes(ax, 2, height=3.6)
     numbers = np.arange(1, len(values) + 1)
     places, look = np.column_stack([numbers, values]), {"markersize": 8, "clip_on": False}
-    own = style.dots(axes, places[:d], "axes of the reference", "o", style.REFERENCE, **look)
-    rest = style.dots(axes, places[d:], "next eigenvalues", "D", style.GREY, **look)
+    kept = style.draw_dots(axes, places[:d], "axes of the reference", "o", style.REFERENCE, **look)
+    others = style.draw_dots(axes, places[d:], "next eigenvalue, not used", "D", style.GREY, **look)
     gap = axes.axhspan(values[d - 1], values[d], color=style.SKY, alpha=0.25, linewidth=0)
     log = values.min() > 0 and values.max() > 30.0 * values.min()
     axes.set_yscale("log" if log else "linear")
+    if log:
+        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
     ends = values[[d - 1, d]]
     middle = float(np.sqrt(ends.prod()) if log else ends.mean())
     label = axes.annotate(
-        f"relative gap {found.gap:.2g}",
+        f"relative gap {spectral.gap:.2g}",
         (0.02, middle),
         xycoords=("axes fraction", "data"),
         va="center",
         color="#1f4e6b",
     )
     axes.set(xticks=numbers, xlim=(0.5, len(values) + 0.5), xlabel="eigenvalue number")
-    axes.set_ylabel(f"eigenvalue of P (at most {alignment.shapes.n_shapes})")
-    style.legend(axes)
-    return style.Artists(axes=own, rest=rest, gap=gap, label=label)
+    n_shapes = alignment.shapes.n_shapes
+    axes.set_ylabel(
+        f"eigenvalue of P: squared residual\nof a unit axis over all shapes\n"
+        f"(0: warps fit exactly, {n_shapes}: not at all)",
+        fontsize="small",
+    )
+    style.add_legend(axes)
+    return style.Artists(axes=kept, rest=others, gap=gap, label=label)

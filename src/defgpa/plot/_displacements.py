@@ -1,4 +1,4 @@
-"""From one place to another: how far landmarks, semilandmarks and meshes are from where they were.
+"""Draw how far landmarks, semilandmarks and meshes are from where they were.
 
 Arrows lead from the reference to a shape, lines from observed landmarks to generated ones
 (Figure 7) and from digitised points to slid ones; a mesh has colours.
@@ -15,7 +15,7 @@ from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
 from defgpa.meshes import Mesh
 from defgpa.plot import _style as style
-from defgpa.procrustes import rigid
+from defgpa.plot._views import choose_magnification, state_magnification
 from defgpa.semilandmarks import SlidShapes
 from defgpa.shapes import Shapes
 
@@ -25,12 +25,12 @@ def displacements(
     shape: int | str,
     ax: Axes | None = None,
     *,
-    magnify: float = 1.0,
+    magnify: float | None = None,
     unit: str | None = None,
 ) -> style.Artists:
-    """Arrows from the reference to a shape that was laid onto it rigidly.
+    """Draw arrows from the reference to a shape that is superimposed on it.
 
-    What rigid motion explains is taken out; the arrows are the deformation of the shape.
+    Pose and size are taken out; the arrows are the deformation of the shape.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def displacements(
         Which shape, by number or name.
     ax : Axes, optional
         Where to draw, 3-D axes for 3-D shapes; a new figure by default.
-    magnify : float
-        Length of the arrows, in true lengths.
+    magnify : float, optional
+        Length of the arrows, in true lengths; by default so that they can be seen.
     unit : str, optional
         Of the coordinates, for the labels.
 
@@ -59,43 +59,57 @@ def displacements(
     43
     """
     i, dim = alignment.shapes.index(shape), alignment.shapes.n_dims
-    axes = style.axes_for(ax, dim)
-    reference, own = alignment.reference, alignment.shapes[i]
-    vectors = magnify * (rigid(own, reference)(own) - reference)
-    seen = np.flatnonzero(~np.isnan(vectors[:, 0]))
-    drawn = seen[style.thinned(len(seen), style.MOST_ARROWS)]
-    times = "" if magnify == 1.0 else f", {magnify:g} × as long"
-    label = style.shortened(alignment.shapes.names[i]) + times
-    label = style.thinned_label(label, len(seen), len(drawn))
+    reference = alignment.reference
+    axes = style.prepare_axes(ax, dim, reference)
+    vectors = alignment.superimposed[i] - reference
+    visible = np.flatnonzero(~np.isnan(vectors[:, 0]))
+    lengths = np.linalg.norm(vectors[visible], axis=1)
+    factor = max(1.0, choose_magnification(lengths, reference, None))
+    factor = factor if magnify is None else magnify
+    vectors = factor * vectors
+    surface = style.choose_surface(reference, alignment.shapes.faces if dim == 3 else None)
+    max_arrows = style.MAX_ARROWS if surface is None else 200  # a surface must remain visible
+    drawn = visible[style.choose_evenly(len(visible), max_arrows)]
+    label = style.shorten(alignment.shapes.names[i]) + state_magnification(factor)
+    label = style.state_thinning(label, len(visible), len(drawn))
     look: dict[str, Any] = {"width": 0.003, "zorder": 2}
     if dim == 3:
         look = {"linewidth": 0.8, "arrow_length_ratio": 0.25}
     tails, colour = reference[drawn], style.OBSERVED
-    arrows = style.arrows(axes, tails, vectors[drawn], colour, label=label, **look)
-    size = 0.7 * style.marker_size(len(reference))
-    marks = style.dots(
-        axes, reference, "reference", "o", style.REFERENCE, markersize=size, markeredgewidth=0
-    )
-    style.legend(axes, [style.sign(">", colour, label, markersize=5), marks])
-    style.as_map(axes, dim, unit)
+    arrows = style.draw_arrows(axes, tails, vectors[drawn], colour, label=label, **look)
+    handle = style.make_handle(">", colour, label, markersize=5, linestyle="none")
+    if surface is None:
+        size = 0.7 * style.choose_marker_size(len(reference))
+        dot = {"markersize": size, "markeredgewidth": 0}
+        marks = style.draw_dots(axes, reference, "reference", "o", style.REFERENCE, **dot)
+        style.add_legend(axes, [handle, marks])
+    else:
+        look = {"facecolors": style.SURFACE, "alpha": 0.4}
+        marks = style.draw_surface(axes, reference, surface, **look)
+        patch = style.make_handle("s", style.SURFACE, "reference", markersize=8, linestyle="none")
+        style.add_legend(axes, [handle, patch])
+        style.add_note(axes, surface.note)
+    if dim == 3:
+        style.look_at_broadside(axes, reference)
+    style.set_equal_scales(axes, dim, unit)
     return style.Artists(arrows=arrows, reference=marks)
 
 
-def generated(
+def back_projection(
     alignment: Alignment,
     shape: int | str | None = None,
     ax: Axes | None = None,
     *,
     unit: str | None = None,
 ) -> style.Artists:
-    """A datum shape beside the one that the reference generates through the inverse warp.
+    """Draw a shape beside the reference projected back into it by the inverse warp.
 
     Parameters
     ----------
     alignment : Alignment
         What to show.
     shape : int or str, optional
-        Which shape, by number or name; by default the one that is generated worst.
+        Which shape, by number or name; by default the one that fits worst.
     ax : Axes, optional
         Where to draw, 3-D axes for 3-D shapes; a new figure by default.
     unit : str, optional
@@ -111,26 +125,26 @@ def generated(
     >>> import defgpa
     >>> from matplotlib.figure import Figure
     >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
-    >>> generated(a, ax=Figure().subplots()).generated.get_xydata().shape
+    >>> back_projection(a, ax=Figure().subplots()).generated.get_xydata().shape
     (43, 2)
     """
     errors = np.sqrt(np.nanmean(alignment.datum_residuals**2, axis=1))
     i = int(np.argmax(errors)) if shape is None else alignment.shapes.index(shape)
     dim = alignment.shapes.n_dims
-    axes = style.axes_for(ax, dim)
-    seen = alignment.shapes.visible[i]
-    observed = alignment.shapes[i][seen]
-    made = np.asarray(alignment.warps[i].inverse()(alignment.reference[seen]))
-    lines = style.segments(axes, observed, made, colors=style.GREY, linewidths=0.9, zorder=1)
-    size = style.marker_size(len(observed))
+    visible = alignment.shapes.visible[i]
+    observed = alignment.shapes[i][visible]
+    axes = style.prepare_axes(ax, dim, observed)
+    made = np.asarray(alignment.warps[i].inverse()(alignment.reference[visible]))
+    lines = style.draw_segments(axes, observed, made, colors=style.GREY, linewidths=0.9, zorder=1)
+    size = style.choose_marker_size(len(observed))
     ring = {"fillstyle": "none", "markersize": 1.2 * size, "markeredgewidth": 0.2 * size}
-    words = f"{style.shortened(alignment.shapes.names[i])}, observed"
-    rings = style.dots(axes, observed, words, "o", style.OBSERVED, **ring)
+    words = f"{style.shorten(alignment.shapes.names[i])}, observed"
+    rings = style.draw_dots(axes, observed, words, "o", style.OBSERVED, **ring)
     cross = {"markersize": 1.3 * size, "markeredgewidth": 0.2 * size}
-    words = f"generated, RMSE {style.figure(errors[i], unit)}"
-    crosses = style.dots(axes, made, words, "+", style.REFERENCE, **cross)
-    style.legend(axes)
-    style.as_map(axes, dim, unit)
+    words = f"reference, projected back; RMSE {style.format_number(errors[i], unit)}"
+    crosses = style.draw_dots(axes, made, words, "+", style.REFERENCE, **cross)
+    style.add_legend(axes)
+    style.set_equal_scales(axes, dim, unit)
     return style.Artists(observed=rings, generated=crosses, errors=lines)
 
 
@@ -142,7 +156,7 @@ def sliding(
     *,
     unit: str | None = None,
 ) -> style.Artists:
-    """One shape with its semilandmarks as digitised and as slid.
+    """Draw one shape with its semilandmarks as digitised and as slid.
 
     Parameters
     ----------
@@ -176,24 +190,34 @@ def sliding(
     """
     if before.points.shape != after.points.shape:
         raise ShapeError("The shapes before and after sliding are not the same ones.")
-    i, axes = after.index(shape), style.axes_for(ax, after.n_dims)
+    i = after.index(shape)
     old, new = before.points[i], after.points[i]
-    own = after.sliders[~np.isnan(new[after.sliders, 0])]
-    rest = np.setdiff1d(np.flatnonzero(~np.isnan(new[:, 0])), own)
-    ways = style.segments(axes, old[own], new[own], color=style.GREY, linewidth=0.9, zorder=1)
-    size = style.marker_size(len(new))
-    was = style.dots(
-        axes, old[own], "as digitised", "o", style.GREY, markerfacecolor="white", markersize=size
+    axes = style.prepare_axes(ax, after.n_dims, new)
+    sliders = after.sliders[~np.isnan(new[after.sliders, 0])]
+    others = np.setdiff1d(np.flatnonzero(~np.isnan(new[:, 0])), sliders)
+    look = {"color": style.GREY, "linewidth": 0.9, "zorder": 1}
+    ways = style.draw_segments(axes, old[sliders], new[sliders], **look)
+    size = style.choose_marker_size(len(new))
+    was = style.draw_dots(
+        axes,
+        old[sliders],
+        "as digitised",
+        "o",
+        style.GREY,
+        markerfacecolor="white",
+        markersize=size,
     )
-    now = style.dots(axes, new[own], "slid", "o", style.OBSERVED, markersize=size)
-    fixed = style.dots(axes, new[rest], "fixed", "s", style.REFERENCE, markersize=size)
-    style.legend(axes, ncols=3)
-    style.as_map(axes, after.n_dims, unit)
+    now = style.draw_dots(axes, new[sliders], "slid", "o", style.OBSERVED, markersize=size)
+    fixed = style.draw_dots(axes, new[others], "fixed", "s", style.REFERENCE, markersize=size)
+    style.add_legend(axes, ncols=3)
+    style.set_equal_scales(axes, after.n_dims, unit)
     return style.Artists(before=was, after=now, ways=ways, fixed=fixed)
 
 
-def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: Any) -> style.Artists:
-    """The end of a deformation as a surface, coloured by how far each vertex moved from the start.
+def displacement_heat(
+    start: Mesh, end: Mesh, ax: Axes | None = None, *, label: str = "displacement"
+) -> style.Artists:
+    """Draw the end of a deformation as a surface, coloured by how far each vertex moved.
 
     Parameters
     ----------
@@ -201,8 +225,8 @@ def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: An
         The same vertices and faces, such as two of ``defgpa.exports.component_meshes``.
     ax : Axes, optional
         3-D axes; a new figure by default.
-    **look
-        ``label``: what the colours measure.
+    label : str
+        What the colours measure, with its unit.
 
     Returns
     -------
@@ -223,18 +247,14 @@ def displacement_heat(start: Mesh, end: Mesh, ax: Axes | None = None, **look: An
             "A heat of displacement needs two meshes with the same vertices, and faces; got "
             f"{start!r} and {end!r}."
         )
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-
-    axes = style.axes_for(ax, 3)
+    axes = style.prepare_axes(ax, 3)
     moved = np.linalg.norm(end.vertices - start.vertices, axis=1)
-    surface = Poly3DCollection(end.vertices[end.faces], cmap=style.ERRORS, linewidths=0)
-    surface.set_array(moved[end.faces].mean(axis=1))
-    surface.set_clim(0.0, float(moved.max()) or 1.0)
-    axes.add_collection3d(surface)
-    axes.auto_scale_xyz(*end.vertices.T)
-    style.as_map(axes, 3, None)
+    drawn = style.choose_surface(end.vertices, end.faces)
+    assert drawn is not None  # there are faces
+    surface = style.draw_surface(axes, end.vertices, drawn, moved)
+    style.look_at_broadside(axes, end.vertices)
+    style.set_equal_scales(axes, 3, None)
     axes.set_axis_off()
-    scale = axes.figure.colorbar(
-        surface, ax=axes, shrink=0.6, label=look.get("label", "displacement")
-    )
+    style.add_note(axes, drawn.note)
+    scale = axes.figure.colorbar(surface, ax=axes, shrink=0.6, label=label)
     return style.Artists(surface=surface, scale=scale)

@@ -1,20 +1,23 @@
-"""What stands out of chance: observed effects beside permuted ones, and distances of groups."""
+"""Draw observed effects beside permuted ones, and distances between groups."""
 
 from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 from defgpa.statistics import PairwiseDistances, ProcrustesAnova
 
+_PALE = ListedColormap(style.ERRORS(np.linspace(0.0, 0.6, 256)))  # dark figures stay readable
+
 
 def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
-    """The F of every term against what permuted residuals give.
+    """Draw the F of every term beside the F of permuted residuals.
 
-    A grey bar holds 95 of 100 permutations, its tick half of them.
+    A grey bar spans 95 % of the permutations, its tick is their median.
 
     Returns
     -------
@@ -36,7 +39,7 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
     rows = [(k, row) for k, row in enumerate(anova.table) if row.f == row.f]
     if not rows:
         raise ShapeError("This model has no term whose F could be shown.")
-    axes = style.axes_for(ax, 2)
+    axes = style.prepare_axes(ax, 2, height=1.4 + 0.65 * len(rows))
     permuted = anova.ratios.permuted[:, [k for k, _ in rows]]
     low, middle, high = np.nanquantile(permuted, [0.0, 0.5, 0.95], axis=0)
     places = np.arange(len(rows))
@@ -46,7 +49,7 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
         high - floor,
         left=floor,
         height=0.36,
-        color=style.UNSEEN,
+        color=style.MISSING,
         label="95 % of permutations",
     )
     axes.plot(middle, places, "|", color=style.GREY, markersize=14, label="median permutation")
@@ -54,21 +57,23 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
         [row.f for _, row in rows], places, "D", color=style.REFERENCE, label="observed"
     )[0]
     labels = tuple(
-        style.beside(axes, f"Z = {row.z:.2f}, P = {row.p:.3g}", (row.f, place), (0, 8), ha="center")
+        style.annotate_point(
+            axes, f"Z = {row.z:.2f}, P = {row.p:.3g}", (row.f, place), (0, 8), ha="center"
+        )
         for (_, row), place in zip(rows, places, strict=True)
     )
-    axes.set(xscale="log", xlabel="F")
+    axes.set(xscale="log", xlabel="F, ratio of mean squares")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_yticks(places, [style.shortened(row.term) for _, row in rows])
+    axes.set_yticks(places, [style.shorten(row.term) for _, row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.7)
     axes.set_xlim(right=4.0 * max(float(high.max()), max(row.f for _, row in rows)))
-    style.legend(axes, ncols=3)
+    style.add_legend(axes, ncols=3)
     return style.Artists(observed=observed, chance=chance, labels=labels)
 
 
-def pairwise(found: PairwiseDistances, ax: Axes | None = None) -> style.Artists:
-    """Distances between the mean shapes of groups, with P; bold below 0.05.
+def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Artists:
+    """Draw the distances between the mean shapes of groups, with P; bold at 0.05 or below.
 
     Returns
     -------
@@ -84,25 +89,25 @@ def pairwise(found: PairwiseDistances, ax: Axes | None = None) -> style.Artists:
     >>> len(pairwise(found, Figure().subplots()).labels)
     1
     """
-    axes = style.axes_for(ax, 2)
-    g = len(found.names)
-    shown = np.where(np.tri(g, k=-1, dtype=bool), found.distances, np.nan)
-    image = axes.imshow(shown, cmap=style.ERRORS, vmin=0.0)
-    dark = 0.5 * float(np.nanmax(found.distances))
+    g = len(distances.names)
+    axes = style.prepare_axes(ax, 2, height=min(1.6 + 0.7 * g, 8.0))
+    shown = np.where(np.tri(g, k=-1, dtype=bool), distances.distances, np.nan)
+    image = axes.imshow(shown, cmap=_PALE, vmin=0.0)
+    dark = 0.6 * float(np.nanmax(distances.distances))
     labels = tuple(
-        style.in_cell(
+        style.write_in_cell(
             axes,
             a,
             b,
-            f"{found.distances[a, b]:.3g}\nP {found.p[a, b]:.3f}",
-            found.distances[a, b] > dark,
+            f"{distances.distances[a, b]:.3g}\nP = {distances.p[a, b]:.3f}",
+            distances.distances[a, b] > dark,
             fontsize="small",
-            fontweight="bold" if found.p[a, b] <= 0.05 else "normal",
+            fontweight="bold" if distances.p[a, b] <= 0.05 else "normal",
         )
         for a in range(g)
         for b in range(a)
     )
-    short = [style.shortened(name, 16) for name in found.names]
+    short = [style.shorten(name, 16) for name in distances.names]
     axes.set_xticks(range(g - 1), short[:-1], rotation=30, ha="right")
     axes.set_yticks(range(1, g), short[1:])
     axes.set(xlim=(-0.5, g - 1.5), ylim=(g - 0.5, 0.5))

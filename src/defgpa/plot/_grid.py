@@ -26,7 +26,7 @@ def deformation_grid(
     normal: ArrayLike | None = None,
     unit: str | None = None,
 ) -> style.Artists:
-    """A grid over the landmarks of a shape, through its warp.
+    """Draw a square grid over the landmarks of a shape, bent by its warp.
 
     Parameters
     ----------
@@ -60,38 +60,40 @@ def deformation_grid(
     >>> len(artists.lines.get_segments())
     34
     """
-    landmarks = style.known(np.asarray(points, dtype=np.float64))
+    landmarks = style.finite_points(np.asarray(points, dtype=np.float64))
     dim = landmarks.shape[1]
-    axes = style.axes_for(ax, dim)
-    lines = _grid(landmarks, normal, cells)
+    lines = _make_grid(landmarks, normal, cells)
     flat = lines.reshape(-1, dim)
     images = np.asarray(warp(flat)).reshape(lines.shape)
+    axes = style.prepare_axes(ax, dim, images)
     folds_at = getattr(warp, "foldovers", None)  # of a warp that knows them
     folded = np.zeros(len(flat), dtype=bool) if folds_at is None else np.asarray(folds_at(flat))
-    drawn = style.polylines(axes, images, colors=style.GREY, linewidths=0.7, zorder=1)
-    moved, size = np.asarray(warp(landmarks)), 0.7 * style.marker_size(len(landmarks))
-    marks = style.dots(
+    drawn = style.draw_lines(axes, images, colors=style.GREY, linewidths=0.7, zorder=1)
+    moved, size = np.asarray(warp(landmarks)), 0.7 * style.choose_marker_size(len(landmarks))
+    marks = style.draw_dots(
         axes, moved, "landmarks", "o", style.OBSERVED, markersize=size, markeredgewidth=0
     )
-    folds = _marked_folds(axes, _where(images, folded.reshape(lines.shape[:2])))
-    style.as_map(axes, dim, unit)
+    if dim == 3:
+        style.look_at_broadside(axes, images)
+    folds = _mark_folds(axes, _select_pieces(images, folded.reshape(lines.shape[:2])))
+    style.set_equal_scales(axes, dim, unit)
     return style.Artists(lines=drawn, landmarks=marks, foldovers=folds)
 
 
-def _marked_folds(ax: Any, pieces: Array) -> Any:
-    """The folded pieces of the grid, with a word on them; None where there are none."""
+def _mark_folds(ax: Any, pieces: Array) -> Any:
+    """Draw the folded pieces of the grid, with a legend; None where there are none."""
     if not len(pieces):
         return None
-    folds = style.polylines(ax, pieces, colors=style.VERMILLION, linewidths=1.8, zorder=2)
+    folds = style.draw_lines(ax, pieces, colors=style.VERMILLION, linewidths=1.8, zorder=2)
     folds.set_label("the warp folds")
-    style.legend(ax, [folds])
+    style.add_legend(ax, [folds])
     return folds
 
 
-def _grid(points: Array, normal: ArrayLike | None, cells: int) -> Array:
-    """(lines, p, d): a square grid over the points, the lines along their first direction first."""
+def _make_grid(points: Array, normal: ArrayLike | None, cells: int) -> Array:
+    """Return lines (n_lines, n_points, d) of a square grid over the points, those along first."""
     centre = points.mean(axis=0)
-    directions = np.eye(2) if points.shape[1] == 2 else _directions(points - centre, normal)
+    directions = np.eye(2) if points.shape[1] == 2 else _choose_directions(points - centre, normal)
     local = (points - centre) @ directions.T
     low, high = local.min(axis=0), local.max(axis=0)
     margin = 0.08 * (high - low).max()
@@ -102,16 +104,16 @@ def _grid(points: Array, normal: ArrayLike | None, cells: int) -> Array:
         middle + size * np.linspace(-0.5, 0.5, count + 1) * count
         for middle, count in zip((low + high) / 2, counts, strict=True)
     ]
-    most = 6 * int(counts.max()) + 1  # points of a line between two crossings
-    u, v = (np.linspace(tick[0], tick[-1], most) for tick in ticks)
+    n_points = 6 * int(counts.max()) + 1  # of a line: six between two crossings
+    u, v = (np.linspace(tick[0], tick[-1], n_points) for tick in ticks)
     along = np.stack([np.broadcast_arrays(u, level) for level in ticks[1]])
     across = np.stack([np.broadcast_arrays(level, v) for level in ticks[0]])
     lines = np.swapaxes(np.concatenate([along, across]), 1, 2)
     return np.asarray(centre + lines @ directions)
 
 
-def _directions(centred: Array, normal: ArrayLike | None) -> Array:
-    """(2, 3): orthonormal directions of the slice, the longer extent of the points first."""
+def _choose_directions(centred: Array, normal: ArrayLike | None) -> Array:
+    """Return orthonormal directions (2, 3) of the slice, the longer extent of the points first."""
     if normal is None:
         return np.asarray(np.linalg.svd(centred, full_matrices=False)[2][:2])
     across = np.asarray(normal, dtype=np.float64)
@@ -122,7 +124,7 @@ def _directions(centred: Array, normal: ArrayLike | None) -> Array:
     return np.asarray(np.linalg.svd(flattened, full_matrices=False)[2][:2])
 
 
-def _where(lines: Array, chosen: Mask) -> Array:
-    """(k, 2, d): the pieces of lines (n, p, d) both ends of which are chosen (n, p)."""
+def _select_pieces(lines: Array, chosen: Mask) -> Array:
+    """Return pieces (k, 2, d) of lines (n, p, d) both ends of which are chosen (n, p)."""
     pieces = np.stack([lines[:, :-1], lines[:, 1:]], axis=2)
     return np.asarray(pieces[chosen[:, :-1] & chosen[:, 1:]])

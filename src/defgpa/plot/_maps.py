@@ -1,7 +1,7 @@
-"""Tables of shapes × landmarks as pictures: what is off, and what was not seen.
+"""Draw tables of shapes × landmarks: what is off, and what is missing.
 
-With more landmarks than a screen has columns, a cell stands for several: for the largest of
-their residuals, or for the share of them that was not seen.
+With more landmarks or shapes than a picture has cells, a cell stands for several: for the largest
+of their residuals, or for the share of them that is missing.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from defgpa.alignment import Alignment
 from defgpa.plot import _style as style
 from defgpa.shapes import Shapes
 
-_SEEN_TO_UNSEEN = LinearSegmentedColormap.from_list("defgpa_unseen", ["#e8f1f8", style.VERMILLION])
+_VISIBLE_TO_MISSING = LinearSegmentedColormap.from_list(
+    "defgpa_missing", ["#e8f1f8", style.VERMILLION]
+)
 
 
 def residual_map(
     alignment: Alignment, ax: Axes | None = None, *, unit: str | None = None
 ) -> style.Artists:
-    """The residual of every landmark of every shape: which specimen, which landmark is off.
+    """Draw the residual of every landmark of every shape: which specimen, which landmark is off.
 
     Parameters
     ----------
@@ -49,19 +51,20 @@ def residual_map(
     >>> residual_map(a, Figure().subplots()).image.get_array().shape
     (24, 43)
     """
-    axes = style.axes_for(ax, 2)
+    axes = style.prepare_axes(ax, 2)
     shapes, residuals = alignment.shapes, alignment.residuals
-    image, per = _table(axes, shapes, residuals, np.fmax.reduce)
-    image.set_cmap(style.ERRORS.with_extremes(bad=style.UNSEEN))
+    image, cell = _draw_table(axes, shapes, residuals, np.fmax.reduce)
+    image.set_cmap(style.ERRORS.with_extremes(bad=style.MISSING))
     image.set_clim(0.0, float(np.nanmax(residuals)) or 1.0)
     bar = axes.figure.colorbar(image, ax=axes, pad=0.02)
-    unseen = "" if shapes.visible.all() else "; grey: not seen"
-    bar.set_label(style.with_unit("residual", unit) + unseen)
-    return style.Artists(image=image, colorbar=bar, worst=_ring(axes, shapes, residuals, per, unit))
+    grey = "" if shapes.visible.all() else "; grey: missing"
+    bar.set_label(style.add_unit("distance from the reference", unit) + grey)
+    worst = _mark_largest(axes, shapes, residuals, cell, unit)
+    return style.Artists(image=image, colorbar=bar, worst=worst)
 
 
 def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
-    """Which shape does not see which landmark.
+    """Draw which landmark is missing in which shape.
 
     Parameters
     ----------
@@ -73,7 +76,7 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
     Returns
     -------
     Artists
-        ``image`` holds 1 where a landmark was not seen, 0 where it was.
+        ``image`` holds 1 where a landmark is missing, 0 where it is visible.
 
     Examples
     --------
@@ -86,53 +89,60 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
     >>> artists.image.get_array().sum()
     np.float64(1.0)
     """
-    axes = style.axes_for(ax, 2)
-    unseen = (~shapes.visible).astype(np.float64)
-    image, _ = _table(axes, shapes, unseen, np.mean)
-    image.set_cmap(_SEEN_TO_UNSEEN)
+    axes = style.prepare_axes(ax, 2)
+    missing = (~shapes.visible).astype(np.float64)
+    image, _ = _draw_table(axes, shapes, missing, np.nanmean)
+    image.set_cmap(_VISIBLE_TO_MISSING)
     image.set_clim(0.0, 1.0)
-    share = unseen.mean()
-    style.legend(
+    share = missing.mean()
+    style.add_legend(
         axes,
         [
-            Patch(color=_SEEN_TO_UNSEEN(0.0), label=f"seen ({1 - share:.1%})"),
-            Patch(color=_SEEN_TO_UNSEEN(1.0), label=f"not seen ({share:.1%})"),
+            Patch(color=_VISIBLE_TO_MISSING(0.0), label=f"visible ({1 - share:.1%})"),
+            Patch(color=_VISIBLE_TO_MISSING(1.0), label=f"missing ({share:.1%})"),
         ],
     )
     return style.Artists(image=image, colorbar=None, worst=None)
 
 
-def _table(
-    ax: Any, shapes: Shapes, figures: Array, reduce: Callable[..., Array]
-) -> tuple[Any, int]:
-    """A figure (n, m) of every landmark as an image, and how many are reduced to one cell."""
-    n, m = figures.shape
-    per = -(-m // 600)  # columns that can be told apart
-    padded = np.pad(figures, ((0, 0), (0, -m % per)), mode="edge")
-    cells = reduce(padded.reshape(n, -1, per), axis=2)
+def _draw_table(
+    ax: Any, shapes: Shapes, values: Array, reduce: Callable[..., Array]
+) -> tuple[Any, tuple[int, int]]:
+    """Draw values (n_shapes, n_landmarks) as an image; return how many a cell is reduced from."""
+    rows, columns = (-(-count // 600) for count in values.shape)  # 600 can be told apart
+    padding = [(0, -count % per) for count, per in zip(values.shape, (rows, columns), strict=True)]
+    padded = np.pad(values, padding, mode="edge")
+    blocks = padded.reshape(len(padded) // rows, rows, -1, columns).swapaxes(1, 2)
+    cells = reduce(blocks.reshape(*blocks.shape[:2], -1), axis=2)
     image = ax.imshow(
         np.ma.masked_invalid(cells), aspect="auto", interpolation="nearest", origin="upper"
     )
     width, height = ax.get_position().size * ax.figure.get_size_inches()
-    longest = max(len(style.shortened(name)) for name in shapes.landmarks)
+    longest = max(len(style.shorten(name)) for name in shapes.landmarks)
     line, character = 0.155, 0.075  # inches of small print
     room = height - character * longest  # the labels below take it from the table
-    style.named_ticks(ax.yaxis, shapes.names, int(room / line))
-    style.named_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / line), per, rotation=90)
-    per_column = "" if per == 1 else f" ({per} to a column)"
-    ax.set(xlabel=f"landmark{per_column}", ylabel="shape")
+    style.set_named_ticks(ax.yaxis, shapes.names, int(room / line), rows)
+    style.set_named_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / line), columns, rotation=90)
+    axis_labels = [
+        name if per == 1 else f"{name} ({per} to a cell)"
+        for name, per in (("landmark", columns), ("specimen", rows))
+    ]
+    ax.set(xlabel=axis_labels[0], ylabel=axis_labels[1])
     ax.tick_params(length=2, labelsize="small")
-    return image, per
+    return image, (rows, columns)
 
 
-def _ring(ax: Any, shapes: Shapes, residuals: Array, per: int, unit: str | None) -> Any:
-    """A ring around the largest residual, with its names above the table."""
+def _mark_largest(
+    ax: Any, shapes: Shapes, residuals: Array, cell: tuple[int, int], unit: str | None
+) -> Any:
+    """Draw a ring around the largest residual, and write its names above the table."""
     i, j = np.unravel_index(np.nanargmax(residuals), residuals.shape)
     look = {"markersize": 9, "fillstyle": "none", "markeredgewidth": 1.6, "clip_on": False}
-    ring = style.dots(ax, np.array([[j // per, i]]), "_worst", "o", style.VERMILLION, **look)
-    shape, landmark = style.shortened(shapes.names[i]), style.shortened(shapes.landmarks[j])
+    place = np.array([[j // cell[1], i // cell[0]]])
+    ring = style.draw_dots(ax, place, "_worst", "o", style.VERMILLION, **look)
+    shape, landmark = style.shorten(shapes.names[i]), style.shorten(shapes.landmarks[j])
     ax.set_title(
-        f"largest: {style.figure(residuals[i, j], unit)}, landmark {landmark} of {shape}",
+        f"largest: {style.format_number(residuals[i, j], unit)}, landmark {landmark} of {shape}",
         loc="left",
         fontsize="small",
         color=style.VERMILLION,

@@ -1,7 +1,7 @@
-"""All shapes over each other: as they came, on the reference (Figures 3 and 4), and their spread.
+"""All shapes over each other: before, on the reference (Figures 3 and 4), and their spread.
 
 In 2-D the aligned shapes lie over the reference. In 3-D that would hide more than it shows: the
-error of each landmark is drawn instead, as the size and the colour of its marker.
+error of each landmark is drawn instead.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ from matplotlib.colors import Colormap, ListedColormap
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
+from defgpa.palette import GROUP_COLOURS
 from defgpa.plot import _style as style
 
 if TYPE_CHECKING:
     from defgpa.model_selection import CrossValidation
 
 _MANY: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)))  # no pale end
-_FEW: Colormap = ListedColormap(
-    [style.BLUE, style.VERMILLION, style.GREEN, style.ORANGE, style.PURPLE, style.SKY, style.BLACK]
-)
+_MAX_SURFACES = 12  # over each other: more would be a blur
+_FEW: Colormap = ListedColormap(list(GROUP_COLOURS))
 
 
-def aligned(
+def overlay(
     alignment: Alignment, ax: Axes | None = None, *, unit: str | None = None
 ) -> style.Artists:
-    """The reference with the warped shapes over it.
+    """Draw the reference with the warped shapes over it.
+
+    In 3-D the error of each landmark is drawn: the colour of the surface of a mesh, else the size
+    and the colour of a marker.
 
     Parameters
     ----------
@@ -45,82 +48,97 @@ def aligned(
     Returns
     -------
     Artists
-        ``reference`` and ``wireframe``; in 2-D ``shapes``, in 3-D a ``colorbar``, else None.
+        ``reference`` and ``links``; in 2-D ``shapes``, in 3-D a ``colorbar``, else None.
 
     Examples
     --------
     >>> import defgpa
     >>> from matplotlib.figure import Figure
     >>> a = defgpa.DefGPA(defgpa.Affine()).fit(defgpa.datasets.load_wings()).alignment_
-    >>> artists = aligned(a, Figure().subplots(), unit="mm")
+    >>> artists = overlay(a, Figure().subplots(), unit="mm")
     >>> len(artists.shapes.get_xdata())
     1014
     """
-    return _overlay(alignment, alignment.aligned, "warped shapes", ax, unit)
+    return _draw_overlay(alignment, alignment.aligned, "warped shapes", ax, unit)
 
 
-def cross_validated(
+def predictions(
     cross_validation: CrossValidation, ax: Axes | None = None, *, unit: str | None = None
 ) -> style.Artists:
-    """The reference with every landmark predicted by alignments that have not seen it.
+    """Draw the reference with every landmark predicted by alignments that were fitted without it.
 
-    Parameters and result as in ``aligned``.
+    Parameters and result as in ``overlay``.
     """
     alignment, predicted = cross_validation.alignment, cross_validation.predicted
-    return _overlay(alignment, predicted, "predicted shapes", ax, unit)
+    return _draw_overlay(alignment, predicted, "predicted shapes", ax, unit)
 
 
-def _overlay(
+def _draw_overlay(
     alignment: Alignment, points: Array, label: str, ax: Axes | None, unit: str | None
 ) -> style.Artists:
-    dim, reference = alignment.shapes.n_dims, alignment.reference
-    axes = style.axes_for(ax, dim)
+    n_dims, reference = alignment.shapes.n_dims, alignment.reference
+    axes = style.prepare_axes(ax, n_dims, points)
     look = {"colors": style.GREY, "linewidths": 0.7, "zorder": 1}
-    wires = style.wireframe(axes, reference, alignment.shapes.links, **look)
+    links = style.draw_links(axes, reference, alignment.shapes.links, **look)
     shapes = bar = None
-    if dim == 2:
-        shapes, marks = _over_each_other(axes, reference, points, label)
+    if n_dims == 2:
+        shapes, marks = _draw_over_reference(axes, reference, points, label)
     else:
-        marks, bar = _with_errors(axes, reference, points)
-        bar.set_label(style.with_unit(f"RMS error of the {label}", unit))
-    style.as_map(axes, dim, unit)
-    return style.Artists(reference=marks, shapes=shapes, wireframe=wires, colorbar=bar)
+        marks, bar = _draw_errors(axes, alignment, points)
+        bar.set_label(style.add_unit(f"RMS error of the {label}", unit))
+        style.look_at_broadside(axes, reference)
+    style.set_equal_scales(axes, n_dims, unit)
+    return style.Artists(reference=marks, shapes=shapes, links=links, colorbar=bar)
 
 
-def _over_each_other(ax: Any, reference: Array, points: Array, label: str) -> tuple[Any, Any]:
-    """The shapes as dots, and the reference as crosses."""
-    size = style.marker_size(len(reference))
-    look = {"markersize": 0.6 * size, "markeredgewidth": 0, "alpha": style.opacity(len(points))}
-    shapes = style.dots(ax, style.known(points), label, "o", style.OBSERVED, **look)
+def _draw_over_reference(ax: Any, reference: Array, points: Array, label: str) -> tuple[Any, Any]:
+    """Draw the shapes as dots, and the reference as crosses over them."""
+    size = style.choose_marker_size(len(reference))
+    opacity = style.choose_opacity(len(points))
+    look = {"markersize": 0.6 * size, "markeredgewidth": 0, "alpha": opacity}
+    shapes = style.draw_dots(ax, style.finite_points(points), label, "o", style.OBSERVED, **look)
     cross = {"markersize": size, "markeredgewidth": 0.18 * size}
-    marks = style.dots(ax, reference, "reference", "+", style.REFERENCE, **cross)
-    style.legend(ax)
+    marks = style.draw_dots(ax, reference, "reference", "+", style.REFERENCE, **cross)
+    style.add_legend(ax)
     return shapes, marks
 
 
-def _with_errors(ax: Any, reference: Array, points: Array) -> tuple[Any, Any]:
-    """The reference with markers whose area grows with the error, and their colour bar."""
+def _draw_errors(ax: Any, alignment: Alignment, points: Array) -> tuple[Any, Any]:
+    """Draw the error of every landmark: colours of the surface of a mesh, else of markers.
+
+    The area of a marker grows with the error as well. The colour bar is returned, too.
+    """
+    reference = alignment.reference
     errors = np.sqrt(np.nanmean(((points - reference) ** 2).sum(axis=2), axis=0))
-    drawn = np.argsort(errors)[style.thinned(len(errors))]  # the largest on top
-    crowd = min(1.0, (60 / len(drawn)) ** 0.5)
-    share = errors[drawn] / (errors.max() or 1.0)
-    scatter = ax.scatter(
-        *reference[drawn].T,
+    surface = style.choose_surface(reference, alignment.shapes.faces)
+    if surface is not None:
+        drawn = style.draw_surface(ax, reference, surface, errors)
+        style.add_note(ax, surface.note)
+        return drawn, ax.figure.colorbar(drawn, ax=ax, shrink=0.6, pad=0.05)
+    order = np.argsort(errors)[style.choose_evenly(len(errors))]  # the largest on top
+    crowd = min(1.0, (60 / len(order)) ** 0.5)
+    share = errors[order] / (errors.max() or 1.0)
+    drawn = ax.scatter(
+        *reference[order].T,
         s=crowd * (6.0 + 154.0 * share) + 1.0,  # points²; the least one can still be seen
-        c=errors[drawn],
+        c=errors[order],
         cmap=style.ERRORS,
         vmin=0.0,
         depthshade=False,
         linewidths=0,
-        rasterized=len(drawn) > style.RASTER_FROM,
+        rasterized=len(order) > style.MIN_RASTERIZED,
     )
-    return scatter, ax.figure.colorbar(scatter, ax=ax, shrink=0.6, pad=0.1)
+    return drawn, ax.figure.colorbar(drawn, ax=ax, shrink=0.6, pad=0.05)
 
 
 def before_and_after(
-    alignment: Alignment, axes: Sequence[Axes] | None = None, *, unit: str | None = None
+    alignment: Alignment,
+    axes: Sequence[Axes] | None = None,
+    *,
+    before: str = "superimposed",
+    unit: str | None = None,
 ) -> style.Artists:
-    """Two plots: the shapes as they came, and warped onto each other.
+    """Draw two plots to one scale: the shapes before, and after their warps.
 
     Parameters
     ----------
@@ -128,6 +146,8 @@ def before_and_after(
         What to show.
     axes : two Axes, optional
         Where to draw, 3-D axes for 3-D shapes; a new figure by default.
+    before : {"superimposed", "measured"}
+        The shapes moved, turned and scaled onto the reference, or as they were measured.
     unit : str, optional
         Of the coordinates, for the labels.
 
@@ -145,52 +165,81 @@ def before_and_after(
     >>> len(artists.before.get_offsets()), len(artists.after.get_offsets())
     (1014, 1014)
     """
-    dim = alignment.shapes.n_dims
-    left, right = _two(axes, dim)
-    clouds = []
-    for ax, points, title in (
-        (left, alignment.shapes.points, "before"),
-        (right, alignment.aligned, "after"),
+    if before not in ("superimposed", "measured"):
+        raise ValueError(f"'before' must be 'superimposed' or 'measured'. Got {before!r} instead.")
+    n_dims = alignment.shapes.n_dims
+    stacks = [
+        alignment.superimposed if before == "superimposed" else alignment.shapes.points,
+        alignment.aligned,
+    ]
+    clouds = [style.finite_points(points) for points in stacks]
+    pair = _prepare_pair(axes, n_dims, max(clouds, key=lambda cloud: np.ptp(cloud, axis=0).max()))
+    span = np.max([np.ptp(cloud, axis=0) for cloud in clouds], axis=0) * 1.08
+    how = "moved, turned and scaled" if before == "superimposed" else "as measured"
+    surface = style.choose_surface(alignment.reference, alignment.shapes.faces)
+    drawn = []
+    for ax, points, cloud, title in zip(
+        pair, stacks, clouds, (f"before: {how}", "after: warped"), strict=True
     ):
-        clouds.append(_cloud(ax, points))
+        drawn.append(_draw_cloud(ax, points, surface))
         ax.set_title(title, fontsize="medium")
-        style.as_map(ax, dim, unit)
-    return style.Artists(before=clouds[0], after=clouds[1])
+        middle = (cloud.min(axis=0) + cloud.max(axis=0)) / 2
+        for axis, low, high in zip("xyz", middle - span / 2, middle + span / 2, strict=False):
+            getattr(ax, f"set_{axis}lim")(low, high)
+        if n_dims == 3:
+            style.look_at_broadside(ax, alignment.reference)
+        style.set_equal_scales(ax, n_dims, unit)
+    if surface is not None:
+        style.add_note(pair[0], surface.note)
+    return style.Artists(before=drawn[0], after=drawn[1])
 
 
-def _two(axes: Sequence[Axes] | None, dim: int) -> tuple[Any, Any]:
+def _prepare_pair(axes: Sequence[Axes] | None, n_dims: int, cloud: Array) -> tuple[Any, Any]:
+    """Return the two axes given, or new ones: side by side, or above each other for wide shapes."""
     if axes is None:
         from matplotlib import pyplot
 
-        how = {"projection": "3d"} if dim == 3 else {}
-        _, pair = pyplot.subplots(1, 2, figsize=(10, 4.8), subplot_kw=how, layout="constrained")
+        wide = n_dims == 2 and np.ptp(cloud[:, 0]) > 2.5 * np.ptp(cloud[:, 1])
+        height = style.choose_height(8.0 if wide else 5.0, n_dims, cloud)
+        _, found = pyplot.subplots(
+            *((2, 1) if wide else (1, 2)),
+            figsize=(8, 2 * height) if wide else (10, height),
+            subplot_kw={"projection": "3d"} if n_dims == 3 else {},
+            layout="constrained",
+        )
+        pair = list(found)
     else:
-        pair = np.ravel(np.asarray(axes, dtype=object))
+        pair = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(pair) != 2:
         raise ShapeError(f"Before and after need two axes; got {len(pair)}.")
-    return style.axes_for(pair[0], dim), style.axes_for(pair[1], dim)
+    return style.prepare_axes(pair[0], n_dims), style.prepare_axes(pair[1], n_dims)
 
 
-def _cloud(ax: Any, points: Array) -> Any:
-    """All landmarks of all shapes, coloured by shape."""
+def _draw_cloud(ax: Any, points: Array, surface: style.Surface | None) -> Any:
+    """Draw all landmarks of all shapes, coloured by shape; few meshes as translucent surfaces."""
     n, m, d = points.shape
-    shape = np.repeat(np.arange(n), m)
-    flat = points.reshape(-1, d)
-    drawn = np.flatnonzero(~np.isnan(flat[:, 0]))
-    # shuffled, so that no shape lies over all the others; the same every time
-    drawn = np.random.default_rng(0).permutation(drawn[style.thinned(len(drawn))])
     few = n <= _FEW.N
+    if surface is not None and n <= _MAX_SURFACES:
+        for i, shape in enumerate(points):
+            colour = _FEW(i % _FEW.N)
+            drawn = style.draw_surface(ax, shape, surface, facecolors=colour, alpha=0.15)
+        return drawn
+    numbers = np.repeat(np.arange(n), m)
+    flat = points.reshape(-1, d)
+    visible = np.flatnonzero(~np.isnan(flat[:, 0]))
+    # shuffled, so that no shape lies over all the others; the same every time
+    order = np.random.default_rng(0).permutation(visible[style.choose_evenly(len(visible))])
     depth = {"depthshade": False} if d == 3 else {}
     return ax.scatter(
-        *flat[drawn].T,
-        c=shape[drawn],
+        *flat[order].T,
+        c=numbers[order],
         cmap=_FEW if few else _MANY,
         vmin=-0.5 if few else 0,
         vmax=_FEW.N - 0.5 if few else n - 1,
-        s=(0.6 * style.marker_size(m)) ** 2,
-        alpha=max(0.35, style.opacity(n)),
+        s=(0.6 * style.choose_marker_size(m)) ** 2,
+        alpha=max(0.35, style.choose_opacity(n)),
         linewidths=0,
-        rasterized=len(drawn) > style.RASTER_FROM,
+        rasterized=len(order) > style.MIN_RASTERIZED,
         **depth,
     )
 
@@ -203,12 +252,12 @@ def landmark_ellipses(
     deviations: float = 2.0,
     unit: str | None = None,
 ) -> style.Artists:
-    """Every landmark of every shape, and an ellipse of so many standard deviations around each.
+    """Draw every landmark of every shape, and an ellipse of its standard deviations.
 
     Parameters
     ----------
     alignment : Alignment
-        Any; landmarks not seen are left out.
+        Any; missing landmarks are left out.
     ax : Axes, optional
         Where to draw, 3-D axes for 3-D shapes; a new figure by default.
     space : {"superimposed", "back_projected", "aligned"}
@@ -232,22 +281,29 @@ def landmark_ellipses(
     43
     """
     points = np.asarray(getattr(alignment, space))
-    dim = points.shape[2]
-    axes = style.axes_for(ax, dim)
+    n_dims = points.shape[2]
+    axes = style.prepare_axes(ax, n_dims, points)
     means = np.nanmean(points, axis=0)
-    opacity = max(0.3, style.opacity(len(points)))
+    opacity = max(0.3, style.choose_opacity(len(points)))
+    style.draw_links(axes, means, alignment.shapes.links, colors=style.MISSING, zorder=0)
     look = {"markersize": 2.5, "markeredgewidth": 0, "alpha": opacity}
-    cloud = style.dots(axes, style.known(points), "specimens", "o", style.OBSERVED, **look)
+    cloud = style.draw_dots(
+        axes, style.finite_points(points), "specimens", "o", style.OBSERVED, **look
+    )
     lines = np.concatenate(
         [
-            style.ellipses(points[:, j], deviations, 60)
-            for j in style.thinned(len(means), style.MOST_ARROWS)
+            style.compute_ellipses(points[:, j], deviations, 60)
+            for j in style.choose_evenly(len(means), style.MAX_ARROWS)
         ]
     )
-    drawn = style.polylines(axes, lines, colors=style.REFERENCE, linewidths=1, zorder=3)
+    drawn = style.draw_lines(axes, lines, colors=style.REFERENCE, linewidths=1, zorder=3)
     drawn.set_label(f"{deviations:g} standard deviations")
-    size = 0.5 * style.marker_size(len(means))
-    dots = style.dots(axes, means, "mean", "o", style.BLACK, markersize=size, markeredgewidth=0)
-    style.as_map(axes, dim, unit)
-    style.legend(axes, [cloud, drawn, dots], ncols=3)
+    size = 0.5 * style.choose_marker_size(len(means))
+    dots = style.draw_dots(
+        axes, means, "mean", "o", style.BLACK, markersize=size, markeredgewidth=0
+    )
+    if n_dims == 3:
+        style.look_at_broadside(axes, means)
+    style.set_equal_scales(axes, n_dims, unit)
+    style.add_legend(axes, [cloud, drawn, dots], ncols=3)
     return style.Artists(ellipses=drawn, specimens=cloud, means=dots)

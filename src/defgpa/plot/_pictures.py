@@ -1,4 +1,4 @@
-"""Warped images with their landmarks, and how far images agree (Figures 5 and 6)."""
+"""Draw images with their landmarks, and how far warped images agree (Figures 5 and 6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from defgpa.plot import _style as style
 
 
 def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None) -> style.Artists:
-    """A warped image in the coordinates of the reference, transparent where it is masked.
+    """Draw a warped image in the coordinates of the reference, transparent where it is masked.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None
     >>> shown.image.get_extent()
     [9.5, 13.5, 22.5, 19.5]
     """
-    axes = style.axes_for(ax, 2)
+    axes = style.prepare_axes(ax, 2)
     pixels = picture.pixels.reshape(*picture.mask.shape, -1)
     extent = picture.frame.extent
     if pixels.shape[2] in (3, 4):
-        shown = axes.imshow(_opaque_where(pixels, picture.mask), extent=extent)
+        shown = axes.imshow(_add_opacity(pixels, picture.mask), extent=extent)
     else:
         grey = np.ma.array(pixels[..., 0], mask=~picture.mask)
         shown = axes.imshow(grey, cmap="gray", extent=extent)
-    axes.set(xlabel=style.with_unit("x", unit), ylabel=style.with_unit("y", unit))
+    axes.set(xlabel=style.add_unit("x", unit), ylabel=style.add_unit("y", unit))
     return style.Artists(image=shown, landmarks=None, reference=None, colorbar=None)
 
 
@@ -61,7 +61,7 @@ def picture_with_landmarks(
     *,
     unit: str | None = None,
 ) -> style.Artists:
-    """A warped image with its warped landmarks and those of the reference.
+    """Draw a warped image with its warped landmarks and those of the reference.
 
     Parameters
     ----------
@@ -79,26 +79,26 @@ def picture_with_landmarks(
     Artists
         ``image``, ``landmarks`` as warped, and those of the ``reference``.
     """
-    axes = style.axes_for(ax, 2)
+    axes = style.prepare_axes(ax, 2)
     image = picture(shown, axes, unit=unit).image
-    own = style.known(alignment.aligned[alignment.shapes.index(shape)])
-    size = style.marker_size(len(own))
+    points = style.finite_points(alignment.aligned[alignment.shapes.index(shape)])
+    size = style.choose_marker_size(len(points))
     ring = {"markeredgecolor": style.REFERENCE, "markersize": 1.3 * size}
-    reference = style.dots(
+    reference = style.draw_dots(
         axes, alignment.reference, "reference", "o", "none", markeredgewidth=0.3 * size, **ring
     )
-    landmarks = style.dots(
-        axes, own, "warped landmarks", ".", style.OBSERVED, markersize=1.2 * size
+    landmarks = style.draw_dots(
+        axes, points, "warped landmarks", ".", style.OBSERVED, markersize=1.2 * size
     )
     axes.set(xlim=shown.frame.extent[:2], ylim=shown.frame.extent[2:])
-    style.legend(axes)
+    style.add_legend(axes)
     return style.Artists(image=image, landmarks=landmarks, reference=reference, colorbar=None)
 
 
 def deviation(
     spread: IntensityDeviation, ax: Axes | None = None, *, unit: str | None = None
 ) -> style.Artists:
-    """The intensity deviation of warped images, mean of their channels; bright is large.
+    """Draw the intensity deviation of warped images, mean of their channels; bright is large.
 
     The outline is the area that all shapes cover, over which the mean in the title is taken.
 
@@ -116,7 +116,7 @@ def deviation(
     Artists
         ``image`` and ``colorbar``.
     """
-    axes = style.axes_for(ax, 2)
+    axes = style.prepare_axes(ax, 2)
     levels = spread.deviation.reshape(*spread.coverage.shape, -1).mean(axis=2)
     image = axes.imshow(
         np.ma.masked_invalid(levels),
@@ -127,26 +127,26 @@ def deviation(
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.set_label("standard deviation of the intensity")
     if spread.common.any():
-        _outline(axes, spread)
-    axes.set(xlabel=style.with_unit("x", unit), ylabel=style.with_unit("y", unit))
+        _draw_common_area(axes, spread)
+    axes.set(xlabel=style.add_unit("x", unit), ylabel=style.add_unit("y", unit))
     return style.Artists(image=image, landmarks=None, reference=None, colorbar=bar)
 
 
-def _outline(ax: Any, spread: IntensityDeviation) -> None:
-    """The area that all shapes cover, and the mean over it."""
+def _draw_common_area(ax: Any, spread: IntensityDeviation) -> None:
+    """Draw the area that all shapes cover, and write the mean over it."""
     rows, columns = spread.common.shape
     x, _ = spread.frame.points(np.column_stack([np.arange(columns), np.zeros(columns)])).T
     _, y = spread.frame.points(np.column_stack([np.zeros(rows), np.arange(rows)])).T
     if not spread.common.all():
         ax.contour(x, y, spread.common, levels=[0.5], colors="white", linewidths=0.8)
     ax.set_title(
-        f"mean over the area all cover: {style.figure(spread.mean, None)}", fontsize="medium"
+        f"mean over the area all cover: {style.format_number(spread.mean, None)}", fontsize="medium"
     )
 
 
-def _opaque_where(pixels: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(rows, columns, 4): colours from 0 to 1, with an opacity of 0 where masked."""
+def _add_opacity(pixels: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return colours (rows, columns, 4) from 0 to 1, with an opacity of 0 where masked."""
     top = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "iu" else 1.0
     colours = np.clip(pixels.astype(np.float64) / top, 0.0, 1.0)
-    own = colours[..., 3] if colours.shape[2] == 4 else 1.0
-    return np.dstack([colours[..., :3], np.where(mask, own, 0.0)])
+    opacity = colours[..., 3] if colours.shape[2] == 4 else 1.0
+    return np.dstack([colours[..., :3], np.where(mask, opacity, 0.0)])

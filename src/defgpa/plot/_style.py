@@ -6,24 +6,34 @@ of it vermillion. Colour never carries a meaning alone, a marker or a line style
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.axis import Axis
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgb
 from matplotlib.lines import Line2D
+from matplotlib.patches import Polygon
+from matplotlib.text import Annotation, Text
+from scipy.spatial import ConvexHull, QhullError
 
-from defgpa._arrays import Array, Index
+from defgpa._arrays import Array, Index, Mask
+from defgpa.decimation import decimate_surface
 from defgpa.errors import ShapeError
+from defgpa.palette import assign_looks
 
 BLUE, GREEN, VERMILLION, SKY = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
 ORANGE, PURPLE, BLACK, GREY = "#E69F00", "#CC79A7", "#000000", "#8c8c8c"
-OBSERVED, REFERENCE, UNSEEN = BLUE, VERMILLION, "#d9d9d9"
+OBSERVED, REFERENCE, MISSING = BLUE, VERMILLION, "#d9d9d9"
+SURFACE = "#c9ced4"
 
-MOST_ARROWS = 600
-RASTER_FROM = 5_000  # points from which a vector file would become unwieldy
+MAX_ARROWS = 600
+MAX_SURFACE_VERTICES = 2_500  # of one mesh: matplotlib sorts and shades every triangle
+MIN_RASTERIZED = 5_000  # points from which a vector file would become unwieldy
+LARGELY_ESTIMATED = 1 / 3  # share of missing landmarks from which a specimen is drawn hollow
 
 # light to dark, so that a large error stands out on white paper and in grey print
 ERRORS: Colormap = LinearSegmentedColormap.from_list(
@@ -35,89 +45,367 @@ class Artists(SimpleNamespace):
     """What a plot drew, under the names that its function lists."""
 
 
-def axes_for(ax: Axes | None, dim: int) -> Any:
-    """The axes given, if they have the right dimension, or new ones in a new figure."""
+class Surface(NamedTuple):
+    """The vertices of a mesh that are drawn, and the triangles between them."""
+
+    vertices: Index  # (k,)
+    faces: Index  # (t, 3), numbered within ``vertices``
+    n_vertices: int  # of the mesh itself
+
+    @property
+    def note(self) -> str:
+        """``surface of 2,500 of 20,000 vertices``, or nothing where all are drawn."""
+        drawn = len(self.vertices)
+        if drawn == self.n_vertices:
+            return ""
+        return f"surface drawn with {drawn:,} of {self.n_vertices:,} vertices"
+
+
+# Axes
+
+
+def prepare_axes(
+    ax: Axes | None, n_dims: int, points: Array | None = None, height: float | None = None
+) -> Any:
+    """Return the axes given, if they have the right dimension, or new ones in a new figure.
+
+    A new figure is as high (in inches) as asked for, or as the points (…, n_dims) that it is to
+    show need at a width of 6.4, so that little of it stays empty.
+    """
     if ax is None:
         from matplotlib import pyplot
 
-        how = {"projection": "3d"} if dim == 3 else {}
-        return pyplot.subplots(subplot_kw=how, layout="constrained")[1]
-    if dim == 3 and not hasattr(ax, "zaxis"):
+        projection = {"projection": "3d"} if n_dims == 3 else {}
+        size = (6.4, height or choose_height(6.4, n_dims, points))
+        return pyplot.subplots(figsize=size, subplot_kw=projection, layout="constrained")[1]
+    if n_dims == 3 and not hasattr(ax, "zaxis"):
         raise ShapeError("3-D shapes need 3-D axes: plt.subplots(subplot_kw={'projection': '3d'}).")
     return ax
 
 
-def as_map(ax: Any, dim: int, unit: str | None) -> None:
-    """Equal scales on all axes, and what they measure."""
-    ax.set(**{f"{axis}label": with_unit(axis, unit) for axis in "xyz"[:dim]})
-    if dim == 2:
+def choose_height(width: float, n_dims: int, points: Array | None) -> float:
+    """Return how high (in inches) a plot of points to equal scales is, with labels and legend."""
+    if points is None or n_dims == 3:
+        return 0.75 * width
+    across, up = np.ptp(finite_points(points), axis=0)
+    return float(np.clip((width - 0.8) * up / (across or 1.0) + 1.1, 0.35 * width, 1.25 * width))
+
+
+def set_equal_scales(ax: Any, n_dims: int, unit: str | None) -> None:
+    """Set equal scales on all axes, and label them with what they measure."""
+    ax.set(**{f"{axis}label": add_unit(axis, unit) for axis in "xyz"[:n_dims]})
+    if n_dims == 2:
         ax.set_aspect("equal", adjustable="box")
         ax.autoscale_view()
     else:
-        _as_space(ax)
+        _fit_box(ax)
 
 
-def _as_space(ax: Any) -> None:
-    """A box as long, wide and high as the limits, with ticks as far as there is room."""
+def _fit_box(ax: Any) -> None:
+    """Make the 3-D box as long, wide and high as the limits, with ticks as far as there is room."""
     from matplotlib.ticker import MaxNLocator
 
     lengths = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()), np.ptp(ax.get_zlim())])
-    ax.set_box_aspect(lengths, zoom=0.8)
     shares = lengths / lengths.max()
+    # a cube's corners reach farthest out of the picture; a flat box may be drawn larger
+    ax.set_box_aspect(lengths, zoom=1.25 - 0.25 * float(shares.min()))
     for axis, share in zip((ax.xaxis, ax.yaxis, ax.zaxis), shares, strict=True):
         axis.set_pane_color((1.0, 1.0, 1.0, 0.0))
         axis.set_major_locator(MaxNLocator(max(1, round(4 * share)), min_n_ticks=1))
-        axis.labelpad = 9
+        axis.labelpad = 6
 
 
-def legend(ax: Any, handles: Sequence[Any] | None = None, **where: Any) -> Any:
-    """A legend above the axes, its markers large and opaque enough to be seen."""
+def look_at_broadside(ax: Any, points: Array) -> None:
+    """Turn 3-D axes so that the broadest side of the points is seen, a little from above."""
+    axes = principal_axes(finite_points(points))
+    eye = np.array([0.25, -0.5, 1.0]) @ axes
+    eye /= np.linalg.norm(eye)
+    azimuth, elevation = np.arctan2(eye[1], eye[0]), np.arcsin(np.clip(eye[2], -1.0, 1.0))
+    # where matplotlib would put the z axis, and by how much the second axis is turned from there
+    up = np.array([-np.cos(azimuth), -np.sin(azimuth), 0.0]) * np.sin(elevation)
+    up[2] = np.cos(elevation)
+    roll = np.arctan2(axes[1] @ np.cross(up, eye), axes[1] @ up)
+    ax.view_init(*np.rad2deg([elevation, azimuth, roll]))
+
+
+def principal_axes(points: Array) -> Array:
+    """Return the principal axes (n_dims, n_dims) of points as rows, a right-handed system."""
+    axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2]
+    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    axes = axes * np.where(signs == 0, 1.0, signs)[:, None]
+    if len(axes) == 3 and np.linalg.det(axes) < 0:
+        axes[2] *= -1
+    return np.asarray(axes)
+
+
+def hide_frame(ax: Any) -> None:
+    """Remove ticks and spines, for axes that show a shape without coordinates."""
+    ax.set(xticks=[], yticks=[])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def add_legend(ax: Any, handles: Sequence[Artist] | None = None, **options: Any) -> Any:
+    """Add a legend above the axes, its markers large and opaque enough to be seen."""
     place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2, "borderaxespad": 0.2}
-    own = {} if handles is None else {"handles": handles}
-    drawn = ax.legend(**own, frameon=False, **{**place, **where})
-    for handle in drawn.legend_handles:
+    listed = {} if handles is None else {"handles": handles}
+    legend = ax.legend(**listed, frameon=False, **{**place, **options})
+    for handle in legend.legend_handles:
         handle.set_alpha(1.0)
         if hasattr(handle, "set_markersize"):
             handle.set_markersize(max(5.0, handle.get_markersize()))
             handle.set_markeredgewidth(max(1.0, handle.get_markeredgewidth()))
-    return drawn
+    return legend
 
 
-def figure(value: float, unit: str | None) -> str:
-    """``7460 mm``: three digits, never an exponent that nobody reads."""
+def make_handle(marker: str, color: str, label: str, **look: Any) -> Line2D:
+    """Return a marker for the legend."""
+    return Line2D([], [], color=color, marker=marker, label=label, **look)
+
+
+def add_note(ax: Any, text: str) -> Text | None:
+    """Write a small note below the axes; nothing where the text is empty."""
+    if not text:
+        return None
+    if hasattr(ax, "zaxis"):
+        return ax.text2D(
+            0.0, 0.0, text, transform=ax.transAxes, fontsize="x-small", color="#555555"
+        )
+    return annotate_point(
+        ax,
+        text,
+        (0.0, 0.0),
+        (0, -4),
+        "x-small",
+        xycoords="axes fraction",
+        va="top",
+        color="#555555",
+    )
+
+
+# Words and numbers
+
+
+def format_number(value: float, unit: str | None) -> str:
+    """Return ``7460 mm``: three digits, never an exponent that nobody reads."""
     digits = np.format_float_positional(value, precision=3, fractional=False, trim="-")
     return digits if unit is None else f"{digits} {unit}"
 
 
-def with_unit(what: str, unit: str | None) -> str:
-    """``residual (mm)``, or ``residual`` where no unit was given."""
-    return what if unit is None else f"{what} ({unit})"
+def add_unit(quantity: str, unit: str | None) -> str:
+    """Return ``residual (mm)``, or ``residual`` where no unit was given."""
+    return quantity if unit is None else f"{quantity} ({unit})"
 
 
-def thinned(count: int, most: int = 60_000) -> Index:
-    """All of ``range(count)``, or every second, third, …: at most ``most``, evenly."""
-    return np.arange(0, count, max(1, -(-count // most)))
+def shorten(name: str, max_length: int = 22) -> str:
+    """Return a name that fits beside an axis: its beginning and its end."""
+    if len(name) <= max_length:
+        return name
+    return f"{name[: max_length // 2 - 1]}…{name[-max_length // 2 :]}"
 
 
-def thinned_label(label: str, count: int, drawn: int) -> str:
-    """The label, with a word on what was left out."""
+def set_named_ticks(
+    axis: Axis, names: Sequence[str], max_names: int, per_cell: int = 1, **look: Any
+) -> None:
+    """Write at most so many names along an axis on which every cell holds ``per_cell`` of them."""
+    chosen = range(0, len(names), max(per_cell, -(-len(names) // max(max_names, 1))))
+    places = (np.array(chosen) + 0.5) / per_cell - 0.5
+    axis.set_ticks(list(places), [shorten(names[k]) for k in chosen], **look)
+
+
+def annotate_point(
+    ax: Any,
+    text: str,
+    point: Sequence[Any] | Array,
+    shift: tuple[float, float],
+    size: str | float = "small",
+    **look: Any,
+) -> Annotation:
+    """Write a text so many points to the right of a point, and above it."""
+    place = {"xytext": shift, "textcoords": "offset points", "fontsize": size}
+    return ax.annotate(text, point, **place, **look)
+
+
+def label_points(
+    ax: Any,
+    points: Array,
+    texts: Sequence[str],
+    size: float = 8.0,
+    avoid: Array | None = None,
+    **look: Any,
+) -> list[Annotation]:
+    """Write texts beside points so that none lies over another or over a point.
+
+    Further points (n, 2) to keep free are those to ``avoid``.
+
+    Eight places around each point are tried in turn; a text that fits nowhere is left out. The
+    limits of the axes must be final: what is free depends on them.
+    """
+    pixels = ax.transData.transform(points)
+    per_point = ax.figure.dpi / 72.0
+    height, width = 1.25 * size * per_point, 0.6 * size * per_point
+    reach = 4.0 * per_point
+    markers = np.column_stack([pixels - 2.0 * per_point, pixels + 2.0 * per_point])
+    free = ax.transData.transform(np.empty((0, 2)) if avoid is None else avoid)
+    written = [*np.column_stack([free, free])]
+    labels = []
+    for k, text in enumerate(texts):
+        taken = np.array([*np.delete(markers, k, axis=0), *written]).reshape(-1, 4)
+        for across, up in _LABEL_PLACES:
+            low = pixels[k] + [
+                across * reach + (across - 1) / 2 * width * len(text),
+                up * reach + (up - 1) / 2 * height,
+            ]
+            box = np.concatenate([low, low + np.array([width * len(text), height])])
+            apart = (box[2:] < taken[:, :2]).any(axis=1) | (taken[:, 2:] < box[:2]).any(axis=1)
+            if apart.all():
+                written.append(box)
+                aligned = {
+                    "ha": {-1: "right", 0: "center", 1: "left"}[across],
+                    "va": {-1: "top", 0: "center", 1: "bottom"}[up],
+                }
+                shift = (4.0 * across, 4.0 * up)
+                labels.append(annotate_point(ax, text, points[k], shift, size, **aligned, **look))
+                break
+    return labels
+
+
+_LABEL_PLACES = ((1, 1), (1, 0), (1, -1), (-1, 1), (-1, 0), (-1, -1), (0, 1), (0, -1))
+
+
+def write_in_cell(ax: Any, row: int, column: int, text: str, dark: bool, **look: Any) -> Text:
+    """Write a text in the middle of a cell of an image, white where the cell is dark."""
+    colour = "white" if dark else "black"
+    return ax.text(column, row, text, ha="center", va="center", color=colour, **look)
+
+
+# What is drawn of very much
+
+
+def choose_evenly(count: int, max_count: int = 60_000) -> Index:
+    """Return all of ``range(count)``, or every second, third, …: at most ``max_count``, evenly."""
+    return np.arange(0, count, max(1, -(-count // max_count)))
+
+
+def state_thinning(label: str, count: int, drawn: int) -> str:
+    """Return the label, with a note on what was left out."""
     return label if drawn == count else f"{label} ({drawn:,} of {count:,} drawn)"
 
 
-def known(points: Array) -> Array:
-    """(p, d): the points of any stack that are not NaN."""
+def finite_points(points: Array) -> Array:
+    """Return the points (n_points, n_dims) of any stack that are not NaN."""
     flat = points.reshape(-1, points.shape[-1])
     return flat[~np.isnan(flat[:, 0])]
 
 
-def ellipses(points: Array, deviations: float, corners: int) -> Array:
-    """(d(d−1)/2, corners, d): around a cloud, an ellipse in every pair of its principal axes."""
-    cloud = known(points)
+def choose_marker_size(count: int) -> float:
+    """Return a marker size in points: smaller the more markers there are."""
+    return float(np.clip(60.0 / np.sqrt(max(count, 1)), 1.5, 7.0))
+
+
+def choose_opacity(n_layers: int) -> float:
+    """Return an opacity at which the densest places of many layers still stand out."""
+    return float(np.clip(8.0 / max(n_layers, 1), 0.08, 0.8))
+
+
+# Points, lines, groups and surfaces
+
+
+def draw_dots(
+    ax: Any, points: Array, label: str, marker: str, color: str | None = None, **look: Any
+) -> Line2D:
+    """Draw a cloud of markers as one line artist, thinned if it is very large."""
+    chosen = points[choose_evenly(len(points))]
+    return ax.plot(
+        *chosen.T,
+        linestyle="none",
+        marker=marker,
+        color=color,
+        label=state_thinning(label, len(points), len(chosen)),
+        rasterized=len(chosen) > MIN_RASTERIZED,
+        **look,
+    )[0]
+
+
+def draw_groups(
+    ax: Any,
+    points: Array,
+    groups: Sequence[Hashable] | None,
+    *,
+    hollow: Mask | None = None,
+    label: str = "specimens",
+) -> dict[str, Line2D]:
+    """Draw specimens (n, 2) with the colour and marker of their group; every specimen is drawn.
+
+    Hollow ones are drawn as outlines of the same markers.
+    """
+    labels = name_groups(groups, len(points), label)
+    size = 0.9 * choose_marker_size(len(points))
+    drawn = {}
+    for name, (colour, marker) in assign_looks(labels).items():
+        members = np.array([own == name for own in labels])
+        outlined = members & (np.zeros(len(points), dtype=bool) if hollow is None else hollow)
+        look: dict[str, Any] = {"linestyle": "none", "marker": marker, "alpha": 0.85}
+        look |= {"rasterized": bool(members.sum() > MIN_RASTERIZED), "markersize": size}
+        solid = points[members & ~outlined]
+        drawn[name] = ax.plot(*solid.T, color=colour, label=name, markeredgewidth=0, **look)[0]
+        if outlined.any():
+            edge = {"markerfacecolor": "white", "markeredgecolor": colour, "markeredgewidth": 1}
+            ax.plot(*points[outlined].T, label="_estimated", **edge, **look)
+    return drawn
+
+
+def name_groups(groups: Sequence[Hashable] | None, n_shapes: int, label: str) -> list[str]:
+    """Return one group name per specimen; the same label for all where no groups are given."""
+    if groups is None:
+        return [label] * n_shapes
+    names = ["not stated" if own is None or own != own else str(own) for own in groups]
+    if len(names) != n_shapes:
+        raise ShapeError(f"There must be one group a shape, {n_shapes} in all; got {len(names)}.")
+    return names
+
+
+def draw_outline(ax: Any, points: Array, colour: str, kind: str) -> Polygon | None:
+    """Draw the hull of points (n, 2) or the ellipse of 95 % of a normal distribution.
+
+    None is drawn around fewer than three points.
+    """
+    if len(points) < 3:
+        return None
+    # an ellipse of √5.991 standard deviations holds 95 % of a normal distribution in the plane
+    corners = (
+        compute_ellipses(points, np.sqrt(5.991), 100)[0]
+        if kind == "ellipse"
+        else _find_hull(points)
+    )
+    return ax.fill(*corners.T, facecolor=colour, edgecolor=colour, alpha=0.12, linewidth=1)[0]
+
+
+def _find_hull(points: Array) -> Array:
+    try:
+        return np.asarray(points[ConvexHull(points).vertices])
+    except QhullError:  # all on a line
+        return points
+
+
+def compute_ellipses(points: Array, n_deviations: float, n_corners: int) -> Array:
+    """Compute ellipses around a cloud, one in every pair of its principal axes.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_dims)
+        NaN rows are left out.
+
+    Returns
+    -------
+    ndarray of shape (n_dims (n_dims − 1) / 2, n_corners, n_dims)
+    """
+    cloud = finite_points(points)
     d = cloud.shape[1]
     covariance = np.cov(cloud.T) if len(cloud) > 1 else np.zeros((d, d))
     values, vectors = np.linalg.eigh(covariance)
-    reach = deviations * np.sqrt(np.maximum(values, 0.0))
-    angle = np.linspace(0.0, 2.0 * np.pi, corners)[:, None]
+    reach = n_deviations * np.sqrt(np.maximum(values, 0.0))
+    angle = np.linspace(0.0, 2.0 * np.pi, n_corners)[:, None]
     rings = [
         np.cos(angle) * reach[a] * vectors[:, a] + np.sin(angle) * reach[b] * vectors[:, b]
         for a in range(d)
@@ -126,29 +414,13 @@ def ellipses(points: Array, deviations: float, corners: int) -> Array:
     return np.stack(rings) + cloud.mean(axis=0)
 
 
-def dots(
-    ax: Any, points: Array, label: str, marker: str, color: str | None = None, **look: Any
-) -> Any:
-    """A cloud of markers as one line artist, thinned if it is very large."""
-    chosen = points[thinned(len(points))]
-    return ax.plot(
-        *chosen.T,
-        linestyle="none",
-        marker=marker,
-        color=color,
-        label=thinned_label(label, len(points), len(chosen)),
-        rasterized=len(chosen) > RASTER_FROM,
-        **look,
-    )[0]
+def draw_segments(ax: Any, starts: Array, ends: Array, **look: Any) -> Any:
+    """Draw straight lines between pairs of points, as one collection."""
+    return draw_lines(ax, np.stack([starts, ends], axis=1), **look)
 
 
-def segments(ax: Any, starts: Array, ends: Array, **look: Any) -> Any:
-    """Straight lines between pairs of points, as one collection."""
-    return polylines(ax, np.stack([starts, ends], axis=1), **look)
-
-
-def polylines(ax: Any, lines: Array, **look: Any) -> Any:
-    """Lines (k, p, d) as one collection that the limits of the axes count."""
+def draw_lines(ax: Any, lines: Array, **look: Any) -> Any:
+    """Draw lines (n_lines, n_points, n_dims) as one collection that the limits count."""
     if lines.shape[-1] == 3:
         from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
@@ -159,59 +431,68 @@ def polylines(ax: Any, lines: Array, **look: Any) -> Any:
     return ax.add_collection(LineCollection(list(lines), **look))
 
 
-def arrows(ax: Any, tails: Array, vectors: Array, color: str, **look: Any) -> Any:
-    """Arrows in the units of the axes, whose heads the view holds."""
+def draw_links(ax: Any, points: Array, links: Iterable[tuple[int, int]], **look: Any) -> Any:
+    """Draw the lines between landmarks that the shapes come with, if any; None otherwise."""
+    pairs = np.array(list(links), dtype=np.intp).reshape(-1, 2)
+    if not len(pairs):
+        return None
+    return draw_segments(ax, points[pairs[:, 0]], points[pairs[:, 1]], **look)
+
+
+def draw_arrows(ax: Any, tails: Array, vectors: Array, color: str, **look: Any) -> Any:
+    """Draw arrows in the units of the axes, whose heads the view holds."""
     if tails.shape[1] == 2:
         look = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "headwidth": 4, **look}
-    drawn = ax.quiver(*tails.T, *vectors.T, color=color, **look)
-    dots(ax, tails + vectors, "_heads", "None")
+    arrows = ax.quiver(*tails.T, *vectors.T, color=color, **look)
+    draw_dots(ax, tails + vectors, "_heads", "None")
+    return arrows
+
+
+def choose_surface(points: Array, faces: Index | None) -> Surface | None:
+    """Return the surface to draw of landmarks with triangles; None without triangles.
+
+    ``points`` (n_landmarks, n_dims) decide where vertices are dense.
+    """
+    if faces is None or not len(faces):
+        return None
+    return Surface(*decimate_surface(points, faces, MAX_SURFACE_VERTICES), len(points))
+
+
+def draw_surface(
+    ax: Any, points: Array, surface: Surface, values: Array | None = None, **look: Any
+) -> Any:
+    """Draw landmarks (n_landmarks, 3) as a shaded surface, coloured by values (n_landmarks,)."""
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    corners = points[surface.vertices][surface.faces]
+    whole = ~np.isnan(corners).any(axis=(1, 2))
+    look = {"linewidths": 0, "edgecolors": "none", "rasterized": True, **look}
+    drawn = Poly3DCollection(corners[whole], **look)
+    if values is not None:
+        drawn.set_array(values[surface.vertices][surface.faces].mean(axis=1)[whole])
+        drawn.set_cmap(ERRORS)
+        drawn.set_clim(0.0, float(np.nanmax(values)) or 1.0)
+    ax.add_collection3d(drawn)
+    ax.auto_scale_xyz(*finite_points(points).T)
     return drawn
 
 
-def beside(
-    ax: Any, text: str, point: Any, shift: tuple[float, float], size: Any = "small", **look: Any
-) -> Any:
-    """A text so many points to the right of a point, and above it."""
-    place = {"xytext": shift, "textcoords": "offset points", "fontsize": size}
-    return ax.annotate(text, point, **place, **look)
+def draw_projected_surface(ax: Any, points: Array, surface: Surface, values: Array) -> Any:
+    """Draw a surface on 2-D axes as seen along the last axis of points (n_landmarks, 3).
 
+    The triangles are painted from the farthest to the nearest, coloured by values (n_landmarks,)
+    from 0 to 1 and shaded.
+    """
+    from matplotlib.collections import PolyCollection
 
-def in_cell(ax: Any, row: int, column: int, text: str, dark: bool, **look: Any) -> Any:
-    """A text in the middle of a cell of an image, white where the cell is dark."""
-    colour = "white" if dark else "black"
-    return ax.text(column, row, text, ha="center", va="center", color=colour, **look)
-
-
-def sign(marker: str, color: str, label: str, **look: Any) -> Line2D:
-    """A marker for the legend."""
-    return Line2D([], [], color=color, marker=marker, label=label, **look)
-
-
-def wireframe(ax: Any, points: Array, edges: Iterable[tuple[int, int]], **look: Any) -> Any:
-    """The lines between landmarks that the shapes come with, if any; None otherwise."""
-    pairs = np.array(list(edges), dtype=np.intp).reshape(-1, 2)
-    if not len(pairs):
-        return None
-    return segments(ax, points[pairs[:, 0]], points[pairs[:, 1]], **look)
-
-
-def shortened(name: str, most: int = 22) -> str:
-    """A name that fits beside an axis."""
-    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[-most // 2 :]}"
-
-
-def named_ticks(axis: Any, names: Sequence[str], most: int, per: int = 1, **look: Any) -> None:
-    """At most so many names along an axis on which every cell holds ``per`` of them."""
-    chosen = range(0, len(names), max(per, -(-len(names) // max(most, 1))))
-    places = (np.array(chosen) + 0.5) / per - 0.5
-    axis.set_ticks(places, [shortened(names[k]) for k in chosen], **look)
-
-
-def marker_size(count: int) -> float:
-    """Points: smaller the more there are."""
-    return float(np.clip(60.0 / np.sqrt(max(count, 1)), 1.5, 7.0))
-
-
-def opacity(layers: int) -> float:
-    """So that many shapes over each other still let the densest places stand out."""
-    return float(np.clip(8.0 / max(layers, 1), 0.08, 0.8))
+    corners = points[surface.vertices][surface.faces]
+    order = np.argsort(corners[:, :, 2].mean(axis=1))
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    lengths = np.linalg.norm(normals, axis=1)
+    facing = np.abs(normals @ [-0.3, 0.4, 0.87]) / np.where(lengths > 0, lengths, 1.0)
+    base = np.asarray(to_rgb(SURFACE))
+    share = np.clip(values[surface.vertices][surface.faces].mean(axis=1), 0.0, 1.0)[:, None]
+    tint = ERRORS(share[:, 0])[:, :3]
+    colours = (0.45 + 0.55 * facing[:, None]) * ((1.0 - share) * base + share * tint)
+    look = {"facecolors": colours[order], "edgecolors": "face", "linewidths": 0.2}
+    return ax.add_collection(PolyCollection(list(corners[order, :, :2]), rasterized=True, **look))
