@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from defgpa._arrays import Array, Index
@@ -52,9 +52,21 @@ def decimate_surface(points: Array, faces: Index, max_vertices: int) -> Decimate
     """
     if len(points) <= max_vertices:
         return DecimatedSurface(np.arange(len(points)), np.asarray(faces))
+    edges = _edge_lengths(points, faces)
     present = np.flatnonzero(~np.isnan(points[:, 0]))
-    vertices = present[_choose_by_cells(points[present], max_vertices)]
-    owners = _assign_along_edges(points, faces, vertices)
+    budget = max_vertices
+    while True:
+        side = _choose_cell_side(points[present], budget)
+        vertices = present[_choose_by_cells(points[present], side)]
+        owners, distances = _assign_along_edges(edges, vertices)
+        # a second sheet in the same cells has no vertex of its own yet
+        bare = present[distances[present] > 3.0 * side]
+        if len(bare):
+            vertices = np.union1d(vertices, bare[_choose_by_cells(points[bare], side)])
+            owners, _ = _assign_along_edges(edges, vertices)
+        if len(vertices) <= max_vertices or budget <= 1:
+            break
+        budget = max(1, int(0.9 * budget * max_vertices / len(vertices)))
     corners = owners[faces]
     corners = corners[(corners >= 0).all(axis=1)]
     a, b, c = corners.T
@@ -63,17 +75,23 @@ def decimate_surface(points: Array, faces: Index, max_vertices: int) -> Decimate
     return DecimatedSurface(vertices, corners[np.sort(first)])
 
 
-def _choose_by_cells(points: Array, max_points: int) -> Index:
-    """Choose one point per cell of a cubic grid: the one nearest to the mean of its cell."""
+def _choose_cell_side(points: Array, max_cells: int) -> float:
+    """Return the smallest side of cubes of which at most so many hold a point."""
     low, extent = points.min(axis=0), float(np.ptp(points, axis=0).max()) or 1.0
     fine, coarse = 2.0 * len(points), 1.0  # cells along the longest side: too many, few enough
     for _ in range(24):
         middle = np.sqrt(fine * coarse)
-        if len(np.unique(_cell_numbers(points, low, extent / middle))) > max_points:
+        if len(np.unique(_cell_numbers(points, low, extent / middle))) > max_cells:
             fine = middle
         else:
             coarse = middle
-    _, cells = np.unique(_cell_numbers(points, low, extent / coarse), return_inverse=True)
+    return extent / coarse
+
+
+def _choose_by_cells(points: Array, side: float) -> Index:
+    """Choose one point per cubic cell: the one nearest to the mean of its cell."""
+    numbers = _cell_numbers(points, points.min(axis=0), side)
+    _, cells = np.unique(numbers, return_inverse=True)
     counts = np.bincount(cells)
     means = np.column_stack([np.bincount(cells, axis) / counts for axis in points.T])
     order = np.lexsort((((points - means[cells]) ** 2).sum(axis=1), cells))
@@ -86,18 +104,26 @@ def _cell_numbers(points: Array, low: Array, side: float) -> Index:
     return np.asarray(np.ravel_multi_index(tuple(cells.T), tuple(cells.max(axis=0) + 1)))
 
 
-def _assign_along_edges(points: Array, faces: Index, vertices: Index) -> Index:
-    """Return the number of the nearest kept vertex along the surface, −1 where there is none."""
+def _edge_lengths(points: Array, faces: Index) -> csr_array:
+    """Return the lengths of all edges as a sparse matrix (n_vertices, n_vertices)."""
     starts, ends = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).T
     lengths = np.linalg.norm(points[starts] - points[ends], axis=1)
     known = np.isfinite(lengths)
     # an edge of length zero would count as no edge
     shortest = 1e-12 * float(np.max(lengths[known], initial=1.0))
-    edges = (np.maximum(lengths[known], shortest), (starts[known], ends[known]))
-    graph = coo_array(edges, shape=(len(points), len(points))).tocsr()
-    nearest = dijkstra(
-        graph, directed=False, indices=vertices, min_only=True, return_predecessors=True
-    )[2]
-    numbers = np.full(len(points) + 1, -1, dtype=np.intp)
+    edges = np.unique(np.sort(np.column_stack([starts, ends])[known], axis=1), axis=0)
+    lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
+    return csr_array((np.maximum(lengths, shortest), tuple(edges.T)), shape=2 * (len(points),))
+
+
+def _assign_along_edges(edges: csr_array, vertices: Index) -> tuple[Index, Array]:
+    """Return the number of the nearest kept vertex along the surface and its distance.
+
+    The number is −1, and the distance infinite, where no kept vertex can be reached.
+    """
+    distances, _, nearest = dijkstra(
+        edges, directed=False, indices=vertices, min_only=True, return_predecessors=True
+    )
+    numbers = np.full(edges.shape[0] + 1, -1, dtype=np.intp)
     numbers[vertices] = np.arange(len(vertices))
-    return numbers[np.where(nearest >= 0, nearest, len(points))]
+    return numbers[np.where(nearest >= 0, nearest, edges.shape[0])], distances

@@ -100,7 +100,7 @@ def components(
     joined = list(shapes.links if links is None and shapes is not None else links or ())
     ends, factor = _draw_ends(axes, pca, which, scores, magnify, joined, surface)
     if surface is not None:
-        style.add_note(ends[0], surface.note)
+        style.add_note(axes, surface.note)
     return style.Artists(
         dots=tuple(dots.values()),
         outlines=tuple(drawn for drawn in outlines if drawn is not None),

@@ -295,7 +295,7 @@ def _draw_expected(
     inset = prepare_map_axes(place)
     draw_mean(inset, view(mean), links)
     draw_mean(inset, view(shape), links, color=style.REFERENCE, linewidth=0.9)
-    size = 0.5 * style.choose_marker_size(len(mean))
+    size = 0.3 * style.choose_marker_size(len(mean))
     look = {"markersize": size, "markeredgewidth": 0}
     style.draw_dots(inset, view(mean), "mean", "o", style.MISSING, **look)
     dots = style.draw_dots(inset, view(shape), word, "o", style.REFERENCE, **look)

@@ -114,7 +114,7 @@ def _draw_errors(ax: Any, alignment: Alignment, points: Array) -> tuple[Any, Any
     if surface is not None:
         drawn = style.draw_surface(ax, reference, surface, errors)
         style.add_note(ax, surface.note)
-        return drawn, ax.figure.colorbar(drawn, ax=ax, shrink=0.6, pad=0.05)
+        return drawn, ax.figure.colorbar(drawn, ax=ax, shrink=0.6, pad=0.1)
     order = np.argsort(errors)[style.choose_evenly(len(errors))]  # the largest on top
     crowd = min(1.0, (60 / len(order)) ** 0.5)
     share = errors[order] / (errors.max() or 1.0)
@@ -128,7 +128,7 @@ def _draw_errors(ax: Any, alignment: Alignment, points: Array) -> tuple[Any, Any
         linewidths=0,
         rasterized=len(order) > style.MIN_RASTERIZED,
     )
-    return drawn, ax.figure.colorbar(drawn, ax=ax, shrink=0.6, pad=0.05)
+    return drawn, ax.figure.colorbar(drawn, ax=ax, shrink=0.6, pad=0.1)
 
 
 def before_and_after(

@@ -86,7 +86,7 @@ def prepare_axes(
 def choose_height(width: float, n_dims: int, points: Array | None) -> float:
     """Return how high (in inches) a plot of points to equal scales is, with labels and legend."""
     if points is None or n_dims == 3:
-        return 0.75 * width
+        return (0.75 if n_dims == 2 else 0.85) * width
     across, up = np.ptp(finite_points(points), axis=0)
     return float(np.clip((width - 0.8) * up / (across or 1.0) + 1.1, 0.35 * width, 1.25 * width))
 
@@ -108,7 +108,7 @@ def _fit_box(ax: Any) -> None:
     lengths = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()), np.ptp(ax.get_zlim())])
     shares = lengths / lengths.max()
     # a cube's corners reach farthest out of the picture; a flat box may be drawn larger
-    ax.set_box_aspect(lengths, zoom=1.25 - 0.25 * float(shares.min()))
+    ax.set_box_aspect(lengths, zoom=1.18 - 0.25 * float(shares.min()))
     for axis, share in zip((ax.xaxis, ax.yaxis, ax.zaxis), shares, strict=True):
         axis.set_pane_color((1.0, 1.0, 1.0, 0.0))
         axis.set_major_locator(MaxNLocator(max(1, round(4 * share)), min_n_ticks=1))
@@ -164,23 +164,13 @@ def make_handle(marker: str, color: str, label: str, **look: Any) -> Line2D:
 
 
 def add_note(ax: Any, text: str) -> Text | None:
-    """Write a small note below the axes; nothing where the text is empty."""
+    """Write a small note above plane axes or into the corner of 3-D ones; nothing if it is empty."""
     if not text:
         return None
+    look = {"fontsize": "x-small", "color": "#555555", "va": "bottom", "ha": "right"}
     if hasattr(ax, "zaxis"):
-        return ax.text2D(
-            0.0, 0.0, text, transform=ax.transAxes, fontsize="x-small", color="#555555"
-        )
-    return annotate_point(
-        ax,
-        text,
-        (0.0, 0.0),
-        (0, -4),
-        "x-small",
-        xycoords="axes fraction",
-        va="top",
-        color="#555555",
-    )
+        return ax.text2D(1.0, -0.02, text, transform=ax.transAxes, **look)
+    return ax.text(1.0, 1.01, text, transform=ax.transAxes, **look)
 
 
 # Words and numbers
@@ -466,8 +456,8 @@ def draw_surface(
 
     corners = points[surface.vertices][surface.faces]
     whole = ~np.isnan(corners).any(axis=(1, 2))
-    look = {"linewidths": 0, "edgecolors": "none", "rasterized": True, **look}
-    drawn = Poly3DCollection(corners[whole], **look)
+    look = {"linewidths": 0, "rasterized": True, **look}
+    drawn = Poly3DCollection(corners[whole], shade=values is None, **look)
     if values is not None:
         drawn.set_array(values[surface.vertices][surface.faces].mean(axis=1)[whole])
         drawn.set_cmap(ERRORS)
