@@ -164,7 +164,7 @@ def make_handle(marker: str, color: str, label: str, **look: Any) -> Line2D:
 
 
 def add_note(ax: Any, text: str) -> Text | None:
-    """Write a small note above plane axes or into the corner of 3-D ones; nothing if it is empty."""
+    """Write a small note above plane axes or into the corner of 3-D ones; nothing if empty."""
     if not text:
         return None
     look = {"fontsize": "x-small", "color": "#555555", "va": "bottom", "ha": "right"}
