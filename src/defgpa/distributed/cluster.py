@@ -55,9 +55,8 @@ class Cluster:
 
     def steadily(self, work: Callable[[], _T]) -> _T:
         """``work``, up to four times if a worker was lost with what had been sent to it."""
-        from distributed.client import FutureCancelledError, FuturesCancelledError
-
         from distributed import KilledWorker
+        from distributed.client import FutureCancelledError, FuturesCancelledError
 
         lost = (KilledWorker, FutureCancelledError, FuturesCancelledError, OSError, KeyError)
         for _ in range(3):
