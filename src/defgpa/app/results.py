@@ -147,7 +147,7 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
 
     alignment, pca = analysis.alignment, analysis.pca
     drawings: dict[str, Callable[[Any], Any]] = {
-        "aligned": lambda ax: plot.aligned(alignment, ax=ax),
+        "aligned": lambda ax: plot.overlay(alignment, ax=ax),
         "scree": lambda ax: plot.scree(pca, ax=ax),
         "residuals": lambda ax: plot.residual_map(alignment, ax=ax),
     }
