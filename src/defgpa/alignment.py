@@ -15,10 +15,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Index, Mask, frozen, own_threads
+from defgpa._arrays import Array, Index, Mask, frozen, own_threads, rms_radius
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
+from defgpa.notebook import render_table
 from defgpa.procrustes import SIMILARITY, Motion, stacked
 from defgpa.shapes import Shapes
 from defgpa.solvers.procrustes_mean import fit_procrustes_mean
@@ -72,6 +73,26 @@ class Alignment:
     registration: Registration
     turn: Array
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        findings = f", {len(self.findings)} findings" if self.findings else ""
+        return f"Alignment of {self.shapes!r} by {self._method!r}{findings}"
+
+    @property
+    def _method(self) -> object:
+        """The warp model, or the kind of motion or map of each shape."""
+        return getattr(self.registration, "model", self.registration)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("shapes", repr(self.shapes)),
+            ("method", repr(self._method)),
+            ("RMSE of the warped landmarks", f"{self.rmse_reference:.4g}"),
+            ("RMSE in the space of the shapes", f"{self.rmse_datum:.4g}"),
+            ("RMS radius of the reference", f"{rms_radius(self.reference):.4g}"),
+            *(("finding", str(finding)) for finding in self.findings),
+        ]
+        return render_table("Alignment", rows)
 
     @cached_property
     def aligned(self) -> Array:

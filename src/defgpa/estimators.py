@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
@@ -34,7 +36,7 @@ from defgpa.diagnostics.checks import (
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.screening import input_findings, with_deformation
 from defgpa.diagnostics.solution import DescentDiagnostics
-from defgpa.errors import DefgpaError, ShapeError
+from defgpa.errors import DefgpaError, ShapeError, needed
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.shapes import Shapes, ShapesLike
@@ -74,6 +76,35 @@ class AlignmentEstimator(BaseEstimator):
 
     alignment_: Alignment
     output: str = "aligned"
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Refuse unknown parameters with the place where they belong."""
+        _require_known_parameters(cls, parameters)
+        return super().__new__(cls)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("alignment_", "reference_", "warps_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} has not been fitted yet: call fit(shapes) first."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "alignment_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parameters = super().__repr__(N_CHAR_MAX)
+        if not self.__sklearn_is_fitted__():
+            return parameters
+        n, m, d = self.alignment_.shapes.points.shape
+        return f"{parameters} fitted to {n} shapes, {m} landmarks, {d}-D"
 
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
@@ -143,9 +174,40 @@ class AlignmentEstimator(BaseEstimator):
         bends = not isinstance(getattr(self, "warp", Affine()), Affine)
         return threads_for(shapes.visible.size * (USUAL_FEATURES if bends else shapes.n_dims + 1))
 
-    def fit_transform(self, shapes: ShapesLike, y: object = None) -> Array:
-        """The same as ``fit(shapes).transform(shapes)``."""
+    def fit_transform(self, shapes: ShapesLike, y: object = None) -> Any:
+        """Fit to shapes, then transform them: the same as ``fit(shapes).transform(shapes)``."""
         return self.fit(shapes).transform(shapes)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose the container that ``transform`` and ``fit_transform`` return.
+
+        Parameters
+        ----------
+        transform : {"default", "flat", "pandas"}, optional
+            ``"default"``: an array (n, m, d). ``"flat"``: an array (n, m·d), one column a
+            coordinate, which other steps of a scikit-learn pipeline take. ``"pandas"``: a
+            DataFrame of the same columns, named by ``get_feature_names_out``. None changes nothing.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.decomposition import PCA
+        >>> from sklearn.pipeline import make_pipeline
+        >>> import defgpa
+        >>> rng = np.random.default_rng(0)
+        >>> shapes = rng.normal(size=(30, 2)) + 0.1 * rng.normal(size=(8, 30, 2))
+        >>> align = defgpa.DefGPA(output="superimposed").set_output(transform="flat")
+        >>> make_pipeline(align, PCA(2)).fit_transform(shapes).shape
+        (8, 2)
+        """
+        if transform is not None:
+            _require_container(transform)
+            self._sklearn_output_config = {"transform": transform}
+        return self
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters as in scikit-learn; ``warp__smoothing`` puts another warp in its place."""
@@ -170,15 +232,15 @@ class AlignmentEstimator(BaseEstimator):
     @property
     def reference_(self) -> Array:
         """(m, d): the reference shape."""
-        return self._fitted().reference
+        return self.alignment_.reference
 
     @property
     def warps_(self) -> tuple[Warp, ...]:
         """One callable per shape of the fit."""
-        return self._fitted().warps
+        return self.alignment_.warps
 
-    def transform(self, shapes: ShapesLike, output: str | None = None) -> Array:
-        """(n, m, d): every shape registered onto the reference.
+    def transform(self, shapes: ShapesLike, output: str | None = None) -> Any:
+        """Register every shape onto the reference.
 
         A shape of the fit goes through its fitted warp, any other is registered.
 
@@ -189,39 +251,64 @@ class AlignmentEstimator(BaseEstimator):
         output : {"aligned", "superimposed", "back_projected"}, optional
             Which space of the alignment; by default that of the estimator. ``"aligned"`` holds
             what the warps left, so its components are those of the residuals; for the variation
-            of shape take ``"superimposed"`` (NaN where not seen) or ``"back_projected"``
+            of shape take ``"superimposed"`` (NaN where missing) or ``"back_projected"``
             (complete).
+
+        Returns
+        -------
+        ndarray of shape (n_shapes, n_landmarks, n_dims)
+            Or (n_shapes, n_landmarks · n_dims), or a DataFrame: see ``set_output``.
         """
-        alignment = self._fitted()
-        given = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
-        known = shape_indices(given, alignment.shapes)
+        space = output or self.output
+        specimens = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+        points = self._transform_points(specimens, space)
+        container = getattr(self, "_sklearn_output_config", {}).get("transform")
+        container = container or get_config()["transform_output"]
+        _require_container(container)
+        if container == "default":
+            return points
+        flat = points.reshape(len(points), -1)
+        if container == "flat":
+            return flat
+        pandas = needed("pandas", "This needs pandas: pip install 'defgpa[tables]'.")
+        index = list(specimens.names)
+        return pandas.DataFrame(flat, index=index, columns=self._name_features(space))
+
+    def _transform_points(self, shapes: Shapes, space: str) -> Array:
+        """Register shapes; return their points (n, m, d) in a space of the alignment."""
+        alignment = self.alignment_
+        indices = shape_indices(shapes, alignment.shapes)
         warps = [
-            registered(alignment, own, name) if number is None else alignment.warps[number]
-            for own, name, number in zip(given.points, given.names, known, strict=True)
+            registered(alignment, points, name) if index is None else alignment.warps[index]
+            for points, name, index in zip(shapes.points, shapes.names, indices, strict=True)
         ]
-        return in_space(output or self.output, given.points, warps, alignment.reference)
+        return in_space(space, shapes.points, warps, alignment.reference)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """(m·d,): the coordinates ``transform`` gives, flattened; their space is in the name."""
-        shapes = self._fitted().shapes
-        heads = [f"{label}_{axis}" for label in shapes.landmarks for axis in "xyz"[: shapes.n_dims]]
-        return np.array([f"{self.output}: {head}" for head in heads], dtype=object)
+        """Name the coordinates that ``transform`` returns, with their space.
+
+        Returns
+        -------
+        ndarray of shape (n_landmarks · n_dims,)
+            ``"aligned: apex_x"``, ``"aligned: apex_y"``, …, in the order of the flattened points.
+        """
+        return self._name_features(self.output)
+
+    def _name_features(self, space: str) -> NDArray[np.object_]:
+        shapes = self.alignment_.shapes
+        axes = "xyz"[: shapes.n_dims]
+        names = [f"{space}: {label}_{axis}" for label in shapes.landmarks for axis in axes]
+        return np.array(names, dtype=object)
 
     def score(self, shapes: ShapesLike, y: object = None) -> float:
         """Minus the RMSE of registering the shapes onto the reference: larger is better.
 
         Over the landmarks that at least two shapes of the fit have seen, as in its own RMSE.
         """
-        residuals = self.transform(shapes, "aligned") - self.reference_
-        seen = ~np.isnan(residuals[..., 0]) & (self._fitted().shapes.views >= 2)
-        return -float(np.sqrt((residuals[seen] ** 2).sum(axis=1).mean()))
-
-    def _fitted(self) -> Alignment:
-        if not hasattr(self, "alignment_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} has not been fitted yet: call fit(shapes) first."
-            )
-        return self.alignment_
+        specimens = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+        residuals = self._transform_points(specimens, "aligned") - self.reference_
+        counts = ~np.isnan(residuals[..., 0]) & (self.alignment_.shapes.views >= 2)
+        return -float(np.sqrt((residuals[counts] ** 2).sum(axis=1).mean()))
 
 
 class DefGPA(AlignmentEstimator):
@@ -286,9 +373,7 @@ class DefGPA(AlignmentEstimator):
         memory_budget: int = DEFAULT_BUDGET,
         output: str = "aligned",
         tuning: Tuning | None = None,
-        **gone: Any,
     ) -> None:
-        _refuse(gone)
         self.warp = warp
         self.proportions = proportions
         self.centering = centering
@@ -684,16 +769,36 @@ def lone_findings(landmarks: Sequence[str], shared: Index) -> tuple[Finding, ...
     return (Finding(Problem.LONE_LANDMARKS, landmarks=labels),) if labels else ()
 
 
-def _refuse(gone: dict[str, Any]) -> None:
-    """A TypeError that says what has taken the place of a parameter that is no more."""
-    if "scale" in gone:
+def _require_known_parameters(owner: type, parameters: Mapping[str, Any]) -> None:
+    """Raise a TypeError that says where an unknown parameter belongs, if it does anywhere."""
+    known = inspect.signature(owner).parameters
+    for name in parameters:
+        if name in known:
+            continue
+        if name == "scale" and "proportions" in known:
+            raise TypeError(
+                f"{owner.__name__} has no 'scale': write {owner.__name__}(warp, proportions=[λ1, "
+                "…, λd]) to state the eigenvalues of the reference covariance, or "
+                "proportions='prior' to estimate them as in the paper."
+            )
+        if name in inspect.signature(ThinPlateSpline).parameters and "warp" in known:
+            raise TypeError(
+                f"{owner.__name__} has no '{name}': it is a parameter of the warp. Write "
+                f"{owner.__name__}(ThinPlateSpline({name}=...))."
+            )
         raise TypeError(
-            "DefGPA has no 'scale': write DefGPA(warp, proportions=[λ1, …, λd]) to state the "
-            "eigenvalues of the reference covariance, or proportions='prior' to estimate them as "
-            "in the paper."
+            f"{owner.__name__} got an unexpected keyword argument {name!r}. Its parameters are: "
+            f"{', '.join(known)}."
         )
-    if gone:
-        raise TypeError(f"DefGPA got an unexpected keyword argument {next(iter(gone))!r}.")
+
+
+def _require_container(transform: object) -> None:
+    """Raise a ValueError unless ``set_output`` has such a container."""
+    if transform not in ("default", "flat", "pandas"):
+        raise ValueError(
+            "The 'transform' parameter of set_output must be 'default', 'flat' or 'pandas'. "
+            f"Got {transform!r} instead."
+        )
 
 
 def _checked_proportions(proportions: Any, dim: int) -> Array | str:

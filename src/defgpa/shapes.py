@@ -17,12 +17,14 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Index, Mask, frozen
 from defgpa.errors import ShapeError, listed
+from defgpa.notebook import render_table
 from defgpa.tables import frame_of, labelled, read_frame
 
 PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources", "variables"})
 
 _MAX_COORDINATE = 1e60  # its fourth power, and that of its inverse, are finite
 _N_CACHED_LABELS = 1000
+_MAX_HTML_ROWS = 20  # shapes that a notebook lists
 
 
 class Shapes:
@@ -294,6 +296,16 @@ class Shapes:
         missing = f"{n_missing} of {n * m} missing" if n_missing else "none missing"
         return f"Shapes({counts}, {missing}{', weighted' * self.has_weights})"
 
+    def _repr_html_(self) -> str:
+        n_visible = self.visible.sum(axis=1)
+        rows = [
+            (name, f"{count} of {self.n_landmarks}")
+            for name, count in zip(self.names[:_MAX_HTML_ROWS], n_visible, strict=False)
+        ]
+        if self.n_shapes > _MAX_HTML_ROWS:
+            rows.append((f"and {self.n_shapes - _MAX_HTML_ROWS} more", ""))
+        return render_table(repr(self), rows, ("name", "visible landmarks"))
+
     def index(self, shape: int | str) -> int:
         """Return the number of a shape given by number or name."""
         if isinstance(shape, str):
@@ -514,9 +526,15 @@ def _convert_points(points: Any) -> Array:
             f"size {data.shape}."
         )
     if data.shape[2] not in (2, 3):
+        hint = ""
+        if data.shape[1] in (2, 3):
+            hint = (
+                " An array of R (landmarks, coordinates, specimens) is read after "
+                "points.transpose(2, 0, 1)."
+            )
         raise ShapeError(
             f"Landmarks must have 2 or 3 coordinates; got {data.shape[2]} "
-            f"(array of size {data.shape}: shapes, landmarks, coordinates)."
+            f"(array of size {data.shape}: shapes, landmarks, coordinates).{hint}"
         )
     if data.shape[0] == 0 or data.shape[1] == 0:
         what = "landmarks" if data.shape[0] else "shapes"

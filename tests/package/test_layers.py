@@ -18,6 +18,7 @@ ROOT = Path(defgpa.__file__).parent
 LAYERS = [
     "errors",
     "palette",
+    "notebook",
     "_arrays",
     "tuning",
     "tables",

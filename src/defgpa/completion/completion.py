@@ -30,6 +30,7 @@ from defgpa.completion.methods import (
 )
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError, listed
+from defgpa.notebook import render_table
 from defgpa.procrustes import SIMILARITY, stacked
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.tangent_space import as_specimens
@@ -68,6 +69,22 @@ class Completion:
     method: str
     errors: Mapping[str, float]
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        method = f" by {self.method}" if self.method else ""
+        return (
+            f"Completion({int(self.estimated.sum())} landmarks estimated{method}, {self.shapes!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, int(estimated.sum()), f"{uncertainty.max(initial=0.0):.4g}")
+            for name, estimated, uncertainty in zip(
+                self.shapes.names, self.estimated, self.uncertainty, strict=True
+            )
+            if estimated.any()
+        ]
+        return render_table(repr(self), rows, ("shape", "estimated", "largest uncertainty"))
 
     def draw(self, n_draws: int, seed: int = 0) -> list[Array]:
         """Draw completions from the stated uncertainty, for multiple imputation.

@@ -21,6 +21,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Progress, threads_for
 from defgpa.errors import ShapeError
+from defgpa.notebook import render_table
 from defgpa.statistics.design import Design, columns_of, design
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
 from defgpa.statistics.permutation import (
@@ -73,6 +74,10 @@ class ProcrustesAnova:
         return f"{head}\n{self.provenance}\n{how} {self.permutations.seed}\n\n{self.table}"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        header, *rows = self.table.cells()
+        return render_table(f"Procrustes analysis of variance: {self.formula}", rows, header)
 
     def __getitem__(self, term: str) -> Effect:
         """The row of a term."""

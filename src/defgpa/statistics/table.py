@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any, ClassVar
 
 from defgpa.io.text.table import format_csv
+from defgpa.notebook import render_table
 from defgpa.tables import lined_up, pandas_for_tables
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
@@ -103,9 +103,8 @@ class EffectTable(Rows):
         return [astuple(row) for row in self.rows]
 
     def _repr_html_(self) -> str:
-        cells = self.cells()
-        body = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in cells]
-        return "<table>" + "".join(f"<tr>{line}</tr>" for line in body) + "</table>"
+        header, *rows = self.cells()
+        return render_table("Effects", rows, header)
 
     def cells(self) -> list[tuple[str, ...]]:
         """The table as text, its header first; columns without a figure are left out."""
