@@ -18,7 +18,9 @@ from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, listed, needed
 from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import Shapes
+from defgpa.statistics.formula import check_formula, split_formula
 
+_CONTEXT = {"sqrt": np.sqrt}  # the other functions of the language formulaic has itself
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 
 
@@ -67,15 +69,15 @@ class Design:
 
 def design(formula: str, data: Mapping[str, Any], n: int) -> Design:
     """The design of ``shape ~ …`` for n shapes."""
-    formulaic, right = _formulaic(), _right_side(formula)
-    frame = _frame(data)
-    _require_columns(formula, right, frame)
+    right, frame = split_formula(formula), _frame(data)
+    check_formula(formula, list(map(str, frame.columns)))
+    formulaic = _formulaic()
     if len(frame) != n and len(frame.columns):
         raise ShapeError(f"The data must have one row per shape, {n}; got {len(frame)}.")
     if not len(frame.columns):
         frame = _frame({"_row": np.arange(n)})
     try:
-        matrix = formulaic.model_matrix(right, frame, context={}, na_action="raise")
+        matrix = formulaic.model_matrix(right, frame, context=_CONTEXT, na_action="raise")
     except formulaic.errors.FormulaicError as error:
         there = ", ".join(map(str, frame.columns))
         raise DefgpaError(
@@ -153,29 +155,6 @@ def grouped(values: Any, n: int, what: str) -> tuple[tuple[str, ...], Index]:
     names = tuple(dict.fromkeys(words))
     place = {name: k for k, name in enumerate(names)}
     return names, np.array([place[word] for word in words], dtype=np.intp)
-
-
-def _right_side(formula: str) -> str:
-    left, tilde, right = str(formula).partition("~")
-    if not tilde or left.strip() != "shape" or not right.strip():
-        raise DefgpaError(
-            f"A formula says what shape depends on: 'shape ~ species * site'. Got {formula!r}."
-        )
-    return right.strip()
-
-
-def _require_columns(formula: str, right: str, frame: Any) -> None:
-    """An error that names what is missing; what cannot be read, formulaic will tell."""
-    try:
-        asked = _formulaic().Formula(right).required_variables
-    except _formulaic().errors.FormulaicError:
-        return
-    unknown = sorted(map(str, set(asked) - set(frame.columns)))
-    if unknown:
-        there = ", ".join(map(str, frame.columns)) or "none"
-        raise DefgpaError(
-            f"There is no column {listed(unknown)} for the formula {formula!r}. There are: {there}."
-        )
 
 
 def _frame(data: Any) -> Any:

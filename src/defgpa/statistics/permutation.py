@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, Index, Mask, Progress, in_blocks
@@ -304,19 +305,33 @@ def reached(observed: float | Array, permuted: Array) -> Mask:
 
 
 def effect_size(observed: float, permuted: Array) -> float:
-    """Z: the standard score of the observed value among all, itself included, after Box–Cox.
+    """Compute Z: the standard score of the observed value among all, after Box–Cox, as RRPP.
 
-    The transformation is the one under which all of them are most nearly normal; mean and variance
-    are those of all of them, as in RRPP.
+    The exponent λ in [−5, 5] is the one under which the permuted values, without the observed one,
+    are most nearly normal (largest likelihood). Mean and variance are those of all of them. Values
+    are shifted to be positive where one is not.
     """
     values = np.append(permuted, observed)
     values = values[~np.isnan(values)]
     if np.isnan(observed) or len(values) < 3 or np.ptp(values) <= _TIES * np.abs(values).max():
         return float("nan")
-    from scipy.stats import boxcox
+    if values.min() <= 0:
+        values = values - values.min() + 1e-4 * np.ptp(values)
+    logs = np.log(values)
+    logs -= logs[:-1].mean()  # about 0: powers neither over- nor underflow
 
-    scale = np.exp(np.log(values[values > 0]).mean())  # about 1: powers neither over- nor underflow
-    shifted = np.maximum(values / scale, 1e-9)
-    transformed = np.asarray(boxcox(shifted)[0])
-    spread = float(transformed.std())
-    return float((transformed[-1] - transformed.mean()) / spread) if spread else float("nan")
+    def minus_log_likelihood(exponent: float) -> float:
+        return 0.5 * float(np.log(_box_cox(logs[:-1], exponent).var()))
+
+    if np.ptp(logs[:-1]) <= _TIES:  # all permuted values are the same
+        return float("nan")
+    exponent = float(minimize_scalar(minus_log_likelihood, bounds=(-5, 5), method="bounded").x)
+    transformed = _box_cox(logs, exponent)
+    return float((transformed[-1] - transformed.mean()) / transformed.std())
+
+
+def _box_cox(logs: Array, exponent: float) -> Array:
+    """Transform values of geometric mean about 1, given by their logarithms: (y^λ − 1) / λ."""
+    if abs(exponent) < 1e-3:
+        return logs
+    return np.asarray(np.expm1(exponent * logs) / exponent)
