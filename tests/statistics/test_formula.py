@@ -91,12 +91,13 @@ def test_nothing_of_a_refused_formula_is_run(where, tmp_path):
     x = np.random.default_rng(0).normal(size=(6, 2)) + np.random.default_rng(1).normal(
         size=(8, 6, 2), scale=0.1
     )
+    model = procrustes_anova("shape ~ k", x, {"k": list("ab") * 4}, 2)
+    attempts = {
+        "formula": lambda: procrustes_anova(f"shape ~ {attack}", x, n_permutations=2),
+        "null": lambda: model.pairwise("k", null=attack),
+    }
     with pytest.raises(DefgpaError, match="cannot have"):
-        if where == "formula":
-            procrustes_anova(f"shape ~ {attack}", x, n_permutations=2)
-        else:
-            model = procrustes_anova("shape ~ k", x, {"k": list("ab") * 4}, 2)
-            model.pairwise("k", null=attack)
+        attempts[where]()
     assert not target.exists()
 
 
