@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import DefgpaError, ShapeError, listed, needed
+from defgpa.errors import DefgpaError, ShapeError, needed
 from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import Shapes
 from defgpa.statistics.formula import check_formula, split_formula

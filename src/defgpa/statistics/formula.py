@@ -97,13 +97,17 @@ def _check_calls(tokens: list[_Token]) -> None:
             if not calls:
                 raise _refuse(")")
             calls.pop()
-        elif token.text in (",", "=") and not any(calls):
+        elif (token.text in (",", "=") and not any(calls)) or (
+            any(calls) and token.kind in ("operator", "name") and _is_only_for_terms(token)
+        ):
             raise _refuse(token.text)
-        elif (token.text in (":", "%in%") or "." in token.text) and any(calls):
-            if token.kind in ("operator", "name"):
-                raise _refuse(token.text)
     if calls:
         raise DefgpaError("A parenthesis of the formula is not closed.")
+
+
+def _is_only_for_terms(token: _Token) -> bool:
+    """Return whether a token may stand between terms, but in a function would be Python syntax."""
+    return token.text in (":", "%in%") or "." in token.text
 
 
 def _check_powers(tokens: list[_Token]) -> None:
@@ -130,9 +134,9 @@ def _check_names(tokens: list[_Token], columns: Collection[str], formula: str) -
         is_flag = token.text in ("True", "False")
         if token.kind == "quoted" and token.text.strip("`") not in columns:
             unknown.append(token.text.strip("`"))
-        if token.kind == "name" and not (is_call or is_keyword or is_flag):
-            if token.text not in columns:
-                unknown.append(token.text)
+        is_column = token.text in columns or is_call or is_keyword or is_flag
+        if token.kind == "name" and not is_column:
+            unknown.append(token.text)
     if unknown:
         there = ", ".join(map(str, columns)) or "none"
         names = listed(sorted(set(unknown)))
