@@ -26,7 +26,7 @@ import defgpa
 from defgpa.procrustes import similarity, stacked
 from defgpa.statistics import centroid_sizes
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
-from defgpa.warps import interpolating_spline
+from defgpa.warps import fit_interpolating_spline
 
 Array = NDArray[np.float64]
 Place = tuple[int, NDArray[np.intp]]
@@ -49,7 +49,7 @@ def by_affine_map(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
 def by_spline(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
     """The same by the interpolating thin-plate spline, as geomorph."""
     mean = others.mean(axis=0)
-    return interpolating_spline(mean[seen], own[seen])(mean)
+    return fit_interpolating_spline(mean[seen], own[seen])(mean)
 
 
 def by_nearest(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:

@@ -299,7 +299,7 @@ class Alignment:
 
     def _moved(self, matrix: Array, offset: Array, turn: Array, eigenvalues: Array) -> Alignment:
         """The alignment followed by y ↦ y @ matrix + offset."""
-        warps = tuple(warp.then(matrix, offset) for warp in self.warps)
+        warps = tuple(warp.compose_affine(matrix, offset) for warp in self.warps)
         return replace(
             self,
             reference=frozen(self.reference @ matrix + offset),

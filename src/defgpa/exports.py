@@ -27,7 +27,7 @@ from defgpa.shapes import Shapes, number_labels
 from defgpa.statistics import ShapePCA, centroid_sizes, specimens
 from defgpa.statistics.specimens import groups_of
 from defgpa.tables import coordinate_names
-from defgpa.warps import interpolating_spline
+from defgpa.warps import fit_interpolating_spline
 
 
 def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
@@ -127,7 +127,7 @@ def _following(S: Array, ends: Array, mesh: Mesh | None, alignment: Alignment) -
         faces = alignment.shapes.faces
         return Mesh(ends) if faces is None else Mesh(ends, faces)
     knots = slice(None, None, -(-len(S) // 500))  # a spline through more is no different
-    return warp_mesh(mesh, interpolating_spline(S[knots], ends[knots]))
+    return warp_mesh(mesh, fit_interpolating_spline(S[knots], ends[knots]))
 
 
 # SlicerMorph

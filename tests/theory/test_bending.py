@@ -5,9 +5,9 @@ import pytest
 
 from defgpa import ThinPlateSpline
 from defgpa.warps import Frames
-from defgpa.warps import _thin_plate as bending
-from defgpa.warps._distances import squared_distances
-from defgpa.warps._family import principal_grid
+from defgpa.warps import thin_plate as bending
+from defgpa.warps.control_points import make_principal_grid
+from defgpa.warps.distances import squared_distances
 from support import EXACT
 
 GRIDS = pytest.mark.parametrize("counts", [(2, 2), (5, 5), (4, 2), (3, 3, 3), (4, 3, 2)])
@@ -19,7 +19,7 @@ def grids(counts, rng, n=6):
     points = rng.normal(size=(n, 40, d)) * rng.uniform(0.2, 3, size=(n, 1, d))
     points[0, :, -1] *= 0.05
     frames = Frames(points, np.ones((n, 40), dtype=bool))
-    grid = principal_grid(frames, counts)
+    grid = make_principal_grid(frames, counts)
     within = np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1) + 1.0
     low, high = (end[:, None, :] for end in frames.box)
     along = low + (high - low) * within / (np.array(counts) + 1)
@@ -62,7 +62,7 @@ def test_distances_to_a_grid_are_sums_over_its_axes(counts, rng):
 @GRIDS
 def test_all_grids_share_what_is_orthogonal_to_affine_functions(counts, rng):
     k, d = int(np.prod(counts)), len(counts)
-    complement = bending._grid_complement(counts).applied(np.eye(k - d - 1))
+    complement = bending._grid_complement(counts).apply(np.eye(k - d - 1))
     assert complement.shape == (k, k - d - 1)
     np.testing.assert_allclose(complement.T @ complement, np.eye(k - d - 1), **EXACT)
     for controls in grids(counts, rng).points:
@@ -78,8 +78,8 @@ def test_in_these_coordinates_the_bending_is_a_sum_of_squares(counts, ridge, rng
     k, d = controls.shape[1:]
     kernel = kernel_of(controls) + ridge * np.eye(k)
     for mixing in (
-        bending.spline_mixing(controls, ridge),
-        bending.spline_mixing_on_grid(grid, ridge),
+        bending.compute_spline_mixing(controls, ridge),
+        bending.compute_grid_mixing(grid, ridge),
     ):
         weights = mixing[:, :k, : k - d - 1]
         energy = np.swapaxes(weights, 1, 2) @ kernel @ weights
@@ -100,7 +100,7 @@ def test_a_grid_is_control_points_like_others(counts, rng):
     tables = bending._grid_complement.cache_info().currsize
     ThinPlateSpline(counts).basis(points)
     assert bending._grid_complement.cache_info().currsize == tables
-    assert (np.prod(counts) > bending.MANY_CONTROLS) == (grid.deflated() is None)
+    assert (np.prod(counts) > bending.MANY_CONTROLS) == (grid.deflate() is None)
 
 
 def test_frames_of_some_shapes_know_what_those_of_all_knew(rng):

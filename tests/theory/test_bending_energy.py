@@ -56,7 +56,7 @@ def second_derivatives(warp, points):
 
     φ = r² log r² has 2(1 + log r²) I + 4 x xᵀ / r²; φ = r has (I − x xᵀ / r²) / r.
     """
-    basis, coefficients = warp.basis, warp.coefficients[: warp.basis.controls.shape[0]]
+    basis, coefficients = warp.basis, warp.column_coefficients[: warp.basis.controls.shape[0]]
     x = (points[:, None] - basis.control_points) / basis.scale
     squared = np.sum(x**2, axis=2)[..., None, None]
     outer, identity = x[..., :, None] * x[..., None, :], np.eye(x.shape[2])
@@ -81,7 +81,7 @@ def bent_warp(d, theta=0.7, p=35, seed=0):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_penalty_is_the_bending_integral(d, share, seed):
     warp = bent_warp(d, theta=0.7, p=35, seed=seed)
-    charged = np.sum(warp.weights * (warp.basis.penalty() @ warp.weights))
+    charged = np.sum(warp.coefficients * (warp.basis.penalty() @ warp.coefficients))
     bending = integral(
         lambda x: np.sum(second_derivatives(warp, x) ** 2, axis=(1, 2, 3)),
         warp.basis.control_points,

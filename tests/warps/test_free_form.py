@@ -45,7 +45,7 @@ def scipy_spline(basis, weights):
 
 
 def in_cells(basis, points):
-    return 0.5 * (basis.box.local(points) + 1) * np.array(basis.cells)
+    return 0.5 * (basis.box.to_local(points) + 1) * np.array(basis.cells)
 
 
 @LATTICES
@@ -82,7 +82,7 @@ def test_beyond_the_lattice_they_go_on_along_their_tangents(d, rng):
     face = np.zeros(d)
     face[0] = 1.0  # the middle of one face of the box, and places straight outside of it
     steps = np.array([0.0, 0.5, 1.0, 7.0])
-    places = basis.box.world(face + steps[:, None] * face)
+    places = basis.box.to_world(face + steps[:, None] * face)
     there = warp(places)
     slope = warp.jacobian(places[:1])[0] @ (places[1] - places[0])
     np.testing.assert_allclose(there, there[0] + 2 * steps[:, None] * slope, **EXACT)
@@ -91,14 +91,14 @@ def test_beyond_the_lattice_they_go_on_along_their_tangents(d, rng):
 @DIMS
 def test_the_visible_points_lie_inside_the_lattice(d, rng):
     points = shape(d, rng)
-    local = FreeForm(6, padding=0.1).basis(points).box.local(points)
+    local = FreeForm(6, padding=0.1).basis(points).box.to_local(points)
     np.testing.assert_allclose(np.abs(local).max(axis=0), 1 / 1.2, **EXACT)
 
 
 @DIMS
 def test_the_lattice_is_principal(d, rng):
     points = shape(d, rng)
-    local = FreeForm(6).basis(points).box.local(points)
+    local = FreeForm(6).basis(points).box.to_local(points)
     covariance = np.cov(local.T)
     np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), **EXACT)
 

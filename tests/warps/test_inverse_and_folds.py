@@ -5,8 +5,8 @@ import pytest
 
 from defgpa import Affine, DefGPA, DegenerateShapeError, ShapeError, ThinPlateSpline, Warp
 from defgpa.warps import NewtonInverse
-from defgpa.warps._distances import squared_distances
-from defgpa.warps._thin_plate import interpolating_spline, thin_plate, thin_plate_slope
+from defgpa.warps.distances import squared_distances
+from defgpa.warps.thin_plate import fit_interpolating_spline, thin_plate_kernel, thin_plate_slope
 from support import EXACT, LIMIT, ChargedTranslations, every_warp, smooth_family
 
 pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
@@ -21,7 +21,7 @@ def fitted(warp, shapes):
 def test_a_warp_is_its_features_times_its_weights(warp, shapes, rng):
     found = fitted(warp, shapes).warps[1]
     points = 3 * rng.normal(size=(50, shapes.n_dims))
-    expected = found.basis.features(points) @ found.weights
+    expected = found.basis.features(points) @ found.coefficients
     np.testing.assert_allclose(found(points), expected, **EXACT)
 
 
@@ -41,7 +41,7 @@ def test_the_jacobian_of_a_basis_of_ones_own_comes_from_differences(full_shapes)
     found = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
     points = full_shapes.points[0]
     expected = np.broadcast_to(
-        found.weights[:-1].T, (len(points), full_shapes.n_dims, full_shapes.n_dims)
+        found.coefficients[:-1].T, (len(points), full_shapes.n_dims, full_shapes.n_dims)
     )
     np.testing.assert_allclose(found.jacobian(points), expected, **LIMIT)
 
@@ -56,16 +56,16 @@ def test_the_jacobian_is_finite_at_the_control_points(d, rng):
     if d == 2:
         np.testing.assert_allclose(at_control, beside, **LIMIT)
     else:  # −r is a cone: its slope depends on the side one comes from, but is bounded
-        assert np.abs(at_control - beside).max() < 2 * np.abs(warp.coefficients).max()
+        assert np.abs(at_control - beside).max() < 2 * np.abs(warp.column_coefficients).max()
 
 
 @DIMS
 def test_the_slope_is_the_derivative_of_the_kernel(d, rng):
     """∇φ = ψ(r²) (x − c), so ψ = 2 φ′ as a function of r²."""
     squared, step = rng.uniform(0.1, 4.0, size=50), 1e-6
-    rise = thin_plate(squared + step, d) - thin_plate(squared - step, d)
+    rise = thin_plate_kernel(squared + step, d) - thin_plate_kernel(squared - step, d)
     np.testing.assert_allclose(thin_plate_slope(squared, d), rise / step, **LIMIT)
-    assert thin_plate(np.zeros(3), d).tolist() == [0, 0, 0]
+    assert thin_plate_kernel(np.zeros(3), d).tolist() == [0, 0, 0]
 
 
 @DIMS
@@ -140,7 +140,9 @@ def test_a_basis_of_ones_own_is_inverted_point_by_point(full_shapes):
 @DIMS
 def test_an_interpolating_spline_interpolates(d, rng):
     sources, targets = rng.normal(size=(2, 30, d))
-    np.testing.assert_allclose(interpolating_spline(sources, targets)(sources), targets, **EXACT)
+    np.testing.assert_allclose(
+        fit_interpolating_spline(sources, targets)(sources), targets, **EXACT
+    )
 
 
 @DIMS
@@ -148,7 +150,7 @@ def test_coincident_sources_with_one_target_are_interpolated_too(d, rng):
     sources, targets = rng.normal(size=(2, 20, d))
     sources, targets = np.vstack([sources, sources[:4]]), np.vstack([targets, targets[:4]])
     np.testing.assert_allclose(
-        interpolating_spline(sources, targets)(sources), targets, **LIMIT
+        fit_interpolating_spline(sources, targets)(sources), targets, **LIMIT
     )  # a singular system is solved by least squares
 
 
@@ -166,12 +168,12 @@ def test_a_warp_that_folds_is_caught_where_it_folds():
     controls = np.array([[x, y] for x in (-1.0, -0.2, 0.2, 1.0) for y in (-1.0, 0.0, 1.0)])
     images = controls.copy()
     images[4], images[7] = controls[7], controls[4]
-    folded = interpolating_spline(controls, images).foldovers(points)
+    folded = fit_interpolating_spline(controls, images).foldovers(points)
     middle = np.abs(points).max(axis=1) < 0.15
     edge = np.abs(points).max(axis=1) > 0.9
     assert folded[middle].mean() > 0.8
     assert not folded[edge].any()
-    determinant = np.linalg.det(interpolating_spline(controls, images).jacobian(points))
+    determinant = np.linalg.det(fit_interpolating_spline(controls, images).jacobian(points))
     np.testing.assert_array_equal(folded, determinant <= 0)
 
 
@@ -179,7 +181,7 @@ def test_a_warp_that_folds_is_caught_where_it_folds():
 def test_a_mirrored_warp_folds_nowhere(d, rng):
     points = rng.normal(size=(40, d))
     mirror = points * np.array([-1.0, 1.0, 1.0])[:d]
-    assert not interpolating_spline(points, mirror).foldovers(points).any()
+    assert not fit_interpolating_spline(points, mirror).foldovers(points).any()
 
 
 @DIMS
@@ -274,12 +276,15 @@ def test_a_warp_followed_by_an_affine_map(warp, full_shapes, rng):
     matrix, offset = rng.normal(size=(d, d)), rng.normal(size=d)
     points = full_shapes.points[0]
     expected = found(points) @ matrix + offset
-    np.testing.assert_allclose(found.then(matrix, offset)(points), expected, **EXACT)
-    twice = found.then(matrix, offset).then(matrix, offset)
+    np.testing.assert_allclose(found.compose_affine(matrix, offset)(points), expected, **EXACT)
+    twice = found.compose_affine(matrix, offset).compose_affine(matrix, offset)
     np.testing.assert_allclose(twice(points), expected @ matrix + offset, **EXACT)
-    back = found.then(matrix, offset).inverse()
+    back = found.compose_affine(matrix, offset).inverse()
     np.testing.assert_allclose(
-        back(found.then(matrix, offset)(points)), found.inverse()(found(points)), rtol=0.2, atol=0.2
+        back(found.compose_affine(matrix, offset)(points)),
+        found.inverse()(found(points)),
+        rtol=0.2,
+        atol=0.2,
     )  # only near: an approximate inverse is one in its own frame
 
 

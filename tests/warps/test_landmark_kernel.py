@@ -8,8 +8,7 @@ import defgpa
 from defgpa import DefGPA, RadialBasis, Shapes
 from defgpa.cli._app import app
 from defgpa.solvers.cost import eliminated_cost
-from defgpa.warps import DistanceQuantile, Frames, Gaussian, Multiquadric, landmark_kernel
-from defgpa.warps import _radial as radial
+from defgpa.warps import DistanceQuantile, Frames, Gaussian, Multiquadric, landmark_kernel, radial
 from support import EXACT, PARITY, smooth_family
 
 

@@ -63,7 +63,7 @@ def test_the_penalty_is_the_mean_bending_over_the_box(degree, d, rng):
     nodes, shares = np.polynomial.legendre.leggauss(5)
     local = np.stack(np.meshgrid(*[nodes] * d, indexing="ij"), axis=-1).reshape(-1, d)
     share = np.stack(np.meshgrid(*[shares / 2] * d, indexing="ij"), axis=-1).reshape(-1, d)
-    places = basis.box.world(local)
+    places = basis.box.to_world(local)
     # central differences of the analytic gradient are exact for the quadratics a gradient of
     # degree 3 has in it, and nearly so beyond
     total = 0.0

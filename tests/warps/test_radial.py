@@ -20,7 +20,7 @@ from defgpa.warps import (
     WendlandC2,
     WendlandC4,
 )
-from defgpa.warps._polynomial import polynomials
+from defgpa.warps.polynomial import polynomials
 from support import EXACT, LIMIT, PARITY, cost_of, moved, smooth_family
 
 KERNELS = [
@@ -111,7 +111,7 @@ def test_the_charge_is_the_native_norm_of_the_weights(kernel, d, rng):
     model = RadialBasis(kernel, 4, polynomial_degree=degree, smoothing=0.02)
     basis = model.basis(points)
     weights = rng.normal(size=(basis.features(points).shape[1], d))
-    w = Warp(basis, weights).coefficients[: 4**d]
+    w = Warp(basis, weights).column_coefficients[: 4**d]
     size = np.sqrt(points.var(axis=0).sum())
     own = (basis.control_points - points.mean(axis=0)) / size
     K = kernel.values(squared(own, own) / basis.width**2)
@@ -135,9 +135,9 @@ def test_unmixed_functions_are_the_same_warps_at_the_same_price(charge, rng):
     basis = RadialBasis(Gaussian(), 4, penalty=charge).basis(points)
     weights = rng.normal(size=(basis.features(points).shape[1], 2))
     warp = Warp(basis, weights)
-    plain = Warp(basis.unmixed(), warp.coefficients)
+    plain = Warp(basis.unmix(), warp.column_coefficients)
     np.testing.assert_allclose(plain(points), warp(points), **EXACT)
-    prices = [np.sum(w.weights * (w.basis.penalty() @ w.weights)) for w in (warp, plain)]
+    prices = [np.sum(w.coefficients * (w.basis.penalty() @ w.coefficients)) for w in (warp, plain)]
     # the coefficients of flat kernels are large and cancel
     np.testing.assert_allclose(*prices, rtol=1e-6)
 

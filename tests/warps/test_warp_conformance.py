@@ -75,16 +75,16 @@ class BumpBasis:
     stiffness: float
 
     def features(self, points):
-        return np.exp(-np.sum(self._offsets(points) ** 2, axis=2) / self.width**2)
+        return np.exp(-np.sum(self._grid_offsets(points) ** 2, axis=2) / self.width**2)
 
     def gradients(self, points):
         slope = -2.0 / self.width**2 * self.features(points)
-        return np.swapaxes(slope[..., None] * self._offsets(points), 1, 2)
+        return np.swapaxes(slope[..., None] * self._grid_offsets(points), 1, 2)
 
     def penalty(self):
         return self.stiffness
 
-    def _offsets(self, points):
+    def _grid_offsets(self, points):
         return points[:, None] - self.centres
 
 
@@ -393,5 +393,5 @@ def charge(warp):
     """tr(WᵀRW)."""
     penalty = np.asarray(warp.basis.penalty())
     if penalty.ndim == 0:
-        penalty = float(penalty) * np.eye(len(warp.weights))
-    return np.sum(warp.weights * (penalty @ warp.weights))
+        penalty = float(penalty) * np.eye(len(warp.coefficients))
+    return np.sum(warp.coefficients * (penalty @ warp.coefficients))

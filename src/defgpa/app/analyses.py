@@ -28,7 +28,7 @@ from defgpa.statistics import (
     specimens,
     symmetry,
 )
-from defgpa.warps import interpolating_spline
+from defgpa.warps import fit_interpolating_spline
 
 MAX_COMPONENTS = 10
 GRID_LINES, GRID_POINTS = 17, 60
@@ -140,7 +140,7 @@ class Analysis:
         template = self._template
         if template is None:
             return None
-        mesh = warp_mesh(template, interpolating_spline(self.pca.mean_, shape))
+        mesh = warp_mesh(template, fit_interpolating_spline(self.pca.mean_, shape))
         return mesh.vertices, mesh.faces
 
     @cached_property
@@ -155,7 +155,9 @@ class Analysis:
                 mesh = read_mesh(path)
                 if len(mesh.vertices) > _MAX_VERTICES:
                     continue
-                spline = interpolating_spline(shapes.points[i, visible], self.pca.mean_[visible])
+                spline = fit_interpolating_spline(
+                    shapes.points[i, visible], self.pca.mean_[visible]
+                )
                 return warp_mesh(mesh, spline)
         return None
 
@@ -276,7 +278,7 @@ def bend_grid(mean: Array, shape: Array) -> list[Array]:
     margin = 0.12 * (high - low).max()
     low, high = low - margin, high + margin
     step = (high - low).max() / (GRID_LINES - 1)
-    spline = interpolating_spline(mean, shape)
+    spline = fit_interpolating_spline(mean, shape)
     lines = []
     for axis in (0, 1):
         along = np.linspace(low[axis], high[axis], GRID_POINTS)

@@ -30,7 +30,7 @@ from defgpa.tangent_space import (
     scale_to_unit_size,
     tangent_space,
 )
-from defgpa.warps import interpolating_spline
+from defgpa.warps import fit_interpolating_spline
 
 MIN_OTHERS = 3  # specimens besides one that statistics can be made of
 
@@ -178,7 +178,9 @@ def estimate_by_spline(complete: Array, is_complete: Mask) -> Method:
         visible = ~np.isnan(shape[:, 0])
         predictors = choose_predictors(mean, visible)
         points, distance = np.array(shape), np.zeros(len(shape))
-        points[~visible] = interpolating_spline(mean[predictors], shape[predictors])(mean[~visible])
+        points[~visible] = fit_interpolating_spline(mean[predictors], shape[predictors])(
+            mean[~visible]
+        )
         width = rms_radius(shape[visible])
         distance[~visible] = cdist(mean[~visible], mean[predictors]).min(axis=1) * width
         return Estimate(points, distance)

@@ -95,7 +95,7 @@ class DistributedAlignment:
         points = np.concatenate(self.shapes.cluster.results(self.shapes.parts))
         shapes = Shapes.specimens(points, names=self.names, landmarks=self.landmarks)
         warps = [
-            Warp(warp.basis, warp.weights, landmarks=own[self.shapes.shared])
+            Warp(warp.basis, warp.coefficients, landmarks=own[self.shapes.shared])
             for warp, own in zip(self.warps, shapes.points, strict=True)
         ]
         found = assembled(shapes, self.solution, warps, self.model)

@@ -24,7 +24,7 @@ from defgpa.solvers.elimination import (
     with_penalty_rows,
 )
 from defgpa.solvers.proportions import Moments, moments
-from defgpa.warps import Recombinable, Warp, WarpModel
+from defgpa.warps import Warp, WarpModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ def warps_of(batches: list[Batch], mixed: list[Array]) -> list[Warp]:
     """The warps of a part, in the columns of their bases: small enough to send."""
     warps = []
     for batch, weights in zip(batches, mixed, strict=True):
-        bases = batch.bases.unmixed() if isinstance(batch.bases, Recombinable) else batch.bases
+        bases = batch.bases.unmix()
         warps += [Warp(bases[number], own) for number, own in enumerate(weights)]
     return warps
 

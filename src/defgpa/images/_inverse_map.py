@@ -80,7 +80,7 @@ class InverseMap:
         """(tiles, 2, k, k): the exact sources of targets; NaN where there is none."""
         flat = _flat(targets)
         # from so near, what has not converged soon has no solution on this side of a fold
-        newton = NewtonInverse(self._warp, tolerance=1e-9, most_steps=8, most_halvings=3)
+        newton = NewtonInverse(self._warp, tolerance=1e-9, max_steps=8, max_halvings=3)
         sources = newton.near(flat, self._starts(flat))
         known = np.flatnonzero(~np.isnan(sources[:, 0]))
         upright = np.linalg.det(self._warp.jacobian(sources[known])) * self._side > 0.0

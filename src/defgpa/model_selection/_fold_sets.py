@@ -38,7 +38,7 @@ from defgpa.solvers.elastic import (
     soft_end,
 )
 from defgpa.solvers.elimination import make_batches, stacked_batch
-from defgpa.warps import StackedModel
+from defgpa.warps import WarpFamily
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class FoldSets:
     """
 
     shapes: Shapes
-    model: StackedModel
+    model: WarpFamily[Any]
     method: Method
     width: int  # l, the features of each shape
     scaling: bool | None = None  # of an ElasticGPA
@@ -61,7 +61,7 @@ class FoldSets:
         if type(estimator) is ElasticGPA:
             common = cls.of(estimator.deformable, shapes)
             return common and replace(common, scaling=estimator.dial.scaling)
-        if type(estimator) is not DefGPA or not isinstance(estimator.model, StackedModel):
+        if type(estimator) is not DefGPA or not isinstance(estimator.model, WarpFamily):
             return None
         method = estimator.method(shapes.n_dims)
         dense = method.solver is None or type(method.solver) is Dense

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from defgpa._arrays import Array
 from defgpa.plot import _style as style
 from defgpa.plot._grid import deformation_grid
-from defgpa.warps import interpolating_spline
+from defgpa.warps import fit_interpolating_spline
 
 Links = Iterable[tuple[int, int]]
 
@@ -111,7 +111,7 @@ def draw_change(
         knots = style.choose_evenly(len(mean), _MAX_KNOTS)
         extents = np.ptp(mean, axis=0)
         cells = int(np.clip(5.0 * extents.max() / max(extents.min(), 1e-12), 10, 30))
-        warp = interpolating_spline(mean[knots], shape[knots])
+        warp = fit_interpolating_spline(mean[knots], shape[knots])
         # a plain function: folds of a magnified change would mean nothing
         deformation_grid(lambda points: warp(points), mean, ax, cells=cells)
     else:

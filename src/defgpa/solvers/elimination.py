@@ -43,7 +43,7 @@ from defgpa._arrays import (
 from defgpa.errors import ShapeError
 from defgpa.frames import Frames
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import Basis, FactoredBasis, Recombinable, StackedModel, Warp, WarpModel
+from defgpa.warps import Basis, FactoredBasis, Warp, WarpFamily, WarpModel
 
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
 
@@ -70,7 +70,7 @@ class Batch:
 
     def deflated(self) -> Batch:
         """The batch by columns that lose fewer digits in products, where its bases have them."""
-        deflated = self.bases.deflated() if isinstance(self.bases, Recombinable) else None
+        deflated = self.bases.deflate()
         return self if deflated is None else replace(self, bases=deflated)
 
     @property
@@ -85,8 +85,8 @@ class Batch:
     def warps(self, weights: Array, landmarks: Iterable[Array]) -> list[Warp]:
         """The warps of the shapes, from their weights (b, l, d); each knows its landmarks."""
         told: list[Any] = [(self.bases[number], own) for number, own in enumerate(weights)]
-        if isinstance(self.bases, Recombinable):
-            told = [basis.in_columns(own) for basis, own in told]
+        if not isinstance(self.bases, StackedBases):
+            told = [basis.express_in_columns(own) for basis, own in told]
         both = zip(told, landmarks, strict=True)
         return [Warp(basis, own, landmarks=points) for (basis, own), points in both]
 
@@ -107,7 +107,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class StackedBases:
+class StackedBases(FactoredBasis):
     """Bases that were made one by one, used as a stack."""
 
     members: tuple[Basis, ...]
@@ -151,7 +151,7 @@ def full_penalty(basis: Basis, size: int) -> Array:
 
 def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
     """All shapes in batches, in order."""
-    if isinstance(model, StackedModel):
+    if isinstance(model, WarpFamily):
         n, numbers = len(frames.points), np.arange(len(frames.points))
         parts = blocks(n, _batch_size(frames, model, tuning))
         if len(parts) == 1:
@@ -161,14 +161,14 @@ def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> 
 
 
 def stacked_batch(
-    frames: Frames, model: StackedModel, shapes: Index, tuning: Tuning = DEFAULT
+    frames: Frames, model: WarpFamily[Any], shapes: Index, tuning: Tuning = DEFAULT
 ) -> Batch:
     """These shapes as one batch."""
     bases = model.bases(frames)
     return Batch(shapes, frames.points, frames.visible, bases, frames.rounding, tuning)
 
 
-def _batch_size(frames: Frames, model: StackedModel, tuning: Tuning) -> int:
+def _batch_size(frames: Frames, model: WarpFamily[Any], tuning: Tuning) -> int:
     """Shapes of a batch; as many as there are, where all their features are surely few."""
     n, m, _ = frames.points.shape
     if 8 * n * m * USUAL_FEATURES <= tuning.few_bytes:

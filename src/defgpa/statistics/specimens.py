@@ -83,7 +83,7 @@ def groups_of(alignment: Alignment, groups: Sequence[Any] | None) -> Sequence[An
 
 def bending_energy(warp: Warp) -> float:
     """tr(WᵀRW), in squared units of the reference."""
-    R, W = np.asarray(warp.basis.penalty()), warp.weights
+    R, W = np.asarray(warp.basis.penalty()), warp.coefficients
     return float(np.sum(W * (R * W if R.ndim == 0 else R @ W)))
 
 

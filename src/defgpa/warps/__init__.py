@@ -1,31 +1,13 @@
-"""Families of warps that are linear in their weights."""
+"""Families of warps that are linear in their coefficients."""
 
 from defgpa.frames import Frames
-from defgpa.warps._affine import Affine, AffineBasis
-from defgpa.warps._check import WarpCheck, check_warp
-from defgpa.warps._family import Grid
-from defgpa.warps._free_form import FreeForm, FreeFormBasis
-from defgpa.warps._inverse import Invertible, NewtonInverse
-from defgpa.warps._lattice import BendingEnergy, Laplacian, LatticeEnergy, Membrane
-from defgpa.warps._polynomial import Polynomial, PolynomialBasis
-from defgpa.warps._protocol import (
-    Basis,
-    DifferentiableBasis,
-    FactoredBasis,
-    Recombinable,
-    SparseBasis,
-    StackedModel,
-    WarpModel,
-)
-from defgpa.warps._radial import (
-    KernelPenalty,
-    NativeNorm,
-    RadialBasis,
-    RadialFunctions,
-    WeightRidge,
-    landmark_kernel,
-)
-from defgpa.warps._radial_kernels import (
+from defgpa.warps.affine import Affine, AffineBasis
+from defgpa.warps.base import Basis, FactoredBasis, SparseBasis, WarpFamily, WarpModel
+from defgpa.warps.check import WarpCheck, check_warp
+from defgpa.warps.control_points import Grid
+from defgpa.warps.free_form import FreeForm, FreeFormBasis
+from defgpa.warps.inverse import Invertible, NewtonInverse
+from defgpa.warps.kernels import (
     DistanceQuantile,
     Gaussian,
     InverseMultiquadric,
@@ -35,13 +17,23 @@ from defgpa.warps._radial_kernels import (
     WendlandC2,
     WendlandC4,
 )
-from defgpa.warps._thin_plate import (
+from defgpa.warps.lattice import BendingEnergy, Laplacian, LatticeEnergy, Membrane
+from defgpa.warps.polynomial import Polynomial, PolynomialBasis
+from defgpa.warps.radial import (
+    KernelPenalty,
+    NativeNorm,
+    RadialBasis,
+    RadialFunctions,
+    WeightRidge,
+    landmark_kernel,
+)
+from defgpa.warps.thin_plate import (
     DEFAULT_SMOOTHING,
     ThinPlateBasis,
     ThinPlateSpline,
-    interpolating_spline,
+    fit_interpolating_spline,
 )
-from defgpa.warps._warp import Warp
+from defgpa.warps.warp import Warp
 
 __all__ = [
     "DEFAULT_SMOOTHING",
@@ -49,7 +41,6 @@ __all__ = [
     "AffineBasis",
     "Basis",
     "BendingEnergy",
-    "DifferentiableBasis",
     "DistanceQuantile",
     "FactoredBasis",
     "Frames",
@@ -72,18 +63,17 @@ __all__ = [
     "PolynomialBasis",
     "RadialBasis",
     "RadialFunctions",
-    "Recombinable",
     "SparseBasis",
-    "StackedModel",
     "ThinPlateBasis",
     "ThinPlateSpline",
     "Warp",
     "WarpCheck",
+    "WarpFamily",
     "WarpModel",
     "WeightRidge",
     "WendlandC2",
     "WendlandC4",
     "check_warp",
-    "interpolating_spline",
+    "fit_interpolating_spline",
     "landmark_kernel",
 ]

@@ -28,7 +28,7 @@ from defgpa.io.files import read_head
 from defgpa.io.limits import Budget
 from defgpa.io.saved.codec import decode, decode_stack, encode, encode_stack
 from defgpa.shapes import Shapes
-from defgpa.warps import Recombinable, Warp
+from defgpa.warps import FactoredBasis, Warp
 
 FORMAT, VERSION = "defgpa-alignment", 2
 _FIELDS = ("reference", "eigenvalues", "turn", "registration")  # stored as they are, in this order
@@ -103,8 +103,8 @@ def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
     shapes = alignment.shapes
     warps = [_remove_mixing(warp) for warp in alignment.warps]
-    offsets = np.stack([np.broadcast_to(w.offset, w.weights.shape[1:]) for w in warps])
-    runs = groupby((warp.weights for warp in warps), key=np.shape)  # weights of one size
+    offsets = np.stack([np.broadcast_to(w.offset, w.coefficients.shape[1:]) for w in warps])
+    runs = groupby((warp.coefficients for warp in warps), key=np.shape)  # of one size
     return {
         "points": encode(shapes.points, arrays),
         "names": list(shapes.names),
@@ -162,9 +162,9 @@ def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shap
 
 def _remove_mixing(warp: Warp) -> Warp:
     """The warp in its cheap columns: the mixing, l × l per shape, need not be stored."""
-    if not isinstance(warp.basis, Recombinable):
+    if not isinstance(warp.basis, FactoredBasis):
         return warp
-    return Warp(warp.basis.unmixed(), warp.coefficients, warp.offset)
+    return Warp(warp.basis.unmix(), warp.column_coefficients, warp.offset)
 
 
 def _describe_provenance(shapes: Shapes) -> dict[str, Any]:

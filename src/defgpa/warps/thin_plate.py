@@ -35,21 +35,19 @@ from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
 from defgpa._arrays import Array, Index, blocks, frozen, inverse_of_lower, inverse_root, symmetrised
 from defgpa.frames import Frames, frames_of
-from defgpa.warps._affine import affine_column_gradients, affine_columns
-from defgpa.warps._distances import BLOCK_BYTES, TINY, squared_distances, wider_like
-from defgpa.warps._family import (
-    BuiltInBasis,
-    Family,
+from defgpa.warps.affine import affine_column_gradients, affine_columns
+from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
+from defgpa.warps.control_points import (
     Grid,
     PointsPerAxis,
-    given_points,
-    own_units,
-    per_axis_counts,
-    places,
-    principal_grid,
-    require_not_negative,
+    check_points_per_axis,
+    grid_indices,
+    make_control_points,
+    make_principal_grid,
 )
-from defgpa.warps._warp import Warp
+from defgpa.warps.distances import BLOCK_BYTES, TINY, make_wider_array, squared_distances
+from defgpa.warps.parameters import require_not_negative
+from defgpa.warps.warp import Warp
 
 BENDING_SIGN = {2: 1.0, 3: -1.0}  # the bending of Σ φ(‖x − c_k‖) w_k is this times wᵀ K w
 DEFAULT_SMOOTHING = 1e-3
@@ -57,7 +55,7 @@ MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
 
 
 @dataclass(frozen=True, eq=False)
-class ThinPlateBasis(BuiltInBasis):
+class ThinPlateBasis(FactoredBasis):
     """The splines on given control points; one shape, or a stack of them."""
 
     controls: Array  # (…, k, d), in the shape's own units
@@ -73,8 +71,8 @@ class ThinPlateBasis(BuiltInBasis):
         if self.ridge is None:
             return None
         if self.grid is None:
-            return spline_mixing(self.controls, self.ridge)
-        return spline_mixing_on_grid(self.grid, self.ridge)
+            return compute_spline_mixing(self.controls, self.ridge)
+        return compute_grid_mixing(self.grid, self.ridge)
 
     @property
     def control_points(self) -> Array:
@@ -85,11 +83,11 @@ class ThinPlateBasis(BuiltInBasis):
         """(…, p, k + d + 1): [Φ x̂ 1]."""
         if self.grid is not None:
             return self._columns_on_grid(self.grid, points)
-        local = own_units(points, self.centre, self.scale)
+        local = normalize_points(points, self.centre, self.scale)
         k, d = self.controls.shape[-2:]
         squared = squared_distances(local, self.controls)
-        columns = wider_like(squared, k + d + 1)
-        thin_plate(squared, d, out=columns[..., :k])
+        columns = make_wider_array(squared, k + d + 1)
+        thin_plate_kernel(squared, d, out=columns[..., :k])
         columns[..., k:-1] = local
         columns[..., -1] = 1.0
         return columns
@@ -106,10 +104,10 @@ class ThinPlateBasis(BuiltInBasis):
         for part in blocks(lead[0], max(1, BLOCK_BYTES // (8 * k * p))) if lead else [...]:
             kernel = columns[part][..., :k, :]
             grid[part].fill_squared_distances(local[part], out=kernel)
-            thin_plate(kernel, d)
+            thin_plate_kernel(kernel, d)
         return columns.mT
 
-    def deflated(self) -> DeflatedSplines | None:
+    def deflate(self) -> DeflatedSplines | None:
         """These splines in coordinates that all shapes share, if their control points are few.
 
         Not where a grid is nearly flat: some of its points coincide then, and what neither bends
@@ -120,11 +118,11 @@ class ThinPlateBasis(BuiltInBasis):
             return None
         if (grid.step.min(axis=-1) < 1e-3 * grid.step.max(axis=-1)).any():
             return None
-        return DeflatedSplines(self, grid_deflation(grid.counts))
+        return DeflatedSplines(self, make_grid_deflation(grid.counts))
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, k + d + 1): the derivatives of [Φ x̂ 1] by x."""
-        local = own_units(points, self.centre, self.scale)
+        local = normalize_points(points, self.centre, self.scale)
         d = local.shape[-1]
         slope = thin_plate_slope(squared_distances(local, self.controls), d)
         offset = local[..., :, None, :] - self.controls[..., None, :, :]
@@ -137,15 +135,15 @@ class ThinPlateBasis(BuiltInBasis):
         if self.ridge is None:
             sign = BENDING_SIGN[d]
             return (sign * self.stiffness)[..., None, None] * _bordered_kernel(self.controls)
-        return self.stiffness[..., None, None] * _charged(k, k - d - 1)
+        return self.stiffness[..., None, None] * _bending_mask(k, k - d - 1)
 
-    def unmixed(self) -> ThinPlateBasis:
+    def unmix(self) -> ThinPlateBasis:
         """These splines by the coefficients of their columns [Φ x̂ 1]."""
         return replace(self, ridge=None)
 
-    def inverted(self, warp: Warp) -> Warp:
+    def invert(self, warp: Warp) -> Warp:
         """The paper's approximate inverse: the spline that takes warp(C) back to C."""
-        return interpolating_spline(warp(self.control_points), self.control_points)
+        return fit_interpolating_spline(warp(self.control_points), self.control_points)
 
     def __getitem__(self, shape: Any) -> ThinPlateBasis:
         some = super().__getitem__(shape)
@@ -156,7 +154,7 @@ class ThinPlateBasis(BuiltInBasis):
 
 
 @dataclass(frozen=True, eq=False)
-class DeflatedSplines(BuiltInBasis):
+class DeflatedSplines(FactoredBasis):
     """Splines on a grid by the columns [ΦN x̂ 1], N with polynomials of low order in front.
 
     Kernels grow with the distance, so most of the columns Φ is a polynomial of low order in the
@@ -187,20 +185,20 @@ class DeflatedSplines(BuiltInBasis):
         grid, ridge = self.splines.grid, self.splines.ridge
         assert grid is not None
         assert ridge is not None
-        bending = self.deflation.restricted(_grid_kernel(grid, ridge))
+        bending = self.deflation.restrict(_grid_kernel(grid, ridge))
         k, bent = np.prod(grid.counts), bending.shape[-1]
         penalty = np.zeros((*bending.shape[:-2], k, k))
         penalty[..., :bent, :bent] = bending
         penalty *= self.splines.stiffness[..., None, None]
         return penalty
 
-    def in_columns(self, weights: Array) -> tuple[ThinPlateBasis, Array]:
+    def express_in_columns(self, weights: Array) -> tuple[ThinPlateBasis, Array]:
         """The splines by the coefficients of [Φ x̂ 1], and those (…, k + d + 1, j) of weights."""
-        return self.splines.unmixed(), self.deflation.matrix @ weights
+        return self.splines.unmix(), self.deflation.matrix @ weights
 
 
 @dataclass(frozen=True, repr=False)
-class ThinPlateSpline(Family[ThinPlateBasis]):
+class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
     r"""Thin-plate spline warps on a grid of control points, TPS_r in the paper.
 
     Parameters
@@ -248,13 +246,13 @@ class ThinPlateSpline(Family[ThinPlateBasis]):
         self._check()
         dim, grid = frames.points.shape[-1], None
         if self.control_points is None:
-            counts = per_axis_counts(self.points_per_axis, dim, "ThinPlateSpline")
-            grid = principal_grid(frames, counts)
+            counts = check_points_per_axis(self.points_per_axis, dim, "ThinPlateSpline")
+            grid = make_principal_grid(frames, counts)
             controls = grid.points
         else:
-            given = given_points(self.control_points, frames, "control_points", "ThinPlateSpline")
-            _require_spread(given)
-            controls = own_units(given, frames.centre, frames.size)
+            points = make_control_points(self.control_points, frames, "ThinPlateSpline")
+            _check_spread(points)
+            controls = normalize_points(points, frames.centre, frames.size)
         return ThinPlateBasis(
             controls,
             frames.centre,
@@ -282,7 +280,7 @@ class ThinPlateSpline(Family[ThinPlateBasis]):
                 require_not_negative(getattr(self, name), name, "ThinPlateSpline")
 
 
-def interpolating_spline(sources: Array, targets: Array) -> Warp:
+def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
     """The thin-plate spline, without smoothing, that takes each source point to its target.
 
     Solves [[K, C̃], [C̃ᵀ, 0]] [w; A] = [targets; 0] in the sources' own units.
@@ -293,7 +291,7 @@ def interpolating_spline(sources: Array, targets: Array) -> Warp:
     system = _bordered_kernel(local)
     system[:k, k:] = affine_columns(local)
     system[k:, :k] = system[:k, k:].T
-    weights = _solved(system, np.vstack([targets, np.zeros((d + 1, d))]))
+    weights = _solve_system(system, np.vstack([targets, np.zeros((d + 1, d))]))
     basis = ThinPlateBasis(
         local, frame.centre[0], frame.size[0], ridge=None, stiffness=np.zeros_like(frame.size[0])
     )
@@ -301,7 +299,7 @@ def interpolating_spline(sources: Array, targets: Array) -> Warp:
 
 
 @lru_cache(maxsize=8)
-def _charged(size: int, bending: int) -> Array:
+def _bending_mask(size: int, bending: int) -> Array:
     """(l, l): one on the diagonal of the bending coordinates, zero on that of the affine ones."""
     return frozen(np.diag(np.arange(size) < bending).astype(np.float64))
 
@@ -310,11 +308,11 @@ def _bordered_kernel(controls: Array) -> Array:
     """(…, k + d + 1, k + d + 1): K, and zero for the affine part."""
     *lead, k, d = controls.shape
     bordered = np.zeros((*lead, k + d + 1, k + d + 1))
-    bordered[..., :k, :k] = thin_plate(squared_distances(controls, controls), d)
+    bordered[..., :k, :k] = thin_plate_kernel(squared_distances(controls, controls), d)
     return bordered
 
 
-def _solved(system: Array, right: Array) -> Array:
+def _solve_system(system: Array, right: Array) -> Array:
     """The solution of a square system; least squares where points coincide."""
     factors, pivots, singular = dgetrf(system)
     if not singular:
@@ -324,7 +322,7 @@ def _solved(system: Array, right: Array) -> Array:
     return np.asarray(lstsq(system, right)[0])
 
 
-def _require_spread(controls: Array) -> None:
+def _check_spread(controls: Array) -> None:
     """A ValueError unless the control points of every shape span its space: C̃ of full rank."""
     k, d = controls.shape[-2:]
     extents = np.linalg.svd(controls - controls.mean(axis=-2, keepdims=True), compute_uv=False)
@@ -337,7 +335,7 @@ def _require_spread(controls: Array) -> None:
         )
 
 
-def thin_plate(squared: Array, dim: int, out: Array | None = None) -> Array:
+def thin_plate_kernel(squared: Array, dim: int, out: Array | None = None) -> Array:
     """φ of r²: r² log r² in 2-D, r in 3-D, both continuous at 0. Overwrites ``squared``."""
     target = squared if out is None else out
     if dim == 2:
@@ -357,27 +355,29 @@ def thin_plate_slope(squared: Array, dim: int) -> Array:
     return slope
 
 
-def spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
+def compute_spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
     """(…, k + d + 1, l): from bending coordinates and affine part to kernel and affine columns.
 
     ``controls`` (…, k, d) are the control points of each shape.
     """
     k, d = controls.shape[-2:]
-    kernel = _signed(squared_distances(controls, controls), d)
+    kernel = _signed_kernel(squared_distances(controls, controls), d)
     kernel[..., np.arange(k), np.arange(k)] = ridge
-    return mixing_of(kernel, complement_of(affine_columns(controls)), _inverse_root)
+    return compute_mixing(kernel, find_complement(affine_columns(controls)), _compute_inverse_root)
 
 
-def spline_mixing_on_grid(grid: Grid, ridge: float = 0.0) -> Array:
-    """The ``spline_mixing`` of control points on grids, which share most of the work."""
+def compute_grid_mixing(grid: Grid, ridge: float = 0.0) -> Array:
+    """The ``compute_spline_mixing`` of control points on grids, which share most of the work."""
     if np.prod(grid.counts) > MANY_CONTROLS:
-        return spline_mixing(grid.points, ridge)
-    return mixing_of(_grid_kernel(grid, ridge), _grid_complement(grid.counts), _inverse_root)
+        return compute_spline_mixing(grid.points, ridge)
+    return compute_mixing(
+        _grid_kernel(grid, ridge), _grid_complement(grid.counts), _compute_inverse_root
+    )
 
 
-def _signed(squared: Array, dim: int) -> Array:
+def _signed_kernel(squared: Array, dim: int) -> Array:
     """± φ, whose matrix is positive on the weights of a spline."""
-    kernel = thin_plate(squared, dim)
+    kernel = thin_plate_kernel(squared, dim)
     kernel *= BENDING_SIGN[dim]
     return kernel
 
@@ -393,24 +393,24 @@ class Complement:
     mirror: Array  # (…, k, q): Y
     inner: Array  # (…, q, q): T
 
-    def applied(self, rows: Array) -> Array:
+    def apply(self, rows: Array) -> Array:
         """(…, k, j): N X for X (…, k − q, j)."""
         q = self.inner.shape[-1]
         reflected = -self.mirror @ (self.inner @ (self.mirror[..., q:, :].mT @ rows))
         reflected[..., q:, :] += rows
         return reflected
 
-    def reflected(self, rows: Array) -> Array:
+    def reflect(self, rows: Array) -> Array:
         """(…, k, j): H X for X (…, k, j)."""
         return rows - self.mirror @ (self.inner @ (self.mirror.mT @ rows))
 
-    def restricted(self, kernel: Array) -> Array:
+    def restrict(self, kernel: Array) -> Array:
         """(…, k − q, k − q): NᵀKN of a symmetric K (…, k, k)."""
         q = self.inner.shape[-1]
-        return symmetrised(self.reflected(self.reflected(kernel)[..., q:, :].mT)[..., q:, :])
+        return symmetrised(self.reflect(self.reflect(kernel)[..., q:, :].mT)[..., q:, :])
 
 
-def complement_of(functions: Array) -> Complement:
+def find_complement(functions: Array) -> Complement:
     """N, orthonormal, (…, k, k − q): orthogonal to q functions of k points, given as (…, k, q)."""
     basis = np.linalg.qr(functions)[0]
     q = basis.shape[-1]
@@ -422,12 +422,12 @@ def complement_of(functions: Array) -> Complement:
     return Complement(mirror, inner)
 
 
-def mixing_of(kernel: Array, complement: Complement, root: Callable[[Array], Array]) -> Array:
+def compute_mixing(kernel: Array, complement: Complement, root: Callable[[Array], Array]) -> Array:
     """(…, k + q, r + q): N X on the kernel columns, the identity on the q free ones.
 
     ``root`` makes X (…, k − q, r) with Xᵀ E X = I of E = NᵀKN, K (…, k, k).
     """
-    bent = complement.applied(root(complement.restricted(kernel)))
+    bent = complement.apply(root(complement.restrict(kernel)))
     (*lead, k, r), q = bent.shape, complement.inner.shape[-1]
     mixing = np.zeros((*lead, k + q, r + q))
     mixing[..., :k, :r] = bent
@@ -435,7 +435,7 @@ def mixing_of(kernel: Array, complement: Complement, root: Callable[[Array], Arr
     return mixing
 
 
-def _inverse_root(energy: Array) -> Array:
+def _compute_inverse_root(energy: Array) -> Array:
     """X with Xᵀ E X = I: L⁻ᵀ of Cholesky, or of the eigenvectors where E is singular.
 
     Coincident control points leave directions without bending and without effect:
@@ -451,7 +451,7 @@ def _inverse_root(energy: Array) -> Array:
 @lru_cache(maxsize=8)
 def _grid_complement(counts: tuple[int, ...]) -> Complement:
     """N of every grid of so many points per axis."""
-    return complement_of(affine_columns(places(counts).astype(np.float64)))
+    return find_complement(affine_columns(grid_indices(counts).astype(np.float64)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,10 +476,10 @@ class Deflation:
         affine = len(self.bent) - self.bent.shape[1]
         return frozen(self.columns(np.eye(len(self.polynomials.mirror) + affine)))
 
-    def restricted(self, kernel: Array) -> Array:
+    def restrict(self, kernel: Array) -> Array:
         """(…, k − d − 1, k − d − 1): NᵀKN of a symmetric K (…, k, k)."""
-        half = self._low_rows(self.polynomials.reflected(kernel))
-        return symmetrised(self._low_rows(self.polynomials.reflected(half.mT)))
+        half = self._low_rows(self.polynomials.reflect(kernel))
+        return symmetrised(self._low_rows(self.polynomials.reflect(half.mT)))
 
     def _low_rows(self, rows: Array) -> Array:
         """Rows of low order (…, q, j) are combined to those that are no affine functions."""
@@ -488,12 +488,12 @@ class Deflation:
 
 
 @lru_cache(maxsize=8)
-def grid_deflation(counts: tuple[int, ...]) -> Deflation:
+def make_grid_deflation(counts: tuple[int, ...]) -> Deflation:
     """N of grids of so many points per axis; 1, x and x² in front where the points tell them."""
-    place = places(counts) / (np.array(counts) - 1.0) - 0.5
+    place = grid_indices(counts) / (np.array(counts) - 1.0) - 0.5
     orders = [own for own in np.ndindex(*np.minimum(counts, 3)) if sum(own) < 3]
     powers = np.stack([np.prod(place**own, axis=1) for own in sorted(orders, key=sum)], axis=1)
-    polynomials = complement_of(powers)
+    polynomials = find_complement(powers)
     basis = np.eye(len(place), len(orders))
     basis -= polynomials.mirror @ (polynomials.inner @ polynomials.mirror[: len(orders)].T)
     affine = powers[:, : len(counts) + 1].T @ basis
@@ -502,15 +502,15 @@ def grid_deflation(counts: tuple[int, ...]) -> Deflation:
 
 def _grid_kernel(grid: Grid, ridge: float = 0.0) -> Array:
     """(…, k, k): ± φ(‖c_i − c_j‖), looked up among the distances from the first point."""
-    squared = (grid.step**2) @ (places(grid.counts).T ** 2).astype(np.float64)
-    kernel = _signed(squared, len(grid.counts))
+    squared = (grid.step**2) @ (grid_indices(grid.counts).T ** 2).astype(np.float64)
+    kernel = _signed_kernel(squared, len(grid.counts))
     kernel[..., 0] = ridge
-    return np.asarray(kernel.take(_offsets(grid.counts), axis=-1))
+    return np.asarray(kernel.take(_grid_offsets(grid.counts), axis=-1))
 
 
 @lru_cache(maxsize=8)
-def _offsets(counts: tuple[int, ...]) -> Index:
+def _grid_offsets(counts: tuple[int, ...]) -> Index:
     """(k, k): of points i and j of a grid, the one that is as far from the first as they are."""
-    place = places(counts)
+    place = grid_indices(counts)
     steps = np.abs(place[:, None, :] - place[None, :, :])
     return frozen(np.ravel_multi_index(tuple(np.moveaxis(steps, -1, 0)), counts))

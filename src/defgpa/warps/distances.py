@@ -21,14 +21,14 @@ def squared_distances(points: Array, centres: Array) -> Array:
         return np.asarray(cdist(points, centres, "sqeuclidean"))
     # of more pairs, one compiled pass per shape beats broadcasting over shapes
     if points.shape[-2] * centres.shape[-2] < 16384:
-        return _squared_side_by_side(points, centres)
+        return _squared_distances_by_broadcasting(points, centres)
     total = np.empty((*points.shape[:-1], centres.shape[-2]))
     for shape in np.ndindex(points.shape[:-2]):
         cdist(points[shape], centres[shape], "sqeuclidean", out=total[shape])
     return total
 
 
-def _squared_side_by_side(points: Array, centres: Array) -> Array:
+def _squared_distances_by_broadcasting(points: Array, centres: Array) -> Array:
     """Squared distances (n, p, k) of many small shapes (n, p, d), several of them in one pass.
 
     In memory the points of a shape lie side by side, (n, k, p): runs as long as they can be.
@@ -46,7 +46,7 @@ def _squared_side_by_side(points: Array, centres: Array) -> Array:
     return total.mT
 
 
-def wider_like(rows: Array, width: int) -> Array:
+def make_wider_array(rows: Array, width: int) -> Array:
     """(…, p, width): an empty array with room for these rows (…, p, k), in the same order."""
     *lead, p, _ = rows.shape
     if rows.flags.c_contiguous:

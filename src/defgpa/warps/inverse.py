@@ -16,14 +16,14 @@ from defgpa._arrays import Array
 
 
 class Invertible(Protocol):
-    """What Newton's method needs: values and Jacobians."""
+    """A map with values and Jacobians, which is what Newton's method needs."""
 
     def __call__(self, points: ArrayLike) -> Array:
-        """Images of points."""
+        """Return the images of points."""
         ...
 
     def jacobian(self, points: ArrayLike) -> Array:
-        """Derivatives of the images."""
+        """Return the derivatives of the images."""
         ...
 
 
@@ -43,20 +43,20 @@ class NewtonInverse:
 
     warp: Invertible
     tolerance: float = 1e-12  # relative to the size of the images
-    most_steps: int = 60
-    most_halvings: int = 25  # of one step
+    max_steps: int = 60
+    max_halvings: int = 25  # of one step
 
     def __call__(self, targets: ArrayLike) -> Array:
-        """(p, d): points whose images are ``targets``; NaN where there is none."""
+        """Return the points (p, d) whose images are ``targets``; NaN where there is none."""
         goal = np.asarray(targets, dtype=np.float64)
-        known = ~np.isnan(goal).any(axis=1)
+        is_finite = ~np.isnan(goal).any(axis=1)
         start = np.full(goal.shape, np.nan)
-        if known.any():
-            start[known] = _affine_start(self.warp, goal[known])
+        if is_finite.any():
+            start[is_finite] = _affine_start(self.warp, goal[is_finite])
         solution = self.near(goal, start)
-        lost = known & np.isnan(solution).any(axis=1)
-        if lost.any():
-            solution[lost] = self.near(goal[lost], _spline_start(self.warp, goal[lost]))
+        failed = is_finite & np.isnan(solution).any(axis=1)
+        if failed.any():
+            solution[failed] = self.near(goal[failed], _spline_start(self.warp, goal[failed]))
         return solution
 
     def near(self, targets: ArrayLike, start: ArrayLike) -> Array:
@@ -65,40 +65,40 @@ class NewtonInverse:
         solution = np.array(start, dtype=np.float64)
         known = ~np.isnan(goal + solution).any(axis=1)
         if known.any():
-            solution[known] = self._solved(goal[known], solution[known])
+            solution[known] = self._solve_system(goal[known], solution[known])
         solution[~known] = np.nan
         return solution
 
-    def _solved(self, goal: Array, points: Array) -> Array:
+    def _solve_system(self, goal: Array, points: Array) -> Array:
         size = float(np.abs(goal - goal.mean(axis=0)).max()) or 1.0
-        left = goal - self.warp(points)
-        for _ in range(self.most_steps):
-            active = np.flatnonzero(_lengths(left) > self.tolerance * size)
+        residuals = goal - self.warp(points)
+        for _ in range(self.max_steps):
+            active = np.flatnonzero(_lengths(residuals) > self.tolerance * size)
             if not len(active):
                 break
-            moved, less = self._step(points[active], goal[active], left[active])
-            improved = _lengths(less) < _lengths(left[active])
+            moved, remaining = self._damped_step(points[active], goal[active], residuals[active])
+            improved = _lengths(remaining) < _lengths(residuals[active])
             points[active[improved]] = moved[improved]
-            left[active[improved]] = less[improved]
+            residuals[active[improved]] = remaining[improved]
             if not improved.any():
                 break
         # rounding may stop the descent a little above the tolerance: that is still a solution
-        points[~(_lengths(left) <= 1e3 * self.tolerance * size)] = np.nan
+        points[~(_lengths(residuals) <= 1e3 * self.tolerance * size)] = np.nan
         return points
 
-    def _step(self, points: Array, goal: Array, left: Array) -> tuple[Array, Array]:
-        """One damped Newton step of every point, and what it leaves of goal − warp(point)."""
-        step = _newton_steps(self.warp.jacobian(points), left)
+    def _damped_step(self, points: Array, goal: Array, residuals: Array) -> tuple[Array, Array]:
+        """Return every point after one damped Newton step, and its residual goal − warp(point)."""
+        step = _newton_steps(self.warp.jacobian(points), residuals)
         moved = points + step
-        less = goal - self.warp(moved)
-        for _ in range(self.most_halvings):
-            worse = ~(_lengths(less) < _lengths(left))
+        remaining = goal - self.warp(moved)
+        for _ in range(self.max_halvings):
+            worse = ~(_lengths(remaining) < _lengths(residuals))
             if not worse.any():
                 break
             step[worse] *= 0.5
             moved[worse] = points[worse] + step[worse]
-            less[worse] = goal[worse] - self.warp(moved[worse])
-        return moved, less
+            remaining[worse] = goal[worse] - self.warp(moved[worse])
+        return moved, remaining
 
 
 def _lengths(vectors: Array) -> Array:
@@ -106,7 +106,7 @@ def _lengths(vectors: Array) -> Array:
 
 
 def _newton_steps(jacobians: Array, residuals: Array) -> Array:
-    """J⁻¹ r of every point; zero where J is singular, so that the point counts as not improved."""
+    """Return J⁻¹ r of every point; zero where J is singular, so that it counts as not improved."""
     singular = ~(np.abs(np.linalg.det(jacobians)) > np.finfo(np.float64).tiny)
     safe = np.where(singular[:, None, None], np.eye(jacobians.shape[-1]), jacobians)
     steps = np.linalg.solve(safe, residuals[..., None])[..., 0]
@@ -114,8 +114,8 @@ def _newton_steps(jacobians: Array, residuals: Array) -> Array:
 
 
 def _affine_start(warp: Invertible, goal: Array) -> Array:
-    """The targets through the inverse of the affine map closest to the warp around its shape."""
-    samples = _home(warp, goal.shape[1])
+    """Send the targets through the inverse of the affine map closest to the warp on its shape."""
+    samples = sample_domain(warp, goal.shape[1])
     if samples is None:
         return goal.copy()
     images = warp(samples)
@@ -124,12 +124,12 @@ def _affine_start(warp: Invertible, goal: Array) -> Array:
     return np.column_stack([goal, np.ones(len(goal))]) @ matrix
 
 
-def _home(warp: Invertible, dim: int) -> Array | None:
-    """Some points of the shape the warp was made for, or a grid where its basis says it lies."""
+def sample_domain(warp: Invertible, dim: int) -> Array | None:
+    """Return points of the shape that the warp was made for, or a grid where its basis lies."""
     landmarks = getattr(warp, "landmarks", None)
     if landmarks is not None:
-        seen = landmarks[~np.isnan(landmarks).any(axis=1)]
-        return np.asarray(seen[:: 1 + len(seen) // 200])  # so many tell it as well as all
+        visible = landmarks[~np.isnan(landmarks).any(axis=1)]
+        return np.asarray(visible[:: 1 + len(visible) // 200])  # so many are enough
     basis = getattr(warp, "basis", None)
     centre, scale = getattr(basis, "centre", None), getattr(basis, "scale", None)
     if centre is None or scale is None:
@@ -140,8 +140,8 @@ def _home(warp: Invertible, dim: int) -> Array | None:
 
 
 def _spline_start(warp: Invertible, goal: Array) -> Array:
-    """The targets through the approximate inverse, if the warp has one; it follows its bends."""
-    roughly = warp.inverse() if hasattr(warp, "inverse") else None
-    if roughly is None or isinstance(roughly, NewtonInverse):
+    """Send the targets through the approximate inverse of the warp, if it has one."""
+    approximate_inverse = warp.inverse() if hasattr(warp, "inverse") else None
+    if approximate_inverse is None or isinstance(approximate_inverse, NewtonInverse):
         return np.full(goal.shape, np.nan)
-    return np.asarray(roughly(goal))
+    return np.asarray(approximate_inverse(goal))

@@ -19,14 +19,8 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, rms_radius, symmetrised
 from defgpa.errors import ShapeError
-from defgpa.warps._protocol import (
-    Basis,
-    DifferentiableBasis,
-    FactoredBasis,
-    SparseBasis,
-    WarpModel,
-)
-from defgpa.warps._warp import Warp
+from defgpa.warps.base import Basis, FactoredBasis, WarpModel
+from defgpa.warps.warp import Warp
 
 FREE = 1e-7  # share of a target left over, below which it counts as reached for nothing
 SAME = 1e-6  # change of P under a motion, below which it counts as none
@@ -86,12 +80,15 @@ class WarpCheck:
         free = "" if not self.free_directions else f", {self.free_directions} free directions"
         lines = [
             ("features", f"{self.n_features}"),
-            ("free translations", _verdict(self.free_translations, self.translation_error)),
-            ("free affine maps", _verdict(self.free_affine, self.affine_error)),
-            ("penalty is PSD", _verdict(self.penalty_psd, self.smallest_eigenvalue)),
+            ("free translations", _format_verdict(self.free_translations, self.translation_error)),
+            ("free affine maps", _format_verdict(self.free_affine, self.affine_error)),
+            ("penalty is PSD", _format_verdict(self.penalty_psd, self.smallest_eigenvalue)),
             ("condition", f"{self.condition:.1e}{free}"),
-            ("rigid invariance", _verdict(self.rigid_invariance, self.rigid_error)),
-            ("similarity invariance", _verdict(self.similarity_invariance, self.similarity_error)),
+            ("rigid invariance", _format_verdict(self.rigid_invariance, self.rigid_error)),
+            (
+                "similarity invariance",
+                _format_verdict(self.similarity_invariance, self.similarity_error),
+            ),
             ("features are pointwise", "yes" if self.pointwise else "no"),
             ("jacobian", f"{self.jacobian} ({self.jacobian_error:.1e})"),
         ]
@@ -127,16 +124,18 @@ def check_warp(model: WarpModel, points: ArrayLike) -> WarpCheck:
     >>> found.free_translations, found.similarity_invariance, found.jacobian
     (True, True, 'analytic')
     """
-    shape = _checked_points(points)
+    shape = _check_points(points)
     basis = model.basis(shape)
-    features, penalty = _checked_features(basis, shape), _checked_penalty(basis, shape)
+    features, penalty = _check_features(basis, shape), _check_penalty(basis, shape)
     solved = _Regression(features, penalty)
-    translation = solved.share_left(np.ones((len(shape), 1)))
-    affine = solved.share_left(shape - shape.mean(axis=0))
+    translation = solved.max_relative_residual(np.ones((len(shape), 1)))
+    affine = solved.max_relative_residual(shape - shape.mean(axis=0))
     values = np.linalg.eigvalsh(symmetrised(penalty))
     smallest = float(values[0] / max(np.abs(values).max(), np.finfo(np.float64).tiny))
-    rigid, similar = (_change(model, shape, solved, scales) for scales in ((1, 1), (0.05, 20)))
-    analytic = isinstance(basis, (SparseBasis, FactoredBasis, DifferentiableBasis))
+    rigid, similar = (
+        _measure_change(model, shape, solved, scales) for scales in ((1, 1), (0.05, 20))
+    )
+    analytic = isinstance(basis, FactoredBasis) or hasattr(basis, "gradients")
     return WarpCheck(
         name=repr(model),
         n_features=features.shape[1],
@@ -154,7 +153,7 @@ def check_warp(model: WarpModel, points: ArrayLike) -> WarpCheck:
         similarity_error=similar,
         pointwise=_is_pointwise(basis, shape, features),
         jacobian="analytic" if analytic else "central differences",
-        jacobian_error=_jacobian_error(basis, shape, features.shape[1]),
+        jacobian_error=_measure_jacobian_error(basis, shape, features.shape[1]),
     )
 
 
@@ -166,22 +165,22 @@ class _Regression:
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         left, sizes, _ = np.linalg.svd(np.vstack([features, root]), full_matrices=False)
         floor = 8 * (len(features) + len(root)) * np.finfo(np.float64).eps * sizes[0]
-        self._reached = left[: len(features), sizes > floor]  # U, with P = I − U Uᵀ
+        self._range = left[: len(features), sizes > floor]  # U, with P = I − U Uᵀ
         self.free_directions = int((sizes <= floor).sum())
         with np.errstate(divide="ignore"):
             self.condition = float((sizes[0] / np.where(sizes > floor, sizes, 0.0)[-1]) ** 2)
 
-    def left_over(self, targets: Array) -> Array:
+    def apply_residual_form(self, targets: Array) -> Array:
         """P times the targets (p, k)."""
-        return targets - self._reached @ (self._reached.T @ targets)
+        return targets - self._range @ (self._range.T @ targets)
 
-    def share_left(self, targets: Array) -> float:
+    def max_relative_residual(self, targets: Array) -> float:
         """The worst ‖P t‖ / ‖t‖ of the columns t."""
-        left = np.linalg.norm(self.left_over(targets), axis=0)
+        left = np.linalg.norm(self.apply_residual_form(targets), axis=0)
         return float((left / np.linalg.norm(targets, axis=0)).max())
 
 
-def _change(
+def _measure_change(
     model: WarpModel, shape: Array, here: _Regression, scales: tuple[float, float]
 ) -> float:
     """How much P changes when the shape is turned, moved and scaled, relative to P itself."""
@@ -189,15 +188,15 @@ def _change(
     p, d = shape.shape
     size = rms_radius(shape)
     probes = rng.normal(size=(p, 6))  # P is looked at through a few columns
-    before = here.left_over(probes)
+    before = here.apply_residual_form(probes)
     change = 0.0
     for scale in np.geomspace(*scales, 3):
         turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
         turn[:, 0] *= np.sign(np.linalg.det(turn))
         there = scale * shape @ turn + 3.0 * size * rng.normal(size=d)
         basis = model.basis(there)
-        moved = _Regression(_checked_features(basis, there), _checked_penalty(basis, there))
-        change = max(change, float(np.linalg.norm(moved.left_over(probes) - before)))
+        moved = _Regression(_check_features(basis, there), _check_penalty(basis, there))
+        change = max(change, float(np.linalg.norm(moved.apply_residual_form(probes) - before)))
     return change / max(float(np.linalg.norm(before)), np.finfo(np.float64).tiny)
 
 
@@ -208,7 +207,7 @@ def _is_pointwise(basis: Basis, shape: Array, features: Array) -> bool:
     )
 
 
-def _jacobian_error(basis: Basis, shape: Array, size: int) -> float:
+def _measure_jacobian_error(basis: Basis, shape: Array, size: int) -> float:
     """The Jacobian of one warp against central differences, relative to its size."""
     warp = Warp(basis, np.random.default_rng(0).normal(size=(size, shape.shape[1])))
     # a kernel may have a kink at its centre, which may be a point of the shape
@@ -218,7 +217,7 @@ def _jacobian_error(basis: Basis, shape: Array, size: int) -> float:
     return float(np.linalg.norm(stated - measured)) / size_of_it
 
 
-def _checked_points(points: ArrayLike) -> Array:
+def _check_points(points: ArrayLike) -> Array:
     array = np.asarray(points, dtype=np.float64)
     if array.ndim != 2:
         raise ShapeError(f"check_warp takes one shape (p, d); got an array of size {array.shape}.")
@@ -231,7 +230,7 @@ def _checked_points(points: ArrayLike) -> Array:
     return seen
 
 
-def _checked_features(basis: Basis, shape: Array) -> Array:
+def _check_features(basis: Basis, shape: Array) -> Array:
     features = np.asarray(basis.features(shape), dtype=np.float64)
     if features.ndim != 2 or len(features) != len(shape):
         raise ShapeError(
@@ -243,7 +242,7 @@ def _checked_features(basis: Basis, shape: Array) -> Array:
     return features
 
 
-def _checked_penalty(basis: Basis, shape: Array) -> Array:
+def _check_penalty(basis: Basis, shape: Array) -> Array:
     size = np.shape(basis.features(shape[:1]))[1]
     penalty = np.asarray(basis.penalty(), dtype=np.float64)
     if penalty.ndim == 0:
@@ -256,5 +255,5 @@ def _checked_penalty(basis: Basis, shape: Array) -> Array:
     return penalty
 
 
-def _verdict(holds: bool, error: float) -> str:
+def _format_verdict(holds: bool, error: float) -> str:
     return f"{'yes' if holds else 'no':<4}({error:.1e})"

@@ -14,18 +14,18 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
 from defgpa.frames import Frames
-from defgpa.warps._family import BuiltInBasis, Family, own_units
-from defgpa.warps._warp import Warp
+from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
+from defgpa.warps.warp import Warp
 
 
 def affine_columns(normalised: Array) -> Array:
-    """[x̂ 1], the features every map with free translations contains."""
+    """Return [x̂ 1], the features of affine maps, of points in the units of their shape."""
     ones = np.ones((*normalised.shape[:-1], 1))
     return np.concatenate([normalised, ones], axis=-1)
 
 
 def affine_column_gradients(points: Array, scale: Array) -> Array:
-    """(…, p, d, d + 1): the derivatives of [x̂ 1] by x; x̂ = (x − centre) / scale."""
+    """Return the (…, p, d, d + 1) derivatives of [x̂ 1] by x; x̂ = (x − centre) / scale."""
     *lead, p, d = points.shape
     gradient = np.zeros((*lead, p, d, d + 1))
     for axis in range(d):
@@ -34,7 +34,7 @@ def affine_column_gradients(points: Array, scale: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class AffineBasis(BuiltInBasis):
+class AffineBasis(FactoredBasis):
     """Features [x̂ 1] with x̂ = (x − centre) / scale; one shape, or a stack of them."""
 
     centre: Array  # (…, d)
@@ -43,21 +43,21 @@ class AffineBasis(BuiltInBasis):
     mixing = None
 
     def columns(self, points: Array) -> Array:
-        """(…, p, d + 1): [x̂ 1]."""
-        return affine_columns(own_units(points, self.centre, self.scale))
+        """Return [x̂ 1], (…, p, d + 1)."""
+        return affine_columns(normalize_points(points, self.centre, self.scale))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, d + 1): the derivatives of [x̂ 1] by x."""
+        """Return the (…, p, d, d + 1) derivatives of [x̂ 1] by x."""
         return affine_column_gradients(points, self.scale)
 
     def penalty(self) -> Array:
-        """Zero: affine maps are free."""
+        """Return zero: affine maps are free."""
         size = self.centre.shape[-1] + 1
         return np.zeros((*self.centre.shape[:-1], size, size))
 
-    def inverted(self, warp: Warp) -> Warp:
-        """The exact inverse: y = x̂ A + a gives x = (y − a) A⁻¹ scale + centre."""
-        matrix, constant = warp.weights[:-1], warp.weights[-1] + warp.offset
+    def invert(self, warp: Warp) -> Warp:
+        """Return the exact inverse: y = x̂ A + a gives x = (y − a) A⁻¹ scale + centre."""
+        matrix, constant = warp.coefficients[:-1], warp.coefficients[-1] + warp.offset
         if np.linalg.cond(matrix) * np.finfo(np.float64).eps > 1.0:
             raise DegenerateShapeError(
                 "This affine warp flattens space and has no inverse: its shape is degenerate."
@@ -68,7 +68,7 @@ class AffineBasis(BuiltInBasis):
 
 
 @dataclass(frozen=True, repr=False)
-class Affine(Family[AffineBasis]):
+class Affine(WarpFamily[AffineBasis]):
     """Affine warps: the stiffest deformable model, AFF_r in the paper.
 
     Examples
@@ -80,5 +80,5 @@ class Affine(Family[AffineBasis]):
     """
 
     def bases(self, frames: Frames) -> AffineBasis:
-        """The bases of n shapes, stacked."""
+        """Return the bases of n shapes as one stack."""
         return AffineBasis(frames.centre, frames.size)

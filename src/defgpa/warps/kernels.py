@@ -20,8 +20,8 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.warps._distances import TINY, squared_distances
-from defgpa.warps._family import require_degree, require_number, require_positive
+from defgpa.warps.distances import TINY, squared_distances
+from defgpa.warps.parameters import require_degree, require_number, require_positive
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from defgpa._arrays import Array, Index, frozen, symmetrised
-from defgpa.warps._family import require_number
+from defgpa.warps.parameters import require_number
 
 Cells = tuple[int, ...]
 
@@ -133,7 +133,7 @@ def lattice_points(cells: int) -> Array:
     return frozen((knots[1:-3] + knots[2:-2] + knots[3:-1]) / 3.0)
 
 
-def cells_of(u: Array, cells: int) -> Index:
+def find_cells(u: Array, cells: int) -> Index:
     """(…): the cell that u (…) lies in, or is nearest to; the first for NaN."""
     inside = np.nan_to_num(np.clip(u, 0.0, cells))
     return np.minimum(inside.astype(np.intp), cells - 1)

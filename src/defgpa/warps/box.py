@@ -16,9 +16,9 @@ import numpy as np
 
 from defgpa._arrays import Array, Stack
 from defgpa.frames import Frames, frames_of
-from defgpa.warps._family import BuiltInBasis
-from defgpa.warps._thin_plate import interpolating_spline
-from defgpa.warps._warp import Warp
+from defgpa.warps.base import FactoredBasis
+from defgpa.warps.thin_plate import fit_interpolating_spline
+from defgpa.warps.warp import Warp
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,33 +29,33 @@ class Box(Stack):
     axes: Array  # (…, d, d): principal axes as columns
     half: Array  # (…, d): half the sides, in the units of the data
 
-    def local(self, points: Array) -> Array:
-        """(…, p, d): coordinates in the box, within ±1 inside."""
+    def to_local(self, points: Array) -> Array:
+        """Return the (…, p, d) coordinates of points in the box, within ±1 inside."""
         return ((points - self.middle[..., None, :]) @ self.axes) / self.half[..., None, :]
 
-    def world(self, local: Array) -> Array:
-        """(…, p, d): the points with these coordinates in the box."""
+    def to_world(self, local: Array) -> Array:
+        """Return the points (…, p, d) with these coordinates in the box."""
         return (local * self.half[..., None, :]) @ self.axes.mT + self.middle[..., None, :]
 
-    def by_point(self, by_local: Array) -> Array:
-        """(…, p, d, r): derivatives by the point, from those by its coordinates in the box."""
+    def chain_gradients(self, by_local: Array) -> Array:
+        """Return derivatives (…, p, d, r) by the point from those by its coordinates in the box."""
         return (self.axes / self.half[..., None, :])[..., None, :, :] @ by_local
 
-    def grid(self, counts: tuple[int, ...]) -> Array:
-        """(…, Π counts, d): points spread evenly over the box, its faces included."""
+    def make_grid(self, counts: tuple[int, ...]) -> Array:
+        """Return (…, Π counts, d) points spread evenly over the box, its faces included."""
         ticks = [np.linspace(-1.0, 1.0, count) for count in counts]
         local = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(counts))
-        return self.world(local)
+        return self.to_world(local)
 
-    def inverse_of(self, warp: Warp) -> Warp:
-        """The spline that takes the images of a grid in the box of one shape back to the grid."""
+    def approximate_inverse(self, warp: Warp) -> Warp:
+        """Return the spline that takes the images of a grid in the box of one shape back to it."""
         dim = self.half.shape[-1]
-        nodes = self.grid(({1: 16, 2: 9, 3: 6}[dim],) * dim)  # some two hundred at most
-        return interpolating_spline(warp(nodes), nodes)
+        nodes = self.make_grid(({1: 16, 2: 9, 3: 6}[dim],) * dim)  # some two hundred at most
+        return fit_interpolating_spline(warp(nodes), nodes)
 
 
-def principal_box(frames: Frames, padding: float) -> Box:
-    """The box around the visible points, ``padding`` times each side wider at both ends."""
+def make_principal_box(frames: Frames, padding: float) -> Box:
+    """Make the box around the visible points, ``padding`` times each side wider at both ends."""
     low, high = frames.box
     offset = 0.5 * (low + high)
     half = (0.5 + padding) * (high - low)
@@ -65,13 +65,13 @@ def principal_box(frames: Frames, padding: float) -> Box:
     return Box(middle, frames.axes, half)
 
 
-def inverse_around(warp: Warp, landmarks: Array) -> Warp:
-    """The inverse over the principal box of the landmarks (m, d), NaN where not seen."""
-    seen = landmarks[~np.isnan(landmarks).any(axis=1)]
-    return principal_box(frames_of(seen), padding=0.0)[0].inverse_of(warp)
+def approximate_inverse_around(warp: Warp, landmarks: Array) -> Warp:
+    """Return the inverse over the principal box of the landmarks (m, d), NaN where missing."""
+    visible = landmarks[~np.isnan(landmarks).any(axis=1)]
+    return make_principal_box(frames_of(visible), padding=0.0)[0].approximate_inverse(warp)
 
 
-class BoxedBasis(BuiltInBasis):
+class BoxedBasis(FactoredBasis):
     """Functions that live in the box of one shape, or in those of a stack of shapes."""
 
     middle: Array  # (…, d): of the box
@@ -85,6 +85,6 @@ class BoxedBasis(BuiltInBasis):
         """The box the functions live in."""
         return Box(self.middle, self.axes, self.half)
 
-    def inverted(self, warp: Warp) -> Warp:
-        """An approximate inverse: the spline that takes the images of a grid in the box back."""
-        return self.box.inverse_of(warp)
+    def invert(self, warp: Warp) -> Warp:
+        """Return an approximate inverse: the spline that takes the images of a grid back to it."""
+        return self.box.approximate_inverse(warp)

@@ -23,21 +23,23 @@ from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, Index
 from defgpa.frames import Frames
-from defgpa.warps._box import BoxedBasis, principal_box
-from defgpa.warps._family import Family, PointsPerAxis, per_axis_counts, require_not_negative
-from defgpa.warps._lattice import (
+from defgpa.warps.base import SparseBasis, WarpFamily
+from defgpa.warps.box import BoxedBasis, make_principal_box
+from defgpa.warps.control_points import PointsPerAxis, check_points_per_axis
+from defgpa.warps.lattice import (
     BendingEnergy,
     Cells,
     LatticeEnergy,
-    cells_of,
     energy_matrix,
+    find_cells,
     lattice_points,
     local_splines,
 )
+from defgpa.warps.parameters import require_not_negative
 
 
 @dataclass(frozen=True, eq=False)
-class FreeFormBasis(BoxedBasis):
+class FreeFormBasis(BoxedBasis, SparseBasis):
     """The functions of the lattice of one shape, or of a stack of shapes."""
 
     cells: Cells
@@ -59,7 +61,7 @@ class FreeFormBasis(BoxedBasis):
         """(…, l, d): the lattice points; as weights they give the identity."""
         ticks = [2.0 * lattice_points(c) / c - 1.0 for c in self.cells]
         local = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(ticks))
-        return self.box.world(local)
+        return self.box.to_world(local)
 
     def columns(self, points: Array) -> Array:
         """(…, p, l): the functions of the lattice at points (…, p, d)."""
@@ -94,8 +96,8 @@ class FreeFormBasis(BoxedBasis):
 
     def _place(self, points: Array) -> tuple[Array, Index]:
         """(…, p, d): where points lie in the lattice, a cell being 1 long, and in which cell."""
-        u = 0.5 * (self.box.local(points) + 1.0) * np.array(self.cells)
-        cell = [cells_of(u[..., axis], count) for axis, count in enumerate(self.cells)]
+        u = 0.5 * (self.box.to_local(points) + 1.0) * np.array(self.cells)
+        cell = [find_cells(u[..., axis], count) for axis, count in enumerate(self.cells)]
         return u, np.stack(cell, axis=-1)
 
     def _nearby(self, u: Array, cell: Index, by: int | None = None) -> Array:
@@ -108,7 +110,7 @@ class FreeFormBasis(BoxedBasis):
     def _nearby_slopes(self, u: Array, cell: Index) -> Array:
         """(…, p, d, 4^d): the derivatives of the functions of the cell by the point."""
         slopes = [self._nearby(u, cell, a) * (0.5 * count) for a, count in enumerate(self.cells)]
-        return self.box.by_point(np.stack(slopes, axis=-2))
+        return self.box.chain_gradients(np.stack(slopes, axis=-2))
 
     def _touched(self, cell: Index) -> NDArray[np.int32]:
         """(…, 4^d): the numbers of the functions of a cell (…, d), alike beside the first."""
@@ -132,7 +134,7 @@ class FreeFormBasis(BoxedBasis):
 
 
 @dataclass(frozen=True, repr=False)
-class FreeForm(Family[FreeFormBasis]):
+class FreeForm(WarpFamily[FreeFormBasis]):
     """Free-form deformations: cubic B-splines on a lattice over the shape.
 
     Parameters
@@ -173,7 +175,7 @@ class FreeForm(Family[FreeFormBasis]):
         """The bases of n shapes, stacked."""
         require_not_negative(self.smoothing, "smoothing", "FreeForm")
         require_not_negative(self.padding, "padding", "FreeForm")
-        box = principal_box(frames, self.padding)
+        box = make_principal_box(frames, self.padding)
         return FreeFormBasis(
             self._cells(frames.points.shape[-1]),
             self.energy,
@@ -186,7 +188,7 @@ class FreeForm(Family[FreeFormBasis]):
         )
 
     def _cells(self, dim: int) -> Cells:
-        counts = per_axis_counts(self.points_per_axis, dim, "FreeForm")
+        counts = check_points_per_axis(self.points_per_axis, dim, "FreeForm")
         if min(counts) < 4:
             raise ValueError(
                 "The 'points_per_axis' parameter of FreeForm must be at least 4 on every axis, "

@@ -32,23 +32,20 @@ from scipy.linalg.lapack import dpstrf, dtrtri
 
 from defgpa._arrays import Array, Mask, inverse_root
 from defgpa.frames import Frames, frames_of
-from defgpa.warps._box import principal_box
-from defgpa.warps._distances import squared_distances
-from defgpa.warps._family import (
-    BuiltInBasis,
-    Family,
+from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
+from defgpa.warps.box import make_principal_box
+from defgpa.warps.control_points import (
     PointsPerAxis,
-    given_points,
-    own_units,
-    per_axis_counts,
-    principal_grid,
-    require_degree,
-    require_not_negative,
+    check_points_per_axis,
+    make_control_points,
+    make_principal_grid,
 )
-from defgpa.warps._polynomial import exponents, polynomial_gradients, polynomials
-from defgpa.warps._radial_kernels import DistanceQuantile, Gaussian, Kernel
-from defgpa.warps._thin_plate import complement_of, mixing_of
-from defgpa.warps._warp import Warp
+from defgpa.warps.distances import squared_distances
+from defgpa.warps.kernels import DistanceQuantile, Gaussian, Kernel
+from defgpa.warps.parameters import require_degree, require_not_negative
+from defgpa.warps.polynomial import exponents, polynomial_gradients, polynomials
+from defgpa.warps.thin_plate import compute_mixing, find_complement
+from defgpa.warps.warp import Warp
 
 _MANY_CENTRES = 150  # beyond, far fewer functions than centres make up a smooth kernel
 
@@ -82,7 +79,9 @@ class NativeNorm:
         # a wide smooth kernel leaves directions that are nothing but rounding
         root = partial(inverse_root, negligible=1e-12)
         few = border.shape[-2] <= _MANY_CENTRES
-        return mixing_of(kernel, complement_of(border), root if few else _low_rank)
+        return compute_mixing(
+            kernel, find_complement(border), root if few else _compute_low_rank_root
+        )
 
     def require_valid(self, kernel: Kernel, degree: int | None) -> None:
         """A conditionally positive definite kernel needs its polynomials."""
@@ -111,7 +110,7 @@ class WeightRidge:
 
 
 @dataclass(frozen=True, eq=False)
-class RadialFunctions(BuiltInBasis):
+class RadialFunctions(FactoredBasis):
     """Kernels around given centres, and polynomials; one shape, or a stack of them."""
 
     kernel: Kernel
@@ -131,14 +130,14 @@ class RadialFunctions(BuiltInBasis):
 
     def columns(self, points: Array) -> Array:
         """(…, p, k + q): [Φ, q_e(x̂)]."""
-        x = own_units(points, self.centre, self.scale)
+        x = normalize_points(points, self.centre, self.scale)
         return np.concatenate(
             [self.kernel.values(self._squared(x)), free_columns(x, self.degree)], axis=-1
         )
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, k + q): ∇φ = (dφ/ds) · 2 (x − c) / width²."""
-        x = own_units(points, self.centre, self.scale)
+        x = normalize_points(points, self.centre, self.scale)
         slopes = self.kernel.slopes(self._squared(x)) * (2.0 / self.width**2)[..., None, None]
         offset = x[..., :, None, :] - self.controls[..., None, :, :]
         radial = np.swapaxes(slopes[..., None] * offset, -1, -2)
@@ -156,12 +155,14 @@ class RadialFunctions(BuiltInBasis):
         charged[..., :k, :k] = self.charge.matrix(self.kernel.values(self._squared(self.controls)))
         return self.stiffness[..., None, None] * charged
 
-    def inverted(self, warp: Warp) -> Warp:
+    def invert(self, warp: Warp) -> Warp:
         """An approximate inverse: the spline that takes the images of a grid in the box back."""
         # the shape reaches beyond a grid of 5 × 5 centres by a quarter of its sides
-        return principal_box(frames_of(self.control_points), padding=0.25)[0].inverse_of(warp)
+        return make_principal_box(frames_of(self.control_points), padding=0.25)[
+            0
+        ].approximate_inverse(warp)
 
-    def unmixed(self) -> RadialFunctions:
+    def unmix(self) -> RadialFunctions:
         """These functions by the coefficients of their columns [Φ, q_e]."""
         return replace(self, mixing=None)
 
@@ -171,7 +172,7 @@ class RadialFunctions(BuiltInBasis):
 
 
 @dataclass(frozen=True, repr=False)
-class RadialBasis(Family[RadialFunctions]):
+class RadialBasis(WarpFamily[RadialFunctions]):
     """Radial basis warps: Gaussians, multiquadrics, Wendland functions, polyharmonic splines.
 
     Parameters
@@ -213,7 +214,7 @@ class RadialBasis(Family[RadialFunctions]):
         self._check()
         local = self._controls(frames)
         seen = frames.visible if self._at_landmarks else np.ones(local.shape[:-1], dtype=bool)
-        width = _widths(self.kernel, local, seen)
+        width = _find_widths(self.kernel, local, seen)
         squared = squared_distances(local, local) / (width**2)[:, None, None]
         kernel, border = self.kernel.values(squared), free_columns(local, self.polynomial_degree)
         mixing = self._mixing(kernel, border, seen)
@@ -247,13 +248,13 @@ class RadialBasis(Family[RadialFunctions]):
         """(n, k, d): the centres in own units; a landmark that is not seen keeps its place."""
         d = frames.points.shape[-1]
         if self.control_points is None:
-            counts = per_axis_counts(self.points_per_axis, d, "RadialBasis")
-            controls = principal_grid(frames, counts).points
+            counts = check_points_per_axis(self.points_per_axis, d, "RadialBasis")
+            controls = make_principal_grid(frames, counts).points
         elif self._at_landmarks:
-            controls = own_units(frames.points, frames.centre, frames.size)
+            controls = normalize_points(frames.points, frames.centre, frames.size)
         else:
-            given = given_points(self.control_points, frames, "control_points", "RadialBasis")
-            controls = own_units(given, frames.centre, frames.size)
+            points = make_control_points(self.control_points, frames, "RadialBasis")
+            controls = normalize_points(points, frames.centre, frames.size)
         least = int(frames.count.min(initial=np.inf)) if self._at_landmarks else controls.shape[-2]
         needed = _n_polynomials(d, self.polynomial_degree)
         if least < needed:
@@ -319,7 +320,7 @@ def _n_polynomials(dim: int, degree: int | None) -> int:
     return 0 if degree is None else len(exponents(dim, degree))
 
 
-def _widths(kernel: Kernel, centres: Array, seen: Mask) -> Array:
+def _find_widths(kernel: Kernel, centres: Array, seen: Mask) -> Array:
     """(n,): the widths for the centres (n, k, d) that are seen, of which there may be fewer."""
     if seen.all():
         return kernel.widths(centres)
@@ -332,13 +333,13 @@ def _widths(kernel: Kernel, centres: Array, seen: Mask) -> Array:
     return widths
 
 
-def _low_rank(energy: Array) -> Array:
+def _compute_low_rank_root(energy: Array) -> Array:
     """X with Xᵀ E X = I on the directions that pivoted Cholesky finds, zero columns elsewhere.
 
     The kernels of many centres are nearly combinations of a few: after r of them, chosen
     greedily, nothing is left of the others, and r functions are enough.
     """
-    roots = [_pivoted_root(own) for own in energy.reshape(-1, *energy.shape[-2:])]
+    roots = [_compute_pivoted_root(own) for own in energy.reshape(-1, *energy.shape[-2:])]
     rank = max(own.shape[-1] for own in roots)
     stacked = np.zeros((len(roots), energy.shape[-1], rank))
     for own, root in zip(roots, stacked, strict=True):
@@ -346,7 +347,7 @@ def _low_rank(energy: Array) -> Array:
     return stacked.reshape(*energy.shape[:-1], rank)
 
 
-def _pivoted_root(energy: Array) -> Array:
+def _compute_pivoted_root(energy: Array) -> Array:
     """(k, r): L⁻ᵀ of the r pivots, in their places; they leave 1e-13 of the largest kernel."""
     largest = float(np.diagonal(energy).max())
     factor, pivots, rank, _ = dpstrf(energy, tol=1e-13 * largest, lower=1)

@@ -24,8 +24,9 @@ from numpy.polynomial.legendre import legder, leggauss, legvander
 
 from defgpa._arrays import Array, Index
 from defgpa.frames import Frames
-from defgpa.warps._box import BoxedBasis, principal_box
-from defgpa.warps._family import Family, require_degree, require_not_negative
+from defgpa.warps.base import WarpFamily
+from defgpa.warps.box import BoxedBasis, make_principal_box
+from defgpa.warps.parameters import require_degree, require_not_negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +43,13 @@ class PolynomialBasis(BoxedBasis):
 
     def columns(self, points: Array) -> Array:
         """(…, p, q): highest degree first, the affine ones last."""
-        return polynomials(self.box.local(points), self.degree)
+        return polynomials(self.box.to_local(points), self.degree)
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, q): the derivatives of the columns by each coordinate of the points."""
-        return self.box.by_point(polynomial_gradients(self.box.local(points), self.degree))
+        return self.box.chain_gradients(
+            polynomial_gradients(self.box.to_local(points), self.degree)
+        )
 
     @cached_property
     def energy(self) -> Array:
@@ -63,7 +66,7 @@ class PolynomialBasis(BoxedBasis):
 
 
 @dataclass(frozen=True, repr=False)
-class Polynomial(Family[PolynomialBasis]):
+class Polynomial(WarpFamily[PolynomialBasis]):
     """Polynomial warps of total degree 1 to 4.
 
     Parameters
@@ -94,7 +97,7 @@ class Polynomial(Family[PolynomialBasis]):
         """The bases of n shapes, stacked."""
         require_degree(self.degree, "degree", "Polynomial", 1, 4)
         require_not_negative(self.smoothing, "smoothing", "Polynomial")
-        box = principal_box(frames, padding=0.0)
+        box = make_principal_box(frames, padding=0.0)
         # a flat shape has no thickness to measure in: rounding must not look like one
         half = np.where(frames.extents > 0.0, box.half, box.half.max(axis=-1, keepdims=True))
         return PolynomialBasis(
