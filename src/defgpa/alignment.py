@@ -199,12 +199,17 @@ class Alignment:
     @property
     def rmse_reference(self) -> float:
         """RMSE_r = √(Σ ‖warp_i(D_i) − S‖² / κ) over the visible landmarks."""
-        return _root_mean_square(self.residuals[self.counted])
+        return self._root_mean_square(self.residuals)
 
     @property
     def rmse_datum(self) -> float:
         """RMSE_d = √(Σ ‖D_i − warp_i⁻¹(S)‖² / κ) over the visible landmarks."""
-        return _root_mean_square(self.datum_residuals[self.counted])
+        return self._root_mean_square(self.datum_residuals)
+
+    def _root_mean_square(self, distances: Array) -> float:
+        """Average distances (n, m) over the landmarks that count, with their weights."""
+        squares = distances[self.counted] ** 2
+        return float(np.sqrt(average(squares, unequal_weights(self.shapes), self.counted)))
 
     @property
     def n_counted(self) -> int:
@@ -397,5 +402,16 @@ def shape_indices(shapes: Shapes, known: Shapes) -> Sequence[int | None]:
     return [numbers.get(own.tobytes()) for own in shapes.points]
 
 
-def _root_mean_square(distances: Array) -> float:
-    return float(np.sqrt(np.mean(distances**2)))
+def unequal_weights(shapes: Shapes) -> Array | None:
+    """Return the relative landmark weights (n, m), or None where all visible ones are equal."""
+    if not shapes.has_weights:
+        return None
+    weights = shapes.relative_weights
+    return None if (weights[shapes.visible] == 1.0).all() else weights
+
+
+def average(values: Array, weights: Array | None, chosen: Mask) -> float:
+    """Average the values of chosen landmarks (n, m), with their weights (n, m) where there are."""
+    return float(
+        np.mean(values) if weights is None else np.average(values, weights=weights[chosen])
+    )

@@ -18,11 +18,13 @@ from sklearn.exceptions import NotFittedError
 from defgpa._arrays import USUAL_FEATURES, Array, Index, Mask, frozen, threads_for
 from defgpa.alignment import (
     Alignment,
+    average,
     checked_eigenvalues,
     in_space,
     registered,
     shape_indices,
     superimposed,
+    unequal_weights,
 )
 from defgpa.diagnostics.checks import (
     descent_findings,
@@ -308,7 +310,8 @@ class AlignmentEstimator(BaseEstimator):
         specimens = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
         residuals = self._transform_points(specimens, "aligned") - self.reference_
         counts = ~np.isnan(residuals[..., 0]) & (self.alignment_.shapes.views >= 2)
-        return -float(np.sqrt((residuals[counts] ** 2).sum(axis=1).mean()))
+        squares = (residuals[counts] ** 2).sum(axis=1)
+        return -float(np.sqrt(average(squares, unequal_weights(specimens), counts)))
 
 
 class DefGPA(AlignmentEstimator):
@@ -604,7 +607,7 @@ class EuclideanGPA(AlignmentEstimator):
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
-        fit = fit_rigid(shapes.points, motions, shapes.names, frames)
+        fit = fit_rigid(shapes.points, motions, shapes.names, frames, unequal_weights(shapes))
         votes = _votes(fit.reference, frames)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right
@@ -651,7 +654,7 @@ class AffineGPA(AlignmentEstimator):
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
                 f"Got {self.frame!r} instead."
             )
-        fit = fit_affine(shapes.points, shapes.names)
+        fit = fit_affine(shapes.points, shapes.names, frames, unequal_weights(shapes))
         told = fit if self.frame == "first" else balance_frame(fit)
         condition = np.linalg.cond(told.matrices)
         votes = _votes(told.reference, frames)

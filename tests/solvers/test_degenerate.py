@@ -9,7 +9,9 @@ from defgpa import (
     DefGPA,
     DegenerateShapeError,
     Dense,
+    ElasticGPA,
     EuclideanGPA,
+    Iterative,
     Shapes,
     ThinPlateSpline,
 )
@@ -405,3 +407,19 @@ def test_hidden_points_do_not_count_however_the_frames_are_made():
         assert frames.count.tolist() == [9, 5]
         np.testing.assert_allclose(frames.centre[1], points[1, 4:].mean(axis=0))
         assert not frames.centred[1, :4].any()
+
+
+def test_shapes_that_hardly_agree_do_not_shrink_to_nothing():
+    points = np.random.default_rng(24).normal(size=(8, 20, 2))
+    alignment = ElasticGPA().align(points)
+    assert np.isfinite(alignment.reference).all()
+    assert alignment.diagnostics.converged
+
+
+@pytest.mark.parametrize("offset", [1e15, 1e16])
+@pytest.mark.parametrize("n_dims", [2, 3])
+@pytest.mark.parametrize("solver", [Dense(), Iterative()])
+def test_shapes_too_far_away_to_have_digits_are_refused(offset, n_dims, solver):
+    points = smooth_family(d=n_dims) + offset
+    with pytest.raises(DegenerateShapeError, match="no digits left: its landmarks spread over"):
+        DefGPA(solver=solver).fit(points)

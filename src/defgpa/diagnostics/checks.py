@@ -44,6 +44,8 @@ from defgpa.tuning import DEFAULT, Tuning
 Links = Callable[[Mask], Mask]  # (g, m), what each of g groups shares with one: is it enough?
 Found = Iterator[tuple[int, Finding]]
 
+_MAX_ROUNDING = 0.05  # of the size of a shape, by which its coordinates may be rounded
+
 
 def shared_landmarks(shapes: Shapes) -> Index:
     """The landmarks that at least two shapes see."""
@@ -61,6 +63,20 @@ def require_extended(frames: Frames, names: Sequence[str]) -> None:
     on_a_line = frames.on_a_line
     one_place = frames.in_one_place if on_a_line.any() else on_a_line
     require_extents(frames.count, on_a_line, one_place, names, frames.points.shape[-1])
+    _require_digits(frames, names)
+
+
+def _require_digits(frames: Frames, names: Sequence[str]) -> None:
+    """Raise a DegenerateShapeError that names shapes so far away that rounding distorts them."""
+    distorted = np.flatnonzero(frames.rounding > _MAX_ROUNDING)
+    if len(distorted):
+        first = int(distorted[0])
+        distance = float(np.linalg.norm(frames.centre[first]))
+        raise DegenerateShapeError(
+            f"The coordinates of shape {listed(names[int(i)] for i in distorted)} have no digits "
+            f"left: its landmarks spread over {float(frames.size[first]):.2g}, {distance:.2g} away "
+            "from the origin. Subtract the common offset where the coordinates still have them."
+        )
 
 
 def require_extents(

@@ -174,6 +174,10 @@ def descended(
         # the warps explain everything but rounding: any reference is as good
         ended |= (falling >= 1.0) & (costs[-1] < 1e-13)
         reference = better
+        if dial.scaling:
+            # only the shape counts, and the size may fall to nothing; a power of 2 changes no digit
+            size = np.exp2(np.round(np.log2(norms(better))))[:, None, None]
+            reference, pose = better / size, pose / size[..., None]
     return Descent(reference, np.stack(costs), left, ended)
 
 
