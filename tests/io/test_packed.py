@@ -150,7 +150,8 @@ SMALL = 200_000  # bytes that are allowed in these tests
 @pytest.fixture
 def little_memory(monkeypatch):
     """Almost nothing may be unpacked; and nothing larger is ever asked for."""
-    monkeypatch.setenv("DEFGPA_MAX_BYTES", str(SMALL))
+    monkeypatch.setattr("defgpa.io.limits._MIN_BYTES", SMALL)
+    monkeypatch.setattr("defgpa.io.limits._MULTIPLE", 1)
     tracemalloc.start()
     yield
     peak = tracemalloc.get_traced_memory()[1]
@@ -252,7 +253,7 @@ BOMBS = {
 def test_what_unpacks_to_too_much_is_refused_before_it_does(tmp_path, name, request):
     BOMBS[name](tmp_path / name)
     assert (tmp_path / name).stat().st_size < SMALL
-    read = pytest.raises(FormatError, match=rf"{name}: .*takes more than .* GB.*DEFGPA_MAX_BYTES")
+    read = pytest.raises(FormatError, match=rf"{name}: .*takes more than .* MB.*max_memory=")
     read_shapes_of_known_modules()
     request.getfixturevalue("little_memory")
     with read:
@@ -266,6 +267,8 @@ def read_shapes_of_known_modules():
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch):
     long_csv(tmp_path / "a.csv")
+    with pytest.raises(FormatError, match=r"a set of 300 shapes .* takes more than 0\.2 MB"):
+        read_shapes(tmp_path / "a.csv", max_memory=SMALL)
     monkeypatch.setenv("DEFGPA_MAX_BYTES", "1.5e6")
     with warned_of("300 of 301 landmarks are seen in 1 of 300 shapes"):
         assert read_shapes(tmp_path / "a.csv").n_landmarks == 301
@@ -276,9 +279,10 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch):
         read_shapes(tmp_path / "a.csv")
 
 
-def test_the_limit_is_one_gibibyte_unless_set(monkeypatch):
+def test_the_limit_is_64_megabytes_or_100_times_the_file_unless_set(monkeypatch):
     monkeypatch.delenv("DEFGPA_MAX_BYTES", raising=False)
-    assert get_max_bytes() == 2**30
+    assert get_max_bytes(1000) == 64_000_000
+    assert get_max_bytes(1_000_000) == 100_000_000
 
 
 def test_what_a_large_file_holds_is_read_whatever_the_limit(tmp_path, monkeypatch):
@@ -318,6 +322,7 @@ def test_a_result_that_unpacks_to_too_much_is_refused(tmp_path, request):
 def test_a_header_of_a_result_that_would_become_too_much_is_refused(tmp_path, monkeypatch):
     _, stored = saved(tmp_path / "r.npz")
     text = b"[" + b"{}," * 20_000 + b"{}]"
+    monkeypatch.setattr("defgpa.io.limits._MULTIPLE", 1)
     np.savez_compressed(tmp_path / "r.npz", **stored, header=np.frombuffer(text, "u1"))
     monkeypatch.setenv("DEFGPA_MAX_BYTES", str(5 * SMALL))
     with pytest.raises(FormatError, match=r"r\.npz: its header takes more than"):

@@ -1,15 +1,172 @@
-"""Equally spaced points along a digitised curve, however many it was digitised with."""
+"""Curves among landmarks: recognised by the names of their points, made equally long, resampled.
+
+The points of a curve stand behind the landmarks of their specimen and are called ``curve1_1``,
+``curve1_2``, … (``outline1_1``, … where the curve is closed). Other programs call them ``C00_01``,
+or give all points of a curve the same label.
+"""
 
 from __future__ import annotations
 
-from itertools import pairwise
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 from defgpa._arrays import Array
-from defgpa.errors import ShapeError
+from defgpa.diagnostics.wording import name_option
+from defgpa.errors import FormatError, ShapeError
+from defgpa.io.format import Sourced
+from defgpa.io.text.lines import warn
+from defgpa.shapes import number_labels
+
+_OWN_NAME = re.compile(r"(curve|outline)([1-9][0-9]*)_([1-9][0-9]*)")
+_OTHER_NAME = re.compile(r"(c|curve|crv)[ _.-]?([0-9]+)[ _.:-]([0-9]+)", re.IGNORECASE)
+_SHORT_NAME = re.compile(r"(c|curve|crv)[ _.-]?([0-9]+)", re.IGNORECASE)
+
+
+def equalise_curves(specimens: Sequence[Sourced], count: int | None) -> list[Sourced]:
+    """Give every specimen the same points on its curves.
+
+    Parameters
+    ----------
+    specimens : sequence of Sourced
+    count : int, optional
+        Resample each curve to so many points. Without it curves stay where all specimens have
+        as many points on them; otherwise they are left out with a warning.
+    """
+    specimens = [_recognise_curves(specimen, _OWN_NAME) for specimen in specimens]
+    if count is not None or _has_unequal_labels(specimens):
+        specimens = [_recognise_curves(specimen, _OTHER_NAME) for specimen in specimens]
+    if count is not None:
+        specimens = [_resample_curves(specimen, count) for specimen in specimens]
+    return _drop_unequal_curves(specimens)
+
+
+def _has_unequal_labels(specimens: Sequence[Sourced]) -> bool:
+    return len({specimen.labels for specimen in specimens if specimen.labels}) > 1 or any(
+        len(set(specimen.labels)) < len(specimen.labels)
+        for specimen in specimens
+        if specimen.labels
+    )
+
+
+def _recognise_curves(specimen: Sourced, name: re.Pattern[str]) -> Sourced:
+    """Put the points behind the landmarks whose labels number the points of curves.
+
+    The labels of at least three points of a curve count from 0 or 1, or are all the same.
+    """
+    labels = specimen.labels
+    if specimen.curves or not labels or specimen.faces is not None:
+        return specimen
+    members: dict[tuple[str, str], list[int]] = {}
+    for k, label in enumerate(labels):
+        match = name.fullmatch(label) or _match_repeated_name(label, labels, name)
+        if match:
+            members.setdefault((match[1].lower(), match[2]), []).append(k)
+    curves = [
+        ("outline" if kind == "outline" else "curve", points)
+        for (kind, _), points in members.items()
+        if len(points) >= 3 and _is_numbered([labels[k] for k in points], name)
+    ]
+    if not curves:
+        return specimen
+    on_curves = {k for _, points in curves for k in points}
+    order = [k for k in range(len(labels)) if k not in on_curves]
+    names, counts = [labels[k] for k in order], Counter[str]()
+    n_landmarks = len(order)
+    for kind, points in curves:
+        counts[kind] += 1
+        order += points
+        names += number_labels(f"{kind}{counts[kind]}_", len(points))
+    return replace(
+        specimen,
+        points=specimen.points[order],
+        labels=tuple(names),
+        curves=tuple(names[n_landmarks:]),
+        weights=None if specimen.weights is None else specimen.weights[order],
+    )
+
+
+def _match_repeated_name(
+    label: str, labels: Sequence[str], name: re.Pattern[str]
+) -> re.Match[str] | None:
+    if name is not _OTHER_NAME or labels.count(label) < 3:
+        return None
+    return _SHORT_NAME.fullmatch(label)
+
+
+def _is_numbered(labels: Sequence[str], name: re.Pattern[str]) -> bool:
+    """Return whether labels of a curve count from 0 or 1, or are all the same."""
+    if len(set(labels)) == 1:
+        return True
+    numbers = [int(match[3]) for label in labels if (match := name.fullmatch(label))]
+    return any(numbers == list(range(base, base + len(labels))) for base in (0, 1))
+
+
+def _resample_curves(specimen: Sourced, count: int) -> Sourced:
+    """A specimen with so many points on each of its curves."""
+    start = len(specimen.points) - len(specimen.curves)
+    blocks, names = [specimen.points[:start]], list[str]()
+    weights = [] if specimen.weights is None else [specimen.weights[:start]]
+    for prefix, members in groupby(specimen.curves, key=lambda name: name.rpartition("_")[0]):
+        numbers = slice(start, start := start + len(list(members)))
+        try:
+            blocks.append(
+                resample_curve(specimen.points[numbers], count, prefix.startswith("outline"))
+            )
+        except ShapeError:
+            raise FormatError(f"{specimen}: {prefix} has too few points to be resampled.") from None
+        if specimen.weights is not None:
+            weights.append(np.full(count, specimen.weights[numbers].mean()))
+        names += number_labels(f"{prefix}_", count)
+    n_landmarks = len(blocks[0])
+    return replace(
+        specimen,
+        points=np.concatenate(blocks),
+        labels=specimen.labels and (*specimen.labels[:n_landmarks], *names),
+        curves=tuple(names),
+        weights=np.concatenate(weights) if weights else None,
+    )
+
+
+def _drop_unequal_curves(specimens: list[Sourced]) -> list[Sourced]:
+    """Points of curves stay where all specimens have the same; else they are left out."""
+    present = [specimen for specimen in specimens if len(specimen.points)]
+    kinds = Counter(specimen.curves for specimen in present)
+    if len(kinds) <= 1:
+        return specimens
+    usual = kinds.most_common(1)[0][0]
+    odd = next(specimen for specimen in present if specimen.curves != usual)
+    bare = [_drop_curves(specimen) for specimen in specimens]
+    resampling = name_option("curve_points", 30)
+    if not any(len(specimen.points) for specimen in bare):
+        raise FormatError(
+            f"{odd}: expected curves with the same number of points in every specimen, "
+            "as there are no landmarks besides; found different ones. Resample the curves: "
+            f"{resampling}."
+        )
+    warn(
+        "The curves do not have the same number of points in every specimen "
+        f"({len(usual)} in most, {len(odd.curves)} in {odd}), so they are left out; "
+        f"only landmarks are read. To have them resampled: {resampling}."
+    )
+    return bare
+
+
+def _drop_curves(specimen: Sourced) -> Sourced:
+    n_landmarks = len(specimen.points) - len(specimen.curves)
+    return replace(
+        specimen,
+        points=specimen.points[:n_landmarks],
+        labels=specimen.labels and specimen.labels[:n_landmarks],
+        curves=(),
+        weights=None if specimen.weights is None else specimen.weights[:n_landmarks],
+    )
 
 
 def resample_curve(curve: ArrayLike, count: int, closed: bool = False) -> Array:

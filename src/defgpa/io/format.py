@@ -116,6 +116,10 @@ class ReadOptions:
     group: str | None = None
     incomplete: str = "error"
     curve_points: int | None = None
+    weights: str | None = "likelihood"
+    min_likelihood: float | None = None
+    variable: str | None = None
+    max_memory: float | None = None
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ def match_landmarks(specimens: Sequence[Sourced], match: str) -> list[Sourced]:
     if match == "position":
         return _match_by_position(specimens)
     if match == "auto":
-        specimens = _use_majority_labels(_strip_file_prefix(_strip_list_prefixes(specimens)))
+        specimens = _strip_file_prefix(_strip_list_prefixes(specimens))
+        specimens = _use_majority_labels(_drop_unrelated_labels(specimens))
     for specimen in _find_label_sequences(specimens).values():
         _require_unique_labels(specimen)
     return specimens
@@ -269,6 +270,27 @@ def _use_majority_labels(specimens: list[Sourced]) -> list[Sourced]:
         f"position. If they are different landmarks, give {name_option('match', 'label')}."
     )
     return _replace_labels(specimens, dict.fromkeys(renamed, usual))
+
+
+def _drop_unrelated_labels(specimens: list[Sourced]) -> list[Sourced]:
+    """Drop numbers that label as many landmarks everywhere and are others in every specimen.
+
+    R keeps the numbers of the rows that a matrix was cut out of.
+    """
+    sequences = list(_find_label_sequences(specimens))
+    counts = {len(specimen.points) for specimen in specimens if len(specimen.points)}
+    labelled = all(specimen.labels for specimen in specimens if len(specimen.points))
+    if len(sequences) < 2 or len(counts) > 1 or not labelled:
+        return specimens
+    labels = {label for sequence in sequences for label in sequence}
+    if len(labels) <= 2 * max(counts) or not all(label.isdecimal() for label in labels):
+        return specimens
+    warn(
+        f"The {max(counts)} landmarks of each shape are numbered differently from shape to shape "
+        f"({len(labels)} numbers in all), as rows cut out of larger tables are. They are matched "
+        f"by position. If the numbers tell landmarks apart, give {name_option('match', 'label')}."
+    )
+    return [replace(specimen, labels=None) for specimen in specimens]
 
 
 def _has_duplicate_labels(labels: Labels, usual: Labels) -> bool:

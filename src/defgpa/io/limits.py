@@ -1,7 +1,8 @@
-"""What a file unpacks to is bounded: a few bytes can claim, or pack, more than a machine has.
+"""Reading a file is bounded in memory: a few bytes can claim, or pack, more than a machine has.
 
-A file may unpack to 20 times its size, or to ``DEFGPA_MAX_BYTES`` (an environment variable; 1 GiB
-unless it is set) if that is more. Landmarks pack to a third at best, their text to a tenth.
+A file may take 100 times its own size, but at least 64 MB; ``max_memory`` of ``read_shapes`` and
+the environment variable ``DEFGPA_MAX_BYTES`` set another limit. Text counts ten times, as it takes
+that while it is parsed; landmarks pack to a third, their text to a tenth at best.
 """
 
 from __future__ import annotations
@@ -13,39 +14,59 @@ import io
 import lzma
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 
 VARIABLE = "DEFGPA_MAX_BYTES"
+TEXT_COST = 10  # bytes of memory that a byte of text takes while it is parsed
 GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
+_MULTIPLE = 100  # of the size of a file
+_MIN_BYTES = 64_000_000
+
+_max_memory: ContextVar[float | None] = ContextVar("max_memory", default=None)
 
 
-def get_max_bytes() -> int:
-    """The most that is unpacked from a small file, or allocated for what it announces."""
+@contextlib.contextmanager
+def limit_memory(max_memory: float | None) -> Iterator[None]:
+    """Let every file that is read in this block take so many bytes; None: as usual."""
+    token = _max_memory.set(max_memory)
+    try:
+        yield
+    finally:
+        _max_memory.reset(token)
+
+
+def get_max_bytes(size: int) -> int:
+    """Return how many bytes a file of this size may take."""
+    stated = _max_memory.get()
+    if stated is not None:
+        return int(stated)
     value = os.environ.get(VARIABLE, "")
     try:
-        return int(float(value)) if value else 2**30
+        return max(int(float(value)) if value else _MIN_BYTES, _MULTIPLE * size)
     except (ValueError, OverflowError):
         raise FormatError(f"{VARIABLE} must be a number of bytes. Got {value!r} instead.") from None
 
 
 class Budget:
-    """The bytes that one file may still unpack to."""
+    """The bytes of memory that reading one file may still take."""
 
     def __init__(self, path: Path, size: int | None = None) -> None:
         self._path = path
-        packed = path.stat().st_size if size is None else size
-        self.left = self._most = max(get_max_bytes(), 20 * packed)
+        self.left = self._total = get_max_bytes(path.stat().st_size if size is None else size)
 
     def spend(self, n_bytes: int, what: str) -> None:
         """Take so many bytes, or refuse the file."""
         if not 0 <= n_bytes <= self.left:
             raise FormatError(
-                f"{self._path}: {what} takes more than {self._most / 1e9:.3g} GB, the most that is "
-                f"read from such a file. If it is meant to, set {VARIABLE} to more."
+                f"{self._path}: {what} takes more than {self._total / 1e6:.4g} MB of memory, the "
+                "most for a file of its size. If it is meant to, give more bytes: "
+                f"{name_option('max_memory', 8e9)}, or set {VARIABLE}."
             )
         self.left -= n_bytes
 
@@ -53,19 +74,19 @@ class Budget:
         """Unpack into a file, some bytes at a time."""
         with path.open("wb") as file:
             while block := read(2**16):
-                self.spend(len(block), what)
+                self.spend(TEXT_COST * len(block), what)
                 file.write(block)
 
 
-def decompress(packed: bytes, most: int) -> bytes:
+def decompress(packed: bytes, max_bytes: int) -> bytes:
     """At most so many bytes of what gzip, bzip2 or xz packed; of other data, as they are."""
     if packed.startswith(GZIP):
-        return gzip.GzipFile(fileobj=io.BytesIO(packed)).read(most)
+        return gzip.GzipFile(fileobj=io.BytesIO(packed)).read(max_bytes)
     if packed.startswith(_BZIP2):
-        return bz2.BZ2File(io.BytesIO(packed)).read(most)
+        return bz2.BZ2File(io.BytesIO(packed)).read(max_bytes)
     if packed.startswith(_XZ):
-        return lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(packed, most)
-    return packed[:most]
+        return lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(packed, max_bytes)
+    return packed[:max_bytes]
 
 
 def decompress_head(head: bytes) -> bytes:

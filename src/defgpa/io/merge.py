@@ -7,17 +7,16 @@ shapes come in natural order, in one anatomical space, under unique names.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.diagnostics.wording import name_option
-from defgpa.errors import FormatError, ShapeError, and_more, listed
-from defgpa.io.curves import resample_curve
+from defgpa.errors import FormatError, and_more, listed
+from defgpa.io.curves import equalise_curves
 from defgpa.io.files import abbreviate, decode_file_name
 from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced
 from defgpa.io.labels import list_landmarks, match_landmarks
@@ -25,7 +24,7 @@ from defgpa.io.limits import Budget
 from defgpa.io.names import Read, make_unique_names, rename_specimens, sort_documents
 from defgpa.io.space import convert_space
 from defgpa.io.text.lines import warn
-from defgpa.shapes import PER_SHAPE_METADATA, Shapes, number_labels
+from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
 _MOST_NAMED = 20  # specimens in a sentence about those that are unfinished
@@ -36,19 +35,19 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
     read = sort_documents(rename_specimens(options.names, read))
     system = _choose_space(read, options.space)
     specimens = _collect_specimens(read, system)
-    if options.curve_points is not None:
-        specimens = [_resample_curves(specimen, options.curve_points) for specimen in specimens]
-    specimens = _drop_unequal_curves(specimens)
+    specimens = equalise_curves(specimens, options.curve_points)
     specimens, left_out = _drop_incomplete(read, specimens, options)
     specimens = match_landmarks(specimens, options.match)
     landmarks = list_landmarks(specimens)
     points = _stack_points(specimens, landmarks, options.dimension)
     _require_whole_landmarks(specimens, landmarks, points)
+    weights = _stack_weights(specimens, landmarks, points, options.min_likelihood)
     _warn_of_rare_landmarks(points)
     specimens = _assign_groups(specimens, options.group)
     _warn_of_partial_scales(specimens)
     return Shapes.specimens(
         points,
+        weights=weights,
         names=make_unique_names(specimens),
         landmarks=landmarks,
         faces=_choose_faces(specimens, landmarks),
@@ -86,6 +85,7 @@ def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
             specimen.labels,
             specimen.metadata,
             specimen.curves,
+            specimen.weights,
             path=path,
             faces=document.faces if k == 0 else None,
         )
@@ -95,51 +95,6 @@ def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
 
 
 # Which points take part
-
-
-def _resample_curves(specimen: Sourced, count: int) -> Sourced:
-    """A specimen with so many points on each of its curves."""
-    start = len(specimen.points) - len(specimen.curves)
-    blocks, names = [specimen.points[:start]], list[str]()
-    for prefix, members in groupby(specimen.curves, key=lambda name: name.rpartition("_")[0]):
-        curve = specimen.points[start : (start := start + len(list(members)))]
-        try:
-            blocks.append(resample_curve(curve, count, prefix.startswith("outline")))
-        except ShapeError:
-            raise FormatError(f"{specimen}: {prefix} has too few points to be resampled.") from None
-        names += number_labels(f"{prefix}_", count)
-    return replace(specimen, points=np.concatenate(blocks), curves=tuple(names))
-
-
-def _drop_unequal_curves(specimens: list[Sourced]) -> list[Sourced]:
-    """Points of curves stay where all specimens have the same; else they are left out."""
-    present = [specimen for specimen in specimens if len(specimen.points)]
-    kinds = Counter(specimen.curves for specimen in present)
-    if len(kinds) <= 1:
-        return specimens
-    usual = kinds.most_common(1)[0][0]
-    odd = next(specimen for specimen in present if specimen.curves != usual)
-    bare = [
-        replace(
-            specimen,
-            points=specimen.points[: len(specimen.points) - len(specimen.curves)],
-            curves=(),
-        )
-        for specimen in specimens
-    ]
-    resampling = name_option("curve_points", 30)
-    if not any(len(specimen.points) for specimen in bare):
-        raise FormatError(
-            f"{odd}: expected curves with the same number of points in every specimen, "
-            "as there are no landmarks besides; found different ones. Resample the curves: "
-            f"{resampling}."
-        )
-    warn(
-        "The curves do not have the same number of points in every specimen "
-        f"({len(usual)} in most, {len(odd.curves)} in {odd}), so they are left out; "
-        f"only landmarks are read. To have them resampled: {resampling}."
-    )
-    return bare
 
 
 def _drop_incomplete(
@@ -220,25 +175,68 @@ def _stack_points(
                 f"All shapes must have the same dimension: {present[0]} is {d}-D, {specimen} is "
                 f"{specimen.points.shape[1]}-D."
             )
-    if dimension not in (None, d):
-        raise FormatError(
-            f"{present[0]} is {d}-D and says so. Leave out {name_option('dimension', dimension)}."
-        )
     n, m = len(specimens), len(landmarks)
     room = Budget(present[0].path, sum(specimen.points.nbytes for specimen in present))
     room.spend(8 * n * m * d, f"a set of {n} shapes with {m} landmarks, few of them in each,")
     points = np.full((n, m, d), np.nan)
-    by_label = all(specimen.labels for specimen in present)
-    place = {label: k for k, label in enumerate(landmarks)}
+    for row, specimen, numbers in zip(
+        points, specimens, _number_points(specimens, landmarks), strict=True
+    ):
+        row[numbers] = specimen.points if len(specimen.points) else np.nan
+    if dimension in (None, d):
+        return points
+    if dimension == 2 and np.nanmax(points[..., 2]) == np.nanmin(points[..., 2]):
+        return points[..., :2]  # photographs, digitised in a program for 3-D
+    raise FormatError(
+        f"{present[0]} is {d}-D and says so. Leave out {name_option('dimension', dimension)}."
+    )
+
+
+def _number_points(
+    specimens: Sequence[Sourced], landmarks: Sequence[str]
+) -> Iterator[slice | list[int]]:
+    """The landmarks that the points of each specimen are, by label if all have labels."""
+    by_label = all(specimen.labels for specimen in specimens if len(specimen.points))
+    number = {label: j for j, label in enumerate(landmarks)}
     order = tuple(landmarks)
-    for row, specimen in zip(points, specimens, strict=True):
-        if not len(specimen.points):
-            continue
-        if not by_label or specimen.labels == order:
-            row[:] = specimen.points
+    for specimen in specimens:
+        if not by_label or specimen.labels == order or not len(specimen.points):
+            yield slice(None)
         else:
-            row[[place[label] for label in specimen.labels or ()]] = specimen.points
-    return points
+            yield [number[label] for label in specimen.labels or ()]
+
+
+def _stack_weights(
+    specimens: Sequence[Sourced],
+    landmarks: Sequence[str],
+    points: Array,
+    min_likelihood: float | None,
+) -> Array | None:
+    """Return (n, m) landmark weights if files state some, and hide points below the least one."""
+    if all(specimen.weights is None for specimen in specimens):
+        if min_likelihood is not None:
+            raise FormatError(
+                f"{specimens[0].path} states no likelihoods. "
+                f"Leave out {name_option('min_likelihood', min_likelihood)}."
+            )
+        return None
+    weights = np.zeros(points.shape[:2])
+    for row, specimen, numbers in zip(
+        weights, specimens, _number_points(specimens, landmarks), strict=True
+    ):
+        row[numbers] = 1.0 if specimen.weights is None else specimen.weights
+    weights[np.isnan(points[..., 0])] = 0.0
+    wrong = ~(weights >= 0) | np.isinf(weights)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise FormatError(
+            f"The weight of landmark {landmarks[j]!r} of {specimens[i]} is {weights[i, j]:g}: "
+            f"weights are 0 or positive. To read the points alone: {name_option('weights', 'none')}."
+        )
+    if min_likelihood is not None:
+        weights[weights < min_likelihood] = 0.0
+    points[weights == 0] = np.nan
+    return weights
 
 
 def _require_whole_landmarks(

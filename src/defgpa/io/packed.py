@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from defgpa.errors import FormatError
 from defgpa.io.files import translate_errors
 from defgpa.io.format import Document, Format, ReadOptions
-from defgpa.io.limits import GZIP, Budget, decompress_head
+from defgpa.io.limits import GZIP, TEXT_COST, Budget, decompress_head
 from defgpa.io.names import make_sort_key
 from defgpa.io.space import convert_space
 from defgpa.io.text.lines import collect_warnings, warn
@@ -65,7 +65,7 @@ def unpack_zip(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
     """Unpack all files but hidden ones into a folder, under names of their own, within a budget."""
     members = [info for info in archive.infolist() if not info.is_dir()]
     budget = Budget(path)
-    sizes = [4096 + info.file_size for info in members]  # however short, a file takes a block
+    sizes = [4096 + TEXT_COST * info.file_size for info in members]  # a file takes a block
     budget.spend(sum(sizes), _PACKED)
     budget = Budget(path)  # what the directory says may not be so
     for info in members:

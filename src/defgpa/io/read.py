@@ -12,6 +12,7 @@ from pathlib import Path
 from defgpa.errors import FormatError, listed
 from defgpa.io.discover import Find, find_files
 from defgpa.io.format import Document, NoLandmarksError, ReadOptions
+from defgpa.io.limits import limit_memory
 from defgpa.io.merge import merge_documents
 from defgpa.io.text.lines import collect_warnings, warn
 from defgpa.shapes import Shapes
@@ -42,8 +43,12 @@ def read_shapes(
     group: str | None = None,
     incomplete: str = "error",
     curve_points: int | None = None,
+    weights: str | None = "likelihood",
+    min_likelihood: float | None = None,
+    variable: str | None = None,
+    max_memory: float | None = None,
 ) -> Shapes:
-    """Shapes from landmark files of any known format.
+    """Read shapes from landmark files of any known format.
 
     Parameters
     ----------
@@ -82,9 +87,22 @@ def read_shapes(
         What to do with specimens that have another number of landmarks than most: refuse to
         read, or leave them out with a warning.
     curve_points : int, optional
-        Resample every curve of a TPS file (``CURVES``, ``OUTLINES``) to so many points at equal
-        distances; by default curves are read as they are, and only where all specimens have the
-        same number of points.
+        Resample every curve to so many points at equal distances; by default curves are read as
+        they are, and only where all specimens have the same number of points. Curves are
+        ``CURVES`` and ``OUTLINES`` of TPS files, curves of 3D Slicer, and landmarks whose labels
+        number them along curves (``C01_005`` in ``.pts``, ``curve1_5`` anywhere).
+    weights : str, optional
+        Which numbers of a file are landmark weights: by default (``"likelihood"``) those that it
+        calls weight, likelihood, confidence or score; or those in columns of this name; None
+        for none.
+    min_likelihood : float, optional
+        Landmarks of a smaller weight count as missing.
+    variable : str, optional
+        The variable to read from a file that holds several sets (``.mat``, ``.rda``, ``.npz``,
+        ``.h5``).
+    max_memory : float, optional
+        The most bytes that reading one file may take; by default 20 times its size or what the
+        environment variable ``DEFGPA_MAX_BYTES`` says, 1 GB unless it is set, if that is more.
 
     Returns
     -------
@@ -108,17 +126,22 @@ def read_shapes(
     ...     _ = file.write_text("LM=2\\n0 0\\nNA NA\\nID=left\\nLM=2\\n0 1\\n4 1\\nID=right\\n")
     ...     shapes = read_shapes(file)
     >>> shapes
-    Shapes(2 shapes, 2 landmarks, 2-D, 1 of 4 not seen)
+    Shapes(2 shapes, 2 landmarks, 2-D, 1 of 4 missing)
     >>> shapes.names
     ('left', 'right')
     """
     options = ReadOptions(
         *(on_mismatch, missing, layout, space, dimension, names, match, group, incomplete),
         curve_points=curve_points,
+        weights=None if weights == "none" else weights,
+        min_likelihood=min_likelihood,
+        variable=variable,
+        max_memory=max_memory,
     )
     _require_choices(options)
     files, not_read = find_files(source, format)
-    shapes = merge_documents(read_all(files, options), options)
+    with limit_memory(max_memory):
+        shapes = merge_documents(read_all(files, options), options)
     return shapes.with_metadata(not_read=not_read) if not_read else shapes
 
 
@@ -163,6 +186,20 @@ def _require_choices(options: ReadOptions) -> None:
             "The 'curve_points' parameter of read_shapes must be a whole number of at least 3. "
             f"Got {curve_points!r} instead."
         )
+    for name in ("min_likelihood", "max_memory"):
+        value = getattr(options, name)
+        if value is not None and not (_is_number(value) and value >= 0):
+            raise FormatError(
+                f"The {name!r} parameter of read_shapes must be a number of at least 0. "
+                f"Got {value!r} instead."
+            )
+    for name in ("weights", "variable"):
+        value = getattr(options, name)
+        if value is not None and not isinstance(value, str):
+            raise FormatError(
+                f"The {name!r} parameter of read_shapes must be a name or None. "
+                f"Got {value!r:.60} instead."
+            )
     missing = options.missing
     if missing not in ("marked", "negative") and not _is_number(missing):
         raise FormatError(

@@ -11,6 +11,7 @@ import numpy as np
 from defgpa._arrays import Index
 from defgpa.errors import FormatError
 from defgpa.io.files import make_format_error
+from defgpa.io.weights import VISIBILITY_WORDS, WEIGHT_WORDS
 from defgpa.shapes import number_labels
 
 _FORMS = tuple(
@@ -22,6 +23,19 @@ _FORMS = tuple(
     )
 )
 
+_QUALITY = "|".join((*WEIGHT_WORDS, *VISIBILITY_WORDS))
+_QUALITY_FORMS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?P<label>.+?)[ _.:-]?(?P<kind>{_QUALITY})",
+        rf"(?P<kind>{_QUALITY})[ _.:-]?(?P<label>.+)",
+    )
+)
+_POSITION = re.compile(  # Position X, x_coordinate, pos.y
+    r"((pos|position|coord|coordinate|location|loc)s?[ _.:-]*)?(?P<axis>[xyz])"
+    r"([ _.:-]*(pos|position|coord|coordinate)s?)?",
+    re.IGNORECASE,
+)
 _SERIAL = re.compile(r"(.*?)[ _.]?([0-9]{1,9})", re.DOTALL)  # ProcCoord1, RawCoord1, V1, 1
 _REPEATED = re.compile(r"([xyz])(\.[0-9]+)?", re.IGNORECASE)  # x, then x.1 as pandas writes it
 
@@ -79,6 +93,40 @@ def find_serial_columns(heads: Sequence[str]) -> list[int]:
     return longest if together and len(longest) >= 4 else []  # two landmarks
 
 
+def find_quality_columns(heads: Sequence[str], columns: Columns) -> dict[int, tuple[str, int]]:
+    """Find the columns that state a weight or the visibility of a landmark.
+
+    Parameters
+    ----------
+    heads : sequence of str
+        All heads of the table.
+    columns : tuple
+        Labels (None if the landmarks are numbered) and columns (m, d) of the coordinates.
+
+    Returns
+    -------
+    dict
+        From column to what it states (``"likelihood"``, ``"visible"``, …) and the number of its
+        landmark, from 0: by its label, or by the coordinates before it.
+    """
+    labels, where = columns
+    number = {label: j for j, label in enumerate(labels or number_labels("", len(where)))}
+    before = {int(column) + 1: j for j, column in enumerate(where.max(axis=1))}
+    taken, quality = set(where.ravel().tolist()), dict[int, tuple[str, int]]()
+    for column, head in enumerate(heads):
+        if column in taken:
+            continue
+        bare = re.sub(r"[.][0-9]+$", "", head.strip().lower())
+        if bare in (*WEIGHT_WORDS, *VISIBILITY_WORDS) and column in before:
+            quality[column] = bare, before[column]
+            continue
+        matches = (form.fullmatch(head.strip()) for form in _QUALITY_FORMS)
+        match = next((match for match in matches if match and match["label"] in number), None)
+        if match:
+            quality[column] = match["kind"].lower(), number[match["label"]]
+    return quality
+
+
 def _remove_unit(head: str) -> str:
     """A head without the unit in brackets behind it; ``tip (x)`` is ``tip x``."""
     text = head.strip()
@@ -90,8 +138,10 @@ def _remove_unit(head: str) -> str:
 
 
 def _find_axis_columns(heads: Sequence[str]) -> list[tuple[str, int]]:
-    """The columns called just x, y or z, whose repetitions may be numbered."""
+    """The columns called just x, y or z, or their position; repetitions may be numbered."""
     bare = [_remove_unit(head).lower() for head in heads]
+    positions = [_POSITION.fullmatch(head) for head in bare]
+    bare = [match["axis"] if match else head for head, match in zip(bare, positions, strict=True)]
     if not {"x", "y"} <= set(bare):
         return []
     return [(head[0], k) for k, head in enumerate(bare) if _REPEATED.fullmatch(head)]

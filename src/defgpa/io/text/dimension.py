@@ -51,7 +51,7 @@ def infer_dimension(rows: Array) -> int | None:
     filled = _normalise_rows(rows)
     if filled is None:
         return None
-    for evidence in (_measure_offset, _measure_misfit, _measure_step):
+    for evidence in (_measure_offset, measure_misfit, _measure_step):
         two, three = (evidence(filled.reshape(len(rows), -1, d)) for d in (2, 3))
         if min(two, three) < 0.5 * max(two, three):
             return 2 if two < three else 3
@@ -100,10 +100,10 @@ def measure_dissimilarity(points: Array) -> float:
     sizes = np.linalg.norm(filled, axis=(1, 2), keepdims=True)
     if not (sizes > 0).all():
         return float("nan")
-    return _measure_misfit(filled / sizes) / len(points)
+    return measure_misfit(filled / sizes) / len(points)
 
 
-def _measure_misfit(points: Array) -> float:
+def measure_misfit(points: Array) -> float:
     """The sum of squares that rigid motions leave between shapes (n, m, d) and their mean."""
     points = points - points.mean(axis=1, keepdims=True)
     mean = points[0]

@@ -19,9 +19,10 @@ from defgpa.io.text.columns import (
     Columns,
     find_coordinate_columns,
     find_plain_axes,
+    find_quality_columns,
     find_serial_columns,
 )
-from defgpa.io.text.dimension import choose_dimension
+from defgpa.io.text.dimension import choose_dimension, measure_misfit
 from defgpa.io.text.lines import is_number, warn
 from defgpa.io.text.table import Table, is_enumeration, is_whole
 from defgpa.io.text.variables import (
@@ -35,6 +36,12 @@ from defgpa.io.text.variables import (
     list_other_heads,
     simplify_head,
 )
+from defgpa.io.weights import (
+    VISIBILITY_WORDS,
+    is_visibility,
+    is_weight_column,
+    take_visibility,
+)
 
 _SAY_SHAPE = (*NAME_WORDS, *SHAPE_WORDS)
 
@@ -44,20 +51,19 @@ Roles = tuple[tuple[int, ...], int | None, int | None]  # columns: axes, shape, 
 # A row is a shape
 
 
-def read_named_columns(table: Table, _: ReadOptions) -> Document | None:
+def read_named_columns(table: Table, options: ReadOptions) -> Document | None:
     """Rows are shapes, and the heads of their columns name landmarks."""
     columns = find_coordinate_columns(table.path, table.header_line, table.header)
-    return None if columns is None else _build_shapes_by_name(table, columns)
+    return None if columns is None else _build_shapes_by_name(table, columns, options)
 
 
 def read_serial_columns(table: Table, options: ReadOptions) -> Document | None:
     """Rows are shapes; the header counts their coordinates."""
     counted = find_serial_columns(table.header)
-    return (
-        _build_shapes_by_name(table, _arrange_in_turn(table, counted, options.dimension))
-        if counted
-        else None
-    )
+    if not counted:
+        return None
+    columns = _arrange_in_turn(table, counted, options.dimension)
+    return _build_shapes_by_name(table, columns, options)
 
 
 def read_bare_rows(table: Table, options: ReadOptions) -> Document:
@@ -67,26 +73,69 @@ def read_bare_rows(table: Table, options: ReadOptions) -> Document:
         start += 1
     while stop > start and is_descriptive(table.column(stop - 1)):
         stop -= 1
-    name = 0 if start or _has_identifiers(table) else None
-    start = max(start, 0 if name is None else 1)
-    name_column = find_column(list_other_heads(table, range(start, table.width)), _SAY_SHAPE)
+    if start == 0 and _has_identifiers(table, stop, options.dimension):
+        start = 1
+    heads = list_other_heads(table, range(start, table.width))
+    name = find_column(heads, _SAY_SHAPE)
     columns = _arrange_in_turn(table, list(range(start, stop)), options.dimension)
-    return _build_shapes(table, columns, name if name_column is None else name_column)
+    return _build_shapes(table, columns, 0 if name is None and start else name, options)
 
 
-def _has_identifiers(table: Table) -> bool:
-    """Words, or whole numbers that differ and leave coordinates that are not whole."""
+def _has_identifiers(table: Table, stop: int, dimension: int | None) -> bool:
+    """Return whether the first of the columns up to ``stop`` names the specimens.
+
+    Words do. Whole numbers that differ do, if the other columns can be coordinates and the first
+    cannot, or is of another kind than they are. Which reading was taken of several is noted; no
+    two of them have the same dimension, so that ``dimension`` chooses.
+    """
     first = table.column(0)
     if not all(map(is_number, first)):
         return True
-    if not all(map(is_whole, first)) or table.repeats(0) or not _is_divisible(table.width - 1):
+    if not all(map(is_whole, first)) or table.repeats(0):
         return False
-    fractions = any(not all(map(is_whole, row[1:])) for row in table.rows)
-    return fractions or is_enumeration(first) or not _is_divisible(table.width)
+    after_identifier = _list_dimensions(stop - 1, dimension)
+    without_identifier = _list_dimensions(stop, dimension)
+    if not after_identifier or not without_identifier:
+        return bool(after_identifier)
+    fractions = any(not all(map(is_whole, row[1:stop])) for row in table.rows)
+    if fractions or is_enumeration(first):
+        return True
+    numbers = table.numbers(range(stop))
+    is_identifier = _is_of_another_kind(numbers, after_identifier[0], without_identifier[0])
+    readings = {
+        True: f"{(stop - 1) // after_identifier[0]} landmarks in {after_identifier[0]}-D behind "
+        "an identifier",
+        False: f"{stop // without_identifier[0]} landmarks in {without_identifier[0]}-D",
+    }
+    other = (without_identifier if is_identifier else after_identifier)[0]
+    warn(
+        f"{table.path}: a row of {stop} whole numbers is taken as {readings[is_identifier]}. "
+        f"If it is {readings[not is_identifier]}, give {name_option('dimension', other)}."
+    )
+    return is_identifier
 
 
-def _is_divisible(columns: int) -> bool:
-    return columns % 2 == 0 or columns % 3 == 0
+def _list_dimensions(n_columns: int, wanted: int | None) -> list[int]:
+    return [d for d in (2, 3) if n_columns and n_columns % d == 0 and wanted in (None, d)]
+
+
+def _is_of_another_kind(numbers: Array, after_identifier: int, without: int) -> bool:
+    """Return whether the first column of (rows, columns) is no coordinate.
+
+    Without it the rows make better shapes; or, where that does not tell, it lies outside the
+    others or varies more. The last arguments are the dimensions of both readings.
+    """
+    first, others = numbers[:, 0], numbers[:, 1:]
+    if len(first) < 2 or np.isnan(numbers).any():
+        return False
+    misfit = measure_misfit(others.reshape(len(first), -1, after_identifier)) / others.size
+    other_misfit = measure_misfit(numbers.reshape(len(first), -1, without)) / numbers.size
+    if min(misfit, other_misfit) < 0.25 * max(misfit, other_misfit):
+        return misfit < other_misfit
+    if first.min() > others.max() or first.max() < others.min():
+        return True
+    near = others[:, np.argsort(np.abs(np.median(others, axis=0) - np.median(first)))[:3]]
+    return bool(np.ptp(first) > 3 * np.ptp(near, axis=0).max())
 
 
 def _arrange_in_turn(table: Table, columns: list[int], dimension: int | None) -> Columns:
@@ -99,21 +148,56 @@ def _arrange_in_turn(table: Table, columns: list[int], dimension: int | None) ->
     return None, np.array(columns, dtype=np.intp).reshape(-1, dim)
 
 
-def _build_shapes_by_name(table: Table, columns: Columns) -> Document:
+def _build_shapes_by_name(table: Table, columns: Columns, options: ReadOptions) -> Document:
     """The name of a shape stands in a column without coordinates, if there is one."""
-    heads = list_other_heads(table, columns[1].ravel().tolist())
+    taken = columns[1].ravel().tolist()
+    heads = list_other_heads(table, [*taken, *find_quality_columns(table.header, columns)])
     name = find_column(heads, _SAY_SHAPE)
-    return _build_shapes(table, columns, next(iter(heads), None) if name is None else name)
+    return _build_shapes(table, columns, next(iter(heads), None) if name is None else name, options)
 
 
-def _build_shapes(table: Table, columns: Columns, name: int | None) -> Document:
+def _build_shapes(
+    table: Table, columns: Columns, name: int | None, options: ReadOptions
+) -> Document:
+    """Build one specimen per row from the columns (m, d) of its landmarks.
+
+    A column of names in which most repeat tells groups: it stays among the variables.
+    """
     labels, where = columns
     taken = where.ravel().tolist()
     points = table.numbers(taken).reshape(-1, *where.shape)
-    names = () if name is None else table.column(name)
-    variables = find_variables(table, [*taken, name])
-    metadata_per_shape = [collect_metadata(table, [k], variables) for k in range(len(points))]
-    return make_document(table.path, points, names, labels, metadata_per_shape)
+    if name is not None and 2 * len(set(table.column(name))) <= len(table.rows):
+        name = None
+    quality = find_quality_columns(table.header, columns)
+    weights, points = _apply_quality(table, quality, points, options)
+    if where.shape[1] == 3 and not quality and options.dimension is None:
+        points = take_visibility(table.path, points)
+    variables = find_variables(table, [*taken, *quality, name])
+    return make_document(
+        table.path,
+        points,
+        () if name is None else table.column(name),
+        labels,
+        [collect_metadata(table, [k], variables) for k in range(len(points))],
+        None if weights is None else list(weights),
+    )
+
+
+def _apply_quality(
+    table: Table, quality: Mapping[int, tuple[str, int]], points: Array, options: ReadOptions
+) -> tuple[Array | None, Array]:
+    """Return the weights (n, m) that columns state, and the points without what is not visible."""
+    weights = None
+    for kind in dict.fromkeys(kind for kind, _ in quality.values()):
+        columns = {j: column for column, (own, j) in quality.items() if own == kind}
+        if len(columns) < points.shape[1]:
+            continue
+        values = table.numbers([columns[j] for j in range(points.shape[1])])
+        if kind in VISIBILITY_WORDS and is_visibility(values):
+            points = np.where((values == 0)[..., None], np.nan, points)
+        elif is_weight_column(kind, options):
+            weights = values
+    return weights, points
 
 
 # A row is a landmark of the shape that it names
@@ -176,21 +260,21 @@ def _has_unique_pairs(table: Table, a: int, b: int) -> bool:
     return len(set(pairs)) == len(pairs)
 
 
-def read_by_shape(table: Table, _: ReadOptions) -> Document | None:
+def read_by_shape(table: Table, options: ReadOptions) -> Document | None:
     """Rows gathered by their shape; without a landmark column they are in the landmarks' order."""
     axes, shape, landmark = find_roles(table) or ((), None, None)
     if shape is None:
         return None
     if table.header and find_column({0: simplify_head(table.header[shape])}, _SAY_SHAPE) is None:
         warn(f"{table.path}: column {table.header[shape].strip()!r} tells the shapes apart.")
-    points = table.numbers(axes)
+    points, weights, quality = _read_points(table, axes, options)
     members: dict[str, list[int]] = {}
     for row, name in enumerate(table.column(shape)):
         members.setdefault(name, []).append(row)
     labels = None if landmark is None else table.column(landmark)
     if labels is not None:
         _require_unique_labels(table, members, labels)
-    variables = find_variables(table, [*axes, shape, landmark])
+    variables = find_variables(table, [*axes, *quality, shape, landmark])
     return Document(
         tuple(
             Specimen(
@@ -198,11 +282,35 @@ def read_by_shape(table: Table, _: ReadOptions) -> Document | None:
                 points[rows],
                 None if labels is None else tuple(labels[row] for row in rows),
                 collect_metadata(table, rows, variables),
+                weights=None if weights is None else weights[rows],
             )
             for k, (name, rows) in enumerate(members.items())
         ),
         metadata={"format": "csv-long"},
     )
+
+
+def _read_points(
+    table: Table, axes: Sequence[int], options: ReadOptions
+) -> tuple[Array, Array | None, list[int]]:
+    """Return the points (rows, d), their weights (rows,) if stated, and the columns of quality.
+
+    A column called visible, or a third coordinate that is only 0, 1 or 2, tells what is missing.
+    """
+    points, weights, quality = table.numbers(axes), None, list[int]()
+    for column, head in enumerate(table.header):
+        word = head.strip().lower()
+        if column not in axes and is_weight_column(word, options):
+            weights = table.numbers([column])[:, 0]
+            quality.append(column)
+        elif word in VISIBILITY_WORDS and all(map(is_number, table.column(column))):
+            flags = table.numbers([column])[:, 0]
+            if is_visibility(flags):
+                points[flags == 0] = np.nan
+                quality.append(column)
+    if len(axes) == 3 and not quality and not table.header and options.dimension is None:
+        points = take_visibility(table.path, points)
+    return points, weights, quality
 
 
 def _require_unique_labels(
@@ -244,15 +352,22 @@ def read_one_shape(table: Table, options: ReadOptions) -> Document:
     )
     if label is None and 0 not in axes and not all(map(is_number, table.column(0))):
         label = 0
-    return _build_one_shape(table, table.numbers(axes), label)
+    points, weights, _ = _read_points(table, axes, options)
+    return _build_one_shape(table, points, label, weights)
 
 
-def _build_one_shape(table: Table, points: Array, label: int | None, **metadata: str) -> Document:
+def _build_one_shape(
+    table: Table, points: Array, label: int | None, weights: Array | None = None, **metadata: str
+) -> Document:
     """Labels, in the column ``label``, count where every landmark has one."""
     labels = () if label is None else tuple(table.column(label))
-    complete_labels = labels if labels and all(labels) else None
-    set_metadata = {"format": "csv-points", **metadata}
-    return make_document(table.path, [points], labels=complete_labels, metadata=set_metadata)
+    return make_document(
+        table.path,
+        [points],
+        labels=labels if labels and all(labels) else None,
+        weights=[weights],
+        metadata={"format": "csv-points", **metadata},
+    )
 
 
 def _is_cloud(table: Table) -> bool:

@@ -31,7 +31,8 @@ _FORMULA = re.compile("'*[=+@-]")  # what a spreadsheet runs, guarded or not
 _EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
 _DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?")
 _CALLS_ROWS = re.compile(
-    r"\b(id|name|specimen|individual|shape|sample|index|unnamed)s?\b", re.IGNORECASE
+    r"\b(id|name|specimen|individual|shape|sample|index|unnamed|label|class|group|target)s?\b",
+    re.IGNORECASE,
 )
 
 
@@ -216,10 +217,16 @@ def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _is_column_numbering(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row is 0, 1, 2, … or 1, 2, 3, … and the others are not whole numbers."""
-    if len(rows[0]) < 6 or len(rows) < 2:
+    """Return whether the first row is 0, 1, 2, … or 1, 2, 3, … and the others are not whole.
+
+    One word may stand behind the numbers: ``0, 1, …, 41, label``.
+    """
+    heads = [cell.strip() for cell in rows[0]]
+    if heads and heads[0] and not is_number(heads[-1]):
+        heads = heads[:-1]
+    if len(heads) < 6 or len(rows) < 2:
         return False
-    return is_enumeration([cell.strip() for cell in rows[0]]) and not all(map(is_whole, rows[1]))
+    return is_enumeration(heads) and not all(map(is_whole, rows[1][: len(heads)]))
 
 
 def _add_corner_cell(rows: list[list[str]]) -> list[list[str]]:

@@ -16,7 +16,7 @@ SHAPE_WORDS = ("shape", "specimen", "individual", "sample", "subject", "case", "
 LANDMARK_WORDS = ("landmark", "lm", "lmk", "point", "pt", "marker", "vertex", "label", "index")
 NAME_WORDS = ("id", "name")
 _METADATA_WORDS = {
-    "groups": ("group", "class", "population", "species", "sex"),
+    "groups": ("group", "class", "population", "species", "sex", "label"),
     "images": ("image",),
     "comments": ("comment",),
 }

@@ -1,0 +1,187 @@
+"""Tables that do not say what their numbers are: identifiers, flags, row numbers, curves."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from defgpa.errors import DefgpaWarning, FormatError
+from defgpa.io import read_shapes
+
+HANDS = (
+    "3142,297,1913,324,1812,434,1902,450,1901\n"
+    "3143,301,1900,330,1809,440,1890,455,1893\n"
+    "3150,290,1920,320,1822,430,1909,449,1905\n"
+)
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The shapes of a file with this text, and the notes about it."""
+
+    def read_text(text, name="set.csv", **options):
+        (tmp_path / name).write_text(text)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", DefgpaWarning)
+            shapes = read_shapes(tmp_path / name, **options)
+        return shapes, [str(warning.message) for warning in caught]
+
+    return read_text
+
+
+def test_whole_numbers_of_another_kind_are_identifiers(read):
+    shapes, notes = read(HANDS)
+    assert shapes.points.shape == (3, 4, 2)
+    assert shapes.names == ("3142", "3143", "3150")
+    assert "taken as 4 landmarks in 2-D behind an identifier" in notes[0]
+    assert "dimension=3" in notes[0]
+
+
+def test_the_dimension_chooses_between_identifier_and_coordinate(read):
+    assert read(HANDS, dimension=3)[0].points.shape == (3, 3, 3)
+    assert read(HANDS, dimension=2)[0].points.shape == (3, 4, 2)
+
+
+def test_whole_numbers_that_move_with_the_specimen_are_coordinates(read):
+    rng = np.random.default_rng(0)
+    shape, places = (
+        rng.integers(0, 500, (1, 3, 3)),
+        10 * rng.permuted(np.arange(18)).reshape(6, 1, 3),
+    )
+    points = shape + places + rng.integers(0, 5, (6, 3, 3))
+    text = "\n".join(",".join(map(str, row)) for row in points.reshape(6, 9))
+    shapes, notes = read(text)
+    np.testing.assert_array_equal(shapes.points, points)
+    assert "taken as 3 landmarks in 3-D" in notes[0]
+
+
+PARTS = "".join(
+    f"{i} {j} {10.5 * j + i} {7.25 * j * j - i} 1\n" if (i, j) != (2, 3) else "2 3 0.0 0.0 0\n"
+    for i in range(1, 4)
+    for j in range(1, 6)
+)
+
+
+def test_a_flag_of_visibility_behind_the_coordinates_is_no_coordinate(read):
+    shapes, notes = read(PARTS, "part_locs.txt")
+    assert shapes.points.shape == (3, 5, 2)
+    assert np.argwhere(~shapes.visible).tolist() == [[1, 2]]
+    assert "taken for visibility" in notes[0]
+
+
+@pytest.mark.parametrize("flag", ["1", "2"])
+def test_a_column_called_visible_tells_what_is_missing(read, flag):
+    body = PARTS.replace(" 1\n", f" {flag}\n").replace(" ", ",")
+    shapes, notes = read("image,part,x,y,visible\n" + body)
+    assert shapes.points.shape == (3, 5, 2)
+    assert np.argwhere(~shapes.visible).tolist() == [[1, 2]]
+    assert notes == []
+
+
+def test_flags_of_a_wide_table_tell_what_is_missing(read):
+    text = "id,x1,y1,v1,x2,y2,v2,x3,y3,v3\na,1,2,2,3,4,1,0,0,0\nb,1,3,2,3,5,2,6,7,2\n"
+    shapes, _ = read(text)
+    assert shapes.visible.tolist() == [[True, True, False], [True, True, True]]
+    assert shapes.n_dims == 2
+    assert "variables" not in shapes.metadata
+
+
+def test_points_of_a_cube_keep_their_third_coordinate(read):
+    text = "0 0 0\n1 0 0\n1 1 1\n0 1 1\n"
+    assert read(text, "cube.txt")[0].n_dims == 3
+
+
+def test_likelihoods_become_weights_and_small_ones_missing(read):
+    text = (
+        "shape,landmark,x,y,likelihood\na,p,1,2,0.9\na,q,3,4,0.2\na,r,5,1,1\n"
+        "b,p,1,2,0.5\nb,q,3,4,1\nb,r,5,2,1\n"
+    )
+    shapes, _ = read(text)
+    np.testing.assert_array_equal(shapes.weights, [[0.9, 0.2, 1], [0.5, 1, 1]])
+    assert read(text, min_likelihood=0.3)[0].visible.tolist() == [[True, False, True], [True] * 3]
+    assert not read(text, weights=None)[0].has_weights
+    named = text.replace("likelihood", "certainty")
+    assert not read(named)[0].has_weights
+    assert read(named, weights="certainty")[0] == shapes
+
+
+def test_a_least_likelihood_without_likelihoods_is_refused(read):
+    with pytest.raises(FormatError, match=r"states no likelihoods.*min_likelihood=0\.5"):
+        read("shape,landmark,x,y\na,p,1,2\na,q,3,4\n", min_likelihood=0.5)
+
+
+def test_a_negative_weight_is_refused_with_its_landmark(read):
+    with pytest.raises(FormatError, match=r"The weight of landmark 'q' of 'a' .* is -1: weights"):
+        read("shape,landmark,x,y,weight\na,p,1,2,1\na,q,3,4,-1\n")
+
+
+def test_row_numbers_left_over_from_larger_tables_are_no_labels(tmp_path):
+    rng = np.random.default_rng(0)
+    shape = rng.normal(size=(9, 3))
+    for k in range(5):
+        rows = np.sort(rng.choice(400, 9, replace=False))
+        lines = [f"{row} {x} {y} {z}" for row, (x, y, z) in zip(rows, shape + k, strict=True)]
+        (tmp_path / f"s{k}.pts").write_text("\n".join(["Version 1.0", "9", *lines]))
+    with pytest.warns(DefgpaWarning, match="as rows cut out of larger tables are"):
+        shapes = read_shapes(tmp_path)
+    assert shapes.points.shape == (5, 9, 3)
+    assert shapes.visible.all()
+
+
+def write_pts(path, n_curve, name):
+    angles = np.linspace(0, np.pi, n_curve)
+    rows = ["S0000 0 0 0", "S0001 5 0 1"]
+    rows += [
+        f"{name(k)} {x} {y} 0" for k, (x, y) in enumerate(np.c_[np.cos(angles), np.sin(angles)])
+    ]
+    path.write_text("\n".join(["Version 1.0", str(len(rows)), *rows]) + "\n")
+
+
+@pytest.mark.parametrize(
+    "name", [lambda k: f"C00_{k:03}", lambda k: f"C0001.{k + 1}", lambda k: "C00"]
+)
+def test_curves_of_unequal_length_in_pts_are_resampled_on_request(tmp_path, name):
+    write_pts(tmp_path / "a.pts", 20, name)
+    write_pts(tmp_path / "b.pts", 33, name)
+    with pytest.warns(DefgpaWarning, match="The curves do not have the same number of points"):
+        assert read_shapes(tmp_path).landmarks == ("S0000", "S0001")
+    shapes = read_shapes(tmp_path, curve_points=7)
+    assert shapes.landmarks[:4] == ("S0000", "S0001", "curve1_1", "curve1_2")
+    angles = np.linspace(0, np.pi, 7)
+    expected = np.c_[np.cos(angles), np.sin(angles), 0 * angles]
+    np.testing.assert_allclose(shapes.points[:, 2:], [expected] * 2, atol=2e-3)
+
+
+def test_curves_by_name_are_resampled_in_any_format(read):
+    curve = [f"a,curve1_{k},{k * k},0" for k in range(1, 6)]
+    text = "shape,landmark,x,y\na,tip,0,0\n" + "\n".join(curve)
+    shapes, _ = read(text, curve_points=4)
+    assert shapes.landmarks == ("tip", "curve1_1", "curve1_2", "curve1_3", "curve1_4")
+    np.testing.assert_allclose(shapes.points[0, 1:, 0], [1, 9, 17, 25], atol=1e-9)
+
+
+def test_a_folder_of_names_and_positions_is_a_shape_a_file(tmp_path):
+    for k in range(3):
+        (tmp_path / f"s{k}.csv").write_text(
+            f"Name,Position X,Position Y,Position Z\nnasion,{k},0,1\ntip,2,3,{k}\nbase,4,5,6\n"
+        )
+    shapes = read_shapes(tmp_path)
+    assert shapes.points.shape == (3, 3, 3)
+    assert shapes.landmarks == ("nasion", "tip", "base")
+
+
+@pytest.mark.parametrize("header", ["", "label,{}\n", "{},label\n"])
+def test_tables_of_hands_have_their_label_as_a_group(read, header):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(1, 42)) + 0.05 * rng.normal(size=(6, 42))
+    cells = [",".join(map(str, row.round(5))) for row in points]
+    labels = "AABBCC"
+    behind = header.startswith("{}")
+    rows = [f"{c},{s}" if behind else f"{s},{c}" for c, s in zip(cells, labels, strict=True)]
+    text = header.format(",".join(map(str, range(42)))) + "\n".join(rows)
+    shapes, _ = read(text, dimension=2)
+    assert shapes.points.shape == (6, 21, 2)
+    assert len(set(shapes.names)) == 6
+    if header:
+        grouped, _ = read(text, dimension=2, group="label")
+        assert grouped.metadata["groups"] == tuple(labels)
