@@ -35,7 +35,7 @@ from defgpa.app.security import REPORT_POLICY
 from defgpa.edits import Action, Edit, EditLog
 from defgpa.errors import DefgpaError
 from defgpa.io import write_shapes
-from defgpa.io.limits import get_max_bytes
+from defgpa.io.limits import get_max_file_size
 from defgpa.io.mesh.files import read_mesh
 from defgpa.shapes import Shapes
 
@@ -124,7 +124,7 @@ class Server:
             "projects": self.workspace.list(),
             "samples": samples,
             "first": self.first,
-            "max_bytes": get_max_bytes(),
+            "max_bytes": get_max_file_size(),
         }
 
     def create(self, body: Body) -> Answer:
@@ -146,7 +146,7 @@ class Server:
 
     async def upload(self, request: Request) -> Response:
         """Take a file, as the body of the request, into the project."""
-        limit = get_max_bytes()
+        limit = get_max_file_size()
         project = self._find(request)
         name = request.query_params.get("name", "")
         declared = request.headers.get("content-length", "0")

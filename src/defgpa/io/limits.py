@@ -53,6 +53,11 @@ def get_max_bytes(size: int) -> int:
         raise FormatError(f"{VARIABLE} must be a number of bytes. Got {value!r} instead.") from None
 
 
+def get_max_file_size() -> int:
+    """Return the size of the largest text file or upload that is taken, in bytes."""
+    return max(2**30, get_max_bytes(0))
+
+
 class Budget:
     """The bytes of memory that reading one file may still take."""
 

@@ -231,7 +231,8 @@ def _stack_weights(
         i, j = np.argwhere(wrong)[0]
         raise FormatError(
             f"The weight of landmark {landmarks[j]!r} of {specimens[i]} is {weights[i, j]:g}: "
-            f"weights are 0 or positive. To read the points alone: {name_option('weights', 'none')}."
+            "weights are 0 or positive. To read the points alone: "
+            f"{name_option('weights', 'none')}."
         )
     if min_likelihood is not None:
         weights[weights < min_likelihood] = 0.0

@@ -23,7 +23,7 @@ from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, and_more, listed
 from defgpa.io.files import decode_text, make_format_error, read_bytes
 from defgpa.io.format import ReadOptions
-from defgpa.io.limits import TEXT_COST, VARIABLE, Budget, get_max_bytes
+from defgpa.io.limits import TEXT_COST, VARIABLE, Budget, get_max_file_size
 from defgpa.shapes import number_labels
 
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
@@ -31,8 +31,6 @@ _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
-
-_MAX_TEXT = 2**30  # bytes
 
 _collecting: ContextVar[list[str] | None] = ContextVar("collecting", default=None)
 
@@ -46,10 +44,10 @@ def read_text(path: Path) -> str:
         size = path.stat().st_size
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if size > _MAX_TEXT and get_max_bytes(0) < TEXT_COST * size:
+    if size > (max_size := get_max_file_size()):
         raise FormatError(
-            f"{path} has {size / 2**30:.1f} GiB; text is read up to {_MAX_TEXT / 2**30:g} GiB. "
-            f"Split it, store it as .npz, or set {VARIABLE} to {TEXT_COST} times its size."
+            f"{path} has {size / 2**30:.1f} GiB; text is read up to {max_size / 2**30:g} GiB. "
+            f"Split it, store it as .npz, or set {VARIABLE} to more."
         )
     Budget(path).spend(TEXT_COST * size, "its text")
     text = decode_text(read_bytes(path))
