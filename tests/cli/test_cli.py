@@ -37,17 +37,6 @@ def result(wings, tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def run(capsys):
-    def call(*words):
-        with pytest.raises(SystemExit) as stop:
-            main([str(word) for word in words])
-        said = capsys.readouterr()
-        return stop.value.code, said.out, said.err
-
-    return call
-
-
 def test_help_names_every_command_with_an_example(run):
     code, out, _ = run("--help")
     assert code == 0

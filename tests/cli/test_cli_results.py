@@ -50,17 +50,6 @@ def result(made, tmp_path):
     return Path(shutil.copytree(made, tmp_path / "result"))
 
 
-@pytest.fixture
-def run(capsys):
-    def call(*words):
-        with pytest.raises(SystemExit) as stop:
-            main([str(word) for word in words])
-        said = capsys.readouterr()
-        return stop.value.code, said.out, said.err
-
-    return call
-
-
 def summary(folder):
     return json.loads((folder / "summary.json").read_text())
 

@@ -11,23 +11,11 @@ from test_semilandmarks import varied_tps
 
 import defgpa
 from defgpa import DefGPA, Shapes, ThinPlateSpline
-from defgpa.cli import main
 from defgpa.meshes import Mesh, write_mesh
 from defgpa.statistics import allometry, procrustes_anova, symmetry
 from support import PARITY
 
 MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words):
-        with pytest.raises(SystemExit) as stop:
-            main([str(word) for word in words])
-        said = capsys.readouterr()
-        return stop.value.code, said.out, said.err
-
-    return call
 
 
 def moths(n=12, seed=0):

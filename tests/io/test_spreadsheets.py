@@ -7,7 +7,7 @@ import pytest
 
 from defgpa import Affine, DefGPA
 from defgpa.cli._fit import write_specimens
-from defgpa.cli._input import _rows
+from defgpa.cli._input import _read_rows
 from defgpa.io import read_shapes, write_shapes
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
@@ -50,5 +50,5 @@ def test_tables_of_results_are_guarded_and_join_the_shapes_again(tmp_path):
     write_specimens(alignment, tmp_path)
     rows = csv.reader((tmp_path / "specimens.csv").read_text().splitlines())
     assert [row[0] for row in rows][1:] == ["'=cmd()", "'+a", "'-b", "'@c", "d", "e"]
-    assert _rows(tmp_path / "specimens.csv")[1][0][0] == "=cmd()"
+    assert _read_rows(tmp_path / "specimens.csv")[1][0][0] == "=cmd()"
     assert format_csv(["term"], [["=1+1"], [-1.5], [float("nan")]]) == 'term\n\'=1+1\n-1.5\n""\n'

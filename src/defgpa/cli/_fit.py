@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 @options.title
 @options.links
 @options.covariates
+@options.drop_unlisted
 @options.reading
 def command(
     source: tuple[str, ...],
@@ -89,6 +90,7 @@ def command(
     title: str | None,
     links: str | None,
     data: str | None,
+    drop_unlisted: bool,
     console: Console,
 ) -> None:
     """Align shapes onto one reference: rigidly, or with one smooth warp per shape.
@@ -110,7 +112,7 @@ def command(
         require_report()
     with console.noting():
         shapes = prepare_for_fit(console, read_input(source))
-        shapes = add_links(add_covariates(console, shapes, data), links)
+        shapes = add_links(add_covariates(console, shapes, data, drop_unlisted), links)
         written = ("reference", "aligned", "superimposed")
         refuse_inputs(
             [*shapes.metadata.get("sources", ()), *filter(None, [data])], folder, *written
@@ -357,12 +359,15 @@ def write_alignment(alignment: Alignment, folder: Path) -> None:
 
 
 def write_specimens(alignment: Alignment, folder: Path) -> None:
-    """Write ``specimens.csv``: one row per specimen."""
+    """Write ``specimens.csv``: one row per specimen, with its covariates."""
     from defgpa.io.atomic import write_text
     from defgpa.io.text.table import format_csv
+    from defgpa.io.text.variables import get_variable_columns
     from defgpa.statistics import specimens
 
-    columns = specimens(alignment)
+    columns = dict(specimens(alignment))
+    for name, values in get_variable_columns(alignment.shapes).items():
+        columns.setdefault(name, values)
     rows = zip(*columns.values(), strict=True)
     write_text(folder / "specimens.csv", format_csv(list(columns), rows, unknown="nan"))
 
@@ -436,24 +441,9 @@ def show_choice(console: Console, fit: Fit) -> None:
     if fit.reason:
         console.say_paragraph(f"{fit.reason} Another: --method rigid|affine|elastic|deformable.")
     if fit.path is not None and len(fit.path.values) > 1 and not isinstance(fit.path, DialSurface):
-        console.say_paragraph(describe_smoothing(fit.path))
+        console.say_paragraph(fit.path.explain_choice())
     if fit.reason or fit.path is not None:
         console.say("")
-
-
-def describe_smoothing(path: SmoothingPath) -> str:
-    """Say which smoothing was chosen by which rule, and what the rule costs in CVE."""
-    least, chosen = path.least_value, path.best_value
-    if chosen == least:
-        return f"Smoothing {chosen:.3g} was chosen: the least cross-validation error (CVE)."
-    cve = {float(value): float(error) for value, error in zip(path.values, path.cve, strict=True)}
-    cost = cve[chosen] / cve[least] - 1.0
-    return (
-        f"Smoothing {chosen:.3g} was chosen by the one-standard-error rule: the stiffest without "
-        f"foldovers whose CVE is within one standard error of the least. The least CVE is at "
-        f"{least:.3g}; the rule costs {100.0 * cost:.2g} % of CVE ({cve[chosen]:.4g} against "
-        f"{cve[least]:.4g})."
-    )
 
 
 def show_results(console: Console, results: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MAX_ROWS = 40
 _MANY = 5  # shapes with the same trouble: more of them are one row
+_FEW_MIRRORED = 3  # shapes to name one by one
 _MAX_WORDS = 12  # groups, columns or landmarks in a line
 
 
@@ -166,9 +167,9 @@ def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
         return {"alignable": False, "reason": str(error)}
     _show_suspicions(console, list(_sentences(found, shapes)))
     if found.mirrored:
-        words = " ".join(f"--mirror {shlex.quote(name)}" for name in found.mirrored[:_MAX_WORDS])
-        more = " …" if len(found.mirrored) > _MAX_WORDS else ""
-        console.say(f"If they were digitised on the other side: {words}{more}")
+        names = [f"--mirror {shlex.quote(name)}" for name in found.mirrored]
+        words = " ".join(names) if len(names) <= _FEW_MIRRORED else "--mirror auto"
+        console.say(f"If they were digitised on the other side: {words}")
     return {"alignable": True, "suspicious": _suspicions(found, shapes)}
 
 

@@ -29,6 +29,8 @@ def read_input(
 
     wishes = dict(click.get_current_context().meta[READING])
     mirrored, dropped = wishes.pop("mirror"), wishes.pop("drop")
+    swapped, hidden = wishes.pop("swap"), wishes.pop("set_missing")
+    log = wishes.pop("edits")
     if wishes.pop("drop_incomplete"):
         incomplete = "drop"
     wishes["on_mismatch"] = "warn" if wishes.pop("lenient") else "error"
@@ -37,6 +39,7 @@ def read_input(
     place = source[0] if len(source) == 1 else list(source)
     shapes = read_shapes(place, space=space, incomplete=incomplete, **wishes)
     _note_unread_files(shapes)
+    shapes = _correct(shapes, log, swapped, hidden)
     left_out = expand_lists(dropped, "--drop")
     to_mirror = [n for n in expand_lists(mirrored, "--mirror") if n not in left_out]
     return _mirror(shapes.drop(left_out), to_mirror)
@@ -75,6 +78,39 @@ def expand_lists(words: Sequence[str], option: str) -> list[str]:
             ) from None
         names += [line.strip() for line in text.splitlines() if line.strip()]
     return names
+
+
+def _correct(
+    shapes: Shapes, log: str | None, swapped: Sequence[str], hidden: Sequence[str]
+) -> Shapes:
+    """Apply a log of edits, then the corrections that were typed, and note how many."""
+    from defgpa.edits import Action, Edit, apply_edits, read_edits
+    from defgpa.io.text.lines import warn
+
+    edits = [] if log is None else list(read_edits(log))
+    for words in swapped:
+        name, labels = _parse_correction(words, "--swap", 2)
+        edits.append(Edit(Action.SWAP, name, labels, reason="--swap"))
+    for words in hidden:
+        name, labels = _parse_correction(words, "--set-missing")
+        edits += [Edit(Action.SET_MISSING, name, (x,), reason="--set-missing") for x in labels]
+    if not edits:
+        return shapes
+    corrected = apply_edits(shapes, edits)
+    warn(f"{len(edits)} correction{'s' * (len(edits) > 1)} applied; the files stay as they are.")
+    return corrected
+
+
+def _parse_correction(
+    words: str, option: str, count: int | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """Parse ``NAME:4,5`` as a specimen and labels of landmarks; a name may have colons in it."""
+    name, colon, rest = words.rpartition(":")
+    labels = tuple(label.strip() for label in rest.split(","))
+    if not colon or not all(labels) or (count is not None and len(labels) != count):
+        expected = "specimen:landmark,landmark" if count == 2 else "specimen:landmark[,landmark…]"
+        raise bad_word(option, f"{expected}, such as wing_07:4,5", words)
+    return name, labels
 
 
 def _mirror(shapes: Shapes, names: Sequence[str]) -> Shapes:
@@ -182,10 +218,19 @@ def drop_too_few(console: Console, shapes: Shapes) -> Shapes:
     return shapes.take(np.setdiff1d(np.arange(shapes.n_shapes), few))
 
 
-def add_covariates(console: Console, shapes: Shapes, table: str | None) -> Shapes:
-    """Add the columns of a table to what is stated about each specimen."""
+def add_covariates(
+    console: Console, shapes: Shapes, table: str | None, unlisted: bool = False
+) -> Shapes:
+    """Add the columns of a table to what is stated about each specimen.
+
+    With ``unlisted``, specimens that the table lacks are left out.
+    """
     if table is None:
+        if unlisted:
+            raise click.UsageError("--drop-unlisted goes with --data.")
         return shapes
+    if unlisted:
+        shapes = drop_unlisted(console, shapes, table)
     columns = read_covariates(console, table, shapes)
     stated: Sequence[dict[str, str] | None]
     stated = shapes.metadata.get("variables") or (None,) * shapes.n_shapes
@@ -193,6 +238,28 @@ def add_covariates(console: Console, shapes: Shapes, table: str | None) -> Shape
     added = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
     variables = tuple({**(old or {}), **new} for old, new in zip(stated, added, strict=True))
     return shapes.with_metadata(variables=variables)
+
+
+def drop_unlisted(console: Console, shapes: Shapes, table: str) -> Shapes:
+    """Leave out the specimens that a table of covariates lacks, and say how many."""
+    from defgpa.errors import listed
+
+    header, rows = _read_rows(Path(table))
+    cells = [{_fold_name(row[k]) for row in rows} for k in range(len(header))]
+    n_matches = [sum(_fold_name(name) in cell for name in shapes.names) for cell in cells]
+    names_column = cells[max(range(len(header)), key=n_matches.__getitem__)]
+    lacking = [name for name in shapes.names if _fold_name(name) not in names_column]
+    if len(lacking) == shapes.n_shapes:
+        raise click.BadParameter(
+            f"{table} has none of the {shapes.n_shapes} specimens, such as {shapes.names[0]!r}.",
+            param_hint="--data",
+        )
+    if lacking:
+        console.note(
+            f"Left out, {len(lacking)} of {shapes.n_shapes} specimens without a row in {table}: "
+            f"{listed(lacking)}."
+        )
+    return shapes.drop(lacking)
 
 
 def add_links(shapes: Shapes, words: str | None) -> Shapes:
@@ -430,7 +497,7 @@ def _find_names_column(
         raise click.BadParameter(
             f"{table}: its column {header[best]!r} names the specimens, and has {problem} for "
             f"{listed(lacking or repeated)}{n_lacking}. Mend the table, or leave specimens out "
-            "with --drop NAME.",
+            "with --drop-unlisted or --drop NAME.",
             param_hint="--data",
         )
     return best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -34,6 +35,11 @@ class GroupedOption(click.Option):
         super().__init__(*arguments, **settings)
         self.group = group
 
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return names and help without the bounds of a number, which errors tell."""
+        record = super().get_help_record(ctx)
+        return record and (record[0], re.sub(r"\s+\[x>=\d+\]$|; x>=\d+(?=\]$)", "", record[1]))
+
 
 class GroupedCommand(click.Command):
     """A command whose help lists its options by group."""
@@ -43,7 +49,7 @@ class GroupedCommand(click.Command):
         records: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None:
+            if record is not None and isinstance(parameter, click.Option):
                 records.setdefault(getattr(parameter, "group", OUTPUT), []).append(record)
         for group in _GROUPS:
             if group in records:
@@ -192,6 +198,24 @@ reading = _combine(
         help="Mirror a specimen digitised on the other side; auto: all that look mirrored; "
         "repeatable.",
     ),
+    _reading_option(
+        "--swap",
+        multiple=True,
+        metavar="NAME:A,B",
+        help="Exchange two landmarks of a specimen; repeatable.",
+    ),
+    _reading_option(
+        "--set-missing",
+        multiple=True,
+        metavar="NAME:A[,B…]",
+        help="Make landmarks of a specimen missing; repeatable.",
+    ),
+    _reading_option(
+        "--edits",
+        type=click.Path(),
+        metavar="FILE",
+        help="Apply the corrections of an edits.json, as the app writes it.",
+    ),
 )
 
 writing = option(
@@ -227,7 +251,11 @@ smoothing = _combine(
         help="Relative smoothing of the warps; auto: chosen by cross-validation.",
     ),
     option(
-        "--theta", type=float, group=EXPERTS, help="Absolute smoothing, as in the paper, instead."
+        "--theta",
+        type=float,
+        metavar="VALUE",
+        group=EXPERTS,
+        help="Absolute smoothing, as in the paper, instead.",
     ),
 )
 
@@ -284,6 +312,13 @@ links = option(
     "--links",
     metavar="A-B,…|@FILE",
     help="Pairs of landmarks joined by a line in pictures; a file has a pair in each line.",
+)
+
+drop_unlisted = option(
+    "--drop-unlisted",
+    is_flag=True,
+    group=FILES,
+    help="Leave out specimens that the table of --data lacks.",
 )
 
 permutations = _combine(

@@ -8,7 +8,7 @@ import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._fit import MethodOptions, choose_smoothing, describe_smoothing
+from defgpa.cli._fit import MethodOptions, choose_smoothing
 from defgpa.cli._input import prepare_for_fit, read_input, reading_words
 from defgpa.cli._output import mark_written, output_file, save_figure
 from defgpa.diagnostics.findings import Problem
@@ -66,7 +66,7 @@ def command(
         for value, r, d, c, count in zip(*columns, strict=True)
     ]
     console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", "foldovers", ""], rows)
-    console.say_paragraph(describe_smoothing(path))
+    console.say_paragraph(path.explain_choice())
     console.say(f"Next: {shlex.join(_next_command(source, wishes, path.best_value))}")
     if plot is not None:
         save_figure(plot, "smoothing_path", path, size=(7, 4.5))

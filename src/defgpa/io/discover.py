@@ -7,13 +7,15 @@ other people's README and pictures lie there too.
 from __future__ import annotations
 
 import glob
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from defgpa.diagnostics.wording import name_option
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError, and_more, listed
+from defgpa.io.atomic import SUMMARY
 from defgpa.io.files import read_head
 from defgpa.io.format import Format
 from defgpa.io.registry import FORMATS, find_format, find_formats_by_suffix, list_suffixes
@@ -81,6 +83,7 @@ def _find_path(name: str, path: Path, wanted: Format | None) -> Found:
         read_head(path)  # a pointer to a file is none, whatever format is wanted
         return [(path, wanted or _choose_format(path))], ()
     if path.is_dir():
+        _refuse_results(path)
         return _choose_files(sorted(path.iterdir()), f"The folder {path}", wanted)
     if path.exists():
         raise FormatError(f"{path} is neither a file nor a folder.")  # a pipe would never end
@@ -181,6 +184,22 @@ def _recognise_file(path: Path, wanted: Format | None) -> Format | None:
     if format_ is None and by_suffix and not _has_suffix(path, _VAGUE_SUFFIXES):
         return by_suffix[0]
     return format_
+
+
+def _refuse_results(folder: Path) -> None:
+    """Refuse a folder of results: its tables are a reference and aligned shapes, not specimens."""
+    try:
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        is_result = "result.npz" in summary["files"] and "defgpa" in summary["versions"]
+        inputs = [str(name) for name in summary.get("input", ())]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return
+    if is_result:
+        source = f" It was made from {and_more(inputs, 3)}." if inputs else ""
+        raise FormatError(
+            f"{folder} holds the results of a fit, not specimens.{source} Give the landmark files, "
+            f"or one file of the results, such as {folder / 'superimposed.csv'}."
+        )
 
 
 def _has_suffix(path: Path, suffixes: str | tuple[str, ...]) -> bool:

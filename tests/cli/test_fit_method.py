@@ -1,0 +1,245 @@
+"""``defgpa fit --method``: the method that is named, or the one that predicts best."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa.datasets import load_wings, smooth_family
+from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
+from support import EXACT
+
+
+@pytest.fixture(scope="module")
+def wings(tmp_path_factory):
+    path = tmp_path_factory.mktemp("wings") / "wings.tps"
+    few = load_wings().take(range(8))
+    defgpa.write_shapes(defgpa.Shapes.specimens(few.points, names=few.names), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def noise(tmp_path_factory):
+    """Return a file of shapes that differ by noise alone."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-2, 2, size=(20, 2)) + 0.02 * rng.normal(size=(8, 20, 2))
+    path = tmp_path_factory.mktemp("noise") / "noise.npz"
+    np.savez(path, points=points)
+    return path
+
+
+def read_summary(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("words", "estimator"),
+    [
+        (["--method", "rigid"], EuclideanGPA(scaling=True)),
+        (["--method", "affine"], DefGPA(defgpa.Affine())),
+        (["--method", "deformable", "--smoothing", "0.01"], None),
+        (["--method", "elastic", "--smoothing", "0.01", "--rigidity", "2"], None),
+    ],
+    ids=["rigid", "affine", "deformable", "elastic"],
+)
+def test_method_named_is_the_method_fitted(run, wings, tmp_path, words, estimator):
+    if estimator is None:
+        warp = defgpa.ThinPlateSpline(smoothing=0.01)
+        estimator = ElasticGPA(warp, 2.0) if "elastic" in words else DefGPA(warp)
+    code, out, _ = run("fit", wings, "-o", tmp_path, *words)
+    assert code == 0
+    assert f"Results of {words[1]} alignment" in out
+    expected = estimator.fit(defgpa.read_shapes(wings)).alignment_
+    alignment = defgpa.load(tmp_path / "result.npz")
+    np.testing.assert_allclose(alignment.reference, expected.reference, **EXACT)
+    assert read_summary(tmp_path)["parameters"]["method"] == words[1]
+
+
+def test_fit_chooses_deformable_alignment_of_wings_and_says_why(run, wings, tmp_path):
+    code, out, _ = run("fit", wings, "-o", tmp_path, "--fold-size", 11)
+    text = " ".join(out.split())
+    assert code == 0
+    assert "Deformable alignment (thin-plate splines, " in text
+    assert "% below that of rigid alignment" in text
+    assert "Another: --method rigid|affine|elastic|deformable." in text
+    assert "one-standard-error rule" in text
+    summary = read_summary(tmp_path)
+    assert summary["parameters"]["method"] == "deformable"
+    assert len(summary["comparison"]) == 8
+
+
+def test_fit_chooses_rigid_alignment_of_noise(run, noise, tmp_path):
+    code, out, _ = run("fit", noise, "-o", tmp_path)
+    assert code == 0
+    assert "Rigid alignment" in out
+    assert defgpa.load(tmp_path / "result.npz").foldovers.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--method", "rigid", "--smoothing", "1"], "has no warps: drop --smoothing"),
+        (["--method", "auto", "--warp", "tps"], "chooses the warps: drop --warp"),
+        (["--method", "affine", "--warp", "rbf"], "has affine warps: drop --warp rbf"),
+        (["--method", "deformable", "--rigidity", "1"], "give --method elastic"),
+        (["--method", "deformable", "--warp", "affine"], "does not bend"),
+        (["--theta", "1", "--rigidity", "auto"], "drop --theta"),
+        (["--warp", "affine", "--rigidity", "auto"], "does not bend"),
+        (["--rigidity", "1", "--proportions", "prior"], "drop --proportions"),
+        (["--method", "stiff"], "is not one of"),
+        (["--title", "Wings"], "give --report too"),
+    ],
+    ids=" ".join,
+)
+def test_contradictory_options_are_refused_before_the_work(run, wings, tmp_path, words, sentence):
+    code, _, err = run("fit", wings, "-o", tmp_path / "out", *words)
+    assert code == 2
+    assert sentence in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_command_that_compare_suggests_runs_with_all_reading_options(run, tmp_path, monkeypatch):
+    """Without --missing and --drop the suggested fit would be of other data."""
+    monkeypatch.chdir(tmp_path)
+    points = smooth_family(n=8, m=14, seed=5).shapes.points.copy()
+    points -= points.min() - 1.0
+    points[2, 3] = points[4, 3] = -9
+    points[:, :, 0] *= [[-1]] + [[1]] * 7
+    file = tmp_path / "my set.npy"
+    np.save(file, points)
+    options = ["--missing", "-9", "--drop", "my set_2", "--mirror", "my set_1", "--layout", "nmd"]
+    code, out, _ = run("compare", "my set.npy", *options)
+    assert code == 0
+    (line,) = [line for line in out.splitlines() if line.startswith("Next: ")]
+    words = shlex.split(line.removeprefix("Next: "))
+    assert words[:3] == ["defgpa", "fit", "my set.npy"]
+    code, _, _ = run(*words[1:], "-o", "result", "--quiet")
+    assert code == 0
+    fitted = defgpa.load(tmp_path / "result" / "result.npz").shapes
+    assert fitted.n_shapes == 7
+    assert (~fitted.visible).sum() == 2
+    assert np.nanmax(fitted["my set_1"][:, 0]) > 0
+
+
+def test_covariates_and_links_of_the_command_line_are_in_the_result(run, wings, tmp_path):
+    names = defgpa.read_shapes(wings).names
+    table = "name,sex\n" + "".join(f"{name},{'fm'[k % 2]}\n" for k, name in enumerate(names[::-1]))
+    (tmp_path / "sex.csv").write_text(table)
+    (tmp_path / "links.txt").write_text("1 2\n2,3\n")
+    words = ("fit", wings, "-o", tmp_path / "out", "--method", "rigid")
+    more = ("--data", tmp_path / "sex.csv", "--links", f"@{tmp_path / 'links.txt'}")
+    assert run(*words, *more, "--report", "--title", "My wings")[0] == 0
+    shapes = defgpa.load(tmp_path / "out" / "result.npz").shapes
+    assert [row["sex"] for row in shapes.metadata["variables"]] == list("mfmfmfmf")
+    assert shapes.links == [(0, 1), (1, 2)]
+    assert "<h1>My wings</h1>" in (tmp_path / "out" / "report.html").read_text()
+    assert "sex" in (tmp_path / "out" / "specimens.csv").read_text().splitlines()[0]
+
+
+def test_report_takes_covariates_links_and_a_title(run, wings, tmp_path):
+    shapes = defgpa.read_shapes(wings)
+    run("fit", wings, "-o", tmp_path / "out", "--method", "rigid", "--quiet")
+    table = "name,caste\n" + "".join(
+        f"{name},{'QW'[k % 2]}\n" for k, name in enumerate(shapes.names)
+    )
+    (tmp_path / "caste.csv").write_text(table)
+    words = ("report", tmp_path / "out" / "result.npz", "-o", tmp_path / "page.html")
+    code, _, _ = run(
+        *words, "--data", tmp_path / "caste.csv", "--links", "1-2", "--title", "Bees & wasps"
+    )
+    page = (tmp_path / "page.html").read_text()
+    assert code == 0
+    assert "caste" in page
+    assert "Bees &amp; wasps" in page
+    assert run(*words, "--links", "1-99")[0] == 2
+
+
+def test_specimens_without_a_row_are_left_out_when_asked(run, wings, tmp_path):
+    names = defgpa.read_shapes(wings).names
+    table = "name,sex\n" + "".join(f"{name},f\n" for name in names[:6])
+    (tmp_path / "sex.csv").write_text(table)
+    words = ("fit", wings, "-o", tmp_path / "out", "--method", "rigid", "--data")
+    code, _, err = run(*words, tmp_path / "sex.csv")
+    assert code == 2
+    assert "(2 of 8)" in err
+    assert "--drop-unlisted" in err
+    code, _, err = run(*words, tmp_path / "sex.csv", "--drop-unlisted")
+    assert code == 0
+    assert "Left out, 2 of 8 specimens without a row" in err
+    assert defgpa.load(tmp_path / "out" / "result.npz").shapes.n_shapes == 6
+
+
+def test_results_folder_is_refused_as_input(run, wings, tmp_path):
+    run("fit", wings, "-o", tmp_path / "out", "--method", "rigid", "--quiet")
+    for command in ("info", "fit"):
+        code, _, err = run(command, tmp_path / "out")
+        assert code == 2
+        assert "holds the results of a fit, not specimens" in err
+        assert "wings.tps" in err
+    assert run("info", tmp_path / "out" / "superimposed.csv")[0] == 0
+
+
+def test_many_mirrored_specimens_are_mirrored_at_once(run, tmp_path):
+    points = smooth_family(n=12, m=20, bend=0.05, noise=0.01, seed=3).shapes.points.copy()
+    expected = points.copy()
+    points[[1, 4, 6, 9], :, 0] *= -1
+    np.savez(tmp_path / "set.npz", points=points)
+    _, out, _ = run("info", tmp_path / "set.npz")
+    assert "--mirror auto" in out
+    target = tmp_path / "mirrored.npz"
+    code, _, err = run("convert", tmp_path / "set.npz", target, "--mirror", "auto")
+    assert code == 0
+    assert "Mirrored, 4 of 12 specimens" in err
+    np.testing.assert_allclose(defgpa.read_shapes(target).points, expected, **EXACT)
+
+
+def test_names_are_listed_in_a_file(run, wings, tmp_path):
+    names = defgpa.read_shapes(wings).names
+    (tmp_path / "names.txt").write_text(f"{names[0]}\n\n{names[3]}\n")
+    target = tmp_path / "few.csv"
+    code, _, _ = run("convert", wings, target, "--drop", f"@{tmp_path / 'names.txt'}")
+    assert code == 0
+    assert defgpa.read_shapes(target).names == (*names[1:3], *names[4:])
+    code, _, err = run("convert", wings, target, "--drop", "@nowhere.txt")
+    assert code == 2
+    assert "the list nowhere.txt cannot be read" in err
+
+
+def test_corrections_are_typed_or_read_from_a_log(run, wings, tmp_path):
+    from defgpa.edits import Edit, write_edits
+
+    shapes = defgpa.read_shapes(wings)
+    name, second = shapes.names[2], shapes.names[5]
+    write_edits(tmp_path / "edits.json", [Edit("exclude specimen", shapes.names[0])])
+    target = tmp_path / "out.csv"
+    corrections = ("--swap", f"{name}:4,5", "--set-missing", f"{second}:3,7")
+    code, _, err = run("convert", wings, target, *corrections, "--edits", tmp_path / "edits.json")
+    assert code == 0
+    assert "4 corrections applied" in err
+    corrected = defgpa.read_shapes(target)
+    assert shapes.names[0] not in corrected.names
+    np.testing.assert_array_equal(corrected[name][[3, 4]], shapes[name][[4, 3]])
+    assert np.isnan(corrected[second][[2, 6]]).all()
+    for words in (("--swap", "nobody:4,5"), ("--swap", f"{name}:4"), ("--set-missing", name)):
+        assert run("convert", wings, target, *words)[0] == 2
+
+
+def test_few_frames_with_too_few_landmarks_are_left_out_with_a_note(run, tmp_path):
+    points = smooth_family(n=30, m=12, noise=0.02, seed=1).shapes.points.copy()
+    points[4, 2:] = np.nan
+    np.savez(tmp_path / "video.npz", points=points)
+    code, _, err = run("fit", tmp_path / "video.npz", "-o", tmp_path / "o", "--method", "rigid")
+    assert code == 0
+    assert "Left out, too few landmarks (3 landmarks are needed in 2-D): 'video_5'" in err
+    points[5:12, 2:] = np.nan
+    np.savez(tmp_path / "video.npz", points=points)
+    words = ("fit", tmp_path / "video.npz", "-o", tmp_path / "o", "--method", "rigid")
+    code, _, err = run(*words)
+    assert code == 2
+    assert "8 of 30 specimens have too few landmarks" in err
+    assert "--drop-incomplete" in err
+    assert run(*words, "--drop-incomplete")[0] == 0
