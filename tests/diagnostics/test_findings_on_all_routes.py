@@ -27,7 +27,7 @@ from defgpa import (
 )
 from defgpa.diagnostics.findings import Problem
 from defgpa.errors import DefgpaError
-from defgpa.model_selection import _cross_validation
+from defgpa.model_selection import cross_validation as _cross_validation
 from defgpa.model_selection._fold_sets import FoldSets
 from defgpa.model_selection.folds import consecutive_folds, refitted
 from defgpa.tuning import Tuning
@@ -51,6 +51,7 @@ def mirrored():
 def flat():
     points = np.zeros((5, 30, 3))
     points[..., :2] = smooth_family(seed=1, n=5, m=30)
+    points[0, :, 2] = 0.1 * points[0, :, 0] ** 2  # all flat would be another problem
     return points
 
 

@@ -247,7 +247,7 @@ class TestWhatOnlyTheSpectrumShows:
         """Copies of one flat shape in space: beyond its two axes everything costs the same."""
         flat = np.zeros((3, 40, 3))
         flat[..., :2] = family(2, m=40)[0]
-        with warned_of("determine", "flat"):
+        with warned_of("lie in a plane"):
             fitted = DefGPA(Affine()).fit(flat).alignment_
         assert fitted.diagnostics.gap > 0.99
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console, abbreviate
-from defgpa.cli._input import drop_empty, note_likely_code, read_input
+from defgpa.cli._input import drop_empty, flatten_planar, note_likely_code, read_input
 from defgpa.errors import and_more, listed
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(source: tuple[str, ...], console: Console) -> None:
     with console.noting():
         note_likely_code(console, shapes)
         summary |= _shown_codes(console, shapes)
-        summary |= _screened(console, drop_empty(console, shapes))
+        summary |= _screened(console, flatten_planar(console, drop_empty(console, shapes)))
     summary["notes"] = console.notes
     console.result(summary)
 

@@ -158,7 +158,18 @@ def match_space(shapes: Shapes, model: Shapes) -> Shapes:
 def prepare_for_fit(console: Console, shapes: Shapes) -> Shapes:
     """Return the shapes that a fit can use, noting what it will not use and what looks odd."""
     note_likely_code(console, shapes)
-    return drop_too_few(console, drop_empty(console, shapes))
+    return flatten_planar(console, drop_too_few(console, drop_empty(console, shapes)))
+
+
+def flatten_planar(console: Console, shapes: Shapes) -> Shapes:
+    """Return shapes that lie in a plane in 3-D with two coordinates, and say so; others as is."""
+    from defgpa.diagnostics.planarity import check_planarity, project_to_plane
+
+    finding = check_planarity(shapes)
+    if finding is None:
+        return shapes
+    console.note_findings(finding)
+    return project_to_plane(shapes)
 
 
 def note_likely_code(console: Console, shapes: Shapes) -> None:

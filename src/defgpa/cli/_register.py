@@ -111,6 +111,7 @@ def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -
     """Say so where new specimens are not like those of the fit: far off, mirrored, other units."""
     import numpy as np
 
+    from defgpa.diagnostics.landmark_order import check_landmark_order
     from defgpa.errors import listed
 
     names = np.array(registered.shapes.names)
@@ -119,14 +120,19 @@ def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -
     if far.any():
         console.note(
             f"Left far from the reference, at more than {_FAR} times the RMSE_r of any shape of "
-            f"the fit ({worst:.3g}): {listed(names[far])}. Are their landmarks in the same order?"
+            f"the fit ({worst:.3g}): {listed(names[far])}."
         )
+    finding = check_landmark_order(alignment.mean_shape, registered.shapes)
+    if finding is not None:
+        console.note_findings(finding)
     if registered.mirrored:
         console.note(f"Mirrored against the reference: {listed(registered.mirrored)}.")
     # how large each shape is beside the reference, over the landmarks it has
     new_sizes, sizes = (1.0 / each.similarities.scale for each in (registered, alignment))
     ratio = new_sizes / np.median(sizes)
-    odd = (ratio > _LARGER) | (ratio < 1 / _LARGER)
+    # a similarity onto a reference in another order or mirrored says nothing about size
+    unlike = {*registered.mirrored, *(finding.shapes if finding is not None else ())}
+    odd = ((ratio > _LARGER) | (ratio < 1 / _LARGER)) & ~np.isin(names, list(unlike))
     if odd.any():
         console.note(
             f"More than {_LARGER} times larger or smaller than the shapes of the fit: "

@@ -35,7 +35,7 @@ CLI_WORDING = Wording(
         "proportions-undetermined": "--proportions L1,L2[,L3]",
         "foldovers": "A larger --smoothing would straighten it.",
         "far-estimates": "estimated.csv",
-        "planar-shapes": "Align them in the plane: --dimension 2.",
+        "planar-shapes": "They are analysed in the plane.",
     },
     name_option=name_cli_option,
 )

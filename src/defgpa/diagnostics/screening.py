@@ -20,6 +20,7 @@ from defgpa._arrays import Array, Mask, rms, rms_radius
 from defgpa.alignment import Alignment
 from defgpa.diagnostics.checks import on_shared_landmarks, require_extended, require_linked
 from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.planarity import check_planarity
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import ShapeError
 from defgpa.frames import Frames
@@ -174,6 +175,8 @@ def with_deformation(
     less, where they are so few that their mean may well be off.
     """
     kinds = {finding.problem for finding in findings}
+    if Problem.PLANAR_SHAPES in kinds:
+        findings = tuple(f for f in findings if f.problem is not Problem.UNDETERMINED_WARP)
     if kinds & _EXPLAINS:
         return tuple(f for f in findings if f.problem is not Problem.LARGE_DEFORMATION)
     too_many = alignment.shapes.visible.size > tuning.screened_landmarks
@@ -233,20 +236,29 @@ def _cheap_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Ite
         yield Finding(
             Problem.OTHER_SIZE, odd, values={"times": tuning.other_size, "of": len(shapes)}
         )
-    known = any(found.problem is Problem.UNDETERMINED_WARP for found in alignment.findings)
-    if not known and not isinstance(alignment.registration, MotionRegistration):
-        # as thick as rounding, which a warp that stretches takes for a direction
-        thin = frames.thin(tuning.flat)[:, -1]
-        if thin.any():
-            yield Finding(
-                Problem.THIN_SHAPE, _named(shapes, thin), values={"thickness": tuning.flat}
-            )
+    if not isinstance(alignment.registration, MotionRegistration):
+        yield from _find_thin_shapes(alignment, frames, tuning)
     away = np.linalg.norm(frames.centre, axis=1) / frames.size
     lost = _named(shapes, away > tuning.lost_digits)
     if lost:
         yield Finding(Problem.FAR_FROM_ORIGIN, lost, values={"ratio": float(away.max())})
     if shapes.visible.size <= tuning.compared_landmarks:
         yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _repeated(shapes))
+
+
+def _find_thin_shapes(alignment: Alignment, frames: Frames, tuning: Tuning) -> Iterator[Finding]:
+    """Report shapes that are as thick as rounding, which a warp takes for a direction."""
+    planar = check_planarity(alignment.shapes, tuning)
+    if planar is not None:
+        yield planar
+        return
+    is_thin = frames.thin(tuning.flat)[:, -1]
+    is_reported = any(
+        finding.problem is Problem.UNDETERMINED_WARP for finding in alignment.findings
+    )
+    if is_thin.any() and not is_reported:
+        names = _named(alignment.shapes, is_thin)
+        yield Finding(Problem.THIN_SHAPE, names, values={"thickness": tuning.flat})
 
 
 def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:

@@ -41,7 +41,7 @@ LIBRARY_WORDING = Wording(
         "proportions-undetermined": "DefGPA(warp, proportions=[...])",
         "foldovers": "More smoothing would straighten it.",
         "far-estimates": "the uncertainty",
-        "planar-shapes": "Align them in the plane: defgpa.project_to_plane(shapes).",
+        "planar-shapes": "Use project_to_plane of defgpa.diagnostics.planarity.",
     },
     name_option=_name_parameter,
 )
