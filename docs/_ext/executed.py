@@ -48,7 +48,9 @@ _BLOCK = re.compile(
     r"|^```(?P<kind>python|console|sh)(?P<about>[^\n`]*)\n(?P<code>.*?)^```[ ]*$",
     re.DOTALL | re.MULTILINE,
 )
-_INSTALLING = re.compile(r"^(#.*|(python3? -m )?pip (?:install|download) .*|python3? -m venv .*|make .*|)$")
+_INSTALLING = re.compile(
+    r"^(#.*|(python3? -m )?pip (?:install|download) .*|python3? -m venv .*|make .*|)$"
+)
 _DPI = 150
 _CSS_INCH = 96
 
