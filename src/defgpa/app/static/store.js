@@ -1,0 +1,154 @@
+// The project as the page knows it: one object, changed here only, told to whoever listens.
+
+import { get, getFloats, post } from "./api.js";
+import { say } from "./dom.js";
+
+export const store = {
+  project: null, // everything but coordinates, as the server said it
+  points: null, // Float32Array (n, m, d): all specimens of the files
+  superimposed: null, // Float32Array (n', m', d): those that are analysed
+  mean: null, // (m', d)
+  distances: null,
+  sizes: null,
+  queue: null,
+  specimen: 0,
+  landmark: null,
+  problem: "",
+};
+
+const listeners = new Set();
+
+/** Call a function after every change; returns how to stop. */
+export function listen(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function tell(change) { for (const listener of [...listeners]) listener(change); }
+
+export const path = (rest = "") => `/api/projects/${encodeURIComponent(store.project.id)}${rest}`;
+export const hasShapes = () => Boolean(store.project?.names);
+
+/** Open a project by its id, or the same one again. */
+export async function openProject(id) {
+  const project = await get(`/api/projects/${encodeURIComponent(id)}`);
+  const isOther = store.project?.id !== project.id;
+  store.project = project;
+  if (isOther) Object.assign(store, { specimen: 0, landmark: null, points: null, superimposed: null, mean: null, queue: null, distances: null, sizes: null });
+  if (project.names) {
+    store.points = await getFloats(path("/points"));
+    store.specimen = Math.min(store.specimen, project.names.length - 1);
+  } else store.points = null;
+  tell("project");
+  if (project.names) await refreshSuperimposition();
+}
+
+let latest = 0;
+
+/** Ask again for what follows from the edits: superimposition, then the queue. */
+export async function refreshSuperimposition() {
+  const ticket = ++latest;
+  try {
+    const [about, superimposed] = await Promise.all([get(path("/superimposition")), getFloats(path("/superimposed"))]);
+    if (ticket !== latest) return;
+    Object.assign(store, { mean: about.mean, sizes: about.sizes, distances: about.distances, superimposed, problem: "" });
+    store.project.included = about.included;
+  } catch (error) {
+    if (ticket !== latest) return;
+    Object.assign(store, { mean: null, superimposed: null, distances: null, sizes: null, problem: error.message });
+  }
+  tell("superimposition");
+  refreshQueue(ticket);
+}
+
+async function refreshQueue(ticket) {
+  if (!store.mean) { store.queue = []; tell("queue"); return; }
+  try {
+    const { items } = await get(path("/queue"));
+    if (ticket !== latest) return;
+    store.queue = items;
+  } catch { store.queue = []; }
+  tell("queue");
+}
+
+/** The coordinates of one specimen of the files, as arrays. */
+export function pointsOf(specimen) {
+  const { landmarks, dims } = store.project;
+  const m = landmarks.length;
+  const rows = [];
+  for (let j = 0; j < m; j++) {
+    const start = (specimen * m + j) * dims;
+    rows.push(Array.from(store.points.subarray(start, start + dims)));
+  }
+  return rows;
+}
+
+let pending = Promise.resolve(); // changes are sent one after the other
+
+/** Send a change of the log; the answer says what is different now. */
+function change(route, body) {
+  pending = pending.then(() => sendChange(route, body));
+  return pending;
+}
+
+async function sendChange(route, body) {
+  const start = performance.now();
+  try {
+    const answer = await post(path(route), { revision: store.project.revision, ...body });
+    applyChange(answer);
+    store.editTime = performance.now() - start;
+    return answer;
+  } catch (error) {
+    if (error.status === 409) await openProject(store.project.id);
+    say(error.message, "error");
+    tell("project");
+    return null;
+  }
+}
+
+function applyChange(answer) {
+  const { project } = store;
+  Object.assign(project, { revision: answer.revision, log: answer.log, included: answer.included, links: answer.links });
+  const size = project.landmarks.length * project.dims;
+  for (const specimen of answer.specimens) {
+    const flat = specimen.points.flat().map((x) => (x === null ? NaN : x));
+    store.points.set(flat, specimen.number * size);
+    project.missing[specimen.number] = specimen.points.filter((row) => row[0] === null).length;
+    store.place = specimen;
+  }
+  store.problem = answer.problem ?? "";
+  if (answer.mean) store.mean = answer.mean;
+  tell("edit");
+  if (answer.reload) openProject(project.id).catch((error) => say(error.message, "error"));
+  else refreshSuperimposition();
+}
+
+export const edit = (...edits) => change("/edits", { edits });
+export const undo = () => change("/undo");
+export const redo = () => change("/redo");
+
+/** Change settings of the project. */
+export async function changeSettings(settings) {
+  try {
+    const project = await post(path("/settings"), { revision: store.project.revision, settings });
+    const isReread = JSON.stringify(project.settings.reading) !== JSON.stringify(store.project.settings.reading);
+    store.project = project;
+    if (isReread) await openProject(project.id);
+    else tell("settings");
+    return true;
+  } catch (error) {
+    if (error.status === 409) await openProject(store.project.id);
+    say(error.message, "error");
+    return false;
+  }
+}
+
+/** Show another specimen, and one of its landmarks. */
+export function choose(specimen, landmark = null) {
+  store.specimen = specimen;
+  store.landmark = landmark;
+  tell("choice");
+}
+
+export const isIncluded = (specimen) => store.project.included[0].includes(specimen);
+export const isLandmarkIncluded = (landmark) => store.project.included[1].includes(landmark);

@@ -1,0 +1,292 @@
+// One specimen in space: mesh, links, landmarks, where the others have them. Turned by dragging.
+
+import * as THREE from "./three/three.module.min.js";
+import { h, oncePerFrame, token } from "./dom.js";
+import { box, isThere } from "./geometry.js";
+
+const REACH = 14; // pixels within which a landmark is picked
+
+const isVector = (row) => isThere(row) && row.length === 3;
+const vector = (row) => new THREE.Vector3(row[0], row[1], row[2]);
+
+/** The same manners as View2D; a scene may have meshes: [{vertices, faces}]. */
+export class View3D {
+  constructor(container, handlers = {}) {
+    this.handlers = handlers;
+    this.canvas = h("canvas", { class: "view", tabindex: "0", role: "img", "aria-label": "Specimen" });
+    this.labels = h("div", { class: "labels", "aria-hidden": "true" });
+    container.replaceChildren(this.canvas, this.labels);
+    try {
+      this.renderer = new THREE.WebGLRenderer({ canvas: this.canvas, antialias: true, alpha: true, preserveDrawingBuffer: true });
+    } catch {
+      container.replaceChildren(h("p", { class: "empty" }, "This browser cannot draw in 3-D (WebGL is off). Everything else works; try another browser for the pictures."));
+      this.isBroken = true;
+      return;
+    }
+    this.camera = new THREE.OrthographicCamera(-1, 1, 1, -1, -100, 100);
+    this.camera.position.set(0, 0, 10);
+    this.world = new THREE.Scene();
+    this.light = new THREE.DirectionalLight(0xffffff, 2.2);
+    this.light.position.set(0.4, 0.8, 3);
+    this.world.add(new THREE.HemisphereLight(0xffffff, 0x888888, 1.6), this.light);
+    this.turned = new THREE.Group(); // turned by the user
+    this.content = new THREE.Group(); // brought to the middle and to unit size
+    this.turned.add(this.content);
+    this.world.add(this.turned);
+    this.zoom = 1;
+    this.shift = [0, 0];
+    this.draw = oncePerFrame(() => this.paint());
+    this.observer = new ResizeObserver(this.draw);
+    this.observer.observe(this.canvas);
+    this.scene = { points: [] };
+    this.turn();
+    this.listen();
+  }
+
+  destroy() {
+    this.observer?.disconnect();
+    this.clear();
+    this.renderer?.dispose();
+    this.renderer?.forceContextLoss();
+    this.canvas.remove();
+  }
+
+  turn() { this.turned.quaternion.setFromEuler(new THREE.Euler(-1.15, 0.35, 0.25)); }
+
+  reset() { this.zoom = 1; this.shift = [0, 0]; this.turn(); this.draw(); }
+
+  show(scene, keep = false) {
+    if (this.isBroken) return;
+    this.scene = scene;
+    this.dragged = null;
+    if (!keep || !this.frame) {
+      const bounds = [...scene.points, ...(scene.mean ?? []), ...(scene.estimates ?? []), ...(scene.bounds ?? [])];
+      this.frame = box(bounds.filter(isVector));
+    }
+    if (!keep) { this.zoom = 1; this.shift = [0, 0]; }
+    this.canvas.setAttribute("aria-label", scene.label ?? "Specimen");
+    this.build();
+    this.draw();
+  }
+
+  clear() {
+    this.content?.traverse((object) => { object.geometry?.dispose(); object.material?.dispose(); });
+    this.content?.clear();
+  }
+
+  build() {
+    this.clear();
+    const { low, high, isEmpty } = this.frame;
+    if (isEmpty) return;
+    this.middle = low.map((x, k) => (x + high[k]) / 2);
+    this.size = Math.hypot(...low.map((x, k) => high[k] - x)) / 2 || 1;
+    this.content.scale.setScalar(1 / this.size);
+    this.content.position.set(...this.middle.map((x) => -x / this.size));
+    const { points, mean, cloud, ghosts, links, selected, marked = [], excluded = [], meshes = [] } = this.scene;
+    for (const mesh of meshes) this.content.add(this.makeMesh(mesh));
+    const radius = this.size * (points.length > 150 ? 0.009 : 0.016);
+    this.landmarkRadius = radius;
+    const places = points.map((_, j) => this.place(j));
+    const groups = { accent: [], mark: [], unseen: [] };
+    places.forEach((point, j) => {
+      if (!point || excluded.includes(j)) return;
+      const kind = !isThere(points[j]) ? "unseen" : j === selected || marked.includes(j) ? "mark" : "accent";
+      groups[kind].push([point, j === selected ? radius * 1.5 : radius]);
+    });
+    for (const [name, spheres] of Object.entries(groups)) this.addSpheres(spheres, token(`--${name}`), name === "unseen");
+    const { uncertainty } = this.scene;
+    if (uncertainty) {
+      const halos = [];
+      places.forEach((point, j) => { if (point && !isThere(points[j]) && uncertainty[j]) halos.push([point, Math.max(uncertainty[j], radius)]); });
+      this.addSpheres(halos, token("--unseen"), false, 0.15);
+    }
+    if (mean) this.addSpheres(mean.filter(isVector).map((point) => [point, radius * 0.55]), token("--faint"), false, 0.7);
+    if (cloud) this.addSpheres(cloud.filter(isVector).map((point) => [point, radius * 0.5]), token("--mark"), false, 0.4);
+    if (ghosts) this.addSpheres(ghosts.filter(isVector).map((point) => [point, radius * 0.4]), token("--accent"), false, 0.35);
+    this.addLinks(links ?? [], places, token("--link"));
+    if (mean) this.addLinks(links ?? [], mean, token("--faint"), true);
+  }
+
+  place(landmark) {
+    if (this.dragged?.landmark === landmark) return this.dragged.point;
+    const point = this.scene.points[landmark];
+    if (isThere(point)) return point;
+    const estimate = this.scene.estimates?.[landmark];
+    return isThere(estimate) ? estimate : null;
+  }
+
+  makeMesh({ vertices, faces, colour }) {
+    const geometry = new THREE.BufferGeometry();
+    geometry.setAttribute("position", new THREE.BufferAttribute(vertices, 3));
+    if (faces.length) geometry.setIndex(new THREE.BufferAttribute(faces, 1));
+    if (faces.length) geometry.computeVertexNormals();
+    const material = faces.length
+      ? new THREE.MeshStandardMaterial({ color: colour ?? token("--surface"), roughness: 0.85, side: THREE.DoubleSide, flatShading: false })
+      : null;
+    const mesh = material ? new THREE.Mesh(geometry, material) : new THREE.Points(geometry, new THREE.PointsMaterial({ color: token("--surface"), size: 2, sizeAttenuation: false }));
+    mesh.isSpecimen = true;
+    return mesh;
+  }
+
+  addSpheres(spheres, colour, isWire = false, opacity = 1) {
+    if (!spheres.length) return;
+    const detail = spheres.length > 3000 ? 6 : 14;
+    const material = new THREE.MeshStandardMaterial({ color: colour, roughness: 0.6, wireframe: isWire, transparent: opacity < 1, opacity, depthWrite: opacity === 1 });
+    const instances = new THREE.InstancedMesh(new THREE.SphereGeometry(1, detail, detail - 4), material, spheres.length);
+    const matrix = new THREE.Matrix4();
+    spheres.forEach(([point, radius], k) => instances.setMatrixAt(k, matrix.makeScale(radius, radius, radius).setPosition(...point)));
+    this.content.add(instances);
+  }
+
+  addLinks(links, places, colour, isDashed = false) {
+    const ends = links.filter(([a, b]) => isVector(places[a]) && isVector(places[b])).flatMap(([a, b]) => [vector(places[a]), vector(places[b])]);
+    if (!ends.length) return;
+    const geometry = new THREE.BufferGeometry().setFromPoints(ends);
+    const lines = new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ color: colour, transparent: true, opacity: isDashed ? 0.45 : 1 }));
+    this.content.add(lines);
+  }
+
+  paint() {
+    if (this.isBroken || !this.canvas.isConnected || !this.canvas.clientWidth) return;
+    const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
+    this.renderer.setPixelRatio(Math.min(window.devicePixelRatio || 1, 2));
+    this.renderer.setSize(width, height, false);
+    const reach = 1.12 / this.zoom, aspect = width / height;
+    const [rx, ry] = aspect > 1 ? [reach * aspect, reach] : [reach, reach / aspect];
+    const dx = (-this.shift[0] / width) * 2 * rx, dy = (this.shift[1] / height) * 2 * ry;
+    Object.assign(this.camera, { left: -rx + dx, right: rx + dx, top: ry + dy, bottom: -ry + dy });
+    this.camera.updateProjectionMatrix();
+    this.renderer.render(this.world, this.camera);
+    this.paintLabels(width, height);
+    this.frames = (this.frames ?? 0) + 1;
+  }
+
+  project(point) {
+    this.turned.updateMatrixWorld(true);
+    const place = this.content.localToWorld(vector(point)).project(this.camera);
+    return [((place.x + 1) / 2) * this.canvas.clientWidth, ((1 - place.y) / 2) * this.canvas.clientHeight, place.z];
+  }
+
+  /** The point in the plane of the view through a point, below a place on the screen. */
+  unproject([x, y], through) {
+    const depth = this.content.localToWorld(vector(through)).project(this.camera).z;
+    const place = new THREE.Vector3((x / this.canvas.clientWidth) * 2 - 1, 1 - (y / this.canvas.clientHeight) * 2, depth);
+    const point = this.content.worldToLocal(place.unproject(this.camera));
+    return [point.x, point.y, point.z];
+  }
+
+  /** The point of the mesh below a place on the screen, if there is one. */
+  snap([x, y]) {
+    const meshes = this.content.children.filter((child) => child.isSpecimen && child.isMesh);
+    if (!meshes.length) return null;
+    const caster = new THREE.Raycaster();
+    caster.setFromCamera(new THREE.Vector2((x / this.canvas.clientWidth) * 2 - 1, 1 - (y / this.canvas.clientHeight) * 2), this.camera);
+    const [hit] = caster.intersectObjects(meshes, false);
+    if (!hit) return null;
+    const point = this.content.worldToLocal(hit.point.clone());
+    return [point.x, point.y, point.z];
+  }
+
+  paintLabels(width, height) {
+    const { names, showNames, selected, marked = [] } = this.scene;
+    const shown = names ? names.map((_, j) => j).filter((j) => (showNames || j === selected || marked.includes(j)) && this.place(j)) : [];
+    while (this.labels.children.length > shown.length) this.labels.lastChild.remove();
+    shown.forEach((j, k) => {
+      const label = this.labels.children[k] ?? this.labels.appendChild(h("span"));
+      const [x, y] = this.project(this.place(j));
+      label.textContent = names[j] + (isThere(this.scene.points[j]) ? "" : " (missing)");
+      label.style.transform = `translate(${x + 9}px, ${y - 20}px)`;
+      label.hidden = x < 0 || y < 0 || x > width || y > height;
+    });
+  }
+
+  nearest([x, y]) {
+    let best = null, score = Infinity;
+    this.scene.points.forEach((_, j) => {
+      const point = this.place(j);
+      if (!point) return;
+      const [px, py, pz] = this.project(point);
+      const distance = Math.hypot(px - x, py - y);
+      if (distance < REACH && distance + 20 * pz < score) { score = distance + 20 * pz; best = j; } // in front of others
+    });
+    return best;
+  }
+
+  listen() {
+    const where = (event) => { const area = this.canvas.getBoundingClientRect(); return [event.clientX - area.left, event.clientY - area.top]; };
+    let start = null;
+    this.canvas.addEventListener("pointerdown", (event) => {
+      const at = where(event), landmark = this.nearest(at);
+      start = { at, last: at, landmark, isMoved: false, isPan: event.shiftKey || event.button === 1 || event.button === 2 };
+      this.canvas.setPointerCapture(event.pointerId);
+      if (landmark !== null) this.handlers.onpick?.(landmark);
+    });
+    this.canvas.addEventListener("contextmenu", (event) => event.preventDefault());
+    this.canvas.addEventListener("pointermove", (event) => {
+      const at = where(event);
+      if (!start) { this.canvas.style.cursor = this.nearest(at) !== null ? "pointer" : "grab"; return; }
+      if (!start.isMoved && Math.hypot(at[0] - start.at[0], at[1] - start.at[1]) < 4) return;
+      start.isMoved = true;
+      const step = [at[0] - start.last[0], at[1] - start.last[1]];
+      start.last = at;
+      if (start.landmark !== null && this.handlers.onmove && !this.isLinking) {
+        const through = this.place(start.landmark);
+        this.dragged = { landmark: start.landmark, point: this.snap(at) ?? this.unproject(at, through) };
+        this.build();
+      } else if (start.isPan) this.shift = [this.shift[0] + step[0], this.shift[1] + step[1]];
+      else this.rotate(step[0], step[1]);
+      this.draw();
+    });
+    this.canvas.addEventListener("pointerup", () => {
+      if (start?.isMoved && this.dragged) {
+        const { landmark, point } = this.dragged;
+        this.scene.points[landmark] = point;
+        this.dragged = null;
+        this.handlers.onmove(landmark, point);
+      }
+      start = null;
+    });
+    this.canvas.addEventListener("pointercancel", () => { start = null; this.dragged = null; });
+    this.canvas.addEventListener("dblclick", () => this.reset());
+    this.canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoom = Math.max(0.2, Math.min(40, this.zoom * Math.exp(-event.deltaY * 0.0015)));
+      this.draw();
+    }, { passive: false });
+    this.canvas.addEventListener("keydown", (event) => this.onkey(event));
+  }
+
+  rotate(dx, dy) {
+    const turn = new THREE.Quaternion().setFromEuler(new THREE.Euler(dy * 0.008, dx * 0.008, 0));
+    this.turned.quaternion.premultiply(turn);
+    this.onturn?.(this.turned.quaternion);
+    this.draw();
+  }
+
+  onkey(event) {
+    const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    const { selected } = this.scene;
+    if (event.key in arrows) {
+      event.preventDefault();
+      const [dx, dy] = arrows[event.key];
+      const isMoving = event.altKey && selected !== null && selected !== undefined && this.handlers.onmove && this.place(selected);
+      if (!isMoving) { this.rotate(dx * 12, dy * 12); return; }
+      const [x, y] = this.project(this.place(selected)), step = event.shiftKey ? 10 : 1;
+      const point = this.unproject([x + dx * step, y + dy * step], this.place(selected));
+      this.scene.points[selected] = point;
+      this.build();
+      this.draw();
+      clearTimeout(this.keyTimer);
+      this.keyTimer = setTimeout(() => this.handlers.onmove(selected, point), 350);
+    } else if (event.key === "+" || event.key === "-") {
+      this.zoom *= event.key === "+" ? 1.25 : 0.8;
+      this.draw();
+    } else this.handlers.onkey?.(event);
+  }
+}
+
+/** A mesh as the server packs it: two counts, vertices, faces. */
+export function unpackMesh(buffer) {
+  const [vertices, faces] = new Uint32Array(buffer, 0, 2);
+  return { vertices: new Float32Array(buffer, 8, 3 * vertices), faces: new Uint32Array(buffer, 8 + 12 * vertices, 3 * faces) };
+}
