@@ -89,7 +89,10 @@ def write_commands(project: Project) -> str:
     if study.edits:
         fit += ["--edits", EDITS]
     fit += [*method_options(method), "-o", "fit"]
-    lines = ["# run these in the folder of the project", shlex.join(fit)]
+    lines = ["# run these in the folder of the project"]
+    if method.kind == "rigid" and not method.scaling:
+        lines.append("# without scaling, the digits are those of the Python script: fit scales")
+    lines.append(shlex.join(fit))
     if test["formula"].strip():
         command = ["defgpa", "test", "fit/result.npz", "-f", test["formula"]]
         for table in _relative(project, study.tables)[:1]:
@@ -102,16 +105,13 @@ def write_commands(project: Project) -> str:
 
 def method_options(method: Method) -> list[str]:
     """Return the options of ``defgpa fit`` that choose a method."""
-    splines = ["--points-per-axis", str(method.points_per_axis), "--smoothing"]
-    splines.append(repr(method.smoothing))
-    match method.kind:
-        case "rigid":
-            return ["--method", "rigid" if method.scaling else "rigid-unscaled"]
-        case "affine":
-            return ["--warp", "affine"]
-        case "elastic":
-            return [*splines, "--rigidity", repr(method.rigidity)]
-    return splines
+    words = ["--method", method.kind]
+    if method.kind in ("elastic", "deformable"):
+        words += ["--points-per-axis", str(method.points_per_axis)]
+        words += ["--smoothing", repr(method.smoothing)]
+    if method.kind == "elastic":
+        words += ["--rigidity", repr(method.rigidity)]
+    return words
 
 
 def _reading_options(reading: dict[str, Any]) -> list[str]:

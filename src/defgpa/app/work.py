@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from defgpa.app.analyses import Analysis
@@ -9,7 +11,13 @@ from defgpa.app.jobs import Job
 from defgpa.app.methods import Method, describe_estimator
 from defgpa.app.notes import collect_notes
 from defgpa.errors import DefgpaError
-from defgpa.model_selection import compare, default_methods, select_smoothing
+from defgpa.model_selection import (
+    SmoothingPath,
+    compare,
+    default_methods,
+    select_method,
+    select_smoothing,
+)
 from defgpa.shapes import Shapes
 
 _CURVE = [10.0**exponent for exponent in range(-7, 2)]  # of smoothing, drawn point by point
@@ -36,21 +44,28 @@ def compare_methods(job: Job, shapes: Shapes) -> dict[str, Any]:
                 continue
             method = describe_estimator(estimator)
             job.tell("row", **row.to_dict(), method=method.to_dict(), sentence=method.sentence)
-        job.tell("stage", text="Weighing the methods against each other", done=0, total=0)
-        table = compare(shapes, methods, fold_size, n_jobs=1, progress=job.report_progress)
-    verdict = table.verdict
-    best = table.best
-    rigid = [name for name in table.ranking if name.startswith("EUC_d")]
-    chosen = best.name if best is not None else next(iter(methods))
-    if verdict is not None and not verdict.rigid and not verdict.clear and rigid:
-        chosen = rigid[0]  # no more than chance: the simpler method
+        job.tell("stage", text="Weighing the methods, choosing the smoothing", done=0, total=0)
+        selection = select_method(shapes, fold_size, n_jobs=1, progress=job.report_progress)
     return {
         "fold_size": fold_size,
-        "chosen": chosen,
-        "method": describe_estimator(methods[chosen]).to_dict(),
-        "sentence": "" if verdict is None else verdict.conclusion,
+        "chosen": _find_name(selection.estimator, methods),
+        "method": describe_estimator(selection.estimator).to_dict(),
+        "sentence": selection.reason,
+        "points": [] if selection.path is None else _list_points(selection.path),
+        "best": None if selection.path is None else selection.path.best_value,
         "notes": notes,
     }
+
+
+def _find_name(estimator: Any, methods: Mapping[str, Any]) -> str:
+    """Return which of the methods an estimator is, whatever its smoothing and rigidity."""
+    chosen = describe_estimator(estimator)
+    for name, candidate in methods.items():
+        method = describe_estimator(candidate)
+        same = replace(method, smoothing=chosen.smoothing, rigidity=chosen.rigidity)
+        if type(candidate) is type(estimator) and same == chosen:
+            return name
+    return ""
 
 
 def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, Any]:
@@ -77,11 +92,15 @@ def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, Any]
         )
     return {
         "fold_size": fold_size,
-        "points": [_point(path, k) for k in range(len(path.values))],
+        "points": _list_points(path),
         "best": path.best_value,
         "method": describe_estimator(path.best).to_dict(),
         "notes": notes,
     }
+
+
+def _list_points(path: SmoothingPath) -> list[dict[str, float]]:
+    return [_point(path, k) for k in range(len(path.values))]
 
 
 def _point(path: Any, k: int) -> dict[str, float]:

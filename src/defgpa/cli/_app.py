@@ -22,6 +22,7 @@ from defgpa.errors import DefgpaError, DefgpaWarning, NotConvergedError
 _COMMANDS = {
     "info": "Show what is in these files, what is missing and what looks wrong.",
     "fit": "Align shapes onto one reference: rigidly, or with one smooth warp each.",
+    "app": "Look, correct, align, explore and test in a page on this machine.",
     "compare": "Compare rigid, affine and deformable alignment by cross-validation.",
     "tune": "Choose the smoothing of the warps by cross-validation.",
     "register": "Register new specimens onto a saved reference.",
@@ -63,7 +64,8 @@ class LazyGroup(click.Group):
         """Import a command."""
         if cmd_name not in _COMMANDS:
             return None
-        command = import_module(f"defgpa.cli._{cmd_name}").command
+        module = "app" if cmd_name == "app" else f"_{cmd_name}"  # _app is this group
+        command = import_module(f"defgpa.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
 

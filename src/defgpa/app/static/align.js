@@ -39,7 +39,7 @@ export async function showAlign(main) {
       return cells;
     });
     fill(evidence, h("div", { class: "row middle" }, h("h2", { style: { margin: 0, flex: 1 } }, "Which method?"), h("button", { class: memory.rows.length ? "" : "primary", id: "compare", onclick: compare }, memory.rows.length ? "Compare again" : "Compare methods")),
-      memory.verdict && h("div", { class: "good", id: "verdict" }, h("p", {}, h("strong", {}, "Recommended: "), memory.rows.find((row) => row.name === memory.verdict.chosen)?.sentence ?? memory.verdict.chosen, ". ", memory.verdict.sentence),
+      memory.verdict && h("div", { class: "good", id: "verdict" }, h("p", {}, h("strong", {}, "Recommended. "), memory.verdict.sentence),
         h("button", { class: "primary", id: "use-recommended", onclick: () => choose(memory.verdict.method) }, "Use it")),
       rows.length ? table(["method", "RMSE_d %", "RMSE_r %", "CVE %", "seconds", ""], rows, { "aria-label": "Methods compared", id: "methods" })
         : h("p", { class: "soft" }, "Every method predicts landmarks that it has not seen. The error of these predictions (CVE) says which one to take."),
@@ -69,6 +69,10 @@ export async function showAlign(main) {
     drawEvidence();
     const result = await run(work, { kind: "compare" }, { row: (row) => { memory.rows.push(row); if (isShown) drawEvidence(); } });
     memory.verdict = result;
+    if (result?.points.length) {
+      memory.points = result.points.filter(({ smoothing: value }) => value > 0).map(({ smoothing: value, cve }) => ({ x: value, y: cve }));
+      memory.best = result.best;
+    }
     if (isShown) drawEvidence();
   }
 

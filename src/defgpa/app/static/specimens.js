@@ -45,8 +45,16 @@ class SpecimenPage {
     this.keys = (event) => { if (!event.target.closest("input, select, textarea, canvas, dialog")) this.onkey(event); };
     document.addEventListener("keydown", this.keys);
     this.drawTools();
-    if (this.isEditing) this.drawQueue();
+    if (this.isEditing) { this.chooseFirst(); this.drawQueue(); }
     await this.load(false);
+  }
+
+  /** Begin with the worst finding, unless a specimen with a finding is shown already. */
+  chooseFirst() {
+    const [first] = store.queue ?? [];
+    if (!first || this.hasChosen || store.queue.some(({ specimen }) => specimen === store.specimen)) return;
+    this.hasChosen = true;
+    Object.assign(store, { specimen: first.specimen, landmark: first.landmarks[0] ?? null });
   }
 
   stop() {
