@@ -1,13 +1,13 @@
 """The result: one reference, one warp per shape, how well they agree, and the shapes in its spaces.
 
 Aligned: through the warps, deformation removed. Superimposed: by similarity alone, deformation
-kept. Carried: the reference brought into each shape by the inverse of its warp, ĝ = warp⁻¹(S),
-then moved by the same similarity: complete, and as smooth as the warp.
+kept. Back-projected: the reference mapped into each shape by the inverse of its warp,
+ĝ = warp⁻¹(S), then moved by the same similarity: complete, and as smooth as the warp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
@@ -96,21 +96,21 @@ class Alignment:
 
     @cached_property
     def aligned(self) -> Array:
-        """(n, m, d): every shape through its warp; NaN where a landmark was not seen."""
-        return frozen(warped(self.shapes.points, self.warps))
+        """(n, m, d): every shape through its warp; NaN where a landmark is missing."""
+        return frozen(apply_warps(self.shapes.points, self.warps))
 
     @cached_property
     def superimposed(self) -> Array:
         """(n, m, d): every shape by its similarity onto the reference, deformation kept.
 
-        NaN where a landmark was not seen. Use it for shape statistics of what was measured.
+        NaN where a landmark is missing. Use it for shape statistics of what was measured.
         """
         return frozen(self.similarities(self.shapes.points))
 
     @cached_property
     def similarities(self) -> Motion:
-        """The similarity of each shape onto the reference, over what it sees; nothing mirrored."""
-        return similarities(self.shapes.points, self.reference)
+        """The similarity of each shape onto the reference, without reflections."""
+        return fit_similarities(self.shapes.points, self.reference)
 
     @cached_property
     def mean_shape(self) -> Array:
@@ -147,54 +147,56 @@ class Alignment:
 
     @cached_property
     def squared_distances(self) -> Array:
-        """(n, m): of the superimposed landmarks from those of the reference; NaN where unseen."""
-        away = self.superimposed - self.reference
-        return frozen(np.einsum("nmd,nmd->nm", away, away))
+        """(n, m): of the superimposed landmarks from those of the reference; NaN where missing."""
+        differences = self.superimposed - self.reference
+        return frozen(np.einsum("nmd,nmd->nm", differences, differences))
 
     @cached_property
     def back_projected(self) -> Array:
-        """(n, m, d): the reference carried into each shape, warp_i⁻¹(S), in the same pose.
+        """(n, m, d): the reference projected back into each shape, warp_i⁻¹(S), in its pose.
 
         Complete where landmarks are missing: the smooth part of the variation.
         """
-        return frozen(carried(self.shapes.points, self.warps, self.reference))
+        return frozen(back_project(self.shapes.points, self.warps, self.reference))
 
     def to_pandas(self, space: str = "superimposed") -> Any:
-        """The shapes in one of the spaces as a pandas.DataFrame, one row a shape."""
-        return self._in(space).to_pandas()
+        """Return the shapes in one of the spaces as a pandas.DataFrame, one row a shape."""
+        return self._get_shapes_in(space).to_pandas()
 
     def to_xarray(self, space: str = "superimposed") -> Any:
-        """The shapes in one of the spaces as an xarray.DataArray (specimen, landmark, space)."""
-        return self._in(space).to_xarray()
+        """Return the shapes of a space as an xarray.DataArray (specimen, landmark, space)."""
+        return self._get_shapes_in(space).to_xarray()
 
-    def _in(self, space: str) -> Shapes:
-        found = in_space(space, self.shapes.points, self.warps, self.reference)
-        return self.shapes.with_points(found)
+    def _get_shapes_in(self, space: str) -> Shapes:
+        points = map_to_space(space, self.shapes.points, self.warps, self.reference)
+        return self.shapes.with_points(points)
 
     @cached_property
     def counted(self) -> Mask:
         """(n, m): the landmarks the error figures count.
 
-        Visible ones that at least two shapes see: one seen once fits perfectly by construction.
+        Those visible in two shapes or more: one in a single shape fits perfectly by construction.
         """
         return frozen(self.shapes.visible & (self.shapes.views >= 2))
 
     @cached_property
     def residuals(self) -> Array:
-        """(n, m): distance of each warped landmark from the reference; NaN where not seen."""
+        """(n, m): distance of each warped landmark from the reference; NaN where missing."""
         return frozen(np.linalg.norm(self.aligned - self.reference, axis=2))
 
     @cached_property
     def datum_residuals(self) -> Array:
-        """(n, m): distance of each landmark from the reference brought back by the inverse warp."""
+        """(n, m): distance of each landmark from the reference mapped back by the inverse warp."""
         distances = np.full(self.shapes.visible.shape, np.nan)
         with own_threads():
-            for i, (warp, own, seen) in enumerate(
-                zip(self.warps, self.shapes, self.shapes.visible, strict=True)
-            ):
-                returned = warp.inverse()(self.reference[seen])
-                distances[i, seen] = np.linalg.norm(own[seen] - returned, axis=1)
+            for i, (warp, points, visible) in enumerate(self._iter_shapes()):
+                projected = warp.inverse()(self.reference[visible])
+                distances[i, visible] = np.linalg.norm(points[visible] - projected, axis=1)
         return frozen(distances)
+
+    def _iter_shapes(self) -> Iterator[tuple[Warp, Array, Mask]]:
+        """Iterate over the warp, points (m, d) and visible landmarks (m,) of every shape."""
+        return zip(self.warps, self.shapes, self.shapes.visible, strict=True)
 
     @property
     def rmse_reference(self) -> float:
@@ -219,21 +221,23 @@ class Alignment:
     @cached_property
     def foldovers(self) -> Index:
         """(n,): visible landmarks of each shape that lie where its warp folds over."""
-        both = zip(self.warps, self.shapes, self.shapes.visible, strict=True)
-        return frozen(np.array([int(warp.foldovers(own[seen]).sum()) for warp, own, seen in both]))
+        counts = [
+            warp.foldovers(points[visible]).sum() for warp, points, visible in self._iter_shapes()
+        ]
+        return frozen(np.array(counts, dtype=np.intp))
 
     @property
     def spectral(self) -> SpectralDiagnostics | None:
         """The facts of the eigenproblem; None for a fit by descent."""
-        found = self.diagnostics
-        return found if isinstance(found, SpectralDiagnostics) else None
+        is_spectral = isinstance(self.diagnostics, SpectralDiagnostics)
+        return self.diagnostics if is_spectral else None
 
     @property
     def foldover_findings(self) -> tuple[Finding, ...]:
         """One finding that names the shapes whose warps fold over; none if none does."""
         names = tuple(self.shapes.names[i] for i in np.flatnonzero(self.foldovers))
-        figures = {"landmarks": float(self.foldovers.sum())}
-        return (Finding(Problem.FOLDOVERS, shapes=names, values=figures),) if names else ()
+        values = {"landmarks": float(self.foldovers.sum())}
+        return (Finding(Problem.FOLDOVERS, shapes=names, values=values),) if names else ()
 
     @property
     def mirrored(self) -> tuple[str, ...]:
@@ -242,7 +246,7 @@ class Alignment:
 
     @property
     def lone_landmarks(self) -> tuple[str, ...]:
-        """Landmarks seen in one shape only: left out of the solve, placed by that shape's warp."""
+        """Landmarks of one shape only: left out of the fit, placed by the warp of that shape."""
         return tuple(self.shapes.landmarks[j] for j in np.flatnonzero(self.shapes.views == 1))
 
     @overload
@@ -252,9 +256,17 @@ class Alignment:
     def register(self, points: ArrayLike) -> Warp: ...
 
     def register(self, points: Any) -> Any:
-        """The warp of a shape (m, d) that was not in the fit onto the reference, in closed form.
+        """Fit the warp of a new shape onto the reference, in closed form.
 
-        Landmarks it lacks are NaN. Of several shapes, Shapes or (n, m, d), a tuple of warps.
+        Parameters
+        ----------
+        points : ndarray of shape (n_landmarks, n_dims), or several shapes
+            NaN for missing landmarks.
+
+        Returns
+        -------
+        Warp
+            Or a tuple of warps, for Shapes or an array (n_shapes, n_landmarks, n_dims).
 
         Examples
         --------
@@ -268,42 +280,44 @@ class Alignment:
         (30, 2)
         """
         if isinstance(points, Shapes) or np.ndim(points) == 3:
-            several = points if isinstance(points, Shapes) else Shapes.specimens(points)
-            pairs = zip(several.points, several.names, strict=True)
-            return tuple(registered(self, own, name) for own, name in pairs)
-        own, seen = self._visible_part(points)
-        # as in the fit: where a landmark is that one shape has seen, nobody else knows
-        shared = seen & (self.shapes.views >= 2)
-        known = shared if shared.sum() > own.shape[1] else seen
-        return self.registration.warp(own[known], self.reference[known])
+            shapes = points if isinstance(points, Shapes) else Shapes.specimens(points)
+            pairs = zip(shapes.points, shapes.names, strict=True)
+            return tuple(register_shape(self, shape, name) for shape, name in pairs)
+        shape, visible = self._check_points(points)
+        # as in the fit, a landmark of one shape only does not count
+        shared = visible & (self.shapes.views >= 2)
+        chosen = shared if shared.sum() > shape.shape[1] else visible
+        return self.registration.warp(shape[chosen], self.reference[chosen])
 
     def posed_like(self, points: ArrayLike) -> Alignment:
-        """The same solution turned and moved to the pose of ``points`` (m, d)."""
-        own, seen = self._visible_part(points)
-        motion = stacked(self.reference[seen], own[seen])
+        """Turn and move the solution to the pose of ``points`` (m, d)."""
+        shape, visible = self._check_points(points)
+        motion = stacked(self.reference[visible], shape[visible])
         if not motion.determined:
             raise DegenerateShapeError("The points to pose like are collinear: no pose to take.")
         turn = motion.rotation
-        return self._moved(turn, motion.translation, self.turn @ turn, self.eigenvalues)
+        return self._apply_affine(turn, motion.translation, self.turn @ turn, self.eigenvalues)
 
     def rescaled(self, eigenvalues: ArrayLike) -> Alignment:
-        """The same solution with another covariance Λ of the reference, warps refitted.
+        """Give the reference another covariance Λ, and refit the warps.
 
-        Λ never enters the eigenproblem and the weights are linear in the reference, so this is
+        Λ never enters the eigenproblem and the coefficients are linear in the reference, so this is
         exact: each principal axis of the reference is stretched, and the warps with it.
         """
         if not isinstance(self.registration, RidgeRegistration):
             raise DefgpaError("Only a deformable alignment can be rescaled axis by axis.")
-        values = checked_eigenvalues(eigenvalues, len(self.eigenvalues))
+        values = check_eigenvalues(eigenvalues, len(self.eigenvalues))
         if not (self.eigenvalues > 0).all():
             raise DegenerateShapeError("A flat reference cannot be stretched across its plane.")
         stretch = (self.turn.T * np.sqrt(values / self.eigenvalues)) @ self.turn
         # the warps, linear in the unposed reference, carry where the pose has put its origin
         origin = np.broadcast_to(self.warps[0].offset, values.shape)
-        return self._moved(stretch, origin - origin @ stretch, self.turn, values)
+        return self._apply_affine(stretch, origin - origin @ stretch, self.turn, values)
 
-    def _moved(self, matrix: Array, offset: Array, turn: Array, eigenvalues: Array) -> Alignment:
-        """The alignment followed by y ↦ y @ matrix + offset."""
+    def _apply_affine(
+        self, matrix: Array, offset: Array, turn: Array, eigenvalues: Array
+    ) -> Alignment:
+        """Follow all warps by y ↦ y @ matrix + offset."""
         warps = tuple(warp.compose_affine(matrix, offset) for warp in self.warps)
         return replace(
             self,
@@ -313,60 +327,61 @@ class Alignment:
             turn=turn,
         )
 
-    def _visible_part(self, points: ArrayLike) -> tuple[Array, Mask]:
-        own = Shapes.specimens([points]).require_computable().points[0]
-        if own.shape != self.reference.shape:
+    def _check_points(self, points: ArrayLike) -> tuple[Array, Mask]:
+        """Return the points (m, d) and visible landmarks (m,) of a shape that can be registered."""
+        shape = Shapes.specimens([points]).require_computable().points[0]
+        if shape.shape != self.reference.shape:
             raise ShapeError(
                 f"A shape for this reference has {len(self.reference)} landmarks in "
-                f"{self.reference.shape[1]}-D (NaN where not seen); got size {own.shape}."
+                f"{self.reference.shape[1]}-D (NaN where missing); got size {shape.shape}."
             )
-        seen = ~np.isnan(own[:, 0])
-        if seen.sum() <= own.shape[1]:
+        visible = ~np.isnan(shape[:, 0])
+        if visible.sum() <= shape.shape[1]:
             raise DegenerateShapeError(
-                f"The shape has {int(seen.sum())} visible landmarks; registering it in "
-                f"{own.shape[1]}-D needs at least {own.shape[1] + 1}."
+                f"The shape has {int(visible.sum())} visible landmarks; registering it in "
+                f"{shape.shape[1]}-D needs at least {shape.shape[1] + 1}."
             )
-        return own, seen
+        return shape, visible
 
 
-def warped(points: Array, warps: Sequence[Warp]) -> Array:
-    """(n, m, d): every shape through its warp; NaN where a landmark was not seen."""
-    return np.stack([warp(own) for warp, own in zip(warps, points, strict=True)])
+def apply_warps(points: Array, warps: Sequence[Warp]) -> Array:
+    """Apply the warp of every shape to its points (n, m, d); missing landmarks stay NaN."""
+    return np.stack([warp(shape) for warp, shape in zip(warps, points, strict=True)])
 
 
-def similarities(points: Array, reference: Array) -> Motion:
-    """The best similarity of every shape (n, m, d) onto the reference, over what it sees.
+def fit_similarities(points: Array, reference: Array) -> Motion:
+    """Fit the best similarity of every shape (n, m, d) onto the reference.
 
     Nothing is mirrored: a specimen of the other side keeps its own.
     """
     return stacked(points, reference, motions=SIMILARITY)
 
 
-def superimposed(points: Array, reference: Array) -> Array:
-    """(n, m, d): every shape by its similarity onto the reference, deformation kept."""
-    return np.asarray(similarities(points, reference)(points))
+def superimpose(points: Array, reference: Array) -> Array:
+    """Superimpose shapes (n, m, d) on the reference by similarities, deformation kept."""
+    return np.asarray(fit_similarities(points, reference)(points))
 
 
-def brought_back(warps: Sequence[Warp], reference: Array) -> Array:
-    """(n, m, d): ĝ_i = warp_i⁻¹(S), where each shape lies."""
+def project_reference_back(warps: Sequence[Warp], reference: Array) -> Array:
+    """Map the reference into every shape by its inverse warp: ĝ_i = warp_i⁻¹(S), (n, m, d)."""
     with own_threads():
         return np.stack([warp.inverse()(reference) for warp in warps])
 
 
-def carried(points: Array, warps: Sequence[Warp], reference: Array) -> Array:
-    """(n, m, d): ĝ_i in the pose that superimposes shape i; nothing is missing."""
-    pose = similarities(points, reference)
-    return np.asarray(pose(brought_back(warps, reference)))
+def back_project(points: Array, warps: Sequence[Warp], reference: Array) -> Array:
+    """Project the reference back into every shape, superimposed like it (n, m, d)."""
+    pose = fit_similarities(points, reference)
+    return np.asarray(pose(project_reference_back(warps, reference)))
 
 
-def in_space(output: str, points: Array, warps: Sequence[Warp], reference: Array) -> Array:
-    """(n, m, d): the shapes in one of the spaces, by its name."""
+def map_to_space(output: str, points: Array, warps: Sequence[Warp], reference: Array) -> Array:
+    """Map shapes (n, m, d) to one of the spaces, by its name."""
     if output == "superimposed":
-        return superimposed(points, reference)
+        return superimpose(points, reference)
     if output == "back_projected":
-        return carried(points, warps, reference)
+        return back_project(points, warps, reference)
     if output == "aligned":
-        return warped(points, warps)
+        return apply_warps(points, warps)
     raise ValueError(
         f"The 'output' parameter must be 'aligned' (through the warps, deformation removed), "
         f"'superimposed' (by similarity, deformation kept) or 'back_projected' (the reference, "
@@ -374,32 +389,32 @@ def in_space(output: str, points: Array, warps: Sequence[Warp], reference: Array
     )
 
 
-def registered(alignment: Alignment, points: Array, name: str) -> Warp:
-    """The warp of a new shape; what is wrong with it is said with its name."""
+def register_shape(alignment: Alignment, points: Array, name: str) -> Warp:
+    """Fit the warp of a new shape; errors name the shape."""
     try:
         return alignment.register(points)
     except DefgpaError as error:
         raise type(error)(f"Shape {name!r} cannot be registered. {error}") from None
 
 
-def checked_eigenvalues(eigenvalues: ArrayLike, dim: int) -> Array:
-    """d positive eigenvalues, the largest first, or a ValueError."""
-    given = np.asarray(eigenvalues)
-    values = given.astype(np.float64) if given.dtype.kind in "iuf" else np.full(1, np.nan)
-    if values.shape != (dim,) or not (np.isfinite(values).all() and (values > 0).all()):
+def check_eigenvalues(eigenvalues: ArrayLike, n_dims: int) -> Array:
+    """Return d positive eigenvalues, the largest first, or raise a ValueError."""
+    array = np.asarray(eigenvalues)
+    values = array.astype(np.float64) if array.dtype.kind in "iuf" else np.full(1, np.nan)
+    if values.shape != (n_dims,) or not (np.isfinite(values).all() and (values > 0).all()):
         raise ValueError(
-            f"The eigenvalues of the reference covariance must be {dim} positive numbers. "
+            f"The eigenvalues of the reference covariance must be {n_dims} positive numbers. "
             f"Got {eigenvalues!r} instead."
         )
     return np.sort(values)[::-1]
 
 
-def shape_indices(shapes: Shapes, known: Shapes) -> Sequence[int | None]:
-    """For each shape, its number among the known ones with the very same points, or None."""
-    if np.array_equal(shapes.points, known.points, equal_nan=True):
-        return range(len(known))  # a shape that is there twice goes through its own warp
-    numbers = {own.tobytes(): i for i, own in enumerate(known.points)}
-    return [numbers.get(own.tobytes()) for own in shapes.points]
+def find_shape_indices(shapes: Shapes, fitted: Shapes) -> Sequence[int | None]:
+    """Find the index of each shape among fitted ones with the very same points, or None."""
+    if np.array_equal(shapes.points, fitted.points, equal_nan=True):
+        return range(len(fitted))  # a shape that is there twice goes through its own warp
+    indices = {points.tobytes(): i for i, points in enumerate(fitted.points)}
+    return [indices.get(points.tobytes()) for points in shapes.points]
 
 
 def unequal_weights(shapes: Shapes) -> Array | None:

@@ -19,11 +19,11 @@ from defgpa._arrays import USUAL_FEATURES, Array, Index, Mask, frozen, threads_f
 from defgpa.alignment import (
     Alignment,
     average,
-    checked_eigenvalues,
-    in_space,
-    registered,
-    shape_indices,
-    superimposed,
+    check_eigenvalues,
+    find_shape_indices,
+    map_to_space,
+    register_shape,
+    superimpose,
     unequal_weights,
 )
 from defgpa.diagnostics.checks import (
@@ -279,12 +279,12 @@ class AlignmentEstimator(BaseEstimator):
     def _transform_points(self, shapes: Shapes, space: str) -> Array:
         """Register shapes; return their points (n, m, d) in a space of the alignment."""
         alignment = self.alignment_
-        indices = shape_indices(shapes, alignment.shapes)
+        indices = find_shape_indices(shapes, alignment.shapes)
         warps = [
-            registered(alignment, points, name) if index is None else alignment.warps[index]
+            register_shape(alignment, points, name) if index is None else alignment.warps[index]
             for points, name, index in zip(shapes.points, shapes.names, indices, strict=True)
         ]
-        return in_space(space, shapes.points, warps, alignment.reference)
+        return map_to_space(space, shapes.points, warps, alignment.reference)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Name the coordinates that ``transform`` returns, with their space.
@@ -554,7 +554,7 @@ class _Anchored:
         )
 
     def _hinged(self, reference: Array) -> tuple[Finding, ...]:
-        away = superimposed(self.shapes.points, reference) - reference
+        away = superimpose(self.shapes.points, reference) - reference
         noise = float(np.sqrt(np.nanmean((away**2).sum(axis=2))))
         return _hinged(self.shapes, reference, noise, self.shapes.n_dims - 1, self.method.tuning)
 
@@ -812,7 +812,7 @@ def _checked_proportions(proportions: Any, dim: int) -> Array | str:
             "The 'proportions' parameter of DefGPA must be 'rigid', 'prior', or the "
             f"{dim} eigenvalues of the reference covariance. Got {proportions!r} instead."
         )
-    return checked_eigenvalues(proportions, dim)
+    return check_eigenvalues(proportions, dim)
 
 
 def _checked_rigidity(rigidity: Any) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Mask, frozen, own_threads, rms_radius
-from defgpa.alignment import Alignment, brought_back
+from defgpa.alignment import Alignment, project_reference_back
 from defgpa.completion.gaussian import fill_with_mean
 from defgpa.completion.holdouts import Holdout, make_holdouts, squared_errors, squared_size
 from defgpa.completion.methods import (
@@ -198,7 +198,7 @@ def _complete(shapes: Shapes, alignment: Alignment | None, method: str | None) -
 def _fill_first(points: Array, alignment: Alignment | None, flip: Array) -> tuple[Array, Array]:
     """Fill gaps with a first estimate (n, m, d), and return it with the mean shape (m, d)."""
     if alignment is not None:
-        projected = brought_back(alignment.warps, alignment.reference) * flip
+        projected = project_reference_back(alignment.warps, alignment.reference) * flip
         return np.where(np.isnan(points), projected, points), alignment.reference
     filled = fill_with_mean(points)
     fullest = filled[int((~np.isnan(points[..., 0])).sum(axis=1).argmax())]

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.extmath import svd_flip
 
 from defgpa._arrays import Array, Index
-from defgpa.alignment import OUTPUTS, Alignment, in_space, registered, shape_indices
+from defgpa.alignment import OUTPUTS, Alignment, find_shape_indices, map_to_space, register_shape
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, fill_gaps
 from defgpa.errors import ShapeError, listed
 from defgpa.procrustes import stacked
@@ -230,7 +230,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
                 f"These components are of {self.mean_.shape[0]} landmarks in "
                 f"{self.mean_.shape[1]}-D; got shapes of size {specimens.points.shape[1:]}."
             )
-        indices = shape_indices(specimens, self._shapes)
+        indices = find_shape_indices(specimens, self._shapes)
         numbers = np.array([-1 if k is None else k for k in indices])
         is_new = numbers < 0
         deviations = np.empty(specimens.points.shape)
@@ -256,8 +256,8 @@ class ShapePCA(TransformerMixin, BaseEstimator):
             return shapes.points
         a = self._alignment
         pairs = zip(shapes.points, shapes.names, strict=True)
-        warps = [registered(a, points, name) for points, name in pairs]
-        return in_space(self.space_, shapes.points, warps, a.reference)
+        warps = [register_shape(a, points, name) for points, name in pairs]
+        return map_to_space(self.space_, shapes.points, warps, a.reference)
 
     def _complete(self, points: Array) -> Array:
         """Fill gaps of shapes (n, m, d) by the statistics of the shapes of the fit."""
