@@ -229,8 +229,8 @@ class Alignment:
     @property
     def spectral(self) -> SpectralDiagnostics | None:
         """The facts of the eigenproblem; None for a fit by descent."""
-        is_spectral = isinstance(self.diagnostics, SpectralDiagnostics)
-        return self.diagnostics if is_spectral else None
+        diagnostics = self.diagnostics
+        return diagnostics if isinstance(diagnostics, SpectralDiagnostics) else None
 
     @property
     def foldover_findings(self) -> tuple[Finding, ...]:
