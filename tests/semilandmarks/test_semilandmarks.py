@@ -704,3 +704,22 @@ def test_labels_may_name_landmarks_even_where_they_are_numbers():
     shapes = Shapes(jittered())
     by_label = slide(shapes, [[str(j + 1) for j in CURVE]], max_rounds=1)
     np.testing.assert_array_equal(by_label.points, slide(shapes, [CURVE], max_rounds=1).points)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_of_a_slider_table_join_whichever_way_they_run(seed):
+    labels = [str(k) for k in range(9)]
+    rows = [[k, k + 1, k + 2] for k in range(7)]
+    expected = chains(rows, labels)
+    rng = np.random.default_rng(seed)
+    mixed = [row[::-1] if rng.random() < 0.5 else row for row in rows]
+    found = chains([mixed[k] for k in rng.permutation(7)], labels)
+    assert len(found) == len(expected) == 1
+    members = found[0].members.tolist()
+    assert members in (list(range(9)), list(range(9))[::-1])
+    assert found[0].sliding.tolist() == [False, *[True] * 7, False]
+
+
+def test_the_same_row_both_ways_is_one_slider():
+    found = chains([[0, 1, 2], [2, 1, 0]], list("abc"))
+    assert [curve.members.tolist() for curve in found] == [[0, 1, 2]]

@@ -14,12 +14,12 @@ from defgpa.statistics import (
     repeatability,
     tangent_space,
 )
-from defgpa.statistics.design import design, grouped, sequential_bases
+from defgpa.statistics.design import design, encode_groups, orthonormal_bases
 from defgpa.statistics.differences import discovery_rate
 from defgpa.statistics.permutation import (
     RESIDUAL,
+    ModelTerms,
     Permutations,
-    SequentialTerms,
     effect_size,
     p_value,
     permuted_ratios,
@@ -28,6 +28,13 @@ from defgpa.statistics.table import Effect, EffectTable, probabilities
 from support import EXACT, PARITY, moved, shared_data
 
 FORMULA = "shape ~ species * site"
+
+
+def sequential_terms(blocks):
+    """Terms that enter one after the other, after a constant."""
+    n = len(blocks[0])
+    intercept = np.full((n, 1), n**-0.5)
+    return ModelTerms.sequential(intercept, orthonormal_bases(intercept, blocks))
 
 
 @pytest.fixture(scope="module")
@@ -118,13 +125,13 @@ def test_sequential_sums_are_differences_of_residual_sums():
 def test_permuted_ratios_are_those_of_permuted_residuals_of_the_reduced_model():
     rng = np.random.default_rng(2)
     Y, a, b = rng.normal(size=(14, 5)), rng.normal(size=(14, 2)), rng.normal(size=(14, 1))
-    terms = SequentialTerms(tuple(sequential_bases([a, b])), 14)
+    terms = sequential_terms([a, b])
     order = rng.permutation(14)
     X = np.column_stack([np.ones(14), a])
     fitted = X @ np.linalg.lstsq(X, Y)[0]
     star = fitted + (Y - fitted)[np.argsort(order)]
     reduced, full = naive_rss(star, [a]), naive_rss(star, [a, b])
-    sums = terms.sums(terms.left_by(1, Y), order[None])
+    sums, _ = terms.sums(terms.left_by(1, Y), order[None])
     np.testing.assert_allclose(sums[0, 1], reduced - full, **EXACT)
     left = np.sum(terms.left_by(1, Y) ** 2) - sums.sum()
     np.testing.assert_allclose(left, full, **EXACT)
@@ -134,7 +141,7 @@ def test_more_coordinates_than_shapes_change_nothing():
     rng = np.random.default_rng(3)
     Y, a = rng.normal(size=(9, 6)), rng.normal(size=(9, 1))
     wide = Y @ np.linalg.qr(rng.normal(size=(40, 6)))[0].T  # the same rows, turned in 40 dimensions
-    terms = SequentialTerms(tuple(sequential_bases([a])), 9)
+    terms = sequential_terms([a])
     results = [permuted_ratios(own, terms, [RESIDUAL], Permutations(50)) for own in (Y, wide)]
     np.testing.assert_allclose(results[0].permuted, results[1].permuted, **EXACT)
     np.testing.assert_allclose(results[0].observed, results[1].observed, **EXACT)
@@ -228,7 +235,7 @@ def test_the_same_seed_gives_the_same_p_and_another_another():
 
 def test_p_is_uniform_under_the_null_though_another_term_is_strong():
     kind, site = np.repeat([0.0, 1.0], 8), np.tile([0.0, 1.0], 8)
-    terms = SequentialTerms(tuple(sequential_bases([kind[:, None], site[:, None]])), 16)
+    terms = sequential_terms([kind[:, None], site[:, None]])
     p = []
     for seed in range(300):
         Y = np.random.default_rng(seed).normal(size=(16, 6)) + 3.0 * kind[:, None]
@@ -345,7 +352,7 @@ def test_p_of_a_landmark_is_that_of_its_own_anova():
     groups = np.repeat(["a", "b"], 6)
     found = landmark_differences(x, groups, 499)
     Y = tangent_space(x)[:, 2]
-    terms = SequentialTerms(tuple(sequential_bases([(groups == "a").astype(float)[:, None]])), 12)
+    terms = sequential_terms([(groups == "a").astype(float)[:, None]])
     own = permuted_ratios(Y, terms, [RESIDUAL], Permutations(499)).p(0)
     assert found.p[2] == pytest.approx(own, abs=0.08)  # other permutations of the same chance
 
@@ -453,11 +460,11 @@ def test_groups_that_are_not_two_or_not_there_are_refused(salamanders):
     with pytest.raises(ShapeError, match="one entry per shape, 16; got 3"):
         landmark_differences(noisy(), list("aab"))
     with pytest.raises(ShapeError, match="missing for shape number 1"):
-        grouped(["a", None, "b"], 3, "groups")
+        encode_groups(["a", None, "b"], 3, "groups")
 
 
 def test_names_that_are_numbers_stay_names():
-    names, codes = grouped(np.array([2, 1, 2]), 3, "groups")
+    names, codes = encode_groups(np.array([2, 1, 2]), 3, "groups")
     assert names == ("2", "1")
     assert codes.tolist() == [0, 1, 0]
     shapes = Shapes(noisy(4), names=["1", "2", "3", "4"])
@@ -467,7 +474,9 @@ def test_names_that_are_numbers_stay_names():
 def test_bases_are_orthonormal_even_for_columns_of_very_different_size():
     rng = np.random.default_rng(10)
     big = 1e8 + rng.normal(size=(30, 1))
-    bases = sequential_bases([big, 1e-6 * rng.normal(size=(30, 2)), np.ones((30, 1))])
+    bases = orthonormal_bases(
+        np.full((30, 1), 30**-0.5), [big, 1e-6 * rng.normal(size=(30, 2)), np.ones((30, 1))]
+    )
     B = np.hstack(bases)
     assert [b.shape[1] for b in bases] == [1, 2, 0]
     np.testing.assert_allclose(B.T @ B, np.eye(3), atol=1e-9)
@@ -478,3 +487,62 @@ def test_a_design_without_terms_is_the_mean():
     model = procrustes_anova("shape ~ 1", noisy(), n_permutations=5)
     assert [row.term for row in model.table] == ["Residuals", "Total"]
     assert design("shape ~ 1", {"a": [1, 2, 3]}, 3).basis.shape == (3, 1)
+
+
+# Error terms, factors, dispersion
+
+
+def test_an_error_term_is_the_denominator_of_f(plethodon):
+    points, data = plethodon
+    plain = procrustes_anova(FORMULA, points, data, 99)
+    model = procrustes_anova(FORMULA, points, data, 99, error={"species": "species:site"})
+    assert model["species"].f == pytest.approx(plain["species"].ms / plain["species:site"].ms)
+    assert model["site"].f == pytest.approx(plain["site"].f)
+    with pytest.raises(DefgpaError, match=r"no term 'place' for 'error'"):
+        procrustes_anova(FORMULA, points, data, 9, error={"species": "place"})
+    with pytest.raises(DefgpaError, match="'ss_type' is 1, 2 or 3"):
+        procrustes_anova(FORMULA, points, data, 9, ss_type=4)
+
+
+def test_identity_covariance_changes_nothing_and_a_singular_one_is_refused(plethodon):
+    points, data = plethodon
+    plain = procrustes_anova(FORMULA, points, data, 9)
+    model = procrustes_anova(FORMULA, points, data, 9, covariance=3.0 * np.eye(40))
+    for row, expected in zip(model.table, plain.table, strict=True):
+        assert row.ss == pytest.approx(expected.ss / 3.0)
+        assert row.f == pytest.approx(expected.f, nan_ok=True)
+    np.testing.assert_allclose(model.fitted, plain.fitted, **EXACT)
+    with pytest.raises(ShapeError, match="singular"):
+        procrustes_anova(FORMULA, points, data, 9, covariance=np.ones((40, 40)))
+    with pytest.raises(ShapeError, match="symmetric 40 × 40"):
+        procrustes_anova(FORMULA, points, data, 9, covariance=np.eye(3))
+
+
+def test_levels_that_look_like_numbers_are_groups_where_the_column_is_a_factor():
+    pandas = pytest.importorskip("pandas")
+    x, who = noisy(), [k // 4 for k in range(16)]
+    as_numbers = procrustes_anova("shape ~ who", x, {"who": who}, 9)
+    assert as_numbers["who"].df == 1
+    assert "'who' has 4 different whole numbers" in str(as_numbers)
+    assert "C(who)" in str(as_numbers)
+    frame = pandas.DataFrame({"who": pandas.Categorical(who)})
+    for data in ({"who": list(map(str, who))}, frame):
+        model = procrustes_anova("shape ~ who", x, data, 9)
+        assert model["who"].df == 3
+        assert "whole numbers" not in str(model)
+    rows = tuple({"who": str(k)} for k in who)
+    marked = Shapes(x, metadata={"variables": rows, "factors": ("who",)})
+    assert procrustes_anova("shape ~ who", marked, n_permutations=9)["who"].df == 3
+    plain = Shapes(x, metadata={"variables": rows})
+    assert procrustes_anova("shape ~ who", plain, n_permutations=9)["who"].df == 1
+
+
+def test_unequal_dispersion_of_unequal_groups_is_warned_of():
+    rng = np.random.default_rng(5)
+    spread = np.repeat([0.02, 0.15], [25, 8])[:, None, None]
+    x = rng.normal(size=(12, 2)) + spread * rng.normal(size=(33, 12, 2))
+    groups = ["a"] * 25 + ["b"] * 8
+    with pytest.warns(DefgpaWarning, match=r"differ in dispersion.*8 to 25 specimens"):
+        procrustes_anova("shape ~ k", x, {"k": groups}, 9)
+    even = rng.normal(size=(12, 2)) + 0.1 * rng.normal(size=(33, 12, 2))
+    procrustes_anova("shape ~ k", even, {"k": groups}, 9)  # no warning

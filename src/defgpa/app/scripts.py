@@ -41,12 +41,12 @@ def write_python(project: Project) -> str:
     ]
     if tables:
         lines[6:6] = ["from defgpa.io.covariates import read_covariates"]
-        lines[6:6] = ["from defgpa.statistics.design import columns_of, typed"]
-        lines += ["columns = columns_of(shapes)"]
+        lines[6:6] = ["from defgpa.statistics.design import collect_columns, parse_column"]
+        lines += ["columns = collect_columns(shapes)"]
         for table in tables:
             lines += [
                 f"for head, words in read_covariates({table!r}, shapes.names).items():",
-                "    columns[head] = typed(words)",
+                "    columns[head] = parse_column(words)",
             ]
         lines += ['columns["_name"] = list(shapes.names)']
     lines += [

@@ -27,7 +27,7 @@ from defgpa.io.missing_codes import find_missing_code
 from defgpa.procrustes import similarity
 from defgpa.shapes import Shapes
 from defgpa.statistics import centroid_sizes
-from defgpa.statistics.design import columns_of, typed
+from defgpa.statistics.design import collect_columns, parse_column
 
 IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 MESHES = (".ply", ".stl", ".obj", ".off", ".vtk", ".vtp")
@@ -195,10 +195,10 @@ def read_study(paths: Sequence[Path], reading: Mapping[str, Any]) -> Study:
                 return Study(problem=problem, tables=tuple(tables))
             source = [str(path) for path in landmark_files]
             shapes = read_shapes(source[0] if len(source) == 1 else source, **reading)
-            columns: dict[str, list[Any]] = columns_of(shapes)
+            columns: dict[str, list[Any]] = collect_columns(shapes)
             for table in tables:
                 read = read_covariates(table, shapes.names)
-                columns |= {head: typed(words) for head, words in read.items()}
+                columns |= {head: parse_column(words) for head, words in read.items()}
         except DefgpaError as error:
             return Study(problem=_hide_folders(str(error), paths))
     beside = _list_beside(paths)

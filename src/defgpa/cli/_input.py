@@ -46,7 +46,7 @@ def read_input(
 
 
 def reading_words() -> list[str]:
-    """Return the reading options that were typed, to be typed again with another command."""
+    """Return the reading options that were parse_column, to be parse_column again with another command."""
     context = click.get_current_context()
     words: list[str] = []
     for parameter in context.command.params:
@@ -422,15 +422,15 @@ def read_analysed(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
 
 def collect_columns(console: Console, table: str | None, shapes: Shapes) -> dict[str, Any]:
     """Return what the files state of the shapes, and the columns of a table in their order."""
-    from defgpa.statistics.design import columns_of
+    from defgpa.statistics.design import collect_columns
 
-    stated = columns_of(shapes)
+    stated = collect_columns(shapes)
     return stated if table is None else stated | read_covariates(console, table, shapes)
 
 
 def read_covariates(console: Console, table: str, shapes: Shapes) -> dict[str, Any]:
     """Read a table with one row per shape; return its columns in the order of the shapes."""
-    from defgpa.statistics.design import typed
+    from defgpa.statistics.design import parse_column
 
     header, rows = _read_rows(Path(table))
     column = _find_names_column(table, header, rows, shapes.names)
@@ -445,7 +445,7 @@ def read_covariates(console: Console, table: str, shapes: Shapes) -> dict[str, A
         )
     else:
         console.note(f"No column of {table} has the names of the shapes: rows are taken in order.")
-    return {name: typed([row[k] for row in rows]) for k, name in enumerate(header)}
+    return {name: parse_column([row[k] for row in rows]) for k, name in enumerate(header)}
 
 
 def find_column(columns: dict[str, Any], name: str, option: str) -> Any:

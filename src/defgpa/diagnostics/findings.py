@@ -37,6 +37,8 @@ class Problem(StrEnum):
     PASSED_NEIGHBOUR = "passed-neighbour"
     # of completed landmarks
     FAR_ESTIMATES = "far-estimates"
+    # of statistics
+    UNEQUAL_DISPERSION = "unequal-dispersion"
     # of a solve
     MIRRORED = "mirrored"
     UNDETERMINED_WARP = "undetermined-warp"
@@ -386,6 +388,11 @@ _MESSAGES: Mapping[Problem, str | Callable[[Finding], str]] = {
         "reference is hardly determined. Compare with a rigid alignment."
     ),
     Problem.MIRRORED_IN_SIDE: "Mirrored against the others of their side: {names}. Check them.",
+    Problem.UNEQUAL_DISPERSION: (
+        "The groups differ in dispersion (P {p:.3g}) and in size ({smallest:g} to {largest:g} "
+        "specimens): P of their means is too small where the smaller groups vary more, and too "
+        "large where they vary less. Compare groups of equal size, or report the dispersions too."
+    ),
     Problem.FAR_ESTIMATES: (
         "Estimated landmarks far outside what the specimen shows: {count:,.0f}, in {names}. They "
         "are little more than a guess by the other specimens; {remedy} says of each how little is "

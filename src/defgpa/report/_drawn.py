@@ -16,7 +16,7 @@ import numpy as np
 from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
-from defgpa.statistics.design import columns_of
+from defgpa.statistics.design import collect_columns
 
 MOST_PAIRS = 60_000  # of shape and landmark: about 2 MB in the page
 MOST_SHAPES = 600  # that anybody scrolls through
@@ -95,7 +95,7 @@ def group_columns(shapes: Shapes) -> dict[str, tuple[str, ...]]:
     said = {key: own for key, own in shapes.metadata.items() if key not in PER_SHAPE_METADATA}
     columns = {
         key: tuple("not stated" if own is None or own == "" else str(own) for own in values)
-        for key, values in (columns_of(shapes) | said).items()
+        for key, values in (collect_columns(shapes) | said).items()
         if _is_column(values, shapes.n_shapes) and not _measured(values)
     }
     telling = {key: own for key, own in columns.items() if 2 <= len(set(own)) < len(own)}

@@ -52,19 +52,19 @@ def curves_of(shapes: Shapes) -> list[list[int]]:
 
 
 def chains(curves: Iterable[Sequence[Any]], landmarks: Sequence[str]) -> list[Curve]:
-    """The curves with rows of slider tables joined, as numbers."""
+    """Join curves and rows of slider tables that share neighbours, whichever way they run."""
     between: dict[int, tuple[int, int]] = {}
     for curve in curves:
         members = numbers_of(curve, landmarks)
-        for before, own, after in zip(members, members[1:], members[2:], strict=False):
-            if between.setdefault(own, (before, after)) != (before, after):
+        for before, slider, after in zip(members, members[1:], members[2:], strict=False):
+            if set(between.setdefault(slider, (before, after))) != {before, after}:
                 raise ShapeError(
-                    f"Landmark {landmarks[own]!r} slides along two curves; it can be inside one "
+                    f"Landmark {landmarks[slider]!r} slides along two curves; it can be inside one "
                     "only. End one of them there."
                 )
-            if own in (before, after):
-                raise ShapeError(f"Landmark {landmarks[own]!r} is its own neighbour on a curve.")
-    return _joined(between)
+            if slider in (before, after):
+                raise ShapeError(f"Landmark {landmarks[slider]!r} is its own neighbour on a curve.")
+    return _join_sliders(between)
 
 
 def numbers_of(members: Sequence[Any], landmarks: Sequence[str]) -> list[int]:
@@ -72,26 +72,49 @@ def numbers_of(members: Sequence[Any], landmarks: Sequence[str]) -> list[int]:
     return landmark_numbers(members, landmarks, " Slider tables of R count from 1: subtract 1.")
 
 
-def _joined(between: dict[int, tuple[int, int]]) -> list[Curve]:
-    """Sliders that are each other's neighbours, one curve each."""
-    follows = {
-        own: after
-        for own, (_, after) in between.items()
-        if after in between and between[after][0] == own
+def _join_sliders(between: dict[int, tuple[int, int]]) -> list[Curve]:
+    """Join sliders that are each other's neighbours to one curve each.
+
+    A row may name its neighbours in either order; the first row of a curve sets its direction.
+    """
+    linked = {
+        slider: [n for n in dict.fromkeys(ends) if slider in between.get(n, ())]
+        for slider, ends in between.items()
     }
-    led_to = set(follows.values())
-    starts = [own for own in between if own not in led_to]
-    found, used = [], set[int]()
+    starts = [s for s, (before, _) in between.items() if before not in linked[s]]
+    starts += [s for s, (_, after) in between.items() if after not in linked[s]]
+    curves, used = [], set[int]()
     for start in [*starts, *between]:  # what no start leads to runs in a circle
         if start in used:
             continue
-        run = [start]
-        while run[-1] in follows and follows[run[-1]] != start:
-            run.append(follows[run[-1]])
+        is_closed = len(linked[start]) == 2
+        run = _follow(start, between, linked)
         used.update(run)
-        closed = start in led_to
-        members = run if closed else [between[run[0]][0], *run, between[run[-1]][1]]
+        members = run
+        if not is_closed:
+            members = [_far_end(run[0], run[1:2], between), *run]
+            members.append(_far_end(run[-1], members[-2:-1], between))
         sliding = np.ones(len(members), dtype=bool)
-        sliding[[0, -1]] = closed
-        found.append(Curve(np.array(members, dtype=np.intp), sliding, closed))
-    return found
+        sliding[[0, -1]] = is_closed
+        curves.append(Curve(np.array(members, dtype=np.intp), sliding, is_closed))
+    return curves
+
+
+def _follow(
+    start: int, between: dict[int, tuple[int, int]], linked: dict[int, list[int]]
+) -> list[int]:
+    """Follow sliders from one to the next, away from the start."""
+    run, visited = [start], {start}
+    _, after = between[start]
+    following = [after, *linked[start]] if after in linked[start] else linked[start]
+    while following:
+        run.append(following[0])
+        visited.add(following[0])
+        following = [n for n in linked[following[0]] if n not in visited]
+    return run
+
+
+def _far_end(slider: int, inside: Sequence[int], between: dict[int, tuple[int, int]]) -> int:
+    """Return the neighbour of a slider that is not on the inside of its curve."""
+    before, after = between[slider]
+    return after if before in inside else before

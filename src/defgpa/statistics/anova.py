@@ -18,23 +18,26 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.stats import f_oneway
 
 from defgpa._arrays import Array, Progress, threads_for
-from defgpa.errors import ShapeError
+from defgpa.diagnostics.findings import Finding, Problem, warn_about
+from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.notebook import render_table
-from defgpa.statistics.design import Design, columns_of, design
+from defgpa.statistics.design import Design, collect_columns, design, encode_groups
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
 from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
     Ratios,
-    SequentialTerms,
     Terms,
     permuted_ratios,
     pool_ratios,
 )
 from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
 from defgpa.statistics.table import Effect, EffectTable, effect
+
+_UNEQUAL_DISPERSION = 0.01  # P of the dispersions of groups, below which P of means is doubted
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,8 @@ class ProcrustesAnova:
         How many there were, and from which seed.
     provenance : Provenance
         Which coordinates were analysed, and how many landmarks were completed.
+    ss_type : int
+        The type of the sums of squares.
     """
 
     formula: str
@@ -66,12 +71,14 @@ class ProcrustesAnova:
     ratios: Ratios
     permutations: Permutations
     provenance: Provenance
+    ss_type: int = 1
 
     def __str__(self) -> str:
-        count = self.permutations.count
-        head = f"Procrustes analysis of variance: {self.formula}"
+        count, kind = self.permutations.count, "I" * self.ss_type
+        head = f"Procrustes analysis of variance, type {kind} sums of squares: {self.formula}"
         how = f"{count} permutations of the residuals of reduced models, seed"
-        return f"{head}\n{self.provenance}\n{how} {self.permutations.seed}\n\n{self.table}"
+        lines = [head, str(self.provenance), f"{how} {self.permutations.seed}", *self.design.notes]
+        return "\n".join([*lines, "", str(self.table)])
 
     __repr__ = __str__
 
@@ -94,9 +101,9 @@ class ProcrustesAnova:
     @cached_property
     def coefficients(self) -> Array:
         """(k, m, d): of the columns of the model; the smallest where columns are aliased."""
-        flat = self.tangents.reshape(len(self.tangents), -1)
-        weights = np.linalg.pinv(self.design.columns) @ flat
-        return weights.reshape(-1, *self.tangents.shape[1:])
+        flat = self.design.whiten(self.tangents.reshape(len(self.tangents), -1))
+        coefficients = np.linalg.pinv(self.design.whiten(self.design.columns)) @ flat
+        return coefficients.reshape(-1, *self.tangents.shape[1:])
 
     @property
     def fitted(self) -> Array:
@@ -152,6 +159,8 @@ class ProcrustesAnova:
         >>> model.pairwise("kind").names
         ('a', 'b', 'c')
         """
+        if self.design.whitening is not None:
+            raise DefgpaError("Pairwise distances are for models without a covariance of shapes.")
         flat = self.tangents.reshape(len(self.tangents), -1)
         permutations = replace(self.permutations, progress=progress)
         return pairwise_distances(flat, self.design, groups, null, permutations, self.provenance)
@@ -164,6 +173,9 @@ def procrustes_anova(
     n_permutations: int = 999,
     seed: int = 0,
     *,
+    ss_type: int = 1,
+    error: Mapping[str, str] | None = None,
+    covariance: Array | None = None,
     space: str = "superimposed",
     superimpose: bool = True,
     n_imputations: int = 0,
@@ -186,6 +198,15 @@ def procrustes_anova(
         Random orders, besides the observed one.
     seed : int
         Of the random orders: the same seed, the same P.
+    ss_type : {1, 2, 3}
+        Sums of squares: every term after those before it; after all that do not contain it; or
+        after all others, with treatment contrasts, as RRPP.
+    error : mapping of term to term, optional
+        The term whose mean square is the denominator of a term's F, where that is not the
+        residuals: ``{"species": "species:site"}`` for sites at random (RRPP's ``anova(error=)``).
+    covariance : array (n, n), optional
+        Of the specimens, where they are not independent, such as that of a phylogeny
+        (`defgpa.statistics.phylogeny`): generalised least squares.
     space : {"superimposed", "back_projected"}
         The specimens in their classical tangent space, whatever warps an alignment has; or its
         reference projected back into each, which holds only what the warps follow.
@@ -216,9 +237,10 @@ def procrustes_anova(
     permutations = Permutations(n_permutations, seed, progress)
     sample = build_sample(x, space=space, superimpose=superimpose)
     n = sample.shapes.n_shapes
-    user_columns = {} if data is None else {str(key): np.asarray(data[key]) for key in data}
-    columns = {"size": sample.sizes, **columns_of(sample.shapes), **user_columns}
-    model = design(formula, columns, n)
+    columns = {"size": sample.sizes, **collect_columns(sample.shapes, data)}
+    model = design(formula, columns, n, whitening=_whiten(covariance, n))
+    if ss_type not in (1, 2, 3):
+        raise DefgpaError(f"'ss_type' is 1, 2 or 3, the type of sums of squares; got {ss_type!r}.")
     rank = model.basis.shape[1]
     if rank >= n:
         raise ShapeError(
@@ -226,27 +248,82 @@ def procrustes_anova(
             "terms with. Leave out terms, or factors with a level for every shape."
         )
     sample.warn_of_findings()
-    terms = SequentialTerms(model.bases, n)
-    against = [RESIDUAL] * len(model.bases)
-    sample, tangents = impute_tangents(sample, n_imputations, seed)
+    warn_about(check_dispersion(model, sample.tangents))
+    terms, against = model.build_terms(ss_type), _find_error_terms(model.terms, error or {})
+    sample, draws = impute_tangents(sample, n_imputations, seed)
     with threads_for(sample.tangents.size * rank * n_permutations // 100):
         ratios = pool_ratios(
-            [permuted_ratios(x.reshape(n, -1), terms, against, permutations) for x in tangents]
+            [
+                permuted_ratios(model.whiten(x.reshape(n, -1)), terms, against, permutations)
+                for x in draws
+            ]
         )
     table = effect_table(model.terms, terms, ratios)
     return ProcrustesAnova(
-        formula, table, sample.tangents, model, ratios, permutations, sample.provenance
+        formula, table, sample.tangents, model, ratios, permutations, sample.provenance, ss_type
     )
+
+
+def _whiten(covariance: Array | None, n: int) -> Array | None:
+    """Return W with WᵀW = C⁻¹, symmetric, for the covariance C (n, n) of the specimens."""
+    if covariance is None:
+        return None
+    C = np.asarray(covariance, dtype=np.float64)
+    if C.shape != (n, n) or not np.allclose(C, C.T):
+        raise ShapeError(f"The covariance of {n} shapes is a symmetric {n} × {n} matrix.")
+    values, vectors = np.linalg.eigh(C)
+    if values[0] <= 1e-12 * values[-1]:
+        raise ShapeError(
+            "The covariance of the shapes is singular: two of them are the same to it. Leave one "
+            "out, or take the mean of both."
+        )
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
+
+def _find_error_terms(terms: Sequence[str], error: Mapping[str, str]) -> list[int]:
+    """Return for every term the one whose mean square is the denominator of its F."""
+    names = [*error.keys(), *error.values()]
+    unknown = [name for name in names if name not in (*terms, "Residuals")]
+    if unknown:
+        raise DefgpaError(
+            f"There is no term {listed(unknown)} for 'error'. There are: {', '.join(terms)}, and "
+            "'Residuals'."
+        )
+    places = {"Residuals": RESIDUAL} | {term: k for k, term in enumerate(terms)}
+    return [places[error.get(term, "Residuals")] for term in terms]
+
+
+def check_dispersion(model: Design, tangents: Array) -> list[Finding]:
+    """Report groups of the model that differ in size and in dispersion about their means.
+
+    The distances of the specimens from the mean of their group are compared by a one-way analysis
+    of variance (Anderson 2006).
+    """
+    if not model.factors:
+        return []
+    labels = [":".join(map(str, row)) for row in model.data[list(model.factors)].to_numpy()]
+    names, codes = encode_groups(labels, len(labels), "groups")
+    counts = np.bincount(codes)
+    if len(names) < 2 or counts.min() < 3 or counts.max() < 1.5 * counts.min():
+        return []
+    means = np.stack([tangents[codes == k].mean(axis=0) for k in range(len(names))])
+    distances = np.linalg.norm(tangents - means[codes], axis=(1, 2))
+    # a mean of few is nearer to each of them
+    distances *= np.sqrt(counts / (counts - 1.0))[codes]
+    p = float(f_oneway(*(distances[codes == k] for k in range(len(names)))).pvalue)
+    if not p < _UNEQUAL_DISPERSION:
+        return []
+    values = {"p": p, "smallest": int(counts.min()), "largest": int(counts.max())}
+    return [Finding(Problem.UNEQUAL_DISPERSION, values=values)]
 
 
 def effect_table(names: Sequence[str], terms: Terms, ratios: Ratios) -> EffectTable:
     """The rows of the terms, of the residuals where there are any, and of the total."""
-    total = float(ratios.sums.sum()) + ratios.residual
+    total = ratios.total
     rows = [
         effect(name, df, float(ss), total, float(ratios.observed[k]), ratios.z(k), ratios.p(k))
         for k, (name, df, ss) in enumerate(zip(names, terms.df, ratios.sums, strict=True))
     ]
-    left = terms.n - 1 - sum(terms.df)
-    if left:
-        rows.append(effect("Residuals", left, ratios.residual, total))
+    if terms.residual_df:
+        rows.append(effect("Residuals", terms.residual_df, ratios.residual, total))
     return EffectTable((*rows, Effect("Total", terms.n - 1, total)))

@@ -1,8 +1,8 @@
-"""A formula becomes columns, and each of its terms an orthonormal basis of what it adds.
+"""Turn a formula into columns, and each of its terms into an orthonormal basis of what it adds.
 
-For the terms in their order, ``B_j`` spans the columns of term j after those of all before it. The
-sequential sum of squares of a term is then ‖B_jᵀY‖², and its degrees of freedom are the columns of
-``B_j``: aliased columns drop out by themselves.
+``B_j`` spans the columns of term j after those of the terms it is compared with. The sum of squares
+of the term is ‖B_jᵀY‖², and its degrees of freedom are the columns of ``B_j``: aliased columns drop
+out by themselves.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from defgpa.errors import DefgpaError, ShapeError, needed
 from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import Shapes
 from defgpa.statistics.formula import check_formula, split_formula
+from defgpa.statistics.permutation import ModelTerms
 
 _CONTEXT = {"sqrt": np.sqrt}  # the other functions of the language formulaic has itself
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
@@ -34,41 +36,116 @@ class Design:
         In the order in which they enter, without the intercept.
     columns : array (n, k)
         The model matrix, the intercept first.
-    bases : tuple of arrays (n, df)
-        B_j of every term; all of them orthonormal together, and orthogonal to the intercept.
+    spans : tuple of slices
+        The columns of every term.
     spec : ModelSpec
         How other data become columns of the same kind.
     data : DataFrame
         What it was made from.
+    whitening : array (n, n) or None
+        W with WᵀW the inverse of the covariance of the rows, where they are not independent.
     """
 
     terms: tuple[str, ...]
     columns: Array
-    bases: tuple[Array, ...]
+    spans: tuple[slice, ...]
     spec: Any
     data: Any
+    whitening: Array | None = None
 
-    @property
+    @cached_property
     def intercept(self) -> Array:
-        """(n, 1): the constant column, of length 1."""
-        n = len(self.columns)
-        return np.full((n, 1), 1.0 / np.sqrt(n))
+        """(n, 1): the (whitened) constant column, of length 1."""
+        constant = self.whiten(np.ones((len(self.columns), 1)))
+        return np.asarray(constant / np.linalg.norm(constant))
+
+    @cached_property
+    def bases(self) -> tuple[Array, ...]:
+        """B_j (n, df) of every term after those before it, all of them orthonormal together."""
+        return tuple(orthonormal_bases(self.intercept, self._blocks))
 
     @property
     def basis(self) -> Array:
         """(n, rank): orthonormal columns that span the whole model."""
         return np.hstack([self.intercept, *self.bases])
 
+    @property
+    def _blocks(self) -> list[Array]:
+        return [self.whiten(self.columns[:, span]) for span in self.spans]
+
+    def whiten(self, rows: Array) -> Array:
+        """Make rows (n, p) independent, where their covariance is known."""
+        return rows if self.whitening is None else self.whitening @ rows
+
+    def build_terms(self, ss_type: int = 1) -> ModelTerms:
+        """Compare every term with a reduced model, by the type of sums of squares.
+
+        I: the terms before it. II: all terms that do not contain it. III: all other terms, with
+        treatment contrasts, as RRPP.
+        """
+        if ss_type == 1:
+            return ModelTerms.sequential(self.intercept, self.bases)
+        blocks, reduced, bases = self._blocks, [], []
+        for j, term in enumerate(self.terms):
+            others = [
+                block
+                for k, (block, other) in enumerate(zip(blocks, self.terms, strict=True))
+                if k != j and (ss_type == 3 or not _contains(other, term))
+            ]
+            parts = orthonormal_bases(self.intercept, [*others, blocks[j]])
+            reduced.append(np.hstack([np.empty((len(self.columns), 0)), *parts[:-1]]))
+            bases.append(parts[-1])
+        full = np.hstack([np.empty((len(self.columns), 0)), *self.bases])
+        return ModelTerms(self.intercept, tuple(reduced), tuple(bases), full)
+
     def rows(self, data: Any) -> Array:
-        """(k, columns): the model matrix of other data."""
+        """Build the model matrix (k, columns) of other data."""
         try:
             return np.asarray(self.spec.get_model_matrix(_frame(data)), dtype=np.float64)
         except _formulaic().errors.FormulaicError as error:
             raise DefgpaError(f"These data do not fit the model. {_sentence(error)}") from None
 
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The columns of the data that the model treats as groups."""
+        names = dict.fromkeys(part for term in self.terms for part in term.split(":"))
+        bare = [re.sub(r"^C\((.*)\)$", r"\1", name).strip("`") for name in names]
+        return tuple(
+            name
+            for name, word in zip(bare, names, strict=True)
+            if name in self.data.columns and (word != name or _is_categorical(self.data[name]))
+        )
 
-def design(formula: str, data: Mapping[str, Any], n: int) -> Design:
-    """The design of ``shape ~ …`` for n shapes."""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How columns of few whole numbers, which could be groups, were taken."""
+        words = {part.strip("`") for term in self.terms for part in term.split(":")}
+        return tuple(
+            f"{name!r} has {self.data[name].nunique()} different whole numbers and was taken as a "
+            f"number, with one slope; C({name}) makes groups of it."
+            for name in map(str, self.data.columns)
+            if name in words and _could_be_groups(self.data[name])
+        )
+
+
+def _contains(term: str, part: str) -> bool:
+    """Return whether a term is an interaction of another one with something."""
+    return set(part.split(":")) < set(term.split(":"))
+
+
+def _is_categorical(column: Any) -> bool:
+    return column.dtype.kind not in "iufb"
+
+
+def _could_be_groups(column: Any) -> bool:
+    """Return whether a column has whole numbers of which most are repeated."""
+    if column.dtype.kind not in "iu":
+        return False
+    return bool(1 < column.nunique() <= len(column) / 2)
+
+
+def design(formula: str, data: Mapping[str, Any], n: int, whitening: Array | None = None) -> Design:
+    """Build the design of ``shape ~ …`` for n shapes."""
     right, frame = split_formula(formula), _frame(data)
     check_formula(formula, list(map(str, frame.columns)))
     formulaic = _formulaic()
@@ -85,73 +162,85 @@ def design(formula: str, data: Mapping[str, Any], n: int) -> Design:
         ) from None
     except ValueError as error:
         raise ShapeError(f"The data of {formula!r} have gaps: {_sentence(error)}") from None
-    return _by_term(formula, matrix, frame)
-
-
-def _by_term(formula: str, matrix: Any, frame: Any) -> Design:
     spans = {str(term): span for term, span in matrix.model_spec.term_slices.items()}
     if spans.pop("1", None) is None:
         raise DefgpaError(f"The formula {formula!r} must keep its intercept: drop '0 +' or '- 1'.")
     columns = np.asarray(matrix, dtype=np.float64)
     if not np.isfinite(columns).all():
         raise ShapeError(f"The data of {formula!r} are not finite everywhere. Drop such shapes.")
-    bases = sequential_bases([columns[:, span] for span in spans.values()])
-    return Design(tuple(spans), columns, tuple(bases), matrix.model_spec, frame)
+    terms, slices = tuple(spans), tuple(spans.values())
+    return Design(terms, columns, slices, matrix.model_spec, frame, whitening)
 
 
-def sequential_bases(blocks: Sequence[Array]) -> list[Array]:
-    """B_j: of every block of columns what neither a constant nor the blocks before explain."""
-    n = len(blocks[0]) if blocks else 0
-    known, bases = np.full((n, 1), 1.0 / np.sqrt(max(n, 1))), []
+def orthonormal_bases(intercept: Array, blocks: Sequence[Array]) -> list[Array]:
+    """Return of every block (n, k) what neither the intercept nor the blocks before explain."""
+    explained, bases = intercept, []
     for block in blocks:
         scaled = block / np.maximum(np.linalg.norm(block, axis=0), np.finfo(np.float64).tiny)
         for _ in range(2):  # once more, or rounding would leave them not quite orthogonal
-            scaled = scaled - known @ (known.T @ scaled)
+            scaled = scaled - explained @ (explained.T @ scaled)
         U, lengths, _ = np.linalg.svd(scaled, full_matrices=False)
         bases.append(U[:, lengths > 1e-9])  # less is left of columns that others explain
-        known = np.hstack([known, bases[-1]])
+        explained = np.hstack([explained, bases[-1]])
     return bases
 
 
-def columns_of(shapes: Shapes) -> dict[str, list[Any]]:
-    """What the files say of every shape: ``group``, and the columns of a table by their heads.
+def collect_columns(shapes: Shapes, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Collect what files and user know of every shape: ``group`` and the columns of tables.
+
+    Columns of text files are numbers where all their cells are; those that a file knows as factors
+    (``metadata["factors"]``), and categorical columns of a DataFrame, are groups whatever their
+    levels look like.
 
     Examples
     --------
-    >>> said = ({"sex": "f", "age": "3"}, {"sex": "m", "age": ""})
-    >>> shapes = Shapes.specimens([[[0.0, 0.0]]] * 2, metadata={"variables": said})
-    >>> columns_of(shapes)
+    >>> cells = ({"sex": "f", "age": "3"}, {"sex": "m", "age": ""})
+    >>> shapes = Shapes.specimens([[[0.0, 0.0]]] * 2, metadata={"variables": cells})
+    >>> collect_columns(shapes)
     {'sex': ['f', 'm'], 'age': [3, None]}
     """
     groups = shapes.metadata.get("groups")
-    found = {} if groups is None else {"group": list(groups)}
-    said = get_variable_columns(shapes).items()
-    return found | {str(head): typed(list(map(str, words))) for head, words in said}
+    columns: dict[str, Any] = {} if groups is None else {"group": list(groups)}
+    factors = set(shapes.metadata.get("factors") or ())
+    for head, values in get_variable_columns(shapes).items():
+        words = list(map(str, values))
+        is_factor = head in factors
+        columns[str(head)] = [w or None for w in words] if is_factor else parse_column(words)
+    for head in () if data is None else data:
+        columns[str(head)] = _to_column(data[head]) if data is not None else []
+    return columns
 
 
-def typed(words: Sequence[str]) -> list[Any]:
-    """Numbers where all are numbers, whole ones as such; None where a cell is empty or NA."""
-    known = [None if word in ("", "NA", "NaN", "nan") else word for word in words]
+def _to_column(values: Any) -> Any:
+    """Return values as an array; a categorical of any library as words, None where missing."""
+    if str(getattr(values, "dtype", "")) == "category":
+        return np.array([None if v != v else str(v) for v in list(values)], dtype=object)
+    return np.asarray(values)
+
+
+def parse_column(words: Sequence[str]) -> list[Any]:
+    """Parse numbers where all are numbers, whole ones as such; None where a cell is empty or NA."""
+    cells = [None if word in ("", "NA", "NaN", "nan") else word for word in words]
     for kind in (int, float):
         try:
-            return [None if word is None else kind(word) for word in known]
+            return [None if cell is None else kind(cell) for cell in cells]
         except ValueError:
             continue
-    return list(known)
+    return list(cells)
 
 
-def grouped(values: Any, n: int, what: str) -> tuple[tuple[str, ...], Index]:
-    """The names of groups in order of first sight, and the number of each shape's group.
+def encode_groups(values: Any, n: int, what: str) -> tuple[tuple[str, ...], Index]:
+    """Return the names of groups in order of first appearance, and each shape's group (n,).
 
     ``what`` is the word for the values in messages.
     """
-    given = np.asarray(values, dtype=object).ravel()
-    if len(given) != n:
-        raise ShapeError(f"'{what}' must have one entry per shape, {n}; got {len(given)}.")
-    lacking = [i for i, value in enumerate(given) if value is None or value != value]
-    if lacking:
-        raise ShapeError(f"'{what}' is missing for shape number {lacking[0]}. Drop such shapes.")
-    words = [str(value) for value in given]
+    labels = np.asarray(values, dtype=object).ravel()
+    if len(labels) != n:
+        raise ShapeError(f"'{what}' must have one entry per shape, {n}; got {len(labels)}.")
+    missing = [i for i, value in enumerate(labels) if value is None or value != value]
+    if missing:
+        raise ShapeError(f"'{what}' is missing for shape number {missing[0]}. Drop such shapes.")
+    words = [str(value) for value in labels]
     names = tuple(dict.fromkeys(words))
     place = {name: k for k, name in enumerate(names)}
     return names, np.array([place[word] for word in words], dtype=np.intp)

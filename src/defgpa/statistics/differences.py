@@ -15,7 +15,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, Progress
 from defgpa.errors import DefgpaError, listed
-from defgpa.statistics.design import grouped
+from defgpa.statistics.design import encode_groups
 from defgpa.statistics.permutation import Permutations, reached
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Rows, probabilities
@@ -110,7 +110,7 @@ def landmark_differences(
     """
     permutations = Permutations(n_permutations, seed, progress)
     sample = build_sample(x, space=space, superimpose=superimpose)
-    names, codes = grouped(groups, sample.shapes.n_shapes, "groups")
+    names, codes = encode_groups(groups, sample.shapes.n_shapes, "groups")
     if between is not None:
         names, codes, sample = _choose_groups(between, names, codes, sample)
     if len(names) != 2:

@@ -17,7 +17,7 @@ from scipy.spatial.distance import squareform
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError
-from defgpa.statistics.design import Design, design, grouped
+from defgpa.statistics.design import Design, design, encode_groups
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
 from defgpa.statistics.sample import Provenance
 from defgpa.statistics.table import Rows, probabilities
@@ -79,7 +79,7 @@ def pairwise_distances(
     """Distances of the group means of a fitted model, with residuals of ``null`` permuted."""
     n = len(Y)
     labels, factors = _labels(groups, model)
-    names, codes = grouped(labels, n, "groups")
+    names, codes = encode_groups(labels, n, "groups")
     if len(names) < 2:
         raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
     means = _group_rows(model, codes) @ np.linalg.pinv(model.columns)

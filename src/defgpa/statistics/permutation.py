@@ -33,9 +33,9 @@ class Ratios:
     Attributes
     ----------
     sums : array (t,)
-        Sequential sums of squares of the terms.
-    residual : float
-        What they leave.
+        Sums of squares of the terms.
+    residual, total : float
+        What the full model leaves, and what there is.
     observed : array (t,)
         F of every term, NaN where its denominator is nothing.
     permuted : array (n_permutations, t)
@@ -44,6 +44,7 @@ class Ratios:
 
     sums: Array
     residual: float
+    total: float
     observed: Array
     permuted: Array
 
@@ -57,11 +58,40 @@ class Ratios:
 
 
 @dataclass(frozen=True, eq=False)
-class SequentialTerms:
-    """Terms given by orthonormal columns B_j, orthogonal to each other and to a constant."""
+class ModelTerms:
+    """Terms of a linear model, each compared with a reduced model that lacks it.
 
+    All columns are orthonormal within their array, and orthogonal to the intercept.
+
+    Attributes
+    ----------
+    intercept : array (n, 1)
+        Of length 1; constant, unless rows are weighed by a covariance.
+    reduced : tuple of arrays (n, r_j)
+        The model that term j is added to.
+    bases : tuple of arrays (n, df_j)
+        B_j: what term j adds to it.
+    full : array (n, r)
+        The model with all terms.
+    """
+
+    intercept: Array
+    reduced: tuple[Array, ...]
     bases: tuple[Array, ...]
-    n: int
+    full: Array
+
+    @classmethod
+    def sequential(cls, intercept: Array, bases: Sequence[Array]) -> ModelTerms:
+        """Add one term after the other: type I sums of squares."""
+        full = np.hstack([np.empty((len(intercept), 0)), *bases])
+        ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
+        reduced = tuple(full[:, :end] for end in ends[:-1])
+        return cls(intercept, reduced, tuple(bases), full)
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return len(self.intercept)
 
     @property
     def df(self) -> tuple[int, ...]:
@@ -69,30 +99,54 @@ class SequentialTerms:
         return tuple(basis.shape[1] for basis in self.bases)
 
     @property
+    def residual_df(self) -> int:
+        """Degrees of freedom that the full model leaves."""
+        return self.n - 1 - self.full.shape[1]
+
+    @property
     def width(self) -> int:
-        """Numbers that a permutation takes, for every row: the columns of all terms."""
-        return sum(self.df)
+        """Numbers that a permutation takes, for every row."""
+        return self._columns.shape[1]
+
+    @cached_property
+    def _is_sequential(self) -> bool:
+        return sum(self.df) == self.full.shape[1] and all(
+            np.array_equal(basis, self.full[:, end - basis.shape[1] : end])
+            for basis, end in zip(self.bases, np.cumsum(self.df), strict=True)
+        )
 
     @cached_property
     def _columns(self) -> Array:
-        return np.hstack([np.empty((self.n, 0)), *self.bases])
+        return self.full if self._is_sequential else np.hstack([*self.bases, self.full])
 
-    def left_by(self, before: int, Y: Array) -> Array:
-        """(n, p): what a constant and so many terms leave of Y: Y − BBᵀY of the centred Y."""
-        B = self._columns[:, : sum(self.df[:before])]
-        centred = Y - Y.mean(axis=0)
-        return centred - B @ (B.T @ centred)
+    def center(self, Y: Array) -> Array:
+        """Remove the intercept from Y (n, p)."""
+        return Y - self.intercept @ (self.intercept.T @ Y)
 
-    def sums(self, E: Array, orders: Index) -> Array:
-        """(b, t): ‖B_jᵀE‖² of every term with the rows of E in each of the orders (b, n).
+    def left_by(self, term: int, Y: Array) -> Array:
+        """Return what the intercept and the reduced model of a term leave of Y (n, p)."""
+        centred, Q = self.center(Y), self.reduced[term]
+        return centred - Q @ (Q.T @ centred)
 
-        The rows of B are permuted instead of those of E.
+    def sums(self, E: Array, orders: Index) -> tuple[Array, Array]:
+        """Compute the sums of squares of E (n, p) with its rows in each of the orders (b, n).
+
+        The rows of the bases are permuted instead of those of E.
+
+        Returns
+        -------
+        sums : array (b, t)
+            ‖B_jᵀE‖² of every term.
+        explained : array (b,)
+            That of the full model.
         """
         projected = self._columns[orders].transpose(0, 2, 1) @ E
         squares = np.einsum("bkp,bkp->bk", projected, projected)
         ends = np.cumsum([0, *self.df])
         parts = [squares[:, start:stop].sum(axis=1) for start, stop in pairwise(ends)]
-        return np.stack(parts, axis=1) if parts else np.empty((len(orders), 0))
+        sums = np.stack(parts, axis=1) if parts else np.empty((len(orders), 0))
+        explained = sums if self._is_sequential else squares[:, ends[-1] :]
+        return sums, np.asarray(explained.sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +188,22 @@ class TwoWay:
         v = v - (self._individuals @ v)[self.codes]
         return np.asarray(v / np.linalg.norm(v))
 
+    @property
+    def residual_df(self) -> int:
+        """Degrees of freedom of replicates."""
+        return self.n - 1 - sum(self.df)
+
+    def center(self, Y: Array) -> Array:
+        """Remove the mean from Y (n, p)."""
+        return Y - Y.mean(axis=0)
+
     def left_by(self, before: int, Y: Array) -> Array:
         """What a constant, then individuals, then sides leave."""
         left = Y - (Y.mean(axis=0) if before == 0 else (self._individuals @ Y)[self.codes])
         return left - np.outer(self._side, self._side @ left) if before == 2 else left
 
-    def sums(self, E: Array, orders: Index) -> Array:
-        """(b, 3): sums of squares of group means, each group as often as it has rows."""
+    def sums(self, E: Array, orders: Index) -> tuple[Array, Array]:
+        """Compute sums of squares (b, 3) of group means and (b,) of all terms together."""
         b, n = orders.shape
         rows = np.ascontiguousarray(E[orders].transpose(1, 0, 2)).reshape(n, -1)
         grand = n * _squared(rows.mean(axis=0)[None], b).sum(axis=0)
@@ -149,9 +212,9 @@ class TwoWay:
         cell_counts = np.bincount(2 * self.codes + self.sides)
         cells = cell_counts @ _squared(self._cells @ rows, b)
         side = _squared((self._side @ rows)[None], b)[0]
-        return np.stack(
-            [individual - grand, side, np.maximum(cells - individual - side, 0.0)], axis=1
-        )
+        interaction = np.maximum(cells - individual - side, 0.0)
+        sums = np.stack([individual - grand, side, interaction], axis=1)
+        return sums, np.asarray(sums.sum(axis=1))
 
 
 def group_means(codes: Index) -> Any:
@@ -166,7 +229,7 @@ def _squared(means: Array, b: int) -> Array:
     return np.asarray((means.reshape(len(means), b, -1) ** 2).sum(axis=2))
 
 
-Terms = SequentialTerms | TwoWay
+Terms = ModelTerms | TwoWay
 
 
 def permuted_ratios(
@@ -185,20 +248,19 @@ def permuted_ratios(
     permutations : Permutations
         How many, from which seed.
     """
-    Y = compressed(Y - Y.mean(axis=0))
+    Y = compressed(terms.center(Y))
     left = [terms.left_by(j, Y) for j in range(len(terms.df))]
 
     def ratios(orders: Index) -> Array:
-        each = [
-            _ratio(terms, j, against[j], terms.sums(own, orders), own) for j, own in enumerate(left)
-        ]
+        each = [_ratio(terms, j, against[j], *terms.sums(E, orders), E) for j, E in enumerate(left)]
         return np.stack(each, axis=1) if each else np.empty((len(orders), 0))
 
     straight = np.arange(terms.n)[None]
     chance = permutations.each(terms.n, terms.width, ratios)
-    sums = terms.sums(Y, straight)[0]
-    residual = max(float(np.sum(Y**2)) - float(sums.sum()), 0.0)
-    return Ratios(sums, residual, ratios(straight)[0], chance)
+    sums, explained = terms.sums(Y, straight)
+    total = float(np.sum(Y**2))
+    residual = max(total - float(explained[0]), 0.0)
+    return Ratios(sums[0], residual, total, ratios(straight)[0], chance)
 
 
 def pool_ratios(ratios: Sequence[Ratios]) -> Ratios:
@@ -211,16 +273,17 @@ def pool_ratios(ratios: Sequence[Ratios]) -> Ratios:
     return Ratios(
         np.mean([each.sums for each in ratios], axis=0),
         float(np.mean([each.residual for each in ratios])),
+        float(np.mean([each.total for each in ratios])),
         np.mean([each.observed for each in ratios], axis=0),
         np.mean([each.permuted for each in ratios], axis=0),
     )
 
 
-def _ratio(terms: Terms, j: int, against: int, sums: Array, E: Array) -> Array:
+def _ratio(terms: Terms, j: int, against: int, sums: Array, explained: Array, E: Array) -> Array:
     """(b,): MS_j / MS_against, NaN where either has no degrees of freedom or nothing to share."""
     total = float(np.sum(E**2))
     if against == RESIDUAL:
-        df, spent = terms.n - 1 - sum(terms.df), total - sums.sum(axis=1)
+        df, spent = terms.residual_df, total - explained
     else:
         df, spent = terms.df[against], sums[:, against]
     # less than 1e-13 of all is what rounding leaves of zero

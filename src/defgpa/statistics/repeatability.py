@@ -18,7 +18,7 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import ShapeError
-from defgpa.statistics.design import grouped
+from defgpa.statistics.design import encode_groups
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Effect, EffectTable, Rows, effect
 from defgpa.tables import figure, lined_up
@@ -106,7 +106,7 @@ def repeatability(
     """
     sample = build_sample(x, space=space, superimpose=superimpose)
     shapes = sample.shapes
-    names, codes = grouped(individual, shapes.n_shapes, "individual")
+    names, codes = encode_groups(individual, shapes.n_shapes, "individual")
     counts = np.bincount(codes)
     n, k = len(codes), len(names)
     if k < 2 or n == k:

@@ -16,7 +16,7 @@ around, which is exact, while for the other terms it permutes residuals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
 
@@ -29,12 +29,11 @@ from defgpa.io.text.table import format_csv
 from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import effect_table
-from defgpa.statistics.design import grouped
+from defgpa.statistics.design import encode_groups
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs, pairs_from, renumbering
 from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
-    Ratios,
     TwoWay,
     group_means,
     permuted_ratios,
@@ -214,7 +213,9 @@ def _object_symmetry(
 ) -> Symmetry:
     shapes = sample.shapes
     n, m = shapes.n_shapes, shapes.n_landmarks
-    names, codes = grouped(shapes.names if individual is None else individual, n, "individual")
+    names, codes = encode_groups(
+        shapes.names if individual is None else individual, n, "individual"
+    )
     _require_once(names, codes, np.zeros(n, dtype=np.intp), ("",), replicate)
     sample.warn_of_findings()
     each = sample.tangents
@@ -238,8 +239,8 @@ def _matching_symmetry(
 ) -> Symmetry:
     shapes = sample.shapes
     n = shapes.n_shapes
-    names, codes = grouped(individual, n, "individual")
-    words, sides = grouped(side, n, "side")
+    names, codes = encode_groups(individual, n, "individual")
+    words, sides = encode_groups(side, n, "side")
     if len(words) != 2:
         raise ShapeError(f"There must be 2 sides; got {len(words)}: {listed(words)}.")
     _require_once(names, codes, sides, words, replicate)
@@ -264,7 +265,7 @@ def _require_once(
     """An error where one measurement of an individual's side is there twice."""
     if replicate is None:
         return
-    _, times = grouped(replicate, len(codes), "replicate")
+    _, times = encode_groups(replicate, len(codes), "replicate")
     seen: set[tuple[int, int, int]] = set()
     for key in zip(codes.tolist(), sides.tolist(), times.tolist(), strict=True):
         if key in seen:
@@ -307,7 +308,13 @@ def _analysed(
     a, b = (own.reshape(-1, *x.shape[1:]) for own in means)
     chance = ratios.permuted.copy()
     chance[:, 1] = _turned_around((means[0] - means[1]) / 2, ratios.observed[1], permutations)
-    once = Ratios(ratios.sums / copies, ratios.residual / copies, ratios.observed, chance)
+    once = replace(
+        ratios,
+        sums=ratios.sums / copies,
+        residual=ratios.residual / copies,
+        total=ratios.total / copies,
+        permuted=chance,
+    )
     return effect_table(_TERMS, terms, once), (a + b) / 2, (a - b) / 2
 
 

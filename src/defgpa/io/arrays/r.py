@@ -45,11 +45,9 @@ def read_r(path: Path, options: ReadOptions) -> Document:
         stack = arrange_matrix(path, array, options.layout)[None]
         labels = _get_dimension_names(value, 0) if len(stack[0]) == len(array) else None
     stack = mask_missing(stack, options.missing)
-    shape_metadata, links = (
-        _collect_metadata(variables, len(stack)),
-        _find_links(variables, stack.shape[1]),
-    )
-    return make_document(path, stack, names or (), labels, shape_metadata, metadata=links)
+    shape_metadata = _collect_metadata(variables, len(stack))
+    metadata = _find_links(variables, stack.shape[1]) | _find_factors(variables, len(stack))
+    return make_document(path, stack, names or (), labels, shape_metadata, metadata=metadata)
 
 
 def _collect_metadata(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
@@ -61,6 +59,16 @@ def _collect_metadata(variables: Mapping[str, Any], n: int) -> list[dict[str, An
     }
     rows = [{name: words[i] for name, words in columns.items()} for i in range(n)]
     return [{"variables": row} if row else {} for row in rows]
+
+
+def _find_factors(variables: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """Name the vectors that are factors in R, whose levels may look like numbers."""
+    factors = [
+        name
+        for name, value in variables.items()
+        if str(getattr(value, "dtype", "")) == "category" and len(value) == n
+    ]
+    return {"factors": tuple(factors)} if factors else {}
 
 
 def _find_links(variables: Mapping[str, Any], m: int) -> dict[str, Any]:
