@@ -46,7 +46,7 @@ def read_input(
 
 
 def reading_words() -> list[str]:
-    """Return the reading options that were parse_column, to be parse_column again with another command."""
+    """Return the reading options that were typed, to be typed again with another command."""
     context = click.get_current_context()
     words: list[str] = []
     for parameter in context.command.params:
