@@ -243,3 +243,35 @@ def test_few_frames_with_too_few_landmarks_are_left_out_with_a_note(run, tmp_pat
     assert "8 of 30 specimens have too few landmarks" in err
     assert "--drop-incomplete" in err
     assert run(*words, "--drop-incomplete")[0] == 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_image_goes_through_a_warp_with_its_landmarks(run, tmp_path, scale):
+    """A dark square around a landmark is around its aligned place afterwards."""
+    imageio = pytest.importorskip("imageio.v3")
+    points = np.random.default_rng(0).uniform(20, 80, size=(20, 2))
+    moved = [points, points + [3.0, 2.0], points * 1.02]
+    records = []
+    for name, shape in zip("abc", moved, strict=True):
+        lines = "\n".join(f"{x} {y}" for x, y in shape)
+        records.append(f"LM=20\n{lines}\nIMAGE={name}.png\nID={name}\nSCALE={scale}\n")
+    (tmp_path / "set.tps").write_text("".join(records))
+    words = ("fit", tmp_path / "set.tps", "-o", tmp_path / "out", "--method", "affine")
+    assert run(*words, "--pose", "first")[0] == 0
+    alignment = defgpa.load(tmp_path / "out" / "result.npz")
+    image = np.full((100, 110, 3), 200, dtype=np.uint8)
+    column, row = np.round([moved[1][4, 0], 100 - moved[1][4, 1]]).astype(int)
+    image[row - 2 : row + 3, column - 2 : column + 3] = 0
+    imageio.imwrite(tmp_path / "b.png", image)
+    words = ("apply", tmp_path / "out" / "result.npz", "b", tmp_path / "b.png")
+    code, out, err = run(*words, "-o", tmp_path / "moved.png", "--json")
+    assert code == 0
+    assert not err
+    placed = json.loads(out)
+    pixels = imageio.imread(tmp_path / "moved.png")
+    dark = np.argwhere((pixels[..., 0] < 100) & (pixels[..., -1] > 0))[:, ::-1].mean(axis=0)
+    place = np.array(placed["origin"]) + dark * placed["step"]
+    np.testing.assert_allclose(place, alignment.aligned[1, 4], atol=1.0 * scale)
+    assert run(*words, "-o", tmp_path / "moved.tps")[0] == 2
+    _, _, err = run(*words, "-o", tmp_path / "moved.png", "--rows", "down")
+    assert not err  # these landmarks lie in the image either way

@@ -12,13 +12,14 @@ import click
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import match_space, read_input
-from defgpa.cli._output import refuse_input, write_shapes_as
+from defgpa.cli._output import mark_written, refuse_input, write_shapes_as
 
 if TYPE_CHECKING:
     from defgpa._arrays import Array
     from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
 
+_IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 _DIRECTIONS = {
     "forward": "shape to reference",
     "inverse": "reference to shape, by the paper's approximate inverse",
@@ -40,6 +41,13 @@ _DIRECTIONS = {
     help="; ".join(f"{word}: {meaning}" for word, meaning in _DIRECTIONS.items()) + ".",
 )
 @options.option(
+    "--rows",
+    type=click.Choice(["auto", "up", "down"]),
+    default="auto",
+    group=options.METHOD,
+    help="Whether y of the landmarks points up or down in the image; auto: up for TPS files.",
+)
+@options.option(
     "--output",
     "-o",
     required=True,
@@ -54,14 +62,16 @@ def command(
     shape: str,
     points: str,
     direction: str,
+    rows: str,
     output: str,
     to_format: str | None,
     console: Console,
 ) -> None:
-    """Send any points or a mesh through one warp of a saved result, or back.
+    """Send points, a mesh or an image through one warp of a saved result, or back.
 
     SHAPE is the name (or number, from 1) of a shape of the fit. POINTS is a mesh (PLY, OBJ, STL,
-    OFF, VTK, VTP: faces and colours are kept, texture from OBJ to OBJ), or any landmark file.
+    OFF, VTK, VTP: faces and colours are kept, texture from OBJ to OBJ), an image (PNG, JPEG, TIFF:
+    it is moved onto the reference, transparent where it has no pixel), or any landmark file.
     """
     import numpy as np
 
@@ -70,21 +80,26 @@ def command(
     refuse_input(Path(output), points, result)
     with console.noting():
         alignment = load(result)
-        warp, whose, landmarks = _way(alignment, _number(shape, alignment.shapes), direction)
+        number = _find_shape(shape, alignment.shapes)
+        if Path(points).suffix.lower() in _IMAGES:
+            _apply_to_image(console, alignment, number, points, output, direction, rows)
+            return
+        warp, owner, landmarks = _choose_map(alignment, number, direction)
 
-        def send(given: Array) -> Array:
-            _note_if_far(console, given, whose, landmarks)
-            return np.stack([warp(own) for own in given])
+        def send(originals: Array) -> Array:
+            _note_if_far(console, originals, owner, landmarks)
+            return np.stack([warp(original) for original in originals])
 
         if _are_meshes(Path(points), Path(output)):
             space = alignment.shapes.metadata.get("space")
-            given, images = _mesh(console, Path(points), Path(output), space, send)
+            originals, moved = _apply_to_mesh(console, Path(points), Path(output), space, send)
+            mark_written(output)
         else:
             shapes = match_space(read_input([points]), alignment.shapes)
-            given, images = shapes.points, send(shapes.points)
-            write_shapes_as(console, shapes.with_points(images), Path(output), to_format)
-    known = ~np.isnan(given[..., 0])
-    count, lost = int(known.sum()), int((np.isnan(images[..., 0]) & known).sum())
+            originals, moved = shapes.points, send(shapes.points)
+            write_shapes_as(console, shapes.with_points(moved), Path(output), to_format)
+    finite = ~np.isnan(originals[..., 0])
+    count, lost = int(finite.sum()), int((np.isnan(moved[..., 0]) & finite).sum())
     if lost:
         console.note(f"Points without an inverse image (the warp folds), written as NaN: {lost}.")
     console.say(f"{count} points, {_DIRECTIONS[direction]}, written to {output}")
@@ -93,10 +108,67 @@ def command(
     )
 
 
-def _way(
+def _apply_to_image(
+    console: Console,
+    alignment: Alignment,
+    number: int,
+    source: str,
+    target: str,
+    direction: str,
+    rows: str,
+) -> None:
+    """Move the photograph of a shape into the plane of the reference."""
+    from defgpa.images import Frame, read_image, rows_down, rows_up, warp_image, write_picture
+
+    shapes = alignment.shapes
+    if direction != "forward":
+        raise click.UsageError("An image goes from the shape to the reference: drop --direction.")
+    if Path(target).suffix.lower() not in _IMAGES:
+        raise click.BadParameter(f"must end in {', '.join(_IMAGES)}.", param_hint="--output")
+    if shapes.n_dims != 2:
+        raise click.UsageError("An image needs shapes in the plane; these are 3-D.")
+    image = read_image(source)
+    is_up = shapes.metadata.get("format") == "tps" if rows == "auto" else rows == "up"
+    pixels = (rows_up if is_up else rows_down)(image)
+    scale = float((shapes.metadata.get("scales") or {number: None})[number] or 1.0)
+    (x, y), (dx, dy) = pixels.origin, pixels.step
+    raster = Frame((x * scale, y * scale), pixels.shape, (dx * scale, dy * scale))
+    corners = raster.points([[0, 0], [pixels.shape[1], pixels.shape[0]]])
+    _note_if_outside(console, corners, shapes[number], shapes.names[number])
+    picture = warp_image(image, alignment.warps[number], placement=lambda _: raster)
+    write_picture(picture, target)
+    mark_written(target)
+    height, width = picture.frame.shape
+    console.say(f"{width} x {height} pixels, shape to reference, written to {target}")
+    console.result(
+        {
+            "pixels": [width, height],
+            "origin": picture.frame.origin,
+            "step": picture.frame.step,
+            "output": target,
+            "notes": console.notes,
+        }
+    )
+
+
+def _note_if_outside(console: Console, corners: Array, landmarks: Array, name: str) -> None:
+    """Say so where landmarks lie outside the image: it is another one, or y points elsewhere."""
+    import numpy as np
+
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    finite = landmarks[~np.isnan(landmarks).any(axis=1)]
+    outside = int(((finite < low) | (finite > high)).any(axis=1).sum())
+    if outside:
+        console.note(
+            f"{outside} of {len(finite)} landmarks of {name!r} lie outside this image. Is it the "
+            "image of this specimen, at its full size? --rows up|down says where y points."
+        )
+
+
+def _choose_map(
     alignment: Alignment, number: int, direction: str
 ) -> tuple[Callable[[Array], Array], str, Array]:
-    """The warp of a shape or one of its inverses; whose landmarks points should be among; these."""
+    """Return the warp of a shape or its inverse, whose landmarks points should be among, these."""
     warp = alignment.warps[number]
     if direction == "forward":
         return warp, repr(alignment.shapes.names[number]), alignment.shapes[number]
@@ -104,10 +176,10 @@ def _way(
     return back, "the reference", alignment.reference
 
 
-def _mesh(
+def _apply_to_mesh(
     console: Console, source: Path, target: Path, space: str | None, send: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
-    """Move a mesh; its vertices (1, p, d) in the space of the fit, and their images."""
+    """Move a mesh; return its vertices (1, p, d) in the space of the fit, and their images."""
     import numpy as np
 
     from defgpa.io.mesh.files import (
@@ -135,8 +207,9 @@ def _mesh(
         console.note(
             f"{source} does not say whether it is LPS or RAS; it is taken as {space}, like the fit."
         )
-    given = convert_space(np.where(unknown[:, None], np.nan, mesh.vertices), stated, space)[None]
-    images = send(given)
+    vertices = np.where(unknown[:, None], np.nan, mesh.vertices)
+    originals = convert_space(vertices, stated, space)[None]
+    images = send(originals)
     moved = replace(mesh, vertices=images[0])
     if rewritten:
         if source.resolve().parent != target.resolve().parent:
@@ -148,32 +221,32 @@ def _mesh(
         write_mesh(target, moved)
     if space := space or stated:
         write_space(target, space)
-    return given, images
+    return originals, images
 
 
-def _note_if_far(console: Console, points: Array, whose: str, landmarks: Array) -> None:
+def _note_if_far(console: Console, points: Array, owner: str, landmarks: Array) -> None:
     """Say so where points lie elsewhere than the landmarks, or are of another size."""
     import numpy as np
 
-    known = points.reshape(-1, points.shape[-1])
-    known = known[~np.isnan(known).any(axis=1)]
-    if not len(known) or known.shape[1] != landmarks.shape[1]:
+    finite = points.reshape(-1, points.shape[-1])
+    finite = finite[~np.isnan(finite).any(axis=1)]
+    if not len(finite) or finite.shape[1] != landmarks.shape[1]:
         return  # the warp says what is wrong
     low, high = np.nanmin(landmarks, axis=0), np.nanmax(landmarks, axis=0)
     span = np.linalg.norm(high - low)
-    far = ((known < low - span) | (known > high + span)).any(axis=1).mean()
-    tiny = len(known) > 1 and np.linalg.norm(np.ptp(known, axis=0)) < 0.05 * span
+    far = ((finite < low - span) | (finite > high + span)).any(axis=1).mean()
+    tiny = len(finite) > 1 and np.linalg.norm(np.ptp(finite, axis=0)) < 0.05 * span
     if far > 0.1 or tiny:
         share = f"{far:.0%} of the points lie far from"
-        what = share if far > 0.1 else "The points are tiny beside"
+        problem = share if far > 0.1 else "The points are tiny beside"
         console.note(
-            f"{what} the landmarks of {whose}. Another specimen, other units, another coordinate "
-            "system? Where it has no landmarks a warp only continues what it does at them."
+            f"{problem} the landmarks of {owner}. Another specimen, other units, another "
+            "coordinate system? Away from landmarks a warp only continues what it does at them."
         )
 
 
-def _number(word: str, shapes: Shapes) -> int:
-    """The place of a shape that is given by its name or, from 1, its number."""
+def _find_shape(word: str, shapes: Shapes) -> int:
+    """Return the index of a shape that is given by its name or, from 1, its number."""
     if word in shapes.names or not (word.isascii() and word.isdigit()):
         return shapes.index(word)
     if not 1 <= int(word) <= shapes.n_shapes:
