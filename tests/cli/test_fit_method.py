@@ -250,7 +250,7 @@ def test_image_goes_through_a_warp_with_its_landmarks(run, tmp_path, scale):
     """A dark square around a landmark is around its aligned place afterwards."""
     imageio = pytest.importorskip("imageio.v3")
     points = np.random.default_rng(0).uniform(20, 80, size=(20, 2))
-    moved = [points, points + [3.0, 2.0], points * 1.02]
+    moved = [points, points + np.array([3.0, 2.0]), points * 1.02]
     records = []
     for name, shape in zip("abc", moved, strict=True):
         lines = "\n".join(f"{x} {y}" for x, y in shape)
