@@ -87,7 +87,7 @@ def fit_affine(
     True
     """
     shapes = CentredShapes.from_points(points, names, frames, weights)
-    _require_extended(shapes)
+    _require_extent(shapes)
     if shapes.weights is None:
         axes = _find_leading_rows(shapes.rows, shapes.shape[2], max_dense)
         point, iterations = AffinePoint.from_reference(shapes, axes), 0
@@ -205,7 +205,7 @@ def _refine_rows(rows: Array, vectors: Array) -> Array:
     return np.ascontiguousarray((Q @ axes.T).T)
 
 
-def _require_extended(shapes: CentredShapes) -> None:
+def _require_extent(shapes: CentredShapes) -> None:
     """Raise a DegenerateShapeError that names shapes too flat for an affine map."""
     d = shapes.shape[2]
     eigenvalues = np.linalg.eigvalsh(shapes.scatter)

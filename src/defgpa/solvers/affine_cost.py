@@ -95,9 +95,9 @@ class AffinePoint:
         S, A, E = self.reference, self.maps, self.residuals
         torque = cross_products(E, step).mT
         response = self.inverse_moments @ (torque - _compute_moments(self.shapes, S, step) @ A)
-        direct = _sum_centred(self.shapes, step, self.map_squares, self.landmark_blocks)
+        direct = _sum_images(self.shapes, step, self.map_squares, self.landmark_blocks)
         N = response @ A.mT
-        responded = _sum_centred(self.shapes, S, N, _sum_per_landmark(self.shapes, N))
+        responded = _sum_images(self.shapes, S, N, _sum_per_landmark(self.shapes, N))
         return self._project_out_span(2 * (direct + responded - sum_products(E, response.mT)))
 
     def precondition(self, gradient: Array) -> Array:
@@ -138,7 +138,7 @@ def _sum_per_landmark(shapes: CentredShapes, matrices: Array) -> Array:
     return shapes.sum_over_shapes(matrices.reshape(n, d * d)).T.reshape(m, d, d)
 
 
-def _sum_centred(shapes: CentredShapes, S: Array, matrices: Array, landmark_sums: Array) -> Array:
+def _sum_images(shapes: CentredShapes, S: Array, matrices: Array, landmark_sums: Array) -> Array:
     """Compute (Σ_i C_i S N_i)ᵀ (d, m) for matrices N (n, d, d), and their sums per landmark."""
     centroids = np.squeeze(shapes.compute_centroids(S)[:, np.newaxis] @ matrices, axis=1)
     return np.einsum("kj,jkl->lj", S, landmark_sums) - shapes.sum_over_shapes(centroids)

@@ -128,7 +128,7 @@ class RigidPoint:
         return self.Z.mT @ cross_products(self.shapes.rows, self.reference)
 
     @cached_property
-    def squared_fits(self) -> Array:
+    def image_squares(self) -> Array:
         """(n,): s_i² ‖C_i S‖², which equals tr M_i where the scale of shape i is best."""
         squares = compute_inner_products(self.shapes, self.reference, self.reference)
         return self.squared_scales * np.maximum(squares, np.finfo(np.float64).tiny)
@@ -138,12 +138,12 @@ class RigidPoint:
         """(n, p): the derivative of the cost along every generator of every shape."""
         M = self.moments.reshape(len(self.Z), -1)
         torque = M @ self.algebra.generators.T
-        return -2 * (torque - self.squared_fits[:, np.newaxis] * self.algebra.traces)
+        return -2 * (torque - self.image_squares[:, np.newaxis] * self.algebra.traces)
 
     @cached_property
     def max_moments(self) -> Array:
         """(n,): ‖D_i‖ s_i ‖C_i S‖, the largest that tr M_i can be."""
-        return np.sqrt(self.shapes.squared_sizes * self.squared_fits)
+        return np.sqrt(self.shapes.squared_sizes * self.image_squares)
 
     @cached_property
     def relative_gradient(self) -> float:
@@ -168,7 +168,7 @@ class RigidPoint:
         p, tau = self.algebra.size, self.algebra.traces
         M = self.moments.reshape(len(self.Z), -1)
         rotations = -2 * (M @ self.algebra.products).reshape(-1, p, p)
-        return rotations + 4 * self.squared_fits[:, np.newaxis, np.newaxis] * np.outer(tau, tau)
+        return rotations + 4 * self.image_squares[:, np.newaxis, np.newaxis] * np.outer(tau, tau)
 
     @cached_property
     def _inverse_blocks(self) -> Array:
