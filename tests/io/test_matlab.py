@@ -290,10 +290,13 @@ def test_version_4_holds_one_shape(tmp_path):
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"x": np.ones((4, 4))}, "expected a cell 'points' of d × m matrices; found 'x'"),
+        (
+            {"x": np.ones((4, 4))},
+            "expected an array of shapes, landmarks and coord",
+        ),
         (
             {"a": cell([np.ones((2, 4))]), "b": cell([np.ones((2, 4))])},
-            "'a', 'b' can each be a set of shapes. Call the one to be read 'points'",
+            "'a', 'b' can each be a set of shapes. Choose one: variable='a'",
         ),
         ({"points": cell([np.ones((4, 5))])}, "2 or 3 coordinates; found size (4, 5)"),
         ({"points": cell(["text"])}, "'points' must be a cell of d × m matrices"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
-from defgpa.io import read_shapes
+from defgpa.io import read_shapes, write_shapes
 from defgpa.io.format import ReadOptions
 from defgpa.io.text.slicer import FORMATS
 from defgpa.shapes import Shapes
@@ -90,9 +90,35 @@ def test_planes_and_empty_lists_beside_the_points_do_not_count(read):
 
 
 def test_two_lists_of_points_in_a_file_are_ambiguous(read):
-    nodes = [markup(THREE, name="left"), markup(THREE, type="ClosedCurve")]
-    with pytest.raises(FormatError, match=r"2 lists of points \('left', 'ClosedCurve'\)"):
+    nodes = [markup(THREE, name="left"), markup(THREE)]
+    with pytest.raises(FormatError, match=r"2 lists of points \('left', 'Fiducial'\)"):
         read({"markups": nodes})
+
+
+def test_curves_stand_behind_the_landmarks_of_the_same_file(read):
+    nodes = [markup(THREE, type="Curve"), markup(THREE), markup(THREE, type="ClosedCurve")]
+    specimen, _ = read({"markups": nodes})
+    assert specimen.labels[3:] == (
+        *("curve1_1", "curve1_2", "curve1_3"),
+        *("outline1_1", "outline1_2", "outline1_3"),
+    )
+    assert specimen.curves == specimen.labels[3:]
+    np.testing.assert_array_equal(specimen.points[3:6], specimen.points[:3])
+
+
+def test_semilandmarks_of_slicermorph_survive_the_round_trip(tmp_path):
+    points = [
+        {"label": label, "position": [k, 1, 2], "description": word}
+        for k, (label, word) in enumerate(zip("abc", ("Fixed", "Semi", "Semi"), strict=True))
+    ]
+    for name in ("s1", "s2"):
+        content = json.dumps({"markups": [markup(points)]})
+        (tmp_path / f"{name}.mrk.json").write_text(content)
+    shapes = read_shapes(tmp_path)
+    assert shapes.metadata["semilandmarks"] == ("b", "c")
+    write_shapes(shapes, tmp_path / "out", format="mrk.json")
+    node = json.loads((tmp_path / "out" / "s1.mrk.json").read_text())["markups"][0]
+    assert [p["description"] for p in node["controlPoints"]] == ["Fixed", "Semi", "Semi"]
 
 
 def test_points_without_labels_are_taken_in_order(read):

@@ -339,7 +339,7 @@ def test_frames_of_deeplabcut_are_shapes(read, likelihoods, dim):
     assert shapes.names == tuple(f"frame_{k}" for k in range(6))
     assert len(notes) == 1
     assert "every frame is a shape" in notes[0]
-    assert ("Likelihoods are not used" in notes[0]) is likelihoods
+    assert ("Likelihoods are landmark weights" in notes[0]) is likelihoods
 
 
 def test_individuals_of_deeplabcut_are_groups_and_frames_without_them_are_left_out(read):
@@ -351,7 +351,7 @@ def test_individuals_of_deeplabcut_are_groups_and_frames_without_them_are_left_o
     np.testing.assert_array_equal(shapes.points, np.delete(points, 3, axis=0))
     assert shapes.names[2:4] == ("rat_frame_2", "mouse_frame_1")
     assert shapes.metadata["groups"] == ("rat",) * 3 + ("mouse",) * 2
-    assert "but 1 in which nothing was seen" in notes[0]
+    assert "but 1 in which nothing is visible" in notes[0]
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -382,7 +382,7 @@ def test_a_folder_of_tables_of_deeplabcut(tmp_path, scorer):
     [
         (lambda rows: [row[:-3] + row[-2:] for row in rows], "x and y of every body part"),
         (lambda rows: rows[:3], "expected frames below 'coords'; found none"),
-        (lambda rows: [*rows[:3], [0, *[""] * 12]], "in which something was seen; found none"),
+        (lambda rows: [*rows[:3], [0, *[""] * 12]], "in which something is visible; found none"),
         (lambda rows: [*rows[:4], [1, "left", *rows[4][2:]]], "line 5: expected a number; found"),
     ],
     ids=["no x", "no frames", "nothing seen", "a word"],

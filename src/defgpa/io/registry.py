@@ -5,11 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from defgpa.errors import FormatError, listed
-from defgpa.io.arrays import matlab, numpy, r
+from defgpa.io.arrays import c3d, matlab, numpy, r, tracking
 from defgpa.io.format import Format
 from defgpa.io.mesh import files as meshes
 from defgpa.io.packed import make_packed_formats
-from defgpa.io.text import csv, morphologika, nts, picked_points, pts, slicer, stereomorph, tps
+from defgpa.io.text import (
+    coco,
+    csv,
+    morphologika,
+    nts,
+    picked_points,
+    pts,
+    scalismo,
+    slicer,
+    stereomorph,
+    tps,
+    trc,
+)
 
 _PLAIN: tuple[Format, ...] = (
     *tps.FORMATS,
@@ -17,10 +29,15 @@ _PLAIN: tuple[Format, ...] = (
     *morphologika.FORMATS,
     *pts.FORMATS,
     *slicer.FORMATS,
+    *coco.FORMATS,
+    *scalismo.FORMATS,
+    *trc.FORMATS,
     *stereomorph.FORMATS,
     *picked_points.FORMATS,
     *numpy.FORMATS,
     *matlab.FORMATS,
+    *tracking.FORMATS,
+    *c3d.FORMATS,
     *r.FORMATS,
     *csv.FORMATS,
     *meshes.FORMATS,

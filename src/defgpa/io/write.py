@@ -26,6 +26,7 @@ _WORDS = {  # metadata that users miss, as a sentence calls them
     "polygons": "polygons",
     "faces": "faces",
     "space": "the anatomical space",
+    "weights": "landmark weights",
 }
 
 
@@ -102,6 +103,8 @@ def find_unsupported_metadata(
     present = {key for key, value in shapes.metadata.items() if value is not None}
     if shapes.faces is not None:
         present.add("faces")
+    if shapes.has_weights:
+        present.add("weights")
     lost = {key: words for key, words in _WORDS.items() if key in present.difference(chosen.holds)}
     if "variables" in lost:
         lost["variables"] = f"the columns {listed(get_variable_columns(shapes), 4)}"

@@ -6,6 +6,7 @@ one has such a length too; then only the user knows (the ``layout`` option).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,51 @@ from numpy.typing import NDArray
 from defgpa._arrays import Array, Index
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
+from defgpa.io.files import list_names
 from defgpa.io.text.lines import warn
 
 ORDERS = {"nmd": (0, 1, 2), "mdn": (2, 0, 1), "dmn": (2, 1, 0)}  # which axes are n, m and d
+
+
+def choose_variable(
+    path: Path,
+    variables: Mapping[str, object],
+    able: Sequence[str],
+    usual: Sequence[str],
+    wanted: str | None,
+) -> str:
+    """Choose the variable of a file that holds the shapes.
+
+    Parameters
+    ----------
+    path : path
+        The file, for complaints.
+    variables : mapping
+        All variables by name.
+    able : sequence of str
+        Those that can be a set of shapes.
+    usual : sequence of str
+        Names that are taken where several can.
+    wanted : str, optional
+        The one asked for (``ReadOptions.variable``).
+    """
+    if wanted is not None:
+        if wanted not in variables:
+            there = list_names(variables) or "no variables"
+            raise FormatError(f"{path} has no variable {wanted!r}; it holds {there}.")
+        return wanted
+    chosen = list(able) if len(able) == 1 else [name for name in usual if name in able][:1]
+    if chosen:
+        return chosen[0]
+    if able:
+        example = name_option("variable", able[0])
+        raise FormatError(
+            f"{path}: {list_names(able)} can each be a set of shapes. Choose one: {example}."
+        )
+    raise FormatError(
+        f"{path}: expected an array of shapes, landmarks and coordinates; "
+        f"found {list_names(variables) or 'no variables'}."
+    )
 
 
 def arrange_stack(path: Path, array: NDArray[Any], layout: str, preferred: str | None) -> Array:

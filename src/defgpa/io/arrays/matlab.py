@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Mask
 from defgpa.errors import FormatError, needed
-from defgpa.io.arrays.axes import arrange_matrix, arrange_stack, parse_triangles, to_real_numbers
+from defgpa.io.arrays.axes import (
+    arrange_matrix,
+    arrange_stack,
+    choose_variable,
+    parse_triangles,
+    to_real_numbers,
+)
 from defgpa.io.arrays.mat_bytes import (
     DEEPEST,
     OVERHEAD,
@@ -32,7 +38,6 @@ from defgpa.io.arrays.mat_bytes import (
 )
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import (
-    list_names,
     make_format_error,
     mask_missing,
     read_bytes,
@@ -49,6 +54,9 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 def read_mat(path: Path, options: ReadOptions) -> Document:
     """The shapes of a ``.mat`` file in any of the recognised layouts."""
     variables = read_mat_variables(path)
+    if options.variable is not None:
+        points = variables[choose_variable(path, variables, (), (), options.variable)]
+        return _build_document(path, {"points": points}, options)
     correspondences = variables.get("Corresp")
     if isinstance(correspondences, dict) and "ptsImg" in correspondences:
         return _read_image_correspondences(path, correspondences, options)
@@ -110,17 +118,7 @@ def _find_points(path: Path, variables: Mapping[str, Value]) -> Value:
     if "points" in variables:
         return variables["points"]
     able = [name for name, value in variables.items() if _can_be_shapes(value)]
-    if len(able) == 1:
-        return variables[able[0]]
-    if able:
-        raise FormatError(
-            f"{path}: {list_names(able)} can each be a set of shapes. "
-            "Call the one to be read 'points'."
-        )
-    raise FormatError(
-        f"{path}: expected a cell 'points' of d × m matrices; "
-        f"found {list_names(variables) or 'no variables'}."
-    )
+    return variables[choose_variable(path, variables, able, (), None)]
 
 
 def _can_be_shapes(value: Value) -> bool:

@@ -19,10 +19,18 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from defgpa._arrays import Array
+from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
-from defgpa.io.arrays.axes import arrange_stack, parse_links, parse_triangles
+from defgpa.io.arrays.axes import (
+    arrange_stack,
+    choose_variable,
+    parse_links,
+    parse_triangles,
+    to_real_numbers,
+)
 from defgpa.io.atomic import replace_file
-from defgpa.io.files import list_names, mask_missing, translate_errors
+from defgpa.io.files import list_names, make_format_error, mask_missing, translate_errors
 from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.limits import Budget
 from defgpa.io.text.variables import get_variable_columns
@@ -31,11 +39,12 @@ from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 Arrays = Mapping[str, NDArray[Any]]
 _PLAIN = PER_SHAPE_METADATA - {"variables"}
 _KNOWN = _PLAIN | {"points", "names", "landmarks", "landmark_names", "faces", "space", "links"}
+_KNOWN |= {"weights"}
 
 
 def read_npz(path: Path, options: ReadOptions) -> Document:
     """The shapes of an ``.npz`` archive."""
-    arrays = _read_members(path)
+    arrays = _read_members(path, options.variable)
     stack = arrange_stack(path, arrays["points"], options.layout, preferred="nmd")
     stack = mask_missing(stack, options.missing)
     n, m = stack.shape[:2]
@@ -51,7 +60,20 @@ def read_npz(path: Path, options: ReadOptions) -> Document:
     links = arrays.get("links", np.empty(0))
     if links.size and links.dtype.kind in "iu":
         metadata |= parse_links(links, 0, m)
-    return make_document(path, stack, names, labels, shape_metadata, faces=faces, metadata=metadata)
+    weights = _find_weights(path, arrays, (n, m), options)
+    return make_document(path, stack, names, labels, shape_metadata, weights, faces, metadata)
+
+
+def _find_weights(
+    path: Path, arrays: Arrays, size: tuple[int, int], options: ReadOptions
+) -> list[Array] | None:
+    """The landmark weights (n, m) of an archive, if they are asked for."""
+    if options.weights is None or "weights" not in arrays:
+        return None
+    weights = to_real_numbers(path, arrays["weights"])
+    if weights.shape != size:
+        raise make_format_error(path, f"'weights' of size {size}", f"size {weights.shape}")
+    return list(weights)
 
 
 def read_npy(path: Path, options: ReadOptions) -> Document:
@@ -73,6 +95,8 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         "names": np.array(shapes.names),
         "landmarks": np.array(shapes.landmarks),
     }
+    if shapes.has_weights:
+        arrays["weights"] = shapes.weights
     if shapes.faces is not None:
         arrays["faces"] = shapes.faces
     if "space" in shapes.metadata:
@@ -91,10 +115,15 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         np.savez(file, **arrays)
 
 
-def _read_members(path: Path) -> dict[str, NDArray[Any]]:
+def _read_members(path: Path, variable: str | None) -> dict[str, NDArray[Any]]:
     """The arrays of an archive that this format knows; others may be anything."""
     with translate_errors(path, "NumPy archive"), zipfile.ZipFile(path) as archive:
         members = list_archive(archive)
+        if variable is not None:
+            name = choose_variable(path, members, (), (), variable)
+            members = {"points": members[name]} | {
+                k: v for k, v in members.items() if k != "points"
+            }
         if "points" not in members and "header" in members:
             raise FormatError(
                 f"{path} is not a landmark file but a result; defgpa.load reads it, and the "
@@ -104,7 +133,7 @@ def _read_members(path: Path) -> dict[str, NDArray[Any]]:
             raise FormatError(
                 f"{path} has no array 'points'; "
                 f"it holds {list_names(sorted(members)) or 'nothing'}. "
-                "Save it with numpy.savez(path, points=...)."
+                f"Name the one to read: {name_option('variable')}."
             )
         wanted = {key: member for key, member in members.items() if key in _KNOWN}
         arrays = read_archive(path, archive, wanted, (budget := Budget(path)))
@@ -211,7 +240,16 @@ FORMATS = (
         looks_like=lambda head: head.startswith(b"PK\x03\x04") and b".npy" in head,
         read=read_npz,
         write=write_npz,
-        holds=("groups", "images", "comments", "variables", "space", "faces", "wireframe"),
+        holds=(
+            "groups",
+            "images",
+            "comments",
+            "variables",
+            "space",
+            "faces",
+            "wireframe",
+            "weights",
+        ),
     ),
     Format(
         name="npy",

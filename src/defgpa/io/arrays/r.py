@@ -16,9 +16,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa.errors import FormatError, needed
-from defgpa.io.arrays.axes import ORDERS, arrange_matrix, arrange_stack, infer_layout, parse_links
-from defgpa.io.files import list_names, mask_missing, read_bytes, translate_errors
+from defgpa.errors import needed
+from defgpa.io.arrays.axes import (
+    ORDERS,
+    arrange_matrix,
+    arrange_stack,
+    choose_variable,
+    infer_layout,
+    parse_links,
+)
+from defgpa.io.files import (
+    make_format_error,
+    mask_missing,
+    read_bytes,
+    translate_errors,
+)
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_document
 from defgpa.io.limits import Budget, decompress, decompress_head
 
@@ -31,7 +43,7 @@ Numbers = NDArray[Any]
 def read_r(path: Path, options: ReadOptions) -> Document:
     """The shapes of an R file."""
     variables = dict(_flatten(_read_content(path), path.stem, 4))  # lists in lists
-    value = _find_shapes(path, variables)
+    value = _find_shapes(path, variables, options.variable)
     if isinstance(value, list):
         return _read_matrices(path, value, options, variables)
     names, labels = None, None
@@ -51,9 +63,12 @@ def read_r(path: Path, options: ReadOptions) -> Document:
 
 
 def _collect_metadata(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    """What vectors as long as the specimens are many say of each, in words; "" for NA."""
+    """Collect what vectors as long as the specimens are many say of each; "" for NA.
+
+    Levels of a factor stay words, whatever they look like: a statistic takes them for groups.
+    """
     columns = {
-        name: ["" if entry is None or entry != entry else str(entry) for entry in value.tolist()]
+        name: [_format_entry(entry) for entry in np.asarray(value).tolist()]
         for name, value in variables.items()
         if getattr(value, "ndim", 0) == 1 and len(value) == n
     }
@@ -69,6 +84,10 @@ def _find_factors(variables: Mapping[str, Any], n: int) -> dict[str, Any]:
         if str(getattr(value, "dtype", "")) == "category" and len(value) == n
     ]
     return {"factors": tuple(factors)} if factors else {}
+
+
+def _format_entry(entry: Any) -> str:
+    return "" if entry is None or entry != entry else str(entry)
 
 
 def _find_links(variables: Mapping[str, Any], m: int) -> dict[str, Any]:
@@ -89,7 +108,8 @@ def _read_matrices(
         labels = _get_dimension_names(value, 0)
         landmark_labels = labels if labels and len(labels) == len(points) else None
         specimens.append(Specimen(name, points, landmark_labels, metadata))
-    return Document(tuple(specimens), metadata=_find_links(variables, len(specimens[0].points)))
+    metadata = {**_find_links(variables, len(specimens[0].points)), **_find_factors(variables, len(specimens))}
+    return Document(tuple(specimens), metadata=metadata)
 
 
 def _read_content(path: Path) -> Any:
@@ -158,27 +178,18 @@ def _has_axes(value: Any, count: int) -> bool:
     return numeric and getattr(value, "ndim", 0) == count
 
 
-def _find_shapes(path: Path, variables: Mapping[str, Any]) -> Any:
-    """The best candidate: an array with three axes, a list of matrices, a matrix."""
+def _find_shapes(path: Path, variables: Mapping[str, Any], wanted: str | None) -> Any:
+    """The variable asked for, else the best: three axes, a list of matrices, a matrix."""
     kinds: tuple[Callable[[Any], bool], ...] = (
         lambda value: _has_axes(value, 3) and bool({2, 3} & set(value.shape)),
         lambda value: isinstance(value, list),
         _is_matrix,
     )
-    for fits in kinds:
-        able = [name for name, value in variables.items() if fits(value)]
-        chosen = able if len(able) == 1 else [name for name in _USUAL if name in able][:1]
-        if chosen:
-            return variables[chosen[0]]
-        if able:
-            raise FormatError(
-                f"{path}: {list_names(able)} can each be a set of shapes. Save one of them: "
-                "saveRDS(array, file)."
-            )
-    raise FormatError(
-        f"{path}: expected an array of landmarks, coordinates and specimens (p × k × n); "
-        f"found {list_names(variables) or 'none'}."
-    )
+    groups = [[name for name, value in variables.items() if fits(value)] for fits in kinds]
+    if wanted is not None and wanted in variables and not any(wanted in able for able in groups):
+        raise make_format_error(path, "landmarks", f"something else in {wanted!r}")
+    able = next((able for able in groups if able), [])
+    return variables[choose_variable(path, variables, able, _USUAL, wanted)]
 
 
 def _to_array(value: Any) -> Numbers:

@@ -104,7 +104,10 @@ def decode(node: Any, arrays: Mapping[str, Array]) -> Any:
     if not isinstance(node, dict):
         return node
     if "array" in node:
-        return arrays[node["array"]]
+        array = arrays[node["array"]]
+        if array.dtype.kind not in "fiub":
+            raise FormatError(f"an array of {array.dtype} stands where numbers are expected")
+        return array
     if "list" in node:
         return tuple(decode(item, arrays) for item in node["list"])
     codec = _find_codec_by_name(node.get("type"))

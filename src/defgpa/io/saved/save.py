@@ -107,6 +107,7 @@ def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[st
     runs = groupby((warp.coefficients for warp in warps), key=np.shape)  # of one size
     return {
         "points": encode(shapes.points, arrays),
+        "landmark_weights": encode(shapes.weights if shapes.has_weights else None, arrays),
         "names": list(shapes.names),
         "landmarks": list(shapes.landmarks),
         "faces": encode(shapes.faces, arrays),
@@ -123,21 +124,20 @@ def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[st
 def _decode_alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Alignment:
     shapes = Shapes.specimens(
         decode(content["points"], arrays),
+        weights=decode(content.get("landmark_weights"), arrays),
         names=content["names"],
         landmarks=content["landmarks"],
         faces=decode(content["faces"], arrays),
         metadata=content["metadata"],
     )
     bases = decode_stack(content["bases"], arrays, shapes.n_shapes)
-    weights = [
-        coefficients
-        for node in content["weights"]
-        for coefficients in _decode_numbers(node, arrays)
+    coefficients = [
+        matrix for node in content["weights"] for matrix in _decode_numbers(node, arrays)
     ]
     offsets = decode(content["offsets"], arrays)
-    warps = tuple(map(Warp, bases, weights, offsets, shapes.points))
+    warps = tuple(map(Warp, bases, coefficients, offsets, shapes.points))
     if len(warps) != shapes.n_shapes:
-        raise FormatError(f"the weights of {len(warps)} warps for {shapes.n_shapes} shapes")
+        raise FormatError(f"the coefficients of {len(warps)} warps for {shapes.n_shapes} shapes")
     _require_sizes(content, arrays, shapes)
     values = {key: decode(content[key], arrays) for key in ("diagnostics", *_FIELDS)}
     findings = tuple(Finding.from_dict(fields) for fields in content["findings"])
@@ -147,17 +147,19 @@ def _decode_alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -
 def _decode_numbers(node: Any, arrays: Mapping[str, Array]) -> Array:
     values = decode(node, arrays)
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
-        raise FormatError("the weights of the warps are no numbers")
+        raise FormatError("the coefficients of the warps are no numbers")
     return values
 
 
 def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shapes: Shapes) -> None:
-    """Whether the reference and its axes are of the size of the shapes."""
+    """Require a reference and axes of finite numbers, of the size of the shapes."""
     m, d = shapes.n_landmarks, shapes.n_dims
     for key, size in (("reference", (m, d)), ("eigenvalues", (d,)), ("turn", (d, d))):
         array = np.asarray(decode(content[key], arrays))
         if array.shape != size or array.dtype.kind != "f":
             raise FormatError(f"{key!r} should be {size} numbers, and is {array.shape}")
+        if not np.isfinite(array).all():
+            raise FormatError(f"{key!r} has entries that are not finite")
 
 
 def _remove_mixing(warp: Warp) -> Warp:

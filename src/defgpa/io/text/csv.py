@@ -21,6 +21,7 @@ from defgpa.io.files import make_format_error, mask_missing, read_head
 from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.text.across import read_array, read_coordinate_rows, read_single_coordinates
 from defgpa.io.text.columns import find_coordinate_columns, find_plain_axes, find_serial_columns
+from defgpa.io.text.deeplabcut import is_tracking_header, read_tracking
 from defgpa.io.text.lines import (
     decode_head,
     is_number,
@@ -42,13 +43,12 @@ from defgpa.io.text.rows import (
     read_under_axes,
 )
 from defgpa.io.text.table import format_csv, parse_first_rows, read_table
-from defgpa.io.text.tracked import is_tracking_header, read_tracking
 from defgpa.io.text.variables import format_variables
 from defgpa.shapes import Shapes
 from defgpa.tables import coordinate_names
 
 _UNFIT = r"^\s|\s$|[\r\n\0]"
-_HOLDS = ("groups", "variables", "images", "comments")
+_HOLDS = ("groups", "variables", "images", "comments", "weights")
 _COUNTS = re.compile(r"\s*([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([23])[ \t]*\n[ \t]*\n")
 # Readers of all layouts, the surer ones first; the last takes whatever is left.
 _LAYOUTS = (
@@ -95,28 +95,36 @@ def read_points(path: Path, options: ReadOptions) -> Document:
 
 
 def write_wide(path: Path, shapes: Shapes) -> None:
-    """One row a shape under ``id, x1, y1, …``; what else is known stands between."""
+    """Write one row a shape under ``id, x1, y1, …``; what else is known stands between."""
     n, _, d = shapes.points.shape
     labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
     names = replace_forbidden(shapes.names, _UNFIT, "name")
     columns = format_variables(shapes)
     described = [[column[k] for column in columns.values()] for k in range(n)]
-    rows = zip(names, described, shapes.points.reshape(n, -1).tolist(), strict=True)
     header = ["id", *columns, *coordinate_names(labels, d)]
+    values = shapes.points.reshape(n, -1)
+    if shapes.has_weights:
+        header += [f"{label}_weight" for label in labels]
+        values = np.hstack([values, shapes.weights])
+    rows = zip(names, described, values.tolist(), strict=True)
     _write(path, header, ([name, *words, *row] for name, words, row in rows))
 
 
 def write_long(path: Path, shapes: Shapes) -> None:
-    """One row a landmark under ``shape, landmark, x, y[, z]``; what else is known stands behind."""
+    """Write one row a landmark: ``shape, landmark, x, y[, z][, weight]``, then variables."""
     labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
     names = replace_forbidden(shapes.names, _UNFIT, "name")
     columns = format_variables(shapes)
+    values = shapes.points
+    if shapes.has_weights:
+        values = np.dstack([values, shapes.weights])
     rows = (
         [name, label, *point, *(column[k] for column in columns.values())]
-        for k, (name, points) in enumerate(zip(names, shapes.points.tolist(), strict=True))
+        for k, (name, points) in enumerate(zip(names, values.tolist(), strict=True))
         for label, point in zip(labels, points, strict=True)
     )
-    _write(path, ["shape", "landmark", *"xyz"[: shapes.n_dims], *columns], rows)
+    weight = ["weight"] * shapes.has_weights
+    _write(path, ["shape", "landmark", *"xyz"[: shapes.n_dims], *weight, *columns], rows)
 
 
 def write_points(path: Path, shapes: Shapes) -> None:

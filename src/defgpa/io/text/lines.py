@@ -7,6 +7,7 @@ one; anything else is refused with the file, the line, what was expected and wha
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +59,22 @@ def read_text(path: Path) -> str:
     if not text.strip():
         raise FormatError(f"{path} is empty.")
     return text
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of JSON; a FormatError names the line where it is none."""
+    Budget(path).spend(TEXT_COST * path.stat().st_size, "its text")
+    text = decode_text(read_bytes(path))
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FormatError(
+            f"{path}, line {error.lineno}: expected JSON; {error.msg} at column {error.colno}."
+        ) from None
+    except RecursionError:
+        raise FormatError(f"{path}: expected JSON; found lists nested too deep.") from None
+    except ValueError:  # a whole number of more digits than Python converts
+        raise FormatError(f"{path}: expected JSON; found a number of too many digits.") from None
 
 
 def normalise_newlines(text: str) -> str:

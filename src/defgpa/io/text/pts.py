@@ -2,6 +2,7 @@
 
 300-W (``version: 1``): the points of one image in pixels counted from 1, kept as they are.
 IDAV Landmark (``Version 1.0``): one specimen in 3-D with a label a point, 9999 for missing.
+elastix (``point`` or ``index``): a count, then rows of 2 or 3 numbers.
 Others are bare rows of 2 or 3 numbers, perhaps below their count, and read as such tables are.
 One file is one shape; 2-D shapes are written in the first format, 3-D in the second.
 """
@@ -30,6 +31,7 @@ from defgpa.io.text.lines import (
     parse_points,
     read_text,
     replace_forbidden,
+    warn,
     warn_of_lost_labels,
 )
 from defgpa.io.text.rows import read_one_shape
@@ -39,8 +41,11 @@ from defgpa.shapes import Shapes
 _FACES = re.compile(r"version\s*:", re.IGNORECASE)
 _LANDMARK = re.compile(r"version\s+[0-9]", re.IGNORECASE)
 _SURE = re.compile(
-    r"\s*version(\s*:[^\n]*\n\s*n_points|[ \t]+[0-9.]+[ \t]*\n\s*[0-9]+[ \t]*\n)", re.IGNORECASE
+    r"\s*(version(\s*:[^\n]*\n\s*n_points|[ \t]+[0-9.]+[ \t]*\n\s*[0-9]+[ \t]*\n)"
+    r"|(point|index)[ \t]*\n\s*[0-9]+[ \t]*\n)",
+    re.IGNORECASE,
 )
+_ELASTIX = ("point", "index")
 _MISSING = 9999.0
 
 
@@ -54,10 +59,12 @@ def read_pts(path: Path, options: ReadOptions) -> Document:
             points = _read_faces(path, lines, disagree)
         elif _LANDMARK.match(first):
             points, labels = _read_landmark(path, following, disagree)
+        elif first.lower() in _ELASTIX:
+            points = _read_elastix(path, first, following, disagree)
         elif _is_bare(first, following):
             points, labels = _read_bare(path, (at, first), following, options)
         else:
-            expected = "'version: 1' (300-W), 'Version 1.0' (IDAV) or rows of 2 or 3 numbers"
+            expected = "'version: 1' (300-W), 'Version 1.0' (IDAV), 'point' (elastix) or rows of 2 or 3 numbers"
             raise make_format_error(path, expected, repr(first), at)
     return make_document(path, [mask_missing(points, options.missing)], labels=labels)
 
@@ -103,6 +110,20 @@ def _read_landmark(
     array = np.array(points)
     array[(array == _MISSING).all(axis=1)] = np.nan
     return array, tuple(labels) if all(labels) else None
+
+
+def _read_elastix(path: Path, kind: str, lines: Sequence[Line], disagree: Disagree) -> Array:
+    """``point`` or ``index``, a count, then rows of 2 or 3 numbers."""
+    if len(lines) < 2:
+        raise FormatError(f"{path} has no points: expected a count and rows; found none.")
+    (at, announced), *rows = lines
+    expected = parse_count(path, at, announced, "the number of points")
+    points = parse_points(path, [text for _, text in rows], rows[0][0])
+    if len(points) != expected:
+        disagree(at, f"{expected} rows of points", str(len(points)))
+    if kind.lower() == "index":
+        warn(f"{path}: its points are numbers of voxels, not places; voxels may be unequally long.")
+    return points
 
 
 def _is_bare(first: str, rest: Sequence[Line]) -> bool:

@@ -11,7 +11,9 @@ import csv
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +31,16 @@ from defgpa.io.files import (
     read_bytes,
 )
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
-from defgpa.io.text.lines import normalise_newlines, parse_number, read_text, warn
+from defgpa.io.space import convert_space
+from defgpa.io.text.lines import normalise_newlines, parse_number, read_json, read_text, warn
 from defgpa.io.text.table import format_csv
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, number_labels
 
 _SCHEMA = (
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/"
     "Resources/Schema/markups-schema-v1.0.3.json#"
 )
+_CURVES = ("Curve", "ClosedCurve")
 _STATUSES = ("defined", "undefined", "preview", "missing")
 _UNIT_AXES = {
     "LPS": [-1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 1.0],
@@ -57,20 +61,61 @@ _UNSEEN: Point = (math.nan, math.nan, math.nan)
 
 
 def read_markups(path: Path, options: ReadOptions) -> Document:
-    """The one list of points of a ``.mrk.json`` file."""
-    node = _find_point_list(path, _parse_json(path))
-    control_points = _accept_previews(path, node["controlPoints"])
+    """Read the landmarks of a ``.mrk.json`` file, and its curves behind them.
+
+    SlicerMorph tells fixed landmarks from semilandmarks in their description: the labels of the
+    latter are ``metadata["semilandmarks"]``.
+    """
+    landmark_list, curves = _find_point_lists(path, read_json(path), options)
+    space, points, labels = _parse_point_list(path, landmark_list)
+    document = _build_document(path, space, points, labels, options)
+    if curves:
+        document = _append_curves(path, document, curves)
+    descriptions = [str(p.get("description", "")) for p in landmark_list.get("controlPoints", ())]
+    semi = tuple(
+        label or str(k)
+        for k, (label, text) in enumerate(zip(labels, descriptions, strict=True), start=1)
+        if text.strip().lower() == "semi"
+    )
+    metadata = {**document.metadata, "semilandmarks": semi} if semi else document.metadata
+    return replace(document, metadata=metadata)
+
+
+def _parse_point_list(path: Path, node: Mapping[str, Any]) -> tuple[str, list[Point], list[str]]:
+    """The space, the points and the labels of one markup."""
+    control_points = _accept_previews(path, node.get("controlPoints", []))
     points = [_parse_position(path, k, point) for k, point in enumerate(control_points, start=1)]
     labels = [str(point.get("label") or "").strip() for point in control_points]
     system = str(node.get("coordinateSystem", "LPS"))  # Slicer's default, too
-    space = _parse_space(path, system, "'coordinateSystem' LPS or RAS", None)
-    return _build_document(path, space, points, labels, options)
+    return _parse_space(path, system, "'coordinateSystem' LPS or RAS", None), points, labels
+
+
+def _append_curves(path: Path, document: Document, curves: Sequence[Mapping[str, Any]]) -> Document:
+    """The only specimen of a document with curves behind its landmarks, in its space."""
+    (specimen,) = document.specimens
+    space = document.metadata["space"]
+    blocks, names, counts = [specimen.points], list[str](), Counter[str]()
+    for node in curves:
+        kind = "outline" if node.get("type") == "ClosedCurve" else "curve"
+        counts[kind] += 1
+        curve_space, points, _ = _parse_point_list(path, node)
+        blocks.append(convert_space(np.array(points), curve_space, space))
+        names += number_labels(f"{kind}{counts[kind]}_", len(points))
+    labels = specimen.labels and (*specimen.labels, *names)
+    specimen = replace(
+        specimen,
+        points=np.concatenate([block.reshape(-1, 3) for block in blocks]),
+        labels=labels,
+        curves=tuple(names),
+    )
+    return replace(document, specimens=(specimen,))
 
 
 def write_markups(path: Path, shapes: Shapes) -> None:
     """One shape as a list of fiducials; a landmark not seen gets the status ``missing``."""
     require_3d(path, shapes, "Slicer markups hold 3-D points")
     space, points = _get_space(shapes), shapes[0]
+    semilandmarks = shapes.metadata.get("semilandmarks")
     node = {
         "type": "Fiducial",
         "coordinateSystem": space,
@@ -81,7 +126,7 @@ def write_markups(path: Path, shapes: Shapes) -> None:
         "measurements": [],
     }
     control_points = [
-        _make_control_point(k, label, point, space)
+        _make_control_point(k, label, point, space, _describe(label, semilandmarks))
         for k, (label, point) in enumerate(zip(shapes.landmarks, points, strict=True), start=1)
     ]
     # one line a point: as readable as indented JSON, and much faster to write
@@ -90,20 +135,13 @@ def write_markups(path: Path, shapes: Shapes) -> None:
     write_text(path, f'{opened}, "controlPoints": [\n{rows}\n]}}]}}\n')
 
 
-def _parse_json(path: Path) -> Any:
-    text = decode_text(read_bytes(path))
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FormatError(
-            f"{path}, line {error.lineno}: expected JSON; {error.msg} at column {error.colno}."
-        ) from None
-    except (RecursionError, ValueError) as error:  # nested too deep; a number of 5000 digits
-        raise FormatError(f"{path}: expected JSON; {abbreviate(str(error))}.") from None
+def _find_point_lists(
+    path: Path, content: Any, options: ReadOptions
+) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """The list of landmarks, and the curves besides; planes, lines and angles are neither.
 
-
-def _find_point_list(path: Path, content: Any) -> Mapping[str, Any]:
-    """The only markup that is a list of points; planes, lines, angles and regions are not."""
+    A curve alone is a list of landmarks, unless curves are to be resampled.
+    """
     nodes = content.get("markups") if isinstance(content, dict) else None
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
         raise make_format_error(path, "an object with a list 'markups'", content)
@@ -113,17 +151,22 @@ def _find_point_list(path: Path, content: Any) -> Mapping[str, Any]:
         if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
             raise make_format_error(path, "a list of objects 'controlPoints'", points)
     full: list[Mapping[str, Any]] = [node for node in lists if node["controlPoints"]]
-    if len(full) == 1:
-        return full[0]
-    names = [str(node.get("name") or node.get("type", "Fiducial")) for node in full or nodes]
-    if full:
+    curves = [node for node in full if node.get("type") in _CURVES]
+    fiducials = [node for node in full if node.get("type") not in _CURVES]
+    if len(full) == 1 and (fiducials or options.curve_points is None):
+        return full[0], []
+    names = [str(node.get("name") or node.get("type", "Fiducial")) for node in fiducials or nodes]
+    if len(fiducials) > 1:
         raise FormatError(
-            f"{path} holds {len(full)} lists of points ({list_names(names)}), and a file is one "
-            "shape. Save each list in a file of its own."
+            f"{path} holds {len(fiducials)} lists of points ({list_names(names)}), and a file is "
+            "one shape. Save each list in a file of its own."
         )
-    raise make_format_error(
-        path, "a Fiducial, Curve or ClosedCurve with points", list_names(names) or "none"
-    )
+    if not full:
+        raise make_format_error(
+            path, "a Fiducial, Curve or ClosedCurve with points", list_names(names) or "none"
+        )
+    system = curves[0].get("coordinateSystem", "LPS")
+    return (fiducials or [{"coordinateSystem": system, "controlPoints": []}])[0], curves
 
 
 def _parse_space(path: Path, system: str, expected: str, line: int | None) -> str:
@@ -168,12 +211,21 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _make_control_point(k: int, label: str, point: Array, space: str) -> dict[str, Any]:
+def _describe(label: str, semilandmarks: Sequence[str] | None) -> str:
+    """SlicerMorph's word for a landmark, where it is known which are semilandmarks."""
+    if semilandmarks is None:
+        return ""
+    return "Semi" if label in semilandmarks else "Fixed"
+
+
+def _make_control_point(
+    k: int, label: str, point: Array, space: str, description: str
+) -> dict[str, Any]:
     visible = not np.isnan(point).any()
     return {
         "id": str(k),
         "label": label,
-        "description": "",
+        "description": description,
         "associatedNodeID": "",
         "position": point.tolist() if visible else "",
         "orientation": _UNIT_AXES[space],
@@ -283,7 +335,8 @@ def _build_document(
 ) -> Document:
     """One specimen; its points are matched by label if every one has a label, else by order."""
     name = re.sub(r"((\.mrk)?\.json|\.fcsv)\Z", "", path.name, flags=re.IGNORECASE)
-    array = mask_missing(np.array(points, dtype=np.float64), options.missing, space)
+    array = np.array(points, dtype=np.float64).reshape(-1, 3)
+    array = mask_missing(array, options.missing, space)
     if any(labels) and not all(labels):
         warn(
             f"{path}: {sum(not label for label in labels)} of {len(labels)} points have no label; "
@@ -310,7 +363,7 @@ FORMATS = (
         read=read_markups,
         write=write_markups,
         one_shape_per_file=True,
-        holds=("space",),
+        holds=("space", "semilandmarks"),
     ),
     Format(
         name="fcsv",

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from defgpa._arrays import Array
+from defgpa.diagnostics.wording import name_option
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen
 from defgpa.io.text.lines import warn
@@ -19,8 +21,9 @@ from defgpa.io.text.table import Table, is_whole
 
 _HEADS = ("individuals", "bodyparts", "coords")
 _AXES = ("x", "y", "z")
+_LIKELIHOOD = "likelihood"
 
-Part = dict[str, int]  # "x", "y", "z" to their columns
+Part = dict[str, int]  # "x", "y", "z", "likelihood" to their columns
 
 
 def is_tracking_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -29,8 +32,8 @@ def is_tracking_header(rows: Sequence[Sequence[str]]) -> bool:
     return firsts[:1] == ["scorer"] and len(rows[0]) > 2 and set(firsts[1:]) <= set(_HEADS)
 
 
-def read_tracking(table: Table, _: ReadOptions) -> Document | None:
-    """A shape for each individual in each frame, if anything of it was seen; None for others."""
+def read_tracking(table: Table, options: ReadOptions) -> Document | None:
+    """A shape for each individual in each frame, if anything of it is visible; None for others."""
     heads = _find_heads(table)
     if not table.header or not {"bodyparts", "coords"} <= heads.keys():
         return None
@@ -42,16 +45,21 @@ def read_tracking(table: Table, _: ReadOptions) -> Document | None:
     specimens = [
         specimen
         for individual, parts in _find_individuals(table, heads).items()
-        for specimen in _build_specimens(frames, individual, parts, start)
+        for specimen in _build_specimens(frames, individual, parts, start, options)
     ]
     visible = tuple(s for s in specimens if not np.isnan(s.points).all())
     if not visible:
-        raise make_format_error(table.path, "frames in which something was seen", "none")
-    unseen = len(specimens) - len(visible)
+        raise make_format_error(table.path, "frames in which something is visible", "none")
+    empty = len(specimens) - len(visible)
+    weighted = any(specimen.weights is not None for specimen in visible)
     warn(
         f"{table.path}: a table of DeepLabCut; every frame is a shape"
-        + (f", but {unseen} in which nothing was seen" if unseen else "")
-        + (". Likelihoods are not used." if "likelihood" in coords else ".")
+        + (f", but {empty} in which nothing is visible" if empty else "")
+        + (
+            f". Likelihoods are landmark weights ({name_option('weights', 'none')}: not used)."
+            if weighted
+            else "."
+        )
     )
     return Document(visible)
 
@@ -68,9 +76,11 @@ def _find_individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, di
     names = heads.get("individuals", [""] * table.width)
     cells = zip(names, heads["bodyparts"], heads["coords"], strict=True)
     for column, (name, bodypart, axis) in enumerate(cells):
-        if axis in _AXES:
+        if axis in (*_AXES, _LIKELIHOOD):
             individuals.setdefault(name, {}).setdefault(bodypart, {})[axis] = column
-    kinds = {frozenset(axes) for parts in individuals.values() for axes in parts.values()}
+    kinds = {
+        frozenset(axes) - {_LIKELIHOOD} for parts in individuals.values() for axes in parts.values()
+    }
     if kinds not in ({frozenset("xy")}, {frozenset("xyz")}):
         expected = "x and y of every body part, and z of all or none"
         raise make_format_error(table.path, expected, "others", table.lines[0])
@@ -78,12 +88,15 @@ def _find_individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, di
 
 
 def _build_specimens(
-    frames: Table, individual: str, parts: dict[str, Part], start: int
+    frames: Table, individual: str, parts: dict[str, Part], start: int, options: ReadOptions
 ) -> Iterator[Specimen]:
-    """One individual, frame by frame."""
+    """One individual, frame by frame; its likelihoods are weights, if they are asked for."""
     columns = [axes[axis] for axes in parts.values() for axis in _AXES if axis in axes]
     points = frames.numbers(columns).reshape(len(frames.rows), len(parts), -1)
-    for row, frame_points in zip(frames.rows, points, strict=True):
+    weights: Sequence[Array | None] = [None] * len(points)
+    if options.weights == _LIKELIHOOD and all(_LIKELIHOOD in axes for axes in parts.values()):
+        weights = list(frames.numbers([axes[_LIKELIHOOD] for axes in parts.values()]))
+    for row, frame_points, likelihoods in zip(frames.rows, points, weights, strict=True):
         frame = "/".join(cell.strip() for cell in row[:start])
         metadata = {"groups": individual} if individual else {}
         if is_whole(frame):
@@ -91,4 +104,4 @@ def _build_specimens(
         else:
             metadata["images"] = frame
         name = f"{individual}_{frame}" if individual else frame
-        yield Specimen(name, frame_points, tuple(parts), metadata)
+        yield Specimen(name, frame_points, tuple(parts), metadata, weights=likelihoods)

@@ -1,0 +1,272 @@
+"""Body parts followed through a video, in HDF5: DeepLabCut (``.h5``) and SLEAP (``.slp``, ``.h5``).
+
+DeepLabCut stores a table of pandas whose columns are scorer, individual, body part and x, y,
+likelihood; SLEAP stores frames, the instances in them and their points, or, in its analysis
+files, one array ``tracks``. Likelihoods and scores become landmark weights. Needs h5py.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defgpa._arrays import Array
+from defgpa.errors import FormatError, needed
+from defgpa.io.arrays.axes import arrange_stack, choose_variable
+from defgpa.io.arrays.matlab import is_hdf5
+from defgpa.io.files import make_format_error, mask_missing, translate_errors
+from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_document
+from defgpa.io.limits import Budget
+from defgpa.io.text.lines import warn
+
+_AXES = ("x", "y", "z")
+_PREDICTED = 1  # instance_type of SLEAP
+_OVERHEAD = 200  # bytes that a specimen takes beside its points
+
+
+def read_tracking_file(path: Path, options: ReadOptions) -> Document:
+    """Read a shape for each individual in each frame; of other HDF5 files, their array."""
+    how = f'{path} is an HDF5 file, which needs h5py: pip install "defgpa[matlab]".'
+    h5py = needed("h5py", how)
+    with translate_errors(path, "HDF5 file"), h5py.File(path, "r") as file:
+        budget = Budget(path)
+        if "instances" in file and "frames" in file:
+            specimens = list(_read_sleap(file, options, budget))
+        elif "tracks" in file and "node_names" in file:
+            specimens = list(_read_sleap_analysis(file, options, budget))
+        elif (table := _find_pandas_table(file)) is not None:
+            specimens = list(_read_deeplabcut(path, table, options, budget))
+        else:
+            return _read_array(path, file, options, budget)
+    visible = tuple(s for s in specimens if not np.isnan(s.points).all())
+    if not visible:
+        raise make_format_error(path, "frames in which something is visible", "none")
+    left_out = len(specimens) - len(visible)
+    warn(
+        f"{path}: every frame is a shape"
+        + (f"; {left_out} in which nothing is visible are left out." if left_out else ".")
+    )
+    return Document(
+        tuple(
+            Specimen(
+                s.name, mask_missing(s.points, options.missing), s.labels, s.metadata,
+                weights=s.weights,
+            )
+            for s in visible
+        )
+    )  # fmt: skip
+
+
+# DeepLabCut
+
+
+def _find_pandas_table(file: Any) -> Any:
+    """The table of the only group that pandas stored, or None."""
+    tables = [
+        group["table"] for name in file if hasattr(group := file[name], "keys") and "table" in group
+    ]
+    return tables[0] if len(tables) == 1 else None
+
+
+def _read_deeplabcut(
+    path: Path, table: Any, options: ReadOptions, budget: Budget
+) -> Iterator[Specimen]:
+    """Yield the individuals of a table (frames, columns), frame by frame."""
+    heads = _read_column_names(path, table)
+    budget.spend(2 * table.size * table.dtype.itemsize, "its table")
+    values = np.asarray(table["values_block_0"], dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] != len(heads):
+        raise make_format_error(path, f"{len(heads)} columns of numbers", f"size {values.shape}")
+    columns: dict[str, dict[str, dict[str, int]]] = {}
+    for column, head in enumerate(heads):
+        *_, bodypart, coordinate = head
+        individual = head[1] if len(head) == 4 else ""
+        columns.setdefault(individual, {}).setdefault(bodypart, {})[coordinate] = column
+    axes = [axis for axis in _AXES if any(axis == head[-1] for head in heads)]
+    for individual, parts in columns.items():
+        if any(axis not in part for part in parts.values() for axis in axes) or len(axes) < 2:
+            raise make_format_error(path, "x and y of every body part", "others")
+        points = np.stack([values[:, [p[a] for a in axes]] for p in parts.values()], axis=1)
+        weights = None
+        if options.weights == "likelihood" and all("likelihood" in p for p in parts.values()):
+            weights = values[:, [part["likelihood"] for part in parts.values()]]
+        for k, frame in enumerate(_name_frames(table, len(values))):
+            yield Specimen(
+                f"{individual}_{frame}" if individual else frame,
+                points[k],
+                tuple(parts),
+                {"groups": individual} if individual else {},
+                weights=None if weights is None else weights[k],
+            )
+
+
+def _name_frames(table: Any, count: int) -> list[str]:
+    """Frames by their numbers, or by the names of their images."""
+    index = np.asarray(table["index"]) if "index" in table.dtype.names else np.arange(count)
+    if index.dtype.kind in "iu" and index.ndim == 1:
+        return [f"frame_{number}" for number in index.tolist()]
+    if index.dtype.kind == "S" and index.ndim == 1:
+        return [bytes(name).decode("utf-8", errors="replace") for name in index]
+    return [f"frame_{k}" for k in range(count)]
+
+
+def _read_column_names(path: Path, table: Any) -> list[tuple[str, ...]]:
+    """The columns as pandas stored them: tuples of scorer, (individual,) body part, coordinate.
+
+    They are pickled; nothing but lists, tuples and strings is taken out of the pickle.
+    """
+    stored = table.attrs.get("values_block_0_kind")
+    stored = table.parent.attrs.get("non_index_axes") if stored is None else stored
+    data = stored.tobytes() if hasattr(stored, "tobytes") else stored
+    try:
+        names: Any = _PlainUnpickler(io.BytesIO(data if isinstance(data, bytes) else b"")).load()
+    except Exception:
+        names = None
+    if isinstance(names, list) and len(names) == 1 and isinstance(names[0], tuple):
+        names = names[0][-1]  # (axis, labels)
+    if not isinstance(names, list) or not all(
+        isinstance(name, tuple) and len(name) in (3, 4) and all(isinstance(w, str) for w in name)
+        for name in names
+    ):
+        raise FormatError(
+            f"{path}: the names of its columns cannot be read. Save the table as .csv in "
+            "DeepLabCut (save_as_csv=True)."
+        )
+    return names
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """An unpickler of plain lists, tuples and strings: it finds no class and runs no code."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        raise pickle.UnpicklingError(f"{module}.{name} is not read")
+
+    def persistent_load(self, pid: Any) -> NoReturn:
+        raise pickle.UnpicklingError("references are not read")
+
+
+# SLEAP
+
+
+def _read_sleap(file: Any, options: ReadOptions, budget: Budget) -> Iterator[Specimen]:
+    """Yield the instances of a project; users' own where a frame has both kinds."""
+    names = ("frames", "instances", "points", "pred_points")
+    for name in names:
+        if name in file:
+            budget.spend(2 * file[name].size * file[name].dtype.itemsize, f"{name!r}")
+    frames, instances = file["frames"][()], file["instances"][()]
+    labels, tracks = _read_nodes(file), _read_tracks(file)
+    for frame in frames:
+        start, stop = int(frame["instance_id_start"]), int(frame["instance_id_end"])
+        members = instances[start:stop]
+        own = members[members["instance_type"] != _PREDICTED]
+        for k, instance in enumerate(own if len(own) else members):
+            predicted = instance["instance_type"] == _PREDICTED
+            span = slice(int(instance["point_id_start"]), int(instance["point_id_end"]))
+            rows = file["pred_points" if predicted else "points"][span]
+            budget.spend(_OVERHEAD + 16 * len(rows), "its instances")
+            points = np.column_stack([rows["x"], rows["y"]]).astype(np.float64)
+            points[~rows["visible"].astype(bool)] = np.nan
+            track = int(instance["track"])
+            animal = tracks[track] if 0 <= track < len(tracks) else ""
+            name = f"frame_{int(frame['frame_idx'])}"
+            several = len(members) > 1
+            weights = None
+            if predicted and options.weights == "likelihood":
+                weights = np.where(np.isnan(points[:, 0]), 0.0, rows["score"]).astype(np.float64)
+            yield Specimen(
+                f"{animal or k + 1}_{name}" if several or animal else name,
+                points,
+                labels if len(labels) == len(points) else None,
+                {"groups": animal} if animal else {},
+                weights=weights,
+            )
+
+
+def _read_nodes(file: Any) -> tuple[str, ...]:
+    """The names of the body parts in the order of the points."""
+    text = file["metadata"].attrs.get("json", b"{}") if "metadata" in file else b"{}"
+    metadata = json.loads(text.decode() if isinstance(text, bytes) else str(text))
+    nodes = [str(node.get("name", "")) for node in metadata.get("nodes", [])]
+    skeletons = metadata.get("skeletons") or [{}]
+    order = [node.get("id") for node in skeletons[0].get("nodes", [])]
+    if sorted(order, key=str) == sorted(range(len(nodes)), key=str):
+        return tuple(nodes[k] for k in order)
+    return tuple(nodes)
+
+
+def _read_tracks(file: Any) -> list[str]:
+    if "tracks_json" not in file:
+        return []
+    tracks = (json.loads(track) for track in file["tracks_json"][()])
+    return [str(track[-1] if isinstance(track, list) else track) for track in tracks]
+
+
+def _read_sleap_analysis(file: Any, options: ReadOptions, budget: Budget) -> Iterator[Specimen]:
+    """Yield the individuals of ``tracks`` (tracks, 2, nodes, frames), frame by frame."""
+    size = file["tracks"].shape
+    if len(size) != 4 or size[1] not in (2, 3):
+        raise FormatError(f"{file.filename}: expected 'tracks' with 4 axes; found size {size}.")
+    budget.spend(32 * int(np.prod(size)), "'tracks'")
+    tracks: Array = np.asarray(file["tracks"][()], dtype=np.float64).transpose(0, 3, 2, 1)
+    labels = _read_names(file["node_names"])
+    animals = _read_names(file["track_names"]) if "track_names" in file else ()
+    scores: NDArray[Any] | None = None
+    if options.weights == "likelihood" and "point_scores" in file:
+        scores = np.asarray(file["point_scores"][()], dtype=np.float64).transpose(0, 2, 1)
+        scores = scores if scores.shape == tracks.shape[:3] else None
+    several = len(tracks) > 1
+    for i, track in enumerate(tracks):
+        animal = animals[i] if i < len(animals) and several else ""
+        for k, points in enumerate(track):
+            points[np.isnan(points).any(axis=1)] = np.nan
+            metadata: Mapping[str, Any] = {"groups": animal} if animal else {}
+            yield Specimen(
+                f"{animal or i + 1}_frame_{k}" if several else f"frame_{k}",
+                points,
+                labels if len(labels) == len(points) else None,
+                metadata,
+                weights=None if scores is None else np.nan_to_num(scores[i, k]),
+            )
+
+
+# Any other file
+
+
+def _read_array(path: Path, file: Any, options: ReadOptions, budget: Budget) -> Document:
+    """Read the one array of a file that can be a set of shapes, or the variable asked for."""
+    arrays = {
+        name: file[name]
+        for name in file
+        if getattr(file[name], "ndim", 0) == 3 and file[name].dtype.kind in "fiu"
+    }
+    name = choose_variable(path, arrays, list(arrays), ("points",), options.variable)
+    budget.spend(16 * arrays[name].size, f"{name!r}")
+    stack = arrange_stack(path, np.asarray(arrays[name][()]), options.layout, preferred="nmd")
+    return make_document(path, mask_missing(stack, options.missing))
+
+
+def _read_names(dataset: Any) -> tuple[str, ...]:
+    names: Sequence[Any] = np.asarray(dataset[()]).ravel().tolist()
+    return tuple(
+        name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name)
+        for name in names
+    )
+
+
+FORMATS = (
+    Format(
+        name="h5",
+        suffixes=(".h5", ".hdf5", ".slp"),
+        looks_like=is_hdf5,
+        read=read_tracking_file,
+        write=None,
+    ),
+)

@@ -1,0 +1,59 @@
+"""TRC, the markers of a motion capture (Motion Analysis, OpenSim): every frame is a shape.
+
+Three lines say what the file is, the fourth names the markers, the fifth their axes (``X1, Y1, Z1,
+X2, …``); then a row a frame: its number, its time, and the coordinates. Empty cells are missing.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from defgpa.io.files import make_format_error, mask_missing
+from defgpa.io.format import Document, Format, ReadOptions, make_document
+from defgpa.io.text.lines import decode_head, parse_numbers, read_text, warn
+
+
+def read_trc(path: Path, options: ReadOptions) -> Document:
+    """Read a shape for every frame in which a marker is visible."""
+    lines = read_text(path).split("\n")
+    at = next((k for k, line in enumerate(lines) if line.lower().startswith("frame#")), None)
+    if at is None:
+        raise make_format_error(path, "a line 'Frame#, Time, …' with the names of markers", "none")
+    _, _, *names = (word.strip() for word in lines[at].split("\t"))
+    labels = tuple(name for name in names if name)
+    width = 3 * len(labels)
+    if not labels:
+        raise make_format_error(path, "names of markers behind 'Time'", "none", at + 1)
+    frames, points = [], []
+    for line, row in enumerate(lines[at + 1 :], start=at + 2):
+        cells = [cell.strip() for cell in row.split("\t")]
+        if not any(cells) or not cells[0]:  # the line of the axes, and blank ones
+            continue
+        cells = cells[: width + 2] + [""] * (width + 2 - len(cells))
+        frames.append(f"frame_{cells[0]}")
+        points.append(parse_numbers(path, line, cells[2:]))
+    if not frames:
+        raise make_format_error(path, "frames below the names of the markers", "none")
+    stack = mask_missing(np.array(points).reshape(-1, len(labels), 3), options.missing)
+    stack[np.isnan(stack).any(axis=2)] = np.nan
+    visible = ~np.isnan(stack).all(axis=(1, 2))
+    if not visible.any():
+        raise make_format_error(path, "frames with a visible marker", "none")
+    if not visible.all():
+        warn(f"{path}: {(~visible).sum()} frames without any marker are left out.")
+    kept = np.flatnonzero(visible).tolist()
+    return make_document(path, stack[visible], [frames[k] for k in kept], labels)
+
+
+FORMATS = (
+    Format(
+        name="trc",
+        suffixes=(".trc",),
+        looks_like=lambda head: bool(re.match(r"\s*PathFileType\t", decode_head(head))),
+        read=read_trc,
+        write=None,
+    ),
+)
