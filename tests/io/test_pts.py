@@ -66,7 +66,7 @@ def test_files_are_matched_by_label(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("PTS\n1 2 3\n", "line 1: expected 'version: 1' (300-W), 'Version 1.0' (IDAV), 'point' (e"),
+        ("PTS\n1 2 3\n", "line 1: expected 'version: 1', 'Version 1.0', 'point' or rows of"),
         ("2\n1 2 3 0 9 9 9\n4 5 6 0 9 9 9\n", "or rows of 2 or 3 numbers; found '2'"),
         ("\n3\n1 2.5 3\n4 5 6\n", "line 2: expected 3 rows of points; found 2"),
         ("1 2.5 3\n4 5 six\n", "line 2: expected a number; found 'six'"),

@@ -181,6 +181,30 @@ reading = _combine(
         help="Resample every curve to COUNT equidistant points.",
     ),
     _reading_option(
+        "--weights",
+        default="likelihood",
+        show_default=True,
+        metavar="likelihood|none|COLUMN",
+        help="Landmark weights: what the file calls weight, likelihood or score; or a column.",
+    ),
+    _reading_option(
+        "--min-likelihood",
+        type=click.FloatRange(0),
+        metavar="NUMBER",
+        help="Landmarks with a smaller weight count as missing.",
+    ),
+    _reading_option(
+        "--variable",
+        metavar="NAME",
+        help="Variable to read from a file that holds several.",
+    ),
+    _reading_option(
+        "--max-memory",
+        type=click.FloatRange(0),
+        metavar="BYTES",
+        help="Memory that reading a file may take (default: 100 times its size, at least 64 MB).",
+    ),
+    _reading_option(
         "--drop-incomplete",
         is_flag=True,
         help="Leave out specimens with too few landmarks.",

@@ -64,7 +64,7 @@ def read_pts(path: Path, options: ReadOptions) -> Document:
         elif _is_bare(first, following):
             points, labels = _read_bare(path, (at, first), following, options)
         else:
-            expected = "'version: 1' (300-W), 'Version 1.0' (IDAV), 'point' (elastix) or rows of 2 or 3 numbers"
+            expected = "'version: 1', 'Version 1.0', 'point' or rows of 2 or 3 numbers"
             raise make_format_error(path, expected, repr(first), at)
     return make_document(path, [mask_missing(points, options.missing)], labels=labels)
 
