@@ -108,7 +108,10 @@ def _read_matrices(
         labels = _get_dimension_names(value, 0)
         landmark_labels = labels if labels and len(labels) == len(points) else None
         specimens.append(Specimen(name, points, landmark_labels, metadata))
-    metadata = {**_find_links(variables, len(specimens[0].points)), **_find_factors(variables, len(specimens))}
+    metadata = {
+        **_find_links(variables, len(specimens[0].points)),
+        **_find_factors(variables, len(specimens)),
+    }
     return Document(tuple(specimens), metadata=metadata)
 
 
