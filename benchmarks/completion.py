@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import defgpa
-from defgpa.procrustes import similarity, stacked
+from defgpa.procrustes import fit_motions, fit_similarity
 from defgpa.statistics import centroid_sizes
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 from defgpa.warps import fit_interpolating_spline
@@ -37,7 +37,7 @@ RIDGE = 0.3  # of the mean variance: the best of 0.01, 0.03, 0.1, 0.3, 1 on the 
 def by_similarity(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
     """The mean of the others, brought to what is seen by a similarity."""
     mean = others.mean(axis=0)
-    return similarity(mean[seen], own[seen])(mean)
+    return fit_similarity(mean[seen], own[seen])(mean)
 
 
 def by_affine_map(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
@@ -55,7 +55,7 @@ def by_spline(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
 def by_nearest(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
     """The spline of the mean of the nearest three, weights 1/distance, as Morpho."""
     shown, target = scale_to_unit_size(others[:, seen]), scale_to_unit_size(own[seen][None])[0]
-    away = np.linalg.norm(shown @ stacked(shown, target).rotation - target, axis=(1, 2))
+    away = np.linalg.norm(shown @ fit_motions(shown, target).rotation - target, axis=(1, 2))
     near = np.argsort(away)[:NEAREST]
     weights = 1.0 / np.maximum(away[near], 1e-12)
     return by_spline(np.tensordot(weights / weights.sum(), others[near], 1)[None], own, seen)
@@ -64,7 +64,7 @@ def by_nearest(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
 def by_regression(others: Array, own: Array, seen: NDArray[np.bool_]) -> Array:
     """The conditional mean of a Gaussian with a ridge."""
     mean = others.mean(axis=0)
-    pose = similarity(own[seen], mean[seen])
+    pose = fit_similarity(own[seen], mean[seen])
     deviations = (others - mean).reshape(len(others), -1)
     C = deviations.T @ deviations / (len(others) - 1)
     known = np.repeat(seen, own.shape[1])

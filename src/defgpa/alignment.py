@@ -20,7 +20,7 @@ from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.notebook import render_table
-from defgpa.procrustes import SIMILARITY, Motion, stacked
+from defgpa.procrustes import SIMILARITY, Motion, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.solvers.procrustes_mean import fit_procrustes_mean
 from defgpa.solvers.registration import Registration, RidgeRegistration
@@ -292,7 +292,7 @@ class Alignment:
     def posed_like(self, points: ArrayLike) -> Alignment:
         """Turn and move the solution to the pose of ``points`` (m, d)."""
         shape, visible = self._check_points(points)
-        motion = stacked(self.reference[visible], shape[visible])
+        motion = fit_motions(self.reference[visible], shape[visible])
         if not motion.determined:
             raise DegenerateShapeError("The points to pose like are collinear: no pose to take.")
         turn = motion.rotation
@@ -354,7 +354,7 @@ def fit_similarities(points: Array, reference: Array) -> Motion:
 
     Nothing is mirrored: a specimen of the other side keeps its own.
     """
-    return stacked(points, reference, motions=SIMILARITY)
+    return fit_motions(points, reference, motions=SIMILARITY)
 
 
 def superimpose(points: Array, reference: Array) -> Array:

@@ -22,7 +22,7 @@ from defgpa.errors import ShapeError, listed, needed
 from defgpa.io.atomic import replace_file, write_text
 from defgpa.io.text.table import format_csv
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
-from defgpa.procrustes import similarity
+from defgpa.procrustes import fit_similarity
 from defgpa.shapes import Shapes, number_labels
 from defgpa.statistics import ShapePCA, centroid_sizes, specimens
 from defgpa.statistics.specimens import groups_of
@@ -102,7 +102,7 @@ def component_meshes(
     pca = ShapePCA(space=space).fit(alignment)
     S = alignment.reference
     # from the unit size and pose of the components to those of the reference
-    home = similarity(pca.mean_, S)
+    home = fit_similarity(pca.mean_, S)
     found = {}
     for number in components:
         for many in deviations:

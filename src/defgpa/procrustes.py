@@ -37,8 +37,8 @@ class Motions:
     scaling: bool = False
     reflections: bool = False
 
-    def nearest(self, cross: Array) -> tuple[Array, Array]:
-        """The R of the family with the largest tr(RᵀH), for every H of a stack, and its margin.
+    def find_nearest(self, cross: Array) -> tuple[Array, Array]:
+        """Find the R of the family with the largest tr(RᵀH), for every H, and its margin.
 
         The margin (…) says by how much R is the only one: it is the least singular value that
         two of its signs depend on, σ_{d−1} ± σ_d for rotations, and σ_d with reflections.
@@ -51,8 +51,8 @@ class Motions:
         return U @ Vt, sigma[..., -2] + sign * sigma[..., -1]
 
 
-def nearest_on_side(stack: Array, side: Array) -> tuple[Array, Array]:
-    """The orthogonal R nearest to every M (…, d, d) with det R = side (…), and ⟨R, M⟩ (…)."""
+def find_nearest_orthogonal(stack: Array, side: Array) -> tuple[Array, Array]:
+    """Find the orthogonal R nearest to every M (…, d, d) with det R = side (…), and ⟨R, M⟩ (…)."""
     if stack.shape[-1] == 2:
         along = stack[..., 0, 0] + side * stack[..., 1, 1]
         across = stack[..., 0, 1] - side * stack[..., 1, 0]
@@ -70,8 +70,8 @@ def nearest_on_side(stack: Array, side: Array) -> tuple[Array, Array]:
     return turn, np.asarray(np.einsum("...ij,...ij->...", turn, stack))
 
 
-def on_both_sides(stack: Array) -> tuple[Array, Array]:
-    """(…) the largest ⟨R, M⟩ over the rotations R, and over the reflections, of M (…, d, d).
+def compare_sides(stack: Array) -> tuple[Array, Array]:
+    """Return the largest ⟨R, M⟩ over the rotations R, and over the reflections, of M (…, d, d).
 
     The larger of them is σ₁ + … + σ_d, the other σ₁ + … − σ_d; rotations have it where det M > 0.
     """
@@ -90,7 +90,7 @@ SIMILARITY = Motions(scaling=True)
 ORTHOGONAL = Motions(reflections=True)
 ORTHOGONAL_SIMILARITY = Motions(scaling=True, reflections=True)
 
-LEAST_MARGIN = 1e-10  # of a rotation, relative to the sizes of both shapes: less is chance
+MIN_MARGIN = 1e-10  # of a rotation, relative to the sizes of both shapes: less is chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class Motion(Stack):
     determined: Mask
 
     def __call__(self, points: ArrayLike) -> Array:
-        """Points (…, p, d) moved; the leading axes match those of the stack."""
+        """Move points (…, p, d); the leading axes match those of the stack."""
         moved = np.asarray(points, dtype=np.float64) @ self.matrix
         return moved + self.translation[..., np.newaxis, :]
 
@@ -126,15 +126,15 @@ class Motion(Stack):
         return self.scale[..., np.newaxis, np.newaxis] * self.rotation
 
     def inverse(self) -> Motion:
-        """The motion back: y ↦ (y − translation) @ rotationᵀ / scale."""
+        """Return the motion back: y ↦ (y − translation) @ rotationᵀ / scale."""
         back = self.rotation.mT
         home = -np.squeeze(self.translation[..., np.newaxis, :] @ back, axis=-2)
         scale = self.scale
         return Motion(back, 1.0 / scale, home / scale[..., np.newaxis], self.determined)
 
 
-def rigid(source: ArrayLike, target: ArrayLike) -> Motion:
-    """The rotation and translation that bring one shape closest to another.
+def fit_rigid(source: ArrayLike, target: ArrayLike) -> Motion:
+    """Find the rotation and translation that bring one shape closest to another.
 
     Parameters
     ----------
@@ -157,33 +157,33 @@ def rigid(source: ArrayLike, target: ArrayLike) -> Motion:
     >>> import numpy as np
     >>> corner = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
     >>> quarter = np.array([[0.0, 1.0], [-1.0, 0.0]])
-    >>> motion = rigid(corner, corner @ quarter + [5.0, 7.0])
+    >>> motion = fit_rigid(corner, corner @ quarter + [5.0, 7.0])
     >>> bool(np.allclose(motion.rotation, quarter))
     True
     >>> motion(corner[1:2]).round(9)
     array([[5., 9.]])
     """
-    return _only_one(source, target, RIGID)
+    return _fit_one_motion(source, target, RIGID)
 
 
-def similarity(source: ArrayLike, target: ArrayLike) -> Motion:
-    """The rotation, scale and translation that bring one shape closest to another.
+def fit_similarity(source: ArrayLike, target: ArrayLike) -> Motion:
+    """Find the rotation, scale and translation that bring one shape closest to another.
 
-    Parameters, errors and result are those of `rigid`, with
+    Parameters, errors and result are those of `fit_rigid`, with
     ``target ≈ scale * source @ rotation + translation``.
 
     Examples
     --------
     >>> import numpy as np
     >>> corner = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
-    >>> round(float(similarity(corner, 3 * corner + 1).scale), 9)
+    >>> round(float(fit_similarity(corner, 3 * corner + 1).scale), 9)
     3.0
     """
-    return _only_one(source, target, SIMILARITY)
+    return _fit_one_motion(source, target, SIMILARITY)
 
 
-def orthogonal(source: ArrayLike, target: ArrayLike) -> Motion:
-    """Like `rigid`, but a reflection is allowed; ``det(rotation)`` tells which it is.
+def fit_orthogonal(source: ArrayLike, target: ArrayLike) -> Motion:
+    """Find the rotation or reflection, and translation; ``det(rotation)`` tells which it is.
 
     It takes one more dimension of points to decide: landmarks on one line (in 3-D: in one
     plane) are their own mirror image, and raise DegenerateShapeError.
@@ -192,24 +192,24 @@ def orthogonal(source: ArrayLike, target: ArrayLike) -> Motion:
     --------
     >>> import numpy as np
     >>> corner = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
-    >>> mirrored = orthogonal(corner, corner * [-1.0, 1.0])
+    >>> mirrored = fit_orthogonal(corner, corner * [-1.0, 1.0])
     >>> round(float(np.linalg.det(mirrored.rotation)))
     -1
     """
-    return _only_one(source, target, ORTHOGONAL)
+    return _fit_one_motion(source, target, ORTHOGONAL)
 
 
-def stacked(
-    source: Array, target: Array, visible: Array | Mask | None = None, motions: Motions = RIGID
+def fit_motions(
+    source: Array, target: Array, weights: Array | Mask | None = None, motions: Motions = RIGID
 ) -> Motion:
-    """The best motion of every pair in two stacks of shapes; nothing is raised.
+    """Find the best motion of every pair in two stacks of shapes; nothing is raised.
 
     Parameters
     ----------
     source, target : array (…, m, d)
         Stacks that broadcast against each other; NaN rows are left out.
-    visible : array (…, m), optional
-        Which landmarks count, or how much each of them weighs.
+    weights : array (…, m), optional
+        Landmark weights, or which landmarks are visible.
     motions : Motions
         The family to search: RIGID, SIMILARITY, ORTHOGONAL or ORTHOGONAL_SIMILARITY.
 
@@ -217,15 +217,15 @@ def stacked(
     --------
     >>> import numpy as np
     >>> shapes = np.random.default_rng(0).normal(size=(4, 6, 3))
-    >>> motion = stacked(shapes, shapes[0])
+    >>> motion = fit_motions(shapes, shapes[0])
     >>> motion.rotation.shape, motion.determined.tolist()
     ((4, 3, 3), [True, True, True, True])
     """
-    return _best_motion(_moments(source, target, visible), motions)
+    return _find_best_motion(_moments(source, target, weights), motions)
 
 
 def procrustes_distance(one: Array, other: Array) -> float:
-    """The distance of two shapes (m, d) after the best similarity, reflections allowed: 0 to 1.
+    """Return the distance of two shapes (m, d) after the best similarity or reflection: 0 to 1.
 
     Examples
     --------
@@ -240,15 +240,15 @@ def procrustes_distance(one: Array, other: Array) -> float:
     return float(np.sqrt(max(0.0, 1.0 - cosine**2)))
 
 
-def pairwise(sources: Array, targets: Array, motions: Motions = RIGID) -> Motion:
-    """The best motion of every source onto every target, on the landmarks both see.
+def fit_pairwise_motions(sources: Array, targets: Array, motions: Motions = RIGID) -> Motion:
+    """Find the best motion of every source onto every target, on the landmarks both have.
 
-    The same as `stacked` on all pairs, without ever holding all pairs of points.
+    The same as `fit_motions` on all pairs, without ever holding all pairs of points.
 
     Parameters
     ----------
     sources : array (n, m, d)
-        Shapes, with NaN for landmarks not seen.
+        Shapes, with NaN for missing landmarks.
     targets : array (k, m, d)
         Shapes, the same or others.
     motions : Motions
@@ -264,17 +264,17 @@ def pairwise(sources: Array, targets: Array, motions: Motions = RIGID) -> Motion
     >>> import numpy as np
     >>> shapes = np.random.default_rng(0).normal(size=(4, 6, 2))
     >>> shapes[0, :3] = shapes[1, 2:] = np.nan
-    >>> onto = pairwise(shapes, shapes)
+    >>> onto = fit_pairwise_motions(shapes, shapes)
     >>> onto.rotation.shape, bool(onto.determined[0, 1])
     ((4, 4, 2, 2), False)
     """
-    both = (Frames.of(own, ~np.isnan(own[..., 0])) for own in (sources, targets))
-    return _best_motion(_pairwise_moments(*both), motions)
+    frames = (Frames.of(points, ~np.isnan(points[..., 0])) for points in (sources, targets))
+    return _find_best_motion(_pairwise_moments(*frames), motions)
 
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """What the best motion depends on, each a stack; hidden landmarks weigh nothing."""
+    """What the best motion depends on, each a stack; missing landmarks weigh nothing."""
 
     count: Array  # (…) landmarks that count, or their total weight
     source_mean: Array  # (…, d)
@@ -286,30 +286,30 @@ class _Moments:
     target_reach: Array  # (…)
 
 
-def _moments(source: Array, target: Array, visible: Array | Mask | None) -> _Moments:
-    """Moments of a stack of pairs."""
-    if visible is None and not (np.isnan(source).any() or np.isnan(target).any()):
-        return _whole_moments(source, target)
-    w = (~(np.isnan(source[..., 0]) | np.isnan(target[..., 0]))).astype(np.float64)
-    if visible is not None:
-        w = w * visible
-    weights = w[..., np.newaxis]
-    x, y = (np.where(weights > 0, own, 0.0) for own in (source, target))
+def _moments(source: Array, target: Array, weights: Array | Mask | None) -> _Moments:
+    """Return the moments of a stack of pairs."""
+    if weights is None and not (np.isnan(source).any() or np.isnan(target).any()):
+        return _complete_moments(source, target)
+    masses = (~(np.isnan(source[..., 0]) | np.isnan(target[..., 0]))).astype(np.float64)
+    if weights is not None:
+        masses = masses * weights
+    count = masses.sum(axis=-1)
+    divisor = np.where(count > 0, count, 1.0)[..., np.newaxis]
+    column = masses[..., np.newaxis]
+    x, y = (np.where(column > 0, points, 0.0) for points in (source, target))
     x_reach, y_reach = _reach(x), _reach(y)
-    count = w.sum(axis=-1)
-    fair = np.where(count > 0, count, 1.0)[..., np.newaxis]
     # sums over landmarks as products: far faster than a reduction along a middle axis
-    x_mean, y_mean = ((weights.mT @ own)[..., 0, :] / fair for own in (x, y))
+    x_mean, y_mean = ((column.mT @ points)[..., 0, :] / divisor for points in (x, y))
     x, y = x - x_mean[..., np.newaxis, :], y - y_mean[..., np.newaxis, :]
-    weighed = weights * x
-    x_spread = np.einsum("...md,...md->...", weighed, x)
-    y_spread = np.einsum("...md,...md->...", weights * y, y)
-    return _Moments(count, x_mean, y_mean, weighed.mT @ y, x_spread, y_spread, x_reach, y_reach)
+    weighted = column * x
+    x_spread = np.einsum("...md,...md->...", weighted, x)
+    y_spread = np.einsum("...md,...md->...", column * y, y)
+    return _Moments(count, x_mean, y_mean, weighted.mT @ y, x_spread, y_spread, x_reach, y_reach)
 
 
-def _whole_moments(source: Array, target: Array) -> _Moments:
-    """Moments where nothing is hidden; each set is looked at once, however often it is paired."""
-    (x, x_mean, x_spread), (y, y_mean, y_spread) = _about_mean(source), _about_mean(target)
+def _complete_moments(source: Array, target: Array) -> _Moments:
+    """Return the moments where nothing is missing; each set is read once, however often paired."""
+    (x, x_mean, x_spread), (y, y_mean, y_spread) = _center(source), _center(target)
     cross = x.mT @ y
     lead = cross.shape[:-2]
     numbers = x_spread, y_spread, _reach(source), _reach(target)
@@ -319,12 +319,12 @@ def _whole_moments(source: Array, target: Array) -> _Moments:
         np.broadcast_to(x_mean, mean),
         np.broadcast_to(y_mean, mean),
         cross,
-        *(np.broadcast_to(own, lead) for own in numbers),
+        *(np.broadcast_to(values, lead) for values in numbers),
     )
 
 
-def _about_mean(shapes: Array) -> tuple[Array, Array, Array]:
-    """(…, m, d) points about their mean, (…, d) the mean, (…) the spread about it."""
+def _center(shapes: Array) -> tuple[Array, Array, Array]:
+    """Return (…, m, d) points about their mean, (…, d) the mean, (…) the spread about it."""
     # a sum over landmarks as a product: far faster than a reduction along a middle axis
     mean = np.ones(shapes.shape[-2]) @ shapes / shapes.shape[-2]
     points = shapes - mean[..., np.newaxis, :]
@@ -333,15 +333,15 @@ def _about_mean(shapes: Array) -> tuple[Array, Array, Array]:
 
 
 def _pairwise_moments(x: Frames, y: Frames) -> _Moments:
-    """Moments of all pairs, by matrix products over the landmarks.
+    """Return the moments of all pairs, by matrix products over the landmarks.
 
-    About the centroid of what each shape sees, so that small shifts lose no digits.
+    About the centroid of the visible landmarks of each shape, so that small shifts lose no digits.
     """
     V, W = x.visible.astype(np.float64), y.visible.astype(np.float64)
     count = V @ W.T
-    fair = np.maximum(count, 1.0)
-    x_mean = np.einsum("nmd,km->nkd", x.centred, W, optimize=True) / fair[..., np.newaxis]
-    y_mean = np.einsum("kmd,nm->nkd", y.centred, V, optimize=True) / fair[..., np.newaxis]
+    divisor = np.maximum(count, 1.0)
+    x_mean = np.einsum("nmd,km->nkd", x.centred, W, optimize=True) / divisor[..., np.newaxis]
+    y_mean = np.einsum("kmd,nm->nkd", y.centred, V, optimize=True) / divisor[..., np.newaxis]
     cross = np.einsum("nma,kmb->nkab", x.centred, y.centred, optimize=True)
     cross -= count[..., np.newaxis, np.newaxis] * x_mean[..., np.newaxis] * y_mean[..., None, :]
     return _Moments(
@@ -349,33 +349,33 @@ def _pairwise_moments(x: Frames, y: Frames) -> _Moments:
         x.centre[:, np.newaxis] + x_mean,
         y.centre + y_mean,
         cross,
-        _about(x_mean, count, (x.centred**2).sum(axis=-1) @ W.T),
-        _about(y_mean, count, V @ (y.centred**2).sum(axis=-1).T),
+        _shift_spread(x_mean, count, (x.centred**2).sum(axis=-1) @ W.T),
+        _shift_spread(y_mean, count, V @ (y.centred**2).sum(axis=-1).T),
         np.broadcast_to(_reach(x.points)[:, np.newaxis], count.shape),
         np.broadcast_to(_reach(y.points), count.shape),
     )
 
 
-def _about(mean: Array, count: Array, squares: Array) -> Array:
-    """Σ‖x − mean‖² from Σ‖x‖²; rounding may make it negative, theory cannot."""
+def _shift_spread(mean: Array, count: Array, squares: Array) -> Array:
+    """Return Σ‖x − mean‖² from Σ‖x‖²; rounding may make it negative, theory cannot."""
     spread: Array = np.maximum(squares - count * (mean**2).sum(axis=-1), 0.0)
     return spread
 
 
-def _best_motion(moments: _Moments, motions: Motions) -> Motion:
-    """The motion of the family with the least squared distance, from the moments."""
-    rotation, margin = motions.nearest(moments.cross)
+def _find_best_motion(moments: _Moments, motions: Motions) -> Motion:
+    """Find the motion of the family with the least squared distance, from the moments."""
+    rotation, margin = motions.find_nearest(moments.cross)
     scale = np.ones_like(moments.count)
     if motions.scaling:
         along = (rotation * moments.cross).sum(axis=(-1, -2))
         np.divide(along, moments.source_spread, out=scale, where=along > 0)
     moved = np.squeeze(moments.source_mean[..., np.newaxis, :] @ rotation, axis=-2)
     translation = moments.target_mean - scale[..., np.newaxis] * moved
-    return Motion(rotation, scale, translation, _determined(moments, margin))
+    return Motion(rotation, scale, translation, _is_determined(moments, margin))
 
 
-def _determined(moments: _Moments, margin: Array) -> Mask:
-    """Whether the margin of the rotation stands out of rounding.
+def _is_determined(moments: _Moments, margin: Array) -> Mask:
+    """Return whether the margin of the rotation stands out of rounding.
 
     The coordinates as written are blurred by rounding, the more the farther they lie from the
     origin; H = XᵀY is blurred by the blur of X times the size of Y, and the other way round.
@@ -385,32 +385,32 @@ def _determined(moments: _Moments, margin: Array) -> Mask:
     eps = 32 * np.finfo(np.float64).eps * np.sqrt(moments.count)
     x_blur, y_blur = eps * moments.source_reach, eps * moments.target_reach
     noise = x_blur * y_size + y_blur * x_size
-    sharp: Mask = margin > np.maximum(noise, LEAST_MARGIN * x_size * y_size)
+    sharp: Mask = margin > np.maximum(noise, MIN_MARGIN * x_size * y_size)
     return sharp & (x_size > x_blur) & (y_size > y_blur)
 
 
 def _reach(points: Array) -> Array:
-    """The largest coordinate of every shape of a stack; hidden rows are no larger than others."""
+    """Return the largest coordinate of every shape; missing rows are no larger than others."""
     largest: Array = np.abs(points).max(axis=(-1, -2), initial=0.0)
     return largest
 
 
-def _only_one(source: ArrayLike, target: ArrayLike, motions: Motions) -> Motion:
-    """The best motion of one pair, or an error that says why there is none."""
+def _fit_one_motion(source: ArrayLike, target: ArrayLike, motions: Motions) -> Motion:
+    """Find the best motion of one pair, or raise an error that says why there is none."""
     x, y = np.asarray(source, dtype=np.float64), np.asarray(target, dtype=np.float64)
     if x.ndim != 2 or x.shape != y.shape:
         raise ShapeError(
             "source and target must be two arrays (landmarks, coordinates) of the same size; "
             f"got {x.shape} and {y.shape}."
         )
-    motion = stacked(x, y, motions=motions)
+    motion = fit_motions(x, y, motions=motions)
     if not motion.determined:
-        raise DegenerateShapeError(_why_open(x, y, motions))
+        raise DegenerateShapeError(_explain_degeneracy(x, y, motions))
     return motion
 
 
-def _why_open(x: Array, y: Array, motions: Motions) -> str:
-    """One sentence on what is missing for a single best motion."""
+def _explain_degeneracy(x: Array, y: Array, motions: Motions) -> str:
+    """Say in one sentence why two shapes leave more than one best motion."""
     d = x.shape[1]
     shared = int((~np.isnan(x[:, 0]) & ~np.isnan(y[:, 0])).sum())
     needed = d + 1 if motions.reflections else d

@@ -16,7 +16,7 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, listed
-from defgpa.procrustes import stacked
+from defgpa.procrustes import fit_motions
 from defgpa.shapes import Shapes, ShapesLike
 
 _MAX_ROUNDS = 10_000
@@ -75,11 +75,11 @@ def rotate_onto_mean(shapes: Array) -> Array:
     """
     mean = shapes[0] / np.linalg.norm(shapes[0])
     for _ in range(_MAX_ROUNDS):
-        rotated = shapes @ stacked(shapes, mean).rotation
+        rotated = shapes @ fit_motions(shapes, mean).rotation
         new_mean = rotated.mean(axis=0)
         new_mean /= np.linalg.norm(new_mean)
         if np.linalg.norm(new_mean - mean) <= 1e-13 * len(mean):
-            return np.asarray(rotated @ stacked(rotated[0], shapes[0]).rotation)
+            return np.asarray(rotated @ fit_motions(rotated[0], shapes[0]).rotation)
         mean = new_mean
     raise NotConvergedError(
         f"The mean shape had not settled after {_MAX_ROUNDS} rounds of rotation onto it. "

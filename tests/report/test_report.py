@@ -24,7 +24,7 @@ from defgpa.model_selection import (
     SmoothingPath,
     Verdict,
 )
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.report import write_report
 from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part, group_columns
 from defgpa.report._packing import packed_positions, script_json
@@ -485,7 +485,7 @@ def test_the_sliders_give_the_shapes_of_the_components(page, family):
     np.testing.assert_allclose(drawn["shares"], pca.explained_variance_ratio_, **EXACT)
     np.testing.assert_allclose(floats(drawn["scores"]), pca.scores_, rtol=1e-6, atol=1e-9)
     mean, components = positions(drawn["mean"])[0], positions(drawn["components"])
-    pose = stacked(pca.mean_, alignment.reference, motions=SIMILARITY)
+    pose = fit_motions(pca.mean_, alignment.reference, motions=SIMILARITY)
     expected = pose(pca.inverse_transform(pca.scores_))
     found = mean + np.tensordot(pca.scores_, components, 1)
     size = np.linalg.norm(alignment.reference - alignment.reference.mean(axis=0))

@@ -20,7 +20,7 @@ import defgpa
 from defgpa.cli import main
 from defgpa.datasets import load_wings
 from defgpa.model_selection import compare, cross_validate, select_smoothing
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.report import write_report
 from support import ROOT, SHARED, smooth_family
 
@@ -607,7 +607,7 @@ def spread_out(pca, alignment, scores):
     """The shape at scores along the first components, in the pose of the reference."""
     own = np.zeros((1, len(pca.components_)))
     own[0, : len(scores)] = scores
-    pose = stacked(pca.mean_, alignment.reference, motions=SIMILARITY)
+    pose = fit_motions(pca.mean_, alignment.reference, motions=SIMILARITY)
     return pose(pca.inverse_transform(own)[0])
 
 

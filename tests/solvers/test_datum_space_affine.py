@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DegenerateShapeError
-from defgpa.procrustes import stacked
+from defgpa.procrustes import fit_motions
 from defgpa.solvers.affine import balance_frame, fit_affine, use_frame_of
 from defgpa.solvers.affine_cost import AffinePoint
 from defgpa.solvers.datum_space import CentredShapes
@@ -309,7 +309,7 @@ def test_copies_of_one_shape_come_back_as_it_is_in_the_balanced_frame(d, rng):
     turns, _ = np.linalg.qr(rng.normal(size=(6, d, d)))
     turns[np.linalg.det(turns) < 0, :, 0] *= -1
     reference = balance_frame(fit_affine(base @ turns)).reference
-    np.testing.assert_allclose(stacked(reference, base)(reference), base, **EXACT)
+    np.testing.assert_allclose(fit_motions(reference, base)(reference), base, **EXACT)
 
 
 def test_a_landmark_seen_once_is_put_where_its_shape_has_it(points):

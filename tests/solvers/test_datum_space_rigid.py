@@ -14,7 +14,7 @@ from defgpa.procrustes import (
     RIGID,
     SIMILARITY,
     Motions,
-    stacked,
+    fit_motions,
 )
 from defgpa.solvers.datum_space import CentredShapes
 from defgpa.solvers.rigid import fit_rigid
@@ -138,7 +138,7 @@ def test_gradient_vanishes(points, motions):
 
 def test_every_rigid_shape_lies_best_on_the_reference(points):
     fit = fit_rigid(points)
-    again = stacked(points, fit.reference)
+    again = fit_motions(points, fit.reference)
     np.testing.assert_allclose(again.rotation, fit.matrices, **EXACT)
     np.testing.assert_allclose(again.translation, fit.offsets, **EXACT)
 
@@ -151,7 +151,7 @@ def test_rigid_reference_is_the_mean_of_the_aligned_shapes(points):
 def test_reference_lies_best_on_every_shape(points):
     """For similarities in the datum space, the motion from reference to shape is the best one."""
     fit = fit_rigid(points, SIMILARITY)
-    back = stacked(fit.reference, points, motions=SIMILARITY)
+    back = fit_motions(fit.reference, points, motions=SIMILARITY)
     np.testing.assert_allclose(back.inverse().matrix, fit.matrices, **EXACT)
 
 
@@ -304,7 +304,7 @@ def test_a_certificate_proves_that_no_rigid_alignment_is_better(points):
 def test_rigid_motions_of_the_shapes_change_nothing_but_the_pose(points, motions, rng):
     before, after = fit_rigid(points, motions), fit_rigid(moved_at_random(points, rng), motions)
     np.testing.assert_allclose(after.cost, before.cost, **EXACT)
-    back = stacked(after.reference, before.reference)
+    back = fit_motions(after.reference, before.reference)
     np.testing.assert_allclose(back(after.reference), before.reference, **EXACT)
 
 
@@ -328,7 +328,7 @@ def test_order_of_shapes_changes_nothing_but_the_pose(points, motions, rng):
     order = rng.permutation(len(points))
     before, after = fit_rigid(points, motions), fit_rigid(points[order], motions)
     np.testing.assert_allclose(after.cost, before.cost, **EXACT)
-    back = stacked(after.reference, before.reference)
+    back = fit_motions(after.reference, before.reference)
     np.testing.assert_allclose(back(after.reference), before.reference, **EXACT)
 
 
@@ -370,7 +370,7 @@ def test_moved_copies_are_recovered(d, missing, rng):
     points[rng.random((7, 40)) < missing] = np.nan
     fit = fit_rigid(points)
     np.testing.assert_allclose(fit.rmse_datum, 0, **EXACT)
-    np.testing.assert_allclose(stacked(fit.reference, base)(fit.reference), base, **EXACT)
+    np.testing.assert_allclose(fit_motions(fit.reference, base)(fit.reference), base, **EXACT)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.4])
@@ -382,7 +382,7 @@ def test_scaled_copies_come_back_at_their_mean_size(d, missing, rng):
     fit = fit_rigid(points, SIMILARITY)
     np.testing.assert_allclose(fit.rmse_datum, 0, **EXACT)
     centred = (base - base.mean(axis=0)) * sizes.mean()
-    np.testing.assert_allclose(stacked(fit.reference, centred)(fit.reference), centred, **EXACT)
+    np.testing.assert_allclose(fit_motions(fit.reference, centred)(fit.reference), centred, **EXACT)
     scales = np.abs(np.linalg.det(fit.matrices)) ** (-1 / d)
     np.testing.assert_allclose(scales, sizes / sizes.mean(), **EXACT)
 
@@ -451,7 +451,7 @@ def test_no_shape_would_fit_better_mirrored_where_that_is_allowed():
     """One frame of the bent cloth aligns better mirrored, which the start does not see."""
     points = shared_points("tshirt3d")
     fit = fit_rigid(points, ORTHOGONAL)
-    best = stacked(points, fit.reference, motions=ORTHOGONAL)
+    best = fit_motions(points, fit.reference, motions=ORTHOGONAL)
     np.testing.assert_allclose(best.rotation, fit.matrices, **EXACT)
     assert fit.cost < fit_rigid(points, RIGID).cost
 
@@ -475,7 +475,7 @@ def test_shapes_are_linked_through_others(d, rng):
         points[i, np.r_[: 5 * i, 5 * i + 10 : 30]] = np.nan
     fit = fit_rigid(points)
     np.testing.assert_allclose(fit.rmse_datum, 0, **EXACT)
-    np.testing.assert_allclose(stacked(fit.reference, base)(fit.reference), base, **EXACT)
+    np.testing.assert_allclose(fit_motions(fit.reference, base)(fit.reference), base, **EXACT)
 
 
 def test_a_landmark_seen_once_is_put_where_its_shape_has_it(points):

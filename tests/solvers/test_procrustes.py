@@ -11,11 +11,11 @@ from defgpa.procrustes import (
     RIGID,
     SIMILARITY,
     Motions,
-    orthogonal,
-    pairwise,
-    rigid,
-    similarity,
-    stacked,
+    fit_motions,
+    fit_orthogonal,
+    fit_pairwise_motions,
+    fit_rigid,
+    fit_similarity,
 )
 from support import EXACT
 
@@ -53,7 +53,7 @@ def misfit(source, target, rotation, scale=1.0):
 def test_a_known_motion_is_recovered(d, rng):
     points = rng.normal(size=(30, d))
     turn, shift = random_orthogonal(rng, d, 1), rng.normal(size=d)
-    found = rigid(points, points @ turn + shift)
+    found = fit_rigid(points, points @ turn + shift)
     np.testing.assert_allclose(found.rotation, turn, **EXACT)
     np.testing.assert_allclose(found.translation, shift, **EXACT)
     assert found.scale == 1
@@ -62,7 +62,7 @@ def test_a_known_motion_is_recovered(d, rng):
 def test_a_known_similarity_is_recovered(d, rng):
     points = rng.normal(size=(30, d))
     turn, shift = random_orthogonal(rng, d, 1), rng.normal(size=d)
-    found = similarity(points, 2.5 * points @ turn + shift)
+    found = fit_similarity(points, 2.5 * points @ turn + shift)
     np.testing.assert_allclose(found.scale, 2.5, **EXACT)
     np.testing.assert_allclose(found(points), 2.5 * points @ turn + shift, **EXACT)
 
@@ -70,8 +70,8 @@ def test_a_known_similarity_is_recovered(d, rng):
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_units_do_not_matter(d, motions, unit, rng):
     source, target = rng.normal(size=(2, 20, d))
-    plain = stacked(source, target, motions=motions)
-    small = stacked(unit * source, unit * target, motions=motions)
+    plain = fit_motions(source, target, motions=motions)
+    small = fit_motions(unit * source, unit * target, motions=motions)
     np.testing.assert_allclose(small.matrix, plain.matrix, **EXACT)
     np.testing.assert_allclose(small.translation, unit * plain.translation, rtol=1e-9)
     assert small.determined
@@ -80,19 +80,19 @@ def test_units_do_not_matter(d, motions, unit, rng):
 def test_a_reflection_is_recovered_where_it_is_allowed(d, rng):
     points = rng.normal(size=(30, d))
     mirror = random_orthogonal(rng, d, -1)
-    np.testing.assert_allclose(orthogonal(points, points @ mirror).rotation, mirror, **EXACT)
+    np.testing.assert_allclose(fit_orthogonal(points, points @ mirror).rotation, mirror, **EXACT)
 
 
 def test_a_rotation_stays_a_rotation_although_a_mirror_fits_better(d, rng):
     points = rng.normal(size=(30, d))
     mirrored = points @ random_orthogonal(rng, d, -1)
-    for found in (rigid(points, mirrored), similarity(points, mirrored)):
+    for found in (fit_rigid(points, mirrored), fit_similarity(points, mirrored)):
         np.testing.assert_allclose(np.linalg.det(found.rotation), 1, **EXACT)
 
 
 def test_no_other_motion_fits_better(d, motions, rng):
     source, target = rng.normal(size=(2, 30, d))
-    best = stacked(source, target, motions=motions)
+    best = fit_motions(source, target, motions=motions)
     spent = misfit(source, target, best.rotation, best.scale)
     for _ in range(200):
         sign = rng.choice([-1, 1]) if motions.reflections else 1
@@ -106,7 +106,7 @@ def test_no_other_motion_fits_better(d, motions, rng):
 def test_rotations_agree_with_scipy(rng):
     source, target = rng.normal(size=(2, 30, 3))
     theirs, _ = Rotation.align_vectors(target - target.mean(axis=0), source - source.mean(axis=0))
-    np.testing.assert_allclose(rigid(source, target).rotation, theirs.as_matrix().T, **EXACT)
+    np.testing.assert_allclose(fit_rigid(source, target).rotation, theirs.as_matrix().T, **EXACT)
 
 
 def test_a_hidden_landmark_does_not_count(d, rng):
@@ -114,7 +114,7 @@ def test_a_hidden_landmark_does_not_count(d, rng):
     holed, other = source.copy(), target.copy()
     holed[3], other[7] = np.nan, np.nan
     kept = np.delete(np.arange(30), [3, 7])
-    seen, without = rigid(holed, other), rigid(source[kept], target[kept])
+    seen, without = fit_rigid(holed, other), fit_rigid(source[kept], target[kept])
     np.testing.assert_allclose(seen.rotation, without.rotation, **EXACT)
     np.testing.assert_allclose(seen.translation, without.translation, **EXACT)
 
@@ -124,24 +124,24 @@ def test_a_weight_of_three_is_a_point_given_three_times(d, motions, rng):
     weights = np.ones(12)
     weights[4] = 3
     often = np.append(np.arange(12), [4, 4])
-    weighted = stacked(source, target, weights, motions)
-    repeated = stacked(source[often], target[often], motions=motions)
+    weighted = fit_motions(source, target, weights, motions)
+    repeated = fit_motions(source[often], target[often], motions=motions)
     np.testing.assert_allclose(weighted.matrix, repeated.matrix, **EXACT)
     np.testing.assert_allclose(weighted.translation, repeated.translation, **EXACT)
 
 
 def test_the_inverse_undoes_the_motion(d, motions, rng):
     source, target = rng.normal(size=(2, 4, 20, d))
-    there = stacked(source, target, motions=motions)
+    there = fit_motions(source, target, motions=motions)
     np.testing.assert_allclose(there.inverse()(there(source)), source, **EXACT)
 
 
 def test_a_stack_is_every_pair_on_its_own(d, motions, rng):
     source, target = rng.normal(size=(2, 5, 20, d))
     source[1, :4] = target[2, 6:9] = np.nan
-    together = stacked(source, target, motions=motions)
+    together = fit_motions(source, target, motions=motions)
     for i in range(5):
-        alone = stacked(source[i], target[i], motions=motions)
+        alone = fit_motions(source[i], target[i], motions=motions)
         np.testing.assert_allclose(together[i].matrix, alone.matrix, **EXACT)
         np.testing.assert_allclose(together[i].translation, alone.translation, **EXACT)
 
@@ -150,8 +150,8 @@ def test_all_pairs_by_products_are_all_pairs_by_points(d, motions, rng):
     sources, targets = rng.normal(size=(6, 25, d)) + 40, rng.normal(size=(4, 25, d)) - 70
     sources[rng.random((6, 25)) < 0.3] = np.nan
     targets[rng.random((4, 25)) < 0.3] = np.nan
-    quick = pairwise(sources, targets, motions)
-    slow = stacked(sources[:, np.newaxis], targets, motions=motions)
+    quick = fit_pairwise_motions(sources, targets, motions)
+    slow = fit_motions(sources[:, np.newaxis], targets, motions=motions)
     np.testing.assert_allclose(quick.matrix, slow.matrix, **EXACT)
     np.testing.assert_allclose(quick.translation, slow.translation, **EXACT)
     assert quick.determined.all()
@@ -161,35 +161,35 @@ def test_too_few_shared_landmarks_are_an_error(d, rng):
     source, target = rng.normal(size=(2, 8, d))
     source[d - 1 :] = np.nan
     with pytest.raises(DegenerateShapeError, match=f"needs at least {d} shared .* share {d - 1}"):
-        rigid(source, target)
+        fit_rigid(source, target)
 
 
 @pytest.mark.parametrize("distance", [0.0, 1e6])
 def test_coincident_landmarks_are_an_error(d, distance, rng):
     target = rng.normal(size=(8, d))
     with pytest.raises(DegenerateShapeError, match="more than one best motion"):
-        similarity(np.full((8, d), 0.1) + distance, target)
+        fit_similarity(np.full((8, d), 0.1) + distance, target)
 
 
 @pytest.mark.parametrize("distance", [0.0, 1e6])
 def test_landmarks_on_a_line_leave_a_rotation_open_in_space(distance, rng):
     line = np.outer(rng.normal(size=9), rng.normal(size=3)) + distance
     with pytest.raises(DegenerateShapeError, match="on one line"):
-        rigid(line, rng.normal(size=(9, 3)))
+        fit_rigid(line, rng.normal(size=(9, 3)))
 
 
 def test_landmarks_on_a_line_determine_a_rotation_in_the_plane(rng):
     line = np.outer(rng.normal(size=9), rng.normal(size=2))
     turn = random_orthogonal(rng, 2, 1)
-    np.testing.assert_allclose(rigid(line, line @ turn).rotation, turn, **EXACT)
+    np.testing.assert_allclose(fit_rigid(line, line @ turn).rotation, turn, **EXACT)
 
 
 def test_landmarks_in_a_plane_determine_a_rotation_but_not_a_reflection(rng):
     sheet = rng.normal(size=(9, 2)) @ rng.normal(size=(2, 3))
     turn = random_orthogonal(rng, 3, 1)
-    np.testing.assert_allclose(rigid(sheet, sheet @ turn).rotation, turn, **EXACT)
+    np.testing.assert_allclose(fit_rigid(sheet, sheet @ turn).rotation, turn, **EXACT)
     with pytest.raises(DegenerateShapeError, match="in one plane"):
-        orthogonal(sheet, sheet @ turn)
+        fit_orthogonal(sheet, sheet @ turn)
 
 
 def test_points_that_fit_in_every_direction_leave_the_motion_open():
@@ -197,25 +197,25 @@ def test_points_that_fit_in_every_direction_leave_the_motion_open():
     angles = np.array([0.0, 2.0, 4.0]) * np.pi / 3
     triangle = np.column_stack([np.cos(angles), np.sin(angles)])
     with pytest.raises(DegenerateShapeError):
-        rigid(triangle, triangle * [1, -1])
+        fit_rigid(triangle, triangle * [1, -1])
 
 
 def test_a_stack_says_which_pairs_are_determined(motions, rng):
     shapes = rng.normal(size=(4, 10, 3))
     shapes[1, 2:] = np.nan
     shapes[2] = np.outer(rng.normal(size=10), rng.normal(size=3))
-    found = stacked(shapes, rng.normal(size=(10, 3)), motions=motions)
+    found = fit_motions(shapes, rng.normal(size=(10, 3)), motions=motions)
     assert found.determined.tolist() == [True, False, False, True]
     assert np.isfinite(found.matrix).all()
 
 
 def test_nothing_shared_gives_the_identity():
     nothing = np.full((3, 2), np.nan)
-    found = stacked(nothing, np.zeros((3, 2)), motions=Motions(scaling=True))
+    found = fit_motions(nothing, np.zeros((3, 2)), motions=Motions(scaling=True))
     np.testing.assert_array_equal(found.matrix, np.eye(2))
     assert not found.determined
 
 
 def test_shapes_of_different_size_are_an_error():
     with pytest.raises(ShapeError, match=r"got \(3, 2\) and \(4, 2\)"):
-        rigid(np.zeros((3, 2)), np.zeros((4, 2)))
+        fit_rigid(np.zeros((3, 2)), np.zeros((4, 2)))

@@ -12,7 +12,7 @@ from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, Sha
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
 from defgpa.completion.holdouts import Holdout, choose_hyperparameters, make_holdouts
 from defgpa.diagnostics.findings import Problem
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 from support import EXACT, moved, shared_points, smooth_family, told_among_others, warned_of
 
@@ -272,7 +272,7 @@ def test_a_shape_with_gaps_is_left_out_as_if_they_were_never_asked(d):
     own[[2, 7]] = np.nan
     residuals = others.predict_left_out(own)
     seen = np.flatnonzero(~np.isnan(own[:, 0]))
-    posed = stacked(own[seen], others.mean[seen], motions=SIMILARITY)(own)
+    posed = fit_motions(own[seen], others.mean[seen], motions=SIMILARITY)(own)
     for j in (0, 5, 14):
         alone = np.arange(15) == j
         found, _ = others._predict(posed, np.setdiff1d(seen, [j]), alone)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline
-from defgpa.procrustes import on_both_sides
+from defgpa.procrustes import compare_sides
 from support import (
     EXACT,
     assert_same_shape,
@@ -150,9 +150,9 @@ def test_flat_shapes_in_space_have_no_side_whatever_the_proportions(seed):
     flat = np.zeros((6, 45, 3))
     flat[..., :2] = family(2, n=6)
     model = DefGPA(Affine(), proportions=[9.0, 4.0, 1.0])
-    with told_among_others("determine"):
+    with told_among_others("lie in a plane"):
         expected = model.fit(flat).reference_
-    with told_among_others("determine"):
+    with told_among_others("lie in a plane"):
         found = model.fit(moved(flat, seed)).alignment_
     assert_same_shape(found.reference[:, :2], expected[:, :2])
     np.testing.assert_array_equal(found.diagnostics.votes, 0)
@@ -174,7 +174,7 @@ def test_what_a_rotation_and_a_reflection_reach(d, rng):
     """max ⟨R, M⟩ = s₁ + … ± s_d, the plus for rotations where det M > 0."""
     stack = rng.normal(size=(50, d, d))
     stack[:5, :, 0] = 0.0  # flat: both reach the same
-    upright, mirrored = on_both_sides(stack)
+    upright, mirrored = compare_sides(stack)
     left, values, right = np.linalg.svd(stack)
     turned = np.linalg.det(left @ right)
     signs = np.where(turned[:, None] > 0, [1.0, -1.0], [-1.0, 1.0])

@@ -24,7 +24,7 @@ from defgpa.estimators import EuclideanGPA
 from defgpa.io import read_shapes
 from defgpa.io.covariates import read_covariates
 from defgpa.io.missing_codes import find_missing_code
-from defgpa.procrustes import similarity
+from defgpa.procrustes import fit_similarity
 from defgpa.shapes import Shapes
 from defgpa.statistics import centroid_sizes
 from defgpa.statistics.design import collect_columns, parse_column
@@ -164,7 +164,7 @@ class Study:
         visible = ~np.isnan(points[:, 0])
         mean = self.superimposition.reference
         try:
-            motion = similarity(mean[visible], points[visible])
+            motion = fit_similarity(mean[visible], points[visible])
         except DefgpaError:
             return None
         place = {"matrix": motion.matrix, "offset": motion.translation, "mean": motion(mean)}

@@ -90,10 +90,10 @@ def _vote_handedness(points: Array, reference: Array) -> Array:
     """Return −1 for shapes whose residual is halved by a mirrored similarity, 1 for others."""
     import numpy as np
 
-    from defgpa.procrustes import ORTHOGONAL_SIMILARITY, SIMILARITY, stacked
+    from defgpa.procrustes import ORTHOGONAL_SIMILARITY, SIMILARITY, fit_motions
 
     proper, either = (
-        np.nansum((stacked(points, reference, motions=kind)(points) - reference) ** 2, axis=(1, 2))
+        np.nansum((fit_motions(points, reference, motions=kind)(points) - reference) ** 2, (1, 2))
         for kind in (SIMILARITY, ORTHOGONAL_SIMILARITY)
     )
     return np.where(4 * either < proper, -1, 1)

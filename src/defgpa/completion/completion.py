@@ -31,7 +31,7 @@ from defgpa.completion.methods import (
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError, listed
 from defgpa.notebook import render_table
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.tangent_space import as_specimens
 
@@ -202,7 +202,7 @@ def _fill_first(points: Array, alignment: Alignment | None, flip: Array) -> tupl
         return np.where(np.isnan(points), projected, points), alignment.reference
     filled = fill_with_mean(points)
     fullest = filled[int((~np.isnan(points[..., 0])).sum(axis=1).argmax())]
-    return filled, stacked(filled, fullest, motions=SIMILARITY)(filled).mean(axis=0)
+    return filled, fit_motions(filled, fullest, motions=SIMILARITY)(filled).mean(axis=0)
 
 
 def _list_methods(
@@ -247,7 +247,7 @@ def _choose_feasible_holdouts(
         try:
             if alignment is not None:
                 alignment.register(shape)
-            elif not stacked(shape[visible], reference[visible], motions=SIMILARITY).determined:
+            elif not fit_motions(shape[visible], reference[visible], motions=SIMILARITY).determined:
                 continue
         except DegenerateShapeError:  # what is left lies on a line
             continue

@@ -26,7 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Index, Mask, inverse_of_lower, rms, rms_radius
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 
 
@@ -122,7 +122,7 @@ class ShapeGaussian:
         """Estimate the missing landmarks of a shape (m, d), NaN where missing."""
         visible = ~np.isnan(shape[:, 0])
         predictors = choose_predictors(self.mean, visible)
-        pose = stacked(shape[visible], self.mean[visible], motions=SIMILARITY)
+        pose = fit_motions(shape[visible], self.mean[visible], motions=SIMILARITY)
         deviation = np.zeros(len(shape))
         # pose and estimate depend on each other: again where much is missing
         for _ in range(3 if 4 * visible.sum() < 3 * len(visible) else 1):
@@ -130,7 +130,7 @@ class ShapeGaussian:
             posed[~visible], deviation[~visible] = self._predict(posed, predictors, ~visible)
             back = pose.inverse()
             points = np.where(visible[:, None], shape, back(posed))
-            pose = stacked(points, self.mean, motions=SIMILARITY)
+            pose = fit_motions(points, self.mean, motions=SIMILARITY)
         return Estimate(points, deviation * float(back.scale))
 
     def predict_left_out(self, shape: Array) -> Array:
@@ -150,7 +150,7 @@ class ShapeGaussian:
         """
         m, d = shape.shape
         visible = ~np.isnan(shape[:, 0])
-        posed = stacked(shape[visible], self.mean[visible], motions=SIMILARITY)(shape)
+        posed = fit_motions(shape[visible], self.mean[visible], motions=SIMILARITY)(shape)
         y = np.where(visible[:, None], posed - self.mean, 0.0).ravel()
         hidden = np.repeat(~visible, d)
         Q_h = self._precision[hidden]  # (h, md)
@@ -374,7 +374,7 @@ def fill_with_mean(points: Array) -> Array:
     mean = np.where(np.isnan(fullest), np.nanmean(fullest, axis=0), fullest)
     complete = points
     for _ in range(20):
-        pose = stacked(points, mean, motions=SIMILARITY)
+        pose = fit_motions(points, mean, motions=SIMILARITY)
         complete = np.where(visible, points, pose.inverse()(np.broadcast_to(mean, points.shape)))
         mean = pose(complete).mean(axis=0)
     return complete

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Index, rms, rms_radius
 from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
+from defgpa.procrustes import ORTHOGONAL_SIMILARITY, fit_motions
 from defgpa.shapes import Shapes
 
 MIN_ERROR = 0.2  # of the size of the reference, in the given order; shapes of one kind have less
@@ -83,7 +83,7 @@ def _match_from_pose(moved: Array, target: Array) -> Index:
         if np.array_equal(columns, order):
             break
         order = columns
-        posed = stacked(moved[order], target, motions=ORTHOGONAL_SIMILARITY)(moved)
+        posed = fit_motions(moved[order], target, motions=ORTHOGONAL_SIMILARITY)(moved)
     return np.asarray(order, dtype=np.intp)
 
 
@@ -109,5 +109,5 @@ def _make_poses(n_dims: int) -> list[Array]:
 
 def _measure_error(source: Array, target: Array) -> float:
     """Return the RMS distance after the best similarity, mirrored or not, of the target's size."""
-    moved = stacked(source, target, motions=ORTHOGONAL_SIMILARITY)(source)
+    moved = fit_motions(source, target, motions=ORTHOGONAL_SIMILARITY)(source)
     return rms(moved - target) / rms_radius(target)

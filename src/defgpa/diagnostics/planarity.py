@@ -12,7 +12,7 @@ from defgpa._arrays import Array, Mask
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.errors import ShapeError
 from defgpa.frames import Frames
-from defgpa.procrustes import RIGID, stacked
+from defgpa.procrustes import RIGID, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning
 
@@ -84,7 +84,7 @@ def _unify_sides(coordinates: Array, visible: Mask) -> Array:
     first = coordinates[int(np.argmax(visible.sum(axis=1)))]
     mirrored = coordinates * np.array([-1.0, 1.0])
     errors = [
-        np.nansum((stacked(points, first, motions=RIGID)(points) - first) ** 2, axis=(1, 2))
+        np.nansum((fit_motions(points, first, motions=RIGID)(points) - first) ** 2, axis=(1, 2))
         for points in (coordinates, mirrored)
     ]
     return np.where((errors[1] < errors[0])[:, None, None], mirrored, coordinates)

@@ -24,7 +24,7 @@ from defgpa.diagnostics.planarity import check_planarity
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import ShapeError
 from defgpa.frames import Frames
-from defgpa.procrustes import ORTHOGONAL_SIMILARITY, stacked
+from defgpa.procrustes import ORTHOGONAL_SIMILARITY, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.solvers.proportions import moments, sides
 from defgpa.solvers.registration import MotionRegistration
@@ -185,7 +185,7 @@ def with_deformation(
     points, reference = alignment.shapes.points, alignment.reference
     squares = alignment.squared_distances
     if (alignment.diagnostics.votes <= 0).any():  # the other side may be the nearer one
-        away = stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
+        away = fit_motions(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
         squares = np.einsum("nmd,nmd->nm", away, away)
     residual = float(np.sqrt(squares[alignment.counted].mean())) / rms_radius(reference)
     chance = chance_off(residual, len(points), alignment.shapes.n_dims, tuning.off)
@@ -423,7 +423,7 @@ def _exchanges(points: Array, reference: Array, tuning: Tuning) -> list[tuple[in
 
 
 def _moved(points: Array, reference: Array) -> Array:
-    return np.asarray(stacked(points, reference, motions=ORTHOGONAL_SIMILARITY)(points))
+    return np.asarray(fit_motions(points, reference, motions=ORTHOGONAL_SIMILARITY)(points))
 
 
 def _misplaced(shapes: Shapes, aligned: Array, tuning: Tuning) -> list[tuple[str, str]]:
@@ -466,14 +466,14 @@ def _most_disturbing(points: Array, middle: Array, kept: Mask, tuning: Tuning) -
         return int(np.argmax(np.where(kept, _off(points, middle, kept), 0.0)))
     own, target = points[chosen], middle[chosen]
     others = ~np.eye(len(chosen), dtype=bool)
-    motions = stacked(own[None], target[None], others, ORTHOGONAL_SIMILARITY)
+    motions = fit_motions(own[None], target[None], others, ORTHOGONAL_SIMILARITY)
     left = ((motions(own[None]) - target) ** 2).sum(axis=2)
     return int(chosen[np.where(others, left, 0.0).sum(axis=1).argmin()])
 
 
 def _off(points: Array, middle: Array, kept: Mask) -> Array:
     """How far each point is from its place when some of them are fitted."""
-    motion = stacked(points[kept], middle[kept], motions=ORTHOGONAL_SIMILARITY)
+    motion = fit_motions(points[kept], middle[kept], motions=ORTHOGONAL_SIMILARITY)
     return np.asarray(np.linalg.norm(motion(points) - middle, axis=1))
 
 

@@ -15,7 +15,7 @@ from defgpa.alignment import Alignment
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.errors import DefgpaError, DefgpaWarning, listed
 from defgpa.estimators import AlignmentEstimator
-from defgpa.procrustes import ORTHOGONAL, stacked
+from defgpa.procrustes import ORTHOGONAL, fit_motions
 from defgpa.shapes import Shapes
 
 
@@ -110,7 +110,7 @@ def in_frame_of(full: Array, reference: Array, images: Array) -> Array:
     By R ∈ O(d) and a translation, no scale, on the landmarks of the fold: both references are
     (…, m, d), ``images`` are (…, n, N, d): one fold, or a stack of them.
     """
-    gauge = stacked(reference, full, motions=ORTHOGONAL)
+    gauge = fit_motions(reference, full, motions=ORTHOGONAL)
     return np.asarray(
         images @ gauge.rotation[..., None, :, :] + gauge.translation[..., None, None, :]
     )

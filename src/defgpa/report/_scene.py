@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
-from defgpa.procrustes import ORTHOGONAL, ORTHOGONAL_SIMILARITY, Motion, stacked
+from defgpa.procrustes import ORTHOGONAL, ORTHOGONAL_SIMILARITY, Motion, fit_motions
 from defgpa.report._drawn import Drawn, drawn_columns, group_columns
 from defgpa.report._packing import packed_distances, packed_numbers, packed_positions
 from defgpa.shapes import Shapes
@@ -51,7 +51,7 @@ def motions_onto_reference(alignment: Alignment, drawn: Drawn) -> Motion:
     points = alignment.shapes.points[drawn.shapes]
     proper = alignment.similarities[drawn.shapes]
     mirrored = alignment.diagnostics.votes[drawn.shapes] < 0
-    either = stacked(points, alignment.reference, motions=ORTHOGONAL_SIMILARITY)
+    either = fit_motions(points, alignment.reference, motions=ORTHOGONAL_SIMILARITY)
     return Motion(
         np.where(mirrored[:, None, None], either.rotation, proper.rotation),
         np.where(mirrored, either.scale, proper.scale),
@@ -71,7 +71,7 @@ def _predictions(alignment: Alignment, drawn: Drawn, cv: CrossValidation | None)
     """The cross-validated landmarks in the pose of this reference, and how far off they are."""
     if cv is None:
         return {"predicted": None, "errors": None}
-    pose = stacked(cv.reference, alignment.reference, motions=ORTHOGONAL)
+    pose = fit_motions(cv.reference, alignment.reference, motions=ORTHOGONAL)
     return {
         "predicted": packed_positions(drawn.of(pose(cv.predicted))),
         "errors": packed_distances(drawn.of(cv.distances)),

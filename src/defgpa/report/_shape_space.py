@@ -7,7 +7,7 @@ from typing import Any
 
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.report._drawn import Drawn, group_columns
 from defgpa.report._packing import finite, packed_distances, packed_positions
 from defgpa.report._words import number, percent
@@ -55,7 +55,7 @@ def _space(alignment: Alignment, pca: ShapePCA, drawn: Drawn) -> dict[str, Any]:
 
     With the similarity x ↦ s x R + t of the mean onto the reference, a component c is s c R.
     """
-    pose = stacked(pca.mean_, alignment.reference, motions=SIMILARITY)
+    pose = fit_motions(pca.mean_, alignment.reference, motions=SIMILARITY)
     components = pca.components_[:MOST_COMPONENTS] @ pose.matrix
     return {
         "shares": finite(pca.explained_variance_ratio_[:MOST_COMPONENTS]),

@@ -22,7 +22,7 @@ from defgpa.diagnostics.screening import mirrored_against
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
-from defgpa.procrustes import SIMILARITY, stacked
+from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Criterion, Distance, bending_matrix
 from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
@@ -244,7 +244,7 @@ def _one_round(
 def _criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
     seen = ~np.isnan(points[..., 0]) & ~np.isnan(reference[:, 0])
     if by == "procrustes":
-        laid_over = (stacked(reference, x, motions=SIMILARITY)(reference) for x in points)
+        laid_over = (fit_motions(reference, x, motions=SIMILARITY)(reference) for x in points)
         return [Distance(target, own) for target, own in zip(laid_over, seen, strict=True)]
     matrices = {
         pattern.tobytes(): bending_matrix(reference[pattern]) for pattern in np.unique(seen, axis=0)

@@ -39,7 +39,7 @@ from defgpa.diagnostics.checks import descent_findings
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.frames import Frames
-from defgpa.procrustes import SIMILARITY, nearest_on_side
+from defgpa.procrustes import SIMILARITY, find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
 from defgpa.solvers.datum_space import estimate_complete_sizes
 from defgpa.solvers.deformable import LocalSets
@@ -109,7 +109,7 @@ class Anchors:
 
     def poses(self, reference: Array, scaling: bool) -> tuple[Array, Array]:
         """(g, n, d, d) the best s R, and (g, n) tr(RᵀD̄ᵀS)."""
-        turn, total = nearest_on_side(self.cross(reference), self.side)
+        turn, total = find_nearest_orthogonal(self.cross(reference), self.side)
         scale = total / self.squares if scaling else np.ones_like(total)
         return scale[..., None, None] * turn, total
 
@@ -216,7 +216,7 @@ def with_proportions(anchors: Anchors, reference: Array, scaling: bool, most_rou
     inverse = np.linalg.pinv(count * seen.axes.sum(axis=-3), hermitian=True)
     matrix = np.array(_eyes(reference))
     for _ in range(most_rounds):
-        turn, total = nearest_on_side(seen.cross.mT @ matrix[:, None], anchors.side)
+        turn, total = find_nearest_orthogonal(seen.cross.mT @ matrix[:, None], anchors.side)
         scale = total / anchors.squares if scaling else np.ones_like(total)
         better = inverse @ (seen.cross @ (scale[..., None, None] * turn)).sum(axis=1)
         if scaling:

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from defgpa._arrays import Array, one_blas_thread
-from defgpa.procrustes import RIGID, stacked
+from defgpa.procrustes import RIGID, fit_motions
 from defgpa.solvers.datum_space import CentredShapes
 from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint, compute_inner_products
 from defgpa.solvers.trust_region import minimise
@@ -55,7 +55,7 @@ def fit_procrustes_mean(points: Array, start: Array) -> Array:
             if shapes.weights is None or np.linalg.norm(mean - previous) <= _MEAN_TOLERANCE:
                 break
     sized = np.mean(sizes / _visible_sizes(shapes, mean)) * mean.T
-    return stacked(sized, start)(sized)
+    return fit_motions(sized, start)(sized)
 
 
 def _rotate_onto_mean(shapes: CentredShapes, rotations: Array) -> RigidPoint:

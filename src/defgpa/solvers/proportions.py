@@ -23,7 +23,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, Stack, norms
 from defgpa.frames import seen_scatters
-from defgpa.procrustes import nearest_on_side, on_both_sides
+from defgpa.procrustes import compare_sides, find_nearest_orthogonal
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side
@@ -103,7 +103,7 @@ def sides(seen: Moments, matrix: Array) -> Sides:
     does so clearly.
     """
     target = seen.cross.mT @ matrix[..., None, :, :]
-    same, mirrored = on_both_sides(target)
+    same, mirrored = compare_sides(target)
     size = seen.square * _squared_sizes(seen, matrix)
     better, worse = np.maximum(same, mirrored), np.minimum(same, mirrored)
     left = np.maximum(1.0 - better**2 / size, np.finfo(np.float64).eps)
@@ -264,7 +264,7 @@ class _Descent:
         """R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its own side."""
         d = matrix.shape[-1]
         target = (self.onto @ matrix).reshape(*self.square.shape, d, d)  # D̄ᵀX̄A
-        turn, total = nearest_on_side(target, self.side)
+        turn, total = find_nearest_orthogonal(target, self.side)
         return turn, total / self.square
 
     def round(self, matrix: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
 from defgpa.frames import Frames, frames_of
-from defgpa.procrustes import Motions, stacked
+from defgpa.procrustes import Motions, fit_motions
 from defgpa.solvers.cost import eliminated_cost
 from defgpa.warps import AffineBasis, Warp, WarpModel
 
@@ -44,7 +44,7 @@ class MotionRegistration:
 
     def warp(self, points: Array, reference: Array) -> Warp:
         """The motion that best carries the reference to the points, told the other way round."""
-        motion = stacked(reference, points, motions=self.motions).inverse()
+        motion = fit_motions(reference, points, motions=self.motions).inverse()
         if not motion.determined:
             raise DegenerateShapeError(
                 "The visible landmarks of the shape are coincident or collinear: no single motion "

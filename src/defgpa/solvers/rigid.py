@@ -30,7 +30,7 @@ import numpy as np
 from defgpa._arrays import Array, one_blas_thread
 from defgpa.errors import DegenerateShapeError
 from defgpa.frames import Frames
-from defgpa.procrustes import LEAST_MARGIN, ORTHOGONAL, RIGID, Motions
+from defgpa.procrustes import MIN_MARGIN, ORTHOGONAL, RIGID, Motions
 from defgpa.solvers.datum_space import (
     CentredShapes,
     DatumSpaceFit,
@@ -124,7 +124,7 @@ def _mirror_where_better(point: RigidPoint, iterations: int) -> tuple[RigidPoint
     Steps rotate shapes but cannot mirror them. Every mirroring lowers the cost, so this ends.
     """
     while True:
-        R, margin = ORTHOGONAL.nearest(cross_products(point.shapes.rows, point.reference))
+        R, margin = ORTHOGONAL.find_nearest(cross_products(point.shapes.rows, point.reference))
         clear = margin > 1e-9 * point.max_moments / np.sqrt(point.squared_scales)
         wrong = clear & (np.linalg.det(R) * np.linalg.det(point.Z) < 0)
         if not wrong.any():
@@ -176,7 +176,7 @@ def _require_rotations(point: RigidPoint) -> None:
     d = point.Z.shape[-1]
     n_angles = d * (d - 1) // 2
     rounding = point.shapes.rounding / np.sqrt(point.shapes.squared_sizes)
-    min_curvature = 2 * point.max_moments * np.maximum(rounding, LEAST_MARGIN)
+    min_curvature = 2 * point.max_moments * np.maximum(rounding, MIN_MARGIN)
     if n_angles == 1 and (point.hessian_blocks[:, 0, 0] > min_curvature).all():
         return
     curvature = point.hessian_blocks[:, :n_angles, :n_angles]

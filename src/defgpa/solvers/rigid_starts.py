@@ -15,7 +15,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
 from defgpa.errors import DegenerateShapeError
-from defgpa.procrustes import Motion, Motions, pairwise
+from defgpa.procrustes import Motion, Motions, fit_pairwise_motions
 from defgpa.solvers.datum_space import CentredShapes, cross_products
 from defgpa.solvers.rigid_cost import LaplacianSolver, factor_laplacian
 
@@ -55,7 +55,7 @@ def _start_from_one_shape(shapes: CentredShapes, motions: Motions) -> Array:
     n, _, d = shapes.shape
     target = shapes.canonical_order[n // 2]
     cross = cross_products(shapes.rows, shapes.rows[target * d : (target + 1) * d])
-    R, _ = motions.nearest(cross)
+    R, _ = motions.find_nearest(cross)
     if not motions.scaling:
         return R
     scale = (R * cross).sum(axis=(1, 2)) / shapes.squared_sizes[target]
@@ -107,7 +107,7 @@ def _require_link(
 
 def _fit_motions(shapes: Array, reference: Array, motions: Motions) -> Motion:
     """Fit every shape to the reference; planar ones by rotations where a mirror image is open."""
-    motion = pairwise(shapes, reference[np.newaxis], motions)[:, 0]
+    motion = fit_pairwise_motions(shapes, reference[np.newaxis], motions)[:, 0]
     if motions.reflections and not motion.determined.any():
         return _fit_motions(shapes, reference, replace(motions, reflections=False))
     return motion
@@ -142,7 +142,7 @@ def _draw_starts(shapes: CentredShapes, motions: Motions, count: int) -> Array:
     rows = shapes.rows.reshape(n, d, -1)[targets].reshape(len(targets) * d, -1)
     random = np.empty((count - len(targets), n, d, d))
     random[:, shapes.canonical_order] = rng.normal(size=random.shape)
-    return motions.nearest(np.concatenate([_cross_many(shapes, rows), random]))[0]
+    return motions.find_nearest(np.concatenate([_cross_many(shapes, rows), random]))[0]
 
 
 def _cross_many(shapes: CentredShapes, references: Array) -> Array:
@@ -164,5 +164,5 @@ def _alternate(
         sums = starts.transpose(0, 3, 1, 2).reshape(k * d, n * d) @ shapes.rows
         references = solve_laplacian(sums)
         explained = (sums * references).reshape(k, -1).sum(axis=1)
-        starts = motions.nearest(_cross_many(shapes, references))[0]
+        starts = motions.find_nearest(_cross_many(shapes, references))[0]
     return starts[np.argsort(-explained, kind="stable")]

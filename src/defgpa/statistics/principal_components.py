@@ -21,7 +21,7 @@ from defgpa._arrays import Array, Index
 from defgpa.alignment import OUTPUTS, Alignment, find_shape_indices, map_to_space, register_shape
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, fill_gaps
 from defgpa.errors import ShapeError, listed
-from defgpa.procrustes import stacked
+from defgpa.procrustes import fit_motions
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.statistics.sample import Provenance, Sample, build_sample, impute_tangents
 from defgpa.statistics.specimens import fill_from_reference
@@ -211,7 +211,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         for draw in draws:
             posed = draw
             if len(draws) > 1:
-                posed = draw @ stacked(draw.mean(axis=0), self.mean_).rotation
+                posed = draw @ fit_motions(draw.mean(axis=0), self.mean_).rotation
             rows.append((posed - posed.mean(axis=0)).reshape(len(posed), -1))
         return np.concatenate(rows) / np.sqrt(len(rows))
 
@@ -246,7 +246,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         if not self.superimpose:
             return np.asarray(complete - self.mean_)
         shapes = scale_to_unit_size(complete)
-        rotated = shapes @ stacked(shapes, self.mean_).rotation
+        rotated = shapes @ fit_motions(shapes, self.mean_).rotation
         along = np.einsum("nmd,md->n", rotated, self.mean_)
         return np.asarray(rotated - along[:, None, None] * self.mean_)
 

@@ -26,7 +26,7 @@ from defgpa._arrays import Array, Index, Progress, threads_for
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, ShapeError, listed
 from defgpa.io.text.table import format_csv
-from defgpa.procrustes import ORTHOGONAL, stacked
+from defgpa.procrustes import ORTHOGONAL, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import effect_table
 from defgpa.statistics.design import encode_groups
@@ -277,7 +277,7 @@ def _require_once(
 def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
     """The shapes with those of the second side mirrored, unless they have been already."""
     points = shapes.points
-    turned = stacked(points, points[0], motions=ORTHOGONAL)
+    turned = fit_motions(points, points[0], motions=ORTHOGONAL)
     hand = np.where(turned.determined, np.sign(np.linalg.det(turned.rotation)), 0.0)
     votes = [hand[sides == k].sum() for k in (0, 1)]
     odd = hand * np.sign(np.array(votes))[sides] < 0

@@ -109,7 +109,7 @@ def measure_misfit(points: Array) -> float:
     mean = points[0]
     moved = points
     for _ in range(4):  # passes of fitting all shapes to their mean
-        turns, _margin = ORTHOGONAL.nearest(points.transpose(0, 2, 1) @ mean)
+        turns, _margin = ORTHOGONAL.find_nearest(points.transpose(0, 2, 1) @ mean)
         moved = points @ turns
         mean = moved.mean(axis=0)
     return float(((moved - mean) ** 2).sum())
