@@ -13,7 +13,7 @@ import pytest
 from scipy.linalg import lstsq
 
 from defgpa import Affine, DefgpaWarning, ThinPlateSpline
-from defgpa.solvers.cost import eliminated_cost
+from defgpa.solvers.cost import build_cost
 from defgpa.warps import Frames
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
@@ -104,7 +104,7 @@ class ChargedTranslations:
 
 def cost_of(shapes, warp):
     """P, as a matrix."""
-    return eliminated_cost(Frames.of(shapes.points, shapes.visible), warp).dense()
+    return build_cost(Frames.of(shapes.points, shapes.visible), warp).dense()
 
 
 def full_penalty(basis, size):

@@ -44,23 +44,25 @@ from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distanc
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.solvers.affine import balance_frame, fit_affine
 from defgpa.solvers.anchored_cost import anchored_inverse
-from defgpa.solvers.cost import (
-    DEFAULT_BUDGET,
-    Centering,
-    EliminatedCost,
-    SoftCentering,
-    eliminated_cost,
-)
+from defgpa.solvers.centering import Centering, SoftCentering
+from defgpa.solvers.cost import DEFAULT_BUDGET, ResidualCost, build_cost
 from defgpa.solvers.datum_space import DatumSpaceFit
-from defgpa.solvers.deformable import LocalSets, Method, Solution, solve_one
+from defgpa.solvers.deformable import DeformableFit, LocalShapes, Method, fit_deformable
 from defgpa.solvers.eigen import EigenSolver
-from defgpa.solvers.elastic import Dial, elastic_gpa, orthonormal_rows, rigid_start, soft_end
+from defgpa.solvers.elastic import (
+    Anchors,
+    Dial,
+    elastic_gpa,
+    orthonormal_rows,
+    rigid_start,
+    soft_end,
+)
 from defgpa.solvers.elastic_warps import (
     ElasticRegistration,
     elastic_weights,
     linear_projections,
 )
-from defgpa.solvers.proportions import moments, sides
+from defgpa.solvers.proportions import compute_moments, find_sides
 from defgpa.solvers.registration import (
     AffineRegistration,
     MotionRegistration,
@@ -392,8 +394,8 @@ class DefGPA(AlignmentEstimator):
 
     def method(self, dim: int) -> Method:
         """How shapes in ``dim`` dimensions are fitted, apart from the warp; checked."""
-        _require_part(self.centering, "applied", "centering", "SoftCentering() or ExactCentering()")
-        _require_part(self.solver, "axes", "solver", "Dense() or Iterative()")
+        _require_part(self.centering, "apply", "centering", "SoftCentering() or ExactCentering()")
+        _require_part(self.solver, "find_axes", "solver", "Dense() or Iterative()")
         budget = self.memory_budget
         if not (isinstance(budget, (int, float, np.number)) and budget >= 0):
             raise ValueError(
@@ -408,13 +410,39 @@ class DefGPA(AlignmentEstimator):
         )
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
-        method, model = self.method(shapes.n_dims), self.model
-        frames = frames.flattened()
-        cost = eliminated_cost(frames, model, self.memory_budget, method.tuning)
-        sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
-        solution = solve_one(sets, cost, method)
-        warps = _warps(cost, solution.weights, shapes)
-        return assembled(shapes, solution, warps, model)
+        return self.prepare(shapes, frames).align()
+
+    def prepare(self, shapes: Shapes, frames: Frames) -> DeformableProblem:
+        """Eliminate the warps of linked shapes."""
+        method, model, frames = self.method(shapes.n_dims), self.model, frames.flattened()
+        cost = build_cost(frames, model, self.memory_budget, method.tuning)
+        local = LocalShapes(frames, shapes.names, shapes.landmarks)
+        return DeformableProblem(shapes, local, model, method, cost)
+
+
+@dataclass(frozen=True, eq=False)
+class DeformableProblem:
+    """Shapes whose warps are eliminated: a fit, and every landmark left out, start from here."""
+
+    shapes: Shapes  # on the landmarks that at least two of them share
+    local: LocalShapes
+    model: WarpModel
+    method: Method
+    cost: ResidualCost
+
+    @cached_property
+    def fit(self) -> DeformableFit:
+        """The fit of all landmarks."""
+        return fit_deformable(self.local, self.cost, self.method)
+
+    def align(self) -> Alignment:
+        """Align the shapes."""
+        warps = make_warps(self.cost, self.fit.coefficients, self.shapes)
+        return make_deformable_alignment(self.shapes, self.fit, warps, self.model)
+
+    def scale_penalty(self, factor: float) -> DeformableProblem:
+        """Return the problem whose warps are charged ``factor`` times as much."""
+        return replace(self, cost=self.cost.scale_penalty(factor))
 
 
 class ElasticGPA(AlignmentEstimator):
@@ -492,79 +520,94 @@ class ElasticGPA(AlignmentEstimator):
         """Where between rigid and elastic; checked."""
         return Dial(_checked_rigidity(self.rigidity), bool(self.scaling))
 
-    def along(self, shapes: ShapesLike, rigidities: Sequence[float]) -> list[Alignment]:
-        """What ``solve`` gives at several rigidities, which share the cost and the starts."""
-        dials = [Dial(_checked_rigidity(own), bool(self.scaling)) for own in rigidities]
-        given, frames = self._admitted(shapes)
-        with self._threads(given):
-            common = self._anchored(*_linked_core(given, frames))
-            return [with_lone_landmarks(common.at(dial), given) for dial in dials]
-
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
-        return self._anchored(shapes, frames).at(self.dial)
+        return self.prepare(shapes, frames).align(self.dial)
 
-    def _anchored(self, shapes: Shapes, frames: Frames) -> _Anchored:
-        method = self.deformable.method(shapes.n_dims)
-        frames = frames.flattened()
-        cost = eliminated_cost(frames, self.model, self.memory_budget, method.tuning)
-        rows = orthonormal_rows(frames)
-        linear = linear_projections(cost, rows, shapes.names)
-        sets = LocalSets(frames, shapes.names, np.array([shapes.landmarks]))
-        free = solve_one(sets, cost, method)
-        return _Anchored(shapes, self.model, method, cost, rows, linear, sets, free)
+    def prepare(self, shapes: Shapes, frames: Frames) -> ElasticProblem:
+        """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""
+        return ElasticProblem(self.deformable.prepare(shapes, frames))
 
 
 @dataclass(frozen=True, eq=False)
-class _Anchored:
+class ElasticProblem:
     """Shapes to be aligned elastically, with all that does not depend on the rigidity."""
 
-    shapes: Shapes
-    model: WarpModel
-    method: Method
-    cost: EliminatedCost
-    rows: Array  # (n, d, m): Qᵀ of every shape
-    linear: Sequence[Array]  # UᵀQ of every batch
-    sets: LocalSets
-    free: Solution  # of the deformable method
+    deformable: DeformableProblem
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes, on the landmarks that at least two of them share."""
+        return self.deformable.shapes
+
+    @cached_property
+    def rows(self) -> Array:
+        """(n, d, m): Qᵀ of every shape."""
+        return orthonormal_rows(self.deformable.local.frames)
+
+    @cached_property
+    def linear(self) -> Sequence[Array]:
+        """UᵀQ of every batch."""
+        return linear_projections(self.deformable.cost, self.rows, self.shapes.names)
+
+    @cached_property
+    def anchors(self) -> Anchors:
+        """The shapes that warps are anchored to; the deformable fit tells which are mirrored."""
+        return Anchors.of(self.deformable.local.frames, self.deformable.fit.reference)
 
     @cached_property
     def starts(self) -> tuple[Array, Array]:
-        """(1, m, d) each: the deformable reference, and the rigid mean."""
-        rigid = rigid_start(self.shapes.points, self.free.diagnostics.votes[0], self.shapes.names)
-        return self.free.reference, rigid[None]
+        """(m, d) each: the deformable reference, and the rigid mean."""
+        fit = self.deformable.fit
+        rigid = rigid_start(self.shapes.points, fit.diagnostics.votes, self.shapes.names)
+        return fit.reference, rigid
 
-    def at(self, dial: Dial) -> Alignment:
-        """The alignment at one position of the dial; nothing anchors at its soft end."""
+    def scale_penalty(self, factor: float) -> ElasticProblem:
+        """Return the problem whose warps are charged ``factor`` times as much for bending."""
+        return ElasticProblem(self.deformable.scale_penalty(factor))
+
+    def align(self, dial: Dial) -> Alignment:
+        """Align the shapes at one position of the dial; nothing anchors at its soft end."""
+        linear = self.linear  # raises where affine maps are not free
         if dial.firmness == 0.0:
-            return self._soft()
-        tuning, names = self.method.tuning, self.shapes.names
-        inverse = anchored_inverse(self.cost, self.rows, dial.firmness, tuning.dense_landmarks)
-        fit = elastic_gpa(self.sets, inverse, self.starts, dial, tuning)
-        weights = elastic_weights(self.cost, self.linear, self.rows, fit)
-        found = [own for own in self.free.findings[0] if own.problem is Problem.UNDETERMINED_WARP]
+            return self._align_softly()
+        cost, method, model = (
+            self.deformable.cost,
+            self.deformable.method,
+            self.deformable.model,
+        )
+        inverse = anchored_inverse(cost, self.rows, dial.firmness, method.tuning.dense_landmarks)
+        fit = elastic_gpa(self.anchors, inverse, self.starts, dial, method.tuning)
+        coefficients = elastic_weights(cost, linear, self.rows, fit)
+        free = self.deformable.fit.findings
         return Alignment(
             self.shapes,
-            frozen(fit.reference[0]),
-            _warps(self.cost, weights, self.shapes),
-            frozen(np.einsum("md,md->d", fit.reference[0], fit.reference[0])),
-            fit.facts(0),
-            ElasticRegistration(self.model, dial.rigidity, dial.scaling),
+            frozen(fit.reference),
+            make_warps(cost, coefficients, self.shapes),
+            frozen(np.einsum("md,md->d", fit.reference, fit.reference)),
+            fit.facts(),
+            ElasticRegistration(model, dial.rigidity, dial.scaling),
             np.eye(self.shapes.n_dims),
-            (*found, *fit.findings(0, names), *self._hinged(fit.reference[0])),
+            (
+                *[finding for finding in free if finding.problem is Problem.UNDETERMINED_WARP],
+                *fit.findings(self.shapes.names),
+                *self._check_hinges(fit.reference),
+            ),
         )
 
-    def _hinged(self, reference: Array) -> tuple[Finding, ...]:
-        away = superimpose(self.shapes.points, reference) - reference
+    def _check_hinges(self, reference: Array) -> tuple[Finding, ...]:
+        away = superimposed(self.shapes.points, reference) - reference
         noise = float(np.sqrt(np.nanmean((away**2).sum(axis=2))))
-        return _hinged(self.shapes, reference, noise, self.shapes.n_dims - 1, self.method.tuning)
+        tuning = self.deformable.method.tuning
+        return _hinged(self.shapes, reference, noise, self.shapes.n_dims - 1, tuning)
 
-    def _soft(self) -> Alignment:
-        """The deformable alignment, at the size that all of the dial has."""
-        reference = soft_end(self.sets, self.free.reference)
-        weights = self.cost.explained(reference[0]).weights
-        eigenvalues = np.einsum("gmd,gmd->gd", reference, reference)
-        sized = replace(self.free, reference=reference, eigenvalues=eigenvalues)
-        return assembled(self.shapes, sized, _warps(self.cost, weights, self.shapes), self.model)
+    def _align_softly(self) -> Alignment:
+        """Return the deformable alignment, at the size that all of the dial has."""
+        cost, fit = self.deformable.cost, self.deformable.fit
+        reference = soft_end(self.deformable.local.frames, fit.reference)
+        warps = make_warps(cost, cost.fit_warps(reference).coefficients, self.shapes)
+        eigenvalues = np.einsum("md,md->d", reference, reference)
+        sized = replace(fit, reference=reference, eigenvalues=eigenvalues)
+        return make_deformable_alignment(self.shapes, sized, warps, self.deformable.model)
 
 
 class EuclideanGPA(AlignmentEstimator):
@@ -664,34 +707,47 @@ class AffineGPA(AlignmentEstimator):
         return _datum_space_alignment(shapes, told, votes, condition, registration, hinged)
 
 
-def _warps(cost: EliminatedCost, weights: Sequence[Array], shapes: Shapes) -> tuple[Warp, ...]:
-    """One warp per shape, from the weights (b, l, d) of every batch."""
+def prepare_problem(
+    estimator: DefGPA | ElasticGPA, shapes: ShapesLike
+) -> DeformableProblem | ElasticProblem:
+    """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
+    given, frames = estimator._admitted(shapes)
+    with estimator._threads(given):
+        return estimator.prepare(*_linked_core(given, frames))
+
+
+def make_warps(
+    cost: ResidualCost, coefficients: Sequence[Array], shapes: Shapes
+) -> tuple[Warp, ...]:
+    """Make one warp per shape from the coefficients (b, l, d) of every batch."""
     warps: list[Warp] = []
-    for factor, own in zip(cost.factors, weights, strict=True):
-        warps += factor.batch.warps(own, [shapes.points[i] for i in factor.batch.shapes])
+    for factor, values in zip(cost.factors, coefficients, strict=True):
+        landmarks = [shapes.points[i] for i in factor.batch.shapes]
+        warps += factor.batch.make_warps(values, landmarks)
     return tuple(warps)
 
 
-def assembled(
-    shapes: Shapes, solution: Solution, warps: Sequence[Warp], model: WarpModel
+def make_deformable_alignment(
+    shapes: Shapes, fit: DeformableFit, warps: Sequence[Warp], model: WarpModel
 ) -> Alignment:
-    """The solution of a stack of one set as an alignment."""
+    """Make the alignment of a deformable fit."""
     return Alignment(
         shapes,
-        frozen(solution.reference[0]),
+        frozen(fit.reference),
         tuple(warps),
-        frozen(solution.eigenvalues[0]),
-        solution.facts(0),
+        frozen(fit.eigenvalues),
+        fit.diagnostics,
         RidgeRegistration(model),
         np.eye(shapes.n_dims),
-        solution.findings[0],
+        fit.findings,
     )
 
 
 def _votes(reference: Array, frames: Frames) -> Index:
     """(n,): +1 with the majority, −1 mirrored against it, 0 for a shape that cannot tell."""
-    found = sides(moments(reference, frames.centred, frames.visible), np.eye(reference.shape[1]))
-    return np.asarray(found.votes * found.majority)
+    moments = compute_moments(reference, frames.centred, frames.visible)
+    sides = find_sides(moments, np.eye(reference.shape[1]))
+    return np.asarray(sides.votes * sides.majority)
 
 
 def _hinged(

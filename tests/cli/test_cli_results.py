@@ -22,7 +22,8 @@ import defgpa
 from defgpa import DefgpaWarning, ShapeError
 from defgpa.cli import main
 from defgpa.datasets import load_wings, smooth_family
-from defgpa.model_selection._fold_sets import FoldSets
+from defgpa.estimators import DeformableProblem
+from defgpa.model_selection import sweep
 from support import EXACT
 
 
@@ -470,19 +471,20 @@ def test_where_a_fit_folds_over_the_note_names_a_smoothing_that_does_not(run, tm
 
 def test_choosing_the_smoothing_and_reporting_fits_nothing_twice(wings, run, tmp_path, monkeypatch):
     fitted, folded = Counter(), Counter()
-    fit, fold = defgpa.DefGPA._aligned, FoldSets._predicted
+    align, validate = DeformableProblem.align, sweep.validate_folds
 
-    def counted_fit(self, shapes, frames):
-        fitted[self.model.smoothing, shapes.landmarks] += 1
-        return fit(self, shapes, frames)
+    def count_fit(self):
+        fitted[id(self.cost)] += 1
+        problems.append(self)
+        return align(self)
 
-    def counted_folds(self, folds, factors, references):
-        for own in folds:
-            folded.update((tuple(own), self.model.smoothing * factor) for factor in factors)
-        return fold(self, folds, factors, references)
+    def count_folds(model, folds, *rest):
+        folded.update((tuple(fold), id(model.problem)) for fold in folds)
+        return validate(model, folds, *rest)
 
-    monkeypatch.setattr(defgpa.DefGPA, "_aligned", counted_fit)
-    monkeypatch.setattr(FoldSets, "_predicted", counted_folds)
+    problems = []  # kept, so that no number is used twice
+    monkeypatch.setattr(DeformableProblem, "align", count_fit)
+    monkeypatch.setattr(sweep, "validate_folds", count_folds)
     words = ("--smoothing", "auto", "--report", "--fold-size", 15, "--quiet")
     code, _, err = run("fit", wings, "-o", tmp_path / "out", *words)
     assert code == 0, err

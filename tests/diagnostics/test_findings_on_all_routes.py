@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from defgpa.model_selection._fold_sets import FoldSets
 from test_degenerate import RawMonomials
 from test_hinges import hinged, hinged_like
 
@@ -27,9 +28,8 @@ from defgpa import (
 )
 from defgpa.diagnostics.findings import Problem
 from defgpa.errors import DefgpaError
-from defgpa.model_selection import cross_validation as _cross_validation
-from defgpa.model_selection._fold_sets import FoldSets
-from defgpa.model_selection.folds import consecutive_folds, refitted
+from defgpa.model_selection.cross_validation import FoldedModel
+from defgpa.model_selection.folds import Steps, consecutive_folds, refit_fold
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian
 from support import FAMILIES, smooth_family
@@ -100,7 +100,7 @@ PROVOKED = {
     ),
     Problem.NOT_CONVERGED: (
         lambda: smooth_family(seed=23, n=6, m=80, d=3, missing=0.3),
-        DefGPA(ThinPlateSpline(4), solver=Iterative(most_products=1)),
+        DefGPA(ThinPlateSpline(4), solver=Iterative(max_products=1)),
     ),
     Problem.LONE_LANDMARKS: (lonely, DefGPA()),
     Problem.PROPORTIONS_UNDETERMINED: (near, DefGPA(Affine(), centering=SoftCentering(0.0))),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, ShapeError, Shapes, ThinPlateSpline
-from defgpa.diagnostics.checks import linked_groups, spectral_findings
+from defgpa.diagnostics.checks import linked_groups, check_solution
 from defgpa.diagnostics.findings import Problem
 from defgpa.tuning import DEFAULT
 from support import (
@@ -37,7 +37,7 @@ def kinds_of(fitted, **changed):
     stacked = {k: v if k in fixed else np.asarray(v)[None] for k, v in given.items()}
     labels = np.array([fitted.shapes.landmarks])
     axes = fitted.reference[None] / np.sqrt(fitted.eigenvalues)
-    told = spectral_findings(replace(facts, **stacked), axes, fitted.shapes.names, labels, DEFAULT)
+    told = check_solution(replace(facts, **stacked), axes, fitted.shapes.names, labels, DEFAULT)
     return {finding.problem for finding in told[0]}
 
 

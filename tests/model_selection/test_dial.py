@@ -11,7 +11,7 @@ from defgpa import Affine, DefGPA, ElasticGPA, Shapes, ThinPlateSpline
 from defgpa.cli import main
 from defgpa.model_selection import DialSurface
 from defgpa.model_selection.comparison import default_methods
-from defgpa.model_selection.folds import consecutive_folds, gathered, refitted
+from defgpa.model_selection.folds import consecutive_folds, gather_predictions, refit_fold
 from defgpa.model_selection.smoothing_path import chosen_position
 from defgpa.plot import dial_surface
 from support import EXACT, assert_same_shape, smooth_family, warned_of
@@ -39,9 +39,9 @@ def test_folds_in_stacks_are_folds_by_refits(scaling, d):
     for rigidity in (0.0, 0.3):
         model = ElasticGPA(ThinPlateSpline(3), rigidity, scaling)
         cv = defgpa.cross_validate(model, shapes, fold_size=2)
-        alone = [refitted(model, cv.alignment, fold) for fold in folds]
+        alone = [refit_fold(model, cv.alignment, fold) for fold in folds]
         assert all(own.error is None for own in alone)
-        assert_same_shape(cv.predicted, gathered(alone, folds, shapes.visible), rtol=1e-7)
+        assert_same_shape(cv.predicted, gather_predictions(alone, folds, shapes.visible), rtol=1e-7)
 
 
 def test_folds_of_a_mirrored_specimen_keep_it_on_its_side():
@@ -52,8 +52,8 @@ def test_folds_of_a_mirrored_specimen_keep_it_on_its_side():
     with warned_of("mirrored"):
         cv = defgpa.cross_validate(model, shapes, fold_size=5)
     folds = consecutive_folds(20, 5)
-    alone = [refitted(model, cv.alignment, fold) for fold in folds]
-    assert_same_shape(cv.predicted, gathered(alone, folds, shapes.visible), rtol=1e-7)
+    alone = [refit_fold(model, cv.alignment, fold) for fold in folds]
+    assert_same_shape(cv.predicted, gather_predictions(alone, folds, shapes.visible), rtol=1e-7)
 
 
 def test_similar_images_are_predicted_exactly():

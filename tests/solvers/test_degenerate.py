@@ -16,11 +16,11 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.diagnostics.findings import Problem
-from defgpa.solvers.cost import eliminated_cost
+from defgpa.solvers.cost import build_cost
 from defgpa.solvers.elimination import (
+    append_penalty_rows,
     ridge_from_features,
     ridge_from_normal_matrix,
-    with_penalty_rows,
 )
 from defgpa.tuning import Tuning
 from defgpa.warps import Frames
@@ -253,9 +253,9 @@ def test_one_flat_shape_among_others_is_taken_with_care_and_named(tuning):
     assert [own.shapes for own in told] == [("shape_3",)]
     shapes = Shapes(points)
     frames = Frames.of(shapes.points, shapes.visible)
-    alone = sum(eliminated_cost(frames[i : i + 1], Affine()).dense() for i in range(6))
+    alone = sum(build_cost(frames[i : i + 1], Affine()).dense() for i in range(6))
     np.testing.assert_allclose(
-        eliminated_cost(frames, Affine(), tuning=tuning).dense(), alone, rtol=0, atol=1e-12
+        build_cost(frames, Affine(), tuning=tuning).dense(), alone, rtol=0, atol=1e-12
     )
 
 
@@ -359,7 +359,7 @@ class TestTheRegressions:
     def test_a_penalty_settles_a_free_direction(self, rng):
         features = self.stack(rng, 0.0)
         penalty = np.broadcast_to(0.1 * np.eye(8), (3, 8, 8))
-        ridge = ridge_from_features(with_penalty_rows(features, penalty))
+        ridge = ridge_from_features(append_penalty_rows(features, penalty))
         np.testing.assert_array_equal(ridge.dropped, 0)
         expected = np.linalg.inv(np.swapaxes(features, 1, 2) @ features + penalty)
         found = ridge.inverse @ np.swapaxes(ridge.inverse, 1, 2)
@@ -381,9 +381,9 @@ class TestTheRegressions:
         points[5, d + 2 :] = np.nan
         shapes = Shapes(points)
         warp = ThinPlateSpline(3, smoothing=1e-9)
-        cost = eliminated_cost(Frames.of(shapes.points, shapes.visible), warp)
-        last = eliminated_cost(Frames.of(shapes.points[5:], shapes.visible[5:]), warp)
-        rest = eliminated_cost(Frames.of(shapes.points[:5], shapes.visible[:5]), warp)
+        cost = build_cost(Frames.of(shapes.points, shapes.visible), warp)
+        last = build_cost(Frames.of(shapes.points[5:], shapes.visible[5:]), warp)
+        rest = build_cost(Frames.of(shapes.points[:5], shapes.visible[:5]), warp)
         np.testing.assert_allclose(cost.dense(), last.dense() + rest.dense(), **EXACT)
         np.testing.assert_allclose(cost.dense() @ np.ones(60), 0, **EXACT)
 

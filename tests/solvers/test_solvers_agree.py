@@ -7,14 +7,14 @@ import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa._arrays import own_threads
-from defgpa.solvers.columns import column_factor, streamed_factor
+from defgpa.solvers.columns import make_column_factor, make_streamed_factor
 from defgpa.solvers.cost import (
-    _way_to_hold,
-    eliminated_cost,
+    _choose_storage,
+    build_cost,
     make_batches,
 )
-from defgpa.solvers.davidson import bottom_eigenpairs
-from defgpa.solvers.elimination import stored_factor
+from defgpa.solvers.davidson import find_bottom_eigenpairs
+from defgpa.solvers.elimination import make_stored_factor
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Frames
 from support import (
@@ -41,7 +41,11 @@ WARPS = {
     "soft spline": ThinPlateSpline(4, smoothing=1e-5),
 }
 every_model = pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-STORAGES = {"stored": stored_factor, "columns": column_factor, "streamed": streamed_factor}
+STORAGES = {
+    "stored": make_stored_factor,
+    "columns": make_column_factor,
+    "streamed": make_streamed_factor,
+}
 NAMES = {"stored": "StoredFactor", "columns": "StoredFactor", "streamed": "StreamedFactor"}
 every_storage = pytest.mark.parametrize("storage", STORAGES)
 
@@ -52,14 +56,14 @@ COLUMNS = Tuning(dense_landmarks=1, few_features=0)
 def cost_held(shapes, warp, options):
     """The cost with its features held as the options of an estimator say."""
     budget, tuning = options["memory_budget"], options.get("tuning", DEFAULT)
-    return eliminated_cost(Frames.of(shapes.points, shapes.visible), warp, budget, tuning)
+    return build_cost(Frames.of(shapes.points, shapes.visible), warp, budget, tuning)
 
 
 def way_of(shapes, warp, options):
     """The way in which such options have features held."""
     budget, tuning = options["memory_budget"], options.get("tuning", DEFAULT)
     first = make_batches(Frames.of(shapes.points, shapes.visible), warp, tuning)[0]
-    return _way_to_hold(first, shapes.n_shapes, shapes.n_landmarks, budget, tuning)
+    return _choose_storage(first, shapes.n_shapes, shapes.n_landmarks, budget, tuning)
 
 
 @pytest.fixture(params=DATA.values(), ids=DATA)
@@ -110,10 +114,10 @@ def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, man
     block = rng.normal(size=(many.n_landmarks, 3))
     with own_threads(threads):
         image = found.multiply(block)
-        explained = found.explained(block)
+        explained = found.fit_warps(block)
     np.testing.assert_allclose(image, expected @ block, rtol=0, atol=AGREED)
     np.testing.assert_allclose(explained.translation, expected.sum(axis=1), rtol=0, atol=AGREED)
-    at_once = cost_held(many, warp, options).explained(block)
+    at_once = cost_held(many, warp, options).fit_warps(block)
     for own, other in zip(explained.weights, at_once.weights, strict=True):
         np.testing.assert_allclose(own, other, **EXACT)
 
@@ -172,8 +176,10 @@ def test_by_default_the_size_decides():
     assert (found.method, found.storage) == ("iterative", "StoredFactor")
     budget = 8 * 6 * 60 * 25
     options = {"memory_budget": budget, "tuning": fewer}
-    assert way_of(Shapes(points), ThinPlateSpline(), options) is column_factor
-    assert way_of(Shapes(points), ThinPlateSpline(), {"memory_budget": budget}) is stored_factor
+    assert way_of(Shapes(points), ThinPlateSpline(), options) is make_column_factor
+    assert (
+        way_of(Shapes(points), ThinPlateSpline(), {"memory_budget": budget}) is make_stored_factor
+    )
     found = DefGPA(tuning=fewer, memory_budget=budget - 1).fit(points).alignment_.diagnostics
     assert found.storage == "StreamedFactor"
     found = DefGPA(tuning=fewer, memory_budget=budget).fit(points).alignment_.diagnostics
@@ -208,7 +214,7 @@ class TestIterating:
     def test_too_few_products_are_confessed(self):
         shapes = Shapes(smooth_family(**DATA["3d-partial"]))
         with warned_of("stopped after", "products", "Dense()"):
-            found = DefGPA(solver=Iterative(most_products=1)).fit(shapes).alignment_
+            found = DefGPA(solver=Iterative(max_products=1)).fit(shapes).alignment_
         assert not found.diagnostics.converged
 
     def test_a_tiny_gap_is_solved_or_confessed(self, rng):
@@ -218,14 +224,14 @@ class TestIterating:
         for gap in (1e-3, 1e-6, 1e-9, 0.0):
             values = np.concatenate([[0.1, 0.2, 0.2 + gap], np.linspace(1, 5, m - 3)])
             matrix = (basis * values) @ basis.T
-            found = bottom_eigenpairs(
+            found = find_bottom_eigenpairs(
                 lambda x, a=matrix: a @ x,
                 lambda r: r,
                 rng.normal(size=(m, 5)),
                 count=d,
                 norm=5.0,
                 accuracy=1e-10,
-                most_products=400,
+                max_products=400,
             )
             np.testing.assert_allclose(found.values[:d], values[:d], rtol=0, atol=1e-8)
             away = 1 - np.linalg.norm(basis[:, :d].T @ found.vectors[:, :d], axis=0).min()
@@ -291,13 +297,13 @@ class TestSoftWarpsThroughHoles:
 
     def test_the_patience_of_a_stated_solver_is_the_users(self, soft):
         with warned_of("stopped after", "products", "Dense()"):
-            found = DefGPA(self.warp, solver=Iterative(most_products=200)).fit(soft).alignment_
+            found = DefGPA(self.warp, solver=Iterative(max_products=200)).fit(soft).alignment_
         assert 200 <= found.diagnostics.n_products < 250
 
 
 class TestPreconditioner:
     def test_where_features_are_few_it_is_the_inverse(self, many, rng):
-        cost = eliminated_cost(Frames.of(many.points, many.visible), Affine())
+        cost = build_cost(Frames.of(many.points, many.visible), Affine())
         shift = 1e-4 * many.n_shapes
         matrix = cost.dense() + shift * np.eye(many.n_landmarks)
         block = rng.normal(size=(many.n_landmarks, 2))
@@ -336,7 +342,7 @@ def test_however_much_is_made_or_read_at_a_time_the_product_is_the_same(changed,
     block = rng.normal(size=(600, 3))
     usual = Tuning(batch_bytes=1 << 18, few_bytes=0)
     tunings = [usual, replace(usual, **changed)]
-    costs = [eliminated_cost(frames, ThinPlateSpline(), tuning=own) for own in tunings]
+    costs = [build_cost(frames, ThinPlateSpline(), tuning=own) for own in tunings]
     assert len(costs[0].factors) > 1
     expected = costs[0].dense() @ block
     for cost in costs:

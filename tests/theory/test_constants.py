@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
 from defgpa import Affine, DefGPA, ExactCentering, SoftCentering, ThinPlateSpline, Warp
-from defgpa.solvers.cost import eliminated_cost
+from defgpa.solvers.cost import build_cost
 from defgpa.warps import Frames
 from support import EXACT, cost_of, rotation, visible_parts
 
@@ -150,15 +150,15 @@ def test_control_points_ignore_what_is_not_seen(shapes):
 
 
 def test_soft_centering_adds_nu_to_every_entry(shapes):
-    cost = eliminated_cost(Frames.of(shapes.points, shapes.visible), Affine())
+    cost = build_cost(Frames.of(shapes.points, shapes.visible), Affine())
     for nu, expected in ((None, shapes.n_shapes / shapes.n_landmarks), (0.3, 0.3)):
-        added = SoftCentering(nu).applied(cost).dense() - cost.dense()
+        added = SoftCentering(nu).apply(cost).dense() - cost.dense()
         np.testing.assert_allclose(added, expected, **EXACT)
 
 
 def test_exact_centering_lifts_the_constant_vector_above_the_spectrum(shapes):
-    cost = eliminated_cost(Frames.of(shapes.points, shapes.visible), Affine())
-    lifted = ExactCentering().applied(cost).dense() @ np.ones(shapes.n_landmarks)
+    cost = build_cost(Frames.of(shapes.points, shapes.visible), Affine())
+    lifted = ExactCentering().apply(cost).dense() @ np.ones(shapes.n_landmarks)
     np.testing.assert_allclose(lifted, shapes.n_shapes + 1, **EXACT)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import DefGPA, Shapes, ThinPlateSpline
-from defgpa.solvers.cost import eliminated_cost
+from defgpa.solvers.cost import build_cost
 from defgpa.tuning import Tuning
 from defgpa.warps import Frames
 from support import (
@@ -100,7 +100,7 @@ def test_heavy_smoothing_charges_nothing_that_is_meant_to_be_free(smoothing, sha
 
 @every_warp
 def test_products_with_the_cost_are_those_with_its_matrix(warp, shapes, rng):
-    cost = eliminated_cost(Frames.of(shapes.points, shapes.visible), warp)
+    cost = build_cost(Frames.of(shapes.points, shapes.visible), warp)
     block = rng.normal(size=(shapes.n_landmarks, 3))
     np.testing.assert_allclose(cost.multiply(block), cost.dense() @ block, **EXACT)
 
@@ -110,7 +110,7 @@ def test_shapes_in_many_batches_cost_what_they_cost_in_one():
     together = cost_of(shapes, ThinPlateSpline(3))
     small = Tuning(batch_bytes=8 * 40 * 9 * 3, few_bytes=0)
     frames = Frames.of(shapes.points, shapes.visible)
-    in_batches = eliminated_cost(frames, ThinPlateSpline(3), tuning=small)
+    in_batches = build_cost(frames, ThinPlateSpline(3), tuning=small)
     assert len(in_batches.factors) == 4
     np.testing.assert_allclose(in_batches.dense(), together, **EXACT)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import DefGPA
-from defgpa.solvers.cost import eliminated_cost
+from defgpa.solvers.cost import build_cost
 from defgpa.warps import Frames
 from support import EXACT, ChargedTranslations, LinearOnly, cost_of, every_warp
 
@@ -21,7 +21,7 @@ def test_the_constant_vector_costs_nothing(warp, shapes):
 @every_warp
 def test_it_costs_nothing_in_any_single_shape(warp, shapes):
     for i in range(shapes.n_shapes):
-        own = eliminated_cost(Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp)
+        own = build_cost(Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp)
         constant = own.multiply(np.ones((shapes.n_landmarks, 1)))
         np.testing.assert_allclose(constant, 0, **EXACT)
 

@@ -10,7 +10,8 @@ import pytest
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline, cross_validate
 from defgpa.diagnostics.checks import hinge_findings
 from defgpa.diagnostics.findings import Problem
-from defgpa.model_selection._fold_sets import FoldSets
+from defgpa.model_selection.cross_validation import FoldedModel
+from defgpa.model_selection.folds import Steps
 from defgpa.tuning import Tuning
 from support import left_over, rotation
 
@@ -87,11 +88,11 @@ def test_the_error_falls_with_the_noise(d, warp):
 def test_folds_are_settled_and_told_like_refits(seed, d, warp):
     points, base = hinged(seed, d)
     shapes, model = Shapes(points), DefGPA(warp)
-    full = model.align(shapes)
+    folded = FoldedModel.fit(model, shapes)
+    full = folded.full
     folds = [np.array([j, j + 1]) for j in range(0, 24, 4)]
-    sets = FoldSets.of(model, shapes)
-    (outcome,) = sets.predicted(folds, np.ones(1), full.reference[None])
-    for fold, left_out in zip(folds, outcome, strict=True):
+    outcomes = folded.leave_out(folds, None, Steps(len(folds), None))
+    for fold, left_out in zip(folds, outcomes, strict=True):
         refit = model.align(shapes.without(fold))
         assert left_out.error is None
         assert kinds(left_out.findings) == kinds(refit.findings) == {Problem.FREE_DIRECTIONS}

@@ -18,10 +18,10 @@ from defgpa.diagnostics.findings import Problem
 from defgpa.frames import Frames
 from defgpa.solvers.proportions import (
     Moments,
-    judged,
-    moments,
-    rigid_proportions,
-    sides,
+    compute_moments,
+    find_sides,
+    fit_rigid_proportions,
+    judge_proportions,
 )
 from support import (
     EXACT,
@@ -76,7 +76,7 @@ def procrustes_distance(own, goal):
 def seen_of(points, axes):
     """What shapes with NaN say about axes."""
     frames = Frames.of(points, ~np.isnan(points[..., 0]))
-    return moments(axes, frames.centred, frames.visible)
+    return compute_moments(axes, frames.centred, frames.visible)
 
 
 def orthonormal(points):
@@ -145,10 +145,10 @@ class TestOnlyTheEigenspaceCounts:
     def test_axes_turned_by_hand_give_the_same_reference(self, d, missing, rng):
         points = smooth_family(seed=5, d=d, missing=missing)
         axes = orthonormal(smooth_family(seed=5, d=d)[0])
-        expected = axes @ rigid_proportions(seen_of(points, axes)).matrix
+        expected = axes @ fit_rigid_proportions(seen_of(points, axes)).matrix
         for _ in range(3):
             turned = axes @ np.linalg.qr(rng.normal(size=(d, d)))[0]
-            found = turned @ rigid_proportions(seen_of(points, turned)).matrix
+            found = turned @ fit_rigid_proportions(seen_of(points, turned)).matrix
             same_up_to_motion_or_mirror(found, expected, rtol=1e-9)
 
     @DIMS
@@ -156,9 +156,9 @@ class TestOnlyTheEigenspaceCounts:
         """Any basis of the span: A takes the change back."""
         points = smooth_family(seed=6, d=d)
         axes = orthonormal(points[0])
-        expected = axes @ rigid_proportions(seen_of(points, axes)).matrix
+        expected = axes @ fit_rigid_proportions(seen_of(points, axes)).matrix
         skewed = axes @ (np.eye(d) + 0.3 * rng.normal(size=(d, d)))
-        found = skewed @ rigid_proportions(seen_of(points, skewed)).matrix
+        found = skewed @ fit_rigid_proportions(seen_of(points, skewed)).matrix
         # the start and the size that is kept depend on the basis, the minimum does not
         assert procrustes_distance(found, expected) < 1e-5
 
@@ -260,11 +260,11 @@ class TestCost:
         axes = DefGPA().fit(shapes).reference_
         axes = axes / np.linalg.norm(axes, axis=0)
         seen = seen_of(shapes.points, axes)
-        found = rigid_proportions(seen)
+        found = fit_rigid_proportions(seen)
         step = 1e-4 * np.linalg.norm(found.matrix)
         nearby = [
-            judged(seen, found.matrix + step * rng.normal(size=found.matrix.shape)).residual
-            for _ in range(10)
+            judge_proportions(seen, found.matrix + step * change).residual
+            for change in rng.normal(size=(10, *found.matrix.shape))
         ]
         assert (np.array(nearby) > found.residual - 1e-6).all()
 
@@ -287,7 +287,7 @@ class TestInThePlane:
         whole = smooth_family(seed=5, n=7, m=30, bend=0.1)[0]
         axes = orthonormal(np.hstack([whole, rng.normal(size=(30, width - 2))]))
         seen = seen_of(points, axes)
-        found = rigid_proportions(seen)
+        found = fit_rigid_proportions(seen)
         assert found.rounds == 0
         assert found.converged
         side = np.ones(7)
@@ -310,9 +310,9 @@ class TestInThePlane:
     def test_no_other_proportions_leave_less(self, rng):
         points = smooth_family(seed=6, n=5, m=30, bend=0.3, missing=0.2)
         seen = seen_of(points, orthonormal(np.nan_to_num(points[0])))
-        least = rigid_proportions(seen).residual
+        least = fit_rigid_proportions(seen).residual
         for _ in range(50):
-            assert judged(seen, rng.normal(size=(2, 2))).residual > least
+            assert judge_proportions(seen, rng.normal(size=(2, 2))).residual > least
 
 
 class TestAlgebra:
@@ -335,9 +335,9 @@ class TestAlgebra:
         each = [seen_of(*both) for both in zip(sets, axes, strict=True)]
         fields = ("axes", "cross", "square")
         together = Moments(*(np.stack([getattr(own, name) for own in each]) for name in fields))
-        found = rigid_proportions(together)
+        found = fit_rigid_proportions(together)
         for i, own in enumerate(each):
-            alone = rigid_proportions(own)
+            alone = fit_rigid_proportions(own)
             np.testing.assert_allclose(
                 found.matrix[i] @ found.matrix[i].T, alone.matrix @ alone.matrix.T, rtol=1e-9
             )
@@ -348,7 +348,7 @@ class TestAlgebra:
         """Similar images of XA, with X wider than A: found again out of the larger space."""
         images, base, scales = similar_images(d, missing=0.2)
         wide = orthonormal(np.hstack([base, rng.normal(size=(40, 2))]))
-        found = rigid_proportions(seen_of(images, wide), most_rounds=2000)
+        found = fit_rigid_proportions(seen_of(images, wide), most_rounds=2000)
         assert found.converged
         same_up_to_motion_or_mirror(wide @ found.matrix, scales.mean() * base, rtol=1e-8)
 
@@ -357,7 +357,7 @@ class TestAlgebra:
         turns = [rotation(rng, 3) for _ in range(4)]
         points = np.stack([base @ turn for turn in turns])
         points[2, :, 1] *= -1
-        found = sides(seen_of(points, orthonormal(base)), orthonormal(base).T @ base)
+        found = find_sides(seen_of(points, orthonormal(base)), orthonormal(base).T @ base)
         np.testing.assert_array_equal(found.votes, [1, 1, -1, 1])
         assert found.majority == 1
 
@@ -368,12 +368,12 @@ class TestWhereTheyCannotBeTold:
         axes[:10, 0], axes[10:, 1] = rng.normal(size=(2, 10))
         points = rng.normal(size=(3, 20, 2))
         points[:, 10:] = np.nan
-        assert not rigid_proportions(seen_of(points, axes)).determined
+        assert not fit_rigid_proportions(seen_of(points, axes)).determined
 
     def test_too_few_rounds_are_confessed(self):
         points = smooth_family(seed=3, d=3, missing=0.2)
         seen = seen_of(points, orthonormal(configuration(3)))
-        assert not rigid_proportions(seen, most_rounds=1).converged
+        assert not fit_rigid_proportions(seen, most_rounds=1).converged
 
 
 class TestParameter:

@@ -9,13 +9,13 @@ from scipy.interpolate import NdBSpline
 from scipy.sparse import csr_array
 
 from defgpa import Affine, DefGPA, FreeForm, Shapes, Warp
-from defgpa.solvers.columns import column_factor
-from defgpa.solvers.cost import EliminatedCost, eliminated_cost
-from defgpa.solvers.elimination import make_batches, stored_factor
+from defgpa.solvers.columns import make_column_factor
+from defgpa.solvers.cost import ResidualCost, build_cost
+from defgpa.solvers.elimination import make_batches, make_stored_factor
 from defgpa.solvers.sparse_columns import (
-    normal_matrix,
-    sparse_factor,
-    streamed_sparse_factor,
+    make_sparse_factor,
+    make_streamed_sparse_factor,
+    multiply_by_transpose,
 )
 from defgpa.tuning import Tuning
 from defgpa.warps import BendingEnergy, Frames, Laplacian, Membrane
@@ -227,32 +227,34 @@ def test_sparse_columns_are_the_columns(counts, rng):
 
 
 @DIMS
-@pytest.mark.parametrize("hold", [column_factor, sparse_factor, streamed_sparse_factor])
+@pytest.mark.parametrize(
+    "hold", [make_column_factor, make_sparse_factor, make_streamed_sparse_factor]
+)
 def test_sparse_features_solve_the_same_problem(hold, d, rng):
     shapes = Shapes(smooth_family(seed=4, n=4, m=150, d=d, missing=0.05))
     block = rng.normal(size=(150, 3))
     batches = make_batches(Frames.of(shapes.points, shapes.visible), FreeForm(5))
     made = tuple(hold(batch) for batch in batches)
-    cost = EliminatedCost(shapes.views.astype(float), made, 4)
-    expected = EliminatedCost(shapes.views.astype(float), tuple(map(stored_factor, batches)), 4)
+    cost = ResidualCost(shapes.views.astype(float), made, 4)
+    expected = ResidualCost(shapes.views.astype(float), tuple(map(make_stored_factor, batches)), 4)
     np.testing.assert_allclose(cost.multiply(block), expected.multiply(block), **EXACT)
     np.testing.assert_allclose(cost.dense(), expected.dense(), **EXACT)
     for ours, theirs in zip(
-        cost.explained(block).weights, expected.explained(block).weights, strict=True
+        cost.fit_warps(block).weights, expected.fit_warps(block).weights, strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-7 * np.abs(theirs).max())
-    one, other = made[0].only(2), stored_factor(batches[0]).only(2)
-    np.testing.assert_allclose(one.transposed_rows(), other.transposed_rows(), atol=1e-8)
+    one, other = made[0].only(2), make_stored_factor(batches[0]).only(2)
+    np.testing.assert_allclose(one.stack_rows(), other.stack_rows(), atol=1e-8)
 
 
-@pytest.mark.parametrize("hold", [sparse_factor, streamed_sparse_factor])
+@pytest.mark.parametrize("hold", [make_sparse_factor, make_streamed_sparse_factor])
 def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng):
     shapes = Shapes(smooth_family(seed=4, n=4, m=150, missing=0.05))
     block = rng.normal(size=(150, 3))
     frames, views = Frames.of(shapes.points, shapes.visible), shapes.views.astype(float)
     blocks = Tuning(sparse_block_bytes=12 * 16 * 20, whole_image_landmarks=0)
     whole, cut = (
-        EliminatedCost(views, tuple(map(hold, make_batches(frames, FreeForm(5), own))), 4, own)
+        ResidualCost(views, tuple(map(hold, make_batches(frames, FreeForm(5), own))), 4, own)
         for own in (Tuning(), blocks)
     )
     assert cut._at_a_time == 20
@@ -263,7 +265,7 @@ def test_sparse_features_survive_no_smoothing(rng):
     """Functions that no point sees and nothing charges are dropped, as for dense features."""
     shapes = Shapes(smooth_family(seed=4, n=4, m=150))
     (batch,) = make_batches(Frames.of(shapes.points, shapes.visible), FreeForm(9, smoothing=0.0))
-    sparse, dense = sparse_factor(batch), stored_factor(batch)
+    sparse, dense = make_sparse_factor(batch), make_stored_factor(batch)
     np.testing.assert_array_equal(sparse.ridge.dropped, dense.ridge.dropped)
     assert sparse.ridge.dropped.min() > 0
     np.testing.assert_allclose(sparse.gram(), dense.gram(), **EXACT)
@@ -271,13 +273,13 @@ def test_sparse_features_survive_no_smoothing(rng):
 
 def test_many_landmarks_are_solved_with_sparse_features(rng):
     shapes = Shapes(smooth_family(seed=4, n=3, m=1200))
-    cost = eliminated_cost(Frames.of(shapes.points, shapes.visible), FreeForm(8))
+    cost = build_cost(Frames.of(shapes.points, shapes.visible), FreeForm(8))
     assert cost.storage == "SparseFactor"
     fitted = DefGPA(FreeForm(8)).fit(shapes).alignment_
     assert fitted.diagnostics.storage == "SparseFactor"
     assert fitted.diagnostics.converged
     assert fitted.rmse_reference < 0.02
-    little = eliminated_cost(Frames.of(shapes.points, shapes.visible), FreeForm(8), budget=1000)
+    little = build_cost(Frames.of(shapes.points, shapes.visible), FreeForm(8), budget=1000)
     assert little.storage == "StreamedSparseFactor"
 
 
@@ -287,7 +289,8 @@ def test_the_normal_matrix_of_any_sparse_columns_is_right(rng):
     for row, start in zip(shifted, rng.integers(0, 7, size=40), strict=True):
         row[start + np.array([0, 1, 5])] = rng.normal(size=3)
     for matrix in (dense, shifted, np.zeros((3, 12)), shifted[:0]):
-        np.testing.assert_allclose(normal_matrix(csr_array(matrix)), matrix.T @ matrix, **EXACT)
+        product = multiply_by_transpose(csr_array(matrix))
+        np.testing.assert_allclose(product, matrix.T @ matrix, **EXACT)
 
 
 def test_a_flat_shape_gets_a_lattice_with_some_room(rng):

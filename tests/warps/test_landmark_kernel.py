@@ -7,13 +7,13 @@ from click.testing import CliRunner
 import defgpa
 from defgpa import DefGPA, RadialBasis, Shapes
 from defgpa.cli._app import app
-from defgpa.solvers.cost import eliminated_cost
+from defgpa.solvers.cost import build_cost
 from defgpa.warps import DistanceQuantile, Frames, Gaussian, Multiquadric, landmark_kernel, radial
 from support import EXACT, PARITY, smooth_family
 
 
 def cost_of(points, model):
-    return eliminated_cost(Frames.of(points, ~np.isnan(points[..., 0])), model)
+    return build_cost(Frames.of(points, ~np.isnan(points[..., 0])), model)
 
 
 def direct_cost(points, quantile, smoothing):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Polynomial, RadialBasis, Shapes, ThinPlateSpline, check_warp
-from defgpa.solvers.cost import eliminated_cost
+from defgpa.solvers.cost import build_cost
 from defgpa.warps import (
     DistanceQuantile,
     Frames,
@@ -280,7 +280,7 @@ def test_many_landmarks_have_the_cost_of_their_features(rng):
     """So many that distances are measured shape by shape."""
     points = smooth_family(seed=5, n=2, m=1200)
     model = RadialBasis(Gaussian(), 4, smoothing=1e-2)
-    cost = eliminated_cost(Frames.of(points, ~np.isnan(points[..., 0])), model)
+    cost = build_cost(Frames.of(points, ~np.isnan(points[..., 0])), model)
     block = rng.normal(size=(1200, 3))
     left = np.zeros_like(block)
     for own in points:

@@ -5,8 +5,8 @@ once tells nothing about the reference. Shapes hang together when they share at 
 landmarks with what already hangs together; a set that falls apart has no common reference, however
 well the algebra would go through.
 
-After: every check takes the facts of a stack of sets and yields (set, finding): the same for a fit
-on this machine, for the folds of a cross-validation and on a cluster.
+After: every check takes the facts of a solve and yields findings: the same for a fit on this
+machine, for a fold of a cross-validation and on a cluster.
 
 What the visibility pattern does not show are parts of a set that hang together as by a hinge. The
 cheapest direction v beyond the axes X of the reference is a deformation in a sound set: what a
@@ -42,7 +42,6 @@ from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning
 
 Links = Callable[[Mask], Mask]  # (g, m), what each of g groups shares with one: is it enough?
-Found = Iterator[tuple[int, Finding]]
 
 _MAX_ROUNDING = 0.05  # of the size of a shape, by which its coordinates may be rounded
 
@@ -212,57 +211,67 @@ def _megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:.0f} MB"
 
 
-def spectral_findings(
+def check_solution(
     facts: SpectralDiagnostics,
     axes: Array,
     names: Sequence[str],
-    landmarks: Array,
+    landmarks: Sequence[str],
     tuning: Tuning,
-) -> list[tuple[Finding, ...]]:
-    """For each set of a stack, what its solve should be told of.
+) -> tuple[Finding, ...]:
+    """Check the solution of a deformable fit.
 
-    ``axes`` (g, m, k) are those of the spectrum; ``landmarks`` (g, m) the labels of each set.
+    Parameters
+    ----------
+    facts : SpectralDiagnostics
+    axes : ndarray of shape (n_landmarks, k)
+        Those of the spectrum.
+    names, landmarks : sequence of str
+        Of the shapes and of the landmarks.
+    tuning : Tuning
+
+    Returns
+    -------
+    tuple of Finding
     """
-    n_shapes, (n_landmarks, k) = facts.votes.shape[-1], axes.shape[-2:]
-    found: list[list[Finding]] = [[] for _ in axes]
-    for check in (
-        _mirrored(facts.votes, names),
-        _undetermined(facts, names),
-        _off_centre(facts, n_shapes, n_landmarks, tuning),
-        _narrow_gap(facts, k, n_shapes, tuning),
-        _free_directions(facts, k, tuning),
-        _hinged(facts, k, tuning),
-        _carried_by_few(axes, landmarks, tuning),
-        _rounding(facts, k, names, tuning),
-        _not_converged(facts),
-        _proportions(facts, k, tuning),
-    ):
-        for number, finding in check:
-            found[number].append(finding)
-    return [tuple(own) for own in found]
+    return (
+        *_check_sides(facts.votes, names),
+        *_check_determinacy(facts, names),
+        *_check_centering(facts, len(axes), tuning),
+        *_check_gap(facts, tuning),
+        *_check_free_directions(facts, tuning),
+        *_check_hinge(facts, tuning),
+        *_check_carriers(axes, landmarks, tuning),
+        *_check_rounding(facts, names, tuning),
+        *_check_convergence(facts),
+        *_check_proportions(facts, tuning),
+    )
 
 
 def descent_findings(facts: DescentDiagnostics, names: Sequence[str]) -> tuple[Finding, ...]:
-    """What a fit by descent should be told of."""
-    found = [finding for _, finding in _mirrored(facts.votes[None], names)]
-    if not facts.converged:
-        figures = {"iterations": facts.iterations, "gradient": facts.gradient}
-        found.append(Finding(Problem.DESCENT_NOT_CONVERGED, values=figures))
-    return tuple(found)
+    """Check the solution of a fit by descent."""
+    return check_descent(facts.votes, facts.converged, facts.iterations, facts.gradient, names)
 
 
-def cohesion(axes: Array, direction: Array, visible: Mask, dim: int) -> Array:
-    """(…): from 0, hinged, to 1. Of axes (…, m, k − 1), v (…, m) and visibility (…, n, m)."""
+def check_descent(
+    votes: Index, converged: bool, iterations: int, gradient: float, names: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Check the end of a descent."""
+    findings = [*_check_sides(votes, names)]
+    if not converged:
+        values = {"iterations": iterations, "gradient": gradient}
+        findings.append(Finding(Problem.DESCENT_NOT_CONVERGED, values=values))
+    return tuple(findings)
+
+
+def compute_cohesion(axes: Array, direction: Array, visible: Mask, dim: int) -> float:
+    """Compute the cohesion, 0 (hinged) to 1, of axes (m, k − 1), v (m,) and visibility (n, m)."""
     if visible.all():
-        # centred and orthonormal: all singular values are one
-        return np.ones(visible.shape[:-2])
-    scatter = seen_scatters(np.concatenate([axes, direction[..., None]], axis=-1), visible)
-    k = scatter.shape[-1]
-    values = np.linalg.eigvalsh(scatter).sum(axis=-2)  # ascending, as in each shape
-    share = values[..., : k - dim].mean(axis=-1) / values.mean(axis=-1)
-    # a constant v: as many landmarks as an affine map needs, and no more
-    constant = ~(scatter[..., -1, -1].sum(axis=-1) > np.finfo(np.float64).eps)
-    return np.asarray(np.where(constant, 1.0, np.maximum(share, 0.0)))
+        return 1.0  # centred and orthonormal: all singular values are one
+    scatter = seen_scatters(np.column_stack([axes, direction]), visible)
+    if not scatter[:, -1, -1].sum() > np.finfo(np.float64).eps:
+        return 1.0  # a constant v: as many landmarks as an affine map needs, and no more
+    values = np.linalg.eigvalsh(scatter).sum(axis=0)  # ascending, as in each shape
+    return max(0.0, float(values[: len(values) - dim].mean() / values.mean()))
 
 
 def hinge_findings(
@@ -295,111 +304,105 @@ def hinge_findings(
     return (Finding(Problem.HINGE, shapes=tuple(names[i] for i in smaller), values=parts),)
 
 
-def _mirrored(votes: Index, names: Sequence[str]) -> Found:
-    for s in np.flatnonzero((votes < 0).any(axis=1)):
-        yield int(s), Finding(Problem.MIRRORED, shapes=tuple(compress(names, votes[s] < 0)))
+def _check_sides(votes: Index, names: Sequence[str]) -> Iterator[Finding]:
+    if (votes < 0).any():
+        yield Finding(Problem.MIRRORED, shapes=tuple(compress(names, votes < 0)))
 
 
-def _undetermined(facts: SpectralDiagnostics, names: Sequence[str]) -> Found:
+def _check_determinacy(facts: SpectralDiagnostics, names: Sequence[str]) -> Iterator[Finding]:
     free = facts.free_directions > 0
-    for s in np.flatnonzero(free.any(axis=1)):
-        yield int(s), Finding(Problem.UNDETERMINED_WARP, shapes=tuple(compress(names, free[s])))
+    if free.any():
+        yield Finding(Problem.UNDETERMINED_WARP, shapes=tuple(compress(names, free)))
 
 
-def _off_centre(facts: SpectralDiagnostics, n: int, m: int, tuning: Tuning) -> Found:
-    """The soft constraint centres exactly only what translates for nothing, and if it is strong."""
-    off = facts.offset > tuning.off_centre * facts.extent
-    charged = facts.translation_cost > tuning.charged * n * np.sqrt(m)
-    weak = facts.converged & (facts.offset > tuning.not_centred * facts.extent)
-    for s in np.flatnonzero(off & (charged | weak)):
-        figures = {"offset": float(facts.offset[s])}
-        if charged[s]:
-            yield int(s), Finding(Problem.CHARGED_TRANSLATIONS, values=figures)
-        else:
-            yield int(s), Finding(Problem.WEAK_CENTERING, values=figures | {"enough": n / m})
-
-
-def _narrow_gap(facts: SpectralDiagnostics, k: int, n: int, tuning: Tuning) -> Found:
-    values = facts.spectrum
-    if values.shape[-1] <= k:
+def _check_centering(facts: SpectralDiagnostics, m: int, tuning: Tuning) -> Iterator[Finding]:
+    """Report a reference off the origin: warps that charge translations, or a weak constraint."""
+    if not facts.offset > tuning.off_centre * facts.extent:
         return
-    rounding = 1e3 * np.finfo(np.float64).eps * n
-    clear = (facts.gap > tuning.narrow_gap) & (values[:, k] - values[:, k - 1] > rounding)
-    for s in np.flatnonzero(~clear):
-        figures = {"value": float(values[s, k - 1]), "next_value": float(values[s, k])}
-        yield int(s), Finding(Problem.NARROW_GAP, values=figures)
+    n, values = len(facts.votes), {"offset": facts.offset}
+    if facts.translation_cost > tuning.charged * n * np.sqrt(m):
+        yield Finding(Problem.CHARGED_TRANSLATIONS, values=values)
+    elif facts.converged and facts.offset > tuning.not_centred * facts.extent:
+        yield Finding(Problem.WEAK_CENTERING, values=values | {"enough": n / m})
 
 
-def _free_directions(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
-    """Where more axes than dimensions are free, parts that could move were held by rigidity."""
-    if k <= facts.n_dims:
+def _check_gap(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
+    k = facts.n_axes
+    if len(facts.spectrum) <= k:
         return
-    figures = {"directions": k, "dim": facts.n_dims}
-    for s in np.flatnonzero(_settled(facts, tuning)):
-        residual = {"residual": float(facts.similarity_residual[s])}
-        yield int(s), Finding(Problem.FREE_DIRECTIONS, values=figures | residual)
+    last, following = float(facts.spectrum[k - 1]), float(facts.spectrum[k])
+    rounding = 1e3 * np.finfo(np.float64).eps * len(facts.votes)
+    if not (facts.gap > tuning.narrow_gap and following - last > rounding):
+        yield Finding(Problem.NARROW_GAP, values={"value": last, "next_value": following})
 
 
-def _hinged(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
-    """The gap may be wide in numbers and still be that of two noises."""
-    loose = (facts.cohesion < tuning.hinged) & (facts.gap < tuning.firm_gap)
-    loose &= facts.gap > tuning.narrow_gap
-    if k > facts.n_dims:
-        loose = ~_settled(facts, tuning)
-    for s in np.flatnonzero(loose):
-        yield int(s), Finding(Problem.HINGE, values={"cohesion": float(facts.cohesion[s])})
+def _check_free_directions(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
+    """Report more free axes than dimensions: rigidity held parts that could move."""
+    if facts.n_axes > facts.n_dims and _is_settled(facts, tuning):
+        values = {"directions": facts.n_axes, "dim": facts.n_dims}
+        residual = {"residual": facts.similarity_residual}
+        yield Finding(Problem.FREE_DIRECTIONS, values=values | residual)
 
 
-def _settled(facts: SpectralDiagnostics, tuning: Tuning) -> Mask:
-    """(g,): whether similarities of the shapes agree well enough to hold the parts together."""
+def _check_hinge(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
+    """Report parts that hang together as by a hinge: the gap may be that of two noises."""
+    if facts.n_axes > facts.n_dims:
+        loose = not _is_settled(facts, tuning)
+    else:
+        loose = facts.cohesion < tuning.hinged and tuning.narrow_gap < facts.gap < tuning.firm_gap
+    if loose:
+        yield Finding(Problem.HINGE, values={"cohesion": facts.cohesion})
+
+
+def _is_settled(facts: SpectralDiagnostics, tuning: Tuning) -> bool:
+    """Return whether similarities of the shapes agree well enough to hold the parts together."""
     agreed = facts.similarity_residual < tuning.settled_residual
-    return np.asarray(agreed & (facts.looseness < tuning.loose) & facts.proportions_determined)
+    return agreed and facts.looseness < tuning.loose and facts.proportions_determined
 
 
-def _carried_by_few(axes: Array, landmarks: Array, tuning: Tuning) -> Found:
-    """An axis that lives on a few landmarks is an artefact of how they are seen."""
-    few = axes.shape[-1] + 1
-    if axes.shape[-2] < 4 * few:
-        return
+def _check_carriers(axes: Array, landmarks: Sequence[str], tuning: Tuning) -> Iterator[Finding]:
+    """Report an axis that lives on a few landmarks: an artefact of which are missing."""
+    few = axes.shape[1] + 1
     squares = axes * axes
-    shares = np.partition(squares, -few, axis=-2)[..., -few:, :].sum(axis=-2)
-    for s in np.flatnonzero((shares > tuning.handful).any(axis=-1)):
-        axis = int(np.argmax(shares[s]))
-        carriers = np.argsort(-squares[s, :, axis], kind="stable")[:few]
-        labels = tuple(str(landmarks[s, j]) for j in carriers)
-        yield int(s), Finding(Problem.CARRIED_BY_FEW, landmarks=labels, values={"axis": axis + 1})
-
-
-def _rounding(facts: SpectralDiagnostics, k: int, names: Sequence[str], tuning: Tuning) -> Found:
-    """What rounding makes of nearly dependent features, against the gap it must not fill."""
-    values = facts.spectrum
-    if values.shape[-1] <= k:
+    if len(axes) < 4 * few or few * squares.max() <= tuning.handful:
         return
-    gap, worst = values[:, k] - values[:, k - 1], facts.condition.max(axis=1)
-    blur = np.finfo(np.float64).eps * np.sqrt(worst)
-    blurred = (blur > tuning.blurred * gap) & (facts.gap > tuning.narrow_gap)
-    for s in np.flatnonzero(blurred & ~facts.free_directions.any(axis=1)):
-        culprit = names[int(np.argmax(facts.condition[s]))]
-        figures = {"condition": float(worst[s]), "gap": float(gap[s])}
-        yield int(s), Finding(Problem.ROUNDING, shapes=(culprit,), values=figures)
+    shares = np.partition(squares, -few, axis=0)[-few:].sum(axis=0)
+    if (shares > tuning.handful).any():
+        axis = int(np.argmax(shares))
+        carriers = np.argsort(-squares[:, axis], kind="stable")[:few]
+        labels = tuple(str(landmarks[j]) for j in carriers)
+        yield Finding(Problem.CARRIED_BY_FEW, landmarks=labels, values={"axis": axis + 1})
 
 
-def _not_converged(facts: SpectralDiagnostics) -> Found:
-    for s in np.flatnonzero(~facts.converged):
-        residual = float(facts.residuals[s].max())
-        figures = {"products": facts.n_products, "residual": residual}
-        yield int(s), Finding(Problem.NOT_CONVERGED, values=figures)
+def _check_rounding(
+    facts: SpectralDiagnostics, names: Sequence[str], tuning: Tuning
+) -> Iterator[Finding]:
+    """Report rounding of nearly dependent features that is not small against the gap."""
+    k = facts.n_axes
+    if len(facts.spectrum) <= k or facts.free_directions.any():
+        return
+    gap, worst = float(facts.spectrum[k] - facts.spectrum[k - 1]), float(facts.condition.max())
+    rounding = float(np.finfo(np.float64).eps * np.sqrt(worst))
+    if rounding > tuning.blurred * gap and facts.gap > tuning.narrow_gap:
+        culprit = names[int(np.argmax(facts.condition))]
+        values = {"condition": worst, "gap": gap}
+        yield Finding(Problem.ROUNDING, shapes=(culprit,), values=values)
 
 
-def _proportions(facts: SpectralDiagnostics, k: int, tuning: Tuning) -> Found:
-    by_rigidity = facts.proportions == "rigid"
-    for s in np.flatnonzero(by_rigidity & (facts.similarity_residual > tuning.large_deformation)):
-        figures = {"residual": float(facts.similarity_residual[s])}
-        yield int(s), Finding(Problem.LARGE_DEFORMATION, values=figures)
-    for s in np.flatnonzero(~facts.proportions_determined):
-        yield int(s), Finding(Problem.PROPORTIONS_UNDETERMINED)
-    unsettled = np.full(facts.looseness.shape, k > facts.n_dims) & ~_settled(facts, tuning)
-    stopped = facts.proportions_determined & ~facts.proportions_converged
-    for s in np.flatnonzero(stopped & ~unsettled):  # of a hinge that is told already
-        figures = {"rounds": facts.rounds}
-        yield int(s), Finding(Problem.PROPORTIONS_NOT_CONVERGED, values=figures)
+def _check_convergence(facts: SpectralDiagnostics) -> Iterator[Finding]:
+    if not facts.converged:
+        values = {"products": facts.n_products, "residual": float(facts.residuals.max())}
+        yield Finding(Problem.NOT_CONVERGED, values=values)
+
+
+def _check_proportions(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
+    if facts.proportions == "rigid" and facts.similarity_residual > tuning.large_deformation:
+        values = {"residual": facts.similarity_residual}
+        yield Finding(Problem.LARGE_DEFORMATION, values=values)
+    if not facts.proportions_determined:
+        yield Finding(Problem.PROPORTIONS_UNDETERMINED)
+    elif not facts.proportions_converged and (
+        # not of a hinge that is reported already
+        facts.n_axes <= facts.n_dims or _is_settled(facts, tuning)
+    ):
+        yield Finding(Problem.PROPORTIONS_NOT_CONVERGED, values={"rounds": facts.rounds})

@@ -26,7 +26,7 @@ from defgpa.errors import ShapeError
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, fit_motions
 from defgpa.shapes import Shapes
-from defgpa.solvers.proportions import moments, sides
+from defgpa.solvers.proportions import compute_moments, find_sides
 from defgpa.solvers.registration import MotionRegistration
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning
@@ -102,7 +102,8 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
     scales = np.abs(np.linalg.det(fit.matrices)) ** (1.0 / core.n_dims)
     sizes = _against_median(frames.size / scales)
-    side = sides(moments(reference, frames.centred, frames.visible), np.eye(core.n_dims))
+    moments = compute_moments(reference, frames.centred, frames.visible)
+    side = find_sides(moments, np.eye(core.n_dims))
     exchanged = _exchanged(core, reference, aligned, tuning)
     involved = {(shape, label) for shape, *pair in exchanged for label in pair}
     return Screening(
@@ -139,7 +140,7 @@ def mirrored_against(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     known = ~np.isnan(reference[:, 0])
     frames = Frames.of(shapes.points, shapes.visible & known)
     axes = np.where(known[:, None], reference, 0.0)
-    side = sides(moments(axes, frames.centred, frames.visible), np.eye(shapes.n_dims))
+    side = find_sides(compute_moments(axes, frames.centred, frames.visible), np.eye(shapes.n_dims))
     names = _named(shapes, side.votes * side.majority < 0)
     return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
 

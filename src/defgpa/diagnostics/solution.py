@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from defgpa._arrays import Array, Index
 
 
 @dataclass(frozen=True, eq=False)
 class SpectralDiagnostics:
-    """Facts about a deformable solve; those of a stack of sets have one more axis in front.
-
-    What is a number here is an array (g,) for a stack of g sets.
+    """Facts about a deformable solve.
 
     Attributes
     ----------
@@ -60,21 +57,21 @@ class SpectralDiagnostics:
     """
 
     spectrum: Array
-    gap: Any
-    cohesion: Any
-    translation_cost: Any
-    offset: Any
-    extent: Any
+    gap: float
+    cohesion: float
+    translation_cost: float
+    offset: float
+    extent: float
     votes: Index
     condition: Array
     free_directions: Index
     residuals: Array
-    converged: Any
-    excess: Any
-    similarity_residual: Any
-    looseness: Any
-    proportions_converged: Any
-    proportions_determined: Any
+    converged: bool
+    excess: float
+    similarity_residual: float
+    looseness: float
+    proportions_converged: bool
+    proportions_determined: bool
     proportions: str
     n_dims: int
     rounds: int

@@ -20,13 +20,13 @@ from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
-from defgpa.distributed.cost import distributed_cost
+from defgpa.distributed.cost import build_distributed_cost
 from defgpa.distributed.shapes import ClusterSet
 from defgpa.errors import DefgpaError
-from defgpa.estimators import DefGPA, assembled, lone_findings, with_lone
+from defgpa.estimators import DefGPA, lone_findings, make_deformable_alignment, with_lone
 from defgpa.io import read_shapes
 from defgpa.shapes import Shapes
-from defgpa.solvers.deformable import Solution, solve_one
+from defgpa.solvers.deformable import DeformableFit, fit_deformable
 from defgpa.warps import Warp, WarpModel
 
 
@@ -44,8 +44,8 @@ class DistributedAlignment:
         Λ, the eigenvalues of the reference covariance.
     names, landmarks : tuple of str
         Of the shapes and of the landmarks.
-    solution : Solution
-        The solution as the pipeline gave it.
+    fit : DeformableFit
+        The fit on the landmarks that at least two shapes share.
     findings : tuple of Finding
         What a user should be told, as values; ``align`` has warned of them.
     """
@@ -55,7 +55,7 @@ class DistributedAlignment:
     eigenvalues: Array
     names: tuple[str, ...]
     landmarks: tuple[str, ...]
-    solution: Solution
+    fit: DeformableFit
     findings: tuple[Finding, ...]
     model: WarpModel
     shapes: ClusterSet
@@ -63,7 +63,7 @@ class DistributedAlignment:
     @property
     def diagnostics(self) -> SpectralDiagnostics:
         """Facts about the solve."""
-        return self.solution.facts(0)
+        return self.fit.diagnostics
 
     @cached_property
     def rmse_reference(self) -> float:
@@ -98,7 +98,7 @@ class DistributedAlignment:
             Warp(warp.basis, warp.coefficients, landmarks=own[self.shapes.shared])
             for warp, own in zip(self.warps, shapes.points, strict=True)
         ]
-        found = assembled(shapes, self.solution, warps, self.model)
+        found = make_deformable_alignment(shapes, self.fit, warps, self.model)
         return replace(found, reference=frozen(np.array(self.reference)), findings=self.findings)
 
     def _parts_with_warps(self) -> Iterator[tuple[Any, tuple[Warp, ...]]]:
@@ -147,16 +147,15 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     method, model, shared = chosen.method(whole.n_dims), chosen.model, whole.shared
     sets = whole.on_shared_landmarks(method.tuning.landmarks_per_block)
     assert sets.rank  # told before anything is solved: a shape that is a line
-    solution = solve_one(sets, distributed_cost(sets, model, chosen.memory_budget), method)
-    landmarks = tuple(whole.landmarks[0].tolist())
+    fit = fit_deformable(sets, build_distributed_cost(sets, model, chosen.memory_budget), method)
     result = DistributedAlignment(
-        with_lone(solution.reference[0], solution.weights, shared, whole.visible[0], whole.shape),
-        solution.weights,
-        solution.eigenvalues[0],
+        with_lone(fit.reference, fit.coefficients, shared, whole.visible, whole.shape),
+        fit.coefficients,
+        fit.eigenvalues,
         whole.names,
-        landmarks,
-        solution,
-        (*lone_findings(landmarks, shared), *solution.findings[0]),
+        whole.landmarks,
+        fit,
+        (*lone_findings(whole.landmarks, shared), *fit.findings),
         model,
         whole,
     )

@@ -12,23 +12,19 @@ from defgpa._arrays import Array, Index
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.distributed.shapes import ClusterSet
-from defgpa.solvers.columns import streamed_factor
-from defgpa.solvers.cost import (
-    EliminatedCost,
-    Explained,
-    LowRankInverse,
-    inverse_from_one,
-)
+from defgpa.solvers.columns import make_streamed_factor
+from defgpa.solvers.cost import FittedWarps, ResidualCost
 from defgpa.solvers.elimination import POOR_CONDITION
+from defgpa.solvers.preconditioner import LowRankInverse, invert_from_one_shape
 from defgpa.warps import Warp, WarpModel
 
 
 @dataclass(frozen=True, eq=False)
 class DistributedCost:
-    """P = diag(views) − Σ U Uᵀ with U on the workers, by parts of shapes, blocks of landmarks."""
+    """P = diag(totals) − Σ U Uᵀ with U on the workers, by parts of shapes, blocks of landmarks."""
 
     cluster: Cluster
-    views: Array  # (m,)
+    totals: Array  # (m,): shapes that see each landmark
     n_shapes: int
     landmarks: Sequence[slice]  # the blocks
     batches: list[Any]  # futures, per part
@@ -44,12 +40,17 @@ class DistributedCost:
     @property
     def n_landmarks(self) -> int:
         """m."""
-        return len(self.views)
+        return len(self.totals)
+
+    @property
+    def norm(self) -> float:
+        """A bound of the spectrum: the number of shapes."""
+        return float(self.n_shapes)
 
     def multiply(self, block: Array) -> Array:
         """P X: project, combine, expand, add; the driver sends and receives rows of X."""
-        image = self.cluster.steadily(lambda: self._explained(block))
-        return np.asarray(self.views[:, None] * block - image)
+        image = self.cluster.steadily(lambda: self._explain(block))
+        return np.asarray(self.totals[:, None] * block - image)
 
     def dense(self) -> Array:
         """P itself, from its product with the identity."""
@@ -57,13 +58,13 @@ class DistributedCost:
 
     def preconditioner(self) -> LowRankInverse:
         """An approximation of P⁻¹ made from one shape, on the driver."""
-        factor = streamed_factor(work.batches_of(self.lead[None], self.model)[0])
-        return inverse_from_one(EliminatedCost(self.views, (factor,), self.n_shapes))
+        factor = make_streamed_factor(work.batches_of(self.lead[None], self.model)[0])
+        return invert_from_one_shape(ResidualCost(self.totals, (factor,), self.n_shapes))
 
-    def explained(self, reference: Array) -> Explained:
-        """The warps of all shapes, and P1."""
-        warps = self.cluster.steadily(lambda: self._warps(reference.reshape(len(self.views), -1)))
-        return Explained(warps, self.multiply(np.ones((len(self.views), 1)))[:, 0])
+    def fit_warps(self, reference: Array) -> FittedWarps:
+        """Fit the warps of all shapes, and compute P1."""
+        warps = self.cluster.steadily(lambda: self._warps(reference))
+        return FittedWarps(warps, self.multiply(np.ones((len(self.totals), 1)))[:, 0])
 
     def _warps(self, reference: Array) -> tuple[Warp, ...]:
         both = zip(self.batches, self.coefficients(reference), strict=True)
@@ -80,8 +81,8 @@ class DistributedCost:
             found.append(cluster.submit(work.coefficients, combine, *parts))
         return found
 
-    def _explained(self, block: Array) -> Array:
-        """Σ U Uᵀ X."""
+    def _explain(self, block: Array) -> Array:
+        """Compute Σ U Uᵀ X."""
         mixed = self.coefficients(block)
         sums = []
         for q in range(len(self.landmarks)):
@@ -93,9 +94,9 @@ class DistributedCost:
         return np.concatenate(self.cluster.results(sums))
 
 
-def distributed_cost(sets: ClusterSet, model: WarpModel, budget: int) -> DistributedCost:
+def build_distributed_cost(sets: ClusterSet, model: WarpModel, budget: int) -> DistributedCost:
     """The cost of shapes that live on the workers."""
-    cluster, visible = sets.cluster, sets.visible[0]
+    cluster, visible = sets.cluster, sets.visible
     lead = sets.shape(int(visible.sum(axis=1).argmax()))
     keep_columns = _columns_fit(cluster, lead, len(visible), model, budget)
     batches = [cluster.submit(work.batches_of, part, model) for part in sets.parts]

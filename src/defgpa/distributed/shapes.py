@@ -27,8 +27,8 @@ class ClusterSet:
     parts: Sequence[Any]  # futures of (b, m, d)
     sizes: Sequence[int]  # shapes of each part
     names: tuple[str, ...]
-    landmarks: Array  # (1, m)
-    visible: Mask  # (1, n, m)
+    landmarks: tuple[str, ...]
+    visible: Mask  # (n, m)
     n_dims: int
     rows: Sequence[slice] = (slice(None),)  # blocks of landmarks
 
@@ -52,32 +52,32 @@ class ClusterSet:
             [cluster.submit(work.points_of, part) for part in parts],
             [len(own) for own in seen],
             given if len(given) == n and len(set(given)) == n else number_labels("shape_", n),
-            np.array([known.pop() if known else number_labels("", m)]),
-            visible[None],
+            tuple(known.pop() if known else number_labels("", m)),
+            visible,
             dims[0],
         )
 
     @cached_property
     def shared(self) -> Index:
         """The landmarks that at least two shapes see."""
-        return np.flatnonzero(self.visible[0].sum(axis=0) >= 2)
+        return np.flatnonzero(self.visible.sum(axis=0) >= 2)
 
     def require_alignable(self) -> None:
         """A ShapeError if these shapes cannot be aligned."""
         if len(self.names) < 2:
             raise ShapeError(f"At least 2 shapes are needed to align; got {len(self.names)}.")
-        require_linked_pattern(self.visible[0][:, self.shared], self.names, self.n_dims)
+        require_linked_pattern(self.visible[:, self.shared], self.names, self.n_dims)
 
     def on_shared_landmarks(self, landmarks_per_block: int) -> ClusterSet:
         """The shapes on the landmarks that at least two of them see, in blocks of these."""
         parts, kept = self.parts, self.shared
-        if len(kept) < self.landmarks.shape[1]:
+        if len(kept) < len(self.landmarks):
             parts = [self.cluster.submit(work.kept_landmarks, part, kept) for part in parts]
         return replace(
             self,
             parts=parts,
-            landmarks=self.landmarks[:, kept],
-            visible=self.visible[..., kept],
+            landmarks=tuple(self.landmarks[j] for j in kept),
+            visible=self.visible[:, kept],
             rows=blocks(len(kept), landmarks_per_block),
         )
 
@@ -98,13 +98,13 @@ class ClusterSet:
         return max(rank)
 
     def moments(self, axes: Array) -> Moments:
-        """What the shapes say about axes (1, m, k)."""
-        sent = self.cluster.send(axes[0])
+        """Compute the moments of the shapes with axes (m, k)."""
+        sent = self.cluster.send(axes)
         found: list[Moments] = self.cluster.steadily(lambda: self._each(work.moments_of, sent))
-        return concatenated(found)[None]
+        return concatenated(found)
 
     def prior(self) -> Array:
-        """(1, d): Λ by Algorithm 1 of the paper, largest first."""
+        """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""
 
         def by_landmarks() -> ClusterParts:
             made = [self.cluster.submit(work.landmark_block, r, *self.parts) for r in self.rows]
@@ -113,11 +113,7 @@ class ClusterSet:
         def by_shapes() -> ClusterParts:
             return ClusterParts(self.cluster, self.parts)
 
-        return prior_of_parts(by_landmarks, by_shapes, self.names)[None]
-
-    def __getitem__(self, part: Any) -> ClusterSet:
-        """The one set there is."""
-        return self
+        return prior_of_parts(by_landmarks, by_shapes, self.names)
 
     def _each(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         return ClusterParts(self.cluster, self.parts).results(function, *shared)

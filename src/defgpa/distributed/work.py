@@ -7,7 +7,7 @@ landmarks. Everything the driver receives is of the size of the reference, or sm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -19,11 +19,11 @@ from defgpa.solvers.columns import ridge_from_gram
 from defgpa.solvers.elimination import (
     Batch,
     Ridge,
+    append_penalty_rows,
     make_batches,
     ridge_from_features,
-    with_penalty_rows,
 )
-from defgpa.solvers.proportions import Moments, moments
+from defgpa.solvers.proportions import Moments, compute_moments
 from defgpa.warps import Warp, WarpModel
 
 
@@ -85,9 +85,7 @@ def batches_of(points: Array, model: WarpModel) -> list[Batch]:
 
 def block_of(batches: list[Batch], landmarks: slice, stored: bool) -> list[Block]:
     """The columns of some landmarks."""
-    cut = [
-        replace(b, points=b.points[:, landmarks], visible=b.visible[:, landmarks]) for b in batches
-    ]
+    cut = [batch.restrict_to_landmarks(landmarks) for batch in batches]
     return [Block(batch, batch.columns() if stored else None) for batch in cut]
 
 
@@ -118,8 +116,8 @@ def sure_ridges_of(batches: list[Batch], *triangles: list[Array]) -> list[Ridge]
     """The regressions from the triangles of all blocks, where Gram matrices lose digits."""
     return [
         ridge_from_features(
-            with_penalty_rows(np.concatenate(own, axis=-2), batch.bases.penalty()),
-            batch.visible.sum(axis=1),
+            append_penalty_rows(np.concatenate(own, axis=-2), batch.bases.penalty()),
+            batch.total_weights,
             batch.rounding,
         )
         for batch, own in zip(batches, zip(*triangles, strict=True), strict=True)
@@ -136,7 +134,7 @@ def quality_of(ridges: list[Ridge]) -> tuple[Array, Index]:
 
 def combine_of(batches: list[Batch], ridges: list[Ridge]) -> list[Array]:
     """(b, r, l) per batch: mixing @ Y."""
-    return [batch.combine(ridge) for batch, ridge in zip(batches, ridges, strict=True)]
+    return [batch.mix(ridge) for batch, ridge in zip(batches, ridges, strict=True)]
 
 
 def project(blocks: list[Block], rows: Array) -> list[Array]:
@@ -166,7 +164,7 @@ def sum_of(*terms: Array) -> Array:
 def moments_of(points: Array, axes: Array) -> Moments:
     """What the shapes of a part say about axes (m, k)."""
     frames = frames_of_part(points)
-    found = moments(axes, frames.centred, frames.visible)
+    found = compute_moments(axes, frames.centred, frames.visible)
     whole = np.broadcast_to(found.axes, (len(points), *found.axes.shape[-2:]))
     return Moments(whole, found.cross, found.square)
 

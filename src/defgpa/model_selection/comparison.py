@@ -18,8 +18,8 @@ from defgpa._arrays import Array, Progress, rms, rms_radius
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
-from defgpa.model_selection.cross_validation import cross_validated
-from defgpa.model_selection.folds import consecutive_folds, looked_at
+from defgpa.model_selection.cross_validation import FoldedModel, validate_folds
+from defgpa.model_selection.folds import Steps, consecutive_folds
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.warps import Affine, ThinPlateSpline
@@ -306,6 +306,7 @@ def compare(
     fold_size: int = 1,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    refit: bool = False,
 ) -> Comparison:
     """The errors of several methods on the same shapes, as in the paper's Table 2.
 
@@ -318,7 +319,7 @@ def compare(
         AFF_d (starred in the paper), then AFF_r and TPS_r with 3, 5 and 7 control points per axis,
         and ELA(5), ElasticGPA between rigid and TPS_r(5).
         ``published_methods()`` are the paper's six with the paper's proportions.
-    fold_size, n_jobs, progress
+    fold_size, n_jobs, progress, refit
         As in ``cross_validate``; ``progress`` counts the folds of all methods.
 
     Returns
@@ -347,7 +348,7 @@ def compare(
     trials = []
     for done, (name, estimator) in enumerate(chosen.items()):
         told = progress and partial(_told_in_all, progress, done * folds, len(chosen) * folds)
-        trials.append(_tried(name, estimator, shapes, fold_size, n_jobs, told))
+        trials.append(_evaluate_method(name, estimator, shapes, fold_size, n_jobs, told, refit))
         if trials[-1].row.failure and told is not None:
             told(folds, folds)
     rows = tuple(trial.row for trial in trials)
@@ -391,13 +392,14 @@ class _Trial:
     findings: tuple[Finding, ...] = ()
 
 
-def _tried(
+def _evaluate_method(
     name: str,
     estimator: Any,
     shapes: Shapes,
     fold_size: int,
     n_jobs: int | None,
     progress: Progress | None,
+    refit: bool,
 ) -> _Trial:
     """One method; what goes wrong is told in its row, and the others go on."""
     row = MethodFigures(
@@ -406,12 +408,14 @@ def _tried(
     found: tuple[Finding, ...] = ()
     try:
         start = time.perf_counter()
-        full = looked_at(estimator, shapes)
+        model = FoldedModel.fit(estimator, shapes, refit)
+        full = model.full
         seconds = time.perf_counter() - start
         found, size = full.findings, rms_radius(full.reference[shapes.views >= 2])
         row = replace(row, seconds=seconds, size=size, rmse_reference=full.rmse_reference)
         row = replace(row, rmse_datum=full.rmse_datum)
-        validated = cross_validated(estimator, full, fold_size, n_jobs, progress)
+        folds = consecutive_folds(shapes.n_landmarks, fold_size)
+        validated = validate_folds(model, folds, fold_size, n_jobs, Steps(len(folds), progress))
     except Exception as error:  # a method of one's own may raise anything
         row = replace(row, failure=str(error) or type(error).__name__)
         return _Trial(row, estimator, None, found)

@@ -1,4 +1,4 @@
-"""Folds of consecutive landmarks: left out, fitted again, predicted; for any estimator."""
+"""Make folds of consecutive landmarks, and leave them out of any estimator by fitting it again."""
 
 from __future__ import annotations
 
@@ -14,9 +14,17 @@ from defgpa._arrays import Array, Index, Mask, Progress, frozen
 from defgpa.alignment import Alignment
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.errors import DefgpaError, DefgpaWarning, listed
-from defgpa.estimators import AlignmentEstimator
-from defgpa.procrustes import ORTHOGONAL, fit_motions
+from defgpa.estimators import (
+    AlignmentEstimator,
+    DefGPA,
+    DeformableProblem,
+    ElasticGPA,
+    ElasticProblem,
+    prepare_problem,
+)
+from defgpa.procrustes import ORTHOGONAL, stacked
 from defgpa.shapes import Shapes
+from defgpa.warps import WarpFamily
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +65,30 @@ def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:
     return tuple(np.split(np.arange(n_landmarks), cuts))
 
 
-def looked_at(estimator: Any, shapes: Shapes) -> Alignment:
-    """The alignment a copy of the estimator makes; what it found is in it, nothing is warned of."""
+def align_without_warning(estimator: Any, shapes: Shapes) -> Alignment:
+    """Align shapes by a copy of the estimator; findings are in the result, none is a warning."""
     copy = clone(estimator, safe=False)
-    return copy.align(shapes) if _is_ours(copy) else _fitted(copy, shapes)
+    return copy.align(shapes) if _is_ours(copy) else _fit_silently(copy, shapes)
 
 
-def fitted(estimator: Any, shapes: Shapes) -> Alignment:
-    """The alignment a copy of the estimator makes, without a look at the input."""
+def prepare_leave_out(estimator: Any, shapes: Shapes) -> DeformableProblem | ElasticProblem | None:
+    """Eliminate the warps of shapes for the folds; None where each fold must be fitted again.
+
+    That is so for estimators and warps of one's own, and for elastic sets too large to form P.
+    """
+    if type(estimator) not in (DefGPA, ElasticGPA) or not isinstance(estimator.model, WarpFamily):
+        return None
+    if isinstance(estimator, ElasticGPA):
+        tuning = estimator.deformable.method(shapes.n_dims).tuning
+        if shapes.n_landmarks > tuning.dense_landmarks:
+            return None
+    return prepare_problem(estimator, shapes)
+
+
+def solve_without_screening(estimator: Any, shapes: Shapes) -> Alignment:
+    """Align shapes by a copy of the estimator, without a check of the input."""
     copy = clone(estimator, safe=False)
-    return copy.solve(shapes) if _is_ours(copy) else _fitted(copy, shapes)
+    return copy.solve(shapes) if _is_ours(copy) else _fit_silently(copy, shapes)
 
 
 def _is_ours(estimator: Any) -> bool:
@@ -74,19 +96,19 @@ def _is_ours(estimator: Any) -> bool:
     return getattr(type(estimator), "fit", None) is AlignmentEstimator.fit
 
 
-def _fitted(copy: Any, shapes: Shapes) -> Alignment:
+def _fit_silently(copy: Any, shapes: Shapes) -> Alignment:
     with warnings.catch_warnings(action="ignore", category=DefgpaWarning):
         alignment = copy.fit(shapes).alignment_
     assert isinstance(alignment, Alignment)
     return alignment
 
 
-def refitted(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
-    """The landmarks of a fold as predicted by a fit without them."""
+def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
+    """Predict the landmarks of a fold by a fit without them."""
     shapes = full.shapes
     nothing = np.full((shapes.n_shapes, len(fold), shapes.n_dims), np.nan)
     try:
-        alignment = fitted(estimator, shapes.without(fold))
+        alignment = solve_without_screening(estimator, shapes.without(fold))
         images = np.stack([w(own[fold]) for w, own in zip(alignment.warps, shapes, strict=True)])
     except Exception as error:  # a warp or an estimator of one's own may raise anything
         return LeftOut(nothing, error=error)
@@ -95,7 +117,7 @@ def refitted(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
         return LeftOut(nothing, error=_not_finite(lost, shapes))
     whole = np.delete(full.reference, fold, axis=0)
     judged = alignment.shapes.views >= 2
-    moved = in_frame_of(whole[judged], alignment.reference[judged], images)
+    moved = move_to_full_pose(whole[judged], alignment.reference[judged], images)
     return LeftOut(moved, alignment.findings)
 
 
@@ -104,8 +126,8 @@ def _not_finite(lost: Mask, shapes: Shapes) -> DefgpaError:
     return DefgpaError(f"the warp of shape {names} gives no finite prediction")
 
 
-def in_frame_of(full: Array, reference: Array, images: Array) -> Array:
-    """Predictions moved with a fold's reference onto the full one.
+def move_to_full_pose(full: Array, reference: Array, images: Array) -> Array:
+    """Move predictions with a fold's reference onto the full one.
 
     By R ∈ O(d) and a translation, no scale, on the landmarks of the fold: both references are
     (…, m, d), ``images`` are (…, n, N, d): one fold, or a stack of them.
@@ -116,8 +138,8 @@ def in_frame_of(full: Array, reference: Array, images: Array) -> Array:
     )
 
 
-def gathered(left_out: Sequence[LeftOut], folds: Sequence[Index], visible: Mask) -> Array:
-    """(n, m, d): the predictions of all folds in one array, NaN where a landmark is not seen."""
+def gather_predictions(left_out: Sequence[LeftOut], folds: Sequence[Index], visible: Mask) -> Array:
+    """Return the predictions of all folds (n, m, d), NaN where a landmark is missing."""
     together = np.concatenate([out.predicted for out in left_out], axis=1)
     predicted = np.empty_like(together)
     predicted[:, np.concatenate(folds)] = together
@@ -151,10 +173,10 @@ def _either(folds: Sequence[str]) -> str:
     return " or ".join(shown)
 
 
-def news_of_folds(
+def summarise_fold_findings(
     found: Sequence[Sequence[Finding]], folds: Sequence[Index], shapes: Shapes
 ) -> Finding | None:
-    """What folds found and the full fit did not: how often, and the first of each kind."""
+    """Summarise what folds found and the full fit did not: how often, and the first of each."""
     first: dict[Problem, Finding] = {}
     count: dict[Problem, int] = {}
     for fold, findings in zip(folds, found, strict=True):

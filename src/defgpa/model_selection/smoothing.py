@@ -25,7 +25,7 @@ from defgpa.model_selection.smoothing_path import (
     least_index,
     path_findings,
 )
-from defgpa.model_selection.sweep import Point, Sweep, smooth_warp
+from defgpa.model_selection.sweep import Point, Sweep, find_anchor, find_smooth_warp
 from defgpa.shapes import ShapesLike, as_shapes
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
@@ -73,8 +73,8 @@ def select_smoothing(
 
     Notes
     -----
-    What a fold's shapes are made of (control points, features, their products) does not depend
-    on the smoothing and is shared by all values.
+    What the shapes are made of (control points, features, their products) does not depend on the
+    smoothing and is shared by all values; folds are left out as in ``cross_validate``.
 
     Examples
     --------
@@ -106,10 +106,12 @@ def select_smoothing(
     positions = (len(values) + more) * (1 if tried is None else len(tried))
     folds = len(consecutive_folds(given.n_landmarks, fold_size))
     steps = Steps(positions * (folds + 1), progress)
-    sweep = Sweep(estimator, smooth_warp(estimator), given, fold_size, n_jobs, steps, tried)
-    rows = sweep.rows(values)
+    warp = find_smooth_warp(estimator)
+    anchor = find_anchor(values)
+    sweep = Sweep(estimator, warp, given, fold_size, n_jobs, steps, anchor, tried)
+    rows = sweep.evaluate(values)
     if grid is None:
-        rows += sweep.rows(_finer(rows, steps) if tried is None else _best_of(rows) * _FINER)
+        rows += sweep.evaluate(_finer(rows, steps) if tried is None else _best_of(rows) * _FINER)
     rows.sort(key=lambda row: row[0].value)
     found = _path(sweep, rows) if tried is None else _surface(sweep, rows, tried)
     warn_about(found.findings)
@@ -120,7 +122,7 @@ def _path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
     """The smoothing of a deformable estimator, chosen among rows of one point each."""
     points = [point for (point,) in rows]
     chosen = points[chosen_index(*(table[:, 0] for table in _tables(rows)))]
-    path = SmoothingPath(**columns(points, chosen), best=sweep.position(chosen.value))
+    path = SmoothingPath(**columns(points, chosen), best=sweep.make_estimator(chosen.value))
     return replace(path, findings=path_findings(path, points))
 
 
@@ -129,7 +131,7 @@ def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -
     cve, spread, foldovers = _tables(rows)
     row, column = chosen_position(cve, spread, foldovers)
     along, at = [own[column] for own in rows], rows[row][column]
-    chosen_estimator = sweep.position(at.value, rigidities[column])
+    chosen_estimator = sweep.make_estimator(at.value, rigidities[column])
     chosen = _looked_at(at, chosen_estimator)
     found = DialSurface(
         **columns(along, chosen),

@@ -1,4 +1,4 @@
-"""One estimator with many amounts of smoothing: what does not depend on them is made once."""
+"""One estimator with many amounts of smoothing: the warps of all of them are eliminated once."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
 from defgpa.errors import DegenerateShapeError
-from defgpa.model_selection._fold_sets import FoldSets
+from defgpa.estimators import DeformableProblem, ElasticProblem
 from defgpa.model_selection.cross_validation import (
     CrossValidation,
-    gathered_folds,
-    left_out_by_refits,
-    left_out_by_stacks,
+    FoldedModel,
+    align_problem,
+    validate_folds,
 )
-from defgpa.model_selection.folds import LeftOut, Steps, consecutive_folds, looked_at
+from defgpa.model_selection.folds import (
+    Steps,
+    align_without_warning,
+    consecutive_folds,
+    prepare_leave_out,
+)
 from defgpa.shapes import Shapes
 from defgpa.warps import ThinPlateSpline
+
+MAX_SCALE = 1e5  # of the penalty, up and down, that one decomposition serves to all digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +65,7 @@ class Sweep:
     fold_size: int
     n_jobs: int | None
     steps: Steps
+    anchor: float  # the smoothing at which the warps are eliminated
     rigidities: Array | None = None  # of an ElasticGPA
 
     @cached_property
@@ -65,72 +73,66 @@ class Sweep:
         """The landmarks of each fold."""
         return consecutive_folds(self.shapes.n_landmarks, self.fold_size)
 
-    def position(self, smoothing: float, rigidity: float | None = None) -> Any:
-        """A fresh estimator with this smoothing, and this rigidity if it has one."""
-        fresh = clone(self.estimator).set_params(warp=_smoothed(self.warp, smoothing))
+    def make_estimator(self, smoothing: float, rigidity: float | None = None) -> Any:
+        """Make a fresh estimator with this smoothing, and this rigidity if it has one."""
+        fresh = clone(self.estimator).set_params(warp=_set_smoothing(self.warp, smoothing))
         return fresh if rigidity is None else fresh.set_params(rigidity=float(rigidity))
 
-    def rows(self, values: Array) -> list[list[Point]]:
-        """[smoothing][rigidity]: what the positions give; one in a row without rigidities."""
-        full = [own for value in values for own in self._aligned(value)]
-        width = len(full) // len(values)
-        smoothings = np.repeat(values, width)
-        left_out = self._left_out(smoothings, full)
-        made = [
-            Point(float(value), gathered_folds(whole, self.folds, self.fold_size, own))
-            for value, whole, own in zip(smoothings, full, left_out, strict=True)
-        ]
-        return [made[i : i + width] for i in range(0, len(made), width)]
+    def evaluate(self, values: Array) -> list[list[Point]]:
+        """Evaluate every smoothing (row) at every rigidity (column; one without rigidities)."""
+        return [self._evaluate_row(float(value)) for value in values]
 
-    def _aligned(self, smoothing: float) -> list[Alignment]:
-        """The alignments of all landmarks with this smoothing, at every rigidity."""
-        estimator = self.position(smoothing)
+    def _evaluate_row(self, smoothing: float) -> list[Point]:
+        problem = self._find_problem(smoothing)
+        row = []
+        for rigidity in [None] if self.rigidities is None else self.rigidities:
+            estimator = self.make_estimator(smoothing, rigidity)
+            if problem is None:
+                model = FoldedModel(estimator, self._align(estimator), None)
+            else:
+                dial = None if rigidity is None else estimator.dial
+                full = align_problem(problem, dial, self.shapes)
+                if rigidity is None:
+                    full = estimator.looked_at(full)
+                model = FoldedModel(estimator, full, problem, dial)
+            self.steps.advance()
+            validated = validate_folds(model, self.folds, self.fold_size, self.n_jobs, self.steps)
+            row.append(Point(smoothing, validated))
+        return row
+
+    def _align(self, estimator: Any) -> Alignment:
         if self.rigidities is None:
-            made = [looked_at(estimator, self.shapes)]
-        else:
-            made = estimator.along(self.shapes, self.rigidities)
-        self.steps.advance(len(made))
-        return made
+            return align_without_warning(estimator, self.shapes)
+        alignment: Alignment = estimator.solve(self.shapes)
+        return alignment
 
-    def _left_out(self, smoothings: Array, full: list[Alignment]) -> list[list[LeftOut]]:
-        """Every fold of every position: by stacks where one decomposition reaches, else by fits."""
-        rigidities = self.rigidities if self.rigidities is not None else [None]
-        own = [*rigidities] * (len(smoothings) // len(rigidities))
-        sets, anchor = self._common(np.unique(smoothings))
-        near = within_reach(smoothings, anchor) & (sets is not None)
-        outcomes: dict[int, list[LeftOut]] = {}
-        if sets is not None and near.any():
-            chosen = np.flatnonzero(near)
-            factors = smoothings[chosen] / anchor
-            if self.rigidities is not None:
-                factors = np.column_stack([factors, [own[t] for t in chosen]])
-            whole = [full[t] for t in chosen]
-            made = left_out_by_stacks(sets, factors, whole, self.folds, self.n_jobs, self.steps)
-            outcomes.update(zip(chosen.tolist(), made, strict=True))
-        for t in np.flatnonzero(~near).tolist():
-            outcomes[t] = left_out_by_refits(
-                self.position(smoothings[t], own[t]), full[t], self.folds, self.n_jobs, self.steps
-            )
-        return [outcomes[t] for t in range(len(smoothings))]
+    def _find_problem(self, smoothing: float) -> DeformableProblem | ElasticProblem | None:
+        """Return the shapes with warps eliminated, from the common decomposition if it serves."""
+        scale = smoothing / self.anchor if self.anchor > 0.0 else 0.0
+        if 1.0 / MAX_SCALE <= scale <= MAX_SCALE and self._common is not None:
+            return self._common.scale_penalty(scale)
+        return prepare_leave_out(self.make_estimator(smoothing), self.shapes)
 
-    def _common(self, values: Array) -> tuple[FoldSets | None, float]:
-        """What the folds share, with the smoothing in the middle of the values, ascending."""
-        positive = values[values > 0.0]
-        if not len(positive):
-            return None, 1.0
-        anchor = float(np.sqrt(positive[0] * positive[-1]))
-        if not _scales_with_smoothing(_smoothed(self.warp, anchor), self.shapes):
-            return None, anchor
-        return FoldSets.of(self.position(anchor), self.shapes), anchor
+    @cached_property
+    def _common(self) -> DeformableProblem | ElasticProblem | None:
+        """The warps eliminated at the anchor, where all penalties follow from one decomposition."""
+        if not _scales_with_smoothing(_set_smoothing(self.warp, self.anchor), self.shapes):
+            return None
+        problem = prepare_leave_out(self.make_estimator(self.anchor), self.shapes)
+        deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
+        if deformable is None or deformable.cost.storage != "StoredFactor":
+            return None
+        return problem
 
 
-def within_reach(values: Array, anchor: float) -> Mask:
-    """Which amounts of smoothing one decomposition, made at the anchor, serves: to all digits."""
-    return np.asarray((values >= anchor / 1e5) & (values <= anchor * 1e5))
+def find_anchor(values: Array) -> float:
+    """Return the amount of smoothing in the middle of the positive values, 0 if there is none."""
+    positive = values[values > 0.0]
+    return float(np.sqrt(positive.min() * positive.max())) if len(positive) else 0.0
 
 
-def smooth_warp(estimator: Any) -> Any:
-    """The warp of the estimator, if it has a smoothing to choose."""
+def find_smooth_warp(estimator: Any) -> Any:
+    """Return the warp of the estimator; raise if it has no smoothing to choose."""
     warp = getattr(estimator, "warp", type(estimator))
     warp = ThinPlateSpline() if warp is None else warp
     bound = is_dataclass(warp) and not isinstance(warp, type)
@@ -142,17 +144,18 @@ def smooth_warp(estimator: Any) -> Any:
     return warp
 
 
-def _smoothed(warp: Any, value: float) -> Any:
-    """The same warp with another smoothing, relative whatever it was before."""
+def _set_smoothing(warp: Any, value: float) -> Any:
+    """Return the warp with another smoothing, relative whatever it was before."""
     absolute = {"theta": None} if any(f.name == "theta" for f in fields(warp)) else {}
     return replace(warp, smoothing=float(value), **absolute)
 
 
 def _scales_with_smoothing(warp: Any, shapes: Shapes) -> bool:
-    """Whether the penalty is proportional to the smoothing, and nothing else depends on it."""
-    own = shapes.points[0][shapes.visible[0]]
-    one, two = warp.basis(own), _smoothed(warp, 2.0 * warp.smoothing).basis(own)
+    """Return whether the penalty is proportional to the smoothing, and all else independent."""
+    points = shapes.points[0][shapes.visible[0]]
+    basis = warp.basis(points)
+    doubled = _set_smoothing(warp, 2.0 * warp.smoothing).basis(points)
     return bool(
-        np.array_equal(one.features(own), two.features(own))
-        and np.allclose(2.0 * one.penalty(), two.penalty(), rtol=1e-12, atol=0.0)
+        np.array_equal(basis.features(points), doubled.features(points))
+        and np.allclose(2.0 * basis.penalty(), doubled.penalty(), rtol=1e-12, atol=0.0)
     )

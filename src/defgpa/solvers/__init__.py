@@ -1,6 +1,6 @@
 """From bases to a reference: elimination of the warps, the spectrum, the proportions, the side."""
 
-from defgpa.solvers.cost import Centering, ExactCentering, SoftCentering
+from defgpa.solvers.centering import Centering, ExactCentering, SoftCentering
 from defgpa.solvers.eigen import Dense, EigenSolver, Iterative
 
 __all__ = ["Centering", "Dense", "EigenSolver", "ExactCentering", "Iterative", "SoftCentering"]

@@ -11,24 +11,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, inverse_of_lower, inverse_root, small_product, symmetrised
-from defgpa.solvers.cost import SHIFT, EliminatedCost, LowRankInverse
+from defgpa.solvers.cost import ResidualCost
+from defgpa.solvers.preconditioner import SHIFT, LowRankInverse
 
 
 @dataclass(frozen=True, eq=False)
 class RootInverse:
     """P⁺ = CᵀC, formed."""
 
-    root: Array  # (g, m, m): C
+    root: Array  # (…, m, m): C
 
     @classmethod
     def of(cls, costs: Array) -> RootInverse:
-        """The inverse of costs (g, m, m) that do not charge the constant vector."""
+        """Invert costs (…, m, m) that do not charge the constant vector."""
         m = costs.shape[-1]
         # 1 lifted to the mean eigenvalue: B is orthogonal to it
-        lifted = costs + (np.einsum("gmm->g", costs) / m**2)[:, None, None]
+        lifted = costs + (np.einsum("...mm->...", costs) / m**2)[..., None, None]
         try:
             lower = np.linalg.cholesky(lifted)
-            pivots = np.einsum("gmm->gm", lower)
+            pivots = np.einsum("...mm->...m", lower)
             # the square of a smaller pivot is an eigenvalue that may be rounding
             if (pivots.min(axis=-1) >= 1e-5 * pivots.max(axis=-1)).all():
                 return cls(inverse_of_lower(lower))
@@ -37,7 +38,7 @@ class RootInverse:
         return cls(inverse_root(symmetrised(lifted), 1e-12).mT)
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
-        """(g, m, d): CᵀC B, whatever the start and the accuracy."""
+        """Compute CᵀC B (…, m, d), whatever the start and the accuracy."""
         return self.root.mT @ (self.root @ pulled)
 
 
@@ -45,7 +46,7 @@ class RootInverse:
 class ConjugateGradients:
     """P⁺ of one set by products with P."""
 
-    cost: EliminatedCost
+    cost: ResidualCost
     rows: Array  # (n·d, m): Qᵀ of all shapes below each other
     firmness: float
     preconditioner: LowRankInverse
@@ -57,11 +58,11 @@ class ConjugateGradients:
         return np.asarray(image - image.mean(axis=0))
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
-        """(1, m, d): S with P S = B, from a start, to a relative accuracy (1,).
+        """Solve P S = B for S (m, d), from a start, to a relative accuracy.
 
         Each column its own conjugate gradients, all with one product a step.
         """
-        target, first = pulled[0], start[0]
+        target, first = pulled, start
         image = self.multiply(first)
         # the start as large as it should be: Sᵀ P S = Sᵀ B, column by column
         size = _quotient(_dots(first, target), _dots(first, image))
@@ -69,7 +70,7 @@ class ConjugateGradients:
         direction = corrected = self._corrected(residual)
         slope = _dots(residual, corrected)
         rounding = 1e-13 * np.linalg.norm(target)
-        goal = max(float(accuracy[0]) * np.linalg.norm(target), rounding)
+        goal = max(float(accuracy) * np.linalg.norm(target), rounding)
         for step in range(500):
             left = np.linalg.norm(residual)
             # a start that would do tells nothing of how far the end is
@@ -82,7 +83,7 @@ class ConjugateGradients:
             corrected = self._corrected(residual)
             before, slope = slope, _dots(residual, corrected)
             direction = corrected + _quotient(slope, before) * direction
-        return np.asarray(solution[None])
+        return np.asarray(solution)
 
     def _corrected(self, residual: Array) -> Array:
         """The preconditioner, on centred vectors."""
@@ -103,24 +104,26 @@ def _quotient(one: Array, other: Array) -> Array:
 Inverse = RootInverse | ConjugateGradients
 
 
-def anchored_inverse(cost: EliminatedCost, rows: Array, firmness: float, dense: int) -> Inverse:
+def anchored_inverse(cost: ResidualCost, rows: Array, firmness: float, dense: int) -> Inverse:
     """Formed up to ``dense`` landmarks; ``rows`` (n, d, m) are Qᵀ of every shape."""
     flat = rows.reshape(-1, rows.shape[-1])
     if cost.n_landmarks <= dense:
-        return RootInverse.of((cost.dense() + firmness * (flat.T @ flat))[None])
+        return RootInverse.of(cost.dense() + firmness * (flat.T @ flat))
     return ConjugateGradients(cost, flat, firmness, representative(cost, rows, firmness))
 
 
-def representative(cost: EliminatedCost, rows: Array, firmness: float) -> LowRankInverse:
+def representative(cost: ResidualCost, rows: Array, firmness: float) -> LowRankInverse:
     """(D^½ (I − UUᵀ + κQQᵀ) D^½)⁻¹ with the shape that sees the most.
 
     Q = U C with C = UᵀQ, so that I − UUᵀ + κQQᵀ = I − ŨŨᵀ with Ũ = U (I − κCCᵀ)^½.
     """
-    (factor,) = cost.most_complete(1)
+    (factor,) = cost.find_most_complete(1)
     linear = factor.project(rows[factor.batch.shapes[0]].T)[0]
     root = np.eye(len(linear)) - (1.0 - np.sqrt(1.0 - firmness)) * linear @ linear.T
     gram = factor.ridge.gram(factor.batch.bases.penalty())[0]
     strengths, modes = np.linalg.eigh(symmetrised(root @ gram @ root))
-    outer = 1.0 / np.sqrt(cost.views + SHIFT * cost.n_shapes)
+    outer = 1.0 / np.sqrt(cost.totals + SHIFT * cost.n_shapes)
     strengths = np.minimum(strengths, 1.0) / (1.0 + SHIFT)
-    return LowRankInverse(cost.of_one(factor), outer, np.ones_like(outer), root @ modes, strengths)
+    return LowRankInverse(
+        cost.restrict_to_shape(factor), outer, np.ones_like(outer), root @ modes, strengths
+    )

@@ -19,9 +19,9 @@ from defgpa.solvers.elimination import (
     Factor,
     Ridge,
     StoredFactor,
+    append_penalty_rows,
     ridge_from_features,
     ridge_from_normal_matrix,
-    with_penalty_rows,
 )
 
 
@@ -34,47 +34,49 @@ class StreamedFactor(Factor):
     @property
     def landmarks_at_a_time(self) -> int:
         """The landmarks whose columns stay in the cache."""
-        return _landmarks_in(self.batch, self.batch.tuning.block_bytes)
+        return _count_landmarks(self.batch, self.batch.tuning.block_bytes)
 
     def project(self, block: Array) -> Array:
-        """Uᵀ X = combineᵀ (columnsᵀ X)."""
+        """Compute Uᵀ X = combineᵀ (columnsᵀ X)."""
 
         def sums(rows: slice) -> Array:
             # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
-            return np.stack([_product(block[rows].T, own) for own in self.batch.columns(rows)])
+            return np.stack(
+                [_product(block[rows].T, own) for own in self.batch.weighted_columns(rows)]
+            )
 
         total = summed(in_blocks(sums, _landmark_blocks(self.batch)))
         return self.combine.mT @ total.mT
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
-        """Σ U C = Σ columns (combine C)."""
+        """Add the rows of these landmarks of Σ U C = Σ columns (combine C) onto an image."""
         # the few columns first: BLAS is faster from this side here too
         mixed = (self.combine @ coefficients).mT
-        images = mixed @ self.batch.columns(landmarks).mT
+        images = mixed @ self.batch.weighted_columns(landmarks).mT
         onto += (images[0] if len(images) == 1 else images.sum(axis=0)).T
 
-    def transposed_rows(self) -> Array:
-        """Uᵀ, formed block by block."""
+    def stack_rows(self) -> Array:
+        """Compute Uᵀ of all shapes below each other, block by block."""
         b, _, l = self.combine.shape
         rows = np.empty((b, l, self.batch.n_landmarks))
         for part in _landmark_blocks(self.batch):
-            rows[:, :, part] = (self.batch.columns(part) @ self.combine).mT
+            rows[:, :, part] = (self.batch.weighted_columns(part) @ self.combine).mT
         return rows.reshape(b * l, -1)
 
 
-def column_factor(batch: Batch) -> StoredFactor:
-    """Uᵀ of large shapes: from columnsᵀ columns and small algebra, in the place of the columns."""
-    batch = batch.deflated()
-    columns = _all_columns(batch)
-    gram = _gram(lambda part: columns[:, part], _landmark_blocks(batch))
-    ridge, combine = sound_ridge(batch, gram, lambda part: columns[:, part])
-    rows = np.ascontiguousarray(columns.mT)
-    return StoredFactor(batch, ridge, _combined(rows, combine, _landmark_blocks(batch)))
+def make_column_factor(batch: Batch) -> StoredFactor:
+    """Compute Uᵀ of large shapes from columnsᵀ columns, in the place of the columns."""
+    batch = batch.deflate()
+    columns = _make_columns(batch)
+    gram = _sum_grams(lambda part: columns[:, part], _landmark_blocks(batch))
+    ridge, combine = fit_ridge(batch, gram, lambda part: columns[:, part])
+    rows = np.ascontiguousarray(batch.scale_again(columns).mT)
+    return StoredFactor(batch, ridge, _combine_rows(rows, combine, _landmark_blocks(batch)))
 
 
-def _all_columns(batch: Batch) -> Array:
-    """(b, m, r): the columns, made at once where they stay in the cache, else block by block."""
-    parts = blocks(batch.n_landmarks, _landmarks_in(batch, batch.tuning.cache_bytes))
+def _make_columns(batch: Batch) -> Array:
+    """Make the columns (b, m, r), at once where they stay in the cache, else block by block."""
+    parts = blocks(batch.n_landmarks, _count_landmarks(batch, batch.tuning.cache_bytes))
     if len(parts) == 1:
         return batch.columns()
     # the landmarks side by side: BLAS is faster with such columns
@@ -84,8 +86,8 @@ def _all_columns(batch: Batch) -> Array:
     return columns
 
 
-def _combined(rows: Array, combine: Array, parts: list[slice]) -> Array:
-    """(b, l, m): Uᵀ = combineᵀ columnsᵀ, in the place of ``rows`` where combine is triangular.
+def _combine_rows(rows: Array, combine: Array, parts: list[slice]) -> Array:
+    """Compute Uᵀ = combineᵀ columnsᵀ (b, l, m), in place where combine is triangular.
 
     One block of landmarks after the other, so that it stays in the cache.
     """
@@ -99,45 +101,45 @@ def _combined(rows: Array, combine: Array, parts: list[slice]) -> Array:
     return rows
 
 
-def streamed_factor(batch: Batch) -> StreamedFactor:
-    """U of shapes too large to hold, from the columns of a block of landmarks at a time."""
-    gram = _gram(batch.columns, _landmark_blocks(batch))
-    return StreamedFactor(batch, *sound_ridge(batch, gram, batch.columns))
+def make_streamed_factor(batch: Batch) -> StreamedFactor:
+    """Compute U of shapes too large to store, from a block of landmarks at a time."""
+    gram = _sum_grams(batch.columns, _landmark_blocks(batch))
+    return StreamedFactor(batch, *fit_ridge(batch, gram, batch.columns))
 
 
 def _product(wide: Array, tall: Array) -> Array:
-    """A B as ``small_product``, which would copy a part of some columns before it begins."""
+    """Compute A B as ``small_product``, which would copy a part of some columns first."""
     return small_product(wide, tall) if tall.flags.forc else np.asarray(wide @ tall)
 
 
 def _landmark_blocks(batch: Batch) -> list[slice]:
-    return blocks(batch.n_landmarks, _landmarks_in(batch, batch.tuning.block_bytes))
+    return blocks(batch.n_landmarks, _count_landmarks(batch, batch.tuning.block_bytes))
 
 
-def _landmarks_in(batch: Batch, n_bytes: int) -> int:
-    """How many landmarks there are to so many bytes of columns."""
+def _count_landmarks(batch: Batch, n_bytes: int) -> int:
+    """Return how many landmarks have so many bytes of columns."""
     return max(1, n_bytes // (8 * _width(batch) * len(batch.shapes)))
 
 
 def _width(batch: Batch) -> int:
-    """r, the number of columns."""
+    """Return the number of columns, r."""
     mixing = batch.mixing
     return int(batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2])
 
 
-def sound_ridge(
+def fit_ridge(
     batch: Batch, gram: Array, columns_of: Callable[[slice], Array]
 ) -> tuple[Ridge, Array]:
-    """The ridge of columns with this Gram matrix, anew where that is too poor; and mixing @ Y."""
+    """Fit the ridge of columns with this Gram matrix, refined where needed; and mixing @ Y."""
     ridge, combine = ridge_from_gram(gram, batch.mixing, batch.bases.penalty(), batch.rounding)
     if (ridge.condition < POOR_CONDITION).all():
         return ridge, combine
-    ridge = careful_ridge(batch, columns_of, ridge)
-    return ridge, batch.combine(ridge)
+    ridge = refine_ridge(batch, columns_of, ridge)
+    return ridge, batch.mix(ridge)
 
 
-def careful_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridge) -> Ridge:
-    """A ridge with its poor entries made anew, with the digits that Cholesky lost.
+def refine_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridge) -> Ridge:
+    """Compute the poor entries of a ridge again, with the digits that Cholesky lost.
 
     What loses digits is the Gram matrix of the columns *before* they are mixed: the features are
     tame. So first from the Gram matrix of the features, then from a second one of U; only where
@@ -153,27 +155,27 @@ def careful_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Rid
 
     first = ridge[chosen]
     if mixing is not None:
-        first = ridge_from_normal_matrix(_gram(features_of, parts), penalty, rounding)
+        first = ridge_from_normal_matrix(_sum_grams(features_of, parts), penalty, rounding)
     poor = ~(first.condition < POOR_CONDITION)
     if poor.any():
-        gram = _gram(lambda part: features_of(part) @ first.inverse, parts)
-        first = first.updated(poor, second_ridge(first, gram, penalty)[poor])
+        gram = _sum_grams(lambda part: features_of(part) @ first.inverse, parts)
+        first = first.replace(poor, correct_ridge(first, gram, penalty)[poor])
     bad = np.isinf(first.condition)
     if bad.any():
-        triangles = _triangles(lambda part: features_of(part)[bad], parts)
-        count = batch.visible[chosen].sum(axis=1)[bad]
-        stacked = with_penalty_rows(triangles, penalty[bad])
-        first = first.updated(bad, ridge_from_features(stacked, count, rounding[bad]))
-    return ridge.updated(chosen, first)
+        triangles = _reduce_to_triangles(lambda part: features_of(part)[bad], parts)
+        count = batch.total_weights[chosen][bad]
+        stacked = append_penalty_rows(triangles, penalty[bad])
+        first = first.replace(bad, ridge_from_features(stacked, count, rounding[bad]))
+    return ridge.replace(chosen, first)
 
 
-def _gram(rows_of: Callable[[slice], Array], parts: list[slice]) -> Array:
-    """(b, k, k): rowsᵀ rows, summed over blocks of landmarks."""
+def _sum_grams(rows_of: Callable[[slice], Array], parts: list[slice]) -> Array:
+    """Sum rowsᵀ rows (b, k, k) over blocks of landmarks."""
     return summed([np.stack([own.T @ own for own in rows_of(part)]) for part in parts])
 
 
-def _triangles(features_of: Callable[[slice], Array], parts: list[slice]) -> Array:
-    """(b, l, l): R of the QR of the features, block after block, so that it stays small."""
+def _reduce_to_triangles(features_of: Callable[[slice], Array], parts: list[slice]) -> Array:
+    """Compute R (b, l, l) of the QR of the features, block after block, so that it stays small."""
     triangles = features_of(parts[0])
     for part in parts[1:]:
         own = np.asarray(np.linalg.qr(triangles, mode="r"))
@@ -184,7 +186,7 @@ def _triangles(features_of: Callable[[slice], Array], parts: list[slice]) -> Arr
 def ridge_from_gram(
     gram: Array, mixing: Array | None, penalty: Array, rounding: Array | float = 0.0
 ) -> tuple[Ridge, Array]:
-    """By Cholesky of mixingᵀ G mixing + R, with G = columnsᵀ columns; and Z = mixing @ Y.
+    """Factor mixingᵀ G mixing + R by Cholesky, G = columnsᵀ columns; and Z = mixing @ Y.
 
     The columns may be larger than the features made of them, and what cancels in the mixing has
     lost digits before. Rounding of G is off by Σ_ij ‖c_i‖ ‖c_j‖ |Z_i| |Z_j| at most: the condition
@@ -201,8 +203,8 @@ def ridge_from_gram(
     return replace(ridge, condition=np.maximum(ridge.condition, size)), combine
 
 
-def second_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
-    """The digits that Cholesky lost, from the Gram matrix UᵀU of the features U = F Y it gave.
+def correct_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
+    """Recover the digits that Cholesky lost, from the Gram matrix UᵀU of U = F Y.
 
     UᵀU + YᵀRY = I + E, E what was lost; its own Cholesky factor corrects Y. ``condition`` stays
     that of FᵀF + R, or is infinite where Y was too far off to be corrected.

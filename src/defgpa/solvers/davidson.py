@@ -15,7 +15,7 @@ from scipy.linalg import eigh, qr
 
 from defgpa._arrays import Array, blocks, in_blocks, small_product, summed, symmetrised
 
-_WIDEST = 64
+_MAX_WIDTH = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,48 +29,48 @@ class Eigenpairs:
     converged: bool
 
 
-def bottom_eigenpairs(
+def find_bottom_eigenpairs(
     multiply: Callable[[Array], Array],
     correct: Callable[[Array], Array],
     start: Array,
     count: int,
     norm: float,
     accuracy: float,
-    most_products: int,
+    max_products: int,
 ) -> Eigenpairs:
-    """The ``count`` smallest eigenpairs (and two guards) of a symmetric A with ‖A‖ ≤ ``norm``.
+    """Find the ``count`` smallest eigenpairs (and two guards) of a symmetric A with ‖A‖ ≤ ``norm``.
 
     A wanted vector has converged when its residual is below ``accuracy`` times its distance to the
     eigenvalues outside the wanted ones, or drowns in rounding.
     """
     floor = 8 * np.sqrt(len(start)) * np.finfo(np.float64).eps * norm
     space, images = _Columns(len(start)), _Columns(len(start))
-    fresh = _orthonormal(start)
-    space.add(fresh)
-    images.add(multiply(fresh))
+    fresh = _orthonormalise(start)
+    space.append(fresh)
+    images.append(multiply(fresh))
     n_products, wanted = fresh.shape[1], min(count + 2, len(start))
-    projected = _inner(space.held, images.held)
+    projected = _multiply_transposed(space.columns, images.columns)
     while True:
-        values, vectors, errors = _ritz(space.held, images.held, projected, wanted)
-        floor = max(floor, 4 * _rounding(projected, len(start)))
+        values, vectors, errors = _find_ritz_pairs(space.columns, images.columns, projected, wanted)
+        floor = max(floor, 4 * _estimate_rounding(projected, len(start)))
         residuals = np.linalg.norm(errors, axis=0)
         gap = values[count] - values[count - 1] if wanted > count else norm
         goal = np.full(wanted, max(accuracy * gap, floor))
         goal[count:] = max(0.1 * gap, floor)  # guards need only be good enough to show the gap
         open_ = residuals > goal
-        if not open_.any() or n_products >= most_products:
+        if not open_.any() or n_products >= max_products:
             return Eigenpairs(values, vectors, residuals, n_products, not open_[:count].any())
-        if space.width + wanted > min(_WIDEST, len(start)):
-            best, image = _restarted(space.held, images.held, projected, 2 * wanted)
+        if space.width + wanted > min(_MAX_WIDTH, len(start)):
+            best, image = _restart(space.columns, images.columns, projected, 2 * wanted)
             space.replace(best)
             images.replace(image)
-            projected = _inner(best, image)
-        fresh = _orthonormal(correct(errors[:, open_]), against=space.held)
+            projected = _multiply_transposed(best, image)
+        fresh = _orthonormalise(correct(errors[:, open_]), against=space.columns)
         if fresh.shape[1] == 0:
             return Eigenpairs(values, vectors, residuals, n_products, not open_[:count].any())
-        space.add(fresh)
-        images.add(multiply(fresh))
-        projected = _grown(projected, space.held, images.held)
+        space.append(fresh)
+        images.append(multiply(fresh))
+        projected = _grow_projection(projected, space.columns, images.columns)
         n_products += fresh.shape[1]
 
 
@@ -78,15 +78,15 @@ class _Columns:
     """Columns that grow in number where they are: fresh memory costs more than the products."""
 
     def __init__(self, size: int) -> None:
-        self._room = np.empty((size, 2 * _WIDEST), order="F")
+        self._room = np.empty((size, 2 * _MAX_WIDTH), order="F")
         self.width = 0
 
     @property
-    def held(self) -> Array:
+    def columns(self) -> Array:
         """(m, k): the columns stored so far."""
         return self._room[:, : self.width]
 
-    def add(self, columns: Array) -> None:
+    def append(self, columns: Array) -> None:
         """Append columns (m, j)."""
         end = self.width + columns.shape[1]
         self._room[:, self.width : end] = columns
@@ -95,21 +95,23 @@ class _Columns:
     def replace(self, columns: Array) -> None:
         """Put other columns in the place of those stored so far."""
         self.width = 0
-        self.add(columns)
+        self.append(columns)
 
 
-def _grown(projected: Array, space: Array, images: Array) -> Array:
-    """VᵀAV, from that of the columns there were before the last ones came."""
+def _grow_projection(projected: Array, space: Array, images: Array) -> Array:
+    """Extend VᵀAV from that of the columns there were before the last ones came."""
     old, width = len(projected), space.shape[1]
     grown = np.empty((width, width))
     grown[:old, :old] = projected
-    grown[:, old:] = _inner(space, images[:, old:])
-    grown[old:, :old] = _inner(space[:, old:], images[:, :old])
+    grown[:, old:] = _multiply_transposed(space, images[:, old:])
+    grown[old:, :old] = _multiply_transposed(space[:, old:], images[:, :old])
     return grown
 
 
-def _ritz(space: Array, images: Array, projected: Array, wanted: int) -> tuple[Array, Array, Array]:
-    """The best approximations that a space holds: values θ, vectors x, and A x − θ x of each."""
+def _find_ritz_pairs(
+    space: Array, images: Array, projected: Array, wanted: int
+) -> tuple[Array, Array, Array]:
+    """Return the Ritz values θ and vectors x of a space, and A x − θ x of each."""
     values, mixing = eigh(symmetrised(projected))
     values, mixing = values[:wanted], mixing[:, :wanted]
     vectors, errors = np.empty((2, wanted, len(space))).transpose(0, 2, 1)
@@ -123,18 +125,18 @@ def _ritz(space: Array, images: Array, projected: Array, wanted: int) -> tuple[A
 
 
 def _rows(columns: Array) -> list[slice]:
-    """Blocks of rows of tall columns; what is made of one stays in the cache."""
+    """Return blocks of rows of tall columns, small enough to stay in the cache."""
     return blocks(len(columns), 16384)
 
 
-def _inner(one: Array, other: Array) -> Array:
-    """Oneᵀ other; the order of the sum does not depend on the threads."""
-    return summed(in_blocks(lambda rows: small_product(one[rows].T, other[rows]), _rows(one)))
+def _multiply_transposed(left: Array, right: Array) -> Array:
+    """Return leftᵀ right; the order of the sum does not depend on the threads."""
+    return summed(in_blocks(lambda rows: small_product(left[rows].T, right[rows]), _rows(left)))
 
 
-def _remove(block: Array, against: Array) -> None:
+def _remove_components(block: Array, against: Array) -> None:
     """Take what lies in the orthonormal columns ``against`` out of the block, in place."""
-    share = _inner(against, block)
+    share = _multiply_transposed(against, block)
 
     def subtract(rows: slice) -> None:
         block[rows] -= against[rows] @ share
@@ -142,33 +144,33 @@ def _remove(block: Array, against: Array) -> None:
     in_blocks(subtract, _rows(block))
 
 
-def _rounding(projected: Array, size: int) -> float:
-    """The length of what rounding adds to a product, told by how far VᵀAV is from symmetric."""
+def _estimate_rounding(projected: Array, size: int) -> float:
+    """Estimate what rounding adds to a product, from the asymmetry of VᵀAV."""
     k = len(projected)
     skew = np.sum((projected - projected.T) ** 2) / max(1, 2 * k * (k - 1))
     return float(np.sqrt(size * skew))
 
 
-def _restarted(space: Array, images: Array, projected: Array, width: int) -> tuple[Array, Array]:
-    """The best ``width`` directions of the space, and their images."""
+def _restart(space: Array, images: Array, projected: Array, width: int) -> tuple[Array, Array]:
+    """Return the best ``width`` directions of the space, and their images."""
     _, mixing = eigh(symmetrised(projected))
     mixing = mixing[:, :width]
     restarted, triangle = np.linalg.qr(space @ mixing)
     return restarted, images @ mixing @ np.linalg.inv(triangle)
 
 
-def _orthonormal(block: Array, against: Array | None = None) -> Array:
-    """An orthonormal basis of the block's part outside ``against``; dependent columns dropped."""
+def _orthonormalise(block: Array, against: Array | None = None) -> Array:
+    """Return an orthonormal basis of the block outside ``against``, without dependent columns."""
     block = np.asfortranarray(
         block / np.maximum(np.linalg.norm(block, axis=0), np.finfo(np.float64).tiny)
     )
     if against is not None:
         for _ in range(2):  # once leaves rounding along ``against``, twice does not
-            _remove(block, against)
+            _remove_components(block, against)
     basis, triangle, _ = qr(block, mode="economic", pivoting=True, overwrite_a=True)
     kept = np.abs(np.diag(triangle)) > 1e-10
     basis = basis[:, kept]
     if against is not None and basis.size:
-        _remove(basis, against)
+        _remove_components(basis, against)
         basis, _ = qr(basis, mode="economic", overwrite_a=True)
     return np.ascontiguousarray(basis)  # the order in which products with A are faster

@@ -1,92 +1,83 @@
-"""The deformable fit, told once.
+r"""Deformable generalised Procrustes analysis: one reference shape and one warp per shape.
 
-cost of the warps → cheapest axes → proportions → side of the majority → weights → findings
+Minimise Σ_i ‖Γ_i^½ (F_i W_i − S)‖² + tr W_iᵀ R_i W_i over all warps W_i and the reference S, with
+Sᵀ1 = 0 and SᵀS = Λ (Bai & Bartoli, IJCV 2022). The warps are eliminated (``elimination``,
+``cost``), the reference is spanned by the bottom eigenvectors of P = Σ P_i (``eigen``), and a small
+matrix sets its proportions (``proportions``).
 
-A set of shapes is whatever can be mapped over and summed: arrays on this machine, the folds of a
-cross-validation (many sets of the same shapes, in one stack), a cluster. The story below cannot
-tell which. Its arrays have an axis of sets in front; a single fit is a stack of one.
+The shapes are whatever can answer the few questions of ``ShapeSet``: arrays on this machine, or
+parts of them on a cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask
-from defgpa.diagnostics.checks import cohesion, spectral_findings
+from defgpa.diagnostics.checks import check_solution, compute_cohesion
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.frames import Frames
-from defgpa.solvers.cost import Centering, Explained
+from defgpa.solvers.centering import Centering
+from defgpa.solvers.cost import FittedWarps
 from defgpa.solvers.covariance_prior import covariance_prior
-from defgpa.solvers.eigen import (
-    Cost,
-    Dense,
-    EigenSolver,
-    Iterative,
-    Preconditioner,
-    Spectrum,
-    reproducible_signs,
-)
+from defgpa.solvers.eigen import Cost, Dense, EigenSolver, Iterative, Spectrum, choose_signs
 from defgpa.solvers.proportions import (
     Moments,
     Proportions,
-    judged,
-    moments,
-    rigid_proportions,
-    sides,
+    compute_moments,
+    find_sides,
+    fit_rigid_proportions,
+    judge_proportions,
 )
 from defgpa.tuning import Tuning
 
 _FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
 
 
-class SetsCost(Cost, Protocol):
-    """P of a stack of sets, roughly its inverse, and the warps once the reference is known."""
+class WarpCost(Cost, Protocol):
+    """P of some shapes, and the warps once the reference is known."""
 
     @property
     def condition(self) -> Array:
-        """(g, n) or (n,): of each shape's regression."""
+        """(n,): of each shape's regression."""
         ...
 
     @property
     def dropped(self) -> Index:
-        """(g, n) or (n,): directions of each warp that nothing determines."""
+        """(n,): directions of each warp that nothing determines."""
         ...
 
     @property
     def storage(self) -> str:
-        """How the features are held."""
+        """How the features are stored."""
         ...
 
-    def preconditioner(self) -> Preconditioner:
-        """Roughly P⁻¹."""
-        ...
-
-    def explained(self, reference: Array) -> Explained:
-        """The warps that best reach a reference (…, m, d), and P1."""
+    def fit_warps(self, reference: Array) -> FittedWarps:
+        """Fit the warps that best reach a reference (m, d), and compute P1."""
         ...
 
 
-class Sets(Protocol):
-    """A stack of g sets of the same n shapes, each on m landmarks of its own."""
+class ShapeSet(Protocol):
+    """What the fit asks of n shapes on m landmarks, apart from their cost."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of the n shapes."""
+        """The names of the shapes."""
         ...
 
     @property
-    def landmarks(self) -> Array:
-        """(g, m): labels."""
+    def landmarks(self) -> Sequence[str]:
+        """The labels of the landmarks."""
         ...
 
     @property
     def visible(self) -> Mask:
-        """(g, n, m)."""
+        """(n, m)."""
         ...
 
     @property
@@ -100,30 +91,26 @@ class Sets(Protocol):
         ...
 
     def moments(self, axes: Array) -> Moments:
-        """What the shapes say about axes (g, m, k)."""
+        """Compute the moments of the shapes with axes (m, k)."""
         ...
 
     def prior(self) -> Array:
-        """(g, d): Λ by Algorithm 1 of the paper, largest first."""
-        ...
-
-    def __getitem__(self, part: Any) -> Any:
-        """Some of the sets."""
+        """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class LocalSets:
-    """A stack of g sets of n shapes each, on m landmarks; a single fit is a stack of one."""
+class LocalShapes:
+    """Shapes in the memory of this machine."""
 
-    frames: Frames  # of all g n shapes
-    names: Sequence[str]  # of the n shapes
-    landmarks: Array  # (g, m): labels
+    frames: Frames
+    names: Sequence[str]
+    landmarks: Sequence[str]
 
     @property
     def visible(self) -> Mask:
-        """(g, n, m)."""
-        return self._by_set(self.frames.visible)
+        """(n, m)."""
+        return self.frames.visible
 
     @property
     def n_dims(self) -> int:
@@ -136,249 +123,206 @@ class LocalSets:
         return self.frames.rank
 
     def moments(self, axes: Array) -> Moments:
-        """What the shapes say about axes (g, m, k)."""
-        return moments(axes, self._by_set(self.frames.centred), self.visible)
+        """Compute the moments of the shapes with axes (m, k)."""
+        return compute_moments(axes, self.frames.centred, self.frames.visible)
 
     def prior(self) -> Array:
-        """(g, d): Λ by Algorithm 1 of the paper, largest first."""
-        n = len(self.names)
-        sets = range(len(self.landmarks))
-        return np.stack(
-            [covariance_prior(self.frames[slice(s * n, (s + 1) * n)], self.names) for s in sets]
-        )
-
-    def __getitem__(self, part: Any) -> LocalSets:
-        """Some of the sets."""
-        chosen = np.zeros(len(self.landmarks), dtype=bool)
-        chosen[part] = True
-        own = self.frames[np.repeat(chosen, len(self.names))]
-        return LocalSets(own, self.names, self.landmarks[part])
-
-    def _by_set(self, stack: Any) -> Any:
-        return stack.reshape(len(self.landmarks), len(self.names), *stack.shape[1:])
+        """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""
+        return covariance_prior(self.frames, self.names)
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """How to fit, apart from the warp: what the estimator was told."""
+    """The parameters of a fit, apart from the warp."""
 
     proportions: Array | str  # "rigid", "prior", or Λ (d,), largest first
     centering: Centering
     solver: EigenSolver | None
     tuning: Tuning
 
+    @property
+    def by_rigidity(self) -> bool:
+        """Whether the shapes themselves set the proportions of the reference."""
+        return isinstance(self.proportions, str) and self.proportions == "rigid"
+
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """The references of a stack of sets, their warps, and what was found on the way."""
+class DeformableFit:
+    """The result of :func:`fit_deformable`."""
 
-    reference: Array  # (g, m, d): in its principal axes, on the side of the majority
-    eigenvalues: Array  # (g, d): Λ, largest first
-    weights: Any  # of the warps, in whatever form the cost holds them
-    diagnostics: SpectralDiagnostics  # of the stack
-    findings: list[tuple[Finding, ...]]
-
-    def facts(self, number: int) -> SpectralDiagnostics:
-        """The diagnostics of one set of the stack."""
-        stacked = vars(self.diagnostics).items()
-        return SpectralDiagnostics(**{name: _entry(own, number) for name, own in stacked})
+    reference: Array  # (m, d): in its principal axes, on the side of the majority
+    eigenvalues: Array  # (d,): Λ, largest first
+    coefficients: Any  # of the warps, in whatever form the cost holds them
+    diagnostics: SpectralDiagnostics
+    findings: tuple[Finding, ...]
+    spectrum: Spectrum
+    translation: Array  # (m,): P1
 
 
-def solve(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Solution]]:
-    """The solutions of all sets, in groups of those whose references have equally many axes."""
-    for part, spectrum in _cheapest(sets, cost, method):
-        if len(part) == len(sets.visible):
-            yield part, _solved(sets, cost, spectrum, method)
-        else:
-            yield part, _solved(sets[part], cost[part], spectrum, method)
+def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> DeformableFit:
+    """Align shapes whose warps are eliminated, in closed form.
 
+    Parameters
+    ----------
+    shapes : ShapeSet
+    cost : WarpCost
+        P of the shapes.
+    method : Method
+        Proportions, centring and eigen-solver.
 
-def solve_one(sets: Sets, cost: SetsCost, method: Method) -> Solution:
-    """The solution of a stack of one set."""
-    ((_, solution),) = solve(sets, cost, method)
-    return solution
+    Returns
+    -------
+    DeformableFit
+        The reference (m, d), Λ, the warps' coefficients, diagnostics and findings.
+    """
+    spectrum = find_reference_axes(cost, shapes.visible, shapes.rank, method)
+    moments = shapes.moments(spectrum.axes)
+    proportions, eigenvalues = choose_proportions(shapes, spectrum, moments, method)
 
+    reference = spectrum.axes @ proportions.matrix
+    signs = choose_signs(reference)
+    sides = find_sides(moments, proportions.matrix * signs)
+    signs[0] *= sides.majority  # the first column is negated where most shapes are mirrored
+    reference *= signs
 
-def _solved(sets: Sets, cost: SetsCost, spectrum: Spectrum, method: Method) -> Solution:
-    seen = sets.moments(spectrum.axes)
-    chosen, eigenvalues = _proportions(sets, spectrum, seen, method)
-    matrix = chosen.matrix
-    reference = spectrum.axes @ matrix
-    signs = reproducible_signs(reference)
-    found = sides(seen, matrix * signs[:, None, :])
-    signs[:, 0] *= found.majority  # the first column is negated where most shapes are mirrored
-    reference *= signs[:, None, :]
-    explained = cost.explained(reference)
-    offset = np.linalg.norm(reference.mean(axis=1), axis=1)
-    facts = SpectralDiagnostics(
+    warps = cost.fit_warps(reference)
+    diagnostics = SpectralDiagnostics(
         spectrum=spectrum.values,
         gap=spectrum.gap,
-        cohesion=_cohesion(sets, spectrum),
-        translation_cost=np.linalg.norm(np.atleast_2d(explained.translation), axis=1),
-        offset=offset,
-        extent=np.abs(reference).max(axis=(1, 2)),
-        votes=found.votes * found.majority[:, None],
-        condition=np.atleast_2d(cost.condition),
-        free_directions=np.atleast_2d(cost.dropped),
+        cohesion=compute_cohesion(spectrum.axes, spectrum.next_vector, shapes.visible, shapes.rank),
+        translation_cost=float(np.linalg.norm(warps.translation)),
+        offset=float(np.linalg.norm(reference.mean(axis=0))),
+        extent=float(np.abs(reference).max()),
+        votes=sides.votes * sides.majority,
+        condition=cost.condition,
+        free_directions=cost.dropped,
         residuals=spectrum.residuals,
         converged=spectrum.converged,
-        excess=_excess(spectrum, matrix),
-        similarity_residual=chosen.residual,
-        looseness=_looseness(chosen, sets),
-        proportions_converged=chosen.converged,
-        proportions_determined=chosen.determined,
+        excess=compute_excess(spectrum, proportions.matrix),
+        similarity_residual=float(proportions.residual),
+        looseness=float(compute_looseness(proportions, shapes.n_dims * shapes.visible.sum())),
+        proportions_converged=bool(proportions.converged),
+        proportions_determined=bool(proportions.determined),
         proportions=method.proportions if isinstance(method.proportions, str) else "given",
-        n_dims=sets.n_dims,
-        rounds=chosen.rounds,
+        n_dims=shapes.n_dims,
+        rounds=proportions.rounds,
         method=spectrum.method,
         storage=cost.storage,
         n_products=spectrum.n_products,
     )
-    told = spectral_findings(facts, spectrum.axes, sets.names, sets.landmarks, method.tuning)
-    return Solution(reference, eigenvalues, explained.weights, facts, told)
+    findings = check_solution(
+        diagnostics, spectrum.axes, shapes.names, shapes.landmarks, method.tuning
+    )
+    return DeformableFit(
+        reference,
+        eigenvalues,
+        warps.coefficients,
+        diagnostics,
+        findings,
+        spectrum,
+        warps.translation,
+    )
 
 
-def _cheapest(sets: Sets, cost: Any, method: Method) -> Iterator[tuple[Index, Spectrum]]:
-    """The cheapest axes of all sets: as many as there are dimensions, or as directions are free."""
-    n, tuning = cost.n_shapes, method.tuning
-    spectrum = _axes(cost, method, sets.rank)
-    everything = np.arange(len(sets.visible))
-    if not _by_rigidity(method):
-        yield everything, spectrum
-        return
-    free = _next_value(spectrum) < tuning.free_value * n
-    if free.any() and not sets.visible.all():
-        free &= _cohesion(sets, spectrum) < tuning.hinged
-    else:
-        free[:] = False
-    if not free.all():
-        yield everything[~free], spectrum if not free.any() else spectrum[~free]
-    for number in np.flatnonzero(free):
-        one = everything[[number]]
-        own = cost if len(everything) == 1 else cost[one]
-        yield one, _all_free(sets.visible[one], own, method, sets.rank)
+def find_reference_axes(
+    cost: Cost, visible: Mask, rank: int, method: Method, start: Array | None = None
+) -> Spectrum:
+    """Find the axes of the reference: ``rank`` of them, or more where more directions are free.
+
+    Where parts of the shapes can move against each other at no cost but noise, all such
+    directions are among the axes, and rigidity chooses between them.
+    """
+    tuning, n_shapes = method.tuning, cost.n_shapes
+    centred = method.centering.apply(cost)
+    spectrum = _solve(centred, method, rank, start)
+    may_be_free = method.by_rigidity and spectrum.next_value < tuning.free_value * n_shapes
+    if not may_be_free or visible.all():
+        return spectrum
+    if not compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank) < tuning.hinged:
+        return spectrum
+    most, count = min(tuning.most_axes, cost.n_landmarks - 2), rank
+    while True:
+        asked = min(2 * count + 1, most)
+        spectrum = _solve(centred, method, asked)
+        count = _count_free_axes(spectrum, visible, n_shapes, rank, tuning)
+        if count < asked or asked == most:
+            return spectrum.truncate(count)
 
 
-def _cohesion(sets: Sets, spectrum: Spectrum) -> Array:
-    return cohesion(spectrum.axes, spectrum.next_vector, sets.visible, sets.rank)
-
-
-def _next_value(spectrum: Spectrum) -> Array:
-    """(g,): the eigenvalue after those of the axes; infinite where there is none."""
-    beyond = spectrum.values[:, spectrum.n_axes :]
-    return beyond[:, 0] if beyond.shape[1] else np.full(len(beyond), np.inf)
-
-
-def _axes(cost: SetsCost, method: Method, count: int) -> Spectrum:
-    """The cheapest axes: by LAPACK where the landmarks are few, by iterations where they are many.
+def _solve(centred: Cost, method: Method, count: int, start: Array | None = None) -> Spectrum:
+    """Find axes by LAPACK where the landmarks are few, by iterations where they are many.
 
     Where no solver was asked for, the size decides, and up to moderate sizes how the iterations go.
     """
-    centred, m, tuning = method.centering.applied(cost), cost.n_landmarks, method.tuning
-    solver = method.solver or (Dense() if m <= tuning.dense_landmarks else Iterative())
-    by_lapack_after_all = method.solver is None and m <= tuning.moderate_landmarks
-    if by_lapack_after_all and isinstance(solver, Iterative):
-        solver = replace(solver, most_products=tuning.patience)
-    found = solver.axes(centred, cost.preconditioner, count)
-    if by_lapack_after_all and not found.converged.all():
-        found = Dense().axes(centred, cost.preconditioner, count)
-    return found.stacked
+    m, tuning, solver = centred.n_landmarks, method.tuning, method.solver
+    if solver is not None:
+        return solver.find_axes(centred, count, start)
+    if m <= tuning.dense_landmarks:
+        return Dense().find_axes(centred, count)
+    if m > tuning.moderate_landmarks:
+        return Iterative().find_axes(centred, count, start)
+    spectrum = Iterative(max_products=tuning.patience).find_axes(centred, count, start)
+    return spectrum if spectrum.converged else Dense().find_axes(centred, count)
 
 
-def _all_free(visible: Mask, cost: SetsCost, method: Method, rank: int) -> Spectrum:
-    """All axes that cost nothing but noise and move parts against each other."""
-    most = min(method.tuning.most_axes, cost.n_landmarks - 2)
+def _count_free_axes(
+    spectrum: Spectrum, visible: Mask, n_shapes: int, rank: int, tuning: Tuning
+) -> int:
+    """Count the axes that are free, beyond the ``rank`` that always are."""
     count = rank
-    while True:
-        asked = min(2 * count + 1, most)
-        spectrum = _axes(cost, method, asked)
-        count = _n_free(spectrum, visible, cost.n_shapes, rank, method.tuning)
-        if count < asked or asked == most:
-            return _first(spectrum, count)
-
-
-def _n_free(spectrum: Spectrum, visible: Mask, n: int, rank: int, tuning: Tuning) -> int:
-    """How many of the axes of one set are free, beyond the ``rank`` that always are."""
-    count = rank
-    while count < spectrum.n_axes and spectrum.values[0, count] < tuning.free_value * n:
-        axes, direction = spectrum.axes[..., :count], spectrum.axes[..., count]
-        if not cohesion(axes, direction, visible, rank)[0] < tuning.hinged:
+    while count < spectrum.n_axes and spectrum.values[count] < tuning.free_value * n_shapes:
+        axes, direction = spectrum.axes[:, :count], spectrum.axes[:, count]
+        if not compute_cohesion(axes, direction, visible, rank) < tuning.hinged:
             break
         count += 1
     return count
 
 
-def _first(spectrum: Spectrum, count: int) -> Spectrum:
-    """The first axes of a spectrum, with the next one to judge them by."""
-    if count == spectrum.n_axes:
-        return spectrum
-    return replace(
-        spectrum,
-        axes=spectrum.axes[..., :count],
-        values=spectrum.values[..., : count + 1],
-        residuals=spectrum.residuals[..., :count],
-        next_vector=spectrum.axes[..., count],
-    )
-
-
-def _proportions(
-    sets: Sets, spectrum: Spectrum, seen: Moments, method: Method
+def choose_proportions(
+    shapes: ShapeSet, spectrum: Spectrum, moments: Moments, method: Method
 ) -> tuple[Proportions, Array]:
-    """S = X A: by rigidity, or √Λ on the axes as they come, the largest on the cheapest; and Λ."""
-    if not _by_rigidity(method):
-        stated = method.proportions
-        eigenvalues = sets.prior() if isinstance(stated, str) else stated
-        eigenvalues = np.broadcast_to(eigenvalues, (len(spectrum.axes), sets.n_dims))
-        return judged(seen, _paired(eigenvalues, spectrum)), np.array(eigenvalues)
-    rigid = rigid_proportions(seen, method.tuning.most_rounds)
-    matrix = _principal(rigid.matrix)
-    if not rigid.determined.all():
-        told = rigid.determined[:, None, None]
-        matrix = np.where(told, matrix, _paired(sets.prior(), spectrum))
-    return replace(rigid, matrix=matrix), np.einsum("gkd,gkd->gd", matrix, matrix)
+    """Choose A of S = X A: by rigidity, or √Λ on the axes, the largest on the cheapest; and Λ."""
+    n_axes = spectrum.n_axes
+    if not method.by_rigidity:
+        prior = isinstance(method.proportions, str)
+        eigenvalues = np.asarray(shapes.prior() if prior else method.proportions)
+        return judge_proportions(moments, pair_with_axes(eigenvalues, n_axes)), eigenvalues
+    rigid = fit_rigid_proportions(moments, method.tuning.most_rounds)
+    matrix = turn_to_principal_axes(rigid.matrix)
+    if not rigid.determined:
+        matrix = pair_with_axes(shapes.prior(), n_axes)
+    return replace(rigid, matrix=matrix), np.einsum("kd,kd->d", matrix, matrix)
 
 
-def _looseness(chosen: Proportions, sets: Sets) -> Array:
-    """(g,): standard error of the loosest direction of A, relative: residuals over what is felt."""
-    count = sets.n_dims * sets.visible.sum(axis=(1, 2))
-    return np.asarray(chosen.residual / np.sqrt(count * np.maximum(chosen.firmness, _FLAT**2)))
-
-
-def _entry(value: Any, number: int) -> Any:
-    """One of a stack, as a plain number where it is one; facts of all sets as they are."""
-    if not isinstance(value, np.ndarray):
-        return value
-    own = value[number]
-    return own if isinstance(own, np.ndarray) else own.item()
-
-
-def _by_rigidity(method: Method) -> bool:
-    return isinstance(method.proportions, str) and method.proportions == "rigid"
-
-
-def _paired(eigenvalues: Array, spectrum: Spectrum) -> Array:
-    """(g, k, d): the paper's pairing, √λ of the largest extent on the cheapest axis."""
-    stretch = np.sqrt(eigenvalues)[:, :, None] * np.eye(eigenvalues.shape[1])
-    matrix = np.zeros((len(stretch), spectrum.n_axes, eigenvalues.shape[1]))
-    count = min(matrix.shape[1:])
-    matrix[:, :count] = stretch[:, :count]
+def pair_with_axes(eigenvalues: Array, n_axes: int) -> Array:
+    """Return A (k, d) of the paper's pairing, √λ of the largest extent on the cheapest axis."""
+    stretch = np.diag(np.sqrt(eigenvalues))
+    matrix = np.zeros((n_axes, len(eigenvalues)))
+    count = min(matrix.shape)
+    matrix[:count] = stretch[:count]
     return matrix
 
 
-def _principal(matrix: Array) -> Array:
-    """(g, k, d): V √Λ of A = V √Λ Wᵀ: the same reference in its principal axes."""
+def turn_to_principal_axes(matrix: Array) -> Array:
+    """Return V √Λ (k, d) of A = V √Λ Wᵀ: the same reference in its principal axes."""
     left, extents, _ = np.linalg.svd(matrix, full_matrices=False)
-    extents = np.where(extents > _FLAT * extents[:, :1], extents, 0.0)
+    extents = np.where(extents > _FLAT * extents[0], extents, 0.0)
     turned = np.zeros_like(matrix)
-    turned[..., : extents.shape[-1]] = left * extents[:, None, :]
+    turned[:, : len(extents)] = left * extents
     return turned
 
 
-def _excess(spectrum: Spectrum, matrix: Array) -> Array:
-    """(g,): tr SᵀPS = Σ σ_k ‖A_k‖² over its least for the same Λ, Σ λ_k σ_k, less one."""
-    values = np.maximum(spectrum.values[:, : spectrum.n_axes], 0.0)
-    cost = np.einsum("gk,gkd,gkd->g", values, matrix, matrix)
-    extents = -np.sort(-np.einsum("gkd,gkd->gd", matrix, matrix), axis=-1)
-    count = min(extents.shape[-1], values.shape[-1])
-    least = np.einsum("gk,gk->g", values[:, :count], extents[:, :count])
-    return np.asarray(np.where(least > 0.0, cost / np.where(least > 0.0, least, 1.0) - 1.0, 0.0))
+def compute_looseness(proportions: Proportions, count: int | Array) -> Array:
+    """Compute the relative standard error of the loosest direction of A, for ``count`` numbers."""
+    firmness = np.maximum(proportions.firmness, _FLAT**2)
+    return np.asarray(proportions.residual / np.sqrt(count * firmness))
+
+
+def compute_excess(spectrum: Spectrum, matrix: Array) -> float:
+    """Compute tr SᵀPS = Σ σ_k ‖A_k‖² over its least for the same Λ, Σ λ_k σ_k, less one."""
+    values = np.maximum(spectrum.values[: spectrum.n_axes], 0.0)
+    squares = matrix * matrix
+    extents = -np.sort(-squares.sum(axis=0))
+    count = min(len(extents), len(values))
+    least = values[:count] @ extents[:count]
+    return float(values @ squares.sum(axis=1) / least - 1.0) if least > 0.0 else 0.0

@@ -35,16 +35,15 @@ from functools import cached_property
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, norms
-from defgpa.diagnostics.checks import descent_findings
+from defgpa.diagnostics.checks import check_descent
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.frames import Frames
 from defgpa.procrustes import SIMILARITY, find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
 from defgpa.solvers.datum_space import estimate_complete_sizes
-from defgpa.solvers.deformable import LocalSets
-from defgpa.solvers.eigen import reproducible_signs
-from defgpa.solvers.proportions import moments, sides
+from defgpa.solvers.eigen import choose_signs
+from defgpa.solvers.proportions import compute_moments, find_sides
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning
 
@@ -67,57 +66,58 @@ class Dial:
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """The centred shapes of a stack of g sets, hidden points zero, and the side each is on."""
+    """The shapes that warps are anchored to, and the side each is on.
 
-    centred: Array  # (g, n, m, d): D̄
-    visible: Mask  # (g, n, m)
-    votes: Index  # (g, n): +1, −1 for a shape mirrored against the reference, 0 if it cannot tell
+    A fit has no leading axes …; the folds of a cross-validation, solved in one call, have one.
+    Landmarks that were left out change how a shape pulls at the reference (``leave_out``), not
+    where its landmarks are.
+    """
+
+    centred: Array  # (…, n, m, d): D̄, missing points zero
+    visible: Mask  # (…, n, m)
+    votes: Index  # (…, n): +1, −1 for a shape mirrored against the reference, 0 if it cannot tell
+    pull: Array  # (…, n·d, m): P̂_iD̄_i / κ of all shapes below each other; D̄ᵀ of whole shapes
+    squares: Array  # (…, n): tr D̄ᵀP̂D̄ / κ; ‖D̄‖² of whole shapes
 
     @classmethod
-    def of(cls, sets: LocalSets, references: Array) -> Anchors:
-        """The anchors of sets; ``references`` (g, m, d) tell who is mirrored."""
-        stack = (*sets.visible.shape, sets.n_dims)
-        centred, visible = sets.frames.centred.reshape(stack), sets.visible
-        found = sides(moments(references, centred, visible), _eyes(references))
-        return cls(centred, visible, found.votes)
+    def of(cls, frames: Frames, reference: Array) -> Anchors:
+        """Make the anchors of shapes; the reference (m, d) tells which are mirrored."""
+        moments = compute_moments(reference, frames.centred, frames.visible)
+        sides = find_sides(moments, np.eye(reference.shape[-1]))
+        pull = np.ascontiguousarray(frames.centred.mT).reshape(-1, len(reference))
+        return cls(frames.centred, frames.visible, sides.votes, pull, moments.square)
 
     @property
     def side(self) -> Array:
-        """(g, n): +1, or −1 for a shape mirrored against the reference."""
+        """(…, n): +1, or −1 for a shape mirrored against the reference."""
         return np.where(self.votes < 0, -1.0, 1.0)
 
-    @cached_property
-    def rows(self) -> Array:
-        """(g, n·d, m): D̄ᵀ of all shapes below each other."""
-        g, n, m, d = self.centred.shape
-        return np.ascontiguousarray(self.centred.mT).reshape(g, n * d, m)
-
-    @cached_property
-    def squares(self) -> Array:
-        """(g, n): ‖D̄‖²."""
-        return np.einsum("gnmd,gnmd->gn", self.centred, self.centred)
+    @property
+    def _matrices(self) -> tuple[int, ...]:
+        """The sizes of one d × d matrix per shape, (…, n, d, d)."""
+        *lead, n, _, d = self.centred.shape
+        return (*lead, n, d, d)
 
     def cross(self, reference: Array) -> Array:
-        """(g, n, d, d): D̄ᵀS."""
-        g, n, _, d = self.centred.shape
-        return (self.rows @ reference).reshape(g, n, d, d)
+        """Compute how each shape pulls at a reference, D̄ᵀP̂S / κ (…, n, d, d)."""
+        return (self.pull @ reference).reshape(self._matrices)
 
-    def combined(self, matrices: Array) -> Array:
-        """(g, m, d): Σ D̄_i M_i."""
-        g, n, _, d = self.centred.shape
-        return (matrices.reshape(g, n * d, d).mT @ self.rows).mT
+    def combine(self, matrices: Array) -> Array:
+        """Compute Σ P̂_iD̄_i M_i / κ (…, m, d)."""
+        *lead, n, _, d = self._matrices
+        return (matrices.reshape(*lead, n * d, d).mT @ self.pull).mT
 
-    def poses(self, reference: Array, scaling: bool) -> tuple[Array, Array]:
-        """(g, n, d, d) the best s R, and (g, n) tr(RᵀD̄ᵀS)."""
-        turn, total = find_nearest_orthogonal(self.cross(reference), self.side)
+    def fit_poses(self, reference: Array, scaling: bool) -> tuple[Array, Array]:
+        """Fit the best s R (…, n, d, d), and compute tr(RᵀD̄ᵀP̂S) / κ (…, n)."""
+        turn, total = nearest_on_side(self.cross(reference), self.side)
         scale = total / self.squares if scaling else np.ones_like(total)
         return scale[..., None, None] * turn, total
 
     def linear_parts(self, reference: Array) -> Array:
-        """(g, n, d, d): the linear maps of D̄ nearest to S, scatter⁺ D̄ᵀS."""
+        """Compute the linear maps (…, n, d, d) of D̄ nearest to S, scatter⁺ D̄ᵀS."""
         scatter = self.centred.mT @ self.centred
         inverse = np.linalg.pinv(scatter, rcond=_THIN**2, hermitian=True)
-        return np.asarray(inverse @ self.cross(reference))
+        return np.asarray(inverse @ (self.centred.mT @ reference[..., None, :, :]))
 
 
 def orthonormal_rows(frames: Frames) -> Array:
@@ -130,23 +130,23 @@ def orthonormal_rows(frames: Frames) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """The end of a descent, for every set of a stack."""
+    """The end of a descent."""
 
-    reference: Array  # (g, m, d)
-    costs: Array  # (rounds, g): after every round, relative to tr SᵀPS or to κ Σ ‖D̄‖²
-    change: Array  # (g,): of the reference still to come, relative to it
-    converged: Mask  # (g,)
+    reference: Array  # (…, m, d)
+    costs: Array  # (rounds, …): after every round, relative to tr SᵀPS or to κ Σ ‖D̄‖²
+    change: Array  # (…): of the reference still to come, relative to it
+    converged: Mask  # (…)
 
     @property
     def cost(self) -> Array:
-        """(g,): the relative cost at the end."""
+        """(…): the relative cost at the end."""
         return np.asarray(self.costs[-1])
 
 
-def descended(
+def descend(
     anchors: Anchors, inverse: Inverse, start: Array, dial: Dial, tuning: Tuning = DEFAULT
 ) -> Descent:
-    """Poses and reference by turns from a start (g, m, d).
+    """Fit poses and reference by turns, from a start (…, m, d).
 
     Ends where the reference would change by less than 1e-10 of its size if its changes went on to
     fall as they do, or where rounding keeps them or a cost of nothing from falling; or after
@@ -154,16 +154,18 @@ def descended(
     """
     accuracy, rounding, tiny = 1e-10, 1e-7, np.finfo(np.float64).tiny
     reference = start - start.mean(axis=-2, keepdims=True)
-    change = left = np.full(len(start), np.inf)
-    ended = np.zeros(len(start), dtype=bool)
+    change = left = np.full(start.shape[:-2], np.inf)
+    ended = np.zeros(start.shape[:-2], dtype=bool)
     costs: list[Array] = []
-    pose, _ = anchors.poses(reference, dial.scaling)
+    pose, _ = anchors.fit_poses(reference, dial.scaling)
     while len(costs) < tuning.most_rounds and not ended.all():
-        pulled = dial.firmness * anchors.combined(pose)
+        pulled = dial.firmness * anchors.combine(pose)
         # an iterative solve may leave a hundredth of the last change
         better = inverse.solve(pulled, reference, 1e-2 * np.minimum(change, 1.0))
-        pose, total = anchors.poses(better, dial.scaling)
-        costs.append(_cost(anchors.squares, total, np.einsum("gmd,gmd->g", better, pulled), dial))
+        pose, total = anchors.fit_poses(better, dial.scaling)
+        costs.append(
+            _cost(anchors.squares, total, np.einsum("...md,...md->...", better, pulled), dial)
+        )
         before, change = change, _relative_change(better, reference, dial.scaling)
         falling = np.where(np.isfinite(before), change / np.maximum(before, tiny), 1.0)
         slowly = np.minimum(falling, 1.0 - 1e-6)
@@ -182,7 +184,7 @@ def descended(
 
 
 def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
-    """(g,): the relative cost of S = P⁺B, from ‖D̄‖² and tr(RᵀD̄ᵀS) of each shape, and tr SᵀPS."""
+    """Compute the relative cost (…) of S = P⁺B from ‖D̄‖², tr(RᵀD̄ᵀS) and tr SᵀPS."""
     if dial.scaling:
         return 1.0 - dial.firmness * (total**2 / squares).sum(axis=-1) / energy
     whole = dial.firmness * squares.sum(axis=-1)
@@ -190,74 +192,78 @@ def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
 
 
 def _relative_change(better: Array, reference: Array, scaling: bool) -> Array:
-    """(g,): of the reference; up to its size where that is free."""
+    """Compute the relative change (…) of the reference; up to its size where that is free."""
     size = norms(better)
     if scaling:
-        return norms(better / size[:, None, None] - reference / norms(reference)[:, None, None])
+        return norms(better / size[..., None, None] - reference / norms(reference)[..., None, None])
     return np.asarray(norms(better - reference) / size)
 
 
-def in_principal_axes(reference: Array) -> Array:
-    """(g, m, d): turned, never mirrored."""
+def turn_to_principal_axes(reference: Array) -> Array:
+    """Turn references (…, m, d) to their principal axes, without mirroring them."""
     _, _, right = np.linalg.svd(reference, full_matrices=False)
     turned = reference @ right.mT
-    signs = reproducible_signs(turned)
-    signs[:, 0] *= np.sign(np.linalg.det(right) * signs.prod(axis=-1))
-    return np.asarray(turned * signs[:, None, :])
+    signs = choose_signs(turned)
+    signs[..., 0] *= np.sign(np.linalg.det(right) * signs.prod(axis=-1))
+    return np.asarray(turned * signs[..., None, :])
 
 
-def with_proportions(anchors: Anchors, reference: Array, scaling: bool, most_rounds: int) -> Array:
-    """(g, m, d): S A nearest to the poses: min over A and poses of Σ ‖S̄_iA − s_iD̄_iR_i‖².
+def set_proportions(anchors: Anchors, reference: Array, scaling: bool, most_rounds: int) -> Array:
+    """Compute S A nearest to the poses: min over A and poses of Σ ‖S̄_iA − s_iD̄_iR_i‖².
 
     By turns again, from A the identity, which it is where the shapes are only posed.
     """
-    seen = moments(reference, anchors.centred, anchors.visible)
-    count = anchors.squares.shape[-1] / seen.axes.shape[-3]
-    inverse = np.linalg.pinv(count * seen.axes.sum(axis=-3), hermitian=True)
-    matrix = np.array(_eyes(reference))
+    moments = compute_moments(reference, anchors.centred, anchors.visible)
+    count = moments.square.shape[-1] / moments.axes.shape[-3]
+    inverse = np.linalg.pinv(count * moments.axes.sum(axis=-3), hermitian=True)
+    matrix = np.zeros((*reference.shape[:-2], *[reference.shape[-1]] * 2)) + np.eye(
+        reference.shape[-1]
+    )
     for _ in range(most_rounds):
-        turn, total = find_nearest_orthogonal(seen.cross.mT @ matrix[:, None], anchors.side)
-        scale = total / anchors.squares if scaling else np.ones_like(total)
-        better = inverse @ (seen.cross @ (scale[..., None, None] * turn)).sum(axis=1)
+        turn, total = nearest_on_side(moments.cross.mT @ matrix[..., None, :, :], anchors.side)
+        scale = total / moments.square if scaling else np.ones_like(total)
+        better = inverse @ (moments.cross @ (scale[..., None, None] * turn)).sum(axis=-3)
         if scaling:
-            better *= (norms(reference @ matrix) / norms(reference @ better))[:, None, None]
+            better *= (norms(reference @ matrix) / norms(reference @ better))[..., None, None]
         change, matrix = norms(better - matrix) / norms(matrix), better
         if (change < 1e-12).all():
             break
     return np.asarray(reference @ matrix)
 
 
-def at_mean_size(anchors: Anchors, reference: Array) -> Array:
-    """(g, m, d): as large as the shapes are on average, each completed where it has holes."""
-    _, total = anchors.poses(reference, scaling=True)
-    seen, scales = anchors.visible.astype(np.float64), (anchors.squares / total) ** 2
-    sizes = estimate_complete_sizes(anchors.squares, seen, reference, scales)
-    return np.asarray(reference * (sizes.mean(axis=-1) / norms(reference))[:, None, None])
+def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
+    """Scale references (…, m, d) to the mean size of the shapes, completed where landmarks miss."""
+    cross = anchors.centred.mT @ reference[..., None, :, :]
+    squares = np.einsum("...md,...md->...", anchors.centred, anchors.centred)
+    _, total = nearest_on_side(cross, anchors.side)
+    visible, scales = anchors.visible.astype(np.float64), (squares / total) ** 2
+    sizes = estimate_complete_sizes(squares, visible, reference, scales)
+    return np.asarray(reference * (sizes.mean(axis=-1) / norms(reference))[..., None, None])
 
 
-def soft_end(sets: LocalSets, reference: Array) -> Array:
-    """(g, m, d): deformable references as large as those of the rest of the dial."""
-    return at_mean_size(Anchors.of(sets, reference), reference)
+def soft_end(frames: Frames, reference: Array) -> Array:
+    """Scale a deformable reference (m, d) to the size of the rest of the dial."""
+    return scale_to_mean_size(Anchors.of(frames, reference), reference)
 
 
 @dataclass(frozen=True, eq=False)
 class Elastic:
-    """The references of a stack of sets, and how they were found."""
+    """The elastic reference, and how it was found."""
 
-    reference: Array  # (g, m, d): in its principal axes, at the mean size of the shapes
+    reference: Array  # (…, m, d): in its principal axes, at the mean size of the shapes
     anchors: Anchors
     dial: Dial
     ends: tuple[Descent, ...]  # of the descent from every start
 
     @property
     def best(self) -> Index:
-        """(g,): the start that led to the least cost; the first where others lead as low."""
+        """(…): the start that led to the least cost; the first where others lead as low."""
         costs = np.stack([end.cost for end in self.ends])
         return np.asarray((costs <= costs.min(axis=0) + _SAME_COST).argmax(axis=0))
 
     @property
     def excess(self) -> Array:
-        """(g,): how much dearer the worst end is than the best, where it is another minimum."""
+        """(…): how much dearer the worst end is than the best, where it is another minimum."""
         costs = np.stack([end.cost for end in self.ends])
         excess = costs.max(axis=0) - costs.min(axis=0)
         sure = np.all([end.converged for end in self.ends], axis=0)
@@ -265,61 +271,59 @@ class Elastic:
 
     @cached_property
     def departures(self) -> Array:
-        """(g, n, d, d): T, what the linear part of each warp would depart from its pose if free."""
-        pose, _ = self.anchors.poses(self.reference, self.dial.scaling)
+        """(…, n, d, d): T, what the linear part of each warp would depart from its pose if free."""
+        pose, _ = self.anchors.fit_poses(self.reference, self.dial.scaling)
         return np.asarray(self.anchors.linear_parts(self.reference) - pose)
 
     @cached_property
     def condition(self) -> Array:
-        """(g, n): of the linear part of each warp, the pose plus 1 − κ of the departure."""
+        """(…, n): of the linear part of each warp, the pose plus 1 − κ of the departure."""
         free = self.anchors.linear_parts(self.reference)
         return np.linalg.cond(free - self.dial.firmness * self.departures)
 
-    def facts(self, which: int) -> DescentDiagnostics:
-        """What to look at before trusting the fit of one set."""
-        end = self.ends[self.best[which]]
+    def facts(self, fold: tuple[int, ...] = ()) -> DescentDiagnostics:
+        """Return the diagnostics of the fit, or of one of its folds."""
+        end = self.ends[int(self.best[fold])]
         return DescentDiagnostics(
-            votes=self.anchors.votes[which],
-            condition=self.condition[which],
+            votes=self.anchors.votes[fold],
+            condition=self.condition[fold],
             iterations=len(end.costs),
-            gradient=float(end.change[which]),
-            converged=bool(end.converged[which]),
+            gradient=float(end.change[fold]),
+            converged=bool(end.converged[fold]),
         )
 
-    def findings(self, which: int, names: Sequence[str]) -> tuple[Finding, ...]:
-        """What the fit of one set should be told of."""
-        found = descent_findings(self.facts(which), names)
-        if not self.excess[which] > 0.0:
+    def findings(self, names: Sequence[str], fold: tuple[int, ...] = ()) -> tuple[Finding, ...]:
+        """Return the findings of the fit, or of one of its folds."""
+        end = self.ends[int(self.best[fold])]
+        found = check_descent(
+            self.anchors.votes[fold],
+            bool(end.converged[fold]),
+            len(end.costs),
+            float(end.change[fold]),
+            names,
+        )
+        if not self.excess[fold] > 0.0:
             return found
-        costs = {"cost": self.ends[self.best[which]].cost[which], "excess": self.excess[which]}
+        costs = {"cost": end.cost[fold], "excess": self.excess[fold]}
         figures = {name: float(value) for name, value in costs.items()}
         return (*found, Finding(Problem.STARTS_DISAGREE, values=figures))
 
 
 def elastic_gpa(
-    sets: LocalSets, inverse: Inverse, starts: Sequence[Array], dial: Dial, tuning: Tuning
+    anchors: Anchors, inverse: Inverse, starts: Sequence[Array], dial: Dial, tuning: Tuning
 ) -> Elastic:
-    """The elastic references of a stack of sets, from the starts (g, m, d); the cheapest end.
-
-    The first start tells which shapes are mirrored.
-    """
-    anchors = Anchors.of(sets, starts[0])
-    ends = tuple(descended(anchors, inverse, start, dial, tuning) for start in starts)
+    """Find the elastic reference: the cheapest end of the descents from the starts (…, m, d)."""
+    ends = tuple(descend(anchors, inverse, start, dial, tuning) for start in starts)
     open_ = Elastic(ends[0].reference, anchors, dial, ends)
-    reference = np.stack([end.reference for end in ends])[open_.best, np.arange(len(ends[0].cost))]
-    reference = with_proportions(anchors, reference, dial.scaling, tuning.most_rounds)
+    reference = np.choose(open_.best[..., None, None], [end.reference for end in ends])
+    reference = set_proportions(anchors, reference, dial.scaling, tuning.most_rounds)
     if dial.scaling:
-        reference = at_mean_size(anchors, reference)
-    return replace(open_, reference=in_principal_axes(reference))
+        reference = scale_to_mean_size(anchors, reference)
+    return replace(open_, reference=turn_to_principal_axes(reference))
 
 
-def rigid_start(points: Array, side: Array, names: Sequence[str] = ()) -> Array:
+def rigid_start(points: Array, side: Index, names: Sequence[str] = ()) -> Array:
     """(m, d): the mean of similarities of shapes (n, m, d) with NaN, mirrored ones mirrored."""
     turned = points.copy()
-    turned[side < 0.0, :, 0] *= -1.0
+    turned[side < 0, :, 0] *= -1.0
     return fit_rigid(turned, SIMILARITY, names).reference
-
-
-def _eyes(references: Array) -> Array:
-    g, _, d = references.shape
-    return np.broadcast_to(np.eye(d), (g, d, d))

@@ -18,15 +18,14 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, listed
-from defgpa.solvers.cost import EliminatedCost, eliminated_cost
-from defgpa.solvers.deformable import LocalSets
+from defgpa.solvers.cost import ResidualCost, build_cost
 from defgpa.solvers.elastic import Anchors, Dial, Elastic, orthonormal_rows
 from defgpa.solvers.elimination import Factor, StoredFactor
 from defgpa.solvers.registration import frames_to_register
 from defgpa.warps import Warp, WarpModel
 
 
-def linear_projections(cost: EliminatedCost, rows: Array, names: Sequence[str]) -> list[Array]:
+def linear_projections(cost: ResidualCost, rows: Array, names: Sequence[str]) -> list[Array]:
     """(b, l, d) of every batch: UᵀQ, for rows (n, d, m) of Q; an error unless linear maps are free.
 
     They are where UUᵀQ = Q, and UUᵀ ≼ I: where UᵀQ is as long as Q.
@@ -50,15 +49,15 @@ def _own_projections(factor: Factor, stack: Array) -> Array:
     """(b, l, k): U_iᵀX_i, every shape of a batch its own X (b, m, k)."""
     if isinstance(factor, StoredFactor):
         return factor.rows @ stack
-    return np.concatenate([factor.only(i).project(own) for i, own in enumerate(stack)])
+    return np.concatenate([factor.restrict_to_shape(i).project(own) for i, own in enumerate(stack)])
 
 
 def elastic_weights(
-    cost: EliminatedCost, linear: Sequence[Array], rows: Array, fit: Elastic
+    cost: ResidualCost, linear: Sequence[Array], rows: Array, fit: Elastic
 ) -> list[Array]:
     """(b, l, d) of every batch: W − κ Y (UᵀQ) (QᵀD̄ T)."""
-    departures = rows @ fit.anchors.centred[0] @ fit.departures[0]
-    free = cost.explained(fit.reference[0]).weights
+    departures = rows @ fit.anchors.centred @ fit.departures
+    free = cost.fit_warps(fit.reference).coefficients
     return [
         own - fit.dial.firmness * factor.ridge.inverse @ (seen @ departures[factor.batch.shapes])
         for own, factor, seen in zip(free, cost.factors, linear, strict=True)
@@ -76,9 +75,9 @@ class ElasticRegistration:
     def warp(self, points: Array, reference: Array) -> Warp:
         """In closed form: the pose depends on the reference alone."""
         frames = frames_to_register(points)
-        cost, rows = eliminated_cost(frames, self.model), orthonormal_rows(frames)
+        cost, rows = build_cost(frames, self.model), orthonormal_rows(frames)
         linear = linear_projections(cost, rows, ("given",))
-        anchors = Anchors.of(LocalSets(frames, ("given",), np.zeros((1, 1))), reference[None])
-        fit = Elastic(reference[None], anchors, Dial(self.rigidity, self.scaling), ())
+        anchors = Anchors.of(frames, reference)
+        fit = Elastic(reference, anchors, Dial(self.rigidity, self.scaling), ())
         (weights,) = elastic_weights(cost, linear, rows, fit)
-        return cost.factors[0].batch.warps(weights, [points])[0]
+        return cost.factors[0].batch.make_warps(weights, [points])[0]

@@ -1,13 +1,13 @@
-r"""Given the reference, every warp is a ridge regression: warps are eliminated, U is left.
+r"""Eliminate the warps: given the reference, every warp is a ridge regression.
 
-For one shape with features F (rows of hidden landmarks zero) and penalty R the best weights
-for a reference S are
+For one shape with features F, penalty R and landmark weights Γ (0 where a landmark is missing) the
+best coefficients for a reference S are
 
-    W = (FᵀF + R)⁻¹ Fᵀ S = Y Uᵀ S,     TᵀT = FᵀF + R,  Y = T⁻¹,  U = F Y,
+    W = (FᵀΓF + R)⁻¹ FᵀΓ S = Y Uᵀ S,     Yᵀ(FᵀΓF + R)Y = I,   U = ΓFY,
 
-and what they leave over is tr Sᵀ (E − U Uᵀ) S, E the diagonal of visibility. T is the Cholesky
-factor; where that would lose too many digits (it squares the condition number of F), Y comes from
-the singular values of [F; √R].
+and what they leave over is tr SᵀPS with the residual form P = Γ − UUᵀ. Y is the inverse of the
+Cholesky factor; where that would lose too many digits (it squares the condition number of F), it
+comes from the singular values of [Γ^½F; √R].
 
 Columns are brought to unit length first, so that however heavy smoothing makes some of them, the
 others keep their digits. Not so to judge the rank: features are measured in the size of the shape,
@@ -15,7 +15,7 @@ and a direction whose effect is rounding beside 1 is dropped and counted, never 
 a flat shape is not determined by being 1e-17 instead of 0.
 
 Shapes go through this in batches: several whose bases have equally many features, so that their
-algebra is one call for all of them. Here U is stored; ``columns`` holds that of large shapes.
+algebra is one call for all of them. Here U is stored; ``columns`` computes that of large shapes.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Batch:
     shapes: Index  # (b,): which ones
     points: Array  # (b, m, d), finite
     visible: Mask  # (b, m)
+    weights: Array | None  # (b, m): landmark weights; None: 1 for every visible landmark
     bases: FactoredBasis  # a stack of b
     rounding: Array  # (b,): of the coordinates, of the size of each shape
     tuning: Tuning = DEFAULT
@@ -65,11 +66,27 @@ class Batch:
         return int(self.points.shape[1])
 
     def __getitem__(self, part: slice) -> Batch:
-        own = self.shapes[part], self.points[part], self.visible[part], self.bases[part]
-        return Batch(*own, self.rounding[part], self.tuning)
+        return Batch(
+            self.shapes[part],
+            self.points[part],
+            self.visible[part],
+            None if self.weights is None else self.weights[part],
+            self.bases[part],
+            self.rounding[part],
+            self.tuning,
+        )
 
-    def deflated(self) -> Batch:
-        """The batch by columns that lose fewer digits in products, where its bases have them."""
+    def restrict_to_landmarks(self, landmarks: slice) -> Batch:
+        """Return the batch on some of the landmarks, with the same bases."""
+        return replace(
+            self,
+            points=self.points[:, landmarks],
+            visible=self.visible[:, landmarks],
+            weights=None if self.weights is None else self.weights[:, landmarks],
+        )
+
+    def deflate(self) -> Batch:
+        """Return the batch by columns that lose fewer digits in products, if there are such."""
         deflated = self.bases.deflate()
         return self if deflated is None else replace(self, bases=deflated)
 
@@ -78,32 +95,50 @@ class Batch:
         """(b, r, l), or None for the identity: features = columns @ mixing."""
         return self.bases.mixing
 
-    def combine(self, ridge: Ridge) -> Array:
-        """(b, r, l): mixing @ Y, so that U = columns @ combine."""
+    def mix(self, ridge: Ridge) -> Array:
+        """Return mixing @ Y (b, r, l), so that U = columns @ (mixing @ Y)."""
         return ridge.inverse if self.mixing is None else self.mixing @ ridge.inverse
 
-    def warps(self, weights: Array, landmarks: Iterable[Array]) -> list[Warp]:
-        """The warps of the shapes, from their weights (b, l, d); each knows its landmarks."""
-        told: list[Any] = [(self.bases[number], own) for number, own in enumerate(weights)]
+    def make_warps(self, coefficients: Array, landmarks: Iterable[Array]) -> list[Warp]:
+        """Make the warps of the shapes from coefficients (b, l, d); each knows its landmarks."""
+        pairs: list[Any] = [(self.bases[i], values) for i, values in enumerate(coefficients)]
         if not isinstance(self.bases, StackedBases):
-            told = [basis.express_in_columns(own) for basis, own in told]
-        both = zip(told, landmarks, strict=True)
-        return [Warp(basis, own, landmarks=points) for (basis, own), points in both]
+            pairs = [basis.express_in_columns(values) for basis, values in pairs]
+        return [
+            Warp(basis, values, landmarks=points)
+            for (basis, values), points in zip(pairs, landmarks, strict=True)
+        ]
 
     def columns(self, landmarks: slice = slice(None)) -> Array:
-        """(b, p, r): the columns of these landmarks; rows of hidden ones are zero."""
-        return self._hidden_zeroed(self.bases.columns(self.points[:, landmarks]), landmarks)
+        """Return Γ^½ times the columns of these landmarks, (b, p, r), for the regression."""
+        return self._scale_rows(self.bases.columns(self.points[:, landmarks]), landmarks)
+
+    def weighted_columns(self, landmarks: slice = slice(None)) -> Array:
+        """Return Γ times the columns of these landmarks, (b, p, r), of which U is made."""
+        return self.scale_again(self.columns(landmarks), landmarks)
 
     def features(self) -> Array:
-        """(b, m, l): the features of all landmarks; rows of hidden ones are zero."""
-        return self._hidden_zeroed(self.bases.features(self.points), slice(None))
+        """Return Γ^½ F, (b, m, l), of all landmarks."""
+        return self._scale_rows(self.bases.features(self.points), slice(None))
 
-    def _hidden_zeroed(self, rows: Array, landmarks: slice) -> Array:
-        """A hidden landmark must neither pull nor be pulled: a zero row does both."""
-        visible = self.visible[:, landmarks]
-        if not visible.all():
-            rows *= visible.astype(np.float64)[..., None]
+    def scale_again(self, rows: Array, landmarks: slice = slice(None)) -> Array:
+        """Multiply rows (b, p, r) that carry Γ^½ by Γ^½ once more, in place."""
+        if self.weights is not None:
+            rows *= np.sqrt(self.weights[:, landmarks, None])
         return rows
+
+    def _scale_rows(self, rows: Array, landmarks: slice) -> Array:
+        """Multiply rows by Γ^½, in place: a missing landmark neither pulls nor is pulled."""
+        if self.weights is not None:
+            rows *= np.sqrt(self.weights[:, landmarks, None])
+        elif not self.visible[:, landmarks].all():
+            rows *= self.visible[:, landmarks, None].astype(np.float64)
+        return rows
+
+    @property
+    def total_weights(self) -> Array:
+        """(b,): the sum of the weights of every shape; the visible count without weights."""
+        return (self.visible if self.weights is None else self.weights).sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,19 +151,19 @@ class StackedBases(FactoredBasis):
     mixing = None
 
     def columns(self, points: Array) -> Array:
-        """(b, p, l)."""
-        own = zip(self.members, points, strict=True)
-        return np.stack([np.array(b.features(x), dtype=np.float64) for b, x in own])
+        """Return the features (b, p, l)."""
+        pairs = zip(self.members, points, strict=True)
+        return np.stack([np.array(b.features(x), dtype=np.float64) for b, x in pairs])
 
     features = columns
 
     def column_gradients(self, points: Array) -> Array:
-        """Not known for features that are only a function."""
+        """Raise: features that are only a function have no known derivatives."""
         raise NotImplementedError
 
     def penalty(self) -> Array:
-        """(b, l, l)."""
-        return np.stack([full_penalty(basis, self.size) for basis in self.members])
+        """Return the penalties (b, l, l)."""
+        return np.stack([expand_penalty(basis, self.size) for basis in self.members])
 
     def __getitem__(self, shape: Any) -> Any:
         if isinstance(shape, slice):
@@ -136,8 +171,8 @@ class StackedBases(FactoredBasis):
         return self.members[shape]
 
 
-def full_penalty(basis: Basis, size: int) -> Array:
-    """(l, l): the penalty of a basis, which may also state 0 or a multiple of the identity."""
+def expand_penalty(basis: Basis, size: int) -> Array:
+    """Return the penalty of a basis as a matrix (l, l); it may be 0, or a multiple of I."""
     penalty = np.asarray(basis.penalty(), dtype=np.float64)
     if penalty.ndim == 0:
         return float(penalty) * np.eye(size)
@@ -150,33 +185,31 @@ def full_penalty(basis: Basis, size: int) -> Array:
 
 
 def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
-    """All shapes in batches, in order."""
-    if isinstance(model, WarpFamily):
-        n, numbers = len(frames.points), np.arange(len(frames.points))
-        parts = blocks(n, _batch_size(frames, model, tuning))
-        if len(parts) == 1:
-            return [stacked_batch(frames, model, numbers, tuning)]
-        return in_blocks(lambda p: stacked_batch(frames[p], model, numbers[p], tuning), parts)
-    return _looped_batches(frames, model, tuning)
+    """Put all shapes into batches, in order, each shape with its basis."""
+    if not isinstance(model, WarpFamily):
+        return _make_batches_one_by_one(frames, model, tuning)
+    numbers = np.arange(len(frames.points))
+
+    def make(part: slice) -> Batch:
+        some = frames[part]
+        bases = model.bases(some)
+        return Batch(
+            numbers[part], some.points, some.visible, some.weights, bases, some.rounding, tuning
+        )
+
+    parts = blocks(len(numbers), _choose_batch_size(frames, model, tuning))
+    return [make(slice(None))] if len(parts) == 1 else in_blocks(make, parts)
 
 
-def stacked_batch(
-    frames: Frames, model: WarpFamily[Any], shapes: Index, tuning: Tuning = DEFAULT
-) -> Batch:
-    """These shapes as one batch."""
-    bases = model.bases(frames)
-    return Batch(shapes, frames.points, frames.visible, bases, frames.rounding, tuning)
-
-
-def _batch_size(frames: Frames, model: WarpFamily[Any], tuning: Tuning) -> int:
-    """Shapes of a batch; as many as there are, where all their features are surely few."""
+def _choose_batch_size(frames: Frames, model: WarpFamily[Any], tuning: Tuning) -> int:
+    """Return how many shapes a batch has; all of them where their features are surely few."""
     n, m, _ = frames.points.shape
     if 8 * n * m * USUAL_FEATURES <= tuning.few_bytes:
         return n
-    return _shapes_at_a_time(n, m, model.bases(frames[:1]).penalty().shape[-1], tuning)
+    return _fit_batch_size(n, m, model.bases(frames[:1]).penalty().shape[-1], tuning)
 
 
-def _shapes_at_a_time(n: int, m: int, features: int, tuning: Tuning) -> int:
+def _fit_batch_size(n: int, m: int, features: int, tuning: Tuning) -> int:
     size = 8 * n * m * features
     if size <= tuning.few_bytes:
         return n
@@ -184,29 +217,31 @@ def _shapes_at_a_time(n: int, m: int, features: int, tuning: Tuning) -> int:
     return -(-n // (4 * -(-size // (4 * tuning.batch_bytes))))
 
 
-def _looped_batches(frames: Frames, model: WarpModel, tuning: Tuning) -> list[Batch]:
-    """Consecutive shapes with equally many features share a batch."""
-    points, visible = frames.points, frames.visible
-    members = [model.basis(own[seen]) for own, seen in zip(points, visible, strict=True)]
+def _make_batches_one_by_one(frames: Frames, model: WarpModel, tuning: Tuning) -> list[Batch]:
+    """Make a basis for each shape; consecutive shapes with equally many features share a batch."""
+    points, visible, weights = frames.points, frames.visible, frames.weights
+    members = [model.basis(shape[mask]) for shape, mask in zip(points, visible, strict=True)]
     sizes = [
-        np.shape(basis.features(own[seen]))[1]
-        for basis, own, seen in zip(members, points, visible, strict=True)
+        np.shape(basis.features(shape[mask]))[1]
+        for basis, shape, mask in zip(members, points, visible, strict=True)
     ]
     starts = np.flatnonzero(np.diff(sizes, prepend=-1))
-    return [
-        Batch(
-            chosen[part],
-            points[chosen[part]],
-            visible[chosen[part]],
-            StackedBases(tuple(members[i] for i in chosen[part]), sizes[chosen[0]]),
-            frames.rounding[chosen[part]],
-            tuning,
-        )
-        for chosen in np.split(np.arange(len(sizes)), starts[1:])
-        for part in blocks(
-            len(chosen), _shapes_at_a_time(len(chosen), points.shape[1], sizes[chosen[0]], tuning)
-        )
-    ]
+    batches = []
+    for equal in np.split(np.arange(len(sizes)), starts[1:]):
+        size = sizes[equal[0]]
+        for part in blocks(len(equal), _fit_batch_size(len(equal), points.shape[1], size, tuning)):
+            numbers = equal[part]
+            batch = Batch(
+                numbers,
+                points[numbers],
+                visible[numbers],
+                None if weights is None else weights[numbers],
+                StackedBases(tuple(members[i] for i in numbers), size),
+                frames.rounding[numbers],
+                tuning,
+            )
+            batches.append(batch)
+    return batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,13 +253,13 @@ class Ridge(Stack):
     dropped: Index  # (b,): how many directions the data and the penalty leave free
 
     def gram(self, penalty: Array) -> Array:
-        """(b, l, l): UᵀU = I − YᵀRY of each, without a pass over its landmarks; 0 if dropped."""
+        """Compute Yᵀ FᵀΓF Y = I − YᵀRY (b, l, l) without a pass over landmarks; 0 if dropped."""
         kept = (np.abs(self.inverse).max(axis=-2) > 0.0).astype(np.float64)
         charged = self.inverse.mT @ penalty @ self.inverse
         return symmetrised(kept[:, :, None] * np.eye(kept.shape[-1]) - charged)
 
-    def updated(self, chosen: Mask | Index, other: Ridge) -> Ridge:
-        """This with the entries ``chosen`` taken from ``other``."""
+    def replace(self, chosen: Mask | Index, other: Ridge) -> Ridge:
+        """Return this with the entries ``chosen`` taken from ``other``."""
         inverse, condition = np.array(self.inverse), np.array(self.condition)
         dropped = np.array(self.dropped)
         inverse[chosen], condition[chosen] = other.inverse, other.condition
@@ -235,7 +270,7 @@ class Ridge(Stack):
 def ridge_from_normal_matrix(
     gram: Array, penalty: Array | float = 0.0, rounding: Array | float = 0.0
 ) -> Ridge:
-    """By Cholesky of FᵀF + R; ``condition`` is infinite where that fails or rank is in doubt.
+    """Factor FᵀF + R by Cholesky; ``condition`` is infinite where that fails or rank is in doubt.
 
     ``rounding`` (b,) is that of the coordinates, of the size of each shape.
     """
@@ -246,14 +281,14 @@ def ridge_from_normal_matrix(
     try:
         lower: Array = np.linalg.cholesky(even)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
-        return _one_by_one(gram, penalty, rounding)
+        return _factor_one_by_one(gram, penalty, rounding)
     inverse = inverse_of_lower(lower)
     longest = np.einsum("bll->bl", gram).max(axis=1, initial=0.0)
     shortest = squares.min(axis=1, initial=np.inf)
     # rounding of columns of unit length reaches P amplified by Σ_l (Σ_i |Y_il|)² at most: many
     # columns make that a closer estimate, in eighths, than the product of norms is
     amplified = 8.0 * np.square(np.abs(inverse).sum(axis=-1)).sum(axis=-1)
-    condition = np.minimum(_norm_bound(lower) * _norm_bound(inverse), amplified)
+    condition = np.minimum(_bound_norm(lower) * _bound_norm(inverse), amplified)
     # columns of their own lengths: what is rounding of coordinates may fill a short one, or add to
     # one that is the image of another; 1e-10 of the longest may be rounding of the algebra. Then
     # rank is judged by singular values
@@ -266,7 +301,7 @@ def ridge_from_normal_matrix(
 def ridge_from_features(
     stacked: Array, count: Array | float = 0.0, rounding: Array | float = 0.0
 ) -> Ridge:
-    """By the singular values of the stacked [F; √R] (b, p + l, l): slow, and sure.
+    """Factor FᵀF + R by the singular values of [F; √R] (b, p + l, l): slow, and accurate.
 
     Directions whose effect drowns in rounding are dropped: beside that of a feature which is 1 at
     all ``count`` (b,) landmarks a shape sees, however short the column that rounding fills is.
@@ -277,7 +312,7 @@ def ridge_from_features(
     # of the largest singular value, or of the size of the shape: what is less says nothing
     algebra = max(1e-12, 8 * max(stacked.shape[1:]) * float(np.finfo(np.float64).eps))
     least = np.maximum(algebra, rounding * np.ones(len(stacked)))
-    ridge = _by_singular_values(stacked, lengths, least)
+    ridge = _ridge_from_singular_values(stacked, lengths, least)
     # heavy columns shrink, light ones stay light
     beside = np.maximum(lengths, np.sqrt(count * np.ones(len(stacked)))[:, None])
     lightest = (lengths * _reciprocal(beside)).min(axis=1)
@@ -285,13 +320,13 @@ def ridge_from_features(
     doubtful = np.flatnonzero(faint | (ridge.dropped > 0))
     if not len(doubtful):
         return ridge
-    judged = _by_singular_values(stacked[doubtful], beside[doubtful], least[doubtful])
+    judged = _ridge_from_singular_values(stacked[doubtful], beside[doubtful], least[doubtful])
     lacking = judged.dropped > 0
-    return ridge.updated(doubtful[lacking], judged[lacking])
+    return ridge.replace(doubtful[lacking], judged[lacking])
 
 
-def _by_singular_values(stacked: Array, lengths: Array, least: Array) -> Ridge:
-    """Y of the columns divided by ``lengths``; directions with values below ``least`` go."""
+def _ridge_from_singular_values(stacked: Array, lengths: Array, least: Array) -> Ridge:
+    """Compute Y of the columns divided by ``lengths``, without values below ``least``."""
     scale = _reciprocal(lengths)
     _, values, right = np.linalg.svd(stacked * scale[:, None, :], full_matrices=False)
     largest = values[:, :1]
@@ -307,12 +342,12 @@ def _by_singular_values(stacked: Array, lengths: Array, least: Array) -> Ridge:
 
 
 def _reciprocal(lengths: Array) -> Array:
-    """What makes columns of these lengths of unit length; a zero one is left alone."""
+    """Return 1 / length; 1 for a column of length zero."""
     return 1.0 / np.where(lengths > 0.0, lengths, 1.0)
 
 
-def with_penalty_rows(features: Array, penalty: Array) -> Array:
-    """(b, p + l, l): [F; √R], whose Gram matrix is FᵀF + R.
+def append_penalty_rows(features: Array, penalty: Array) -> Array:
+    """Return [F; √R] (b, p + l, l), whose Gram matrix is FᵀF + R.
 
     What rounding leaves of a zero eigenvalue of R is cut off: under heavy smoothing its root would
     charge what is meant to be free.
@@ -324,20 +359,18 @@ def with_penalty_rows(features: Array, penalty: Array) -> Array:
     return np.concatenate([features, roots], axis=-2)
 
 
-def _one_by_one(gram: Array, penalty: Array | float, rounding: Array | float) -> Ridge:
-    """When one matrix of a stack is singular, the others must not suffer."""
+def _factor_one_by_one(gram: Array, penalty: Array | float, rounding: Array | float) -> Ridge:
+    """Factor each matrix of a stack alone, so that a singular one does not spoil the others."""
     b, l, _ = gram.shape
     if b == 1:
         return Ridge(np.zeros((1, l, l)), np.array([np.inf]), np.zeros(1, dtype=int))
     charges = np.broadcast_to(penalty, gram.shape)
     each = zip(gram, charges, np.broadcast_to(rounding, b), strict=True)
-    return concatenated(
-        [ridge_from_normal_matrix(own[None], charge[None], r) for own, charge, r in each]
-    )
+    return concatenated([ridge_from_normal_matrix(g[None], p[None], r) for g, p, r in each])
 
 
-def _norm_bound(stack: Array) -> Array:
-    """(b,): ‖·‖² from above, by ‖·‖₁ ‖·‖∞ or by the sum of squares, whichever is less."""
+def _bound_norm(stack: Array) -> Array:
+    """Bound ‖·‖² (b,) from above by ‖·‖₁ ‖·‖∞ or the sum of squares, whichever is less."""
     sizes = np.abs(stack)
     rows, columns = sizes.sum(axis=-1).max(axis=-1), sizes.sum(axis=-2).max(axis=-1)
     return np.asarray(np.minimum(rows * columns, np.einsum("bij,bij->b", stack, stack)))
@@ -352,7 +385,7 @@ class Factor(ABC):
 
     @abstractmethod
     def project(self, block: Array) -> Array:
-        """(b, l, k): Uᵀ X for X (m, k)."""
+        """Compute Uᵀ X (b, l, k) for X (m, k)."""
 
     @abstractmethod
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
@@ -361,21 +394,37 @@ class Factor(ABC):
     @property
     @abstractmethod
     def landmarks_at_a_time(self) -> int:
-        """How many landmarks can be expanded with all that is made for it in the cache."""
+        """The number of landmarks that can be expanded at a time within the cache."""
 
     @abstractmethod
-    def transposed_rows(self) -> Array:
-        """(b · l, m): Uᵀ of all shapes of the batch."""
+    def stack_rows(self) -> Array:
+        """Return Uᵀ of all shapes of the batch below each other, (b·l, m)."""
 
     def gram(self) -> Array:
-        """(m, m): Σ U Uᵀ over the batch, one symmetric product."""
-        rows = self.transposed_rows()
+        """Compute Σ U Uᵀ (m, m) over the batch, one symmetric product."""
+        rows = self.stack_rows()
         return rows.T @ rows
 
-    def only(self, shape: int) -> Self:
-        """The factor of one shape of the batch, by its number in the batch."""
-        one = slice(shape, shape + 1)
-        return type(self)(*[getattr(self, own.name)[one] for own in fields(self)])
+    def residual_rows(self, landmarks: Index) -> Array:
+        """Compute the rows (b, p, m) of these landmarks of the residual forms Γ − UUᵀ."""
+        indicator = np.zeros((self.batch.n_landmarks, len(landmarks)))
+        indicator[landmarks, np.arange(len(landmarks))] = 1.0
+        rows = np.empty((len(self.batch.shapes), len(landmarks), self.batch.n_landmarks))
+        for shape, projection in enumerate(self.project(indicator)):
+            image = np.zeros(indicator.shape)
+            self.restrict_to_shape(shape).expand(projection[None], image)
+            rows[shape] = -image.T
+        return self._add_weights(rows, landmarks)
+
+    def _add_weights(self, rows: Array, landmarks: Index) -> Array:
+        weights = self.batch.visible if self.batch.weights is None else self.batch.weights
+        rows[:, np.arange(len(landmarks)), landmarks] += weights[:, landmarks]
+        return rows
+
+    def restrict_to_shape(self, shape: int) -> Self:
+        """Return the factor of one shape of the batch, by its number in the batch."""
+        part = slice(shape, shape + 1)
+        return type(self)(*[getattr(self, field.name)[part] for field in fields(self)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,22 +434,26 @@ class StoredFactor(Factor):
     rows: Array
 
     def project(self, block: Array) -> Array:
-        """Uᵀ X."""
+        """Compute Uᵀ X (b, l, k) for X (m, k)."""
         b, l, _ = self.rows.shape
         # (Xᵀ U)ᵀ: BLAS reads U twice as fast from this side
-        return small_product(block.T, self.transposed_rows().T).T.reshape(b, l, -1)
+        return small_product(block.T, self.stack_rows().T).T.reshape(b, l, -1)
 
-    def explained(self, block: Array) -> Array:
-        """(m, k): Σ U Uᵀ X, some rows of Uᵀ at a time: in the cache when they are read again."""
-        rows, points = self.transposed_rows(), np.ascontiguousarray(block.T)
+    def multiply(self, block: Array) -> Array:
+        """Compute Σ U Uᵀ X (m, k), some rows of Uᵀ at a time, to find them in the cache."""
+        rows, points = self.stack_rows(), np.ascontiguousarray(block.T)
         image, more = np.zeros(points.shape), np.empty(points.shape)
         for part in blocks(len(rows), max(4, self.batch.tuning.row_bytes // (8 * rows.shape[1]))):
             image += np.matmul(small_product(points, rows[part].T), rows[part], out=more)
         return image.T
 
+    def residual_rows(self, landmarks: Index) -> Array:
+        """Compute the rows (b, p, m) of these landmarks of the residual forms Γ − UUᵀ."""
+        return self._add_weights(-(self.rows[:, :, landmarks].mT @ self.rows), landmarks)
+
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
-        """Σ U C."""
-        rows = self.transposed_rows()[:, landmarks]
+        """Add the rows of these landmarks of Σ U C onto an image (p, k)."""
+        rows = self.stack_rows()[:, landmarks]
         onto += (coefficients.reshape(len(rows), -1).T @ rows).T
 
     @property
@@ -409,19 +462,18 @@ class StoredFactor(Factor):
         b, l, _ = self.rows.shape
         return max(1, self.batch.tuning.block_bytes // (8 * b * l))
 
-    def transposed_rows(self) -> Array:
-        """Uᵀ, a view."""
+    def stack_rows(self) -> Array:
+        """Return Uᵀ of all shapes below each other (b·l, m), a view."""
         return self.rows.reshape(-1, self.rows.shape[-1])
 
 
-def stored_factor(batch: Batch) -> StoredFactor:
-    """Uᵀ = Yᵀ Fᵀ of a batch of small shapes."""
+def make_stored_factor(batch: Batch) -> StoredFactor:
+    """Compute Uᵀ = YᵀFᵀΓ of a batch of small shapes."""
     features, penalty = batch.features(), batch.bases.penalty()
     ridge = ridge_from_normal_matrix(features.mT @ features, penalty, batch.rounding)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():
-        stacked = with_penalty_rows(features[poor], penalty[poor])
-        count = batch.visible[poor].sum(axis=1)
-        sure = ridge_from_features(stacked, count, batch.rounding[poor])
-        ridge = ridge.updated(poor, sure)
-    return StoredFactor(batch, ridge, ridge.inverse.mT @ features.mT)
+        rows = append_penalty_rows(features[poor], penalty[poor])
+        accurate = ridge_from_features(rows, batch.total_weights[poor], batch.rounding[poor])
+        ridge = ridge.replace(poor, accurate)
+    return StoredFactor(batch, ridge, ridge.inverse.mT @ batch.scale_again(features).mT)

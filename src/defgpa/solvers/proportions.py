@@ -27,7 +27,7 @@ from defgpa.procrustes import compare_sides, find_nearest_orthogonal
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side
-_SINGULAR = 1e-10  # reciprocal condition of G below which not all axes are seen
+_SINGULAR = 1e-10  # reciprocal condition of G below which not all axes are determined
 _PLAIN = 10  # rounds before the descent is extrapolated
 _MEMORY = 8  # rounds that are extrapolated
 
@@ -36,7 +36,7 @@ _MEMORY = 8  # rounds that are extrapolated
 class Moments(Stack):
     """What the shapes say about the axes; those of parts of the shapes concatenate.
 
-    The leading axes … are those of a stack of sets of shapes.
+    A fit has no leading axes …; the folds of a cross-validation, solved in one call, have one.
     """
 
     axes: Array  # (…, n, k, k), or (…, 1, k, k) where all shapes see the same: G
@@ -59,8 +59,8 @@ class Sides:
     @property
     def majority(self) -> Index:
         """(…): +1 or −1, the side of most shapes that can tell, or failing those, of most."""
-        told, leaning = np.sign(self.votes.sum(axis=-1)), np.sign(self.preferred.sum(axis=-1))
-        side = np.where(told != 0, told, leaning)
+        clear, leaning = np.sign(self.votes.sum(axis=-1)), np.sign(self.preferred.sum(axis=-1))
+        side = np.where(clear != 0, clear, leaning)
         return np.where(side == 0, 1, side)
 
 
@@ -76,35 +76,35 @@ class Proportions:
     firmness: Array  # (…): how much of a step away from A is felt, from 0, a hinge, to 1
 
 
-def moments(axes: Array, centred: Array, visible: Mask) -> Moments:
-    """Of shapes (…, n, m, d) about their centroids, hidden points zero, and axes (…, m, k).
+def compute_moments(axes: Array, centred: Array, visible: Mask) -> Moments:
+    """Compute the moments of shapes (…, n, m, d), centred, missing points zero, and axes (…, m, k).
 
     The points are about their means, so the axes need not be for C.
     """
     cross = axes.mT[..., None, :, :] @ centred
     square = np.einsum("...md,...md->...", centred, centred)
-    return Moments(_scatter(axes, visible), cross, square)
+    return Moments(_compute_scatter(axes, visible), cross, square)
 
 
-def _scatter(axes: Array, visible: Mask) -> Array:
-    """G: that of each shape, or one for all where all see the same."""
+def _compute_scatter(axes: Array, visible: Mask) -> Array:
+    """Compute G of each shape, or one for all where nothing is missing."""
     if visible.all():
         centred = axes - axes.mean(axis=-2, keepdims=True)
         return (centred.mT @ centred)[..., None, :, :]
     return seen_scatters(axes, visible)
 
 
-def sides(seen: Moments, matrix: Array) -> Sides:
-    r"""Which side each shape is on: the sign of det of its cross-covariance with the reference.
+def find_sides(moments: Moments, matrix: Array) -> Sides:
+    r"""Find the side each shape is on: the sign of det of its cross-covariance with the reference.
 
     With singular values s₁ ≥ … ≥ s_d of D̄ᵀX̄A, the best similarity leaves
     1 − (s₁ + … + s_d)² / (‖D̄‖² ‖X̄A‖²) on the preferred side, 1 − (s₁ + … − s_d)² / (…) on the
     other. A sheet that bends both ways prefers a side by chance and slightly; a mirrored specimen
     does so clearly.
     """
-    target = seen.cross.mT @ matrix[..., None, :, :]
-    same, mirrored = compare_sides(target)
-    size = seen.square * _squared_sizes(seen, matrix)
+    target = moments.cross.mT @ matrix[..., None, :, :]
+    same, mirrored = on_both_sides(target)
+    size = moments.square * _compute_squared_sizes(moments, matrix)
     better, worse = np.maximum(same, mirrored), np.minimum(same, mirrored)
     left = np.maximum(1.0 - better**2 / size, np.finfo(np.float64).eps)
     # of a flat shape both sides are the same but for rounding, which prefers nothing
@@ -113,81 +113,85 @@ def sides(seen: Moments, matrix: Array) -> Sides:
     return Sides(preferred, 1.0 - worse**2 / size > _CLEARLY * left)
 
 
-def _squared_sizes(seen: Moments, matrix: Array) -> Array:
-    """(…, n): ‖X̄A‖² of what each shape sees of the reference."""
+def _compute_squared_sizes(moments: Moments, matrix: Array) -> Array:
+    """Compute ‖X̄A‖² (…, n) over the visible landmarks of each shape."""
     return np.einsum(
-        "...kd,...kd->...", seen.axes @ matrix[..., None, :, :], matrix[..., None, :, :]
+        "...kd,...kd->...", moments.axes @ matrix[..., None, :, :], matrix[..., None, :, :]
     )
 
 
-def rigid_proportions(
-    seen: Moments, most_rounds: int = 300, accuracy: float = 1e-12
+def fit_rigid_proportions(
+    moments: Moments, max_rounds: int = 300, accuracy: float = 1e-12
 ) -> Proportions:
-    """The least Σ ‖s D̄ R − X̄ A‖² over similarities (s, R) and A.
+    """Minimise Σ ‖s D̄ R − X̄ A‖² over similarities (s, R) and A.
 
     In the plane by one eigenvector, in space by block descent from a closed form. Every shape stays
     on the side on which it clearly is in that closed form; the size of A is that of the shapes on
     average, as in Algorithm 1. Where more than d axes are free the closed form may have mirrored
     one part against the others; then all shapes are tried on one side, too.
     """
-    matrix = _closed_form(seen)
-    side, one = _own_side(seen, matrix), np.ones_like(seen.square)
-    found = _nearest(seen, matrix, side, most_rounds, accuracy)
+    matrix = _solve_closed_form(moments)
+    side, same_side = _choose_sides(moments, matrix), np.ones_like(moments.square)
+    mixed = _fit_on_sides(moments, matrix, side, max_rounds, accuracy)
     k, d = matrix.shape[-2:]
     if k <= d:
-        return found
-    together = _nearest(seen, matrix, one, most_rounds, accuracy)
+        return mixed
+    together = _fit_on_sides(moments, matrix, same_side, max_rounds, accuracy)
     # a relative residual below 1e-6 is rounding: its square is known to 1e-16
-    apart = together.residual > _CLEARLY * found.residual + 1e-6
-    chosen = _chosen(apart, found, together)
-    firmness = _firmness(seen, chosen.matrix, np.where(apart[..., None], side, one))
+    apart = together.residual > _CLEARLY * mixed.residual + 1e-6
+    chosen = _select(apart, mixed, together)
+    firmness = _compute_firmness(
+        moments, chosen.matrix, np.where(apart[..., None], side, same_side)
+    )
     return replace(chosen, firmness=firmness)
 
 
-def _firmness(seen: Moments, matrix: Array, side: Array) -> Array:
-    """(…): 1 − μ, μ the largest share of a step away from A that a round leaves.
+def _compute_firmness(moments: Moments, matrix: Array, side: Array) -> Array:
+    """Compute 1 − μ (…), μ the largest share of a step away from A that a round leaves.
 
     At A, the end of the descent, a round undoes a step but for its share along each eigenvector of
     its derivative. Turns of A are no steps: their eigenvalues are one.
     """
     k, d = matrix.shape[-2:]
-    matrix, descent = _unit(matrix), _Descent.of(seen, side)
+    matrix, descent = _normalise(matrix), _Descent.of(moments, side)
     columns, size = [], 1e-5  # of A, by which its neighbourhood is felt
     for step in size * np.eye(k * d).reshape(k * d, k, d):
-        ahead, behind = descent.round(matrix + step), descent.round(matrix - step)
+        ahead, behind = descent.run_round(matrix + step), descent.run_round(matrix - step)
         columns.append((ahead - behind).reshape(*matrix.shape[:-2], k * d) / (2.0 * size))
     shares = -np.sort(-np.linalg.eigvals(np.stack(columns, axis=-1)).real, axis=-1)
     return np.asarray(np.clip(1.0 - shares[..., d * (d - 1) // 2], 0.0, 1.0))
 
 
-def _chosen(first: Mask, one: Proportions, other: Proportions) -> Proportions:
-    """The one where ``first``, the other elsewhere."""
+def _select(is_first: Mask, first: Proportions, second: Proportions) -> Proportions:
+    """Take the first where ``is_first``, the second elsewhere."""
     return Proportions(
-        np.where(first[..., None, None], one.matrix, other.matrix),
-        np.where(first, one.residual, other.residual),
-        max(one.rounds, other.rounds),
-        np.where(first, one.converged, other.converged),
-        np.where(first, one.determined, other.determined),
-        np.where(first, one.firmness, other.firmness),
+        np.where(is_first[..., None, None], first.matrix, second.matrix),
+        np.where(is_first, first.residual, second.residual),
+        max(first.rounds, second.rounds),
+        np.where(is_first, first.converged, second.converged),
+        np.where(is_first, first.determined, second.determined),
+        np.where(is_first, first.firmness, second.firmness),
     )
 
 
-def _nearest(
-    seen: Moments, matrix: Array, side: Array, most_rounds: int, accuracy: float
+def _fit_on_sides(
+    moments: Moments, matrix: Array, side: Array, max_rounds: int, accuracy: float
 ) -> Proportions:
-    """The A nearest to the shapes, each on its ``side`` (…, n); in space, downhill from one."""
-    descent = _Descent.of(seen, side)
+    """Find the A nearest to the shapes, each on its ``side`` (…, n); in space, by descent."""
+    descent = _Descent.of(moments, side)
     if matrix.shape[-1] == 2:
-        matrix, rounds = descent.in_the_plane(), 0
+        matrix, rounds = descent.solve_in_plane(), 0
         converged = np.ones(descent.determined.shape, dtype=bool)
     else:
-        matrix, rounds, converged = _descended(seen, descent, _unit(matrix), most_rounds, accuracy)
-    _, scale = descent.similarities(matrix)
+        matrix, rounds, converged = _descend(
+            moments, descent, _normalise(matrix), max_rounds, accuracy
+        )
+    _, scale = descent.fit_similarities(matrix)
     positive = (scale > 0.0).all(axis=-1)
     size = (1.0 / np.where(scale > 0.0, scale, 1.0)).mean(axis=-1)
     return Proportions(
         matrix * size[..., None, None],
-        _residual(seen, matrix, scale),
+        _compute_residual(moments, matrix, scale),
         rounds,
         converged,
         descent.determined & positive,
@@ -195,10 +199,10 @@ def _nearest(
     )
 
 
-def _descended(
-    seen: Moments, descent: _Descent, matrix: Array, most_rounds: int, accuracy: float
+def _descend(
+    moments: Moments, descent: _Descent, matrix: Array, max_rounds: int, accuracy: float
 ) -> tuple[Array, int, Mask]:
-    """The A at the end of the descent from another, the rounds it took, and whether it ended.
+    """Descend from a matrix A; return the last A, the number of rounds, and whether it ended.
 
     Some plain rounds suffice but for parts that hang loosely together, where every further one
     comes a little nearer; from then on the last rounds are extrapolated.
@@ -206,47 +210,47 @@ def _descended(
     change, rounds = np.full(descent.determined.shape, np.inf), 0
     converged = np.zeros(descent.determined.shape, dtype=bool)
     steps: list[tuple[Array, Array]] = []  # each A, and what a round changes in it
-    while rounds < most_rounds and not converged.all():
-        better = descent.round(matrix)
+    while rounds < max_rounds and not converged.all():
+        better = descent.run_round(matrix)
         before, change = change, norms(better - matrix)
         # an extrapolated descent has some ten changes of a round still to come
-        left = _to_come(change, before) if rounds < _PLAIN else 10.0 * change
+        left = _estimate_remaining(change, before) if rounds < _PLAIN else 10.0 * change
         converged |= left < accuracy
         if rounds + _MEMORY >= _PLAIN:
             steps = [*steps[-_MEMORY:], (matrix, better - matrix)]
-        ahead = better if rounds < _PLAIN else _extrapolated(seen, descent, steps)
+        ahead = better if rounds < _PLAIN else _extrapolate(moments, descent, steps)
         matrix, rounds = np.where(converged[..., None, None], better, ahead), rounds + 1
     return matrix, rounds, converged
 
 
 @dataclass(frozen=True, eq=False)
 class _Descent:
-    """Alternately the best similarities for A, and the best A for them, all shapes in a product."""
+    """Alternate the best similarities for A and the best A for them, all shapes in a product."""
 
     onto: Array  # (…, n d, k): Cᵀ of all shapes below each other
     white: Array  # (…, k, k): W with W Wᵀ = (Σ G)⁻¹, zero along axes that no shape sees
     square: Array  # (…, n)
     side: Array  # (…, n)
-    determined: Mask  # (…): whether all axes are seen
+    determined: Mask  # (…): whether the shapes determine all axes
 
     @classmethod
-    def of(cls, seen: Moments, side: Array) -> _Descent:
-        """For shapes each on its ``side`` (…, n)."""
-        *lead, n, k, d = seen.cross.shape
-        values, vectors = np.linalg.eigh(seen.axes.sum(axis=-3) * (n / seen.axes.shape[-3]))
+    def of(cls, moments: Moments, side: Array) -> _Descent:
+        """Prepare the descent of shapes each on its ``side`` (…, n)."""
+        *lead, n, k, d = moments.cross.shape
+        values, vectors = np.linalg.eigh(moments.axes.sum(axis=-3) * (n / moments.axes.shape[-3]))
         clear = values > _SINGULAR * values[..., -1:]
         roots = np.where(clear, 1.0 / np.sqrt(np.where(clear, values, 1.0)), 0.0)
-        onto = np.ascontiguousarray(seen.cross.mT).reshape(*lead, n * d, k)
+        onto = np.ascontiguousarray(moments.cross.mT).reshape(*lead, n * d, k)
         white = vectors * roots[..., None, :]
-        return cls(onto, white, seen.square, side, np.asarray(clear.all(axis=-1)))
+        return cls(onto, white, moments.square, side, np.asarray(clear.all(axis=-1)))
 
     @cached_property
     def back(self) -> Array:
         """(…, k, n d): (Σ G)⁻¹ C of all shapes beside each other."""
         return np.asarray(self.white @ (self.onto @ self.white).mT)
 
-    def in_the_plane(self) -> Array:
-        r"""The best A at once: similarities of the plane are complex numbers.
+    def solve_in_plane(self) -> Array:
+        r"""Find the best A at once: similarities of the plane are complex numbers.
 
         With points z = x + iy, X̄ᵀz = c, and a = A₁ + iA₂ the best factor of a shape is cᴴa / q, and
 
@@ -260,63 +264,65 @@ class _Descent:
         top = self.white @ np.linalg.eigh(fitted)[1][..., -1:]
         return np.concatenate([top.real, top.imag], axis=-1)
 
-    def similarities(self, matrix: Array) -> tuple[Array, Array]:
-        """R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its own side."""
+    def fit_similarities(self, matrix: Array) -> tuple[Array, Array]:
+        """Fit R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its side."""
         d = matrix.shape[-1]
         target = (self.onto @ matrix).reshape(*self.square.shape, d, d)  # D̄ᵀX̄A
         turn, total = find_nearest_orthogonal(target, self.side)
         return turn, total / self.square
 
-    def round(self, matrix: Array) -> Array:
-        """A ← (Σ G)⁻¹ Σ s C R, brought to unit size: or all would shrink together."""
-        turn, scale = self.similarities(matrix)
+    def run_round(self, matrix: Array) -> Array:
+        """Compute the next A, (Σ G)⁻¹ Σ s C R at unit size (or all would shrink together)."""
+        turn, scale = self.fit_similarities(matrix)
         turn *= scale[..., None, None]
-        return _unit(self.back @ turn.reshape(*matrix.shape[:-2], -1, matrix.shape[-1]))
+        return _normalise(self.back @ turn.reshape(*matrix.shape[:-2], -1, matrix.shape[-1]))
 
 
-def _to_come(change: Array, before: Array) -> Array:
-    """What is still to come, if the changes go on to fall as they do."""
+def _estimate_remaining(change: Array, before: Array) -> Array:
+    """Estimate the change still to come, if changes go on to fall as they do."""
     falling = np.where(np.isfinite(before), change / np.maximum(before, np.finfo(float).tiny), 1.0)
     falling = np.minimum(falling, 1.0 - 1e-6)
     return np.asarray(change * falling / (1.0 - falling))
 
 
-def _extrapolated(seen: Moments, descent: _Descent, steps: Sequence[tuple[Array, Array]]) -> Array:
-    """Anderson's mixing: the combination of the last rounds whose changes f cancel best,
+def _extrapolate(
+    moments: Moments, descent: _Descent, steps: Sequence[tuple[Array, Array]]
+) -> Array:
+    """Extrapolate by Anderson's mixing: combine the last rounds so that their changes f cancel,
 
         A + f − (ΔA + Δf) γ,    γ = Δf⁺ f,
 
     where it leaves no more than one more round would.
     """
-    matrices, changes = (np.stack(own, axis=-1) for own in zip(*steps, strict=True))
+    matrices, changes = (np.stack(part, axis=-1) for part in zip(*steps, strict=True))
     shape, count = matrices.shape[:-1], matrices.shape[-1]
-    matrices, changes = (own.reshape(*shape[:-2], -1, count) for own in (matrices, changes))
+    matrices, changes = (part.reshape(*shape[:-2], -1, count) for part in (matrices, changes))
     plain = matrices[..., -1] + changes[..., -1]
     differences = np.diff(changes, axis=-1)
     weights = np.linalg.pinv(differences, rcond=1e-10) @ changes[..., -1:]
     ahead = plain - ((np.diff(matrices, axis=-1) + differences) @ weights)[..., 0]
-    both = [own.reshape(shape) for own in (plain, ahead)]
-    left = [_residual(seen, own, descent.similarities(own)[1]) for own in both]
-    return np.where((left[1] > left[0])[..., None, None], *both)
+    candidates = [vector.reshape(shape) for vector in (plain, ahead)]
+    left = [_compute_residual(moments, a, descent.fit_similarities(a)[1]) for a in candidates]
+    return np.where((left[1] > left[0])[..., None, None], *candidates)
 
 
-def judged(seen: Moments, matrix: Array) -> Proportions:
-    """Proportions that were stated, and how well similarities of the shapes agree with them."""
-    _, scale = _Descent.of(seen, _own_side(seen, matrix)).similarities(matrix)
+def judge_proportions(moments: Moments, matrix: Array) -> Proportions:
+    """Measure how well similarities of the shapes agree with given proportions A."""
+    _, scale = _Descent.of(moments, _choose_sides(moments, matrix)).fit_similarities(matrix)
     sure = np.ones(matrix.shape[:-2], dtype=bool)
-    residual = _residual(seen, matrix, scale)
+    residual = _compute_residual(moments, matrix, scale)
     return Proportions(matrix, residual, 0, sure, sure, np.ones(sure.shape))
 
 
-def _closed_form(seen: Moments) -> Array:
-    """A with AAᵀ = mean BBᵀ / tr BBᵀ, B = G⁺C: exact for similar images of XA, BBᵀ = AAᵀ / s²."""
+def _solve_closed_form(moments: Moments) -> Array:
+    """Compute A with AAᵀ = mean BBᵀ / tr BBᵀ, B = G⁺C: exact for similar images of XA."""
     # what a shape does not see of the axes it says nothing about: a trace of ridge makes that zero
-    ridge = _SINGULAR * np.einsum("...kk->...", seen.axes)[..., None, None]
-    maps = np.linalg.solve(seen.axes + ridge * np.eye(seen.axes.shape[-1]), seen.cross)
+    ridge = _SINGULAR * np.einsum("...kk->...", moments.axes)[..., None, None]
+    maps = np.linalg.solve(moments.axes + ridge * np.eye(moments.axes.shape[-1]), moments.cross)
     squares = maps @ maps.mT
     mean = (squares / np.einsum("...kk->...", squares)[..., None, None]).mean(axis=-3)
     values, vectors = np.linalg.eigh(mean)
-    k, d = seen.cross.shape[-2:]
+    k, d = moments.cross.shape[-2:]
     matrix = np.zeros((*mean.shape[:-2], k, d))
     largest = slice(-min(k, d), None)  # flat shapes have fewer axes than dimensions
     roots = np.sqrt(np.maximum(values[..., None, largest], 0.0))
@@ -324,20 +330,20 @@ def _closed_form(seen: Moments) -> Array:
     return matrix
 
 
-def _own_side(seen: Moments, matrix: Array) -> Array:
-    """(…, n): +1, or −1 for a shape that is mirrored against the majority."""
-    found = sides(seen, matrix)
-    majority = found.majority[..., None]
-    return np.where(found.votes == -majority, -majority, majority).astype(np.float64)
+def _choose_sides(moments: Moments, matrix: Array) -> Array:
+    """Return +1, or −1 for a shape that is mirrored against the majority (…, n)."""
+    sides = find_sides(moments, matrix)
+    majority = sides.majority[..., None]
+    return np.where(sides.votes == -majority, -majority, majority).astype(np.float64)
 
 
-def _residual(seen: Moments, matrix: Array, scale: Array) -> Array:
-    """√(Σ ‖s D̄ R − X̄A‖² / Σ ‖X̄A‖²): at the best s, ‖X̄A‖² − s² ‖D̄‖² is left of each."""
-    whole = np.broadcast_to(_squared_sizes(seen, matrix), scale.shape)
-    left = (whole - scale**2 * seen.square).sum(axis=-1)
-    return np.asarray(np.sqrt(np.maximum(left, 0.0) / whole.sum(axis=-1)))
+def _compute_residual(moments: Moments, matrix: Array, scale: Array) -> Array:
+    """Compute √(Σ ‖s D̄ R − X̄A‖² / Σ ‖X̄A‖²): at the best s, ‖X̄A‖² − s² ‖D̄‖² is left of each."""
+    sizes = np.broadcast_to(_compute_squared_sizes(moments, matrix), scale.shape)
+    left = (sizes - scale**2 * moments.square).sum(axis=-1)
+    return np.asarray(np.sqrt(np.maximum(left, 0.0) / sizes.sum(axis=-1)))
 
 
-def _unit(stack: Array) -> Array:
-    """Every matrix of a stack, brought to size 1."""
+def _normalise(stack: Array) -> Array:
+    """Scale every matrix of a stack to size 1."""
     return stack / norms(stack)[..., None, None]

@@ -10,8 +10,8 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
 from defgpa.frames import Frames, frames_of
-from defgpa.procrustes import Motions, fit_motions
-from defgpa.solvers.cost import eliminated_cost
+from defgpa.procrustes import Motions, stacked
+from defgpa.solvers.cost import build_cost
 from defgpa.warps import AffineBasis, Warp, WarpModel
 
 
@@ -31,9 +31,9 @@ class RidgeRegistration:
 
     def warp(self, points: Array, reference: Array) -> Warp:
         """W = (FᵀF + R)⁻¹ Fᵀ S."""
-        cost = eliminated_cost(frames_to_register(points), self.model)
-        weights = cost.explained(reference).weights[0]
-        return cost.factors[0].batch.warps(weights, [points])[0]
+        cost = build_cost(frames_to_register(points), self.model)
+        weights = cost.fit_warps(reference).coefficients[0]
+        return cost.factors[0].batch.make_warps(weights, [points])[0]
 
 
 @dataclass(frozen=True)

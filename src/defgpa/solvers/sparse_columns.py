@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, blocks
-from defgpa.solvers.columns import sound_ridge
+from defgpa.solvers.columns import fit_ridge
 from defgpa.solvers.elimination import Batch, Factor
 
 _ENTRY_BYTES = 12  # a number and where it stands
@@ -26,7 +26,7 @@ class StreamedSparseFactor(Factor):
     combine: Array  # (b, r, l): mixing @ Y
 
     def project(self, block: Array) -> Array:
-        """Uᵀ X = combineᵀ (columnsᵀ X)."""
+        """Compute Uᵀ X = combineᵀ (columnsᵀ X)."""
         b, r, _ = self.combine.shape
         total = np.zeros((b, r, block.shape[1]))
         for shape in range(b):
@@ -35,19 +35,19 @@ class StreamedSparseFactor(Factor):
         return self.combine.mT @ total
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
-        """Σ U C = Σ columns (combine C)."""
-        for shape, own in enumerate(self.combine @ coefficients):
-            onto += self._columns(shape, landmarks) @ own
+        """Add the rows of these landmarks of Σ U C = Σ columns (combine C) onto an image."""
+        for shape, mixed in enumerate(self.combine @ coefficients):
+            onto += self._columns(shape, landmarks) @ mixed
 
     @property
     def landmarks_at_a_time(self) -> int:
         """The landmarks whose entries take one block."""
-        return _landmarks_at_a_time(self.batch)
+        return _count_landmarks(self.batch)
 
-    def transposed_rows(self) -> Array:
-        """Uᵀ, formed."""
-        both = enumerate(self.combine)
-        return np.vstack([(self._columns(shape, slice(None)) @ own).T for shape, own in both])
+    def stack_rows(self) -> Array:
+        """Compute Uᵀ of all shapes below each other."""
+        pairs = enumerate(self.combine)
+        return np.vstack([(self._columns(i, slice(None)) @ mixed).T for i, mixed in pairs])
 
     @property
     def _blocks(self) -> list[slice]:
@@ -56,7 +56,7 @@ class StreamedSparseFactor(Factor):
 
     def _columns(self, shape: int, landmarks: slice) -> csr_array:
         """(p, r): the columns of one shape of the batch at some landmarks."""
-        return _seen_columns(self.batch, shape, landmarks)
+        return _scaled_columns(self.batch, shape, landmarks, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,34 +70,37 @@ class SparseFactor(StreamedSparseFactor):
         return [slice(None)]
 
     def _columns(self, shape: int, landmarks: slice) -> csr_array:
-        whole = self.columns[shape]
-        return whole if landmarks == slice(None) else whole[landmarks]
+        columns = self.columns[shape]
+        return columns if landmarks == slice(None) else columns[landmarks]
 
 
-def sparse_factor(batch: Batch) -> SparseFactor:
-    """U of dense shapes on a sparse basis, its columns held."""
-    columns = tuple(_seen_columns(batch, shape, slice(None)) for shape in range(len(batch.shapes)))
-    gram = np.stack([normal_matrix(own) for own in columns])
-    return SparseFactor(batch, *sound_ridge(batch, gram, batch.columns), columns)
+def make_sparse_factor(batch: Batch) -> SparseFactor:
+    """Compute U of dense shapes on a sparse basis, its columns stored."""
+    shapes = range(len(batch.shapes))
+    rooted = [_scaled_columns(batch, shape, slice(None), 0.5) for shape in shapes]
+    gram = np.stack([multiply_by_transpose(columns) for columns in rooted])
+    if batch.weights is not None:
+        rooted = [_scaled_columns(batch, shape, slice(None), 1.0) for shape in shapes]
+    return SparseFactor(batch, *fit_ridge(batch, gram, batch.columns), tuple(rooted))
 
 
-def streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
-    """U of shapes too large to hold, from the columns of a block of landmarks at a time."""
-    parts = blocks(batch.n_landmarks, _landmarks_at_a_time(batch))
+def make_streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
+    """Compute U of shapes too large to store, from a block of landmarks at a time."""
+    parts = blocks(batch.n_landmarks, _count_landmarks(batch))
     grams = [
-        sum(normal_matrix(_seen_columns(batch, shape, own)) for own in parts)
+        sum(multiply_by_transpose(_scaled_columns(batch, shape, part, 0.5)) for part in parts)
         for shape in range(len(batch.shapes))
     ]
-    return StreamedSparseFactor(batch, *sound_ridge(batch, np.stack(grams), batch.columns))
+    return StreamedSparseFactor(batch, *fit_ridge(batch, np.stack(grams), batch.columns))
 
 
-def stored_bytes(batch: Batch) -> int:
-    """What the columns of one shape of the batch would occupy."""
-    return _ENTRY_BYTES * _row_entries(batch) * batch.n_landmarks
+def count_stored_bytes(batch: Batch) -> int:
+    """Return the bytes that the columns of one shape of the batch would occupy."""
+    return _ENTRY_BYTES * _count_row_entries(batch) * batch.n_landmarks
 
 
-def normal_matrix(columns: csr_array) -> Array:
-    """(r, r): columnsᵀ columns.
+def multiply_by_transpose(columns: csr_array) -> Array:
+    """Compute columnsᵀ columns (r, r).
 
     Where all rows have one pattern, shifted, those with the same shift are a dense block, and
     blocks are multiplied far faster than single entries.
@@ -109,10 +112,10 @@ def normal_matrix(columns: csr_array) -> Array:
     pattern, shifts = places[0] - places[0, 0], places[:, 0]
     if not (places - shifts[:, None] == pattern).all():
         return np.asarray((columns.T @ columns).toarray())
-    return _sum_of_blocks(columns.data.reshape(places.shape), shifts, pattern, columns.shape[1])
+    return _sum_blocks(columns.data.reshape(places.shape), shifts, pattern, columns.shape[1])
 
 
-def _sum_of_blocks(entries: Array, shifts: Array, pattern: Array, size: int) -> Array:
+def _sum_blocks(entries: Array, shifts: Array, pattern: Array, size: int) -> Array:
     order = np.argsort(shifts, kind="stable")
     starts = np.flatnonzero(np.diff(shifts[order], prepend=-1))
     total = np.zeros((size, size))
@@ -122,21 +125,23 @@ def _sum_of_blocks(entries: Array, shifts: Array, pattern: Array, size: int) -> 
     return total
 
 
-def _seen_columns(batch: Batch, shape: int, landmarks: slice) -> csr_array:
-    """(p, r): the columns of one shape; a hidden landmark keeps its place with zeros in it."""
+def _scaled_columns(batch: Batch, shape: int, landmarks: slice, power: float) -> csr_array:
+    """Return Γ^power times the columns (p, r) of one shape; missing landmarks have zeros."""
     columns = batch.bases[shape].sparse_columns(batch.points[shape, landmarks])  # type: ignore[attr-defined]
-    visible = batch.visible[shape, landmarks]
-    if not visible.all():
-        columns.data *= np.repeat(visible, np.diff(columns.indptr))
+    if batch.weights is not None:
+        scale = batch.weights[shape, landmarks] ** power
+        columns.data *= np.repeat(scale, np.diff(columns.indptr))
+    elif not batch.visible[shape, landmarks].all():
+        columns.data *= np.repeat(batch.visible[shape, landmarks], np.diff(columns.indptr))
     return columns
 
 
-def _landmarks_at_a_time(batch: Batch) -> int:
-    """The landmarks whose entries take one block."""
-    return max(1, batch.tuning.sparse_block_bytes // (_ENTRY_BYTES * _row_entries(batch)))
+def _count_landmarks(batch: Batch) -> int:
+    """Return how many landmarks have entries of one block."""
+    return max(1, batch.tuning.sparse_block_bytes // (_ENTRY_BYTES * _count_row_entries(batch)))
 
 
-def _row_entries(batch: Batch) -> int:
-    """How many functions a point touches."""
-    one = batch.bases[0].sparse_columns(batch.points[0, :1])  # type: ignore[attr-defined]
-    return max(1, int(one.nnz))
+def _count_row_entries(batch: Batch) -> int:
+    """Return how many functions a point touches."""
+    row = batch.bases[0].sparse_columns(batch.points[0, :1])  # type: ignore[attr-defined]
+    return max(1, int(row.nnz))
