@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from defgpa.model_selection._fold_sets import FoldSets
 from test_degenerate import RawMonomials
 from test_hinges import hinged, hinged_like
 
@@ -27,12 +26,11 @@ from defgpa import (
     cross_validate,
 )
 from defgpa.diagnostics.findings import Problem
-from defgpa.errors import DefgpaError
 from defgpa.model_selection.cross_validation import FoldedModel
 from defgpa.model_selection.folds import Steps, consecutive_folds, refit_fold
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian
-from support import FAMILIES, smooth_family
+from support import EXACT, FAMILIES, smooth_family
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning"),
@@ -165,21 +163,21 @@ def test_a_fit_tells_of_it(kind):
 
 @every_kind
 def test_a_fold_tells_what_a_refit_does(kind):
-    """A fold is told through the stack where there is one, else by the refit itself."""
+    """The same problems; their figures are those of another basis."""
     shapes, model = provoked(kind)
     folds = [np.array([7, 8]), np.array([12, 13]), np.array([1, 20])]
-    full = model.align(shapes)
-    sets = FoldSets.of(model, shapes)
-    if sets is None:
-        outcome = [refitted(model, full, fold) for fold in folds]
-        assert kind is Problem.NOT_CONVERGED
-    else:
-        (outcome,) = sets.predicted(folds, np.ones(1), full.reference[None])
-    for fold, left_out in zip(folds, outcome, strict=True):
+    outcomes = leave_out(model, shapes, folds)
+    for fold, left_out in zip(folds, outcomes, strict=True):
         assert left_out.error is None
         # the input is looked at once, with all landmarks: a fold tells of its solve
         refit = model.solve(shapes.without(fold)).findings
-        assert_same_findings(of_solve(left_out.findings), of_solve(refit))
+        problems = {finding.problem for finding in of_solve(left_out.findings)}
+        assert problems == {finding.problem for finding in of_solve(refit)}
+
+
+def leave_out(model, shapes, folds):
+    """The outcome of every fold, by the default way."""
+    return FoldedModel.fit(model, shapes).leave_out(folds, 1, Steps(len(folds), None))
 
 
 @every_kind
@@ -212,128 +210,70 @@ MODELS = {
 }
 
 
-def digits(warp):
-    """Relative; Gaussians, many of them over one shape, know two digits fewer than splines."""
-    return 1e-9 if isinstance(warp, RadialBasis) else 1e-10
-
-
 every_model = pytest.mark.parametrize("warp", MODELS.values(), ids=MODELS)
 every_choice = pytest.mark.parametrize("proportions", ["rigid", "prior"])
 
 
-@every_model
 @every_choice
 @pytest.mark.parametrize("name", FAMILIES)
-def test_folds_are_refits(warp, proportions, name, monkeypatch):
+def test_affine_folds_are_refits(proportions, name):
+    """What a basis is made of does not matter where it spans the same maps at no charge."""
     points = smooth_family(**FAMILIES[name])
-    model = DefGPA(warp, proportions=proportions)
-    stacked = cross_validate(model, points, fold_size=10)
-    monkeypatch.setattr(FoldSets, "of", classmethod(lambda cls, estimator, shapes: None))
-    one_by_one = cross_validate(model, points, fold_size=10)
-    away = np.linalg.norm(np.nan_to_num(stacked.predicted - one_by_one.predicted))
-    assert away < digits(warp) * np.linalg.norm(np.nan_to_num(one_by_one.predicted))
-    for found, expected in zip(stacked.findings, one_by_one.findings, strict=True):
+    model = DefGPA(Affine(), proportions=proportions)
+    default, refit = (cross_validate(model, points, 10, refit=refit) for refit in (False, True))
+    np.testing.assert_allclose(default.predicted, refit.predicted, **EXACT)
+    assert (default.refitted, refit.refitted) == (False, True)
+    for found, expected in zip(default.findings, refit.findings, strict=True):
         assert_same_findings(found, expected)
 
 
 @every_model
 @every_choice
 @pytest.mark.parametrize("name", FAMILIES)
-def test_references_of_folds_are_those_of_refits(warp, proportions, name):
-    shapes = Shapes(smooth_family(**FAMILIES[name]))
+def test_folds_predict_about_as_refits_do(warp, proportions, name):
+    points = smooth_family(**FAMILIES[name])
     model = DefGPA(warp, proportions=proportions)
-    sets = FoldSets.of(model, shapes)
-    folds = np.stack([np.array([3, 4]), np.array([10, 30]), np.array([0, 39]), np.array([5, 6])])
-    references = references_of(sets, folds)
-    for fold, reference in zip(folds, references, strict=True):
-        expected = model.align(shapes.without(fold)).reference
-        away = np.linalg.norm(reference - expected)
-        assert away < digits(warp) * np.linalg.norm(expected)
+    default, refit = (cross_validate(model, points, 4, refit=refit) for refit in (False, True))
+    np.testing.assert_allclose(default.error, refit.error, rtol=0.05)
 
 
-def references_of(sets, folds):
-    """The references of stacked folds, on their way through the pipeline."""
-    from defgpa.model_selection import _fold_sets as module
-
-    seen = {}
-    solve = module.solve
-
-    def watched(*given):
-        for part, solution in solve(*given):
-            seen.update(zip(part.tolist(), solution.reference, strict=True))
-            yield part, solution
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "solve", watched)
-        full = np.zeros((1, sets.shapes.n_landmarks, sets.shapes.n_dims))
-        sets.predicted(list(folds), np.ones(1), full + sets.shapes.points[:1] * 0.0 + 1.0)
-    return [seen[i] for i in range(len(folds))]
-
-
-class TestTheBatchedRoute:
-    def test_is_taken_by_groups_of_folds(self, monkeypatch):
-        taken = []
-        predicted = FoldSets._predicted
-
-        def counted(self, folds, *rest):
-            taken.append(len(folds))
-            return predicted(self, folds, *rest)
-
-        monkeypatch.setattr(FoldSets, "_predicted", counted)
-        monkeypatch.setattr(
-            _cross_validation, "refitted", lambda *_: pytest.fail("a fold was fitted alone")
+def test_a_hinged_fold_is_found_among_sound_ones():
+    """One link is off the line of the others: without it, and only then, they are a hinge."""
+    base = hinged(0)[1]
+    base[30, 0] = 0.8
+    shapes = Shapes(hinged_like(base, 2)[0])
+    model = DefGPA(Affine())
+    full = model.solve(shapes)
+    folds = [np.array([j]) for j in (3, 30, 31, 12, 20, 35)]
+    outcomes = leave_out(model, shapes, folds)
+    free = [
+        Problem.FREE_DIRECTIONS in {finding.problem for finding in outcome.findings}
+        for outcome in outcomes
+    ]
+    assert free == [False, True, False, False, False, False]
+    for fold, outcome in zip(folds, outcomes, strict=True):
+        expected = refit_fold(model, full, fold)
+        visible = shapes.visible[:, fold]
+        np.testing.assert_allclose(
+            outcome.predicted[visible], expected.predicted[visible], atol=1e-8
         )
-        points = smooth_family(**FAMILIES["2d-partial"])
-        found = cross_validate(DefGPA(), points, fold_size=4)
-        assert sum(taken) == len(found.folds) == 10
-        assert max(taken) > 1
+        assert_same_findings(outcome.findings, expected.findings)
 
-    def test_takes_a_hinged_fold_among_sound_ones(self):
-        """One link is off the line of the others: without it, and only then, they are a hinge."""
-        base = hinged(0)[1]
-        base[30, 0] = 0.8
-        shapes = Shapes(hinged_like(base, 2)[0])
-        model = DefGPA(Affine())
-        full = model.solve(shapes)
-        folds = [np.array([j]) for j in (3, 30, 31, 12, 20, 35)]
-        (outcome,) = FoldSets.of(model, shapes).predicted(folds, np.ones(1), full.reference[None])
-        told = [Problem.FREE_DIRECTIONS in {own.problem for own in out.findings} for out in outcome]
-        assert told == [False, True, False, False, False, False]
-        for fold, out in zip(folds, outcome, strict=True):
-            expected = refitted(model, full, fold)
-            seen = shapes.visible[:, fold]
-            np.testing.assert_allclose(out.predicted[seen], expected.predicted[seen], atol=1e-8)
-            assert_same_findings(out.findings, expected.findings)
 
-    def test_breaks_when_only_stacks_of_several_are_broken(self, monkeypatch):
-        """Folds that can be fitted alone do not hide it."""
-        predicted = FoldSets._predicted
-        monkeypatch.setattr(
-            FoldSets,
-            "_predicted",
-            lambda self, folds, *rest: predicted(self, folds, *rest) if len(folds) == 1 else 1 / 0,
-        )
-        with pytest.raises(ZeroDivisionError):
-            cross_validate(DefGPA(), smooth_family(), fold_size=4)
-
-    def test_breaks_when_it_is_broken(self, monkeypatch):
-        monkeypatch.setattr(FoldSets, "_predicted", lambda *_: 1 / 0)
-        with pytest.raises(DefgpaError, match=r"folds cannot be fitted.*division"):
-            cross_validate(DefGPA(), smooth_family(), fold_size=4)
-
-    @pytest.mark.parametrize(
-        "model",
-        [
-            DefGPA(solver=Iterative()),
-            DefGPA(memory_budget=0),
-            DefGPA(tuning=Tuning(dense_landmarks=39)),
-        ],
-        ids=["iterative", "no memory", "many landmarks"],
-    )
-    def test_is_left_to_refits_where_a_fit_would_go_another_way(self, model):
-        shapes = Shapes(smooth_family())
-        assert FoldSets.of(model, shapes) is None
-        assert FoldSets.of(DefGPA(), shapes) is not None
+@pytest.mark.parametrize(
+    "model",
+    [
+        DefGPA(solver=Iterative()),
+        DefGPA(memory_budget=0),
+        DefGPA(tuning=Tuning(dense_landmarks=39)),
+    ],
+    ids=["iterative", "no memory", "many landmarks"],
+)
+def test_folds_of_every_storage_and_solver_are_the_same(model):
+    points = smooth_family(**FAMILIES["2d-partial"])
+    found, expected = (cross_validate(own, points, 4) for own in (model, DefGPA()))
+    assert not found.refitted
+    np.testing.assert_allclose(found.predicted, expected.predicted, rtol=0, atol=1e-8)
 
 
 @dataclass(frozen=True)
@@ -363,11 +303,11 @@ class TestAWarpOfOnesOwn:
 
     def test_its_folds_are_refits(self):
         shapes, model = Shapes(self.points), DefGPA(MyWarp())
-        assert FoldSets.of(model, shapes) is None
         found = cross_validate(model, shapes, fold_size=8)
+        assert found.refitted
         full = model.align(shapes)
         for fold in consecutive_folds(40, 8):
-            expected = refitted(model, full, fold).predicted
+            expected = refit_fold(model, full, fold).predicted
             seen = shapes.visible[:, fold]
             np.testing.assert_array_equal(found.predicted[:, fold][seen], expected[seen])
 

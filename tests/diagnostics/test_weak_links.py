@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, ShapeError, Shapes, ThinPlateSpline
-from defgpa.diagnostics.checks import linked_groups, check_solution
+from defgpa.diagnostics.checks import check_solution, linked_groups
 from defgpa.diagnostics.findings import Problem
 from defgpa.tuning import DEFAULT
 from support import (

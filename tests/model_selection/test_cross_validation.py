@@ -29,6 +29,7 @@ from defgpa import (
 from defgpa._arrays import n_threads
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection import cross_validate
+from defgpa.model_selection.folds import refit_fold
 from support import (
     EXACT,
     ORACLE,
@@ -44,7 +45,7 @@ from support import (
 
 
 class Refitted(DefGPA):
-    """The same estimator under another name: its folds are fitted one by one."""
+    """The same estimator under another name: its folds are fitted again."""
 
 
 def assert_same_predictions(actual, expected):
@@ -123,7 +124,7 @@ def plain_predictions(points, warp, fold_size):
 )
 def test_the_error_is_the_one_of_the_definition(warp, fold_size, shapes):
     reference, predicted = plain_predictions(shapes.points, warp, fold_size)
-    cv = cross_validate(DefGPA(warp, proportions="prior"), shapes, fold_size)
+    cv = cross_validate(DefGPA(warp, proportions="prior"), shapes, fold_size, refit=True)
     squares = ((predicted - reference) ** 2).sum(axis=2)[shapes.visible]
     np.testing.assert_allclose(cv.error, np.sqrt(squares.mean()), **EXACT)
     np.testing.assert_allclose(
@@ -143,7 +144,7 @@ def test_as_many_shapes_as_landmarks_far_from_the_origin(proportions):
     np.testing.assert_allclose(away.error, here.error, **PARITY)
 
 
-@pytest.mark.filterwarnings("ignore:Warps with directions:defgpa.DefgpaWarning")
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
 def test_folds_of_shapes_as_thick_as_rounding_are_those_of_flat_ones(rng):
     flat = np.zeros((5, 16, 3))
     flat[..., :2] = smooth_family(seed=7, n=5, m=16)
@@ -177,7 +178,7 @@ def test_deformable_errors_equal_the_authors(name, run):
     warp = Affine()
     if run != "affine":
         warp = ThinPlateSpline(int(run[3]), theta=expected["theta"])
-    cv = cross_validate(DefGPA(warp, proportions="prior"), oracle_points(name))
+    cv = cross_validate(DefGPA(warp, proportions="prior"), oracle_points(name), refit=True)
     np.testing.assert_allclose(cv.error, expected["cve"], **PARITY)
 
 
@@ -202,7 +203,8 @@ def test_benchmark_errors_equal_those_of_the_datum_space_optimum(name, method, e
     ids=str,
 )
 def test_face_has_its_known_errors(warp, published):
-    cv = cross_validate(DefGPA(warp, proportions="prior"), shared_points("face2d"))
+    model = DefGPA(warp, proportions="prior")
+    cv = cross_validate(model, shared_points("face2d"), refit=True)
     assert round(cv.error, 3) == published
 
 
@@ -298,8 +300,8 @@ def test_a_prediction_does_not_know_the_landmark():
     points = smooth_family(seed=6)
     elsewhere = points.copy()
     elsewhere[0, 11] += 0.5
-    before = cross_validate(DefGPA(), points).predicted[1:, 11]
-    after = cross_validate(DefGPA(), elsewhere).predicted[1:, 11]
+    before = cross_validate(DefGPA(), points, refit=True).predicted[1:, 11]
+    after = cross_validate(DefGPA(), elsewhere, refit=True).predicted[1:, 11]
     gaps = [np.linalg.norm(p[:, None] - p[None], axis=2) for p in (before, after)]
     np.testing.assert_allclose(*gaps, **EXACT)
     assert np.abs(before - after).max() > 1e-6
@@ -321,8 +323,10 @@ def test_a_landmark_seen_once_is_predicted_but_not_judged():
     with pytest.warns(DefgpaWarning, match="'9'"):
         cv = cross_validate(DefGPA(), points)
     with pytest.warns(DefgpaWarning, match="'9'"):
-        refit = cross_validate(Refitted(), points)
-    assert_same_predictions(cv, refit)
+        affine = cross_validate(DefGPA(Affine()), points, 4)
+    with pytest.warns(DefgpaWarning, match="'9'"):
+        refit = cross_validate(DefGPA(Affine()), points, 4, refit=True)
+    assert_same_predictions(affine, refit)
     without = cross_validate(DefGPA(), np.delete(points, 8, axis=1))
     assert np.isfinite(cv.predicted[0, 8]).all()
     assert not cv.counted[:, 8].any()
@@ -330,17 +334,42 @@ def test_a_landmark_seen_once_is_predicted_but_not_judged():
     np.testing.assert_allclose(cv.error, without.error, **EXACT)
 
 
-# -- stacked folds are the same as fits of their own -----------------------------------------------
+# -- landmarks left out of the residual forms, against fits of their own ---------------------------
 
 
+def fixed_warp(points, theta=0.0):
+    """A spline whose control points do not depend on the landmarks."""
+    size, centre = np.nanstd(points), np.nanmean(points, axis=(0, 1))
+    grid = np.stack(np.meshgrid(*[[-1.3, 1.2]] * points.shape[2]), axis=-1)
+    controls = np.vstack([grid.reshape(-1, points.shape[2]), np.zeros((1, points.shape[2]))])
+    return ThinPlateSpline(control_points=centre + size * controls, theta=theta)
+
+
+@pytest.mark.parametrize("fold_size", [1, 4])
+@pytest.mark.parametrize(("d", "missing"), [(2, 0.0), (2, 0.15), (3, 0.1)])
 @pytest.mark.parametrize(
-    ("warp", "fold_size"),
-    [(WARPS["affine"], 6), (WARPS["spline"], 1), (WARPS["soft spline"], 6)],
-    ids=["affine", "spline", "soft spline"],
+    "settings_",
+    [{}, {"proportions": "prior"}, {"centering": ExactCentering()}, {"solver": Iterative()}],
+    ids=["default", "prior", "exact centring", "iterative"],
 )
-def test_stacked_folds_equal_refitted_ones(warp, fold_size, shapes):
-    stacked = cross_validate(DefGPA(warp), shapes, fold_size)
-    assert_same_predictions(stacked, cross_validate(Refitted(warp), shapes, fold_size))
+def test_folds_with_a_basis_that_is_the_same_are_refits(settings_, d, missing, fold_size):
+    points = smooth_family(seed=3, n=8, m=30, d=d, missing=missing)
+    model = DefGPA(fixed_warp(points), **settings_)
+    default = cross_validate(model, points, fold_size)
+    refit = cross_validate(model, points, fold_size, refit=True)
+    assert_same_predictions(default, refit)
+    assert (default.refitted, refit.refitted) == (False, True)
+
+
+@pytest.mark.parametrize("fold_size", [1, 5])
+def test_folds_with_a_penalty_that_is_the_same_are_refits(fold_size):
+    """A refit is charged θ times the landmarks that remain, so its θ must be larger."""
+    points = smooth_family(seed=4, n=8, m=30)
+    cv = cross_validate(DefGPA(fixed_warp(points, theta=1e-3)), points, fold_size)
+    same = DefGPA(fixed_warp(points, theta=1e-3 * 30 / (30 - fold_size)))
+    for fold in cv.folds:
+        expected = refit_fold(same, cv.alignment, fold).predicted
+        np.testing.assert_allclose(cv.predicted[:, fold], expected, **EXACT)
 
 
 @pytest.mark.parametrize(
@@ -351,7 +380,6 @@ def test_stacked_folds_equal_refitted_ones(warp, fold_size, shapes):
         {"centering": ExactCentering()},
         {"warp": ThinPlateSpline(control_points=lambda own: own[:8])},
         {"warp": ThinPlateSpline(points_per_axis=(4, 3), theta=0.01)},
-        {"warp": ThinPlateSpline(points_per_axis=4, smoothing=1e-9)},
         {"memory_budget": 1},
         {"solver": Iterative()},
     ],
@@ -359,16 +387,22 @@ def test_stacked_folds_equal_refitted_ones(warp, fold_size, shapes):
 )
 def test_every_setting_holds_for_the_folds_too(settings_):
     points = smooth_family(seed=8, missing=0.1)
-    stacked = cross_validate(DefGPA(**settings_), points, 5)
-    refitted = cross_validate(Refitted(**settings_), points, 5)
-    assert_same_predictions(stacked, refitted)
+    default = cross_validate(DefGPA(**settings_), points, 5)
+    refit = cross_validate(DefGPA(**settings_), points, 5, refit=True)
+    np.testing.assert_allclose(default.error, refit.error, rtol=0.05)
+
+
+def test_a_warp_that_interpolates_predicts_nothing_and_is_named():
+    points = smooth_family(seed=8, n=5, m=12)
+    with pytest.raises(DefgpaError, match=r"Without landmark '1', .*: The warp of shape .* passes"):
+        cross_validate(DefGPA(ThinPlateSpline(3, smoothing=0)), points, 4)
 
 
 @given(seed=st.integers(0, 10_000), missing=st.floats(0.0, 0.5), fold_size=st.integers(1, 12))
 @settings(max_examples=15, deadline=None)
-def test_stacked_folds_equal_refitted_ones_however_much_is_missing(seed, missing, fold_size):
+def test_affine_folds_are_refits_however_much_is_missing(seed, missing, fold_size):
     points = smooth_family(seed=seed, n=5, m=24, missing=missing)
-    assert_same_outcome(DefGPA(WARPS["spline"]), Refitted(WARPS["spline"]), points, fold_size)
+    assert_same_outcome(DefGPA(Affine()), Refitted(Affine()), points, fold_size)
 
 
 def assert_same_outcome(one, other, points, fold_size):
@@ -503,7 +537,7 @@ def test_any_object_that_fits_and_has_an_alignment_will_do(full_shapes):
 
     own = cross_validate(OfOnesOwn(), full_shapes, 5)
     np.testing.assert_array_equal(
-        own.predicted, cross_validate(Refitted(Affine()), full_shapes, 5).predicted
+        own.predicted, cross_validate(DefGPA(Affine()), full_shapes, 5, refit=True).predicted
     )
 
 
@@ -573,7 +607,8 @@ def test_a_fold_whose_control_points_fail_is_named(kind):
     first = points[:, 0]
     warp = ThinPlateSpline(control_points=around_the_first)
     with pytest.raises(DefgpaError, match="Without landmark '1': the first landmark is gone"):
-        cross_validate(DefGPA(warp), points)
+        cross_validate(DefGPA(warp), points, refit=True)
+    assert cross_validate(DefGPA(warp), points).error > 0.0
 
 
 class Own(ChargedTranslations):

@@ -99,6 +99,7 @@ def predict_folds(
     """
     shared = np.flatnonzero(full.shapes.views >= 2)
     outcomes: dict[int, LeftOut] = {}
+    references: dict[int, Array] = {}
     elastic = isinstance(problem, ElasticProblem)
     deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
     with one_blas_thread:
@@ -109,11 +110,12 @@ def predict_folds(
         else:
             solver = _DeformableFolds(reduction, full.reference[shared], at_mean_size=elastic)
         for block in _make_blocks(deformable, shared, folds):
-            for reduced, predicted, findings in solver.predict(block, outcomes):
-                outcomes[reduced.fold.number] = LeftOut(predicted, findings)
+            for fold, predicted, reference, findings in solver.predict(block, outcomes):
+                outcomes[fold.number] = LeftOut(predicted, findings)
+                references[fold.number] = reference
             steps.advance(len(block))
     return [
-        _add_lone_landmarks(outcomes.get(number), full, shared, fold)
+        _add_lone_landmarks(outcomes.get(number), references.get(number), full, shared, fold)
         for number, fold in enumerate(folds)
     ]
 
@@ -138,7 +140,11 @@ def _make_blocks(
 
 
 def _add_lone_landmarks(
-    outcome: LeftOut | None, full: Alignment, shared: Index, fold: Index
+    outcome: LeftOut | None,
+    reference: Array | None,
+    full: Alignment,
+    shared: Index,
+    fold: Index,
 ) -> LeftOut:
     """Add the landmarks of a fold that only one shape has: its warp puts them where they are."""
     if outcome is None:
@@ -149,18 +155,20 @@ def _add_lone_landmarks(
     predicted = np.empty((len(full.shapes), len(fold), full.shapes.n_dims))
     predicted[:, ~lone] = outcome.predicted
     predicted[:, lone] = full.reference[fold[lone]]
-    if not lone.all():
-        _predict_lone_landmarks(predicted, full, shared, fold, lone)
+    if reference is not None:
+        complete = np.array(full.reference)
+        complete[np.setdiff1d(shared, fold)] = reference
+        _predict_lone_landmarks(predicted, complete, full, shared, fold, lone)
     return LeftOut(predicted, outcome.findings)
 
 
 def _predict_lone_landmarks(
-    predicted: Array, full: Alignment, shared: Index, fold: Index, lone: Mask
+    predicted: Array, complete: Array, full: Alignment, shared: Index, fold: Index, lone: Mask
 ) -> None:
     """Predict them by the warp onto the reference that has the predictions in its place."""
     shapes = full.shapes
     for shape in np.unique(shapes.visible[:, fold[lone]].argmax(axis=0)):
-        reference = np.array(full.reference)
+        reference = np.array(complete)
         reference[fold[~lone]] = predicted[shape, ~lone]
         visible = shared[shapes.visible[shape, shared]]
         warp = full.registration.warp(shapes.points[shape, visible], reference[visible])
@@ -198,12 +206,13 @@ class _Reduction:
     def check(self, fold: Fold, singular: Mask) -> None:
         """Raise if the shapes are not linked, or a warp not determined, without a fold."""
         local = self.problem.local
+        if singular.any():
+            require_extended(self.restrict(fold).frames, local.names)
         if len(fold.landmarks) > self.max_unlinked:
             require_linked_pattern(local.visible[:, fold.kept], local.names, local.n_dims)
         if not singular.any():
             return
         names = [local.names[int(i)] for i in np.flatnonzero(singular)]
-        require_extended(self.restrict(fold).frames, local.names)
         raise DegenerateShapeError(
             f"The warp of shape {listed(names)} passes through the landmarks that are left out "
             "whatever they are, and predicts nothing of them: it has as many functions as the "
@@ -233,16 +242,18 @@ class _Reduction:
         return centred, visible
 
 
+# a fold, its predictions (n, N, d) and reference (m', d), posed like that of all landmarks
+Prediction = tuple[Fold, Array, Array, tuple[Finding, ...]]
+
+
 class _FoldSolver:
     """Predicts blocks of folds."""
 
     reduction: _Reduction
     reference: Array  # (m, d): that of all landmarks
 
-    def predict(
-        self, block: Sequence[Fold], outcomes: dict[int, LeftOut]
-    ) -> Iterator[tuple[ReducedFold, Array, tuple[Finding, ...]]]:
-        """Yield every fold with its predictions (n, N, d), posed like the reference of all."""
+    def predict(self, block: Sequence[Fold], outcomes: dict[int, LeftOut]) -> Iterator[Prediction]:
+        """Yield the predictions of every fold that can be left out."""
         raise NotImplementedError
 
     def reduce(
@@ -282,10 +293,8 @@ class _DeformableFolds(_FoldSolver):
     reference: Array
     at_mean_size: bool  # as at the soft end of the elastic dial
 
-    def predict(
-        self, block: Sequence[Fold], outcomes: dict[int, LeftOut]
-    ) -> Iterator[tuple[ReducedFold, Array, tuple[Finding, ...]]]:
-        """Yield every fold with its predictions (n, N, d), posed like the reference of all."""
+    def predict(self, block: Sequence[Fold], outcomes: dict[int, LeftOut]) -> Iterator[Prediction]:
+        """Yield the predictions of every fold that can be left out."""
         problem = self.reduction.problem
         start = np.column_stack([problem.fit.spectrum.axes, problem.fit.spectrum.next_vector])
         by_axes: dict[int, list[ReducedFold]] = {}
@@ -304,9 +313,7 @@ class _DeformableFolds(_FoldSolver):
         for equal in by_axes.values():
             yield from self._predict_with_equal_axes(equal)
 
-    def _predict_with_equal_axes(
-        self, block: Sequence[ReducedFold]
-    ) -> Iterator[tuple[ReducedFold, Array, tuple[Finding, ...]]]:
+    def _predict_with_equal_axes(self, block: Sequence[ReducedFold]) -> Iterator[Prediction]:
         axes = np.stack([_spectrum(reduced).axes for reduced in block])
         centred, visible = self.reduction.centre(block)
         moments = compute_moments(axes, centred, visible)
@@ -317,6 +324,7 @@ class _DeformableFolds(_FoldSolver):
             references = self._scale_to_mean_size(references, centred, visible, votes.votes)
         predictors = np.stack([reduced.forms.predictors for reduced in block])
         posed = self.pose(block, references, predictors @ references[:, None])
+        posed_references = self.pose(block, references, references[:, None])[:, 0]
         offsets = np.linalg.norm(references.mean(axis=1), axis=1)
         extents = np.abs(references).max(axis=(1, 2))
         counts = centred.shape[-1] * visible.sum(axis=(1, 2))
@@ -335,7 +343,8 @@ class _DeformableFolds(_FoldSolver):
                 determined=bool(proportions.determined[number]),
                 rounds=proportions.rounds,
             )
-            yield reduced, posed[number], self._check(facts, reduced)
+            findings = self._check(facts, reduced)
+            yield reduced.fold, posed[number], posed_references[number], findings
 
     def _choose_proportions(
         self, block: Sequence[ReducedFold], moments: Moments
@@ -459,10 +468,8 @@ class _ElasticFolds(_FoldSolver):
     reference: Array
     dial: Dial
 
-    def predict(
-        self, block: Sequence[Fold], outcomes: dict[int, LeftOut]
-    ) -> Iterator[tuple[ReducedFold, Array, tuple[Finding, ...]]]:
-        """Yield every fold with its predictions (n, N, d), posed like the reference of all."""
+    def predict(self, block: Sequence[Fold], outcomes: dict[int, LeftOut]) -> Iterator[Prediction]:
+        """Yield the predictions of every fold that can be left out."""
         kappa, tuning = self.dial.firmness, self.reduction.problem.method.tuning
         extra = np.sqrt(kappa) * self.problem.rows
         solved = [ReducedFold(*pair) for pair in self.reduce(block, outcomes, extra)]
@@ -488,9 +495,11 @@ class _ElasticFolds(_FoldSolver):
         away = fit.reference[:, None] - self._kept_points(kept) @ poses
         predictors = np.stack([reduced.forms.predictors for reduced in solved])
         posed = self.pose(solved, fit.reference, left_out @ poses + predictors @ away)
+        posed_references = self.pose(solved, fit.reference, fit.reference[:, None])[:, 0]
         names = self.reduction.problem.local.names
         for number, reduced in enumerate(solved):
-            yield reduced, posed[number], fit.findings(names, (number,))
+            findings = fit.findings(names, (number,))
+            yield reduced.fold, posed[number], posed_references[number], findings
 
     def _kept_points(self, kept: Index) -> Array:
         """Return D̄_K (g, n, m', d), about the centroids of whole shapes."""

@@ -32,7 +32,7 @@ def run_in_parallel(
     """``work(*values)`` of all arguments, in order; ``done`` is told each result as it comes."""
     results = []
     results_in_order = _run(work, arguments, n_jobs)
-    with closing(results_in_order), one_blas_thread, warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, one_blas_thread, closing(results_in_order):
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", DefgpaWarning)
         for result in results_in_order:
@@ -74,7 +74,7 @@ def _run_with_joblib(
     work: Callable[..., _R], arguments: Sequence[tuple[Any, ...]], n_jobs: int
 ) -> Generator[_R]:
     try:
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1, return_as="generator")
     except ValueError:  # a backend that can only return everything at once
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads")
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1)
     yield from parallel(delayed(_run_task)(work, values, os.getpid()) for values in arguments)

@@ -60,11 +60,12 @@ def leave_out(rows: Array, visible: Mask, landmarks: Index, kept: Index) -> Left
         pivots: Array = np.where(visible, inner[:, :, 0], 1.0)
         singular = ~(pivots[:, 0] > SINGULAR)
         pivots[singular] = 1.0
-        return LeftOutForms(cross, np.asarray(-cross / pivots[:, :, None]), singular)
+        return LeftOutForms(cross, -cross / pivots[:, :, None], singular)
     inner = inner + ~visible[:, :, None] * np.eye(len(landmarks))
     singular = ~(np.linalg.eigvalsh(inner)[:, 0] > SINGULAR)
     inner[singular] = np.eye(len(landmarks))
-    return LeftOutForms(cross, -np.linalg.solve(inner, cross), singular)
+    predictors = np.asarray(-np.linalg.solve(inner, cross), dtype=np.float64)
+    return LeftOutForms(cross, predictors, singular)
 
 
 @dataclass(frozen=True, eq=False)
