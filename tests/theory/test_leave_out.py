@@ -1,0 +1,81 @@
+"""Leaving landmarks out by a Schur complement equals fitting again without them."""
+
+import numpy as np
+import pytest
+
+from defgpa import Affine, Shapes, ThinPlateSpline
+from defgpa.solvers.cost import build_cost
+from defgpa.solvers.leave_out import LeftOutCost, leave_out
+from defgpa.warps import Frames
+from support import EXACT, smooth_family
+
+LEFT_OUT = np.array([2, 7, 11])
+
+
+def residual_form(features, penalty, weights):
+    """P of one shape, by its definition."""
+    weighted = weights[:, None] * features
+    normal_matrix = features.T @ weighted + penalty
+    return np.diag(weights) - weighted @ np.linalg.solve(normal_matrix, weighted.T)
+
+
+@pytest.fixture(params=[2, 3], ids=["2-D", "3-D"])
+def case(request):
+    """Shapes with weights and missing landmarks, their cost, and what is kept."""
+    rng = np.random.default_rng(request.param)
+    points = smooth_family(seed=1, n=4, m=30, d=request.param, missing=0.15)
+    shapes = Shapes(points)
+    weights = np.where(shapes.visible, rng.uniform(0.2, 1.0, size=shapes.visible.shape), 0.0)
+    frames = Frames.of(shapes.points, shapes.visible, weights)
+    return frames, build_cost(frames, ThinPlateSpline(3)), np.delete(np.arange(30), LEFT_OUT)
+
+
+def test_residual_rows_are_those_of_the_definition(case):
+    frames, cost, _ = case
+    rows = cost.residual_rows(np.arange(30))
+    for shape, basis in enumerate(ThinPlateSpline(3).bases(frames)[i] for i in range(4)):
+        expected = residual_form(
+            basis.features(frames.points[shape]), basis.penalty(), frames.weights[shape]
+        )
+        np.testing.assert_allclose(rows[shape], expected, **EXACT)
+    np.testing.assert_allclose(rows.sum(axis=0), cost.dense(), **EXACT)
+
+
+def test_the_reduced_form_and_the_prediction_are_those_of_a_new_fit(case):
+    frames, cost, kept = case
+    rows = cost.residual_rows(LEFT_OUT)
+    forms = leave_out(rows, frames.visible[:, LEFT_OUT], LEFT_OUT, kept)
+    assert not forms.singular.any()
+    reference = np.random.default_rng(1).normal(size=(len(kept), 2))
+    expected = 0.0
+    for shape in range(4):
+        basis = ThinPlateSpline(3).bases(frames)[shape]
+        features, penalty = basis.features(frames.points[shape]), basis.penalty()
+        weights = frames.weights[shape, kept]
+        expected = expected + residual_form(features[kept], penalty, weights)
+        weighted = weights[:, None] * features[kept]
+        fitted = np.linalg.solve(features[kept].T @ weighted + penalty, weighted.T @ reference)
+        visible = frames.visible[shape, LEFT_OUT]
+        predicted = forms.predictors[shape] @ reference
+        np.testing.assert_allclose(
+            predicted[visible], (features[LEFT_OUT] @ fitted)[visible], **EXACT
+        )
+    reduced = LeftOutCost(cost, kept, forms)
+    np.testing.assert_allclose(reduced.dense(), expected, **EXACT)
+    np.testing.assert_allclose(reduced.multiply(reference), expected @ reference, **EXACT)
+
+
+def test_leverage_lies_between_zero_and_one(case):
+    frames, cost, _ = case
+    diagonal = np.einsum("njj->nj", cost.residual_rows(np.arange(30)))
+    leverage = 1 - diagonal[frames.visible] / frames.weights[frames.visible]
+    assert (leverage > 0).all()
+    assert (leverage < 1).all()
+
+
+def test_a_landmark_that_only_an_interpolating_warp_reaches_is_singular():
+    points = smooth_family(seed=1, n=3, m=3)
+    frames = Frames.of(points, np.ones((3, 3), dtype=bool))
+    rows = build_cost(frames, Affine()).residual_rows(np.array([1]))
+    visible, kept = np.ones((3, 1), dtype=bool), np.array([0, 2])
+    assert leave_out(rows, visible, np.array([1]), kept).singular.all()
