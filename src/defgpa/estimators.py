@@ -595,7 +595,7 @@ class ElasticProblem:
         )
 
     def _check_hinges(self, reference: Array) -> tuple[Finding, ...]:
-        away = superimposed(self.shapes.points, reference) - reference
+        away = superimpose(self.shapes.points, reference) - reference
         noise = float(np.sqrt(np.nanmean((away**2).sum(axis=2))))
         tuning = self.deformable.method.tuning
         return _hinged(self.shapes, reference, noise, self.shapes.n_dims - 1, tuning)

@@ -22,7 +22,7 @@ from defgpa.estimators import (
     ElasticProblem,
     prepare_problem,
 )
-from defgpa.procrustes import ORTHOGONAL, stacked
+from defgpa.procrustes import ORTHOGONAL, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.warps import WarpFamily
 

@@ -109,7 +109,7 @@ class Anchors:
 
     def fit_poses(self, reference: Array, scaling: bool) -> tuple[Array, Array]:
         """Fit the best s R (…, n, d, d), and compute tr(RᵀD̄ᵀP̂S) / κ (…, n)."""
-        turn, total = nearest_on_side(self.cross(reference), self.side)
+        turn, total = find_nearest_orthogonal(self.cross(reference), self.side)
         scale = total / self.squares if scaling else np.ones_like(total)
         return scale[..., None, None] * turn, total
 
@@ -220,7 +220,9 @@ def set_proportions(anchors: Anchors, reference: Array, scaling: bool, most_roun
         reference.shape[-1]
     )
     for _ in range(most_rounds):
-        turn, total = nearest_on_side(moments.cross.mT @ matrix[..., None, :, :], anchors.side)
+        turn, total = find_nearest_orthogonal(
+            moments.cross.mT @ matrix[..., None, :, :], anchors.side
+        )
         scale = total / moments.square if scaling else np.ones_like(total)
         better = inverse @ (moments.cross @ (scale[..., None, None] * turn)).sum(axis=-3)
         if scaling:
@@ -235,7 +237,7 @@ def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
     """Scale references (…, m, d) to the mean size of the shapes, completed where landmarks miss."""
     cross = anchors.centred.mT @ reference[..., None, :, :]
     squares = np.einsum("...md,...md->...", anchors.centred, anchors.centred)
-    _, total = nearest_on_side(cross, anchors.side)
+    _, total = find_nearest_orthogonal(cross, anchors.side)
     visible, scales = anchors.visible.astype(np.float64), (squares / total) ** 2
     sizes = estimate_complete_sizes(squares, visible, reference, scales)
     return np.asarray(reference * (sizes.mean(axis=-1) / norms(reference))[..., None, None])

@@ -103,7 +103,7 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
     does so clearly.
     """
     target = moments.cross.mT @ matrix[..., None, :, :]
-    same, mirrored = on_both_sides(target)
+    same, mirrored = compare_sides(target)
     size = moments.square * _compute_squared_sizes(moments, matrix)
     better, worse = np.maximum(same, mirrored), np.minimum(same, mirrored)
     left = np.maximum(1.0 - better**2 / size, np.finfo(np.float64).eps)

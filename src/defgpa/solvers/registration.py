@@ -10,7 +10,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
 from defgpa.frames import Frames, frames_of
-from defgpa.procrustes import Motions, stacked
+from defgpa.procrustes import Motions, fit_motions
 from defgpa.solvers.cost import build_cost
 from defgpa.warps import AffineBasis, Warp, WarpModel
 
