@@ -47,7 +47,7 @@ def command(
     from defgpa.report import write_report
 
     refuse_input(output_file(output), result, *filter(None, [data]))
-    settings: dict[str, Any] = {"most_drawn": None} if draw_all else {}
+    settings: dict[str, Any] = {"max_drawn": None} if draw_all else {}
     with console.noting():
         alignment = load(result)
         shapes = add_links(add_covariates(console, alignment.shapes, data), links)

@@ -25,7 +25,7 @@ from defgpa.plot._grid import deformation_grid
 from defgpa.plot._maps import missing_map, residual_map
 from defgpa.plot._mean_shapes import allometry, landmark_differences, repeatability, symmetry
 from defgpa.plot._overlay import before_and_after, landmark_ellipses, overlay, predictions
-from defgpa.plot._pictures import deviation, picture, picture_with_landmarks
+from defgpa.plot._pictures import deviation, photograph, picture, picture_with_landmarks
 from defgpa.plot._style import Artists
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "outliers",
     "overlay",
     "pairwise",
+    "photograph",
     "picture",
     "picture_with_landmarks",
     "predictions",

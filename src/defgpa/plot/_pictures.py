@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from defgpa.alignment import Alignment
+from defgpa.errors import ShapeError
 from defgpa.images import IntensityDeviation, Picture
+from defgpa.images.photographs import read_photograph
 from defgpa.plot import _style as style
+from defgpa.shapes import Shapes
 
 
 def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None) -> style.Artists:
@@ -93,6 +97,64 @@ def picture_with_landmarks(
     axes.set(xlim=shown.frame.extent[:2], ylim=shown.frame.extent[2:])
     style.add_legend(axes)
     return style.Artists(image=image, landmarks=landmarks, reference=reference, colorbar=None)
+
+
+def photograph(
+    shapes: Shapes,
+    shape: int | str,
+    ax: Axes | None = None,
+    *,
+    links: Iterable[tuple[int, int]] | None = None,
+    names: bool = False,
+) -> style.Artists:
+    """Draw the photograph of a shape, as its file names it, with the landmarks on it.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        2-D, read from files that name images (``IMAGE=`` of a TPS file).
+    shape : int or str
+        Which one, by number or name.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    links : iterable of (int, int), optional
+        Landmarks joined by lines; by default those of the shapes.
+    names : bool
+        Whether to write the landmarks' labels, as far as they do not collide.
+
+    Returns
+    -------
+    Artists
+        ``image``, ``landmarks`` and ``labels``.
+    """
+    shown = read_photograph(shapes, shape)
+    if shown is None:
+        name = shapes.names[shapes.index(shape)]
+        raise ShapeError(
+            f"There is no photograph of {name!r}: its file names no image, or the image is not "
+            "beside the file. Put the images into the folder of the landmarks."
+        )
+    rows, columns = shown.pixels.shape[:2]
+    corners = np.array([[0.0, 0.0], [columns, rows]])
+    axes = style.prepare_axes(ax, 2, corners)
+    image = axes.imshow(
+        np.squeeze(shown.pixels), cmap="gray", extent=(-0.5, columns - 0.5, rows - 0.5, -0.5)
+    )
+    joined = shapes.links if links is None else links
+    style.draw_links(axes, shown.landmarks, joined, colors=style.SKY, linewidths=1.0)
+    visible = ~np.isnan(shown.landmarks[:, 0])
+    points = shown.landmarks[visible]
+    size = 1.2 * style.choose_marker_size(len(points))
+    look = {"markeredgecolor": "white", "markeredgewidth": 0.8, "markersize": size}
+    dots = style.draw_dots(axes, points, "landmarks", "o", style.VERMILLION, **look)
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+    style.hide_frame(axes)
+    labels = []
+    if names:
+        axes.apply_aspect()
+        texts = [shapes.landmarks[j] for j in np.flatnonzero(visible)]
+        labels = style.label_points(axes, points, texts, color="white")
+    return style.Artists(image=image, landmarks=dots, labels=tuple(labels))
 
 
 def deviation(

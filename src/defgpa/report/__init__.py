@@ -1,5 +1,6 @@
-"""One self-contained HTML page about an alignment: text, figures and pictures one can turn."""
+"""One self-contained HTML page about an alignment: text, numbers and figures one can turn."""
 
+from defgpa.report._methods import write_methods
 from defgpa.report._page import write_report, write_statistics
 
-__all__ = ["write_report", "write_statistics"]
+__all__ = ["write_methods", "write_report", "write_statistics"]

@@ -19,43 +19,43 @@ from defgpa._arrays import Array
 _ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def packed_positions(points: Array) -> dict[str, Any]:
-    """Points (k, p, d) in 16 bits per coordinate, relative to the box of each of the k shapes."""
+def pack_positions(points: Array) -> dict[str, Any]:
+    """Pack points (k, p, d) in 16 bits per coordinate, within the box of each shape."""
     with np.errstate(invalid="ignore"):
         low = np.fmin.reduce(points, axis=1, keepdims=True, initial=np.inf)
         high = np.fmax.reduce(points, axis=1, keepdims=True, initial=-np.inf)
         low = np.where(np.isfinite(low), low, 0.0)
         step = np.where(high > low, (high - low) / 65534, 1.0)
         levels = np.rint((points - low) / step)
-    codes = np.where(np.isnan(levels), 65535, levels).astype("<u2")  # which was not seen
+    codes = np.where(np.isnan(levels), 65535, levels).astype("<u2")  # which means missing
     return {
         "size": list(points.shape),
-        "codes": _base64(codes),
+        "codes": _encode_base64(codes),
         "low": low[:, 0].tolist(),
         "step": step[:, 0].tolist(),
     }
 
 
-def packed_distances(distances: Array) -> dict[str, Any]:
-    """Distances (n, m) as 32-bit floats, NaN included."""
-    return {"size": list(distances.shape), "floats": _base64(distances.astype("<f4"))}
+def pack_distances(distances: Array) -> dict[str, Any]:
+    """Pack distances (n, m) as 32-bit floats, NaN included."""
+    return {"size": list(distances.shape), "floats": _encode_base64(distances.astype("<f4"))}
 
 
-def packed_numbers(numbers: NDArray[np.integer[Any]]) -> dict[str, Any]:
-    """Whole numbers (k, w), such as the corners of triangles, as 32-bit integers."""
-    return {"size": list(numbers.shape), "whole": _base64(numbers.astype("<i4"))}
+def pack_integers(numbers: NDArray[np.integer[Any]]) -> dict[str, Any]:
+    """Pack whole numbers (k, w), such as the corners of triangles, as 32-bit integers."""
+    return {"size": list(numbers.shape), "whole": _encode_base64(numbers.astype("<i4"))}
 
 
-def finite(numbers: Array) -> list[Any]:
-    """The numbers as JSON knows them: None for what is not finite."""
+def list_finite(numbers: Array) -> list[Any]:
+    """Return the numbers as JSON knows them: None for what is not finite."""
     return [float(x) if np.isfinite(x) else None for x in numbers]
 
 
-def script_json(value: Any) -> str:
-    """JSON that may stand within a script element, whatever names it holds."""
+def dump_script_json(value: Any) -> str:
+    """Return JSON that may stand within a script element, whatever names it holds."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(_ESCAPED)
 
 
-def _base64(array: NDArray[Any]) -> str:
+def _encode_base64(array: NDArray[Any]) -> str:
     return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")

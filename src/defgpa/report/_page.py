@@ -1,4 +1,4 @@
-"""The page: everything gathered, poured into the template, written in one piece."""
+"""Write the page: gather everything, fill the template, write it in one piece."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ import numpy as np
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, ShapeError, needed
 from defgpa.report import _tables as tables
-from defgpa.report._drawn import MOST_PAIRS, Drawn, drawn_part, group_columns, many_groups
-from defgpa.report._packing import finite, script_json
-from defgpa.report._scene import scene
-from defgpa.report._shape_space import shape_space
-from defgpa.report._statistics import Found, Links, sections
-from defgpa.report._words import number, what_was_fitted, worries
+from defgpa.report._display import MAX_PAIRS, Display, choose_display
+from defgpa.report._groups import Columns, find_group_columns, note_many_groups
+from defgpa.report._methods import write_methods
+from defgpa.report._packing import dump_script_json, list_finite
+from defgpa.report._photographs import find_photographs
+from defgpa.report._scene import build_scene
+from defgpa.report._shape_space import build_shape_space
+from defgpa.report._statistics import Links, Statistic, build_sections
+from defgpa.report._words import describe_fit, format_number, list_warnings
 
 if TYPE_CHECKING:
     from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
@@ -35,16 +38,18 @@ def write_report(
     smoothing: SmoothingPath | None = None,
     cross_validation: CrossValidation | None = None,
     comparison: Comparison | None = None,
-    statistics: Iterable[Found] = (),
+    statistics: Iterable[Statistic] = (),
+    data: Mapping[str, Any] | None = None,
+    links: Links | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
-    most_drawn: int | None = MOST_PAIRS,
+    max_drawn: int | None = MAX_PAIRS,
 ) -> None:
     """Write one self-contained HTML page about an alignment.
 
     It opens in any browser, needs no network, reads on a phone, on paper and in the dark, and
-    stays below 10 MB: of very many shapes or landmarks an even choice is drawn, and the page says
-    so. Its figures are those of all of them.
+    stays at about 10 MB. Every specimen is drawn; of very many landmarks an even choice is, and
+    the page says so. Its numbers are those of all of them.
 
     Parameters
     ----------
@@ -61,20 +66,24 @@ def write_report(
     statistics : iterable, optional
         Results of `defgpa.statistics` (`procrustes_anova`, its ``pairwise``, `allometry`,
         `landmark_differences`, `symmetry`, `repeatability`) and of `defgpa.slide`: a section each.
+    data : mapping of str to sequences of n, or DataFrame, optional
+        What is known of the specimens besides the files (species, sex, site), as lists, arrays or
+        columns: colours and outlines by group.
+    links : sequence of (int, int), optional
+        Landmarks to join by lines; by default those of the shapes. None are invented.
     title : str, optional
-        The heading; by default the name of the file, and how many shapes were aligned.
+        The heading; by default the name of the file, and how many specimens were aligned.
     provenance : mapping of str to str, optional
-        What else it takes to do it again: input files, dates. ``command``, what was typed, and
+        What else it takes to reproduce it: input files, dates. ``command``, what was typed, and
         ``result``, where ``defgpa.load`` finds the alignment, become code to paste.
-
-    most_drawn : int or None, default 60,000
-        Landmarks of all shapes together beyond which an even choice is drawn; None draws all,
+    max_drawn : int or None, default 150,000
+        Landmarks of all specimens together beyond which an even choice is drawn; None draws all,
         however large the page becomes.
 
     Raises
     ------
     ShapeError
-        If the cross-validation is of other shapes.
+        If the cross-validation or a column of the data is of other shapes.
     DefgpaError
         If the extra ``report`` is not installed.
 
@@ -101,23 +110,35 @@ def write_report(
             f"the alignment of {measured}. Give the one of the same shapes."
         )
     plotly, _ = needed("plotly.offline", _EXTRA), needed("jinja2", _EXTRA)
-    drawn, known = drawn_part(alignment, most_drawn), provenance or {}
+    display = choose_display(alignment, links, max_drawn)
+    columns = find_group_columns(alignment.shapes, data)
+    origin = provenance or {}
+    analyses = list(statistics)
+    joined = list(alignment.shapes.links if links is None else links)
     values = {
-        "title": title or tables.default_title(alignment),
-        "lead": what_was_fitted(alignment),
-        "worries": worries(alignment, cross_validation),
-        **_numbers(alignment, drawn, smoothing, cross_validation, comparison),
-        "sections": sections(statistics, alignment.shapes.links),
-        "parameters": tables.parameters(alignment),
-        "code": tables.code(alignment, known.get("result")),
+        "title": title or tables.make_title(alignment),
+        "lead": describe_fit(alignment),
+        "warnings": list_warnings(alignment, cross_validation),
+        **_collect_values(alignment, display, columns, smoothing, cross_validation, comparison),
+        "sections": build_sections(analyses, joined),
+        "methods": write_methods(
+            alignment,
+            smoothing=smoothing,
+            cross_validation=cross_validation,
+            comparison=comparison,
+            statistics=analyses,
+        ),
+        "photographs": find_photographs(alignment.shapes),
+        "parameters": tables.list_parameters(alignment),
+        "code": tables.write_code(alignment, origin.get("result")),
         "plotly": plotly.get_plotlyjs(),
-        "script": "\n".join(_template(f"{name}.js") for name in _SCRIPTS),
+        "script": "\n".join(_read_template(f"{name}.js") for name in _SCRIPTS),
     }
-    _write(target, "report.html", values, known)
+    _write_page(target, "report.html", values, origin)
 
 
 def write_statistics(
-    statistics: Iterable[Found],
+    statistics: Iterable[Statistic],
     target: str | os.PathLike[str],
     *,
     title: str = "Statistics of shape",
@@ -156,69 +177,80 @@ def write_statistics(
     """
     values = {
         "title": title,
-        "sections": sections(statistics, links),
+        "sections": build_sections(statistics, links),
         "parameters": [],
         "code": None,
     }
-    _write(target, "statistics_page.html", values, provenance or {})
+    _write_page(target, "statistics_page.html", values, provenance or {})
 
 
-def _numbers(
+def _collect_values(
     alignment: Alignment,
-    drawn: Drawn,
+    display: Display,
+    columns: Columns,
     path: SmoothingPath | None,
     cv: CrossValidation | None,
     comparison: Comparison | None,
 ) -> dict[str, Any]:
-    """The parts of the page that are figures, tables and plots."""
-    rows = tables.figures(alignment, cv)
-    space, space_data = shape_space(alignment, drawn)
+    """Return the parts of the page that are numbers, tables and plots."""
+    rows = tables.list_results(alignment, cv)
+    space, space_data = build_shape_space(alignment, display, columns)
     spectral = alignment.spectral
     data = {
-        **scene(alignment, drawn, cv),
-        "smoothing": None if path is None else _path_columns(path),
-        "spectrum": [] if spectral is None else finite(spectral.spectrum),
+        **build_scene(alignment, display, columns, cv),
+        "smoothing": None if path is None else _list_path(path),
+        "spectrum": [] if spectral is None else list_finite(spectral.spectrum),
         **space_data,
     }
     return {
-        "figures": rows,
+        "results": rows,
         "with_cve": cv is not None,
         "headlines": [row for key in _HEADLINES for row in rows if row["key"] == key],
-        "comparison": None if comparison is None else tables.comparison_rows(comparison),
+        "comparison": None if comparison is None else tables.tabulate_comparison(comparison),
         "fold_size": None if comparison is None else comparison.fold_size,
         "verdict": getattr(getattr(comparison, "verdict", None), "conclusion", None),
-        "largest": tables.largest_residuals(alignment),
-        "shapes": tables.shape_rows(alignment, cv, drawn),
-        "missing": _missing_counts(alignment),
-        "path": None if path is None else _path_in_words(path),
+        "largest": tables.list_largest_residuals(alignment),
+        "specimens": tables.tabulate_specimens(alignment, cv),
+        "missing": _count_missing(alignment),
+        "path": None if path is None else _describe_path(path),
         "spectrum": spectral is not None,
-        "gap": "" if spectral is None else number(spectral.gap, 3),
+        "gap": "" if spectral is None else format_number(spectral.gap, 3),
+        "n_shapes": alignment.shapes.n_shapes,
         "dim": alignment.shapes.n_dims,
         "space": space,
-        "thinned": [*drawn.sentences, *many_groups(group_columns(alignment.shapes))],
-        "data": script_json(data),
+        "notes": [*display.notes, *note_many_groups(columns)],
+        "data": dump_script_json(data),
     }
 
 
-def _path_columns(path: SmoothingPath) -> dict[str, Any]:
-    """The path where its logarithm can be drawn."""
+def _list_path(path: SmoothingPath) -> dict[str, Any]:
+    """List the path where its logarithm can be drawn."""
     shown = path.values > 0
-    names = ("values", "cve", "rmse_reference", "rmse_datum")
-    columns = {name: finite(getattr(path, name)[shown]) for name in names}
-    return {**columns, "best": path.best_value if path.best_value > 0 else None}
-
-
-def _path_in_words(path: SmoothingPath) -> dict[str, Any]:
+    names = ("values", "cve", "rmse_reference", "rmse_datum", "standard_error")
+    curves = {
+        name: list_finite(getattr(path, name)[shown])
+        for name in names
+        if getattr(path, name) is not None
+    }
+    chosen, minimum = path.best_value, path.least_value
     return {
-        "best": f"{path.best_value:.3g}",
+        **curves,
+        "chosen": chosen if chosen > 0 else None,
+        "minimum": minimum if minimum > 0 else None,
+    }
+
+
+def _describe_path(path: SmoothingPath) -> dict[str, Any]:
+    return {
+        "choice": path.explain_choice(),
         "at_edge": path.at_edge,
         "parting": None if path.parting is None else f"{path.parting:.3g}",
-        "dial": _dial_in_words(path),
+        "dial": _tabulate_surface(path),
     }
 
 
-def _dial_in_words(path: SmoothingPath) -> dict[str, Any] | None:
-    """The cross-validation error over smoothing and rigidity, the stiffest first; None if none."""
+def _tabulate_surface(path: SmoothingPath) -> dict[str, Any] | None:
+    """Tabulate the CVE over smoothing and rigidity, the stiffest first; None without rigidity."""
     from defgpa.model_selection import DialSurface
 
     if not isinstance(path, DialSurface):
@@ -234,8 +266,8 @@ def _dial_in_words(path: SmoothingPath) -> dict[str, Any] | None:
     }
 
 
-def _missing_counts(alignment: Alignment) -> dict[str, Any] | None:
-    """Where landmarks are missing; None if nowhere."""
+def _count_missing(alignment: Alignment) -> dict[str, Any] | None:
+    """Count where landmarks are missing; None if nowhere."""
     shapes = alignment.shapes
     hidden = ~shapes.visible
     if not hidden.any():
@@ -246,13 +278,13 @@ def _missing_counts(alignment: Alignment) -> dict[str, Any] | None:
         "shapes": f"{hidden.any(axis=1).sum():,}",
         "landmarks": f"{hidden.any(axis=0).sum():,}",
         "fewest_views": f"{shapes.views.min():,}",
-        "least_seen": shapes.landmarks[int(np.argmin(shapes.views))],
+        "rarest": shapes.landmarks[int(np.argmin(shapes.views))],
     }
 
 
 @cache
-def _templates() -> Any:
-    """The templates, each compiled when it is first asked for."""
+def _load_templates() -> Any:
+    """Return the templates, each compiled when it is first asked for."""
     jinja2 = needed("jinja2", _EXTRA)
     return jinja2.Environment(
         loader=jinja2.PackageLoader("defgpa.report"),
@@ -263,22 +295,22 @@ def _templates() -> Any:
     )
 
 
-def _write(
-    target: str | os.PathLike[str], name: str, values: Mapping[str, Any], known: Mapping[str, str]
+def _write_page(
+    target: str | os.PathLike[str], name: str, values: Mapping[str, Any], origin: Mapping[str, str]
 ) -> None:
-    """A template with these values and what both pages have; all is escaped but our own scripts."""
+    """Fill a template with these values and those of both pages; all but our scripts is escaped."""
     from defgpa.io.atomic import write_text
 
-    template = _templates().get_template(name)
+    template = _load_templates().get_template(name)
     text = template.render(
         values,
-        provenance=tables.provenance_rows(known),
-        command=known.get("command"),
-        versions=tables.versions(),
-        style=_template("style.css"),
+        provenance=tables.list_provenance(origin),
+        command=origin.get("command"),
+        versions=tables.list_versions(),
+        style=_read_template("style.css"),
     )
     write_text(target, text, errors="backslashreplace")
 
 
-def _template(name: str) -> str:
+def _read_template(name: str) -> str:
     return (files("defgpa.report") / "templates" / name).read_text(encoding="utf-8")

@@ -1,115 +1,150 @@
-"""Shape space on the page: where specimens lie along the components, and which are odd."""
+"""Shape space on the page: where specimens lie along the components, and which are outliers."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError
 from defgpa.procrustes import SIMILARITY, fit_motions
-from defgpa.report._drawn import Drawn, group_columns
-from defgpa.report._packing import finite, packed_distances, packed_positions
-from defgpa.report._words import number, percent
+from defgpa.report._display import Display
+from defgpa.report._groups import Columns
+from defgpa.report._packing import list_finite, pack_distances, pack_positions
+from defgpa.report._scene import make_lattice
+from defgpa.report._words import format_number, format_percent
 from defgpa.statistics import Outliers, ShapePCA, outliers
+from defgpa.warps import interpolating_spline
 
-MOST_COMPONENTS = 10
-_LISTED = 10  # specimens and landmarks in the tables
+MAX_COMPONENTS = 10
+LARGELY_ESTIMATED = 1 / 3  # share of missing landmarks from which a specimen is marked
+_MIN_SPECIMENS = 4  # fewer make no cloud, and no quartiles
+_MAX_KNOTS = 300  # of the spline that bends the grid
+_MAX_ROWS = 40  # of the tables
+_LISTED = 10
 
 
-def shape_space(alignment: Alignment, drawn: Drawn) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """The shape space of an alignment in words for the template, in numbers for the script.
+def build_shape_space(
+    alignment: Alignment, display: Display, columns: Columns
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return the shape space in words for the template, and in numbers for the script.
 
-    None, and no numbers, where shapes are too few, or none differ.
+    None, and no numbers, where specimens are too few or do not differ.
     """
-    found = _analysed(alignment)
-    if found is None:
-        return None, {"space": None, "outliers": None}
-    pca, odd = found
-    return (
-        {"words": _words(alignment, pca), "odd": _odd(odd)},
-        {"space": _space(alignment, pca, drawn), "outliers": _distances(odd, drawn)},
-    )
-
-
-def _analysed(alignment: Alignment) -> tuple[ShapePCA, Outliers] | None:
-    if alignment.shapes.n_shapes < 4:  # fewer make no cloud, and no fence
-        return None
+    nothing = {"space": None, "outliers": None}
+    if alignment.shapes.n_shapes < _MIN_SPECIMENS:
+        return None, nothing
     try:
         pca = ShapePCA().fit(alignment)
         if not len(pca.components_):
-            return None
-        return pca, outliers(alignment, _fenced(alignment))
+            return None, nothing
+        ranking = outliers(alignment, _choose_groups(columns))
     except DefgpaError:  # a landmark too many is missing: the alignment stands without it
-        return None
+        return None, nothing
+    return (
+        {"words": _describe(alignment, pca), "odd": _tabulate_outliers(ranking)},
+        {
+            "space": _pack_components(alignment, pca, display),
+            "outliers": _pack_distances(ranking),
+        },
+    )
 
 
-def _fenced(alignment: Alignment) -> tuple[str, ...] | None:
-    """The first column of groups that are all large enough for a fence of their own."""
-    columns = group_columns(alignment.shapes).values()
-    return next((own for own in columns if min(Counter(own).values()) >= 5), None)
+def _choose_groups(columns: Columns) -> tuple[str, ...] | None:
+    """Return the first column of groups that are all large enough for quartiles of their own."""
+    return next((own for own in columns.values() if min(Counter(own).values()) >= 5), None)
 
 
-def _space(alignment: Alignment, pca: ShapePCA, drawn: Drawn) -> dict[str, Any]:
-    """Scores, and mean and components in the pose and the unit of the reference.
+def _pack_components(alignment: Alignment, pca: ShapePCA, display: Display) -> dict[str, Any]:
+    """Pack scores, and mean, components and their grid in the pose and unit of the reference.
 
-    With the similarity x ↦ s x R + t of the mean onto the reference, a component c is s c R.
+    With the similarity x ↦ s x R + t of the mean onto the reference, a component c is s c R. The
+    spline that takes the mean to a shape is linear in the shape, so the grid of a shape is that of
+    the mean plus the scores times the spline through each component.
     """
     pose = fit_motions(pca.mean_, alignment.reference, motions=SIMILARITY)
-    components = pca.components_[:MOST_COMPONENTS] @ pose.matrix
+    mean = pose(pca.mean_)
+    components = pca.components_[:MAX_COMPONENTS] @ pose.matrix
+    nodes, n_rows, n_columns = make_lattice(mean, 1)
+    knots = np.arange(0, len(mean), -(-len(mean) // _MAX_KNOTS))
+    inside = ~np.isnan(nodes[:, 0])
+    bent = np.full((len(components), *nodes.shape), np.nan)
+    for k, component in enumerate(components):
+        bent[k, inside] = interpolating_spline(mean[knots], component[knots])(nodes[inside])
     return {
-        "shares": finite(pca.explained_variance_ratio_[:MOST_COMPONENTS]),
-        "scores": packed_distances(pca.scores_[drawn.shapes, :MOST_COMPONENTS]),
-        "mean": packed_positions(pose(pca.mean_)[None, drawn.landmarks]),
-        "components": packed_positions(components[:, drawn.landmarks]),
+        "shares": list_finite(pca.explained_variance_ratio_[:MAX_COMPONENTS]),
+        "scores": pack_distances(pca.scores_[:, :MAX_COMPONENTS]),
+        "mean": pack_positions(mean[None, display.landmarks]),
+        "components": pack_positions(components[:, display.landmarks]),
+        "grid": {
+            "rows": n_rows,
+            "columns": n_columns,
+            "nodes": pack_positions(nodes[None]),
+            "components": pack_positions(bent),
+        },
+        "estimated": LARGELY_ESTIMATED,
     }
 
 
-def _distances(found: Outliers, drawn: Drawn) -> dict[str, Any]:
-    """How far each drawn shape is from the mean, and the fence of every group."""
-    fences = dict(zip(found.groups, found.fences, strict=True))
+def _pack_distances(ranking: Outliers) -> dict[str, Any]:
+    """Pack how far each specimen is from the mean, and the limit of every group."""
+    limits = dict(zip(ranking.groups, ranking.fences, strict=True))
     return {
-        "distance": finite(found.distances[drawn.shapes]),
-        "fences": [{"group": str(group), "at": float(at)} for group, at in fences.items()],
-        "odd": found.flagged[drawn.shapes].tolist(),
+        "distance": list_finite(ranking.distances),
+        "limits": [{"group": str(group), "at": float(at)} for group, at in limits.items()],
+        "odd": ranking.flagged.tolist(),
     }
 
 
-def _words(alignment: Alignment, pca: ShapePCA) -> str:
-    """What was analysed, and how much of it the warps follow."""
-    whole = alignment.shapes.visible.all()
-    filled = "" if whole else ", missing landmarks as the other specimens have them"
-    said = f"Shapes are compared after pose and size, as they were measured{filled}."
+def _describe(alignment: Alignment, pca: ShapePCA) -> str:
+    """Say what was analysed, and how much of it the warps follow."""
+    complete = alignment.shapes.visible.all()
+    filled = "" if complete else ", missing landmarks estimated from the other specimens"
+    sentence = f"Specimens are compared after superimposition (pose and size removed){filled}."
     sums = pca.sums_of_squares_
     if sums is None or not sums.smooth > 0:
-        return said
-    share = percent(sums.smooth / (sums.smooth + sums.rest))
-    return f"{said} {share} of what they differ by is smooth: the warps follow it."
+        return sentence
+    share = format_percent(sums.smooth / (sums.smooth + sums.rest))
+    return f"{sentence} {share} of their variation is smooth: the warps follow it."
 
 
-def _odd(found: Outliers) -> dict[str, Any]:
-    """The specimens farthest from the mean, landmarks far from their prediction, in words."""
-    grouped, count = any(found.groups), int(found.flagged.sum())
-    table = [
-        {**row, "distance": number(row["distance"]), "fence": number(row["fence"])}
-        for row in found.table()[: min(max(_LISTED, count), 40)]
+def _tabulate_outliers(ranking: Outliers) -> dict[str, Any]:
+    """Tabulate the specimens farthest from the mean, and landmarks far from their prediction."""
+    grouped, count = any(ranking.groups), int(ranking.flagged.sum())
+    rows = [
+        {**row, "distance": format_number(row["distance"]), "fence": format_number(row["fence"])}
+        for row in ranking.table()[: min(max(_LISTED, count), _MAX_ROWS)]
     ]
     cells = [
-        {**row, "distance": number(row["distance"], 3), "score": number(row["score"], 2)}
-        for row in found.landmark_table(_LISTED)
+        {
+            **row,
+            "distance": format_number(row["distance"], 3),
+            "score": format_number(row["score"], 2),
+        }
+        for row in ranking.landmark_table(_LISTED)
         if row["outlier"]
     ]
-    return {"words": _fence(count, grouped), "rows": table, "cells": cells, "grouped": grouped}
+    return {
+        "words": _count_outliers(count, grouped),
+        "rows": rows,
+        "cells": cells,
+        "grouped": grouped,
+        "any": count > 0,
+    }
 
 
-def _fence(count: int, grouped: bool) -> str:
-    """How many specimens lie beyond the fence, and what that means."""
-    found = "No specimen lies" if not count else f"{count:,} specimen{'s' * (count > 1)} lie"
-    found += "s" * (count == 1)
-    mean = "the mean shape of the group" if grouped else "the mean shape"
-    said = (
-        f"{found} beyond the fence: farther from {mean} than the third quartile and one and a "
-        "half times the range between the quartiles."
+def _count_outliers(count: int, grouped: bool) -> str:
+    """Say how many specimens are outliers, and what that means."""
+    mean = "the mean shape of their group" if grouped else "the mean shape"
+    rule = (
+        f"lie farther from {mean} than 1.5 × the interquartile range (IQR) above the upper "
+        "quartile of these distances"
     )
+    if not count:
+        return f"No specimen is an outlier: none {rule.replace('lie', 'lies', 1)}."
+    subject = "1 specimen is an outlier: it" if count == 1 else f"{count:,} specimens are outliers:"
+    verb = rule.replace("lie", "lies", 1).replace("their", "its") if count == 1 else f"they {rule}"
     advice = "That is no proof of a mistake; look at such a specimen before you leave it out."
-    return f"{said} {advice}" if count else said
+    return f"{subject} {verb}. {advice}"

@@ -1,4 +1,4 @@
-"""What was asked after the alignment: one section a test, with its words, table and picture."""
+"""Show what was asked after the alignment: one section a test, with words, table and figure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import io
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from defgpa.statistics.table import EffectTable, probabilities
 from defgpa.tables import figure
 
 Links = Sequence[tuple[int, int]]
-Found = (
+Statistic = (
     ProcrustesAnova
     | PairwiseDistances
     | Allometry
@@ -35,160 +35,170 @@ Found = (
 )
 
 _LEVEL = 0.05
-_MOST_NAMES = 12  # in a sentence
+_MAX_NAMES = 12  # in a sentence
 
 
-# heading, paragraphs, caption of the table, its header and rows, picture (without matplotlib None)
-_Told = tuple[str, tuple[str, ...], str, Sequence[Sequence[str]], str | None]
+class Section(NamedTuple):
+    """One result as the template shows it."""
+
+    heading: str
+    words: tuple[str, ...]  # paragraphs
+    caption: str  # of the table
+    table: Sequence[Sequence[str]]  # its header and rows
+    picture: dict[str, str] | None  # addresses of the figure by format; None without matplotlib
+    id: str = ""
 
 
-def sections(found: Iterable[Found], links: Links) -> list[dict[str, Any]]:
-    """One section for each result, in their order, as the template takes it."""
-    parts = ("id", "heading", "words", "caption", "table", "picture")
+def build_sections(statistics: Iterable[Statistic], links: Links) -> list[Section]:
+    """Return one section for each result, in their order."""
     return [
-        dict(zip(parts, (f"test-{k}", *_with_provenance(one, _told(one, links))), strict=True))
-        for k, one in enumerate(found, start=1)
+        _build_section(statistic, links)._replace(id=f"test-{k}")
+        for k, statistic in enumerate(statistics, start=1)
     ]
 
 
-def _with_provenance(found: Found, told: _Told) -> _Told:
-    """Add which coordinates were analysed, and how many of them were completed, to the words."""
-    if isinstance(found, SlidShapes):
-        return told
-    heading, words, caption, table, picture = told
-    return heading, (*words, str(found.provenance)), caption, table, picture
+def _build_section(statistic: Statistic, links: Links) -> Section:
+    for kind, build in _BUILDERS.items():
+        if isinstance(statistic, kind):
+            section = build(statistic, links)
+            if isinstance(statistic, SlidShapes):
+                return section
+            return section._replace(words=(*section.words, str(statistic.provenance)))
+    kinds = ", ".join(kind.__name__ for kind in _BUILDERS)
+    name = type(statistic).__name__
+    raise DefgpaError(f"A report has sections for results of statistics ({kinds}); got {name}.")
 
 
-def _told(found: Found, links: Links) -> _Told:
-    for kind, tell in _TOLD.items():
-        if isinstance(found, kind):
-            return tell(found, links)
-    known = ", ".join(kind.__name__ for kind in _TOLD)
-    raise DefgpaError(
-        f"A report has sections for results of statistics ({known}); got {type(found).__name__}."
-    )
-
-
-def _anova(found: ProcrustesAnova, links: Links) -> _Told:
+def _describe_anova(anova: ProcrustesAnova, links: Links) -> Section:
     how = (
-        f"{found.formula}. The terms enter one after the other; the F of each is compared with "
-        f"{found.permutations.count:,} permutations of what the model leaves without it."
+        f"{anova.formula}. The terms are added sequentially; the F of each is compared with "
+        f"{anova.permutations.count:,} permutations of the residuals of the model without it."
     )
-    sure = [row.term for row in found.table if row.p <= _LEVEL]
-    said = f"No term goes beyond chance (P ≤ {_LEVEL:g})."
-    if sure:
-        said = f"Beyond chance (P ≤ {_LEVEL:g}): {and_more(sure, _MOST_NAMES)}."
-    picture = _drawn("effects", found)
+    significant = [row.term for row in anova.table if row.p <= _LEVEL]
+    result = f"No term is significant (P ≤ {_LEVEL:g})."
+    if significant:
+        result = f"Significant (P ≤ {_LEVEL:g}): {and_more(significant, _MAX_NAMES)}."
+    picture = _draw("effects", anova)
     caption = "Sequential sums of squares"
-    return "What shape depends on", (how, said), caption, _effects(found.table), picture
+    return Section(
+        "What shape depends on", (how, result), caption, _tabulate_effects(anova.table), picture
+    )
 
 
-def _pairwise(found: PairwiseDistances, links: Links) -> _Told:
-    rows = found.cells()
-    apart = int((found.p[np.triu_indices_from(found.p, 1)] <= _LEVEL).sum())
+def _describe_pairwise(distances: PairwiseDistances, links: Links) -> Section:
+    rows = distances.cells()
+    n_significant = int((distances.p[np.triu_indices_from(distances.p, 1)] <= _LEVEL).sum())
     words = (
-        "How far apart the mean shapes of the groups are (Procrustes distance), and how often "
-        "chance puts groups as far apart.",
-        f"Of {len(rows)} pairs, {apart} differ beyond chance (P ≤ {_LEVEL:g}).",
+        "Procrustes distances between the mean shapes of the groups; P is the share of "
+        "permutations in which groups are at least as far apart.",
+        f"Of {len(rows)} pairs, {n_significant} differ significantly (P ≤ {_LEVEL:g}).",
     )
     table = [("Groups", "Distance", "Z", "P"), *rows]
-    return "Groups compared", words, "Pairs of groups", table, _drawn("pairwise", found)
+    return Section("Groups compared", words, "Pairs of groups", table, _draw("pairwise", distances))
 
 
-def _allometry(found: Allometry, links: Links) -> _Told:
-    row = found.anova["log(size)"]
+def _describe_allometry(allometry: Allometry, links: Links) -> Section:
+    row = allometry.anova["log(size)"]
     words = (
         f"Size explains {row.r_squared:.1%} of the variation of shape "
-        f"(P {probabilities([row.p])[0]}). A specimen's score is its place along the change of "
-        "shape that goes with size; the small shapes are what the regression expects of the "
-        "smallest and the largest.",
+        f"(P {probabilities([row.p])[0]}). The regression score of a specimen is its "
+        "position along the change of shape with size; the shapes beside the plot are those that "
+        "the regression predicts for the smallest and the largest specimen.",
     )
-    table, picture = _effects(found.anova.table), _drawn("allometry", found, links=links)
-    return "Shape and size", words, "Regression on log size", table, picture
+    table, picture = (
+        _tabulate_effects(allometry.anova.table),
+        _draw("allometry", allometry, links=links),
+    )
+    return Section("Shape and size", words, "Regression on log size", table, picture)
 
 
-def _landmarks(found: LandmarkDifferences, links: Links) -> _Told:
-    first, second = found.groups
-    sure = [name for name, own in zip(found.landmarks, found.significant(), strict=True) if own]
+def _describe_landmarks(differences: LandmarkDifferences, links: Links) -> Section:
+    first, second = differences.groups
+    flags = differences.significant()
+    significant = [differences.landmarks[j] for j in np.flatnonzero(flags)]
     words = (
-        "One permutation test for each landmark; q is P with false discoveries kept in check. The "
-        "arrows go from the first mean to the second.",
-        f"With at most {_LEVEL:.0%} false ones among them, {len(sure)} of {len(found.landmarks)} "
-        f"landmarks differ{': ' if sure else ''}{and_more(sure, _MOST_NAMES)}.",
+        "One permutation test for each landmark; q is P adjusted for the false discovery rate. "
+        "The arrows lead from the first mean to the second.",
+        f"At a false discovery rate of {_LEVEL:.0%}, {len(significant)} of "
+        f"{len(differences.landmarks)} landmarks differ{': ' if significant else ''}"
+        f"{and_more(significant, _MAX_NAMES)}.",
     )
-    table = [("Landmark", "Distance", "P", "q"), *found.cells()]
-    picture = _drawn("landmark_differences", found, links=links)
+    table = [("Landmark", "Distance", "P", "q"), *differences.cells()]
+    picture = _draw("landmark_differences", differences, links=links)
     heading = f"Where {first} and {second} differ"
-    return heading, words, "Landmark by landmark", table, picture
+    return Section(heading, words, "Landmark by landmark", table, picture)
 
 
-def _symmetry(found: Symmetry, links: Links) -> _Told:
-    what = {
+def _describe_symmetry(symmetry: Symmetry, links: Links) -> Section:
+    design = {
         "object": "Each shape has both sides: it is compared with its own mirror image.",
         "matching": "Each shape is one side of an individual.",
-    }[found.kind]
+    }[symmetry.kind]
     words = (
-        f"{what} Directional asymmetry is what all individuals have in common (side), fluctuating "
-        "asymmetry what is left (individual × side).",
-        f"Directional {figure(found.directional_index)}, fluctuating "
-        f"{figure(found.fluctuating_index)} (RMS over {len(found.individuals)} individuals), in "
-        "units of centroid size.",
+        f"{design} Directional asymmetry is the mean difference between the sides (side), "
+        "fluctuating asymmetry the deviation of the individuals from it (individual × side).",
+        f"Directional {figure(symmetry.directional_index)}, fluctuating "
+        f"{figure(symmetry.fluctuating_index)} (RMS over {len(symmetry.individuals)} individuals), "
+        "in units of centroid size.",
     )
-    table, picture = _effects(found.table), _drawn("symmetry", found, links=links)
-    return "Symmetry", words, "The two-way table", table, picture
+    table, picture = _tabulate_effects(symmetry.table), _draw("symmetry", symmetry, links=links)
+    return Section("Symmetry", words, "The two-way table", table, picture)
 
 
-def _repeatability(found: Repeatability, links: Links) -> _Told:
-    worst = found.landmarks[int(np.argmax(found.error))]
+def _describe_repeatability(repeatability: Repeatability, links: Links) -> Section:
+    worst = repeatability.landmarks[int(np.argmax(repeatability.error))]
     words = (
-        f"{found.overall:.1%} of the variance is of the individuals, the rest is measuring. "
-        f"Measuring errs most at landmark {worst} ({figure(float(found.error.max()))} of centroid "
-        "size).",
+        f"{repeatability.overall:.1%} of the variance is among individuals, the rest is "
+        f"measurement error. The error is largest at landmark {worst} "
+        f"({figure(float(repeatability.error.max()))} of centroid size).",
     )
-    table = [("Landmark", "Repeatability", "Error"), *found.cells()]
-    picture = _drawn("repeatability", found, links=links)
-    return "Repeatability", words, "Landmark by landmark", table, picture
+    table = [("Landmark", "Repeatability", "Error"), *repeatability.cells()]
+    picture = _draw("repeatability", repeatability, links=links)
+    return Section("Repeatability", words, "Landmark by landmark", table, picture)
 
 
-def _sliding(found: SlidShapes, links: Links) -> _Told:
-    moved = np.where(np.isnan(found.distances), 0.0, found.distances)
+def _describe_sliding(slid: SlidShapes, links: Links) -> Section:
+    moved = np.where(np.isnan(slid.distances), 0.0, slid.distances)
     order = np.argsort(-moved.max(axis=1), kind="stable")
     farthest = int(order[0])
-    counts = np.maximum(found.visible[:, found.sliders].sum(axis=1), 1)
+    counts = np.maximum(slid.visible[:, slid.sliders].sum(axis=1), 1)
     rows = [
-        (found.names[i], figure(moved[i].sum() / counts[i]), figure(moved[i].max())) for i in order
+        (slid.names[i], figure(moved[i].sum() / counts[i]), figure(moved[i].max())) for i in order
     ]
-    first, last = found.criterion[0, 0].sum(), found.criterion[-1, 1].sum()
+    first, last = slid.criterion[0, 0].sum(), slid.criterion[-1, 1].sum()
     words = (
-        f"{len(found.sliders)} of {found.n_landmarks} landmarks slid in {len(found.criterion)} "
-        f"rounds, which brought the criterion from {first:.4g} to {last:.4g}. The picture is of "
-        f"{found.names[farthest]}, whose points went farthest.",
-        *map(str, found.findings),
+        f"{len(slid.sliders)} of {slid.n_landmarks} landmarks slid in {len(slid.criterion)} "
+        f"iterations, which reduced the criterion from {first:.4g} to {last:.4g}. The figure shows "
+        f"{slid.names[farthest]}, whose points slid farthest.",
+        *map(str, slid.findings),
     )
-    table = [("Shape", "Mean", "Largest"), *rows]
-    before = found.with_points(found.digitised)
-    picture = _drawn("sliding", before, found, farthest, dim=found.n_dims)
-    return "Semilandmarks", words, "How far the points slid", table, picture
+    table = [("Specimen", "Mean", "Largest"), *rows]
+    before = slid.with_points(slid.digitised)
+    picture = _draw("sliding", before, slid, farthest, n_dims=slid.n_dims)
+    return Section("Semilandmarks", words, "How far the points slid", table, picture)
 
 
-_TOLD: dict[type, Callable[[Any, Links], _Told]] = {
-    ProcrustesAnova: _anova,
-    PairwiseDistances: _pairwise,
-    Allometry: _allometry,
-    LandmarkDifferences: _landmarks,
-    Symmetry: _symmetry,
-    Repeatability: _repeatability,
-    SlidShapes: _sliding,
+_BUILDERS: dict[type, Callable[[Any, Links], Section]] = {
+    ProcrustesAnova: _describe_anova,
+    PairwiseDistances: _describe_pairwise,
+    Allometry: _describe_allometry,
+    LandmarkDifferences: _describe_landmarks,
+    Symmetry: _describe_symmetry,
+    Repeatability: _describe_repeatability,
+    SlidShapes: _describe_sliding,
 }
 
 
-def _effects(table: EffectTable) -> list[Sequence[str]]:
+def _tabulate_effects(table: EffectTable) -> list[Sequence[str]]:
     header, *rows = table.cells()
     return [("Term", *header[1:]), *rows]
 
 
-def _drawn(name: str, *of: Any, dim: int = 2, **how: Any) -> str | None:
-    """The picture of `defgpa.plot` as an address that holds it; the same one every time."""
+def _draw(name: str, *shown: Any, n_dims: int = 2, **options: Any) -> dict[str, str] | None:
+    """Draw a figure of `defgpa.plot` and return it as addresses, in SVG and PNG.
+
+    The same figure is the same every time.
+    """
     if find_spec("matplotlib") is None:
         return None
     from matplotlib import rc_context
@@ -196,10 +206,18 @@ def _drawn(name: str, *of: Any, dim: int = 2, **how: Any) -> str | None:
 
     from defgpa import plot
 
-    stream = io.BytesIO()
     with rc_context({"svg.hashsalt": name, "text.parse_math": False}):  # a name is no formula
-        picture = Figure(figsize=(8, 5), layout="constrained")
-        axes = picture.add_subplot(projection="3d") if dim == 3 else picture.subplots()
-        getattr(plot, name)(*of, ax=axes, **how)
-        picture.savefig(stream, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = figure.add_subplot(projection="3d") if n_dims == 3 else figure.subplots()
+        getattr(plot, name)(*shown, ax=axes, **options)
+        return {
+            "svg": _encode(figure, "svg", "image/svg+xml", metadata={"Date": None}),
+            "png": _encode(figure, "png", "image/png", dpi=200, metadata={"Software": None}),
+        }
+
+
+def _encode(figure: Any, kind: str, media_type: str, **options: Any) -> str:
+    """Return a figure as an address that holds it."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format=kind, **options)
+    return f"data:{media_type};base64," + base64.b64encode(stream.getvalue()).decode("ascii")

@@ -1,4 +1,4 @@
-"""The tables of the page: figures with a sentence each, methods, shapes, how to do it again."""
+"""The tables of the page: results with a sentence each, methods, specimens, how to reproduce."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 from defgpa._arrays import rms_radius
 from defgpa.alignment import Alignment
 from defgpa.diagnostics.solution import SpectralDiagnostics
-from defgpa.report._drawn import Drawn
-from defgpa.report._words import as_code, number, percent, shortened
+from defgpa.report._shape_space import LARGELY_ESTIMATED
+from defgpa.report._words import abbreviate, format_code, format_number, format_percent
 from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.statistics.specimens import rms_by_shape
@@ -24,8 +24,10 @@ from defgpa.statistics.specimens import rms_by_shape
 if TYPE_CHECKING:
     from defgpa.model_selection import Comparison, CrossValidation
 
+MAX_ROWS = 1_000  # of the table of specimens: specimens.csv has them all
+
 _METHODS = {
-    "EUC_d": "rigid: moved and turned only",
+    "EUC_d": "rigid: moved and turned",
     "EUC_d(scaling)": "rigid: moved, turned and scaled",
     "AFF_d": "affine, measured on the shapes",
     "AFF_r": "affine, measured on the reference",
@@ -36,101 +38,102 @@ _METHODS = {
 }
 
 
-def _figure(key: str, label: str, value: float, sentence: str, aside: str = "") -> dict[str, Any]:
-    """One row: a figure by its key in summary.json, and what it says."""
-    row = {"key": key, "label": label, "value": value, "text": number(value)}
+def _make_row(key: str, label: str, value: float, sentence: str, aside: str = "") -> dict[str, Any]:
+    """Return one row: a number by its key in summary.json, and what it says."""
+    row = {"key": key, "label": label, "value": value, "text": format_number(value)}
     return {**row, "sentence": sentence, "aside": aside}
 
 
-def figures(alignment: Alignment, cv: CrossValidation | None) -> list[dict[str, Any]]:
-    """The figures of a fit, the most important ones first."""
-    return [*_errors(alignment, cv), *_soundness(alignment), *_counts(alignment)]
+def list_results(alignment: Alignment, cv: CrossValidation | None) -> list[dict[str, Any]]:
+    """List the numbers of a fit, the most important ones first."""
+    return [*_list_errors(alignment, cv), *_list_checks(alignment), *_list_counts(alignment)]
 
 
-def _errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[dict[str, Any]]:
-    yield _figure(
+def _list_errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[dict[str, Any]]:
+    yield _make_row(
         "rmse_reference",
         "RMSE_r",
         alignment.rmse_reference,
-        "What is left between the warped shapes and the reference: the root mean square distance "
-        "of their landmarks, in the unit of the coordinates. Softer warps always make it smaller.",
-        _relative(alignment.rmse_reference, alignment),
+        "Root mean square distance of the warped landmarks from the reference, in the unit of the "
+        "coordinates. Softer warps always make it smaller.",
+        _relate_to_size(alignment.rmse_reference, alignment),
     )
-    yield _figure(
+    yield _make_row(
         "rmse_datum",
         "RMSE_d",
         alignment.rmse_datum,
-        "The same carried back: how far the reference, brought into each shape by the inverse of "
-        "its warp, lies from the landmarks as they were measured.",
+        "The same in the space of the specimens: how far the reference, projected back into each "
+        "specimen by the inverse of its warp, lies from its landmarks as they were measured.",
     )
     if cv is not None:
         left_out = f"{cv.fold_size} landmark{'s' * (cv.fold_size != 1)} at a time"
-        yield _figure(
+        yield _make_row(
             "cve",
             "CVE",
             cv.error,
-            f"Cross-validation error: {left_out} left out of all shapes and predicted by a fit "
-            "that has not seen them. The honest figure to compare methods and smoothing by.",
-            _relative(cv.error, alignment),
+            f"Cross-validation error: {left_out} left out of all specimens and predicted by a fit "
+            "without them. The number to compare methods and smoothing by.",
+            _relate_to_size(cv.error, alignment),
         )
 
 
-def _soundness(alignment: Alignment) -> Iterator[dict[str, Any]]:
-    found = alignment.diagnostics
-    if isinstance(found, SpectralDiagnostics):
-        yield _figure(
+def _list_checks(alignment: Alignment) -> Iterator[dict[str, Any]]:
+    diagnostics = alignment.diagnostics
+    if isinstance(diagnostics, SpectralDiagnostics):
+        yield _make_row(
             "spectral_gap",
             "Spectral gap",
-            float(found.gap),
-            "How clearly this reference beats any other, from 0 to 1. Near 0, another one would "
-            "do as well and this one is not to be relied on.",
+            float(diagnostics.gap),
+            "How clearly this reference is better than any other, from 0 to 1. Near 0, another one "
+            "would fit as well, and this one is not reliable.",
         )
-    yield _figure(
+    yield _make_row(
         "foldovers",
         "Foldovers",
         int(alignment.foldovers.sum()),
-        "Landmarks at which a warp folds over itself and stops being one-to-one. It should be 0.",
+        "Landmarks at which a warp folds and stops being one-to-one. It should be 0.",
     )
-    yield _figure(
+    yield _make_row(
         "mirrored_shapes",
-        "Mirrored shapes",
+        "Mirrored specimens",
         len(alignment.mirrored),
-        "Shapes that are mirror images of the others; they are named above if there are any.",
+        "Specimens that are mirror images of the others; they are named above if there are any.",
     )
 
 
-def _counts(alignment: Alignment) -> Iterator[dict[str, Any]]:
+def _list_counts(alignment: Alignment) -> Iterator[dict[str, Any]]:
     shapes = alignment.shapes
-    yield _figure("shapes", "Shapes", shapes.n_shapes, "How many shapes were aligned.")
-    yield _figure("landmarks", "Landmarks", shapes.n_landmarks, "How many landmarks a shape has.")
-    yield _figure(
+    yield _make_row("shapes", "Specimens", shapes.n_shapes, "Number of specimens aligned.")
+    words = "Number of landmarks of a specimen."
+    yield _make_row("landmarks", "Landmarks", shapes.n_landmarks, words)
+    yield _make_row(
         "visible",
         "Landmarks counted, κ",
         alignment.n_counted,
-        "Seen landmarks of all shapes that enter the errors above; one seen in a single shape "
-        "does not.",
-        f"{percent(alignment.n_counted / shapes.visible.size)} of all",
+        "Visible landmarks of all specimens that enter the errors above; one that is visible in a "
+        "single specimen does not.",
+        f"{format_percent(alignment.n_counted / shapes.visible.size)} of all",
     )
 
 
-def _relative(error: float, alignment: Alignment) -> str:
-    """An error beside the root mean square distance of the reference from its centroid."""
+def _relate_to_size(error: float, alignment: Alignment) -> str:
+    """Return an error as a share of the RMS distance of the reference from its centroid."""
     size = rms_radius(alignment.reference)
-    return f"{percent(error / size)} of the size of the reference" if size > 0 else ""
+    return f"{format_percent(error / size)} of the size of the reference" if size > 0 else ""
 
 
-def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
-    """The methods with their figures; the one that predicts best is marked."""
+def tabulate_comparison(comparison: Comparison) -> list[dict[str, Any]]:
+    """Tabulate the methods with their errors; the one that predicts best is marked."""
     return [
         {
             "name": row.name,
             "words": _METHODS.get(row.name, ""),
             "figures": [
-                ("rmse_datum", row.rmse_datum, number(row.rmse_datum)),
-                ("rmse_reference", row.rmse_reference, number(row.rmse_reference)),
-                ("cve", row.cve, number(row.cve)),
-                ("relative_cve", row.relative_cve, percent(row.relative_cve)),
-                ("seconds", row.seconds, number(row.seconds, 2)),
+                ("rmse_datum", row.rmse_datum, format_number(row.rmse_datum)),
+                ("rmse_reference", row.rmse_reference, format_number(row.rmse_reference)),
+                ("cve", row.cve, format_number(row.cve)),
+                ("relative_cve", row.relative_cve, format_percent(row.relative_cve)),
+                ("seconds", row.seconds, format_number(row.seconds, 2)),
             ],
             "best": row is comparison.best,
             "failure": row.failure,
@@ -139,73 +142,85 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def largest_residuals(alignment: Alignment) -> list[tuple[str, str, str]]:
-    """The worst shape and landmark pairs: names and distance."""
+def list_largest_residuals(alignment: Alignment) -> list[tuple[str, str, str]]:
+    """List the worst pairs of specimen and landmark: names and distance."""
     counted = np.where(alignment.counted, alignment.residuals, -1.0)
     order = np.argsort(-counted, axis=None, kind="stable")[:5]
     shapes = alignment.shapes
     return [
-        (shapes.names[i], shapes.landmarks[j], number(counted[i, j], 3))
+        (shapes.names[i], shapes.landmarks[j], format_number(counted[i, j], 3))
         for i, j in zip(*np.unravel_index(order, counted.shape), strict=True)
         if counted[i, j] >= 0
     ]
 
 
-def shape_rows(
-    alignment: Alignment, cv: CrossValidation | None, drawn: Drawn
-) -> list[dict[str, Any]]:
-    """Every drawn shape in numbers, the worst first."""
+def tabulate_specimens(alignment: Alignment, cv: CrossValidation | None) -> dict[str, Any]:
+    """Tabulate every specimen, the worst first: headings and rows, without empty columns."""
+    shapes = alignment.shapes
     reference = rms_by_shape(alignment.residuals, alignment)
     datum = rms_by_shape(alignment.datum_residuals, alignment)
-    order = drawn.shapes[np.argsort(-np.nan_to_num(reference[drawn.shapes]), kind="stable")]
-    shapes, found = alignment.shapes, alignment.diagnostics
-    return [
-        {
-            "name": shapes.names[i],
-            "reference": number(reference[i]),
-            "datum": number(datum[i]),
-            "cve": "–" if cv is None else number(cv.per_shape[i]),
-            "unseen": f"{shapes.n_landmarks - int(shapes.visible[i].sum()):,}",
-            "foldovers": f"{alignment.foldovers[i]:,}",
-            "side": "mirrored" if found.votes[i] < 0 else "",
-        }
-        for i in order
-    ]
+    missing = (~shapes.visible).sum(axis=1)
+    mirrored = alignment.diagnostics.votes < 0
+    largely = missing / shapes.n_landmarks >= LARGELY_ESTIMATED
+    columns: dict[str, list[str]] = {
+        "RMSE_r": [format_number(value) for value in reference],
+        "RMSE_d": [format_number(value) for value in datum],
+    }
+    if cv is not None:
+        columns["CVE"] = [format_number(value) for value in cv.per_shape]
+    if missing.any():
+        columns["Missing"] = [f"{count:,}" for count in missing]
+    if alignment.foldovers.any():
+        columns["Foldovers"] = [f"{count:,}" for count in alignment.foldovers]
+    if mirrored.any() or largely.any():
+        columns["Remarks"] = [
+            "; ".join(["mirrored"] * bool(m) + ["largely estimated"] * bool(e))
+            for m, e in zip(mirrored, largely, strict=True)
+        ]
+    order = np.argsort(-np.nan_to_num(reference), kind="stable")[:MAX_ROWS]
+    return {
+        "headings": list(columns),
+        "rows": [(shapes.names[i], [cells[i] for cells in columns.values()]) for i in order],
+        "total": f"{shapes.n_shapes:,}",
+        "shortened": shapes.n_shapes > MAX_ROWS,
+    }
 
 
-def parameters(alignment: Alignment) -> list[tuple[str, str]]:
-    """What determines the result."""
+def list_parameters(alignment: Alignment) -> list[tuple[str, str]]:
+    """List what determines the result."""
     kind = alignment.registration
     model = kind.model if isinstance(kind, (ElasticRegistration, RidgeRegistration)) else kind
     rows = [
-        ("Warp", as_code(model)),
+        ("Warp", format_code(model)),
         ("Covariance eigenvalues Λ", ", ".join(f"{x:.10g}" for x in alignment.eigenvalues)),
-        ("Solver", _solver(alignment)),
+        ("Solver", _describe_solver(alignment)),
         ("SHA-256 of the points", hashlib.sha256(alignment.shapes.points.tobytes()).hexdigest()),
     ]
     space = alignment.shapes.metadata.get("space")
     return [*rows, ("Coordinate system", str(space))] if space else rows
 
 
-def _solver(alignment: Alignment) -> str:
-    """How the reference was found."""
-    found = alignment.diagnostics
-    if isinstance(found, SpectralDiagnostics):
-        return f"{found.method}, {found.storage}; proportions: {found.proportions}"
-    return f"descent, {found.iterations} steps"
+def _describe_solver(alignment: Alignment) -> str:
+    """Say how the reference was found."""
+    diagnostics = alignment.diagnostics
+    if isinstance(diagnostics, SpectralDiagnostics):
+        return (
+            f"{diagnostics.method}, {diagnostics.storage}; proportions: {diagnostics.proportions}"
+        )
+    return f"descent, {diagnostics.iterations} steps"
 
 
-def code(alignment: Alignment, result: str | None) -> str:
-    """The lines of Python that fit it again; empty where they cannot be known."""
+def write_code(alignment: Alignment, result: str | None) -> str:
+    """Write the lines of Python that fit it again; empty where they cannot be known."""
     match alignment.registration:
-        case RidgeRegistration(model) if _built_in(model):
-            warp = as_code(model)
-            call = f"defgpa.DefGPA({warp}{_proportions(alignment)})"
-        case ElasticRegistration(model, rigidity, scaling) if _built_in(model):
-            warp = as_code(model)
+        case RidgeRegistration(model) if _is_built_in(model):
+            warp = format_code(model)
+            call = f"defgpa.DefGPA({warp}{_format_proportions(alignment)})"
+        case ElasticRegistration(model, rigidity, scaling) if _is_built_in(model):
+            warp = format_code(model)
             call = f'defgpa.ElasticGPA({warp}, float("{rigidity!r}"), scaling={scaling})'
         case MotionRegistration(motions):
-            changed = as_code(motions).removeprefix("Motions(").removesuffix(")")
+            changed = format_code(motions).removeprefix("Motions(").removesuffix(")")
             warp, call = "", f"defgpa.EuclideanGPA({changed})"
         case AffineRegistration():
             warp, call = "", "defgpa.AffineGPA()"
@@ -215,61 +230,60 @@ def code(alignment: Alignment, result: str | None) -> str:
         return ""
     names = ", ".join(sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", warp))))
     imports = f"from defgpa.warps import {names}\n" if names else ""
-    return (
-        f"import defgpa\n{imports}\n{_shapes_again(alignment, result)}model = {call}.fit(shapes)\n"
-    )
+    reading = _format_reading(alignment, result)
+    return f"import defgpa\n{imports}\n{reading}model = {call}.fit(shapes)\n"
 
 
-def _proportions(alignment: Alignment) -> str:
-    """How Λ was found, where that was asked for."""
+def _format_proportions(alignment: Alignment) -> str:
+    """Format the argument that says how Λ was found, where that was asked for."""
     kind = "rigid" if alignment.spectral is None else alignment.spectral.proportions
     if kind == "rigid":
         return ""
     return f", proportions={alignment.eigenvalues.tolist() if kind == 'given' else kind!r}"
 
 
-def _shapes_again(alignment: Alignment, result: str | None) -> str:
-    """The line that gives the same shapes: from a saved result, which knows them, or the files."""
+def _format_reading(alignment: Alignment, result: str | None) -> str:
+    """Format the line that reads the same shapes, from a saved result or from the files."""
     if result is not None:
         return f"shapes = defgpa.load({result!r}).shapes\n"
-    sources = sources_of(alignment)
+    sources = list_sources(alignment)
     if not sources:
         return ""
     return f"shapes = defgpa.read_shapes({(sources[0] if len(sources) == 1 else sources)!r})\n"
 
 
-def sources_of(alignment: Alignment) -> list[str]:
-    """The files that the shapes came from, each once."""
+def list_sources(alignment: Alignment) -> list[str]:
+    """List the files that the shapes came from, each once."""
     return list(dict.fromkeys(map(str, alignment.shapes.metadata.get("sources", ()))))
 
 
-def default_title(alignment: Alignment) -> str:
-    """The file, or the folder of the files, and how many shapes there are."""
-    sources = [Path(source) for source in sources_of(alignment)]
+def make_title(alignment: Alignment) -> str:
+    """Name the file, or the folder of the files, and count the specimens."""
+    sources = [Path(source) for source in list_sources(alignment)]
     folders = {source.absolute().parent.name for source in sources}
     count = alignment.shapes.n_shapes
     if len(sources) == 1:
-        return f"{sources[0].name}: {count:,} shapes aligned"
+        return f"{sources[0].name}: {count:,} specimens aligned"
     if len(folders) == 1:
-        return f"{folders.pop()}: {count:,} shapes aligned"
-    return f"Alignment of {count:,} shapes"
+        return f"{folders.pop()}: {count:,} specimens aligned"
+    return f"Alignment of {count:,} specimens"
 
 
-def _built_in(model: Any) -> bool:
+def _is_built_in(model: Any) -> bool:
     return type(model).__module__.startswith("defgpa.warps")
 
 
-def versions() -> list[tuple[str, str]]:
-    """What it takes to do it again."""
+def list_versions() -> list[tuple[str, str]]:
+    """List the versions of the packages that compute and draw."""
     packages = ("defgpa", "numpy", "scipy", "plotly")
-    found = [(name, import_module(name).__version__) for name in packages]
-    return [*found, ("Python", platform.python_version())]
+    versions = [(name, import_module(name).__version__) for name in packages]
+    return [*versions, ("Python", platform.python_version())]
 
 
-def provenance_rows(provenance: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Where it comes from, as the caller knows it; what is shown as code is left out."""
+def list_provenance(provenance: Mapping[str, str]) -> list[tuple[str, str]]:
+    """List where it comes from, as the caller knows it; what is shown as code is left out."""
     return [
-        (str(key), shortened(str(value)))
+        (str(key), abbreviate(str(value)))
         for key, value in provenance.items()
         if key not in ("command", "result")
     ]

@@ -1,4 +1,4 @@
-"""What was fitted and what it means, in sentences."""
+"""Say in sentences what was fitted and what it means."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from defgpa.model_selection import CrossValidation
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A figure for the eye: so many significant digits, no exponent where it can be helped."""
+def format_number(value: float, digits: int = 4) -> str:
+    """Format a number with so many significant digits, no exponent where it can be helped."""
     if not np.isfinite(value):
         return "–"
     if isinstance(value, (int, np.integer)) or value == 0:
@@ -37,33 +37,33 @@ def number(value: float, digits: int = 4) -> str:
     return plain if size >= 1e-4 else f"{value:.{digits - 1}e}"
 
 
-def percent(share: float) -> str:
-    """A share for the eye."""
+def format_percent(share: float) -> str:
+    """Format a share as a percentage."""
     if np.isnan(share):
         return "–"
     return f"{100 * share:.2g} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
 
 
-def what_was_fitted(alignment: Alignment) -> str:
-    """One paragraph: the shapes, what was estimated, how it was judged."""
+def describe_fit(alignment: Alignment) -> str:
+    """Describe in one paragraph the specimens and what was estimated."""
     shapes = alignment.shapes
     return (
-        f"{shapes.n_shapes:,} shapes with {shapes.n_landmarks:,} landmarks each, in "
-        f"{shapes.n_dims}-D, {_missing(alignment)}, were brought onto one common reference shape. "
-        f"Each shape has a warp of its own onto it: {_warp_in_words(alignment.registration)}. "
-        f"{_how(alignment.registration)}"
+        f"{shapes.n_shapes:,} specimens with {shapes.n_landmarks:,} landmarks in {shapes.n_dims}-D "
+        f"({_count_missing(alignment)}) were aligned onto one common reference shape. Each has a "
+        f"warp of its own onto it: {describe_warps(alignment.registration)}. "
+        f"{_describe_estimation(alignment.registration)}"
     )
 
 
-def _missing(alignment: Alignment) -> str:
+def _count_missing(alignment: Alignment) -> str:
     visible = alignment.shapes.visible
     hidden = visible.size - int(visible.sum())
     if not hidden:
-        return "all of them seen"
-    return f"{hidden:,} of {visible.size:,} ({percent(hidden / visible.size)}) not seen"
+        return "none missing"
+    return f"{hidden:,} of {visible.size:,} ({format_percent(hidden / visible.size)}) missing"
 
 
-def _how(registration: Any) -> str:
+def _describe_estimation(registration: Any) -> str:
     match registration:
         case RidgeRegistration():
             return (
@@ -72,85 +72,91 @@ def _how(registration: Any) -> str:
             )
         case ElasticRegistration():
             return (
-                "Poses, reference and warps were estimated by turns, each in closed form, from the "
-                "rigid and from the deformable solution."
+                "Poses, reference and warps were estimated alternately, each in closed form, from "
+                "the rigid and from the deformable solution."
             )
     return "Reference and warps were estimated together."
 
 
-def _warp_in_words(registration: Any) -> str:
-    """How each shape is brought onto the reference."""
+def describe_warps(registration: Any) -> str:
+    """Say how each shape is brought onto the reference."""
     match registration:
         case MotionRegistration(motions):
             words = ["moved", "turned", *["scaled"] * motions.scaling]
             words += ["mirrored where that fits better"] * motions.reflections
             return f"it is {', '.join(words[:-1])} and {words[-1]}, and not deformed"
         case AffineRegistration():
-            return _model_in_words(Affine())
+            return describe_model(Affine())
         case RidgeRegistration(model):
-            return _model_in_words(model)
+            return describe_model(model)
         case ElasticRegistration(model, rigidity):
             pose = f"drawn to a pose of the shape with rigidity {rigidity:.3g}"
-            return f"{_model_in_words(model)}, {pose}"
+            return f"{describe_model(model)}, {pose}"
     return f"a warp of the kind {type(registration).__name__}"
 
 
-def _model_in_words(model: Any) -> str:
-    """A warp model as it would be said."""
+def describe_model(model: Any) -> str:
+    """Say in words what a warp model is."""
     match model:
         case Affine():
             return "an affine map, which stretches and shears but does not bend"
         case ThinPlateSpline(theta=theta):
-            stiffness = _smoothing(model) if theta is None else f"smoothing θ = {theta:.3g}"
-            return f"a thin-plate spline with {_controls(model, 'control points')} and {stiffness}"
+            stiffness = (
+                _describe_smoothing(model) if theta is None else f"smoothing θ = {theta:.3g}"
+            )
+            controls = _describe_controls(model, "control points")
+            return f"a thin-plate spline with {controls} and {stiffness}"
         case RadialBasis(kernel=kernel):
             words = f"radial functions ({type(kernel).__name__}) around"
-            return f"{words} {_controls(model, 'centres')}, with {_smoothing(model)}"
+            return (
+                f"{words} {_describe_controls(model, 'centres')}, with {_describe_smoothing(model)}"
+            )
         case FreeForm():
-            points = _per_axis(model.points_per_axis, "points")
-            return f"a free-form deformation on a lattice of {points}, with {_smoothing(model)}"
+            points = _count_per_axis(model.points_per_axis, "points")
+            smoothing = _describe_smoothing(model)
+            return f"a free-form deformation on a lattice of {points}, with {smoothing}"
         case Polynomial():
-            return f"a polynomial of degree {model.degree} with {_smoothing(model)}"
+            return f"a polynomial of degree {model.degree} with {_describe_smoothing(model)}"
     return f"a warp of the kind {type(model).__name__}"
 
 
-def _smoothing(model: Any) -> str:
+def _describe_smoothing(model: Any) -> str:
     tau = DEFAULT_SMOOTHING if model.smoothing is None else model.smoothing
     return f"relative smoothing {tau:.3g}"
 
 
-def _controls(model: Any, what: str) -> str:
+def _describe_controls(model: Any, what: str) -> str:
     if isinstance(model.control_points, str):
         return "every landmark"
     if model.control_points is not None:
         return f"{what} of its own choice"
-    return _per_axis(model.points_per_axis, what)
+    return _count_per_axis(model.points_per_axis, what)
 
 
-def _per_axis(counts: Any, what: str) -> str:
+def _count_per_axis(counts: Any, what: str) -> str:
     if np.ndim(counts) == 0:
         return f"{counts} {what} along each axis"
     return f"{' × '.join(str(count) for count in counts)} {what}"
 
 
-def worries(alignment: Alignment, cv: CrossValidation | None = None) -> list[str]:
-    """Everything that deserves a look before the result is believed, one sentence each."""
-    found = [*alignment.findings, *alignment.foldover_findings]
+def list_warnings(alignment: Alignment, cv: CrossValidation | None = None) -> list[str]:
+    """List everything that deserves a look before the result is believed, one sentence each."""
+    findings = [*alignment.findings, *alignment.foldover_findings]
     if cv is not None and cv.news is not None:
-        found.append(cv.news)
-    return [str(finding) for finding in group_by_problem(found)]
+        findings.append(cv.news)
+    return [str(finding) for finding in group_by_problem(findings)]
 
 
-def as_code(value: Any) -> str:
-    """The call that makes a model again, without what is left at its default."""
+def format_code(value: Any) -> str:
+    """Format the call that makes a model again, without what is left at its default."""
     if not is_dataclass(value) or isinstance(value, type):
-        return shortened(repr(value))
+        return abbreviate(repr(value))
     changed = [
-        f"{field.name}={as_code(getattr(value, field.name))}"
+        f"{field.name}={format_code(getattr(value, field.name))}"
         for field in fields(value)
         if not _is_default(field, getattr(value, field.name))
     ]
-    return shortened(f"{type(value).__name__}({', '.join(changed)})")
+    return abbreviate(f"{type(value).__name__}({', '.join(changed)})")
 
 
 def _is_default(field: Any, value: Any) -> bool:
@@ -159,6 +165,6 @@ def _is_default(field: Any, value: Any) -> bool:
     return bool(same) if default is not MISSING else False
 
 
-def shortened(text: str) -> str:
-    """The text, or the beginning of one that is too long to be shown."""
+def abbreviate(text: str) -> str:
+    """Return the text, or the beginning of one that is too long to be shown."""
     return text if len(text) <= 300 else text[:299] + "…"

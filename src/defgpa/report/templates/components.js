@@ -1,54 +1,68 @@
 // Shape space: where the specimens lie along the components, and the shapes that lie there.
 
-const inSpace = page.space && {
+const pca = page.space && {
   shares: page.space.shares,
   scores: distances(page.space.scores),
   mean: positions(page.space.mean)[0],
   components: positions(page.space.components),
+  gridMean: positions(page.space.grid.nodes)[0],
+  gridComponents: positions(page.space.grid.components),
 };
 
-// the two components that are shown, where the sliders stand, how much it is magnified
-const along = { shown: [0, inSpace?.shares.length > 1 ? 1 : 0], at: [0, 0], times: 1 };
+// the two components that are shown, where the sliders stand, how much the change is magnified
+const slider = { shown: [0, pca?.shares.length > 1 ? 1 : 0], at: [0, 0], times: 1 };
+const CROSS = "the shape drawn";
 
-const scoresOf = (k) => everyShape.map((i) => inSpace.scores[i][k]);
-const componentTitle = (k) => `component ${k + 1} (${(100 * inSpace.shares[k]).toPrecision(3)} %)`;
+const scoresOf = (k) => allShapes.map((i) => pca.scores[i][k]);
+const componentTitle = (k) => `component ${k + 1} (${(100 * pca.shares[k]).toPrecision(3)} %)`;
+const extent = (values) => values.reduce(([low, high], x) => [Math.min(low, x), Math.max(high, x)], [Infinity, -Infinity]);
+const isEstimated = (i) => page.missing[i] / page.n_landmarks >= page.space.estimated;
 
-// mean + Σ score · component, its difference from the mean magnified
-function shapeAt(scores) {
-  const own = Float64Array.from(inSpace.mean);
-  along.shown.forEach((k, slot) => {
-    if (slot && k === along.shown[0]) return;
-    const component = inSpace.components[k];
-    for (let c = 0; c < own.length; c++) own[c] += along.times * scores[slot] * component[c];
+// mean + Σ score · component, its difference from the mean magnified; points of landmarks or a grid
+function combine(mean, components, scores) {
+  const points = Float64Array.from(mean);
+  slider.shown.forEach((k, slot) => {
+    if (slot && k === slider.shown[0]) return;
+    const component = components[k];
+    const factor = slider.times * scores[slot];
+    for (let c = 0; c < points.length; c++) points[c] += factor * component[c];
   });
-  return own;
+  return points;
 }
+const shapeAt = (scores) => combine(pca.mean, pca.components, scores);
 
 const spacePlots = {
   scatter() {
-    const [across, up] = along.shown;
-    const { kinds, kindOf } = colouring(everyShape);
-    const legend = Boolean(grouped()) || kinds.length <= FEW;
+    const [across, up] = slider.shown;
+    const { kinds, kindOf } = colouring(allShapes);
+    const members = kinds.map((_, k) => allShapes.filter((i) => kindOf(i) === k));
+    const showlegend = Boolean(groupNames()) || kinds.length <= MAX_LEGEND;
     const dots = kinds.map(({ name, colour: color, symbol }, k) => {
-      const own = everyShape.filter((i) => kindOf(i) === k);
-      return specimenDots(own, { size: 9, color, symbol, opacity: 0.85, line: { width: 0 } }, {
-        name: plain(cut(name, 30)),
-        showlegend: legend,
-      });
+      const marker = {
+        size: allShapes.length > 1000 ? 6 : 9,
+        color,
+        symbol: members[k].map((i) => (isEstimated(i) ? `${symbol}-open` : symbol)),
+        opacity: allShapes.length > 1000 ? 0.6 : 0.85,
+        line: { width: members[k].some(isEstimated) ? 1.5 : 0, color },
+      };
+      return specimenDots(members[k], marker, { name: escapeMarkup(shorten(name, 30)), showlegend });
     });
+    const outlines = groupNames() && state.outline !== "none"
+      ? kinds.flatMap(({ colour: color }, k) => outlineTrace(members[k], color))
+      : [];
     const ring = { size: 17, symbol: "circle-open", color: colour("ink"), line: { width: 1.5 } };
-    const odd = page.outliers ? everyShape.filter((i) => page.outliers.odd[i]) : [];
-    const rings = odd.length ? [specimenDots(odd, ring, { name: "odd", hoverinfo: "skip" })] : [];
+    const odd = page.outliers ? allShapes.filter((i) => page.outliers.odd[i]) : [];
+    const rings = odd.length ? [specimenDots(odd, ring, { name: "outlier", hoverinfo: "skip" })] : [];
     const marked = state.marked < 0 ? [] : [specimenDots([state.marked], {
       size: 13, color: colour("mark"), line: { width: 2, color: colour("card") },
-    }, { name: plain(cut(shapes.names[state.marked], 30)), meta: "marked" })];
-    const shown = {
-      type: "scatter", mode: "markers", name: "the shape drawn", hoverinfo: "skip",
-      x: [along.at[0]], y: [along.at[1]], meta: "shown",
+    }, { name: escapeMarkup(shorten(shapes.names[state.marked], 30)), meta: "marked" })];
+    const cross = {
+      type: "scatter", mode: "markers", name: CROSS, hoverinfo: "skip",
+      x: [slider.at[0]], y: [slider.at[1]], meta: "shown",
       marker: { symbol: "cross-thin", size: 19, line: { width: 2.5, color: colour("ink") } },
     };
     return {
-      data: [...dots, ...rings, ...marked, shown],
+      data: [...outlines, ...dots, ...rings, ...marked, cross],
       layout: layout({
         margin: { l: 12, r: 12, t: 40, b: 12 },
         xaxis: axis(componentTitle(across), { zeroline: true, zerolinecolor: colour("line"), nticks: 7 }),
@@ -56,125 +70,203 @@ const spacePlots = {
           zeroline: true, zerolinecolor: colour("line"), nticks: 7, scaleanchor: "x",
         }),
         uirevision: `${across},${up}`,
-        annotations: named(odd, (i) => inSpace.scores[i][across], (i) => inSpace.scores[i][up], above),
+        annotations: nameSpecimens(odd, (i) => pca.scores[i][across], (i) => pca.scores[i][up], above),
       }),
       buttons: ["zoom2d", "pan2d", "resetScale2d"],
     };
   },
 
   shape() {
-    const own = shapeAt(along.at);
-    const far = shapes.landmarks.map((_, j) => between(own, inSpace.mean, j));
-    tellShape(far);
-    const ends = along.shown.map((k) => extent(scoresOf(k)));
-    const corners = ends[0].flatMap((a) => ends[1].map((b) => shapeAt([a, b])));
-    const data = [...outlineTraces(inSpace.mean, "mean", true), ...movedTraces(own, far)];
-    const made = spaceFigure(data, boxOf([inSpace.mean, ...corners]), {
+    const points = shapeAt(slider.at);
+    const moved = Float64Array.from(shapes.landmarks, (_, j) => distanceBetween(points, pca.mean, j));
+    stateShape(moved);
+    const isMesh = solid && shapes.faces;
+    const data = [
+      ...(isMesh ? [] : outlineTraces(pca.mean, "mean", true)),
+      ...(state.change === "grid" ? componentGrid() : []),
+      ...changeTraces(points, moved),
+    ];
+    const made = spaceFigure(data, shapeBox(), {
       showlegend: false,
-      uirevision: `${along.shown} ${along.times}`,
+      uirevision: `${slider.shown} ${slider.times}`,
     });
     return { ...made, aspect: null }; // as high as the scatter beside it
   },
 
   ranking() {
-    const { distance, fences, odd } = page.outliers;
-    const order = [...everyShape].sort((a, b) => distance[b] - distance[a] || a - b);
+    const { distance, limits, odd } = page.outliers;
+    const order = [...allShapes].sort((a, b) => distance[b] - distance[a] || a - b);
     const rank = new Map(order.map((i, k) => [i, k + 1]));
-    const trace = (own, marker, more) => ({
-      type: "scatter",
+    const trace = (chosen, marker, more) => ({
+      type: scatterType(chosen.length),
       mode: "markers",
-      x: own.map((i) => rank.get(i)),
-      y: own.map((i) => distance[i]),
-      text: own.map((i) => `<b>${plain(shapes.names[i])}</b><br>${figure(distance[i])} from the mean`),
-      customdata: own,
+      x: chosen.map((i) => rank.get(i)),
+      y: chosen.map((i) => distance[i]),
+      text: chosen.map((i) => `<b>${escapeMarkup(shapes.names[i])}</b><br>${formatNumber(distance[i])} from the mean`),
+      customdata: chosen,
       hoverinfo: "text",
       marker,
       showlegend: false,
       ...more,
     });
+    const small = order.length > 1000;
     const data = [
-      trace(order.filter((i) => !odd[i]), { size: 8, color: groupColour(0) }),
-      trace(order.filter((i) => odd[i]), { size: 10, color: colour("unseen") }, { name: "odd", showlegend: true }),
+      trace(order.filter((i) => !odd[i]), { size: small ? 4 : 8, color: groupColour(0) }),
+      trace(order.filter((i) => odd[i]), { size: small ? 6 : 10, color: colour("missing") }, { name: "outlier", showlegend: true }),
     ];
     if (state.marked >= 0) {
       data.push(trace([state.marked], { size: 13, color: colour("mark") }, { meta: "marked" }));
     }
-    const names = named(order.filter((i) => odd[i]), (i) => rank.get(i), (i) => distance[i], aside);
+    const names = nameSpecimens(order.filter((i) => odd[i]), (i) => rank.get(i), (i) => distance[i], aside);
     return {
       data,
       layout: layout({
         margin: { l: 12, r: 16, t: 40, b: 12 },
         xaxis: axis("rank", { tickformat: "d", rangemode: "tozero", nticks: 9 }),
-        yaxis: axis("distance from the mean", { rangemode: "tozero" }),
+        yaxis: axis("Procrustes distance from the mean", { rangemode: "tozero" }),
         dragmode: false,
-        shapes: fences.map(({ at }) => ({
+        shapes: limits.map(({ at }) => ({
           type: "line", xref: "paper", x0: 0, x1: 1, y0: at, y1: at,
           line: { color: colour("ink"), width: 1, dash: "dash" },
         })),
-        annotations: [...names, ...fences.slice(0, FEW).map(({ at, group }) => ({
-          xref: "paper", x: 1, y: at, xanchor: "right", yanchor: "bottom", showarrow: false,
-          text: plain(cut(group ? `fence of ${group}` : "fence", 30)), font: { size: 12 },
-        }))],
+        annotations: [...names, ...limitLabels(limits)],
       }),
     };
   },
 };
-if (inSpace) Object.assign(plots, spacePlots);
+if (pca) Object.assign(plots, spacePlots);
+
+// the limits of groups, named on the right; a name that would lie over another is left out
+function limitLabels(limits) {
+  const highest = extent(page.outliers.distance)[1];
+  const shown = [];
+  for (const limit of [...limits].sort((a, b) => b.at - a.at)) {
+    if (shown.length < MAX_LEGEND && shown.every(({ at }) => at - limit.at > 0.07 * highest)) shown.push(limit);
+  }
+  return shown.map(({ at, group }) => ({
+    xref: "paper", x: 1, y: at, xanchor: "right", yanchor: "bottom", showarrow: false,
+    text: escapeMarkup(shorten(group ? `limit of ${group}` : "upper quartile + 1.5 IQR", 30)), font: { size: 12 },
+  }));
+}
 
 // the names of a few specimens, at their dots, the oddest first; none is written over another
 const above = { yanchor: "bottom", yshift: 8 };
 const aside = { xanchor: "left", xshift: 8 };
-const ROOM = [0.36, 0.06]; // of the picture: what a name takes
-function named(own, x, y, where) {
-  const ranges = [x, y].map((of) => extent(everyShape.map(of))).map(([low, high]) => high - low || 1);
+const NAME_ROOM = [0.36, 0.06]; // of the picture: what a name takes
+function nameSpecimens(candidates, x, y, where) {
+  const ranges = [x, y].map((coordinate) => extent(allShapes.map(coordinate))).map(([low, high]) => high - low || 1);
   const spans = where === above ? ranges.map(() => Math.max(...ranges)) : ranges; // the scatter has one scale
-  const apart = (i, j) => [x, y].some((of, c) => Math.abs(of(i) - of(j)) > ROOM[c] * spans[c]);
+  const isApart = (i, j) => [x, y].some((coordinate, c) => Math.abs(coordinate(i) - coordinate(j)) > NAME_ROOM[c] * spans[c]);
   const chosen = [];
-  for (const i of [...own].sort((a, b) => page.outliers.distance[b] - page.outliers.distance[a])) {
-    if (chosen.length < FEW && chosen.every((j) => apart(i, j))) chosen.push(i);
+  for (const i of [...candidates].sort((a, b) => page.outliers.distance[b] - page.outliers.distance[a])) {
+    if (chosen.length < MAX_LEGEND && chosen.every((j) => isApart(i, j))) chosen.push(i);
   }
   return chosen.map((i) => ({
-    x: x(i), y: y(i), text: plain(cut(shapes.names[i], 20)),
+    x: x(i), y: y(i), text: escapeMarkup(shorten(shapes.names[i], 20)),
     showarrow: false, font: { color: colour("ink"), size: 12 }, ...where,
   }));
 }
 
-function specimenDots(own, marker, more) {
-  const [across, up] = along.shown;
-  const group = grouped();
-  const said = (i) => `<b>${plain(shapes.names[i])}</b>` +
-    (group ? `<br>${plain(group[page.columns[state.column].of[i]])}` : "") +
-    `<br>${figure(inSpace.scores[i][across])}, ${figure(inSpace.scores[i][up])}`;
+function specimenDots(chosen, marker, more) {
+  const [across, up] = slider.shown;
+  const group = groupNames();
+  const describe = (i) => `<b>${escapeMarkup(shapes.names[i])}</b>` +
+    (group ? `<br>${escapeMarkup(group[page.columns[state.column].of[i]])}` : "") +
+    `<br>${formatNumber(pca.scores[i][across])}, ${formatNumber(pca.scores[i][up])}` +
+    (isEstimated(i) ? `<br>${page.missing[i]} of ${page.n_landmarks} landmarks estimated` : "");
   return {
-    type: "scatter",
+    type: scatterType(chosen.length),
     mode: "markers",
-    x: own.map((i) => inSpace.scores[i][across]),
-    y: own.map((i) => inSpace.scores[i][up]),
-    text: own.map(said),
-    customdata: own,
+    x: chosen.map((i) => pca.scores[i][across]),
+    y: chosen.map((i) => pca.scores[i][up]),
+    text: chosen.map(describe),
+    customdata: chosen,
     hoverinfo: "text",
     marker,
     ...more,
   };
 }
 
+// the hull of a group, or the ellipse that holds 95 % of a normal distribution
+function outlineTrace(members, color) {
+  if (members.length < 3) return [];
+  const points = members.map((i) => slider.shown.map((k) => pca.scores[i][k]));
+  const corners = state.outline === "ellipse" ? ellipseOf(points) : hullOf(points);
+  return [{
+    type: "scatter", mode: "lines", name: "outline", showlegend: false, hoverinfo: "skip",
+    x: [...corners, corners[0]].map(([x]) => x),
+    y: [...corners, corners[0]].map(([, y]) => y),
+    fill: "toself", fillcolor: `${color}1f`, line: { color, width: 1 },
+  }];
+}
+
+// Andrew's monotone chain
+function hullOf(points) {
+  const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const turn = (a, b, c) => (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]);
+  const chain = (ordered) => {
+    const corners = [];
+    for (const point of ordered) {
+      while (corners.length > 1 && turn(corners.at(-2), corners.at(-1), point) <= 0) corners.pop();
+      corners.push(point);
+    }
+    return corners.slice(0, -1);
+  };
+  return [...chain(sorted), ...chain(sorted.toReversed())];
+}
+
+function ellipseOf(points) {
+  const n = points.length;
+  const mean = [0, 1].map((c) => points.reduce((sum, p) => sum + p[c], 0) / n);
+  const moment = (a, b) => points.reduce((sum, p) => sum + (p[a] - mean[a]) * (p[b] - mean[b]), 0) / (n - 1);
+  const [xx, xy, yy] = [moment(0, 0), moment(0, 1), moment(1, 1)];
+  // the Cholesky factor of the covariance takes the unit circle to the ellipse
+  const a = Math.sqrt(xx);
+  const b = a > 0 ? xy / a : 0;
+  const c = Math.sqrt(Math.max(yy - b * b, 0));
+  const reach = Math.sqrt(5.991); // 95 % of a normal distribution in the plane
+  return Array.from({ length: 72 }, (_, k) => {
+    const angle = (2 * Math.PI * k) / 72;
+    return [
+      mean[0] + reach * a * Math.cos(angle),
+      mean[1] + reach * (b * Math.cos(angle) + c * Math.sin(angle)),
+    ];
+  });
+}
+
+// the grid over the mean, bent to the shape where the sliders stand
+function componentGrid() {
+  const { rows, columns } = page.space.grid;
+  const nodes = combine(pca.gridMean, pca.gridComponents, slider.at);
+  return [gridCloud(nodes, rows, columns).lines({ color: colour("grid"), width: solid ? 2 : 1 }, { meta: "grid" })];
+}
+
+// one box for all places of the sliders: nothing jumps
+const shapeBoxes = new Map();
+function shapeBox() {
+  const key = `${slider.shown} ${slider.times}`;
+  if (!shapeBoxes.has(key)) {
+    const ends = slider.shown.map((k) => extent(scoresOf(k)));
+    const corners = ends[0].flatMap((a) => ends[1].map((b) => shapeAt([a, b])));
+    shapeBoxes.set(key, boxOf([pca.mean, ...corners]));
+  }
+  return shapeBoxes.get(key);
+}
+
 // the shape where the sliders stand, and how its landmarks got there
-function movedTraces(own, far) {
+function changeTraces(points, moved) {
   if (solid && shapes.faces) {
-    const text = shapes.landmarks.map((name, j) => `landmark ${plain(name)}<br>${figure(far[j])} from the mean`);
-    return [mesh(own, {
-      intensity: far, colorscale: markScale(), cmin: 0, cmax: largest(far) || 1, showscale: false,
-      text, hoverinfo: "text", meta: "moved",
-    })];
+    const cmax = maximum(moved) || 1;
+    return [mesh(points, { intensity: moved, colorscale: markScale(), cmin: 0, cmax, showscale: false, meta: "moved" })];
   }
   const ways = new Cloud();
   const ends = new Cloud();
   shapes.landmarks.forEach((name, j) => {
-    ways.segment(inSpace.mean, j, own, j);
-    ends.add(own, j, `landmark ${plain(name)}<br>${figure(far[j])} from the mean`);
+    ways.segment(pca.mean, j, points, j);
+    ends.add(points, j, `landmark ${escapeMarkup(name)}<br>${formatNumber(moved[j])} from the mean`);
   });
-  const links = linked()
-    ? [edgesOf(new Cloud(), own).lines({ color: colour("accent"), width: solid ? 4 : 2 })]
+  const links = showsLinks()
+    ? [traceLinks(new Cloud(), points).lines({ color: colour("accent"), width: solid ? 4 : 2 })]
     : [];
   return [
     ways.lines({ color: colour("grid"), width: solid ? 3 : 1.5 }),
@@ -183,59 +275,65 @@ function movedTraces(own, far) {
   ];
 }
 
-const extent = (values) => [Math.min(...values), Math.max(...values)];
-
-function tellShape(far) {
-  const moved = along.at.some((x) => x !== 0);
-  const most = far.indexOf(Math.max(...far));
-  const where = along.shown
-    .filter((k, slot) => !slot || k !== along.shown[0])
-    .map((k, slot) => `${figure(along.at[slot])} along component ${k + 1}`);
-  document.getElementById("shape-status").textContent = moved
-    ? `The shape at ${where.join(" and ")}${along.times > 1 ? `, magnified ${along.times} times` : ""}: ` +
+function stateShape(moved) {
+  const isMoved = slider.at.some((x) => x !== 0);
+  const most = moved.indexOf(maximum(moved));
+  const where = slider.shown
+    .filter((k, slot) => !slot || k !== slider.shown[0])
+    .map((k, slot) => `${formatNumber(slider.at[slot])} along component ${k + 1}`);
+  document.getElementById("shape-status").textContent = isMoved
+    ? `The shape at ${where.join(" and ")}${slider.times > 1 ? `, magnified ${slider.times} times` : ""}: ` +
       `it differs from the mean most at landmark ${shapes.landmarks[most]}.`
     : "The mean shape. Move a slider, or click a specimen, to see what changes.";
 }
 
+// only the cross of the scatter is moved: thousands of dots stay as they are
+function moveCross() {
+  const plot = document.getElementById("plot-scatter");
+  const number = plot.data?.findIndex(({ name }) => name === CROSS) ?? -1;
+  if (number >= 0) Plotly.restyle(plot, { x: [[slider.at[0]]], y: [[slider.at[1]]] }, [number]);
+}
+
 // two lists to choose components by, and a slider for each, as far as the specimens go
-function onSpace() {
+function connectShapeSpace() {
+  root.classList.toggle("estimated", allShapes.some(isEstimated));
   const slots = [0, 1].map((slot) => ({
     select: document.getElementById(`component-${slot}`),
-    slider: document.getElementById(`slider-${slot}`),
+    input: document.getElementById(`slider-${slot}`),
     name: document.getElementById(`slider-name-${slot}`),
     ends: document.getElementById(`slider-ends-${slot}`),
   }));
-  const fitted = (slot) => {
-    const { slider, name, ends } = slots[slot];
-    const [low, high] = extent(scoresOf(along.shown[slot]));
-    Object.assign(slider, { min: low, max: high, step: (high - low) / 400 || 1 });
-    slider.value = along.at[slot];
-    name.textContent = componentTitle(along.shown[slot]);
-    ends.textContent = `${figure(low)} to ${figure(high)}, as observed`;
+  const update = (slot) => {
+    const { input, name, ends } = slots[slot];
+    const [low, high] = extent(scoresOf(slider.shown[slot]));
+    Object.assign(input, { min: low, max: high, step: (high - low) / 400 || 1 });
+    input.value = slider.at[slot];
+    name.textContent = componentTitle(slider.shown[slot]);
+    ends.textContent = `${formatNumber(low)} to ${formatNumber(high)}, as observed`;
   };
-  const redrawn = () => ["scatter", "shape"].forEach(ask);
   const moveTo = (at) => {
-    along.at = at;
-    [0, 1].forEach(fitted);
-    redrawn();
+    slider.at = at;
+    [0, 1].forEach(update);
+    ["scatter", "shape"].forEach(requestDraw);
   };
-  slots.forEach(({ select, slider }, slot) => {
-    select.append(...inSpace.shares.map((_, k) => option(k, componentTitle(k))));
-    select.value = along.shown[slot];
+  slots.forEach(({ select, input }, slot) => {
+    select.append(...pca.shares.map((_, k) => option(k, componentTitle(k))));
+    select.value = slider.shown[slot];
     select.addEventListener("change", () => {
-      along.shown[slot] = Number(select.value);
+      slider.shown[slot] = Number(select.value);
       moveTo([0, 0]);
     });
-    slider.addEventListener("input", () => {
-      along.at[slot] = Number(slider.value);
-      redrawn();
+    input.addEventListener("input", () => {
+      slider.at[slot] = Number(input.value);
+      moveCross();
+      requestDraw("shape");
     });
   });
   document.getElementById("to-the-mean").addEventListener("click", () => moveTo([0, 0]));
   for (const input of document.querySelectorAll("input[name=times]")) {
     input.addEventListener("change", () => {
-      along.times = Number(input.value);
-      ask("shape");
+      slider.times = Number(input.value);
+      requestDraw("shape");
     });
   }
   const select = document.getElementById("pick-marked");
@@ -245,13 +343,11 @@ function onSpace() {
     mark(wanted < 0 ? state.marked : wanted);
   });
   for (const name of document.querySelectorAll("[data-mark]")) {
-    const i = shapes.names.indexOf(name.dataset.mark);
-    name.disabled = i < 0; // not among the shapes that are drawn
-    name.addEventListener("click", () => mark(i));
+    name.addEventListener("click", () => mark(shapes.names.indexOf(name.dataset.mark)));
   }
-  marking.push(() => {
+  whenMarked.push(() => {
     select.value = state.marked;
-    if (state.marked >= 0) moveTo(along.shown.map((k) => inSpace.scores[state.marked][k]));
+    if (state.marked >= 0) moveTo(slider.shown.map((k) => pca.scores[state.marked][k]));
   });
-  [0, 1].forEach(fitted);
+  [0, 1].forEach(update);
 }

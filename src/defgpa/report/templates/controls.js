@@ -1,10 +1,10 @@
-// The controls change the state and ask for the plots that depend on it.
+// The controls change the state and requestDraw for the plots that depend on it.
 
-function onChoice(name, key, redraw) {
+function connectChoice(name, key, redraw) {
   for (const input of document.querySelectorAll(`input[name="${name}"]`)) {
     input.addEventListener("change", () => {
       state[key] = input.value;
-      redraw.forEach(ask);
+      redraw.forEach(requestDraw);
     });
   }
 }
@@ -17,14 +17,14 @@ function option(value, text) {
 }
 
 // a list of shapes to step through; with "all shapes" where that makes sense
-function onPick(id, key, first, redraw) {
+function connectPicker(id, key, first, redraw) {
   const picker = document.getElementById(`pick-${id}`);
   const select = picker.querySelector("select");
   if (first) select.append(option(-1, first));
   shapes.names.forEach((name, i) => select.append(option(i, name)));
   const take = () => {
     state[key] = Number(select.value);
-    redraw.forEach(ask);
+    redraw.forEach(requestDraw);
   };
   select.addEventListener("change", take);
   for (const button of picker.querySelectorAll("button")) {
@@ -42,9 +42,21 @@ function element(tag, more, ...children) {
   return made;
 }
 
-function shapeList() {
+// the list of specimens; of very many, those that the search finds first
+const MAX_LISTED = 300;
+function buildShapeList() {
   const list = document.getElementById("list");
-  const items = shapes.names.map((name, i) => {
+  const search = list.querySelector("input[type=search]");
+  const everything = list.querySelector("[data-every]");
+  const lowerNames = shapes.names.map((name) => name.toLowerCase());
+  const items = new Map();
+  const matching = () => {
+    const wanted = search.value.trim().toLowerCase();
+    return allShapes.filter((i) => lowerNames[i].includes(wanted));
+  };
+
+  const makeItem = (i) => {
+    const name = shapes.names[i];
     const box = element("input", { type: "checkbox", checked: true });
     const swatch = element("span", { className: "swatch" });
     swatch.setAttribute("aria-hidden", "true");
@@ -54,38 +66,42 @@ function shapeList() {
       made.addEventListener("click", act);
       return made;
     };
-    const label = element("label", { title: name }, box, swatch, element("span", { textContent: cut(name, 20) }));
+    const label = element("label", { title: name }, box, swatch, element("span", { textContent: shorten(name, 20) }));
     const item = element("li", {}, label, button("mark", () => mark(i)), button("only", () => choose([i])));
     item.dataset.shape = i;
     box.addEventListener("change", () => {
       if (box.checked) state.selected.add(i);
       else state.selected.delete(i);
-      listShapes();
-      ask("reference");
+      updateShapeList();
+      requestDraw("reference");
     });
-    return { item, box, swatch, name: name.toLowerCase() };
-  });
-  list.querySelector("ul").append(...items.map(({ item }) => item));
-  list.querySelector("input[type=search]").addEventListener("input", (event) => {
-    const wanted = event.target.value.trim().toLowerCase();
-    for (const { item, name } of items) item.hidden = !name.includes(wanted);
-  });
+    return { item, box, swatch };
+  };
 
-  // all and none act on what the search has left
-  const found = () => everyShape.filter((i) => !items[i].item.hidden);
   const choose = (wanted) => {
     state.selected = new Set(wanted);
-    listShapes();
-    ask("reference");
+    updateShapeList();
+    requestDraw("reference");
   };
-  list.querySelector("[data-all]").addEventListener("click", () => choose(found()));
+  // all and none act on what the search has left
+  list.querySelector("[data-all]").addEventListener("click", () => choose(matching()));
   list.querySelector("[data-none]").addEventListener("click", () => choose([]));
-  const every = list.querySelector("[data-every]");
-  every.addEventListener("click", () => {
+  everything.addEventListener("click", () => {
     state.every = !state.every;
-    listShapes();
-    ["reference", "before", "after"].forEach(ask);
+    updateShapeList();
+    ["reference", "before", "after"].forEach(requestDraw);
   });
+
+  const showMatching = () => {
+    const listed = matching().slice(0, MAX_LISTED);
+    for (const i of listed) if (!items.has(i)) items.set(i, makeItem(i));
+    list.querySelector("ul").replaceChildren(...listed.map((i) => items.get(i).item));
+  };
+  search.addEventListener("input", () => {
+    showMatching();
+    updateShapeList();
+  });
+  showMatching();
 
   // the list as the state has it
   return () => {
@@ -98,33 +114,35 @@ function shapeList() {
       item.classList.toggle("marked", i === state.marked);
     });
     const stride = strideOf(chosen.length);
-    const thinned = stride > 1 && !alone(chosen);
-    every.hidden = !thinned && !state.every;
-    every.textContent = state.every ? "Draw fewer dots" : "Draw all landmarks";
+    const isThinned = stride > 1 && !isSingleMesh(chosen);
+    everything.hidden = !isThinned && !state.every;
+    everything.textContent = state.every ? "Draw fewer dots" : "Draw all landmarks";
+    const found = matching().length;
     list.querySelector(".status").textContent =
-      `${chosen.length} of ${shapes.names.length} shapes shown.` +
-      (thinned ? ` One landmark in ${stride} is drawn of each.` : "");
+      `${chosen.length} of ${shapes.names.length} specimens shown.` +
+      (isThinned ? ` One landmark in ${stride} is drawn of each.` : "") +
+      (found > MAX_LISTED ? ` The first ${MAX_LISTED} of ${found} are listed; search for others.` : "");
   };
 }
 
 // one shape is marked in every picture that shows many
 function mark(i) {
   state.marked = state.marked === i ? -1 : i;
-  listShapes();
-  for (const told of marking) told();
-  MARKED.forEach(ask);
+  updateShapeList();
+  for (const update of whenMarked) update();
+  MARKED.forEach(requestDraw);
 }
 const MARKED = ["reference", "before", "after", "scatter", "ranking"];
-const marking = [];
+const whenMarked = [];
 
 // a choice that stands in several places of the page
-function onEverywhere(name, take) {
+function connectShared(name, take) {
   const inputs = [...document.querySelectorAll(`[data-everywhere="${name}"]`)];
   for (const input of inputs) {
     input.addEventListener("change", () => {
-      for (const other of inputs) {
-        if (input.type === "checkbox") other.checked = input.checked;
-        else other.value = input.value;
+      for (const twin of inputs) {
+        if (input.type === "checkbox") twin.checked = input.checked;
+        else twin.value = input.value;
       }
       take(input);
     });
@@ -132,11 +150,11 @@ function onEverywhere(name, take) {
   return inputs;
 }
 
-function onColumn() {
-  const selects = onEverywhere("column", (select) => {
+function connectColumns() {
+  const selects = connectShared("column", (select) => {
     state.column = Number(select.value);
-    listShapes();
-    MARKED.forEach(ask);
+    updateShapeList();
+    MARKED.forEach(requestDraw);
   });
   for (const select of selects) {
     select.append(...page.columns.map(({ name }, k) => option(k, name)), option(-1, "specimen"));
@@ -145,20 +163,20 @@ function onColumn() {
   }
 }
 
-function onBox(key) {
-  for (const input of onEverywhere(key, (box) => {
+function connectCheckbox(key) {
+  for (const input of connectShared(key, (box) => {
     state[key] = box.checked;
-    SPATIAL.forEach(ask);
+    SPATIAL.forEach(requestDraw);
   })) {
     input.checked = state[key];
-    input.closest("label").hidden = key === "links" && !shapes.edges;
-    const stride = Math.ceil(shapes.landmarks.length / MOST_LABELS);
+    input.closest("label").hidden = key === "links" && !shapes.links;
+    const stride = Math.ceil(shapes.landmarks.length / MAX_LABELS);
     if (key === "labels" && stride > 1) input.after(` one in ${stride} of the`);
   }
 }
 
 // the arrow keys turn a scene, + and − bring it closer
-function onKeys(id) {
+function connectKeys(id) {
   const plot = document.getElementById(`plot-${id}`);
   plot.tabIndex = 0;
   plot.addEventListener("keydown", (event) => {
@@ -169,11 +187,11 @@ function onKeys(id) {
     }[event.key];
     if (!move || !plot.layout?.scene) return;
     event.preventDefault();
-    Plotly.relayout(plot, { "scene.camera": turned(plot.layout.scene.camera, move) });
+    Plotly.relayout(plot, { "scene.camera": turnCamera(plot.layout.scene.camera, move) });
   });
 }
 
-function turned(camera, [aside, above, closer]) {
+function turnCamera(camera, [aside, above, closer]) {
   const eye = [camera.eye.x, camera.eye.y, camera.eye.z];
   const length = Math.hypot(...eye);
   const forward = eye.map((x) => x / length);
@@ -188,11 +206,31 @@ function turned(camera, [aside, above, closer]) {
 
 // two scenes are seen from the same side
 let turning = false;
-function turnsWith(plot, twin) {
+function turnTogether(plot, twin) {
   plot.on("plotly_relayout", (change) => {
     const camera = change["scene.camera"];
     if (!camera || turning || !twin.layout?.scene) return;
     turning = true;
     Plotly.relayout(twin, { "scene.camera": camera }).finally(() => { turning = false; });
   });
+}
+
+// every figure as a file of its own
+function connectDownloads() {
+  for (const button of document.querySelectorAll("[data-save]")) {
+    button.addEventListener("click", () => {
+      const plot = document.getElementById(`plot-${button.dataset.save}`);
+      const { width, height } = plot.getBoundingClientRect();
+      const format = button.dataset.format;
+      Plotly.downloadImage(plot, {
+        format, width, height, scale: format === "png" ? 3 : 1, filename: `${document.title} ${button.dataset.save}`,
+      });
+    });
+  }
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", async () => {
+      await navigator.clipboard?.writeText(document.getElementById(button.dataset.copy).textContent);
+      button.textContent = "Copied";
+    });
+  }
 }

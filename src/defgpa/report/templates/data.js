@@ -10,19 +10,19 @@ function buffer(text) {
   return bytes.buffer;
 }
 
-// for each shape its coordinates one after the other, NaN where a landmark was not seen
+// for each shape its coordinates one after the other, NaN where a landmark is missing
 function positions(packed) {
-  const [count, points, dim] = packed.size;
+  const [count, nPoints, dim] = packed.size;
   const codes = new Uint16Array(buffer(packed.codes));
-  const length = points * dim;
+  const length = nPoints * dim;
   return Array.from({ length: count }, (_, i) => {
-    const own = new Float64Array(length);
+    const points = new Float64Array(length);
     for (let k = 0; k < length; k++) {
       const code = codes[i * length + k];
       const axis = k % dim;
-      own[k] = code === 65535 ? NaN : packed.low[i][axis] + code * packed.step[i][axis];
+      points[k] = code === 65535 ? NaN : packed.low[i][axis] + code * packed.step[i][axis];
     }
-    return own;
+    return points;
   });
 }
 
@@ -32,30 +32,51 @@ function rowsOf(values, [count, width]) {
 
 const distances = (packed) => rowsOf(new Float32Array(buffer(packed.floats)), packed.size);
 const numbers = (packed) => rowsOf(new Int32Array(buffer(packed.whole)), packed.size);
-const ifThere = (packed, unpack) => (packed ? unpack(packed) : null);
+const unpackIf = (packed, unpack) => (packed ? unpack(packed) : null);
 
 const dim = page.dim;
 const shapes = {
   names: page.names,
   landmarks: page.landmarks,
   reference: positions(page.reference)[0],
-  measured: positions(page.measured),
   moved: positions(page.moved),
   aligned: positions(page.aligned),
-  predicted: ifThere(page.predicted, positions),
+  predicted: unpackIf(page.predicted, positions),
   residuals: distances(page.residuals),
-  errors: ifThere(page.errors, distances),
+  errors: unpackIf(page.errors, distances),
   lattice: positions(page.lattice.nodes),
-  edges: ifThere(page.edges, numbers),
-  faces: ifThere(page.faces, numbers),
+  links: unpackIf(page.links, numbers),
+  faces: unpackIf(page.faces, numbers),
 };
-const everyShape = shapes.names.map((_, i) => i);
+const allShapes = shapes.names.map((_, i) => i);
 
-const seen = (points, j) => !Number.isNaN(points[j * dim]);
+// as measured: every shape taken back from the pose of the reference, when it is first asked for
+const poses = distances(page.poses);
+function measuredPoints(i) {
+  const matrix = poses[i].subarray(0, dim * dim);
+  const shift = poses[i].subarray(dim * dim);
+  const moved = shapes.moved[i];
+  return Float64Array.from(moved, (_, k) => {
+    const start = k - (k % dim);
+    let sum = shift[k % dim];
+    for (let axis = 0; axis < dim; axis++) sum += moved[start + axis] * matrix[axis * dim + (k % dim)];
+    return sum;
+  });
+}
+Object.defineProperty(shapes, "measured", {
+  configurable: true,
+  get() {
+    const measured = allShapes.map(measuredPoints);
+    Object.defineProperty(shapes, "measured", { value: measured });
+    return measured;
+  },
+});
 
-const largest = (values) => Array.from(values).reduce((most, x) => (x > most ? x : most), 0);
+const isVisible = (points, j) => !Number.isNaN(points[j * dim]);
 
-function between(a, b, j) {
+const maximum = (values) => Array.from(values).reduce((most, x) => (x > most ? x : most), 0);
+
+function distanceBetween(a, b, j) {
   let sum = 0;
   for (let k = j * dim; k < (j + 1) * dim; k++) sum += (a[k] - b[k]) ** 2;
   return Math.sqrt(sum);

@@ -18,14 +18,14 @@ function draw(id) {
   if (width) Object.assign(layout, { width, height: plot.clientHeight, autosize: false });
   drawn.add(id);
   return Plotly.react(plot, data, layout, config(buttons)).then(() => {
-    if (!plot.dataset.drawn) prepared(id, plot);
+    if (!plot.dataset.drawn) connectPlot(id, plot);
     plot.dataset.drawn = Number(plot.dataset.drawn || 0) + 1;
     if (drawn.size === present.length) root.dataset.ready = "yes";
   });
 }
 
-function prepared(id, plot) {
-  if (solid && TWINS[id]) turnsWith(plot, elementOf(TWINS[id]));
+function connectPlot(id, plot) {
+  if (solid && TWINS[id]) turnTogether(plot, elementOf(TWINS[id]));
   if (!MARKED.includes(id)) return;
   plot.on("plotly_click", ({ points }) => {
     const owner = points[0]?.customdata;
@@ -38,7 +38,7 @@ const heightFor = (aspect, width) =>
   Math.round(Math.min(Math.max(aspect * (width - 60) + 80, 240), Math.max(360, 0.75 * width), 640));
 
 // several changes at once are one drawing; what was never drawn waits for its turn
-function ask(id) {
+function requestDraw(id) {
   if (!drawn.has(id) || asked.has(id)) return;
   asked.add(id);
   requestAnimationFrame(() => {
@@ -62,32 +62,35 @@ const watcher = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "200px" });
 
-onChoice("shown", "shown", ["reference"]);
-onChoice("colour", "colour", ["reference"]);
-onChoice("before", "before", ["before"]);
-onChoice("deformation", "how", ["deformation"]);
-onChoice("distances", "distances", ["residuals"]);
-onChoice("order", "order", ["residuals"]);
-onPick("before-after", "pair", "all shapes", ["before", "after"]);
-onPick("deformation", "deformation", null, ["deformation"]);
-onColumn();
-if (inSpace) onSpace();
-onBox("labels");
-onBox("links");
-const listShapes = shapeList();
-listShapes();
-if (solid) SPATIAL.filter(elementOf).forEach(onKeys);
+connectChoice("shown", "shown", ["reference"]);
+connectChoice("colour", "colour", ["reference"]);
+connectChoice("before", "before", ["before"]);
+connectChoice("deformation", "how", ["deformation"]);
+connectChoice("distances", "distances", ["residuals"]);
+connectChoice("order", "order", ["residuals"]);
+connectChoice("outline", "outline", ["scatter"]);
+connectChoice("change", "change", ["shape"]);
+connectPicker("before-after", "pair", "all specimens", ["before", "after"]);
+connectPicker("deformation", "deformation", null, ["deformation"]);
+connectColumns();
+if (pca) connectShapeSpace();
+connectDownloads();
+connectCheckbox("labels");
+connectCheckbox("links");
+const updateShapeList = buildShapeList();
+updateShapeList();
+if (solid) SPATIAL.filter(elementOf).forEach(connectKeys);
 if (flattened) root.classList.add("flattened");
 present.forEach((id) => watcher.observe(elementOf(id)));
 setTimeout(() => idle(drawInTurn), 400);
 
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(ask));
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(requestDraw));
 
 // on paper: light, as wide as the paper, and complete
 window.addEventListener("beforeprint", () => {
   root.classList.add("paper");
   paperWidth = 676;
-  document.querySelector("#shapes details").open = shapes.names.length <= 100;
+  document.querySelector("#specimens details").open = shapes.names.length <= 100;
   present.forEach(draw);
 });
 window.addEventListener("afterprint", () => {

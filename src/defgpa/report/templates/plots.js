@@ -1,12 +1,12 @@
 // What each plot in space shows, from the state of the controls: data and layout for plotly.
 
 const state = {
-  selected: new Set(everyShape),
+  selected: new Set(allShapes),
   marked: -1, // no shape
   column: page.columns.length ? 0 : -1, // -1: every specimen has its own look
   every: false, // landmarks are drawn, however many dots that makes
   labels: false,
-  links: page.wireframe,
+  links: page.links !== null,
   shown: "aligned",
   colour: "shape",
   before: "moved",
@@ -15,12 +15,14 @@ const state = {
   how: dim === 2 ? "grid" : "vectors",
   distances: "residuals",
   order: "given",
+  outline: "hull",
+  change: dim === 2 ? "grid" : "lines",
 };
 
-const FEW = 7; // kinds that a legend names
-const FEW_LINES = 12; // shapes whose links are drawn
-const MOST_VECTORS = 1500;
-const MOST_LABELS = solid ? 160 : 600;
+const MAX_LEGEND = 7; // kinds that a legend names
+const MAX_LINKED_SHAPES = 12; // shapes whose links are drawn
+const MAX_VECTORS = 1500;
+const MAX_LABELS = solid ? 160 : 600;
 
 // the kinds of shapes among the chosen ones, each with its name and look
 function colouring(chosen) {
@@ -35,29 +37,29 @@ function colouring(chosen) {
   };
 }
 
-const grouped = () => page.columns[state.column]?.names;
+const groupNames = () => page.columns[state.column]?.names;
 
 // by group; or, while looks last, one look a shape, which it keeps when others are left out
 function classes(chosen) {
   const column = page.columns[state.column];
   if (column?.names) return { of: (i) => column.of[i], names: column.names };
-  if (everyShape.length <= MOST_LOOKS) return { of: (i) => i, names: shapes.names };
-  if (chosen.length <= MOST_LOOKS) {
+  if (allShapes.length <= MAX_LOOKS) return { of: (i) => i, names: shapes.names };
+  if (chosen.length <= MAX_LOOKS) {
     return { of: (i) => chosen.indexOf(i), names: chosen.map((i) => shapes.names[i]) };
   }
   return { of: () => 0, names: ["shapes"] };
 }
 
-const said = (i, j, far) =>
-  `<b>${plain(shapes.names[i])}</b><br>landmark ${plain(shapes.landmarks[j])}` +
-  (far === undefined ? "" : `<br>${figure(far)} from the reference`);
+const describePoint = (i, j, far) =>
+  `<b>${escapeMarkup(shapes.names[i])}</b><br>landmark ${escapeMarkup(shapes.landmarks[j])}` +
+  (far === undefined ? "" : `<br>${formatNumber(far)} from the reference`);
 
 function eachDot(chosen, points, visit) {
   const stride = strideOf(chosen.length);
   chosen.forEach((i, k) => {
     // staggered, so that every landmark is drawn in some shapes
     for (let j = k % stride; j < shapes.landmarks.length; j += stride) {
-      if (seen(points[i], j)) visit(i, j);
+      if (isVisible(points[i], j)) visit(i, j);
     }
   });
 }
@@ -71,12 +73,12 @@ function dotLook(count) {
 function dotsByShape(chosen, points, far) {
   const { kinds, kindOf } = colouring(chosen);
   const clouds = kinds.map(() => new Cloud());
-  eachDot(chosen, points, (i, j) => clouds[kindOf(i)].add(points[i], j, said(i, j, far?.[i][j]), i));
+  eachDot(chosen, points, (i, j) => clouds[kindOf(i)].add(points[i], j, describePoint(i, j, far?.[i][j]), i));
   const look = dotLook(chosen.length);
-  const showlegend = Boolean(grouped()) || kinds.length <= FEW;
+  const showlegend = Boolean(groupNames()) || kinds.length <= MAX_LEGEND;
   const traces = clouds.map((cloud, k) => {
     const { name, colour: color, symbol } = kinds[k];
-    return cloud.dots({ ...look, color, symbol }, { name: plain(cut(name, 30)), showlegend });
+    return cloud.dots({ ...look, color, symbol }, { name: escapeMarkup(shorten(name, 30)), showlegend });
   });
   const shown = traces.filter((_, k) => clouds[k].places.length || showlegend);
   return [...shown, ...markedDots(chosen, points, far)];
@@ -87,19 +89,19 @@ function markedDots(chosen, points, far) {
   const i = state.marked;
   if (i < 0 || chosen.length < 2) return [];
   const cloud = new Cloud();
-  shapes.landmarks.forEach((_, j) => cloud.add(points[i], j, said(i, j, far?.[i]?.[j]), i));
+  shapes.landmarks.forEach((_, j) => cloud.add(points[i], j, describePoint(i, j, far?.[i]?.[j]), i));
   const marker = {
     size: solid ? 5 : 8,
     color: colour("mark"),
     line: { width: 1, color: colour("card") },
   };
-  return [cloud.dots(marker, { name: plain(cut(shapes.names[i], 30)), meta: "marked" })];
+  return [cloud.dots(marker, { name: escapeMarkup(shorten(shapes.names[i], 30)), meta: "marked" })];
 }
 
 function dotsByError(chosen, points, far) {
   const cloud = new Cloud();
-  eachDot(chosen, points, (i, j) => cloud.add(points[i], j, said(i, j, far[i][j]), i, far[i][j]));
-  const most = largest(cloud.values) || 1;
+  eachDot(chosen, points, (i, j) => cloud.add(points[i], j, describePoint(i, j, far[i][j]), i, far[i][j]));
+  const most = maximum(cloud.values) || 1;
   const base = dotLook(chosen.length).size;
   const marker = {
     size: cloud.values.map((value) => base * (0.8 + (1.6 * value) / most)),
@@ -115,23 +117,23 @@ function dotsByError(chosen, points, far) {
   return [dots, ...markedDots(chosen, points, far)];
 }
 
-const linked = () => state.links && shapes.edges;
+const showsLinks = () => state.links && shapes.links;
 
-function wires(chosen, points) {
-  if (!linked() || chosen.length > FEW_LINES) return [];
+function linkTraces(chosen, points) {
+  if (!showsLinks() || chosen.length > MAX_LINKED_SHAPES) return [];
   const { kinds, kindOf } = colouring(chosen);
   return chosen.map((i) => {
     const line = { color: kinds[kindOf(i)].colour, width: 1 };
-    return edgesOf(new Cloud(), points[i]).lines(line, { opacity: 0.6 });
+    return traceLinks(new Cloud(), points[i]).lines(line, { opacity: 0.6 });
   });
 }
 
 // a shape that others are seen against: its links, its surface or its dots, its labels
 function outlineTraces(points, name, faint = false) {
   const traces = [];
-  if (linked()) {
+  if (showsLinks()) {
     const line = { color: colour("ink"), width: solid ? 3 : 1.2 };
-    traces.push(edgesOf(new Cloud(), points).lines(line, { opacity: faint ? 0.25 : 0.55 }));
+    traces.push(traceLinks(new Cloud(), points).lines(line, { opacity: faint ? 0.25 : 0.55 }));
   }
   if (state.labels) traces.push(labelTrace(points));
   if (solid && shapes.faces) {
@@ -139,7 +141,7 @@ function outlineTraces(points, name, faint = false) {
   }
   const cloud = new Cloud();
   shapes.landmarks.forEach((label, j) =>
-    cloud.add(points, j, `<b>${name}</b><br>landmark ${plain(label)}`),
+    cloud.add(points, j, `<b>${name}</b><br>landmark ${escapeMarkup(label)}`),
   );
   const marker = {
     size: solid ? (faint ? 3.5 : shapes.landmarks.length > 200 ? 4.2 : 5) : faint ? 9 : 4.5,
@@ -158,9 +160,9 @@ const referenceTraces = (faint) => outlineTraces(shapes.reference, "reference", 
 // of very many, evenly some: letters in space are slow
 function labelTrace(points) {
   const cloud = new Cloud();
-  const stride = Math.ceil(shapes.landmarks.length / MOST_LABELS);
+  const stride = Math.ceil(shapes.landmarks.length / MAX_LABELS);
   for (let j = 0; j < shapes.landmarks.length; j += stride) {
-    cloud.add(points, j, plain(cut(shapes.landmarks[j], 18)));
+    cloud.add(points, j, escapeMarkup(shorten(shapes.landmarks[j], 18)));
   }
   return cloud.trace({
     mode: "text",
@@ -175,30 +177,30 @@ function labelTrace(points) {
 // one shape of a mesh: its surface, coloured by a distance
 function surface(points, i, far, title, most) {
   const what = title === "distance" ? "from the reference" : "moved";
-  const text = shapes.landmarks.map((_, j) => said(i, j) + `<br>${figure(far[j])} ${what}`);
+  const text = shapes.landmarks.map((_, j) => describePoint(i, j) + `<br>${formatNumber(far[j])} ${what}`);
   return mesh(points, {
     intensity: Array.from(far, (x) => x || 0),
     colorscale: markScale(),
     cmin: 0,
-    cmax: most || largest(far) || 1,
+    cmax: most || maximum(far) || 1,
     colorbar: bar(title),
     text,
     hoverinfo: "text",
   });
 }
 
-const leftBefore = (i) =>
-  shapes.landmarks.map((_, j) => between(shapes.moved[i], shapes.reference, j));
+const distancesBefore = (i) =>
+  shapes.landmarks.map((_, j) => distanceBetween(shapes.moved[i], shapes.reference, j));
 
-const alone = (chosen) => solid && shapes.faces && chosen.length === 1;
+const isSingleMesh = (chosen) => solid && shapes.faces && chosen.length === 1;
 
 function overReference(chosen, points, far, byError, most) {
-  if (alone(chosen)) {
+  if (isSingleMesh(chosen)) {
     const [i] = chosen;
     return [...referenceTraces(true), surface(points[i], i, far[i], "distance", most)];
   }
   const dots = byError ? dotsByError : dotsByShape;
-  return [...wires(chosen, points), ...dots(chosen, points, far), ...referenceTraces()];
+  return [...linkTraces(chosen, points), ...dots(chosen, points, far), ...referenceTraces()];
 }
 
 const plots = {
@@ -212,30 +214,30 @@ const plots = {
   },
 
   before() {
-    const chosen = state.pair < 0 ? everyShape : [state.pair];
+    const chosen = state.pair < 0 ? allShapes : [state.pair];
     const points = shapes[state.before];
     if (state.before === "measured") {
-      const data = alone(chosen)
+      const data = isSingleMesh(chosen)
         ? [mesh(points[chosen[0]], { color: groupColour(0) })]
-        : [...wires(chosen, points), ...dotsByShape(chosen, points)];
-      const figure = spaceFigure(data, box("measured"), { ...pairLegend(), uirevision: "measured" });
-      return { ...figure, aspect: pairFigure([]).aspect };
+        : [...linkTraces(chosen, points), ...dotsByShape(chosen, points)];
+      const drawing = spaceFigure(data, box("measured"), { ...pairLegend(), uirevision: "measured" });
+      return { ...drawing, aspect: pairFigure([]).aspect };
     }
-    const far = everyShape.map((i) => (chosen.includes(i) ? leftBefore(i) : null));
+    const far = allShapes.map((i) => (chosen.includes(i) ? distancesBefore(i) : null));
     return pairFigure(overReference(chosen, points, far, false));
   },
 
   after() {
-    const chosen = state.pair < 0 ? everyShape : [state.pair];
+    const chosen = state.pair < 0 ? allShapes : [state.pair];
     // of one mesh, in the colours of the picture before
-    const most = alone(chosen) ? largest(leftBefore(chosen[0])) : undefined;
+    const most = isSingleMesh(chosen) ? maximum(distancesBefore(chosen[0])) : undefined;
     return pairFigure(overReference(chosen, shapes.aligned, shapes.residuals, false, most));
   },
 
   deformation() {
     const i = state.deformation;
-    const travelled = shapes.landmarks.map((_, j) => between(shapes.moved[i], shapes.aligned[i], j));
-    tellDeformation(i, travelled);
+    const travelled = shapes.landmarks.map((_, j) => distanceBetween(shapes.moved[i], shapes.aligned[i], j));
+    stateDeformation(i, travelled);
     const data = state.how === "grid" ? gridTraces(i) : vectorTraces(i, travelled);
     return spaceFigure(data, state.how === "grid" ? box("aligned", "lattice") : box("moved", "aligned"));
   },
@@ -252,12 +254,11 @@ function box(...kinds) {
   return boxes.get(key);
 }
 
-const pairLegend = () => ({ showlegend: Boolean(grouped()) || state.marked >= 0 });
+const pairLegend = () => ({ showlegend: Boolean(groupNames()) || state.marked >= 0 });
 const pairFigure = (data) => spaceFigure(data, box("moved", "aligned"), pairLegend());
 
-function gridTraces(i) {
-  const { rows, columns } = page.lattice;
-  const nodes = shapes.lattice[i];
+// every second row and column of the nodes is a line
+function gridCloud(nodes, rows, columns) {
   const cloud = new Cloud();
   for (let r = 0; r < rows; r += 2) {
     for (let c = 0; c < columns; c++) cloud.addOrGap(nodes, r * columns + c);
@@ -267,6 +268,12 @@ function gridTraces(i) {
     for (let r = 0; r < rows; r++) cloud.addOrGap(nodes, r * columns + c);
     cloud.gap();
   }
+  return cloud;
+}
+
+function gridTraces(i) {
+  const { rows, columns } = page.lattice;
+  const cloud = gridCloud(shapes.lattice[i], rows, columns);
   const line = { color: colour("grid"), width: solid ? 2 : 1.2 };
   return [
     cloud.lines(line, { showlegend: true, name: solid || flattened ? "slice" : "grid" }),
@@ -278,7 +285,7 @@ function overReferenceFaint(i) {
   if (solid && shapes.faces) return [mesh(shapes.aligned[i], { color: groupColour(0), opacity: 0.3 })];
   return [
     ...referenceTraces(true),
-    ...wires([i], shapes.aligned),
+    ...linkTraces([i], shapes.aligned),
     ...dotsByShape([i], shapes.aligned, shapes.residuals),
   ];
 }
@@ -290,15 +297,15 @@ function vectorTraces(i, travelled) {
   }
   const from = shapes.moved[i];
   const to = shapes.aligned[i];
-  const stride = Math.ceil(shapes.landmarks.length / MOST_VECTORS);
+  const stride = Math.ceil(shapes.landmarks.length / MAX_VECTORS);
   const lines = new Cloud();
   const ends = new Cloud();
   for (let j = 0; j < shapes.landmarks.length; j += stride) {
     lines.segment(from, j, to, j, travelled[j]);
-    const text = `${said(i, j)}<br>moved by ${figure(travelled[j])}`;
+    const text = `${describePoint(i, j)}<br>moved by ${formatNumber(travelled[j])}`;
     ends.add(to, j, text, i, travelled[j]);
   }
-  const shade = { colorscale: markScale(), cmin: 0, cmax: largest(travelled) || 1 };
+  const shade = { colorscale: markScale(), cmin: 0, cmax: maximum(travelled) || 1 };
   const line = solid
     ? { width: 4, color: lines.values.map((x) => x ?? 0), ...shade }
     : { width: 1.6, color: colour("grid") };
@@ -311,17 +318,17 @@ function vectorTraces(i, travelled) {
     line: { width: 0 },
   };
   return [
-    ...wires([i], shapes.aligned),
+    ...linkTraces([i], shapes.aligned),
     lines.lines(line),
     ends.dots(marker, { name: "landmarks", showlegend: false }),
   ];
 }
 
-function tellDeformation(i, travelled) {
-  const known = travelled.map((x, j) => [x, j]).filter(([x]) => x >= 0);
-  const [most, j] = known.reduce((a, b) => (b[0] > a[0] ? b : a));
-  const mean = known.reduce((sum, [x]) => sum + x, 0) / known.length;
+function stateDeformation(i, travelled) {
+  const visible = travelled.map((x, j) => [x, j]).filter(([x]) => x >= 0);
+  const [most, j] = visible.reduce((a, b) => (b[0] > a[0] ? b : a));
+  const mean = visible.reduce((sum, [x]) => sum + x, 0) / visible.length;
   document.getElementById("deformation-status").textContent =
-    `${shapes.names[i]}: its warp moves the landmarks by ${figure(mean)} on average, ` +
-    `most at ${shapes.landmarks[j]}, by ${figure(most)}.`;
+    `${shapes.names[i]}: its warp moves the landmarks by ${formatNumber(mean)} on average, ` +
+    `most at ${shapes.landmarks[j]}, by ${formatNumber(most)}.`;
 }

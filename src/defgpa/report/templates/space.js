@@ -8,8 +8,10 @@ function hasWebGL() {
 
 const solid = dim === 3 && hasWebGL();
 const flattened = dim === 3 && !solid;
-const MOST_DOTS = 15000; // of all shapes together; one shape is always drawn complete
-const PLAIN_DOTS = 4000; // more of them are drawn by WebGL
+const MAX_DOTS = 15000; // of all shapes together; one shape is always drawn complete
+const MAX_SVG_DOTS = 4000; // more of them are drawn by WebGL, where there is one
+const webGL = hasWebGL();
+const scatterType = (count) => (count > MAX_SVG_DOTS && webGL ? "scattergl" : "scatter");
 
 function cross(a, b) {
   return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
@@ -25,9 +27,9 @@ const screen = (() => {
 })();
 
 function place(points, j) {
-  const own = Array.from(points.subarray(j * dim, (j + 1) * dim));
-  if (!flattened) return own;
-  return screen.map((axis) => axis[0] * own[0] + axis[1] * own[1] + axis[2] * own[2]);
+  const point = Array.from(points.subarray(j * dim, (j + 1) * dim));
+  if (!flattened) return point;
+  return screen.map((axis) => axis[0] * point[0] + axis[1] * point[1] + axis[2] * point[2]);
 }
 
 // places with what belongs to each; a gap ends a line
@@ -40,7 +42,7 @@ class Cloud {
   }
 
   add(points, j, text = "", owner = null, value = null) {
-    if (!seen(points, j)) return;
+    if (!isVisible(points, j)) return;
     this.places.push(place(points, j));
     this.texts.push(text);
     this.owners.push(owner);
@@ -48,12 +50,12 @@ class Cloud {
   }
 
   addOrGap(points, j) {
-    if (seen(points, j)) this.add(points, j);
+    if (isVisible(points, j)) this.add(points, j);
     else this.gap();
   }
 
   segment(from, i, to, j, value = null) {
-    if (!seen(from, i) || !seen(to, j)) return;
+    if (!isVisible(from, i) || !isVisible(to, j)) return;
     this.add(from, i, "", null, value);
     this.add(to, j, "", null, value);
     this.gap();
@@ -68,14 +70,14 @@ class Cloud {
 
   trace(more) {
     const axes = ["x", "y", "z"].slice(0, solid ? 3 : 2);
-    const own = Object.fromEntries(axes.map((axis, k) => [axis, this.places.map((p) => p[k])]));
-    const many = this.places.length > PLAIN_DOTS ? "scattergl" : "scatter";
-    return { type: solid ? "scatter3d" : many, hoverinfo: "skip", ...own, ...more };
+    const data = Object.fromEntries(axes.map((axis, k) => [axis, this.places.map((p) => p[k])]));
+    const type = solid ? "scatter3d" : scatterType(this.places.length);
+    return { type, hoverinfo: "skip", ...data, ...more };
   }
 
   dots(marker, more = {}) {
-    const own = { text: this.texts, customdata: this.owners };
-    return this.trace({ mode: "markers", marker, ...own, hoverinfo: "text", ...more });
+    const hover = { text: this.texts, customdata: this.owners, hoverinfo: "text" };
+    return this.trace({ mode: "markers", marker, ...hover, ...more });
   }
 
   lines(line, more = {}) {
@@ -84,21 +86,26 @@ class Cloud {
   }
 }
 
-function edgesOf(cloud, points) {
-  for (const [a, b] of shapes.edges) cloud.segment(points, a, points, b);
+function traceLinks(cloud, points) {
+  for (const [a, b] of shapes.links) cloud.segment(points, a, points, b);
   return cloud;
 }
 
-// a face with a corner that was not seen is left out; the corner has to be somewhere all the same
+// the corners of all triangles by place, for shapes without missing landmarks
+const allCorners = shapes.faces && [0, 1, 2].map((k) => Int32Array.from(shapes.faces, (face) => face[k]));
+
+// a face with a missing corner is left out; the corner has to be somewhere all the same
 function mesh(points, more) {
-  const faces = shapes.faces.filter((face) => face.every((j) => seen(points, j)));
-  const corner = (k) => faces.map((face) => face[k]);
-  const along = (k) =>
-    shapes.landmarks.map((_, j) => (seen(points, j) ? points : shapes.reference)[j * dim + k]);
+  const isComplete = shapes.landmarks.every((_, j) => isVisible(points, j));
+  const faces = isComplete ? null : shapes.faces.filter((face) => face.every((j) => isVisible(points, j)));
+  const [i, j, k] = isComplete ? allCorners : [0, 1, 2].map((corner) => faces.map((face) => face[corner]));
+  const coordinates = [0, 1, 2].map((axis) =>
+    Float64Array.from(shapes.landmarks, (_, v) => (isVisible(points, v) ? points : shapes.reference)[v * dim + axis]),
+  );
+  const [x, y, z] = coordinates;
   return {
     type: "mesh3d",
-    x: along(0), y: along(1), z: along(2),
-    i: corner(0), j: corner(1), k: corner(2),
+    x, y, z, i, j, k,
     hoverinfo: "skip",
     lighting: { ambient: 0.7, diffuse: 0.6, specular: 0.05, roughness: 0.9 },
     ...more,
@@ -107,7 +114,7 @@ function mesh(points, more) {
 
 // so many landmarks are skipped that the dots of these shapes stay few enough
 const strideOf = (count) =>
-  state.every ? 1 : Math.max(1, Math.ceil((count * shapes.landmarks.length) / MOST_DOTS));
+  state.every ? 1 : Math.max(1, Math.ceil((count * shapes.landmarks.length) / MAX_DOTS));
 
 // low and high corner of some point sets, as they are drawn
 function boxOf(sets) {
@@ -115,11 +122,12 @@ function boxOf(sets) {
   const high = [-Infinity, -Infinity, -Infinity];
   for (const points of sets) {
     for (let j = 0; j * dim < points.length; j++) {
-      if (!seen(points, j)) continue;
-      place(points, j).forEach((x, k) => {
-        low[k] = Math.min(low[k], x);
-        high[k] = Math.max(high[k], x);
-      });
+      if (!isVisible(points, j)) continue;
+      const at = flattened ? place(points, j) : points.subarray(j * dim, (j + 1) * dim);
+      for (let k = 0; k < at.length; k++) {
+        if (at[k] < low[k]) low[k] = at[k];
+        if (at[k] > high[k]) high[k] = at[k];
+      }
     }
   }
   const margin = 0.03 * Math.max(...high.map((x, k) => x - low[k]).filter(Number.isFinite));
@@ -152,14 +160,14 @@ function sceneLayout(box, more) {
   const [x, y, z] = sides.map((side) => side / Math.max(...sides));
   const { eye, up } = page.camera;
   const far = 0.92 * Math.hypot(x, y, z);
-  const own = (k) => ({ range: box[k], visible: false });
+  const hidden = (k) => ({ range: box[k], visible: false });
   return layout({
     margin: { l: 0, r: 0, t: 30, b: 0 },
     scene: {
       aspectmode: "manual",
       aspectratio: { x, y, z },
       dragmode: "orbit",
-      xaxis: own(0), yaxis: own(1), zaxis: own(2),
+      xaxis: hidden(0), yaxis: hidden(1), zaxis: hidden(2),
       camera: {
         eye: { x: far * eye[0], y: far * eye[1], z: far * eye[2] },
         up: { x: up[0], y: up[1], z: up[2] },

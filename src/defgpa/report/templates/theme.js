@@ -6,27 +6,28 @@ const root = document.documentElement;
 const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 const groupColour = (k) => colour(`group-${k % 7}`);
 
-// seven colours that everyone tells apart, then the same with other symbols
+// seven colours that everyone tells apart and five symbols, both changing from group to group, as
+// in the plots of the library (palette.py)
 const SYMBOLS = ["circle", "square", "diamond", "cross", "x"];
 const GLYPHS = ["●", "■", "◆", "✚", "✖"];
-const MOST_LOOKS = 7 * SYMBOLS.length;
-const lookOf = (k) => ({ colour: groupColour(k), symbol: SYMBOLS[Math.floor(k / 7) % SYMBOLS.length] });
-const glyphOf = (k) => GLYPHS[Math.floor(k / 7) % GLYPHS.length];
+const MAX_LOOKS = 7 * SYMBOLS.length;
+const lookOf = (k) => ({ colour: groupColour(k), symbol: SYMBOLS[k % SYMBOLS.length] });
+const glyphOf = (k) => GLYPHS[k % GLYPHS.length];
 // of cells, from the colour of the page on, and of marks, which must not vanish in it
 const cellScale = () => [0, 0.33, 0.66, 1].map((at, k) => [at, colour(`error-${k}`)]);
 const markScale = () => [[0, colour("error-mark")], ...cellScale().slice(1)];
 
 // a name is text: plotly would read tags and entities in it
-const plain = (text) =>
+const escapeMarkup = (text) =>
   String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
 // names differ at their ends more often than in the middle
-function cut(text, most) {
+function shorten(text, most) {
   const half = Math.floor(most / 2);
   return text.length > most ? `${text.slice(0, half)}…${text.slice(1 - half)}` : text;
 }
 
-function figure(value) {
+function formatNumber(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size >= 1000) return String(Math.round(value));
@@ -79,9 +80,10 @@ function layout(more) {
   };
 }
 
-// only buttons that are named here: plotly has one that would send the data away
+// only buttons that are named here: plotly has one that would send the data away; figures are saved
+// by the buttons below them
 function config(buttons) {
-  const modeBarButtons = [["toImage"], buttons];
+  const modeBarButtons = [buttons];
   const displayModeBar = buttons.length && !touch ? "hover" : false;
   return { displaylogo: false, responsive: true, scrollZoom: false, displayModeBar, modeBarButtons };
 }

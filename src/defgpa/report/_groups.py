@@ -1,0 +1,107 @@
+"""Find the columns by which a page can colour specimens: groups of the files, and given ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from defgpa.errors import ShapeError
+from defgpa.palette import MAX_GROUPS, order_groups
+from defgpa.shapes import PER_SHAPE_METADATA, Shapes
+from defgpa.statistics.design import collect_columns
+
+Columns = dict[str, tuple[str, ...]]
+
+
+def find_group_columns(shapes: Shapes, data: Mapping[str, Any] | None = None) -> Columns:
+    """Return every column that puts the specimens into at least two groups, fewer than n.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        Their groups, the columns of their table, and metadata with one value a shape.
+    data : mapping of str to sequences of n, or DataFrame, optional
+        Further columns, which come first: lists, arrays, columns of a table.
+
+    Measurements, of which nearly every specimen has another, are no groups.
+    """
+    n = shapes.n_shapes
+    given = {str(name): _list_column(str(name), values, n) for name, values in _items(data)}
+    metadata = {
+        name: list(values)
+        for name, values in shapes.metadata.items()
+        if name not in PER_SHAPE_METADATA and _is_column(values, n)
+    }
+    columns = {
+        name: tuple(_name_value(value) for value in values)
+        for name, values in (given | collect_columns(shapes) | metadata).items()
+        if not _is_measurement(values)
+    }
+    grouping = {name: own for name, own in columns.items() if 2 <= len(set(own)) < len(own)}
+    if list(grouping.values()).count(grouping.get("group", ())) > 1:
+        del grouping["group"]  # the column it was taken from has a better name
+    return grouping
+
+
+def _items(data: Mapping[str, Any] | None) -> Iterable[tuple[str, Any]]:
+    return () if data is None else [(name, data[name]) for name in data]
+
+
+def _list_column(name: str, values: Any, n_shapes: int) -> list[Hashable]:
+    """Return a column that was given as a list, or a sentence on what is wrong with it."""
+    listed = np.asarray(values, dtype=object).ravel().tolist() if np.ndim(values) else []
+    if len(listed) != n_shapes:
+        raise ShapeError(
+            f"The column {name!r} must have one value a specimen, {n_shapes} in all; got "
+            f"{len(listed) if np.ndim(values) else repr(values)}."
+        )
+    return listed
+
+
+def _is_column(values: Any, n_shapes: int) -> bool:
+    """Return whether values are one word or number for each shape, or nothing for some."""
+    if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != n_shapes:
+        return False
+    kinds = (str, int, float, np.generic, type(None))
+    return all(isinstance(value, kinds) for value in values)
+
+
+def _is_measurement(values: Sequence[Any]) -> bool:
+    fractions = any(isinstance(value, (float, np.floating)) and value % 1 for value in values)
+    return fractions and len(set(values)) > MAX_GROUPS
+
+
+def _name_value(value: Any) -> str:
+    is_missing = value is None or value == "" or value != value
+    return "not stated" if is_missing else str(value)
+
+
+def number_groups(columns: Columns) -> list[dict[str, Any]]:
+    """Return the groups of each column, and the number of each specimen's, for the page's script.
+
+    The order of the groups is that of the plots, and so is their look.
+    """
+    return [{"name": name, **_number_labels(labels)} for name, labels in columns.items()]
+
+
+def _number_labels(labels: Sequence[str]) -> dict[str, Any]:
+    names = order_groups(labels)
+    if len(names) > MAX_GROUPS:
+        common = {name for name, _ in Counter(labels).most_common(MAX_GROUPS - 1)}
+        others = f"{len(names) - len(common)} other groups"
+        names = [*(name for name in names if name in common), others]
+    places = {name: k for k, name in enumerate(names)}
+    return {"names": names, "of": [places.get(label, len(names) - 1) for label in labels]}
+
+
+def note_many_groups(columns: Columns) -> list[str]:
+    """Return a sentence on every column with more groups than colours and symbols."""
+    return [
+        f"There are {count:,} groups in {name!r}: the {MAX_GROUPS - 1} with most specimens have a "
+        "colour and symbol each, the others share one."
+        for name, labels in columns.items()
+        if (count := len(set(labels))) > MAX_GROUPS
+    ]

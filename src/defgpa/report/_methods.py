@@ -1,0 +1,195 @@
+"""Write the methods paragraph of an article about an alignment, with its references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from defgpa.alignment import Alignment
+from defgpa.errors import DefgpaError
+from defgpa.report._statistics import Statistic
+from defgpa.report._words import describe_model, format_percent
+from defgpa.solvers.elastic_warps import ElasticRegistration
+from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
+from defgpa.statistics import (
+    Allometry,
+    LandmarkDifferences,
+    PairwiseDistances,
+    ProcrustesAnova,
+    Repeatability,
+    Symmetry,
+)
+from defgpa.warps import ThinPlateSpline
+
+if TYPE_CHECKING:
+    from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
+
+_REFERENCES = {
+    "Bai & Bartoli 2022": "Bai, F., & Bartoli, A. (2022). Procrustes analysis with deformations: a "
+    "closed-form solution by eigenvalue decomposition. International Journal of Computer Vision, "
+    "130, 567–593. https://doi.org/10.1007/s11263-021-01571-8",
+    "Bookstein 1989": "Bookstein, F. L. (1989). Principal warps: thin-plate splines and the "
+    "decomposition of deformations. IEEE Transactions on Pattern Analysis and Machine "
+    "Intelligence, 11, 567–585. https://doi.org/10.1109/34.24792",
+    "Breiman et al. 1984": "Breiman, L., Friedman, J. H., Olshen, R. A., & Stone, C. J. (1984). "
+    "Classification and Regression Trees. Wadsworth.",
+    "Collyer et al. 2015": "Collyer, M. L., Sekora, D. J., & Adams, D. C. (2015). A method for "
+    "analysis of phenotypic change for phenotypes described by high-dimensional data. Heredity, "
+    "115, 357–365. https://doi.org/10.1038/hdy.2014.75",
+    "Goodall 1991": "Goodall, C. (1991). Procrustes methods in the statistical analysis of shape. "
+    "Journal of the Royal Statistical Society B, 53, 285–339.",
+    "Gower 1975": "Gower, J. C. (1975). Generalized Procrustes analysis. Psychometrika, 40, 33–51. "
+    "https://doi.org/10.1007/BF02291478",
+    "Gunz & Mitteroecker 2013": "Gunz, P., & Mitteroecker, P. (2013). Semilandmarks: a method for "
+    "quantifying curves and surfaces. Hystrix, 24, 103–109. "
+    "https://doi.org/10.4404/hystrix-24.1-6292",
+    "Klingenberg et al. 2002": "Klingenberg, C. P., Barluenga, M., & Meyer, A. (2002). Shape "
+    "analysis of symmetric structures: quantifying variation among individuals and asymmetry. "
+    "Evolution, 56, 1909–1920. https://doi.org/10.1111/j.0014-3820.2002.tb00117.x",
+    "Rohlf & Slice 1990": "Rohlf, F. J., & Slice, D. (1990). Extensions of the Procrustes method "
+    "for the optimal superimposition of landmarks. Systematic Zoology, 39, 40–59. "
+    "https://doi.org/10.2307/2992207",
+}
+
+
+def write_methods(
+    alignment: Alignment,
+    *,
+    smoothing: SmoothingPath | None = None,
+    cross_validation: CrossValidation | None = None,
+    comparison: Comparison | None = None,
+    statistics: Iterable[Statistic] = (),
+) -> str:
+    """Return a methods paragraph to copy into an article, followed by its references.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        The result that the article reports.
+    smoothing, cross_validation, comparison, statistics
+        What else was done, as in `write_report`.
+
+    Returns
+    -------
+    str
+        The paragraph, an empty line, and one reference a line.
+
+    Examples
+    --------
+    >>> import defgpa
+    >>> wings = defgpa.datasets.load_wings()
+    >>> text = write_methods(defgpa.DefGPA().fit(wings).alignment_)
+    >>> "deformable generalised Procrustes analysis (Bai & Bartoli 2022)" in text
+    True
+    """
+    if not isinstance(alignment, Alignment):
+        raise DefgpaError(
+            f"Methods are those of an Alignment (model.alignment_); got {type(alignment).__name__}."
+        )
+    import defgpa
+
+    sentences = [
+        _describe_data(alignment),
+        _describe_alignment(alignment),
+        *_describe_choice(smoothing, cross_validation, comparison),
+        *dict.fromkeys(_describe_statistic(statistic) for statistic in statistics),
+        f"All computations were done with defgpa {defgpa.__version__}.",
+    ]
+    paragraph = " ".join(sentences)
+    cited = [text for key, text in _REFERENCES.items() if key in paragraph]
+    return "\n".join([paragraph, "", *cited]) + "\n"
+
+
+def _describe_data(alignment: Alignment) -> str:
+    visible = alignment.shapes.visible
+    n_missing = visible.size - int(visible.sum())
+    share = format_percent(n_missing / visible.size)
+    missing = f" ({n_missing:,} of {visible.size:,} landmarks, {share}, were missing)"
+    return (
+        f"We analysed {alignment.shapes.n_shapes:,} specimens with "
+        f"{alignment.shapes.n_landmarks:,} landmarks in {alignment.shapes.n_dims} dimensions"
+        f"{missing if n_missing else ''}."
+    )
+
+
+def _describe_alignment(alignment: Alignment) -> str:
+    incomplete = not alignment.shapes.visible.all()
+    unaided = " Missing landmarks were neither dropped nor imputed in the fit."
+    spline = " (Bookstein 1989)"
+    match alignment.registration:
+        case MotionRegistration(motions):
+            scaling = " with scaling" if motions.scaling else ""
+            return (
+                f"They were superimposed by generalised Procrustes analysis{scaling} (Gower 1975; "
+                f"Rohlf & Slice 1990).{unaided if incomplete else ''}"
+            )
+        case AffineRegistration():
+            return "They were aligned by affine generalised Procrustes analysis (Gower 1975)."
+        case RidgeRegistration(model):
+            source = spline if isinstance(model, ThinPlateSpline) else ""
+            return (
+                "They were aligned by deformable generalised Procrustes analysis (Bai & Bartoli "
+                "2022), which estimates a reference shape and one warp per specimen together, in "
+                f"closed form. The warp was {describe_model(model)}{source}."
+                f"{unaided if incomplete else ''}"
+            )
+        case ElasticRegistration(model, rigidity):
+            source = spline if isinstance(model, ThinPlateSpline) else ""
+            return (
+                "They were aligned by deformable Procrustes analysis with a penalty on stretching "
+                f"(rigidity {rigidity:.3g}; after Bai & Bartoli 2022). The warp was "
+                f"{describe_model(model)}{source}.{unaided if incomplete else ''}"
+            )
+    return "They were aligned onto one reference shape (Bai & Bartoli 2022)."
+
+
+def _describe_choice(
+    path: SmoothingPath | None, cv: CrossValidation | None, comparison: Comparison | None
+) -> list[str]:
+    """Say how smoothing and method were chosen, and the error of prediction."""
+    sentences = []
+    if path is not None:
+        rule = (
+            "had the smallest cross-validation error"
+            if path.best_value == path.least_value
+            else "was the stiffest without folded warps whose cross-validation error lay within "
+            "one standard error of the smallest (one-standard-error rule; Breiman et al. 1984)"
+        )
+        sentences.append(f"The relative smoothing, {path.best_value:.3g}, {rule}.")
+    if cv is not None:
+        sentences.append(
+            f"Leaving out {cv.fold_size} landmark{'s' * (cv.fold_size != 1)} at a time, the "
+            f"cross-validation error was {cv.error:.4g} (in the unit of the coordinates)."
+        )
+    if comparison is not None:
+        names = ", ".join(row.name for row in comparison.rows)
+        sentences.append(f"Methods were compared by the same cross-validation ({names}).")
+    return sentences
+
+
+def _describe_statistic(statistic: Statistic) -> str:
+    match statistic:
+        case ProcrustesAnova():
+            return (
+                f"Shape was tested by Procrustes ANOVA ({statistic.formula}; Goodall 1991) with "
+                f"residual randomisation in {statistic.permutations.count:,} permutations (Collyer "
+                "et al. 2015)."
+            )
+        case PairwiseDistances():
+            return "Mean shapes of groups were compared pairwise by Procrustes distance."
+        case Allometry():
+            return "Allometry was tested by multivariate regression of shape on log centroid size."
+        case LandmarkDifferences():
+            return (
+                "Landmarks were compared between groups one by one by permutation, with control of "
+                "the false discovery rate."
+            )
+        case Symmetry():
+            return (
+                "Asymmetry was partitioned into a directional and a fluctuating component "
+                "(Klingenberg et al. 2002)."
+            )
+        case Repeatability():
+            return "Repeatability was estimated from replicate measurements."
+        case _:
+            return "Semilandmarks were slid along their curves (Gunz & Mitteroecker 2013)."
