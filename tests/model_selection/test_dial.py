@@ -185,9 +185,9 @@ def test_the_report_has_the_surface_and_the_lines_that_fit_it_again(surface, poi
     assert 'id="dial"' in page
     assert f"<b>{surface.surface.min():.4g}</b>" in page
     assert f"drawn to a pose of the shape with rigidity {surface.best_rigidity:.3g}" in page
-    from defgpa.report._tables import code
+    from defgpa.report._tables import write_code
 
-    lines = code(surface.alignment, None).replace("import defgpa\n", "")
+    lines = write_code(surface.alignment, None).replace("import defgpa\n", "")
     known = {"defgpa": defgpa, "shapes": points}
     exec(lines, known)
     np.testing.assert_array_equal(known["model"].reference_, surface.alignment.reference)

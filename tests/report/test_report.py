@@ -9,8 +9,10 @@ import re
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 import defgpa
@@ -24,17 +26,14 @@ from defgpa.model_selection import (
     SmoothingPath,
     Verdict,
 )
+from defgpa.palette import GROUP_COLOURS
 from defgpa.procrustes import SIMILARITY, fit_motions
-from defgpa.report import write_report
-from defgpa.report._drawn import MOST_PAIRS, MOST_SHAPES, drawn_part, group_columns
-from defgpa.report._packing import packed_positions, script_json
-from defgpa.report._scene import (
-    deformed_lattice,
-    lattice_over,
-    motions_onto_reference,
-    near_links,
-)
-from defgpa.report._words import as_code, number, what_was_fitted
+from defgpa.report import write_methods, write_report
+from defgpa.report._display import MAX_SURFACE_VERTICES, choose_display, thin_landmarks
+from defgpa.report._groups import find_group_columns
+from defgpa.report._packing import dump_script_json, pack_positions
+from defgpa.report._scene import deform_lattice, find_motions, make_lattice
+from defgpa.report._words import describe_fit, format_code, format_number
 from defgpa.warps import (
     Affine,
     FreeForm,
@@ -43,6 +42,7 @@ from defgpa.warps import (
     RadialBasis,
     ThinPlateSpline,
     WendlandC2,
+    fit_interpolating_spline,
 )
 from support import EXACT, rotation, smooth_family
 
@@ -72,8 +72,8 @@ class Page(HTMLParser):
         self.ids.add(given.get("id"))
         if tag in {"script", "style"}:
             self._inside = given.get("id", tag)
-        if "data-figure" in given:
-            self.figures[given["data-figure"]] = float(given["value"])
+        if "data-result" in given:
+            self.figures[given["data-result"]] = float(given["value"])
         if "data-compared" in given:
             self.compared.append((given["data-compared"], float(given["value"])))
 
@@ -152,10 +152,10 @@ def test_every_figure_has_a_sentence_and_no_cve_is_made_up(page, wings):
     assert made.prose.count("RMSE_r") >= 2
 
 
-def test_it_says_what_was_fitted(page, wings):
+def test_it_says_describe_fit(page, wings):
     made = page(wings, title="Wings & stings", provenance={"input": "wings.tps"})
     assert "Wings & stings" in made.prose
-    assert "24 shapes with 43 landmarks each, in 2-D, 18 of 1,032 (1.7 %) not seen" in made.prose
+    assert "24 specimens with 43 landmarks in 2-D (18 of 1,032 (1.7 %) missing)" in made.prose
     assert "thin-plate spline with 5 control points along each axis" in made.prose
     assert "wings.tps" in made.prose
     assert defgpa.__version__ in made.prose
@@ -163,7 +163,7 @@ def test_it_says_what_was_fitted(page, wings):
 
 def test_nothing_is_fetched_from_anywhere(page, wings):
     for tag, given in page(wings).tags:
-        assert "src" not in given
+        assert given.get("src", "data:").startswith("data:")
         assert tag not in {"iframe", "object", "embed"}
         address = given.get("href", "#")
         # only a reader's click may lead away
@@ -185,8 +185,8 @@ def test_names_of_files_are_only_names(page):
 
 def test_json_within_a_script_has_no_markup_and_loses_nothing():
     value = {"names": list(NASTY), "number": 0.1}
-    assert not set(script_json(value)) & set("<>&\u2028\u2029")
-    assert json.loads(script_json(value)) == value
+    assert not set(dump_script_json(value)) & set("<>&\u2028\u2029")
+    assert json.loads(dump_script_json(value)) == value
 
 
 def test_packed_positions_are_exact_to_the_eye(rng):
@@ -194,7 +194,7 @@ def test_packed_positions_are_exact_to_the_eye(rng):
     points[1, :7] = np.nan
     points[2] = np.nan
     points[3, :, 0] = 5.0
-    back = positions(packed_positions(points))
+    back = positions(pack_positions(points))
     np.testing.assert_array_equal(np.isnan(back), np.isnan(points))
     extent = np.ptp(points[[0, 1, 3]][:, 7:], axis=1, keepdims=True)
     worst = np.nanmax(np.abs(back - points)[[0, 1, 3]] / np.maximum(extent, 1e-12))
@@ -209,7 +209,11 @@ def test_what_is_drawn_is_the_alignment(page, family):
     np.testing.assert_allclose(
         positions(drawn["aligned"]), alignment.aligned, rtol=0, atol=1e-4 * size
     )
-    np.testing.assert_allclose(positions(drawn["measured"]), alignment.shapes.points, atol=1e-3)
+    pose = distances(drawn["poses"])
+    d = alignment.shapes.n_dims
+    matrices, shifts = pose[:, : d * d].reshape(-1, d, d), pose[:, d * d :]
+    measured = positions(drawn["moved"]) @ matrices + shifts[:, None]
+    np.testing.assert_allclose(measured, alignment.shapes.points, atol=1e-3)
     np.testing.assert_allclose(positions(drawn["reference"])[0], alignment.reference, atol=1e-3)
     np.testing.assert_allclose(distances(drawn["residuals"]), alignment.residuals, rtol=1e-6)
 
@@ -219,7 +223,7 @@ def test_before_is_all_but_the_deformation(rng):
     base = rng.normal(size=(30, 2)) * [3, 2]
     copies = [rng.uniform(1, 3) * base @ rotation(rng, 2) + rng.normal(size=2) for _ in range(4)]
     alignment = defgpa.DefGPA().fit(copies).alignment_
-    moved = motions_onto_reference(alignment, drawn_part(alignment))(alignment.shapes.points)
+    moved = find_motions(alignment)(alignment.shapes.points)
     np.testing.assert_allclose(moved, np.broadcast_to(moved[0], moved.shape))
 
 
@@ -228,7 +232,7 @@ def test_a_mirrored_shape_is_mirrored_back_before_it_is_compared():
     points[2, :, 0] *= -1
     with pytest.warns(DefgpaWarning, match="Mirrored"):
         alignment = defgpa.DefGPA().fit(points).alignment_
-    onto = motions_onto_reference(alignment, drawn_part(alignment))
+    onto = find_motions(alignment)
     moved = onto(alignment.shapes.points)
     spread = np.linalg.norm(moved - alignment.reference, axis=2).mean(axis=1)
     assert np.linalg.det(onto.rotation[2]) == pytest.approx(-1)
@@ -239,16 +243,15 @@ def test_a_grid_over_an_undeformed_shape_stays_square(rng):
     base = rng.normal(size=(30, 2)) * [3, 2]
     copies = [base @ rotation(rng, 2) + rng.normal(size=2) for _ in range(4)]
     alignment = defgpa.DefGPA().fit(copies).alignment_
-    drawn, (nodes, _, _) = drawn_part(alignment), lattice_over(alignment.reference, 4)
-    onto = motions_onto_reference(alignment, drawn)
-    deformed = deformed_lattice(alignment, drawn, onto, nodes)
+    nodes, _, _ = make_lattice(alignment.reference, 4)
+    deformed = deform_lattice(alignment, find_motions(alignment), nodes)
     np.testing.assert_allclose(deformed, np.broadcast_to(nodes, deformed.shape), atol=1e-6)
 
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_grid_covers_the_landmarks_with_square_cells(rng, d):
     reference = rng.normal(size=(60, d)) * [5, 2, 1][:d]
-    nodes, rows, columns = lattice_over(reference, 10)
+    nodes, rows, columns = make_lattice(reference, 10)
     grid = nodes.reshape(rows, columns, d)
     across = np.linalg.norm(np.diff(grid, axis=1), axis=2)
     along = np.linalg.norm(np.diff(grid, axis=0), axis=2)
@@ -276,8 +279,8 @@ def test_worries_come_first_and_in_plain_words(page):
         alignment = defgpa.DefGPA().fit(defgpa.Shapes(points, names=list("abcdef"))).alignment_
     made = page(alignment).prose
     assert "Mirrored against the majority of the shapes: 'c'" in made
-    assert made.index("Look at this first") < made.index("Before and after")
-    assert "Nothing suspicious" not in made
+    assert made.index("Check this first") < made.index("Before and after")
+    assert "No problems found" not in made
 
 
 def test_folds_and_hard_folds_are_worries_too(page, wings, wings_cv):
@@ -295,16 +298,16 @@ def test_folds_and_hard_folds_are_worries_too(page, wings, wings_cv):
 
 def test_all_is_well_is_said_as_well(page, wings):
     made = page(wings).prose
-    assert "Nothing suspicious was found" in made
-    assert "Look at this first" not in made
+    assert "No problems found" in made
+    assert "Check this first" not in made
 
 
 def test_missing_landmarks_are_counted_or_denied(page, wings):
     made = page(wings)
-    assert "18 of 1,032 landmarks were not seen, in 8 shapes" in made.prose
+    assert "18 of 1,032 landmarks are missing, in 8 specimens" in made.prose
     assert "plot-missing" in made.ids
     full = page(fitted())
-    assert "every landmark was seen in every shape" in full.prose
+    assert "every landmark is visible in every specimen" in full.prose
     assert "plot-missing" not in full.ids
 
 
@@ -322,9 +325,10 @@ def test_the_smoothing_path_is_drawn_where_it_has_a_logarithm(page, wings):
         "cve": [1.0, 2.0],
         "rmse_reference": [0.5, 1.0],
         "rmse_datum": [None, 0.8],
-        "best": 1e-4,
+        "chosen": 1e-4,
+        "minimum": 1e-4,
     }
-    assert "a relative smoothing of 0.0001 , was chosen" in made.prose
+    assert "A smoothing of 0.0001 was chosen" in made.prose
     assert "plot-smoothing" not in page(wings).ids
 
 
@@ -370,10 +374,10 @@ def test_methods_without_a_spectrum_have_a_report_too(page, estimator, words):
 @pytest.mark.parametrize(
     ("sources", "title"),
     [
-        (["data/wings.tps"] * 5, "wings.tps: 5 shapes aligned"),
-        ([f"data/bees/{k}.pts" for k in range(5)], "bees: 5 shapes aligned"),
-        (["a/1.pts", "b/1.pts"] * 2 + ["a/3.pts"], "Alignment of 5 shapes"),
-        (None, "Alignment of 5 shapes"),
+        (["data/wings.tps"] * 5, "wings.tps: 5 specimens aligned"),
+        ([f"data/bees/{k}.pts" for k in range(5)], "bees: 5 specimens aligned"),
+        (["a/1.pts", "b/1.pts"] * 2 + ["a/3.pts"], "Alignment of 5 specimens"),
+        (None, "Alignment of 5 specimens"),
     ],
     ids=["file", "folder", "folders", "array"],
 )
@@ -436,7 +440,7 @@ def test_groups_of_any_column_are_kept_and_too_many_share_the_last(page):
     assert columns["species"]["names"][-1] == "6 other groups"
     assert max(columns["species"]["of"]) == 34
     assert columns["species"]["names"][columns["species"]["of"][79]] == "species 3"
-    assert "There are 40 groups in 'species': the 34 with most shapes have" in made.prose
+    assert "There are 40 groups in 'species': the 34 with most specimens have" in made.prose
 
 
 def test_columns_of_a_table_are_offered_and_measurements_are_not():
@@ -444,31 +448,123 @@ def test_columns_of_a_table_are_offered_and_measurements_are_not():
     said[4]["stage"] = ""
     metadata = {"groups": ["a", None] * 30, "variables": (*said[:-1], None)}
     shapes = defgpa.Shapes(smooth_family(seed=3, n=60, m=5), metadata=metadata)
-    found = group_columns(shapes)
+    found = find_group_columns(shapes)
     assert list(found) == ["group", "stage"]
     assert found["group"][:2] == ("a", "not stated")
     assert found["stage"][3:5] == ("0", "not stated")
     assert found["stage"][-2:] == ("1", "not stated")
     chosen = tuple(own and own["stage"] for own in metadata["variables"])
-    assert list(group_columns(shapes.with_metadata(groups=chosen))) == ["stage"]
+    assert list(find_group_columns(shapes.with_metadata(groups=chosen))) == ["stage"]
 
 
-def test_landmarks_that_no_third_one_is_nearer_to_are_linked(rng):
-    square = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1], [3, 1.1]])
-    assert near_links(square).tolist() == [[0, 1], [0, 3], [1, 2], [2, 3], [2, 4]]
-    points = rng.normal(size=(80, 3))
-    far = np.linalg.norm(points[:, None] - points, axis=2)
-    links = {
-        (i, j)
-        for i in range(80)
-        for j in range(i + 1, 80)
-        if not (np.maximum(far[i], far[j]) < far[i, j]).any()
+def test_columns_given_as_lists_arrays_and_tables_colour_the_page(page):
+    alignment = fitted(n=6)
+    kind = ["b", "a"] * 3
+    for values in (kind, tuple(kind), np.array(kind), pandas.Series(kind, index=range(5, 11))):
+        (column,) = page(alignment, data={"kind": values}).drawn["columns"]
+        assert column == {"name": "kind", "names": ["a", "b"], "of": [1, 0] * 3}
+    (column,) = page(alignment, data=pandas.DataFrame({"kind": kind})).drawn["columns"]
+    assert column["names"] == ["a", "b"]
+
+
+def test_a_column_of_another_length_is_refused_by_name(tmp_path):
+    with pytest.raises(ShapeError, match=r"'kind' must have one value a specimen, 6 in all; got 2"):
+        write_report(fitted(n=6), tmp_path / "r.html", data={"kind": ["a", "b"]})
+    with pytest.raises(ShapeError, match=r"got 'apis'"):
+        write_report(fitted(n=6), tmp_path / "r.html", data={"kind": "apis"})
+
+
+def test_colours_of_groups_are_those_of_the_plots():
+    style = (Path(write_report.__code__.co_filename).parent / "templates/style.css").read_text()
+    light = dict(reversed(re.findall(r"--group-(\d): (#\w+);", style)))
+    assert tuple(light[str(k)] for k in range(7)) == GROUP_COLOURS
+
+
+def test_links_are_drawn_as_given_and_none_are_invented(page):
+    alignment = fitted(n=5)
+    assert page(alignment).drawn["links"] is None
+    packed = page(alignment, links=[(0, 3), (4, 2)]).drawn["links"]
+    links = np.frombuffer(base64.b64decode(packed["whole"]), dtype="<i4").reshape(packed["size"])
+    assert links.tolist() == [[0, 3], [4, 2]]
+
+
+def test_the_choice_of_the_smoothing_names_the_rule_and_its_cost(page, wings):
+    cve = np.array([3.0, 2.0, 2.1])
+    path = SmoothingPath(
+        np.array([1e-4, 1e-3, 1e-2]), cve, cve, cve, None, np.full(3, 0.2), np.zeros(3, dtype=int)
+    )
+    made = page(wings, smoothing=path)
+    assert "one-standard-error rule" in made.prose
+    assert "the rule costs 5 % in CVE" in made.prose
+    assert (made.drawn["smoothing"]["chosen"], made.drawn["smoothing"]["minimum"]) == (1e-2, 1e-3)
+
+
+def test_methods_are_there_to_be_copied(page, wings, wings_cv):
+    made = page(wings, cross_validation=wings_cv)
+    text = write_methods(wings, cross_validation=wings_cv)
+    assert " ".join(text.split()) in made.prose
+    assert "24 specimens with 43 landmarks in 2 dimensions (18 of 1,032 landmarks, 1.7 %," in text
+    assert "Bai, F., & Bartoli, A. (2022)" in text
+    assert "Bookstein, F. L. (1989)" in text
+    assert "Gower" not in text
+    rigid = write_methods(defgpa.EuclideanGPA().fit(wings.shapes).alignment_)
+    assert "Gower, J. C. (1975)" in rigid
+    assert "Bartoli" not in rigid
+    with pytest.raises(DefgpaError, match=r"model\.alignment_\); got DefGPA"):
+        write_methods(defgpa.DefGPA())
+
+
+def test_the_grid_of_a_component_follows_its_spline(page):
+    alignment = fitted(seed=3, n=8)
+    space = page(alignment).drawn["space"]
+    grid = space["grid"]
+    nodes, bent = positions(grid["nodes"])[0], positions(grid["components"])
+    assert len(nodes) == grid["rows"] * grid["columns"]
+    mean, components = positions(space["mean"])[0], positions(space["components"])
+    for k in (0, 3):
+        warp = fit_interpolating_spline(mean, mean + components[k])
+        expected = np.asarray(warp(nodes)) - nodes
+        size = np.abs(components[k]).max()
+        np.testing.assert_allclose(bent[k], expected, atol=0.01 * size)
+
+
+def test_specimens_that_are_largely_estimated_are_remarked(page):
+    points = smooth_family(seed=3, n=8)
+    points[2, :15] = np.nan
+    points[3, 0] = np.nan
+    made = page(defgpa.DefGPA(Affine()).fit(points).alignment_)
+    assert made.prose.count("largely estimated") == 2  # one specimen, and the explanation
+    assert made.drawn["missing"][2:4] == [15, 1]
+
+
+def test_tables_have_no_empty_columns(page):
+    complete = page(fitted(n=6)).text
+    table = complete[complete.index('id="specimens"') :]
+    headings = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table[: table.index("</thead>")])
+    assert headings == ["Specimen", "RMSE_r", "RMSE_d"]
+
+
+def test_photographs_are_shown_with_their_landmarks(page, tmp_path):
+    from PIL import Image
+
+    points = smooth_family(seed=3, n=5, m=12)
+    points = 100.0 + 10.0 * points
+    for k in range(4):
+        Image.new("L", (300, 200), 40 * k).save(tmp_path / f"wing_{k}.png")
+    metadata = {
+        "images": [f"C:\\photos\\wing_{k}.png" for k in range(5)],  # of the fifth there is no file
+        "sources": [str(tmp_path / "wings.tps")] * 5,
+        "scales": [0.5] * 5,
     }
-    assert set(map(tuple, near_links(points).tolist())) == links
-    flat = points * [1, 1, 0]
-    flat[3] = flat[4]
-    assert len(near_links(flat))
-    assert near_links(points[:4]) is None
+    shapes = defgpa.Shapes(points, metadata=metadata)
+    made = page(defgpa.DefGPA(Affine()).fit(shapes).alignment_)
+    assert "photographs" in made.ids
+    assert sum(tag == "image" for tag, _ in made.tags) == 4
+    circles = [given for tag, given in made.tags if tag == "circle"]
+    assert len(circles) == 4 * 12
+    assert float(circles[0]["cx"]) == pytest.approx(points[0, 0, 0] / 0.5, abs=0.06)
+    assert float(circles[0]["cy"]) == pytest.approx(200 - points[0, 0, 1] / 0.5, abs=0.06)
+    assert "photographs" not in page(fitted(n=5)).ids
 
 
 def floats(packed):
@@ -502,16 +598,16 @@ def test_the_odd_specimen_and_its_landmarks_are_named(page):
     with pytest.warns(DefgpaWarning, match="look exchanged"):
         alignment = defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_
     made = page(alignment)
-    assert "1 specimen lies beyond the fence" in made.prose
+    assert "1 specimen is an outlier: it lies farther from the mean shape than 1.5" in made.prose
     assert "no proof of a mistake" in made.prose
-    assert "take the coordinates called superimposed" in made.prose
+    assert "use the coordinates called superimposed" in made.prose
     marks = [given["data-mark"] for tag, given in made.tags if "data-mark" in given]
     assert marks[0] == names[7]
     assert marks.count(names[7]) == 3  # in the list of specimens, and for both landmarks
     told = made.drawn["outliers"]
     found = defgpa.statistics.outliers(alignment)
     np.testing.assert_allclose(told["distance"], found.distances, **EXACT)
-    assert told["fences"] == [{"group": "", "at": found.fences[0]}]
+    assert told["limits"] == [{"group": "", "at": found.fences[0]}]
     assert np.flatnonzero(told["odd"]).tolist() == [7]
 
 
@@ -522,13 +618,13 @@ def test_groups_that_are_large_enough_have_fences_of_their_own(page):
     told = page(alignment).drawn["outliers"]
     found = defgpa.statistics.outliers(alignment, large)
     np.testing.assert_allclose(told["distance"], found.distances, **EXACT)
-    assert [fence["group"] for fence in told["fences"]] == ["x", "y"]
-    assert told["fences"][1]["at"] == found.fences[-1]
-    assert "the mean shape of the group" in page(alignment).prose
-    assert "No specimen lies beyond the fence" in page(alignment).prose
+    assert [fence["group"] for fence in told["limits"]] == ["x", "y"]
+    assert told["limits"][1]["at"] == found.fences[-1]
+    assert "the mean shape of their group" in page(alignment).prose
+    assert "No specimen is an outlier" in page(alignment).prose
     assert "no proof of a mistake" not in page(alignment).prose
     alone = page(fitted(n=12, metadata={"groups": small})).drawn["outliers"]
-    assert [fence["group"] for fence in alone["fences"]] == [""]
+    assert [fence["group"] for fence in alone["limits"]] == [""]
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
@@ -558,9 +654,9 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=as_code)
+@pytest.mark.parametrize("model", MODELS, ids=format_code)
 def test_the_code_to_do_it_again_makes_the_same_model(model):
-    assert eval(as_code(model), vars(defgpa.warps)) == model
+    assert eval(format_code(model), vars(defgpa.warps)) == model
 
 
 @pytest.mark.parametrize(
@@ -575,7 +671,7 @@ def test_the_code_to_do_it_again_makes_the_same_model(model):
     ids=["affine", "spline", "radial", "lattice", "polynomial"],
 )
 def test_every_family_is_said_in_words(model, words):
-    assert words in what_was_fitted(fitted(warp=model))
+    assert words in describe_fit(fitted(warp=model))
 
 
 def test_a_warp_of_ones_own_is_reported_by_its_name(page):
@@ -590,39 +686,56 @@ def test_a_warp_of_ones_own_is_reported_by_its_name(page):
 
 def test_a_wireframe_is_kept_and_what_does_not_fit_is_dropped(page):
     wireframe = [(0, 1), [1, 2, 3], (7, 99), "ab", (2, "x"), 5]
-    packed = page(fitted(metadata={"wireframe": wireframe})).drawn["edges"]
+    packed = page(fitted(metadata={"wireframe": wireframe})).drawn["links"]
     edges = np.frombuffer(base64.b64decode(packed["whole"]), dtype="<i4").reshape(packed["size"])
     assert edges.tolist() == [[0, 1], [1, 2], [2, 3]]
 
 
 def test_a_small_set_is_drawn_completely(wings):
-    drawn = drawn_part(wings)
-    assert len(drawn.shapes) == 24
-    assert len(drawn.landmarks) == 43
-    assert drawn.sentences == []
+    display = choose_display(wings)
+    np.testing.assert_array_equal(display.landmarks, np.arange(43))
+    assert display.notes == []
 
 
-@pytest.mark.parametrize(("n", "m"), [(3, 40_000), (5000, 25), (700, 600)])
-def test_a_large_set_is_thinned_the_worst_kept_and_the_page_says_so(n, m, rng):
-    class Large:
-        shapes = type("Sizes", (), {"n_shapes": n, "n_landmarks": m})
-        residuals = rng.uniform(0.5, 1.0, size=(n, m))
+@pytest.mark.parametrize(("n", "m"), [(3, 40_000), (700, 600)])
+def test_many_landmarks_are_thinned_and_the_worst_kept(n, m, rng):
+    residuals = rng.uniform(0.5, 1.0, size=(n, m))
+    residuals[:, m // 3] *= 3
+    kept = thin_landmarks(residuals, 200)
+    assert len(kept) == 200
+    assert m // 3 in kept
+    assert np.all(np.diff(kept) > 0)
+    np.testing.assert_array_equal(thin_landmarks(residuals, m), np.arange(m))
 
-    Large.residuals[n // 3] *= 3
-    Large.residuals[:, m // 3] *= 3
-    drawn = drawn_part(Large)
-    assert len(drawn.shapes) * len(drawn.landmarks) <= MOST_PAIRS
-    assert len(drawn.shapes) <= MOST_SHAPES
-    assert n // 3 in drawn.shapes
-    assert m // 3 in drawn.landmarks
-    assert np.all(np.diff(drawn.shapes) > 0)
-    kept = [f"{len(drawn.landmarks):,} of the {m:,} landmarks"] * (len(drawn.landmarks) < m)
-    kept += [f"{len(drawn.shapes):,} of the {n:,} shapes"] * (len(drawn.shapes) < n)
-    assert kept
-    assert all(words in " ".join(drawn.sentences) for words in kept)
-    everything = drawn_part(Large, None)
-    assert (len(everything.shapes), len(everything.landmarks)) == (n, m)
-    assert everything.sentences == []
+
+def test_five_thousand_specimens_are_all_on_the_page(page):
+    points = np.random.default_rng(0).normal(size=(5_000, 1, 2)) * 0.02
+    points = smooth_family(seed=5, n=1, m=80)[0] + points * np.sin(np.arange(160)).reshape(80, 2)
+    points[4_321] += 0.5 * np.random.default_rng(1).normal(size=(80, 2))
+    with pytest.warns(DefgpaWarning, match="far from all the others"):
+        alignment = defgpa.EuclideanGPA().fit(points).alignment_
+    made = page(alignment)
+    drawn = made.drawn
+    assert len(drawn["names"]) == 5_000
+    assert drawn["space"]["scores"]["size"][0] == 5_000
+    assert len(drawn["outliers"]["distance"]) == 5_000
+    assert drawn["outliers"]["odd"][4_321]
+    assert drawn["aligned"]["size"] == [5_000, 60, 2]
+    assert "60 of the 80 landmarks are drawn" in made.prose
+
+
+def test_a_large_mesh_is_decimated_and_stays_a_surface(page):
+    side = 100
+    x, y = map(np.ravel, np.meshgrid(np.linspace(0, 3, side), np.linspace(0, 2, side)))
+    corner = np.arange(side * (side - 1)).reshape(side - 1, side)[:, :-1].ravel()
+    faces = np.column_stack([corner, corner + 1, corner + side])
+    points = [np.column_stack([x, y, 0.1 * k * x * y + np.sin(x)]) for k in range(1, 5)]
+    shapes = defgpa.Shapes(points, faces=faces)
+    made = page(defgpa.EuclideanGPA().fit(shapes).alignment_)
+    n_vertices = len(made.drawn["landmarks"])
+    assert 1_000 < n_vertices <= MAX_SURFACE_VERTICES
+    assert made.drawn["faces"]["size"][0] > n_vertices / 2
+    assert f"surfaces are drawn with {n_vertices:,} of the 10,000 vertices" in made.prose
 
 
 def own_prediction(alignment):
@@ -632,8 +745,8 @@ def own_prediction(alignment):
 
 @pytest.mark.parametrize(
     ("n", "m", "faces"),
-    [(300, 155, None), (10, 5261, np.arange(15_780).reshape(-1, 3) % 5261), (320, 200, None)],
-    ids=["many shapes", "mesh", "both"],
+    [(600, 155, None), (10, 5261, np.arange(15_780).reshape(-1, 3) % 5261)],
+    ids=["many shapes", "mesh"],
 )
 def test_the_page_stays_below_ten_megabytes(tmp_path, n, m, faces):
     points = smooth_family(seed=5, n=n, m=m, d=3)
@@ -688,7 +801,7 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch, wings, absent):
     ],
 )
 def test_numbers_are_for_the_eye(value, text):
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 def test_tables_are_titled_headings_in_order_and_controls_named(page, wings, wings_cv):

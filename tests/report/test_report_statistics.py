@@ -74,7 +74,7 @@ def test_every_result_has_its_heading_its_picture_and_a_link_to_it(page):
         "Symmetry",
         "Repeatability",
         "Semilandmarks",
-        "To do it again",
+        "Reproduce",
     ]
     for k, heading in enumerate(headings[:-1], start=1):
         assert f'<a href="#test-{k}">{heading}</a>' in page
@@ -110,16 +110,16 @@ def test_the_tables_are_those_of_the_results(page, everything):
 
 def test_the_words_say_what_was_found(page, everything):
     _, _, size, landmarks, _, measured, slid = everything
-    assert "Beyond chance (P ≤ 0.05): kind." in page
-    assert "Of 1 pairs, 1 differ beyond chance" in page
+    assert "Significant (P ≤ 0.05): kind." in page
+    assert "Of 1 pairs, 1 differ significantly" in page
     assert f"Size explains {size.anova['log(size)'].r_squared:.1%} of" in page
     sure = [landmarks.landmarks[j] for j in np.flatnonzero(landmarks.significant())]
     assert f"{len(sure)} of 8 landmarks differ: {', '.join(sure)}." in page
-    assert f"{measured.overall:.1%} of the variance is of the individuals" in page
-    assert f"errs most at landmark {1 + int(np.argmax(measured.error))} (" in page
-    assert f"2 of 8 landmarks slid in {len(slid.criterion)} rounds" in page
+    assert f"{measured.overall:.1%} of the variance is among individuals" in page
+    assert f"error is largest at landmark {1 + int(np.argmax(measured.error))} (" in page
+    assert f"2 of 8 landmarks slid in {len(slid.criterion)} iterations" in page
     assert "Each shape has both sides" in page
-    assert f"The picture is of {slid.names[int(np.argmax(slid.distances.max(axis=1)))]}," in page
+    assert f"The figure shows {slid.names[int(np.argmax(slid.distances.max(axis=1)))]}," in page
     titles = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page)
     assert titles[:8] == ["Term", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(&gt;F)"]
 
@@ -130,7 +130,7 @@ def test_nothing_found_is_said_as_well(tmp_path):
     far = landmark_differences(moths(), data["kind"], 99)
     write_statistics([model, far], tmp_path / "none.html")
     text = (tmp_path / "none.html").read_text(encoding="utf-8")
-    assert "No term goes beyond chance" in text
+    assert "No term is significant" in text
     assert "0 of 8 landmarks differ." in text
 
 
@@ -162,7 +162,7 @@ def test_the_report_of_an_alignment_has_the_sections_among_its_own(tmp_path, eve
     assert 'id="test-1"' not in plain
     assert rows_of(more, "What shape depends on")[0][0] == "kind"
     assert '<a href="#test-1">What shape depends on</a>' in more
-    assert 'id="figures"' in more
+    assert 'id="results"' in more
 
 
 def test_what_is_no_result_is_refused(tmp_path):

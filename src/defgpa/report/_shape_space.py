@@ -16,7 +16,7 @@ from defgpa.report._packing import list_finite, pack_distances, pack_positions
 from defgpa.report._scene import make_lattice
 from defgpa.report._words import format_number, format_percent
 from defgpa.statistics import Outliers, ShapePCA, outliers
-from defgpa.warps import interpolating_spline
+from defgpa.warps import fit_interpolating_spline
 
 MAX_COMPONENTS = 10
 LARGELY_ESTIMATED = 1 / 3  # share of missing landmarks from which a specimen is marked
@@ -72,7 +72,7 @@ def _pack_components(alignment: Alignment, pca: ShapePCA, display: Display) -> d
     inside = ~np.isnan(nodes[:, 0])
     bent = np.full((len(components), *nodes.shape), np.nan)
     for k, component in enumerate(components):
-        bent[k, inside] = interpolating_spline(mean[knots], component[knots])(nodes[inside])
+        bent[k, inside] = fit_interpolating_spline(mean[knots], component[knots])(nodes[inside])
     return {
         "shares": list_finite(pca.explained_variance_ratio_[:MAX_COMPONENTS]),
         "scores": pack_distances(pca.scores_[:, :MAX_COMPONENTS]),

@@ -78,7 +78,8 @@ def _describe_anova(anova: ProcrustesAnova, links: Links) -> Section:
     result = f"No term is significant (P ≤ {_LEVEL:g})."
     if significant:
         result = f"Significant (P ≤ {_LEVEL:g}): {and_more(significant, _MAX_NAMES)}."
-    picture = _draw("effects", anova)
+    n_terms = sum(row.f == row.f for row in anova.table)
+    picture = _draw("effects", anova, height=1.6 + 0.7 * n_terms)
     caption = "Sequential sums of squares"
     return Section(
         "What shape depends on", (how, result), caption, _tabulate_effects(anova.table), picture
@@ -94,7 +95,8 @@ def _describe_pairwise(distances: PairwiseDistances, links: Links) -> Section:
         f"Of {len(rows)} pairs, {n_significant} differ significantly (P ≤ {_LEVEL:g}).",
     )
     table = [("Groups", "Distance", "Z", "P"), *rows]
-    return Section("Groups compared", words, "Pairs of groups", table, _draw("pairwise", distances))
+    picture = _draw("pairwise", distances, height=min(1.8 + 0.7 * len(distances.names), 8.0))
+    return Section("Groups compared", words, "Pairs of groups", table, picture)
 
 
 def _describe_allometry(allometry: Allometry, links: Links) -> Section:
@@ -194,7 +196,9 @@ def _tabulate_effects(table: EffectTable) -> list[Sequence[str]]:
     return [("Term", *header[1:]), *rows]
 
 
-def _draw(name: str, *shown: Any, n_dims: int = 2, **options: Any) -> dict[str, str] | None:
+def _draw(
+    name: str, *shown: Any, n_dims: int = 2, height: float = 5.0, **options: Any
+) -> dict[str, str] | None:
     """Draw a figure of `defgpa.plot` and return it as addresses, in SVG and PNG.
 
     The same figure is the same every time.
@@ -207,7 +211,7 @@ def _draw(name: str, *shown: Any, n_dims: int = 2, **options: Any) -> dict[str, 
     from defgpa import plot
 
     with rc_context({"svg.hashsalt": name, "text.parse_math": False}):  # a name is no formula
-        figure = Figure(figsize=(8, 5), layout="constrained")
+        figure = Figure(figsize=(8.0, height), layout="constrained")
         axes = figure.add_subplot(projection="3d") if n_dims == 3 else figure.subplots()
         getattr(plot, name)(*shown, ax=axes, **options)
         return {

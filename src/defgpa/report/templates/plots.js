@@ -21,6 +21,7 @@ const state = {
 
 const MAX_LEGEND = 7; // kinds that a legend names
 const MAX_LINKED_SHAPES = 12; // shapes whose links are drawn
+const MAX_SURFACES = 12; // meshes that are drawn over each other
 const MAX_VECTORS = 1500;
 const MAX_LABELS = solid ? 160 : 600;
 
@@ -199,8 +200,23 @@ function overReference(chosen, points, far, byError, most) {
     const [i] = chosen;
     return [...referenceTraces(true), surface(points[i], i, far[i], "distance", most)];
   }
+  if (solid && shapes.faces && chosen.length <= MAX_SURFACES && !byError) {
+    return [...referenceTraces(true), ...translucentSurfaces(chosen, points)];
+  }
   const dots = byError ? dotsByError : dotsByShape;
   return [...linkTraces(chosen, points), ...dots(chosen, points, far), ...referenceTraces()];
+}
+
+// few meshes over each other, each in its colour
+function translucentSurfaces(chosen, points) {
+  const { kinds, kindOf } = colouring(chosen);
+  const opacity = Math.min(0.5, 1.5 / chosen.length);
+  return chosen.map((i) => mesh(points[i], {
+    color: i === state.marked ? colour("mark") : kinds[kindOf(i)].colour,
+    opacity: i === state.marked ? 0.7 : opacity,
+    name: escapeMarkup(shorten(shapes.names[i], 30)),
+    hoverinfo: "name",
+  }));
 }
 
 const plots = {
@@ -219,7 +235,9 @@ const plots = {
     if (state.before === "measured") {
       const data = isSingleMesh(chosen)
         ? [mesh(points[chosen[0]], { color: groupColour(0) })]
-        : [...linkTraces(chosen, points), ...dotsByShape(chosen, points)];
+        : solid && shapes.faces && chosen.length <= MAX_SURFACES
+          ? translucentSurfaces(chosen, points)
+          : [...linkTraces(chosen, points), ...dotsByShape(chosen, points)];
       const drawing = spaceFigure(data, box("measured"), { ...pairLegend(), uirevision: "measured" });
       return { ...drawing, aspect: pairFigure([]).aspect };
     }
