@@ -14,7 +14,7 @@ def command(shell: str) -> None:
     """Print the shell completion script for bash, zsh or fish."""
     from defgpa.cli._app import app
 
-    found = get_completion_class(shell)
-    if found is None:
+    completion = get_completion_class(shell)
+    if completion is None:
         raise click.UsageError(f"There is no completion for {shell}.")
-    click.echo(found(app, {}, "defgpa", "_DEFGPA_COMPLETE").source())
+    click.echo(completion(app, {}, "defgpa", "_DEFGPA_COMPLETE").source())

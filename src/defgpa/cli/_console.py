@@ -51,7 +51,7 @@ class Console:
 
     def note_findings(self, *findings: Finding) -> None:
         """Note findings in the words of the command line; keep their values for machines."""
-        noted = [part for finding in self.findings for part in (finding, *finding.parts)]
+        noted = [each for finding in self.findings for each in (finding, *finding.parts)]
         for finding in group_by_problem(finding for finding in findings if finding not in noted):
             self.findings.append(finding)
             self.note(str(finding))

@@ -160,7 +160,7 @@ class MethodOptions:
     jobs: int | None = None
 
     @property
-    def resolved_method(self) -> str:
+    def method_name(self) -> str:
         """The method named, or the one that options for experts imply; auto without any."""
         if self.method is not None:
             return self.method
@@ -173,7 +173,7 @@ class MethodOptions:
     @property
     def _expert_options(self) -> list[str]:
         """The options for experts that were given."""
-        given = {
+        values = {
             "--warp": self.warp,
             "--points-per-axis": self.points_per_axis,
             "--smoothing": self.smoothing,
@@ -181,11 +181,11 @@ class MethodOptions:
             "--rigidity": self.rigidity,
             "--proportions": None if self.proportions == "rigid" else self.proportions,
         }
-        return [name for name, value in given.items() if value is not None]
+        return [name for name, value in values.items() if value is not None]
 
     def refuse_contradictions(self) -> None:
         """Raise a UsageError where one option leaves another nothing to say."""
-        method, experts = self.resolved_method, self._expert_options
+        method, experts = self.method_name, self._expert_options
         if method in ("auto", "rigid") and experts:
             why = "chooses the warps" if method == "auto" else "has no warps"
             raise click.UsageError(f"--method {method} {why}: drop {' and '.join(experts)}.")
@@ -209,14 +209,14 @@ class MethodOptions:
 
     def make_warp(self) -> Any:
         """Return the warp model that the options describe."""
-        family = "affine" if self.resolved_method == "affine" else self.warp or "tps"
+        family = "affine" if self.method_name == "affine" else self.warp or "tps"
         return warp_model(family, self.points_per_axis, parse_smoothing(self.smoothing), self.theta)
 
     def make_estimator(self) -> AlignmentEstimator:
         """Return the estimator of a method that was named or implied."""
         from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
 
-        match self.resolved_method:
+        match self.method_name:
             case "rigid":
                 return EuclideanGPA(scaling=True)
             case "elastic":
@@ -227,23 +227,23 @@ class MethodOptions:
     @property
     def chooses(self) -> bool:
         """Whether smoothing or rigidity are to be chosen."""
-        if self.resolved_method == "elastic":
+        if self.method_name == "elastic":
             choosable = self.warp != "affine" and self.theta is None
             return choosable and (
                 self.rigidity in (None, "auto") or self.smoothing in (None, "auto")
             )
-        return self.resolved_method == "deformable" and (
+        return self.method_name == "deformable" and (
             self.smoothing == "auto" or (self.smoothing is None and self.theta is None)
         )
 
     @property
-    def fixed(self) -> dict[str, list[float]]:
+    def constraints(self) -> dict[str, list[float]]:
         """What of smoothing and rigidity is stated, as select_smoothing takes it."""
         fixed: dict[str, list[float]] = {}
-        if self.resolved_method == "elastic" and self.rigidity not in (None, "auto"):
+        if self.method_name == "elastic" and self.rigidity not in (None, "auto"):
             fixed["rigidities"] = [parse_rigidity(str(self.rigidity))]
         value = parse_smoothing(self.smoothing)
-        if self.resolved_method == "elastic" and value is not None:
+        if self.method_name == "elastic" and value is not None:
             fixed["grid"] = [value]
         return fixed
 
@@ -268,7 +268,7 @@ def fit_shapes(console: Console, shapes: Shapes, wishes: MethodOptions) -> Fit:
     from defgpa.model_selection.method_selection import choose_fold_size, is_ordinary_size
 
     size = choose_fold_size(shapes) if wishes.fold_size is None else wishes.fold_size
-    method = wishes.resolved_method
+    method = wishes.method_name
     if method == "auto":
         with console.progress("Choosing the method") as tick:
             chosen = select_method(shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick)
@@ -307,13 +307,13 @@ def choose_smoothing(
     from defgpa.model_selection.method_selection import choose_fold_size
 
     size = choose_fold_size(shapes) if wishes.fold_size is None else wishes.fold_size
-    fixed = wishes.fixed
+    constraints = wishes.constraints
     with console.progress("Choosing the smoothing") as tick:
         path = select_smoothing(
-            estimator, shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick, **fixed
+            estimator, shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick, **constraints
         )
     validated = path.cross_validation
-    return Fit(wishes.resolved_method, path.best, path.alignment, size, path, validated)
+    return Fit(wishes.method_name, path.best, path.alignment, size, path, validated)
 
 
 def describe_parameters(fit: Fit) -> dict[str, Any]:
@@ -465,12 +465,14 @@ def _add_remedy(finding: Finding, fit: Fit, shapes: Shapes) -> Finding:
     """Add to the finding of foldovers a smoothing at which no warp folds, if one is found."""
     warp = getattr(fit.estimator, "model", None)
     name = "smoothing" if getattr(warp, "theta", None) is None else "theta"
-    value = _find_unfolded(fit, shapes, name, getattr(warp, name, None))
+    value = _find_unfolding(fit, shapes, name, getattr(warp, name, None))
     remedy = {} if value is None else {name: value}
     return replace(finding, values={**finding.values, **remedy})
 
 
-def _find_unfolded(fit: Fit, shapes: Shapes, name: str, current: float | None) -> float | None:
+def _find_unfolding(
+    fit: Fit, shapes: Shapes, name: str, current: float | None
+) -> float | None:
     """Return the least smoothing tried at which no warp folds: along the path, or by decades."""
     from sklearn.base import clone
 

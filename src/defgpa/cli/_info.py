@@ -15,6 +15,7 @@ from defgpa.cli._input import drop_empty, flatten_planar, note_likely_code, read
 from defgpa.errors import and_more, listed
 
 if TYPE_CHECKING:
+    from defgpa._arrays import Mask
     from defgpa.diagnostics.screening import Screening
     from defgpa.shapes import Shapes
 
@@ -41,45 +42,46 @@ def command(source: tuple[str, ...], console: Console) -> None:
     except SeveralSetsError as error:
         _show_sets(console, error.sets)
         return
-    summary = _summary(shapes)
+    summary = _summarise(shapes)
     _show_summary(console, shapes, summary)
     _show_missing(console, shapes)
     with console.noting():
         note_likely_code(console, shapes)
-        summary |= _shown_codes(console, shapes)
-        summary |= _screened(console, flatten_planar(console, drop_empty(console, shapes)))
+        summary |= _show_codes(console, shapes)
+        summary |= _show_screening(console, flatten_planar(console, drop_empty(console, shapes)))
     summary["notes"] = console.notes
     console.result(summary)
 
 
 def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
-    """The files of a folder that are different sets."""
+    """Show the files of a folder that are different sets."""
     rows = [[Path(file).name, *counts] for file, counts in sets.items()]
     header = ["file", "shapes", "landmarks"]
     console.table("Different sets", header, rows[:_MAX_ROWS], len(rows))
     console.note(
         f"These files are different sets: read them one by one, such as {next(iter(sets))}."
     )
-    found = [{"file": file, "shapes": n, "landmarks": m} for file, (n, m) in sets.items()]
-    console.result({"sets": found, "notes": console.notes})
+    listed_sets = [{"file": file, "shapes": n, "landmarks": m} for file, (n, m) in sets.items()]
+    console.result({"sets": listed_sets, "notes": console.notes})
 
 
-def _summary(shapes: Shapes) -> dict[str, Any]:
+def _summarise(shapes: Shapes) -> dict[str, Any]:
+    """Return what is in the files, for machines."""
     from defgpa.diagnostics.screening import guess_units
     from defgpa.io.text.variables import get_variable_columns
 
-    said = shapes.metadata
+    metadata = shapes.metadata
     return {
         "shapes": shapes.n_shapes,
         "landmarks": shapes.n_landmarks,
         "dimension": shapes.n_dims,
         "missing": int((~shapes.visible).sum()),
         "units": guess_units(shapes) if shapes.visible.any() else "unknown",
-        **{key: said[key] for key in ("format", "space") if key in said},
-        "incomplete": list(said.get("incomplete", ())),
-        "groups": dict(Counter(str(g) for g in said.get("groups", ()) if g is not None)),
+        **{key: metadata[key] for key in ("format", "space") if key in metadata},
+        "incomplete": list(metadata.get("incomplete", ())),
+        "groups": dict(Counter(str(g) for g in metadata.get("groups", ()) if g is not None)),
         "columns": list(get_variable_columns(shapes)),
-        "not_read": list(said.get("not_read", ())),
+        "not_read": list(metadata.get("not_read", ())),
     }
 
 
@@ -102,88 +104,96 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
     if summary["incomplete"]:
         n = len(summary["incomplete"])
         rows.append(["unfinished", f"{n}, left out here; a fit needs --drop-incomplete"])
-    console.table("What is in it", ["", ""], rows)
+    console.table("Contents", ["", ""], rows)
 
 
-def _shown_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
-    """Which landmarks lie where a number seems to stand for missing."""
+def _show_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
+    """Show which landmarks lie where a number seems to stand for missing."""
     from defgpa.io.missing_codes import find_coded_landmarks, find_missing_code
 
     code = find_missing_code(shapes)
     if code is None:
         return {}
     coded = find_coded_landmarks(shapes, code)
-    found = {
+    by_shape = {
         shapes.names[i]: [shapes.landmarks[j] for j in row.nonzero()[0]]
         for i, row in enumerate(coded)
         if row.any()
     }
-    names = abbreviate(list(found)[:_MAX_ROWS])
+    names = abbreviate(list(by_shape)[:_MAX_ROWS])
     rows = [
         [name, and_more(labels, _MAX_WORDS)]
-        for name, labels in zip(names, found.values(), strict=False)
+        for name, labels in zip(names, by_shape.values(), strict=False)
     ]
     title = f"All coordinates {code:g}: missing?"
-    console.table(title, ["shape", "landmarks"], rows, len(found), " shapes")
-    return {"likely_missing": {"code": code, "landmarks": found}}
+    console.table(title, ["shape", "landmarks"], rows, len(by_shape), " shapes")
+    return {"likely_missing": {"code": code, "landmarks": by_shape}}
 
 
 def _show_missing(console: Console, shapes: Shapes) -> None:
-    """Per shape, a bar of landmarks: seen and not seen."""
+    """Show for each shape a bar of its landmarks: present and missing."""
     from rich.console import Console as RichConsole
 
-    gaps = [i for i, seen in enumerate(shapes.visible) if not seen.all()]
+    gaps = [i for i, visible in enumerate(shapes.visible) if not visible.all()]
     if not gaps:
         return
     names = abbreviate([shapes.names[i] for i in gaps[:_MAX_ROWS]])
     beside = min(max(map(len, names)), 40) + len("missing") + 10  # and the blanks between columns
     width = max(10, min(60, RichConsole().width - beside))  # characters of the bar
     rows = [
-        [name, int((~shapes.visible[i]).sum()), _bar(shapes.visible[i], width)]
+        [name, int((~shapes.visible[i]).sum()), _draw_bar(shapes.visible[i], width)]
         for name, i in zip(names, gaps, strict=False)
     ]
     shown = "1 shape" if len(gaps) == 1 else f"{len(gaps)} shapes"
-    title = f"Missing landmarks ({shown}; █ seen, · not, ▒ some)"
+    title = f"Missing landmarks ({shown}; █ present, · missing, ▒ some missing)"
     header, more = ["shape", "missing", "landmarks"], " shapes with missing landmarks"
     console.table(title, header, rows, len(gaps), more)
 
 
-def _bar(seen: Any, width: int) -> str:
+def _draw_bar(visible: Mask, width: int) -> str:
     import numpy as np
 
-    parts = np.array_split(np.asarray(seen), min(width, len(seen)))
-    return "".join("█" if part.all() else "·" if not part.any() else "▒" for part in parts)
+    cells = np.array_split(visible, min(width, len(visible)))
+    return "".join("█" if cell.all() else "·" if not cell.any() else "▒" for cell in cells)
 
 
-def _screened(console: Console, shapes: Shapes) -> dict[str, Any]:
-    """What looks wrong, or why the shapes cannot be aligned at all."""
+def _show_screening(console: Console, shapes: Shapes) -> dict[str, Any]:
+    """Show what looks wrong, or why the shapes cannot be aligned at all."""
     from defgpa.diagnostics.screening import screen
     from defgpa.errors import ShapeError
 
     try:
-        found = screen(shapes)
+        screening = screen(shapes)
     except ShapeError as error:
         console.note(f"These shapes cannot be aligned as they are. {error}")
         return {"alignable": False, "reason": str(error)}
-    _show_suspicions(console, list(_sentences(found, shapes)))
-    if found.mirrored:
-        names = [f"--mirror {shlex.quote(name)}" for name in found.mirrored]
+    _show_suspicions(console, list(_describe_suspicions(screening, shapes)))
+    if screening.mirrored:
+        names = [f"--mirror {shlex.quote(name)}" for name in screening.mirrored]
         words = " ".join(names) if len(names) <= _FEW_MIRRORED else "--mirror auto"
         console.say(f"If they were digitised on the other side: {words}")
-    return {"alignable": True, "suspicious": _suspicions(found, shapes)}
+    return {"alignable": True, "suspicious": _list_suspicions(screening, shapes)}
 
 
-def _suspicions(found: Screening, shapes: Shapes) -> dict[str, Any]:
+def _list_suspicions(screening: Screening, shapes: Shapes) -> dict[str, Any]:
+    """Return what looks wrong, for machines."""
     return {
-        "mirrored": list(found.mirrored),
-        "outliers": list(found.outliers),
-        "other_size": list(found.other_size),
-        "relative_sizes": {name: found.sizes[shapes.index(name)] for name in found.other_size},
-        "exchanged_landmarks": [list(entry) for entry in found.exchanged],
-        "misplaced_landmarks": [list(entry) for entry in found.misplaced],
-        "coincident_landmarks": [list(entry) for entry in found.coincident],
-        "repeated": [list(entry) for entry in found.repeated],
+        "mirrored": list(screening.mirrored),
+        "outliers": list(screening.outliers),
+        "other_size": list(screening.other_size),
+        "relative_sizes": {
+            name: screening.sizes[shapes.index(name)] for name in screening.other_size
+        },
+        "exchanged_landmarks": [list(entry) for entry in screening.exchanged],
+        "misplaced_landmarks": [list(entry) for entry in screening.misplaced],
+        "coincident_landmarks": [list(entry) for entry in screening.coincident],
+        "repeated": [list(entry) for entry in screening.repeated],
     }
+
+
+def _relative_sizes(screening: Screening, shapes: Shapes) -> dict[str, float]:
+    """Return the sizes of shapes that are much larger or smaller, relative to the usual."""
+    return {name: screening.sizes[shapes.index(name)] for name in screening.other_size}
 
 
 def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> None:
@@ -191,41 +201,43 @@ def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> 
         console.say("Nothing looks wrong: no mirrored, far or exchanged specimens.")
         return
     names = abbreviate([name for name, _ in sentences[:_MAX_ROWS]])
-    rows = [[name, what] for name, (_, what) in zip(names, sentences, strict=False)]
-    console.table("Worth a look", ["shape", "what"], rows, len(sentences))
+    rows = [[name, phrase] for name, (_, phrase) in zip(names, sentences, strict=False)]
+    console.table("To check", ["shape", "problem"], rows, len(sentences))
 
 
-def _sentences(found: Screening, shapes: Shapes) -> Iterator[tuple[str, str]]:
-    """Shape and what is odd about it, one sentence each."""
-    for name in found.outliers:
+def _describe_suspicions(screening: Screening, shapes: Shapes) -> Iterator[tuple[str, str]]:
+    """Yield shapes and what is odd about them, one phrase each."""
+    for name in screening.outliers:
         yield name, "is far from all the others"
-    yield from _other_sizes({name: found.sizes[shapes.index(name)] for name in found.other_size})
-    for name in found.mirrored:
+    yield from _describe_sizes(
+        {name: screening.sizes[shapes.index(name)] for name in screening.other_size}
+    )
+    for name in screening.mirrored:
         yield name, "fits clearly better mirrored"
-    for name, a, b in found.exchanged:
+    for name, a, b in screening.exchanged:
         yield name, f"landmarks {a} and {b} look exchanged"
-    for name, label in found.misplaced:
+    for name, label in screening.misplaced:
         yield name, f"landmark {label} is far from where the others have it"
-    yield from _repeated(found.repeated)
-    for name, pairs in groupby(found.coincident, key=lambda entry: entry[0]):
-        (_, a, b), *rest = pairs
-        more = f" (and {len(rest)} more pair{'s' * (len(rest) > 1)})" if rest else ""
+    yield from _describe_copies(screening.repeated)
+    for name, pairs in groupby(screening.coincident, key=lambda entry: entry[0]):
+        (_, a, b), *others = pairs
+        more = f" (and {len(others)} more pair{'s' * (len(others) > 1)})" if others else ""
         yield name, f"landmarks {a} and {b} have the same place{more}"
 
 
-def _other_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    """Shapes of another size, many of them in one sentence."""
+def _describe_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    """Yield shapes of another size, many of them in one phrase."""
     if len(sizes) <= _MANY:
         for name, size in sizes.items():
-            yield name, f"{_times(size)} the usual size: other units?"
+            yield name, f"{_format_ratio(size)} the usual size: other units?"
         return
     low, high = min(sizes.values()), max(sizes.values())
-    span = f"{_times(low)} to {_times(high)} the usual size"
+    span = f"{_format_ratio(low)} to {_format_ratio(high)} the usual size"
     yield f"{len(sizes)} shapes", f"{span}, such as {listed(sizes, 3)}: other units?"
 
 
-def _repeated(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Shapes that are copies of others, likewise."""
+def _describe_copies(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield shapes that are copies of others, likewise."""
     if len(pairs) <= _MANY:
         for name, first in pairs:
             yield name, f"has the very coordinates of {first}"
@@ -234,5 +246,5 @@ def _repeated(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     yield f"{len(pairs)} shapes", f"have the very coordinates of others, such as {names}"
 
 
-def _times(ratio: float) -> str:
+def _format_ratio(ratio: float) -> str:
     return f"{ratio:,.0f} times" if ratio > 1 else f"1/{1 / ratio:,.0f} of"

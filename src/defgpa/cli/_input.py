@@ -105,8 +105,8 @@ def _parse_correction(
     words: str, option: str, count: int | None = None
 ) -> tuple[str, tuple[str, ...]]:
     """Parse ``NAME:4,5`` as a specimen and labels of landmarks; a name may have colons in it."""
-    name, colon, rest = words.rpartition(":")
-    labels = tuple(label.strip() for label in rest.split(","))
+    name, colon, list_of_labels = words.rpartition(":")
+    labels = tuple(label.strip() for label in list_of_labels.split(","))
     if not colon or not all(labels) or (count is not None and len(labels) != count):
         expected = "specimen:landmark,landmark" if count == 2 else "specimen:landmark[,landmark…]"
         raise bad_word(option, f"{expected}, such as wing_07:4,5", words)
@@ -241,17 +241,17 @@ def add_covariates(
             raise click.UsageError("--drop-unlisted goes with --data.")
         return shapes
     if unlisted:
-        shapes = drop_unlisted(console, shapes, table)
+        shapes = keep_listed(console, shapes, table)
     columns = read_covariates(console, table, shapes)
-    stated: Sequence[dict[str, str] | None]
-    stated = shapes.metadata.get("variables") or (None,) * shapes.n_shapes
+    variables: Sequence[dict[str, str] | None]
+    variables = shapes.metadata.get("variables") or (None,) * shapes.n_shapes
     rows = zip(*columns.values(), strict=True)
     added = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
-    variables = tuple({**(old or {}), **new} for old, new in zip(stated, added, strict=True))
-    return shapes.with_metadata(variables=variables)
+    merged = tuple({**(old or {}), **new} for old, new in zip(variables, added, strict=True))
+    return shapes.with_metadata(variables=merged)
 
 
-def drop_unlisted(console: Console, shapes: Shapes, table: str) -> Shapes:
+def keep_listed(console: Console, shapes: Shapes, table: str) -> Shapes:
     """Leave out the specimens that a table of covariates lacks, and say how many."""
     from defgpa.errors import listed
 
@@ -403,7 +403,7 @@ def _parse_counts(word: str | None) -> int | tuple[int, ...] | None:
     return counts[0] if len(counts) == 1 else counts
 
 
-def read_analysed(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
+def read_sample_source(source: Sequence[str]) -> tuple[Alignment | Shapes, Shapes]:
     """Read a saved result or landmark files; return it and the shapes in it."""
     from defgpa.errors import FormatError
     from defgpa.io import load, read_header
@@ -424,8 +424,8 @@ def collect_columns(console: Console, table: str | None, shapes: Shapes) -> dict
     """Return what the files state of the shapes, and the columns of a table in their order."""
     from defgpa.statistics.design import collect_columns
 
-    stated = collect_columns(shapes)
-    return stated if table is None else stated | read_covariates(console, table, shapes)
+    columns = collect_columns(shapes)
+    return columns if table is None else columns | read_covariates(console, table, shapes)
 
 
 def read_covariates(console: Console, table: str, shapes: Shapes) -> dict[str, Any]:

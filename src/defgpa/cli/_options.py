@@ -28,6 +28,9 @@ FILES = "Reading files"
 _GROUPS = (METHOD, ANALYSIS, EXPERTS, OUTPUT, MESHES, FILES)
 
 
+_BOUNDS = re.compile(r"\s+\[x>=?[\d.]+\]$|; x>=?[\d.]+(?=\]$)")  # as click shows them
+
+
 class GroupedOption(click.Option):
     """An option that belongs to a group of the help text."""
 
@@ -38,7 +41,10 @@ class GroupedOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return names and help without the bounds of a number, which errors tell."""
         record = super().get_help_record(ctx)
-        return record and (record[0], re.sub(r"\s+\[x>=\d+\]$|; x>=\d+(?=\]$)", "", record[1]))
+        return record and (
+            record[0],
+            re.sub(r"\s+\[x>=?[\d.]+\]$|; x>=?[\d.]+(?=\]$)", "", record[1]),
+        )
 
 
 class GroupedCommand(click.Command):
@@ -174,6 +180,28 @@ reading = _combine(
         help="Name specimens by ID, image or file.",
     ),
     _reading_option("--group", metavar="COLUMN", help="Column of a table with the groups."),
+    _reading_option(
+        "--weights",
+        default="likelihood",
+        metavar="likelihood|none|COLUMN",
+        help="Landmark weights: what a file calls likelihood, confidence or weight (default), "
+        "none, or this column.",
+    ),
+    _reading_option(
+        "--min-likelihood",
+        type=click.FloatRange(0.0),
+        metavar="NUMBER",
+        help="Take landmarks of a smaller likelihood as missing.",
+    ),
+    _reading_option(
+        "--variable", metavar="NAME", help="Variable of a .mat, .rda, .npz or .h5 with several."
+    ),
+    _reading_option(
+        "--max-memory",
+        type=click.FloatRange(0.0, min_open=True),
+        metavar="BYTES",
+        help="Limit of the memory that reading one file may take.",
+    ),
     _reading_option(
         "--curve-points",
         type=click.IntRange(3),

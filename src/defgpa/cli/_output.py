@@ -29,7 +29,7 @@ HIDDEN_MANIFEST = ".defgpa.json"  # lists what a command wrote that leaves no su
 
 
 def output_folder(name: str | None, source: Sequence[str] = (), ending: str = "") -> Path:
-    """The folder for results; one that cannot be is refused before any work is done.
+    """Return the folder for results; refuse one that cannot be, before any work is done.
 
     By default it is called after the input: ``wings-defgpa`` for ``data/wings.tps``, in the
     current folder, and likewise for the folder of several files.
@@ -40,7 +40,7 @@ def output_folder(name: str | None, source: Sequence[str] = (), ending: str = ""
 
 
 def output_file(name: str, option: str = "--output") -> Path:
-    """The file for results; one that cannot be written is refused before any work is done."""
+    """Return the file for results; refuse one that cannot be, before any work is done."""
     file = Path(name)
     if file.is_dir():
         raise click.BadParameter(f"{file} is a folder; name a file.", param_hint=option)
@@ -68,13 +68,13 @@ def refuse_inputs(
 
 
 def refuse_input(target: Path, *sources: str) -> None:
-    """An error where a result would take the place of the input."""
+    """Refuse a result that would take the place of the input."""
     if target.absolute() in [Path(source).absolute() for source in sources]:
         raise click.UsageError(f"The output would overwrite the input {target}. Name another file.")
 
 
 def _stem(source: Sequence[str]) -> str:
-    """What the input is called: a file or folder, or the folder of several files."""
+    """Return what the input is called: a file or folder, or the folder of several files."""
     place = Path(source[0]).absolute()
     if len(source) > 1 or any(letter in place.name for letter in "*?["):
         place = place.parent
@@ -140,12 +140,12 @@ def mark_written(output: Path | str) -> None:
 
 
 def _require_writable(folder: Path, option: str) -> None:
-    """A BadParameter where a folder cannot be made, or nothing can be written to it."""
+    """Refuse a folder that cannot be made, or to which nothing can be written."""
     try:
         place = next(place for place in (folder, *folder.parents) if place.exists())
     except OSError as error:  # a name too long for the file system
-        said = f"{error.strerror}: {str(folder)[:60]}…"
-        raise click.BadParameter(said, param_hint=option) from None
+        reason = f"{error.strerror}: {str(folder)[:60]}…"
+        raise click.BadParameter(reason, param_hint=option) from None
     if not place.is_dir():
         raise click.BadParameter(f"{place} is a file, not a folder.", param_hint=option)
     if not os.access(place, os.W_OK | os.X_OK):
@@ -161,34 +161,34 @@ def require_report() -> None:
 
 
 def can_report() -> bool:
-    """Whether what the report is made with is installed."""
+    """Return whether what the report is made with is installed."""
     return all(map(find_spec, ("plotly", "jinja2")))
 
 
 def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> None:
-    """As CSV, and in the format the input came in where that is another one that can hold them."""
+    """Write shapes as CSV, and in the format of the input where that is another that holds them."""
     from defgpa.errors import FormatError
     from defgpa.io import FORMATS, write_shapes
     from defgpa.io.text.lines import warn
 
     write_shapes(shapes, folder / f"{stem}.csv", format="csv")
-    own = next((f for f in FORMATS if f.name == shapes.metadata.get("format")), None)
-    if own is None or own.write is None or own.name == "csv":
+    format_ = next((f for f in FORMATS if f.name == shapes.metadata.get("format")), None)
+    if format_ is None or format_.write is None or format_.name == "csv":
         return
     try:
-        write_shapes(shapes, folder / _own_name(own, stem), format=own.name)
+        write_shapes(shapes, folder / _name_result(format_, stem), format=format_.name)
     except FormatError as error:
         if isinstance(error.__context__, OSError):
             raise
-        said = str(error).replace(f"{folder}{os.sep}", "")
-        warn(f"{said} There is {stem}.csv instead.")
+        reason = str(error).replace(f"{folder}{os.sep}", "")
+        warn(f"{reason} There is {stem}.csv instead.")
 
 
-def _own_name(own: Format, stem: str) -> str:
-    """What results in a format are called; long tables must not take the place of wide ones."""
-    if own.one_shape_per_file:
+def _name_result(format_: Format, stem: str) -> str:
+    """Return the file name of results; long tables must not take the place of wide ones."""
+    if format_.one_shape_per_file:
         return stem
-    return f"{stem}_long.csv" if own.name == "csv-long" else stem + own.suffixes[0]
+    return f"{stem}_long.csv" if format_.name == "csv-long" else stem + format_.suffixes[0]
 
 
 def write_shapes_as(
@@ -218,25 +218,25 @@ def _is_folder_of_shapes(shapes: Shapes, target: Path, format_name: str | None) 
 
 
 def command_line() -> str:
-    """What was typed, to be typed again; empty where a command was called in another way."""
+    """Return what was typed, to be typed again; empty where a command was called otherwise."""
     context = click.get_current_context(silent=True)
     invocation = context.find_root().obj if context is not None else None
     return "" if invocation is None else shlex.join(["defgpa", *invocation.words])
 
 
 def working_folder() -> str:
-    """Where it was typed, the home folder as ``~``: a page that is shared names no user."""
+    """Return where it was typed, the home folder as ``~``: a page that is shared names no user."""
     try:
-        here = Path.cwd()
-        return f"~/{here.relative_to(Path.home()).as_posix()}"
+        folder = Path.cwd()
+        return f"~/{folder.relative_to(Path.home()).as_posix()}"
     except ValueError:
-        return str(here)
+        return str(folder)
     except (OSError, RuntimeError):  # the folder is gone, or there is no home
         return ""
 
 
 def command_to_paste(command: str = "", folder: str = "") -> str:
-    """What was typed (or this command) behind a ``cd`` to where: relative names then hold."""
+    """Return what was typed behind a ``cd`` to where, so that relative names hold."""
     command, folder = (command, folder) if command else (command_line(), working_folder())
     if not command or not folder:
         return command
@@ -251,14 +251,14 @@ def list_versions() -> dict[str, str]:
 
 
 def list_files(console: Console, files: Sequence[str]) -> None:
-    """Where everything is."""
+    """Show where everything is."""
     console.say("Written:")
     for file in files:
         console.say(f"  {file}")
 
 
 def show_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
-    """Where the files of a run are, a folder of shapes in one line; the summary for machines."""
+    """Show where the files of a run are, a folder in one line; give machines the summary."""
     from defgpa.io.atomic import list_folder
 
     files = summary["files"]
@@ -266,8 +266,8 @@ def show_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
     inside = {name: f"{os.sep} ({k} files)" for name, k in counts.items() if name not in files}
     list_files(console, [f"{folder / name}{inside.get(name, '')}" for name in counts])
     for place in sorted({Path(file).parent for file in files} - {Path()}):
-        known = {Path(file).name for file in files if Path(file).parent == place}
-        others = set(list_folder(folder / place)) - known
+        written = {Path(file).name for file in files if Path(file).parent == place}
+        others = set(list_folder(folder / place)) - written
         if others:
             console.note(
                 f"{folder / place} also holds {len(others)} files of before; they are no part of "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import collect_columns, find_column, parse_pair, read_analysed
+from defgpa.cli._input import collect_columns, find_column, parse_pair, read_sample_source
 from defgpa.cli._output import AnalysisFiles, refuse_inputs
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def command(
         inputs = [*source, *filter(None, [data])]
         refuse_inputs(inputs, files.folder, *_STEMS, manifest="symmetry.json")
     with files.open(console, results):
-        x, shapes = read_analysed(source)
+        x, shapes = read_sample_source(source)
         columns = collect_columns(console, data, shapes)
         named = {"individual": individual, "side": side, "replicate": replicate}
         factors = {

@@ -11,7 +11,7 @@ import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import bad_word, collect_columns, find_column, read_analysed
+from defgpa.cli._input import bad_word, collect_columns, find_column, read_sample_source
 from defgpa.cli._output import AnalysisFiles, refuse_inputs
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def command(
     if files.folder is not None:
         refuse_inputs([*source, *filter(None, [data])], files.folder, *_STEMS, manifest="test.json")
     with files.open(console, results):
-        x, shapes = read_analysed(source)
+        x, shapes = read_sample_source(source)
         chance = {"n_permutations": permutations, "seed": seed}
         columns = collect_columns(console, data, shapes)
         sample = build_sample(x, space=space)
