@@ -26,7 +26,7 @@ def collect_wording() -> str:
 def collect_help() -> list[str]:
     from defgpa.cli._app import app
 
-    context = click.Context(app, info_name="defgpa", terminal_width=80)
+    context = click.Context(app, info_name="defgpa", terminal_width=80, **app.context_settings)
     pages = [app.get_help(context)]
     for name in app.list_commands(context):
         command = app.get_command(context, name)

@@ -470,9 +470,7 @@ def _add_remedy(finding: Finding, fit: Fit, shapes: Shapes) -> Finding:
     return replace(finding, values={**finding.values, **remedy})
 
 
-def _find_unfolding(
-    fit: Fit, shapes: Shapes, name: str, current: float | None
-) -> float | None:
+def _find_unfolding(fit: Fit, shapes: Shapes, name: str, current: float | None) -> float | None:
     """Return the least smoothing tried at which no warp folds: along the path, or by decades."""
     from sklearn.base import clone
 

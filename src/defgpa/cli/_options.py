@@ -181,28 +181,6 @@ reading = _combine(
     ),
     _reading_option("--group", metavar="COLUMN", help="Column of a table with the groups."),
     _reading_option(
-        "--weights",
-        default="likelihood",
-        metavar="likelihood|none|COLUMN",
-        help="Landmark weights: what a file calls likelihood, confidence or weight (default), "
-        "none, or this column.",
-    ),
-    _reading_option(
-        "--min-likelihood",
-        type=click.FloatRange(0.0),
-        metavar="NUMBER",
-        help="Take landmarks of a smaller likelihood as missing.",
-    ),
-    _reading_option(
-        "--variable", metavar="NAME", help="Variable of a .mat, .rda, .npz or .h5 with several."
-    ),
-    _reading_option(
-        "--max-memory",
-        type=click.FloatRange(0.0, min_open=True),
-        metavar="BYTES",
-        help="Limit of the memory that reading one file may take.",
-    ),
-    _reading_option(
         "--curve-points",
         type=click.IntRange(3),
         metavar="COUNT",
@@ -211,9 +189,9 @@ reading = _combine(
     _reading_option(
         "--weights",
         default="likelihood",
-        show_default=True,
         metavar="likelihood|none|COLUMN",
-        help="Landmark weights: what the file calls weight, likelihood or score; or a column.",
+        help="Landmark weights: what the file calls so, or likelihood or score (default); or a "
+        "column.",
     ),
     _reading_option(
         "--min-likelihood",
