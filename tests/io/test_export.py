@@ -343,3 +343,21 @@ def test_warp_and_method_can_be_chosen(run, tmp_path):
     )
     assert code == 0
     assert "used" in out
+
+
+def test_identifiers_of_the_files_are_carried_to_the_table_of_specimens(tmp_path):
+    from defgpa.io import read_shapes
+
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(8, 2)) + 0.05 * rng.normal(size=(4, 8, 2))
+    heads = [f"{axis}{j}" for j in range(1, 9) for axis in "xy"]
+    rows = [
+        [f"s{k}", f"urn:catalog:{k}", "CC0", *map(repr, map(float, shape.ravel()))]
+        for k, shape in enumerate(points)
+    ]
+    lines = [",".join(["id", "specimen URI", "licence", *heads]), *(",".join(row) for row in rows)]
+    (tmp_path / "set.csv").write_text("\n".join(lines))
+    alignment = defgpa.EuclideanGPA().fit(read_shapes(tmp_path / "set.csv")).alignment_
+    table = defgpa.statistics.specimens(alignment)
+    assert table["specimen URI"] == [f"urn:catalog:{k}" for k in range(4)]
+    assert table["licence"] == ["CC0"] * 4

@@ -430,7 +430,7 @@ WRITABLE = [f for f in FORMATS if f.write and f.name != "stl"]
 @pytest.mark.parametrize("format_", WRITABLE, ids=lambda f: f.name)
 def test_the_same_set_through_every_format_is_the_same(folder, format_):
     rng = np.random.default_rng(1)
-    points = rng.normal(size=(5, 8, 3))
+    points = rng.normal(size=(5, 8, 2 if format_.name == "coco" else 3))
     if format_.name not in ("ply", "vtk", "vtp", "off", "obj"):
         points[rng.random((5, 8)) < 0.2] = np.nan
     shapes = Shapes.specimens(points, names=[f"s{k}" for k in (1, 2, 9, 10, 11)])

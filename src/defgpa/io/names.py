@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PureWindowsPath
+from typing import Any
 
 from defgpa.errors import FormatError, listed
 from defgpa.io.files import decode_file_name
 from defgpa.io.format import Document, Sourced, Specimen, make_default_name
 from defgpa.io.text.lines import make_unique, warn
 from defgpa.io.text.table import is_whole
+
+IDENTIFIER = "ID"  # the variable that keeps an identifier where specimens are named otherwise
 
 Read = Sequence[tuple[Path, Document]]  # files and what they hold
 
@@ -68,7 +71,10 @@ def make_unique_names(specimens: Sequence[Sourced]) -> list[str]:
 
 
 def _rename_document(path: Path, document: Document, choice: str) -> Document:
-    """One document, its specimens called after their identifiers, their images or the file."""
+    """One document, its specimens called after their identifiers, their images or the file.
+
+    An identifier that gives way stays among the variables.
+    """
     specimens, images = document.specimens, _list_image_names(document)
     if choice == "file":
         names = [make_default_name(path, k, len(specimens)) for k in range(len(specimens))]
@@ -76,8 +82,19 @@ def _rename_document(path: Path, document: Document, choice: str) -> Document:
         names = [image or specimen.name for image, specimen in zip(images, specimens, strict=True)]
     else:
         return document
-    pairs = zip(specimens, names, strict=True)
-    return replace(document, specimens=tuple(replace(s, name=name) for s, name in pairs))
+    renamed = (
+        replace(specimen, name=name, metadata=_keep_identifier(specimen, name))
+        for specimen, name in zip(specimens, names, strict=True)
+    )
+    return replace(document, specimens=tuple(renamed))
+
+
+def _keep_identifier(specimen: Specimen, name: str) -> Mapping[str, Any]:
+    metadata = specimen.metadata
+    if name == specimen.name or "images" not in metadata:
+        return metadata
+    variables = {**metadata.get("variables", {}), IDENTIFIER: specimen.name}
+    return {**metadata, "variables": variables}
 
 
 def _list_image_names(document: Document) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.errors import ShapeError
+from defgpa.io.text.variables import get_variable_columns
 from defgpa.tangent_space import measure_sizes, tangent_space
 from defgpa.warps import Warp
 
@@ -22,7 +23,8 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
     ``rmse_datum`` (NaN where no other shape sees what it shows), ``bending_energy`` (tr WᵀRW, what
     the warp was charged; 0 where its family charges nothing), ``stretch`` (largest over smallest
     stretch of the affine map that follows the warp best: 1 for a similarity), ``mirrored`` and
-    ``procrustes_distance`` (from the mean shape, in the classical tangent space).
+    ``procrustes_distance`` (from the mean shape, in the classical tangent space); then the columns
+    that the files have besides, such as identifiers, under their own heads.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
     shapes = alignment.shapes
     filled = fill_from_reference(alignment)
     x = tangent_space(filled)
-    return {
+    table: dict[str, list[Any]] = {
         "name": list(shapes.names),
         "group": list(groups_of(alignment, groups) or [""] * len(shapes)),
         "centroid_size": (measure_sizes(filled) / alignment.similarities.scale).tolist(),
@@ -58,6 +60,8 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
         "mirrored": [name in set(alignment.mirrored) for name in shapes.names],
         "procrustes_distance": np.linalg.norm(x - x.mean(axis=0), axis=(1, 2)).tolist(),
     }
+    identifiers = get_variable_columns(shapes).items()
+    return table | {head: values for head, values in identifiers if head not in table}
 
 
 def fill_from_reference(alignment: Alignment) -> Array:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from defgpa.shapes import number_labels
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
 _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
+_LONG_TEXT = 4096  # characters, from which on parsing in bulk is faster
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
 
@@ -165,16 +167,41 @@ def parse_count(path: Path, line: int, text: str, what: str) -> int:
     return int(word)
 
 
-def parse_points(path: Path, lines: Sequence[str], first: int) -> Array:
+def parse_points(path: Path, text: str, first: int) -> Array:
     """(rows, d) numbers, one point a line; blank lines do not count.
 
     ``first`` is the number of the first line, for complaints.
     """
+    if len(text) > _LONG_TEXT and (points := _parse_points_in_bulk(text)) is not None:
+        return points
+    lines = text.split("\n")
     rows = [row for line in lines if (row := line.split())]
     if not rows:
         return np.empty((0, 0))
     quick = parse_rows_fast(rows) if len(rows[0]) in (2, 3) else None
     return _parse_points_by_line(path, lines, first) if quick is None else quick
+
+
+def _parse_points_in_bulk(text: str) -> Array | None:
+    """(rows, d) numbers without a Python object for each; None where one needs a closer look."""
+    try:
+        letters = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+    except UnicodeEncodeError:
+        return None
+    is_blank = letters <= ord(" ")
+    starts = np.flatnonzero(~is_blank & np.concatenate([[True], is_blank[:-1]]))  # of words
+    ends = np.append(np.flatnonzero(letters == ord("\n")), len(letters))  # of lines
+    counts = np.diff(np.searchsorted(starts, ends), prepend=0)
+    counts = counts[counts > 0]
+    if not len(counts) or counts[0] not in (2, 3) or (counts != counts[0]).any():
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            values = np.fromstring(text, sep=" ")
+    except (ValueError, DeprecationWarning):  # a word that is no number
+        return None
+    return values.reshape(-1, counts[0]) if len(values) == len(starts) else None
 
 
 def _parse_points_by_line(path: Path, lines: Sequence[str], first: int) -> Array:

@@ -83,7 +83,7 @@ def _read_faces(path: Path, lines: Sequence[str], disagree: Disagree) -> Array:
         raise FormatError(f"{path}: expected 'n_points: N' and then '{{'; found neither or one.")
     opening, at = lines.index("{"), announced[0]
     closing = lines.index("}", opening) if "}" in lines[opening:] else len(lines)
-    points = parse_points(path, lines[opening + 1 : closing], opening + 2)
+    points = parse_points(path, "\n".join(lines[opening + 1 : closing]), opening + 2)
     expected = parse_count(path, at + 1, lines[at].partition(":")[2], "n_points")
     if len(points) != expected:
         disagree(at + 1, f"{expected} rows between braces", str(len(points)))
@@ -118,7 +118,7 @@ def _read_elastix(path: Path, kind: str, lines: Sequence[Line], disagree: Disagr
         raise FormatError(f"{path} has no points: expected a count and rows; found none.")
     (at, announced), *rows = lines
     expected = parse_count(path, at, announced, "the number of points")
-    points = parse_points(path, [text for _, text in rows], rows[0][0])
+    points = parse_points(path, "\n".join(text for _, text in rows), rows[0][0])
     if len(points) != expected:
         disagree(at, f"{expected} rows of points", str(len(points)))
     if kind.lower() == "index":

@@ -2,7 +2,8 @@
 
 Points of ``CURVES`` and ``OUTLINES`` follow the landmarks of their specimen, named
 ``curve1_1``, ``curve1_2``, …: they take part where every specimen has the same ones.
-Coordinates come multiplied by ``SCALE`` and are written so, without it.
+Coordinates are multiplied by ``SCALE`` when they are read (`_build_specimen`) and divided by it
+when they are written, so that they stay on their ``IMAGE``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, pairwise
 from pathlib import Path, PureWindowsPath
@@ -24,6 +25,7 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_default_name
+from defgpa.io.names import IDENTIFIER
 from defgpa.io.text.lines import (
     Disagree,
     collect_disagreements,
@@ -48,12 +50,12 @@ _CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")
 
 @dataclass(frozen=True)
 class _Entry:
-    """``KEY=value`` and the lines up to the next key."""
+    """``KEY=value`` and the text up to the next key."""
 
     key: str
     value: str
     line: int
-    rows: Sequence[str]
+    text: str
 
 
 def read_tps(path: Path, options: ReadOptions) -> Document:
@@ -74,36 +76,72 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
 
 
 def write_tps(path: Path, shapes: Shapes) -> None:
-    """All shapes, with their curves as curves; ``NA`` where a landmark was not seen."""
+    """Write all shapes in pixels, as they were read, with their ``SCALE``; ``NA`` is missing."""
     names = replace_forbidden(shapes.names, r"^\s|\s$|[\r\n\0]", "name")
     curves = _find_curves(shapes)
+    scales = shapes.metadata.get("scales") or [None] * len(shapes)
     lines: list[str] = []
-    for i, name in enumerate(names):
-        lines += _format_points(shapes.points[i], curves)
-        lines += _format_words(shapes.metadata, i)
-        lines.append(f"ID={name}")
+    for i, (name, scale) in enumerate(zip(names, scales, strict=True)):
+        pixels = None if scale is None else _divide_by_scale(shapes.points[i], scale)
+        lines += _format_points(shapes.points[i] if pixels is None else pixels, curves)
+        lines += _format_words(shapes.metadata, i, name)
+        if pixels is not None:
+            lines.append(f"SCALE={scale!r}")
     write_text(path, "\n".join(lines) + "\n")
+
+
+def _divide_by_scale(points: Array, scale: float) -> Array | None:
+    """The shortest coordinates whose product with the scale gives the points to the last digit.
+
+    None if there are none, as for points that were moved since they were read.
+    """
+    if not (isinstance(scale, float) and math.isfinite(scale) and scale > 0):
+        return None
+    with np.errstate(all="ignore"):
+        quotients = points / scale
+        pixels = np.full_like(points, np.nan)
+        open_ = ~np.isnan(points)
+        exact = (np.round(quotients, decimals) for decimals in range(13))
+        near = (quotients, np.nextafter(quotients, np.inf), np.nextafter(quotients, -np.inf))
+        for candidate in (*exact, *near):
+            fits = open_ & (candidate * scale == points)
+            pixels[fits] = candidate[fits]
+            open_ &= ~fits
+            if not open_.any():
+                return pixels
+    return None
 
 
 def _split_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
     """The keys of a file in their order; what stands between must be rows of numbers."""
-    lines = read_text(path).split("\n")
-    marks = [at for at, line in enumerate(lines) if "=" in line]
-    _require_no_rows(lines[: marks[0]] if marks else lines, 1, "LM=", disagree)
-    for at, end in pairwise([*marks, len(lines)]):
-        key, _, value = lines[at].partition("=")
+    text = read_text(path)
+    mark = text.find("=")
+    start = text.rfind("\n", 0, mark) + 1 if mark >= 0 else len(text)
+    line = 1 + text.count("\n", 0, start)
+    _require_no_rows(text[:start], 1, "LM=", disagree)
+    while mark >= 0:
+        end = text.find("\n", mark)
+        end = len(text) if end < 0 else end
+        mark_of_next = text.find("=", end)
+        next_start = text.rfind("\n", 0, mark_of_next) + 1 if mark_of_next >= 0 else len(text)
+        key, _, value = text[start:end].partition("=")
         key = key.strip().upper()
         if not _KEY.fullmatch(key):
             raise make_format_error(
-                path, "KEY=value or coordinates", repr(lines[at].strip()), at + 1
+                path, "KEY=value or coordinates", repr(text[start:end].strip()), line
             )
+        rows = text[end + 1 : next_start]
         if key in _BARE:
-            _require_no_rows(lines[at + 1 : end], at + 2, "another KEY=value", disagree)
-        yield _Entry(key, value.strip(), at + 1, lines[at + 1 : end])
+            _require_no_rows(rows, line + 1, "another KEY=value", disagree)
+        yield _Entry(key, value.strip(), line, rows)
+        line += text.count("\n", start, next_start)
+        start, mark = next_start, mark_of_next
 
 
-def _require_no_rows(lines: Sequence[str], first: int, expected: str, disagree: Disagree) -> None:
-    for at, line in enumerate(lines, start=first):
+def _require_no_rows(text: str, first: int, expected: str, disagree: Disagree) -> None:
+    if not text.strip():
+        return
+    for at, line in enumerate(text.split("\n"), start=first):
         if line.strip():
             disagree(at, expected, repr(line.strip()))
             return
@@ -142,8 +180,9 @@ def _has_names_first(entries: Sequence[_Entry]) -> bool:
 def _build_specimen(
     path: Path, record: Sequence[_Entry], name: str, options: ReadOptions, disagree: Disagree
 ) -> Specimen:
+    """Build a specimen from its landmarks and curves, multiplied by its ``SCALE``."""
     opening = record[0]
-    announced, _, stated = opening.value.partition("\t")  # Modan writes the name behind
+    announced, _, name_behind = opening.value.partition("\t")  # Modan writes the name behind
     landmarks = _parse_block(path, replace(opening, value=announced), disagree)
     curves = _parse_curves(path, record, disagree)
     blocks = [block for block in (landmarks, *(points for _, points in curves)) if len(block)]
@@ -152,16 +191,16 @@ def _build_specimen(
             path, "landmarks and curves in one dimension", "2-D and 3-D", opening.line
         )
     points = np.concatenate(blocks) if blocks else np.empty((0, 0))
-    said = {entry.key: entry.value for entry in record if entry.value}
     scale = _parse_scale(path, record)
-    image = said.get("IMAGE", "")
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused for all formats
         points = mask_missing(points, options.missing) * (1.0 if scale is None else scale)
-    found = {"images": image or None, "scales": scale, "comments": said.get("COMMENT")}
+    words = {entry.key: entry.value for entry in record if entry.value}
+    image, identifier = words.get("IMAGE", ""), words.get("ID", "")
+    metadata = {"images": image or None, "scales": scale, "comments": words.get("COMMENT")}
     return Specimen(
-        name=said.get("ID") or stated.strip() or PureWindowsPath(image).stem or name,
+        name=identifier or name_behind.strip() or PureWindowsPath(image).stem or name,
         points=points,
-        metadata={key: value for key, value in found.items() if value is not None},
+        metadata={key: value for key, value in metadata.items() if value is not None},
         curves=tuple(name for names, _ in curves for name in names),
     )
 
@@ -169,7 +208,7 @@ def _build_specimen(
 def _parse_block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
     """The rows that a count announces: as many as it says, in the dimension it says."""
     announced = parse_count(path, entry.line, entry.value, f"{entry.key}=")
-    points = parse_points(path, entry.rows, entry.line + 1)
+    points = parse_points(path, entry.text, entry.line + 1)
     if len(points) != announced:
         disagree(entry.line, f"{announced} rows after {entry.key}={announced}", str(len(points)))
     if entry.key == "LM3" and len(points) and points.shape[1] != 3:
@@ -184,19 +223,19 @@ def _parse_curves(
 ) -> list[tuple[tuple[str, ...], Array]]:
     """Names and places of ``POINTS``, numbered within ``CURVES`` and within ``OUTLINES``."""
     kind, curves = "curve", []
-    announced, seen = Counter[str](), Counter[str]()
+    announced, present = Counter[str](), Counter[str]()
     for entry in record:
         if entry.key in ("CURVES", "OUTLINES"):
             kind = entry.key[:-1].lower()
             announced[kind] += parse_count(path, entry.line, entry.value, f"{entry.key}=")
         elif entry.key == "POINTS":
-            seen[kind] += 1
+            present[kind] += 1
             points = _parse_block(path, entry, disagree)
-            curves.append((number_labels(f"{kind}{seen[kind]}_", len(points)), points))
+            curves.append((number_labels(f"{kind}{present[kind]}_", len(points)), points))
     for kind, expected in announced.items():
-        if expected != seen[kind]:
-            asked = f"{expected} times POINTS= after {kind.upper()}S={expected}"
-            disagree(record[0].line, asked, str(seen[kind]))
+        if expected != present[kind]:
+            promised = f"{expected} times POINTS= after {kind.upper()}S={expected}"
+            disagree(record[0].line, promised, str(present[kind]))
     return curves
 
 
@@ -219,10 +258,10 @@ def _find_curves(shapes: Shapes) -> list[tuple[str, int]]:
     m = matches.count(None)
     runs = groupby((match[1], match[2]) for match in matches[m:] if match)
     curves = [(kind, len(list(members))) for (_, kind), members in runs]
-    names, seen = list(number_labels("", m)), Counter[str]()
+    names, counts = list(number_labels("", m)), Counter[str]()
     for kind, size in curves:
-        seen[kind] += 1
-        names += number_labels(f"{kind}{seen[kind]}_", size)
+        counts[kind] += 1
+        names += number_labels(f"{kind}{counts[kind]}_", size)
     if tuple(names) == shapes.landmarks:
         return curves
     warn_of_lost_labels(shapes.landmarks, "tps")
@@ -242,11 +281,15 @@ def _format_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[str
     return lines
 
 
-def _format_words(metadata: Any, shape: int) -> list[str]:
-    """What a specimen says besides; a line break would start a line of its own."""
-    pairs = (("IMAGE", metadata.get("images")), ("COMMENT", metadata.get("comments")))
-    said = [(key, values[shape]) for key, values in pairs if values]
-    return [f"{key}={' '.join(str(value).split())}" for key, value in said if value]
+def _format_words(metadata: Mapping[str, Any], shape: int, name: str) -> list[str]:
+    """The words about a specimen; a line break would start a line of its own."""
+    variables = (metadata.get("variables") or {shape: None})[shape] or {}
+    fields = (
+        ("IMAGE", (metadata.get("images") or {shape: None})[shape]),
+        ("ID", variables.get(IDENTIFIER, name)),
+        ("COMMENT", (metadata.get("comments") or {shape: None})[shape]),
+    )
+    return [f"{key}={' '.join(str(value).split()) or name}" for key, value in fields if value]
 
 
 FORMATS = (
@@ -256,6 +299,6 @@ FORMATS = (
         lambda head: bool(_OPENS.search(decode_head(head))),
         read_tps,
         write_tps,
-        holds=("images", "comments"),
+        holds=("images", "comments", "scales"),
     ),
 )
