@@ -87,7 +87,7 @@ def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
     points = smooth_family(seed=1, n=2, m=200, d=len(counts), missing=0.1)
     warp = ThinPlateSpline(counts, smoothing=1e-3, ridge=ridge)
     batch = one_batch(warp, points)
-    deflated = batch.deflated()
+    deflated = batch.deflate()
     columns = deflated.columns()
     assert columns.shape[-1] == np.prod(counts)
     np.testing.assert_allclose(deflated.columns(slice(20, 50)), columns[:, 20:50], **EXACT)

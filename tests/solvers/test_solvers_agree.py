@@ -110,7 +110,7 @@ def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, man
         thread_blocks=threads,
     )
     found = cost_held(many, warp, options | {"tuning": blocks})
-    assert found._at_a_time < many.n_landmarks
+    assert found._landmarks_at_a_time < many.n_landmarks
     block = rng.normal(size=(many.n_landmarks, 3))
     with own_threads(threads):
         image = found.multiply(block)
@@ -336,7 +336,7 @@ class TestPreconditioner:
 
 
 @pytest.mark.parametrize("changed", [{"cache_bytes": 0}, {"row_bytes": 0}], ids=str)
-def test_however_much_is_made_or_read_at_a_time_the_product_is_the_same(changed, rng):
+def test_however_much_is_made_or_read_landmarks_at_a_time_the_product_is_the_same(changed, rng):
     points = smooth_family(seed=32, n=5, m=600, missing=0.1)
     frames = Frames.of(points, ~np.isnan(points[..., 0]))
     block = rng.normal(size=(600, 3))

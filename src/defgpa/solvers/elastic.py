@@ -178,8 +178,9 @@ def descend(
         reference = better
         if dial.scaling:
             # only the shape counts, and the size may fall to nothing; a power of 2 changes no digit
-            size = np.exp2(np.round(np.log2(norms(better))))[:, None, None]
-            reference, pose = better / size, pose / size[..., None]
+            size = np.exp2(np.round(np.log2(norms(better))))
+            reference = better / size[..., None, None]
+            pose = pose / size[..., None, None, None]
     return Descent(reference, np.stack(costs), left, ended)
 
 
