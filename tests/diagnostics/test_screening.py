@@ -58,6 +58,24 @@ def test_a_landmark_elsewhere_is_named(points):
     assert nothing_in(found, "misplaced", "outliers")
 
 
+@pytest.mark.parametrize(("factor", "is_named"), [(0.75, False), (1.05, True)])
+@pytest.mark.parametrize(
+    ("noise", "threshold"), [(0.005, DEFAULT.least_elsewhere), (0.05, None)], ids=["size", "noise"]
+)
+def test_the_threshold_of_a_misplaced_landmark(noise, threshold, factor, is_named):
+    """0.2 of the size of the shapes, or 8 times what is usual where that is more."""
+    rng = np.random.default_rng(3)
+    base = rng.normal(size=(40, 2))
+    base = (base - base.mean(axis=0)) / np.sqrt(((base - base.mean(axis=0)) ** 2).sum(1).mean())
+    points = base + noise * rng.normal(size=(12, 40, 2))
+    if threshold is None:  # the median length of noise in the plane
+        threshold = DEFAULT.elsewhere * noise * np.sqrt(2 * np.log(2))
+        assert threshold > DEFAULT.least_elsewhere
+    points[4, 11] = base[11] + [factor * threshold, 0.0]
+    named = screen(Shapes(points)).misplaced
+    assert named == ((("shape_5", "12"),) if is_named else ())
+
+
 def test_a_landmark_of_one_shape_only_says_nothing(points):
     whole = screen(Shapes(points))
     points = np.concatenate([points, np.full_like(points[:, :1], np.nan)], axis=1)

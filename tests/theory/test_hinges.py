@@ -12,8 +12,9 @@ from defgpa.diagnostics.checks import hinge_findings
 from defgpa.diagnostics.findings import Problem
 from defgpa.model_selection.cross_validation import FoldedModel
 from defgpa.model_selection.folds import Steps
+from defgpa.solvers import deformable
 from defgpa.tuning import Tuning
-from support import left_over, rotation
+from support import left_over, rotation, smooth_family
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
 SEEDS = pytest.mark.parametrize("seed", range(8))
@@ -238,3 +239,14 @@ def test_links_that_hardly_leave_their_line_do_not_hold_parts():
         reference = np.vstack([left, right, links])
         found = hinge_findings(reference, visible, 2, 0.1, ("a", "b"), Tuning())
         assert [own.shapes for own in found] == ([("b",)] if apart else [])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_soft_warp_frees_no_direction(seed, monkeypatch):
+    """Where deformations cost next to nothing their cohesion tells them from hinges."""
+    points = smooth_family(seed=seed, n=6, m=40, missing=0.15)
+    monkeypatch.setattr(deformable, "_count_free_axes", lambda *_: pytest.fail("it is no hinge"))
+    facts = DefGPA(ThinPlateSpline(5, smoothing=1e-8)).align(points).spectral
+    assert facts.spectrum[-1] < Tuning().free_value * len(points)
+    assert facts.cohesion > Tuning().hinged
+    assert facts.n_axes == 2
