@@ -31,7 +31,7 @@ from defgpa.statistics import (
 from defgpa.warps import fit_interpolating_spline
 
 MAX_COMPONENTS = 10
-GRID_LINES, GRID_POINTS = 17, 60
+GRID_CELLS, GRID_POINTS = 16, 60  # along the longer side; points of each line
 _MAX_VERTICES = 60_000
 
 Progress = Callable[[int, int], None]
@@ -48,6 +48,11 @@ class Analysis:
         """The specimens aligned by the method."""
         with collect_notes():
             return self.method.estimator.fit(self.study.shapes).alignment_
+
+    @cached_property
+    def posed(self) -> Alignment:
+        """The same alignment turned to the pose of the superimposed specimens, to be looked at."""
+        return self.alignment.posed_like(self.study.superimposition.reference)
 
     @cached_property
     def pca(self) -> ShapePCA:
@@ -79,7 +84,7 @@ class Analysis:
             "specimens": table,
             "by_landmark": np.sqrt(np.nanmean(residuals**2, axis=0)),
             "residuals": residuals,
-            "reference": alignment.reference,
+            "reference": self.posed.reference,
             "notes": self.notes,
         }
 
@@ -275,14 +280,14 @@ class Analysis:
 def bend_grid(mean: Array, shape: Array) -> list[Array]:
     """Return the lines of a square grid around the mean shape, bent by the spline to a shape."""
     low, high = mean.min(axis=0), mean.max(axis=0)
-    margin = 0.12 * (high - low).max()
-    low, high = low - margin, high + margin
-    step = (high - low).max() / (GRID_LINES - 1)
+    step = 1.24 * (high - low).max() / GRID_CELLS
+    counts = np.ceil((high - low) / step).astype(int) + 2
+    low = (low + high - counts * step) / 2.0
     spline = fit_interpolating_spline(mean, shape)
     lines = []
     for axis in (0, 1):
-        along = np.linspace(low[axis], high[axis], GRID_POINTS)
-        for value in np.arange(low[1 - axis], high[1 - axis] + step / 2, step):
+        along = low[axis] + step * np.linspace(0.0, counts[axis], GRID_POINTS)
+        for value in low[1 - axis] + step * np.arange(counts[1 - axis] + 1):
             line = np.empty((GRID_POINTS, 2))
             line[:, axis], line[:, 1 - axis] = along, value
             lines.append(spline(line))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from defgpa.errors import DefgpaError
-from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
+from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.warps import Affine, ThinPlateSpline
 
 KINDS = ("rigid", "affine", "elastic", "deformable")
@@ -87,6 +87,13 @@ class Method:
         }[self.kind]
 
     @property
+    def label(self) -> str:
+        """What it is, in a few words."""
+        scaling = f"{'with' if self.scaling else 'without'} scaling"
+        details = {"rigid": f", {scaling}", "affine": ""}
+        return self.kind + details.get(self.kind, f", {self.points_per_axis} points per axis")
+
+    @property
     def sentence(self) -> str:
         """What it is, in words."""
         spline = f"thin-plate splines, {self.points_per_axis} points per axis"
@@ -99,18 +106,21 @@ class Method:
         }[self.kind]
 
 
-def describe_estimator(estimator: Any) -> Method:
-    """Return the method that an estimator is."""
+def describe_estimator(estimator: Any) -> Method | None:
+    """Return the method that an estimator is; None where the page offers no such method."""
     if isinstance(estimator, EuclideanGPA):
         return Method("rigid", scaling=bool(estimator.scaling))
-    warp = getattr(estimator, "warp", None)
-    if isinstance(estimator, AffineGPA) or isinstance(warp, Affine):
+    if not isinstance(estimator, DefGPA | ElasticGPA):
+        return None
+    warp = ThinPlateSpline() if estimator.warp is None else estimator.warp
+    if isinstance(warp, Affine):
         return Method("affine")
-    method = Method(
-        "deformable",
-        points_per_axis=int(getattr(warp, "points_per_axis", 5)),
-        smoothing=float(getattr(warp, "smoothing", 1e-3)),
-    )
+    points = getattr(warp, "points_per_axis", None)
+    if not isinstance(points, int):
+        return None
+    smoothing = getattr(warp, "smoothing", None)  # None stands for the default
+    stated = Method.smoothing if smoothing is None else float(smoothing)
+    method = Method("deformable", points_per_axis=points, smoothing=stated)
     if isinstance(estimator, ElasticGPA):
         return replace(method, kind="elastic", rigidity=min(float(estimator.rigidity), 1e300))
     return method

@@ -354,7 +354,7 @@ class Server:
         space = body.get("space")
         if space not in ("aligned", "superimposed", "back_projected"):
             raise HTTPException(404)
-        return _send_bytes(pack_points(getattr(self._analyse(project).alignment, space)))
+        return _send_bytes(pack_points(getattr(self._analyse(project).posed, space)))
 
     def show_morphospace(self, project: Project, body: Body) -> Answer:
         """Send the scores of the principal components."""

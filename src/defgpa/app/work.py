@@ -42,14 +42,13 @@ def compare_methods(job: Job, shapes: Shapes) -> dict[str, Any]:
             except DefgpaError as error:
                 job.tell("row", name=name, failure=str(error))
                 continue
-            method = describe_estimator(estimator)
-            job.tell("row", **row.to_dict(), method=method.to_dict(), sentence=method.sentence)
+            job.tell("row", **row.to_dict(), **_describe(estimator))
         job.tell("stage", text="Weighing the methods, choosing the smoothing", done=0, total=0)
         selection = select_method(shapes, fold_size, n_jobs=1, progress=job.report_progress)
     return {
         "fold_size": fold_size,
         "chosen": _find_name(selection.estimator, methods),
-        "method": describe_estimator(selection.estimator).to_dict(),
+        **_describe(selection.estimator),
         "sentence": selection.reason,
         "points": [] if selection.path is None else _list_points(selection.path),
         "best": None if selection.path is None else selection.path.best_value,
@@ -62,10 +61,18 @@ def _find_name(estimator: Any, methods: Mapping[str, Any]) -> str:
     chosen = describe_estimator(estimator)
     for name, candidate in methods.items():
         method = describe_estimator(candidate)
-        same = replace(method, smoothing=chosen.smoothing, rigidity=chosen.rigidity)
-        if type(candidate) is type(estimator) and same == chosen:
-            return name
+        if chosen is not None and method is not None:
+            same = replace(method, smoothing=chosen.smoothing, rigidity=chosen.rigidity)
+            if same == chosen:
+                return name
     return ""
+
+
+def _describe(estimator: Any) -> dict[str, Any]:
+    method = describe_estimator(estimator)
+    if method is None:
+        return {"method": None, "label": "affine, in the specimens"}
+    return {"method": method.to_dict(), "label": method.label}
 
 
 def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, Any]:
@@ -94,7 +101,7 @@ def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, Any]
         "fold_size": fold_size,
         "points": _list_points(path),
         "best": path.best_value,
-        "method": describe_estimator(path.best).to_dict(),
+        **_describe(path.best),
         "notes": notes,
     }
 

@@ -17,7 +17,7 @@ export async function showExplore(main, { go }) {
   shape.withMesh = store.project.dims === 3 && store.project.meshes.some(Boolean);
   main.append(h("div", { class: "page", style: { maxWidth: "1400px" } }, work, h("div", { class: "explore" },
     h("section", { class: "card" }, h("h2", {}, "Morphospace"), controls, plot),
-    h("section", { class: "card" }, h("h2", {}, "The shape there"), shapeControls, shape.element, h("small", {}, "Click or drag anywhere in the morphospace. The dashed outline or grey marks are the mean shape."))), below));
+    h("section", { class: "card" }, h("h2", {}, "The shape there"), shapeControls, shape.element, h("small", {}, "Click or drag anywhere in the morphospace, or choose a specimen."))), below));
   let space = null, cursor = [0, 0], isShown = true, hulls = {};
 
   const columns = () => Object.keys(store.project.columns);

@@ -36,5 +36,5 @@ export async function showTakeAway(main) {
 function box(title, text, kind = "") {
   const copy = h("button", { onclick: async () => { try { await navigator.clipboard.writeText(text); copy.textContent = "Copied"; } catch { getSelection().selectAllChildren(code); copy.textContent = "Selected"; } setTimeout(() => { copy.textContent = "Copy"; }, 1500); } }, "Copy");
   const code = h("pre", { class: kind, tabindex: "0" }, text);
-  return h("section", { class: "card" }, h("h2", {}, title), h("div", { class: "code" }, code, copy));
+  return h("section", { class: "card" }, h("div", { class: "row middle" }, h("h2", { style: { margin: 0, flex: 1 } }, title), copy), code);
 }

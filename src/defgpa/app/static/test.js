@@ -65,7 +65,7 @@ export async function showTest(main) {
     show();
   };
 
-  main.append(h("div", { class: "page" }, h("div", { class: "two" },
+  main.append(h("div", { class: "page" }, h("div", { class: "two wide-right" },
     h("div", { class: "stack" }, h("section", { class: "card" }, h("h2", {}, "What does shape depend on?"),
       h("label", { class: "field" }, h("span", {}, "Formula, as in R"), h("div", { class: "suggest" }, input, suggestions)), h("p", {}),
       h("div", { class: "chips", "aria-label": "Insert into the formula" }, columns.map((name) => h("button", { onclick: () => insert(quote(name)) }, name)), ["+", "*", ":"].map((sign) => h("button", { onclick: () => insert(` ${sign} `), "aria-label": `insert ${sign}` }, sign)), h("button", { onclick: () => insert("log(size)") }, "log(size)")), h("p", {}),

@@ -61,7 +61,10 @@ export class View3D {
     this.dragged = null;
     if (!keep || !this.frame) {
       const bounds = [...scene.points, ...(scene.mean ?? []), ...(scene.estimates ?? []), ...(scene.bounds ?? [])];
-      this.frame = box(bounds.filter(isVector));
+      const there = bounds.filter(isVector);
+      this.frame = box(there);
+      const middle = this.frame.low.map((x, k) => (x + this.frame.high[k]) / 2);
+      this.size = Math.max(...there.map((point) => Math.hypot(...point.map((x, k) => x - middle[k]))), 0);
     }
     if (!keep) { this.zoom = 1; this.shift = [0, 0]; }
     this.canvas.setAttribute("aria-label", scene.label ?? "Specimen");
@@ -70,7 +73,7 @@ export class View3D {
   }
 
   clear() {
-    this.content?.traverse((object) => { object.geometry?.dispose(); object.material?.dispose(); });
+    this.content?.traverse((object) => { object.geometry?.dispose(); object.material?.map?.dispose(); object.material?.dispose(); });
     this.content?.clear();
   }
 
@@ -79,7 +82,7 @@ export class View3D {
     const { low, high, isEmpty } = this.frame;
     if (isEmpty) return;
     this.middle = low.map((x, k) => (x + high[k]) / 2);
-    this.size = Math.hypot(...low.map((x, k) => high[k] - x)) / 2 || 1;
+    this.size ||= 1;
     this.content.scale.setScalar(1 / this.size);
     this.content.position.set(...this.middle.map((x) => -x / this.size));
     const { points, mean, cloud, ghosts, links, selected, marked = [], excluded = [], meshes = [] } = this.scene;
@@ -93,16 +96,17 @@ export class View3D {
       const kind = !isThere(points[j]) ? "unseen" : j === selected || marked.includes(j) ? "mark" : "accent";
       groups[kind].push([point, j === selected ? radius * 1.5 : radius]);
     });
-    for (const [name, spheres] of Object.entries(groups)) this.addSpheres(spheres, token(`--${name}`), name === "unseen");
+    for (const name of ["accent", "mark"]) this.addSpheres(groups[name], token(`--${name}`));
+    this.addRings(groups.unseen.map(([point]) => point), token("--unseen"));
     const { uncertainty } = this.scene;
     if (uncertainty) {
       const halos = [];
       places.forEach((point, j) => { if (point && !isThere(points[j]) && uncertainty[j]) halos.push([point, Math.max(uncertainty[j], radius)]); });
-      this.addSpheres(halos, token("--unseen"), false, 0.15);
+      this.addSpheres(halos, token("--unseen"), 0.15);
     }
-    if (mean) this.addSpheres(mean.filter(isVector).map((point) => [point, radius * 0.55]), token("--faint"), false, 0.7);
-    if (cloud) this.addSpheres(cloud.filter(isVector).map((point) => [point, radius * 0.5]), token("--mark"), false, 0.4);
-    if (ghosts) this.addSpheres(ghosts.filter(isVector).map((point) => [point, radius * 0.4]), token("--accent"), false, 0.35);
+    if (mean) this.addSpheres(mean.filter(isVector).map((point) => [point, radius * 0.55]), token("--faint"), 0.7);
+    if (cloud) this.addSpheres(cloud.filter(isVector).map((point) => [point, radius * 0.5]), token("--mark"), 0.4);
+    if (ghosts) this.addSpheres(ghosts.filter(isVector).map((point) => [point, radius * 0.4]), token("--accent"), 0.35);
     this.addLinks(links ?? [], places, token("--link"));
     if (mean) this.addLinks(links ?? [], mean, token("--faint"), true);
   }
@@ -128,10 +132,25 @@ export class View3D {
     return mesh;
   }
 
-  addSpheres(spheres, colour, isWire = false, opacity = 1) {
+  /** Hollow marks for landmarks that are missing, as large on the screen as the others. */
+  addRings(points, colour) {
+    if (!points.length) return;
+    const picture = document.createElement("canvas");
+    picture.width = picture.height = 64;
+    const context = picture.getContext("2d");
+    context.strokeStyle = colour;
+    context.lineWidth = 10;
+    context.arc(32, 32, 24, 0, 7);
+    context.stroke();
+    const geometry = new THREE.BufferGeometry().setFromPoints(points.map(vector));
+    const material = new THREE.PointsMaterial({ map: new THREE.CanvasTexture(picture), size: 14, sizeAttenuation: false, transparent: true, alphaTest: 0.3 });
+    this.content.add(new THREE.Points(geometry, material));
+  }
+
+  addSpheres(spheres, colour, opacity = 1) {
     if (!spheres.length) return;
     const detail = spheres.length > 3000 ? 6 : 14;
-    const material = new THREE.MeshStandardMaterial({ color: colour, roughness: 0.6, wireframe: isWire, transparent: opacity < 1, opacity, depthWrite: opacity === 1 });
+    const material = new THREE.MeshStandardMaterial({ color: colour, roughness: 0.6, transparent: opacity < 1, opacity, depthWrite: opacity === 1 });
     const instances = new THREE.InstancedMesh(new THREE.SphereGeometry(1, detail, detail - 4), material, spheres.length);
     const matrix = new THREE.Matrix4();
     spheres.forEach(([point, radius], k) => instances.setMatrixAt(k, matrix.makeScale(radius, radius, radius).setPosition(...point)));
