@@ -19,6 +19,7 @@ from defgpa.errors import DefgpaError
 from defgpa.io.mesh.files import read_mesh
 from defgpa.meshes import warp_mesh
 from defgpa.statistics import (
+    ProcrustesAnova,
     ShapePCA,
     allometry,
     centroid_sizes,
@@ -42,6 +43,7 @@ class Analysis:
 
     def __init__(self, study: Study, method: Method) -> None:
         self.study, self.method = study, method
+        self._models: dict[tuple[str, int, int], ProcrustesAnova] = {}
 
     @cached_property
     def alignment(self) -> Alignment:
@@ -195,11 +197,8 @@ class Analysis:
         self, formula: str, n_permutations: int, seed: int, pairwise: str, progress: Progress
     ) -> dict[str, Any]:
         """Return the table of a formula, comparisons of its groups, and its effects as shapes."""
-        columns = self.study.analysed_columns
         with collect_notes() as notes:
-            model = procrustes_anova(
-                formula, self.alignment, columns, n_permutations, seed, progress=progress
-            )
+            model = self.fit_model(formula, n_permutations, seed, progress)
             result: dict[str, Any] = {
                 "formula": formula,
                 "table": [row.__dict__ for row in model.table],
@@ -217,6 +216,18 @@ class Analysis:
             result["effects"] = self._list_effects(model)
         result["notes"] = notes
         return result
+
+    def fit_model(
+        self, formula: str, n_permutations: int, seed: int, progress: Progress | None = None
+    ) -> ProcrustesAnova:
+        """Return the Procrustes analysis of variance of a formula, computed once."""
+        key = formula, n_permutations, seed
+        if key not in self._models:
+            columns = self.study.analysed_columns
+            self._models[key] = procrustes_anova(
+                formula, self.alignment, columns, n_permutations, seed, progress=progress
+            )
+        return self._models[key]
 
     def _list_effects(self, model: Any) -> list[dict[str, Any]]:
         """For each column of a model, the shapes it predicts from one end of it to the other."""

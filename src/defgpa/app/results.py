@@ -21,7 +21,7 @@ from defgpa.io import save, write_shapes
 from defgpa.io.atomic import replace_folder, write_text
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
-from defgpa.statistics import procrustes_anova, specimens
+from defgpa.statistics import specimens
 
 PARTS = {
     "result": "The result folder of defgpa fit: reference, aligned and superimposed specimens",
@@ -128,13 +128,7 @@ def _fit_test(project: Project, analysis: Analysis) -> Any:
     test = project.settings["test"]
     if not test["formula"].strip():
         return None
-    return procrustes_anova(
-        test["formula"],
-        analysis.alignment,
-        analysis.study.analysed_columns,
-        test["n_permutations"],
-        test["seed"],
-    )
+    return analysis.fit_model(test["formula"], test["n_permutations"], test["seed"])
 
 
 def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
@@ -165,7 +159,7 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
         FigureCanvasAgg(figure)
         draw(figure.add_subplot(projection="3d" if name in in_space else None))
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-        figure.savefig(folder / f"{name}.png", dpi=200)
+        figure.savefig(folder / f"{name}.png", dpi=160)
 
 
 def _write_report(project: Project, analysis: Analysis, folder: Path) -> None:

@@ -3,7 +3,7 @@
 import { getFloats } from "./api.js";
 import { bars, curve } from "./charts.js";
 import { checkbox, field, fill, h, number, say, select, table } from "./dom.js";
-import { box, isThere, rowsOf } from "./geometry.js";
+import { isThere, rowsOf } from "./geometry.js";
 import { changeSettings, listen, path, pointsOf, store } from "./store.js";
 import { run } from "./progress.js";
 import { makeView } from "./view.js";
@@ -108,7 +108,7 @@ export async function showAlign(main) {
   };
 
   const drawSpace = async () => {
-    const choices = [["measured", "As measured"], ["superimposed", "Superimposed"], ["aligned", "Aligned"]];
+    const choices = [["measured", "Measured"], ["superimposed", "Superimposed"], ["aligned", "Aligned"]];
     fill(spaces, choices.map(([name, text]) => h("button", { "aria-pressed": String(name === space), onclick: () => { space = name; drawSpace(); } }, text)));
     const { included, dims, links } = store.project;
     const m = included[1].length;
@@ -122,8 +122,8 @@ export async function showAlign(main) {
     if (ghosts.length > 40000) ghosts = ghosts.filter((_, k) => k % Math.ceil(ghosts.length / 40000) === 0);
     const numbers = new Map(included[1].map((j, k) => [j, k]));
     const own = links.filter(([a, b]) => numbers.has(a) && numbers.has(b)).map(([a, b]) => [numbers.get(a), numbers.get(b)]);
-    const { low, high } = box(ghosts.filter(isThere));
-    if (isShown) view.show({ points, links: points.length ? own : [], ghosts, bounds: [low.slice(0, dims), high.slice(0, dims)], radius: 3, label: `All specimens, ${space}` });
+    const bounds = ghosts.filter((point, k) => isThere(point) && k % Math.ceil(ghosts.length / 3000) === 0);
+    if (isShown) view.show({ points, links: points.length ? own : [], ghosts, bounds, radius: 3, label: `All specimens, ${space}` });
   };
 
   drawEvidence();

@@ -1,0 +1,387 @@
+"""Everything done in a project is written at once, found again, and computed as elsewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import runpy
+import shlex
+import zipfile
+
+import numpy as np
+import pytest
+from app_support import wait_until
+
+import defgpa
+from defgpa.app.project import Project, Workspace
+from defgpa.app.server import open_first
+from defgpa.cli import main
+from defgpa.edits import read_edits
+
+TPS = "".join(
+    f"LM=5\n{x} 0\n{10 + x} 1\n{9 + x} {7 + 0.3 * x}\n{1 - 0.1 * x} 8\n5 {4 + 0.2 * x}\nID=w{x}\n"
+    for x in range(6)
+)
+
+
+def points_of(page):
+    state = page.state()
+    size = len(state["names"]), len(state["landmarks"]), state["dims"]
+    return np.frombuffer(page.get("/points").content, "<f4").reshape(size)
+
+
+def test_files_that_are_dropped_are_read_and_described(page):
+    page.create("moths")
+    page.upload("moths.tps", TPS.encode())
+    page.upload("table.csv", b"name,sex,age\n" + b"".join(b"w%d,f,%d\n" % (k, k) for k in range(6)))
+    state = page.state()
+    assert state["names"] == [f"w{k}" for k in range(6)]
+    assert state["info"]["landmarks"] == 5
+    assert state["columns"] == {
+        "name": [f"w{k}" for k in range(6)],
+        "sex": ["f"] * 6,
+        "age": list(range(6)),
+    }
+    assert [file["role"] for file in state["files"]] == ["landmarks", "table"]
+    np.testing.assert_allclose(points_of(page)[2, 0], [2, 0])
+
+
+def test_a_zip_is_a_folder_of_files(page):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("study/moths.tps", TPS)
+        archive.writestr(
+            "study/covariates.csv", "id,mass\n" + "".join(f"w{k},{k}\n" for k in range(6))
+        )
+    page.create()
+    page.upload("study.zip", packed.getvalue())
+    assert page.state()["columns"]["mass"] == list(range(6))
+
+
+def test_what_cannot_be_read_is_said_and_can_be_mended(page):
+    page.create()
+    page.upload("moths.tps", (TPS + "LM=2\n0 0\n1 1\nID=unfinished\n").encode())
+    state = page.state()
+    assert "unfinished" in state["problem"]
+    assert str(page.project.folder) not in state["problem"]
+    state = page.change(reading={"incomplete": "drop"}).json()
+    assert state["problem"] == ""
+    assert len(state["names"]) == 6
+
+
+def test_covariates_without_landmarks_ask_for_landmarks(page):
+    page.create()
+    page.upload("table.csv", b"name,sex\na,f\nb,m\n")
+    assert "landmark files" in page.state()["problem"]
+
+
+def test_an_edit_is_written_and_the_answer_has_the_new_alignment(page):
+    state = page.open_sample("wings")
+    answer = page.edit(action="move", specimen=3, landmarks=[5], to=[360.25, 256.5], reason="slip")
+    answer = answer.json()
+    assert answer["revision"] != state["revision"]
+    assert answer["specimens"][0]["points"][5] == [360.25, 256.5]
+    edits = read_edits(page.project.folder / "edits.json")
+    assert [(e.specimen, e.to, e.reason) for e in edits] == [("apis_04", (360.25, 256.5), "slip")]
+    shapes = defgpa.apply_edits(defgpa.datasets.load_wings(), edits)
+    expected = defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_.reference
+    np.testing.assert_array_equal(answer["mean"], expected)
+
+
+def test_a_change_for_another_revision_is_refused_and_changes_nothing(page):
+    old = page.open_sample("wings")["revision"]
+    move = {"action": "move", "specimen": 0, "landmarks": [0], "to": [1, 2]}
+    assert page.post("/edits", revision=old, edits=[move]).status_code == 200
+    for path, body in (
+        ("/edits", {"edits": [move]}),
+        ("/undo", {}),
+        ("/settings", {"settings": {"title": "x"}}),
+    ):
+        refused = page.post(path, revision=old, **body)
+        assert refused.status_code == 409
+        assert "another tab" in refused.json()["error"]
+    assert len(page.project.log.edits) == 1
+
+
+def test_undo_and_redo_are_written(page):
+    page.open_sample("wings")
+    for specimen in range(3):
+        page.edit(action="reflect", specimen=specimen)
+    for _ in range(2):
+        page.post("/undo", revision=page.state()["revision"])
+    page.post("/redo", revision=page.state()["revision"])
+    reopened = Project(page.project.folder)
+    assert [edit.specimen for edit in reopened.log.edits] == ["apis_01", "apis_02"]
+    assert [edit.specimen for edit in reopened.log.undone] == ["apis_03"]
+    assert page.post("/undo", revision="wrong").status_code == 409
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"action": "move", "specimen": 99, "landmarks": [0], "to": [1, 2]},
+        {"action": "move", "specimen": 0, "landmarks": [-1], "to": [1, 2]},
+        {"action": "move", "specimen": 0, "landmarks": [0], "to": [1]},
+        {"action": "move", "specimen": 0, "landmarks": [0], "to": [1, 2, 3]},
+        {"action": "polish", "specimen": 0},
+        {"action": "swap", "specimen": True, "landmarks": [0, 1]},
+        {"action": "swap", "specimen": 0, "landmarks": "0,1"},
+        "reflect",
+    ],
+)
+def test_an_edit_that_cannot_be_is_refused_and_not_written(page, edit):
+    state = page.open_sample("wings")
+    answer = page.post("/edits", revision=state["revision"], edits=[edit])
+    assert answer.status_code == 400
+    assert page.state()["revision"] == state["revision"]
+
+
+def test_excluded_specimens_stay_on_the_list_and_leave_the_analysis(page):
+    page.open_sample("wings")
+    page.edit(action="exclude specimen", specimen=1)
+    page.edit(action="exclude landmark", landmarks=[0])
+    state = page.state()
+    assert len(state["names"]) == 24
+    assert 1 not in state["included"][0]
+    assert 0 not in state["included"][1]
+    superimposed = np.frombuffer(page.get("/superimposed").content, "<f4")
+    assert superimposed.size == 23 * 42 * 2
+
+
+def test_the_queue_names_the_mistakes_worst_first_and_forgets_what_is_mended_or_accepted(page):
+    shapes = defgpa.datasets.load_wings()
+    points = np.array(shapes.points)
+    points[2, [3, 7]] = points[2, [7, 3]]
+    points[5, :, 0] *= -1
+    points[8, 4] += [90, 60]
+    page.create()
+    path = page.project.folder / "files" / "wings.npz"
+    defgpa.write_shapes(shapes.with_points(points), path, format="npz")
+    items = page.get("/queue").json()["items"]
+    assert [(item["finding"], item["specimen"], item["landmarks"]) for item in items[:3]] == [
+        ("mirrored", 5, []),
+        ("exchanged-landmarks", 2, [3, 7]),
+        ("misplaced-landmark", 8, [4]),
+    ]
+    assert [item["remedy"] for item in items[:3]] == ["reflect", "swap", "set missing"]
+    page.edit(action="reflect", specimen=5)
+    page.edit(action="swap", specimen=2, landmarks=[3, 7])
+    page.edit(action="accept", specimen=8, landmarks=[4], finding="misplaced-landmark")
+    left = page.get("/queue").json()["items"]
+    assert {item["specimen"] for item in left}.isdisjoint({5, 2, 8})
+
+
+def test_where_the_mean_lies_in_a_specimen_follows_its_pose(page):
+    page.open_sample("wings")
+    place = page.get("/specimen", number=3).json()
+    visible = [point for point in place["points"] if point[0] is not None]
+    mean = np.array(place["place"]["mean"])
+    assert np.abs(mean.mean(axis=0) - np.mean(visible, axis=0)).max() < 40
+    missing = [j for j, point in enumerate(place["points"]) if point[0] is None]
+    assert missing
+    assert all(place["place"]["uncertainty"][j] > 0 for j in missing)
+    estimates = np.array(place["place"]["estimates"])
+    assert np.linalg.norm(estimates[missing] - mean[missing]) < 60
+
+
+def test_comparing_methods_tells_rows_as_they_come_and_recommends_one(page):
+    page.create()
+    page.upload("moths.tps", TPS.encode())
+    rng = np.random.default_rng(0)
+    base = rng.uniform(-2, 2, size=(12, 2))
+    shapes = defgpa.Shapes(base + 0.01 * rng.normal(size=(8, 12, 2)))
+    (page.project.folder / "files" / "moths.tps").unlink()
+    defgpa.write_shapes(shapes, page.project.folder / "files" / "noise.csv", format="csv")
+    page.project._study = None
+    events = page.run("compare")
+    kinds = [event["event"] for event in events]
+    assert kinds.count("row") == len(defgpa.model_selection.default_methods())
+    assert kinds.index("row") < kinds.index("done")
+    result = events[-1]["result"]
+    assert result["method"]["kind"] == "rigid"
+    assert "Rigid alignment" in result["sentence"]
+
+
+def test_the_numbers_are_those_of_the_library(page):
+    page.open_sample("wings")
+    method = {"kind": "deformable", "points_per_axis": 4, "smoothing": 0.01}
+    page.change(method={**page.state()["settings"]["method"], **method})
+    shapes = defgpa.datasets.load_wings()
+    warp = defgpa.ThinPlateSpline(points_per_axis=4, smoothing=0.01)
+    alignment = defgpa.DefGPA(warp).fit(shapes).alignment_
+    shown = page.get("/alignment").json()
+    assert shown["rmse_reference"] == alignment.rmse_reference
+    pca = defgpa.ShapePCA().fit(alignment)
+    np.testing.assert_array_equal(page.get("/morphospace").json()["scores"], pca.scores_[:, :10])
+    shape = page.post("/shape", scores={"0": 0.02, "1": -0.01}, magnification=2.0).json()
+    scores = np.zeros((1, len(pca.components_)))
+    scores[0, :2] = 0.04, -0.02
+    np.testing.assert_array_equal(shape["points"], pca.inverse_transform(scores)[0])
+    assert len(shape["grid"]) > 10
+
+
+def test_group_means_lie_at_the_mean_of_their_scores(page):
+    page.open_sample("wings")
+    drawn = page.post("/shape", column="group", group="apis").json()
+    alignment = defgpa.EuclideanGPA(scaling=True).fit(defgpa.datasets.load_wings()).alignment_
+    pca = defgpa.ShapePCA().fit(alignment)
+    expected = pca.coordinates_[:12].mean(axis=0)
+    np.testing.assert_allclose(drawn["points"], expected, atol=1e-9)
+    assert page.post("/shape", column="group", group="vespa").status_code == 400
+
+
+def test_a_formula_is_tested_as_by_the_library(page):
+    page.open_sample("wings")
+    page.change(test={"formula": "shape ~ group", "n_permutations": 99, "seed": 3})
+    result = page.run("test", pairwise="group")[-1]["result"]
+    alignment = defgpa.EuclideanGPA(scaling=True).fit(defgpa.datasets.load_wings()).alignment_
+    model = defgpa.statistics.procrustes_anova("shape ~ group", alignment, None, 99, 3)
+    assert result["table"][0]["p"] == model["group"].p
+    assert result["table"][0]["ss"] == model["group"].ss
+    assert result["pairwise"]["groups"] == ["apis", "bombus"]
+    effect = result["effects"][0]
+    assert effect["levels"] == ["apis", "bombus"]
+    predicted = model.predict({"group": ["apis", "bombus"]})
+    np.testing.assert_array_equal(effect["shapes"][1]["points"], predicted[1])
+
+
+def test_a_formula_with_an_unknown_column_fails_with_its_name(page):
+    page.open_sample("wings")
+    page.change(test={"formula": "shape ~ colour", "n_permutations": 99, "seed": 0})
+    last = page.run("test")[-1]
+    assert last["event"] == "failed"
+    assert "colour" in last["message"]
+
+
+def test_allometry_repeatability_and_symmetry_are_run(page):
+    page.open_sample("wings")
+    page.change(test={"formula": "", "n_permutations": 19, "seed": 0})
+    allometry = page.run("allometry")[-1]["result"]
+    assert len(allometry["scores"]) == 24
+    assert len(allometry["shapes"]) == 2
+    repeated = page.run("repeatability", individual="group")[-1]["result"]
+    assert 0 < repeated["overall"] < 1
+    page.open_sample("skulls")
+    page.change(test={"formula": "", "n_permutations": 19, "seed": 0})
+    last = page.run("symmetry")[-1]
+    assert "individual" in last["result"]["text"], last
+
+
+def test_long_work_can_be_cancelled(page):
+    page.open_sample("skulls")
+    job = page.post("/jobs", kind="compare").json()["job"]
+    page.client.post(f"/api/jobs/{job}/cancel")
+    text = page.client.get(f"/api/jobs/{job}/events").text
+    assert json.loads(text.strip().splitlines()[-1][6:]) == {"event": "cancelled"}
+
+
+@pytest.mark.parametrize("kind", ["rigid", "deformable"])
+def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys):
+    page.open_sample("wings")
+    page.edit(action="move", specimen=3, landmarks=[5], to=[361.1, 252.2], reason="slipped")
+    page.edit(action="set missing", specimen=4, landmarks=[6])
+    page.edit(action="exclude specimen", specimen=7)
+    method = {**page.state()["settings"]["method"], "kind": kind}
+    page.change(method=method, test={"formula": "shape ~ group", "n_permutations": 49, "seed": 1})
+    shown = page.get("/alignment").json()
+    scores = np.array(page.get("/morphospace").json()["scores"])
+    table = page.run("test")[-1]["result"]["table"]
+    scripts = page.get("/scripts").json()
+    folder = page.project.folder
+    monkeypatch.chdir(folder)
+    (folder / "analysis.py").write_text(scripts["python"], encoding="utf-8")
+    runpy.run_path("analysis.py")
+    printed = dict(
+        line.split(" ", 1)
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith(("RMSE_r", "PC1"))
+    )
+    assert float(printed["RMSE_r"]) == shown["rmse_reference"]
+    assert [float(word) for word in printed["PC1"].split()] == scores[:, 0].tolist()
+    commands = [line for line in scripts["commands"].splitlines() if not line.startswith("#")]
+    for command in commands[:2]:
+        with pytest.raises(SystemExit) as stop:
+            main(shlex.split(command)[1:])
+        assert stop.value.code == 0, capsys.readouterr().err
+    alignment = defgpa.load(folder / "fit" / "result.npz")
+    assert alignment.rmse_reference == shown["rmse_reference"]
+    anova = (folder / "test" / "anova.csv").read_text(encoding="utf-8").splitlines()
+    assert float(anova[1].split(",")[-1]) == pytest.approx(table[0]["p"], abs=1e-12)
+
+
+def test_everything_can_be_taken_away(page):
+    page.open_sample("skulls")
+    page.change(test={"formula": "shape ~ group", "n_permutations": 19, "seed": 0})
+    parts = page.get("/results").json()["parts"]
+    events = page.run("results", parts=list(parts))
+    assert events[-1]["event"] == "done", events[-1]
+    names = events[-1]["result"]
+    for expected in (
+        "result/result.npz",
+        "result/specimens.csv",
+        "corrected/skulls.npz",
+        "tables/scores.csv",
+        "tables/anova.csv",
+        "figures/morphospace.svg",
+        "figures/aligned.png",
+        "report/report.html",
+        "scripts/analysis.py",
+        "scripts/commands.sh",
+        "scripts/edits.json",
+        "methods/methods.txt",
+    ):
+        assert expected in names
+    assert any(name.startswith("r/") for name in names)
+    assert any(name.startswith("slicermorph/") for name in names)
+    methods = page.get("/results/methods/methods.txt").text
+    assert "24 specimens (48 landmarks in 3-D, 288 of 1152 missing)" in methods
+    assert "Rohlf" in methods
+    report = page.get("/results/report/report.html", show="1")
+    assert "sandbox" in report.headers["content-security-policy"]
+    assert report.headers["content-disposition"].startswith("inline")
+    kept = defgpa.load(page.project.folder / "results" / "result" / "result.npz")
+    assert kept.rmse_reference == page.get("/alignment").json()["rmse_reference"]
+
+
+def test_files_of_the_command_line_stay_where_they_are(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "moths.tps").write_text(TPS)
+    (folder / "table.csv").write_text("id,sex\n" + "".join(f"w{k},f\n" for k in range(6)))
+    workspace = Workspace(tmp_path / "projects")
+    project = open_first(workspace, [str(folder / "moths.tps")], str(folder / "table.csv"))
+    assert project.study.original.n_shapes == 6
+    assert project.study.columns["sex"] == ["f"] * 6
+    assert list((project.folder / "files").iterdir()) == []
+    again = open_first(Workspace(tmp_path / "elsewhere"), [str(project.folder)], None)
+    assert again.study.original.n_shapes == 6
+
+
+def test_photographs_and_meshes_beside_the_files_are_found(page):
+    page.create()
+    tps = TPS.replace("ID=w0", "IMAGE=Photo_0.PNG\nID=w0\nSCALE=0.5")
+    page.upload("moths.tps", tps.encode())
+    page.upload("photo_0.png", b"\x89PNG\r\n\x1a\nnot really")
+    state = page.state()
+    assert state["photographs"] == [True] + [False] * 5
+    assert state["scales"][0] == 0.5
+    answer = page.get("/photograph", number=0)
+    assert answer.headers["content-type"] == "image/png"
+    assert page.get("/photograph", number=1).status_code == 404
+
+
+def test_two_servers_of_one_project_see_each_other(page):
+    page.open_sample("wings")
+    other = Project(page.project.folder)
+    page.edit(action="reflect", specimen=0)
+    assert len(other.study.edits) == 1
+    assert other.revision == page.state()["revision"]
+
+
+def test_the_list_of_projects_has_the_last_one_first(page):
+    page.create("first")
+    page.create("second")
+    wait_until(lambda: True)
+    page.change(title="Second study")
+    projects = page.client.get("/api/start").json()["projects"]
+    assert [project["title"] for project in projects] == ["Second study", "first"]
