@@ -7,8 +7,8 @@ import pytest
 
 from defgpa import Shapes
 from defgpa.diagnostics.screening import (
-    _apart,
-    _far_above,
+    _find_outliers,
+    _has_outlying_size,
     chance_off,
     guess_units,
     of_other_size,
@@ -216,11 +216,11 @@ def test_few_shapes_are_not_called_far_by_chance(n, d):
     q = d * (d + 1) // 2 - 1
     shapes = rng.normal(size=(2000, n, q))
     errors = np.linalg.norm(shapes - shapes.mean(axis=1, keepdims=True), axis=2)
-    named = [_far_above(own, d, DEFAULT).any() for own in errors]
+    named = [_find_outliers(own, d, DEFAULT).any() for own in errors]
     assert np.mean(named) <= DEFAULT.chance_far
     shapes[:, 0] += 50.0 / np.sqrt(q)
     errors = np.linalg.norm(shapes - shapes.mean(axis=1, keepdims=True), axis=2)
-    named = np.array([_far_above(own, d, DEFAULT) for own in errors])
+    named = np.array([_find_outliers(own, d, DEFAULT) for own in errors])
     assert named[:, 0].mean() > 0.9
     assert not named[:, 1:].any()
 
@@ -236,4 +236,4 @@ def test_few_shapes_are_not_called_far_by_chance(n, d):
     ],
 )
 def test_sizes_apart_from_all_others_are_other_units_and_a_series_is_growth(sizes, odd):
-    assert np.flatnonzero(_apart(np.array(sizes), DEFAULT)).tolist() == odd
+    assert np.flatnonzero(_has_outlying_size(np.array(sizes), DEFAULT)).tolist() == odd

@@ -101,21 +101,23 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     reference = fit.reference / rms_radius(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
     scales = np.abs(np.linalg.det(fit.matrices)) ** (1.0 / core.n_dims)
-    sizes = _against_median(frames.size / scales)
+    sizes = _divide_by_median(frames.size / scales)
     moments = compute_moments(reference, frames.centred, frames.visible)
     side = find_sides(moments, np.eye(core.n_dims))
-    exchanged = _exchanged(core, reference, aligned, tuning)
+    exchanged = _find_exchanged(core, reference, aligned, tuning)
     involved = {(shape, label) for shape, *pair in exchanged for label in pair}
     return Screening(
         sizes=sizes,
         errors=errors,
-        mirrored=_named(core, side.votes * side.majority < 0),
-        outliers=_named(core, _far_above(errors, core.n_dims, tuning)),
-        other_size=_named(core, _of_other_size(sizes, tuning)),
+        mirrored=_select_names(core, side.votes * side.majority < 0),
+        outliers=_select_names(core, _find_outliers(errors, core.n_dims, tuning)),
+        other_size=_select_names(core, _has_other_size(sizes, tuning)),
         exchanged=tuple(exchanged),
-        misplaced=tuple(one for one in _misplaced(core, aligned, tuning) if one not in involved),
-        coincident=tuple(_coincident(core)),
-        repeated=tuple(_repeated(shapes)),
+        misplaced=tuple(
+            one for one in _find_misplaced(core, aligned, tuning) if one not in involved
+        ),
+        coincident=tuple(_find_coincident(core)),
+        repeated=tuple(_find_repeated(shapes)),
     )
 
 
@@ -141,7 +143,7 @@ def mirrored_against(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     frames = Frames.of(shapes.points, shapes.visible & known)
     axes = np.where(known[:, None], reference, 0.0)
     side = find_sides(compute_moments(axes, frames.centred, frames.visible), np.eye(shapes.n_dims))
-    names = _named(shapes, side.votes * side.majority < 0)
+    names = _select_names(shapes, side.votes * side.majority < 0)
     return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
 
 
@@ -155,7 +157,7 @@ def input_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> tupl
     if alignment.shapes.visible.size > tuning.screened_landmarks:
         return ()
     cheap = tuple(_cheap_findings(alignment, frames, tuning))
-    if not _doubtful(alignment, tuning):
+    if not _has_outlying_landmark(alignment, tuning):
         return cheap
     try:
         return (*cheap, *_screening_findings(screen(alignment.shapes, tuning), alignment, tuning))
@@ -232,7 +234,9 @@ def _cheap_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Ite
     Sizes by the similarities onto the reference: a shape that shows little of itself is not small.
     """
     shapes = alignment.shapes
-    odd = _named(shapes, _apart(_against_median(1.0 / alignment.similarities.scale), tuning))
+    odd = _select_names(
+        shapes, _has_outlying_size(_divide_by_median(1.0 / alignment.similarities.scale), tuning)
+    )
     if odd:
         yield Finding(
             Problem.OTHER_SIZE, odd, values={"times": tuning.other_size, "of": len(shapes)}
@@ -240,11 +244,11 @@ def _cheap_findings(alignment: Alignment, frames: Frames, tuning: Tuning) -> Ite
     if not isinstance(alignment.registration, MotionRegistration):
         yield from _find_thin_shapes(alignment, frames, tuning)
     away = np.linalg.norm(frames.centre, axis=1) / frames.size
-    lost = _named(shapes, away > tuning.lost_digits)
+    lost = _select_names(shapes, away > tuning.lost_digits)
     if lost:
         yield Finding(Problem.FAR_FROM_ORIGIN, lost, values={"ratio": float(away.max())})
     if shapes.visible.size <= tuning.compared_landmarks:
-        yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _repeated(shapes))
+        yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _find_repeated(shapes))
 
 
 def _find_thin_shapes(alignment: Alignment, frames: Frames, tuning: Tuning) -> Iterator[Finding]:
@@ -258,12 +262,12 @@ def _find_thin_shapes(alignment: Alignment, frames: Frames, tuning: Tuning) -> I
         finding.problem is Problem.UNDETERMINED_WARP for finding in alignment.findings
     )
     if is_thin.any() and not is_reported:
-        names = _named(alignment.shapes, is_thin)
+        names = _select_names(alignment.shapes, is_thin)
         yield Finding(Problem.THIN_SHAPE, names, values={"thickness": tuning.flat})
 
 
-def _doubtful(alignment: Alignment, tuning: Tuning) -> bool:
-    """Whether some landmark is far off, absolutely or against its shape and its likes, or all."""
+def _has_outlying_landmark(alignment: Alignment, tuning: Tuning) -> bool:
+    """Return whether any landmark is an outlier, in absolute terms or relative to medians."""
     seen = alignment.shapes.visible
     off = np.where(seen, alignment.squared_distances / rms_radius(alignment.reference) ** 2, -1.0)
     if off[seen].mean() > tuning.spread**2:
@@ -314,7 +318,7 @@ def of_other_size(shapes: Shapes, tuning: Tuning = DEFAULT) -> tuple[str, ...]:
     ('shape_3',)
     """
     size = Frames.of(shapes.points, shapes.visible).size
-    return _named(shapes, _of_other_size(_against_median(size), tuning))
+    return _select_names(shapes, _has_other_size(_divide_by_median(size), tuning))
 
 
 def guess_units(shapes: Shapes) -> str:
@@ -335,11 +339,11 @@ def guess_units(shapes: Shapes) -> str:
     return "unknown"
 
 
-def _named(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
+def _select_names(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
     return tuple(compress(shapes.names, chosen))
 
 
-def _far_above(errors: Array, dim: int, tuning: Tuning) -> Mask:
+def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
     """By the median and the median deviation, which a few outliers cannot move; but not by chance.
 
     The median deviation of few shapes is sometimes small by chance. A far shape has also moved the
@@ -360,9 +364,9 @@ def _far_above(errors: Array, dim: int, tuning: Tuning) -> Mask:
     return np.asarray(far & (n * fdtrc(q, q * (n - k - 1), ratio) < tuning.chance_far))
 
 
-def _apart(sizes: Array, tuning: Tuning) -> Mask:
+def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
     """Of other size, and none in between: young and adults share a unit, metres and inches not."""
-    odd = _of_other_size(sizes, tuning)
+    odd = _has_other_size(sizes, tuning)
     usual = sizes[~odd]
     if not odd.any() or not len(usual):
         return odd
@@ -374,15 +378,15 @@ def _apart(sizes: Array, tuning: Tuning) -> Mask:
     return odd
 
 
-def _of_other_size(sizes: Array, tuning: Tuning) -> Mask:
+def _has_other_size(sizes: Array, tuning: Tuning) -> Mask:
     return np.asarray((sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size))
 
 
-def _against_median(sizes: Array) -> Array:
+def _divide_by_median(sizes: Array) -> Array:
     return np.asarray(sizes / np.median(sizes))
 
 
-def _exchanged(
+def _find_exchanged(
     shapes: Shapes, reference: Array, aligned: Array, tuning: Tuning
 ) -> list[tuple[str, str, str]]:
     """Pairs that lie far off, and at home when exchanged."""
@@ -393,17 +397,17 @@ def _exchanged(
     doubtful = off > tuning.doubtful * np.nanmedian(off, axis=1)[:, None]
     for i in np.flatnonzero(doubtful.sum(axis=1) > 1):
         seen = np.flatnonzero(shapes.visible[i])
-        for a, b in _exchanges(shapes.points[i, seen], reference[seen], tuning):
+        for a, b in _find_exchanges(shapes.points[i, seen], reference[seen], tuning):
             pair = shapes.landmarks[seen[a]], shapes.landmarks[seen[b]]
             found.append((shapes.names[i], *pair))
     return found
 
 
-def _exchanges(points: Array, reference: Array, tuning: Tuning) -> list[tuple[int, int]]:
+def _find_exchanges(points: Array, reference: Array, tuning: Tuning) -> list[tuple[int, int]]:
     """The exchanges, greedily: the pair that gains most, as long as there is one."""
     points = points.copy()
     found: list[tuple[int, int]] = []
-    moved = _moved(points, reference)
+    moved = _superimpose(points, reference)
     while len(found) < tuning.most_strays:
         distance = cdist(moved, reference, "sqeuclidean")
         stay = np.diag(distance)
@@ -415,7 +419,7 @@ def _exchanges(points: Array, reference: Array, tuning: Tuning) -> list[tuple[in
             break
         a, b = sorted(np.unravel_index(int(gain.argmax()), gain.shape))
         points[[a, b]] = points[[b, a]]
-        better = _moved(points, reference)
+        better = _superimpose(points, reference)
         if rms(better - reference) >= rms(moved - reference):
             break
         moved = better
@@ -423,11 +427,11 @@ def _exchanges(points: Array, reference: Array, tuning: Tuning) -> list[tuple[in
     return found
 
 
-def _moved(points: Array, reference: Array) -> Array:
+def _superimpose(points: Array, reference: Array) -> Array:
     return np.asarray(fit_motions(points, reference, motions=ORTHOGONAL_SIMILARITY)(points))
 
 
-def _misplaced(shapes: Shapes, aligned: Array, tuning: Tuning) -> list[tuple[str, str]]:
+def _find_misplaced(shapes: Shapes, aligned: Array, tuning: Tuning) -> list[tuple[str, str]]:
     """Landmarks that deviate far more than this landmark does elsewhere, and this shape otherwise.
 
     From the median of the shapes, which one of them cannot move.
@@ -440,19 +444,19 @@ def _misplaced(shapes: Shapes, aligned: Array, tuning: Tuning) -> list[tuple[str
     found = []
     for i in np.flatnonzero(doubtful):
         seen = np.flatnonzero(shapes.visible[i])
-        strays = _strays(aligned[i, seen], middle[seen], usual[seen], tuning)
+        strays = _find_strays(aligned[i, seen], middle[seen], usual[seen], tuning)
         found += [(shapes.names[i], shapes.landmarks[seen[j]]) for j in strays]
     return found
 
 
-def _strays(points: Array, middle: Array, usual: Array, tuning: Tuning) -> list[int]:
+def _find_strays(points: Array, middle: Array, usual: Array, tuning: Tuning) -> list[int]:
     """The worst landmark, and the next: each judged by a fit of the others alone."""
     kept = np.ones(len(points), dtype=bool)
     found: list[int] = []
     while len(found) < tuning.most_strays and kept.sum() > 2 * points.shape[1] + 2:
-        worst = _most_disturbing(points, middle, kept, tuning)
+        worst = _find_most_disturbing(points, middle, kept, tuning)
         kept[worst] = False
-        off = _off(points, middle, kept)
+        off = _measure_distances(points, middle, kept)
         normal = max(float(np.median(off[kept])), float(usual[worst]))
         if off[worst] <= max(tuning.elsewhere * normal, tuning.least_elsewhere):
             break
@@ -460,11 +464,11 @@ def _strays(points: Array, middle: Array, usual: Array, tuning: Tuning) -> list[
     return found
 
 
-def _most_disturbing(points: Array, middle: Array, kept: Mask, tuning: Tuning) -> int:
+def _find_most_disturbing(points: Array, middle: Array, kept: Mask, tuning: Tuning) -> int:
     """The landmark without which the others fit best: one far away pulls the whole shape to it."""
     chosen = np.flatnonzero(kept)
     if len(chosen) > tuning.left_out_landmarks:
-        return int(np.argmax(np.where(kept, _off(points, middle, kept), 0.0)))
+        return int(np.argmax(np.where(kept, _measure_distances(points, middle, kept), 0.0)))
     own, target = points[chosen], middle[chosen]
     others = ~np.eye(len(chosen), dtype=bool)
     motions = fit_motions(own[None], target[None], others, ORTHOGONAL_SIMILARITY)
@@ -472,20 +476,20 @@ def _most_disturbing(points: Array, middle: Array, kept: Mask, tuning: Tuning) -
     return int(chosen[np.where(others, left, 0.0).sum(axis=1).argmin()])
 
 
-def _off(points: Array, middle: Array, kept: Mask) -> Array:
+def _measure_distances(points: Array, middle: Array, kept: Mask) -> Array:
     """How far each point is from its place when some of them are fitted."""
     motion = fit_motions(points[kept], middle[kept], motions=ORTHOGONAL_SIMILARITY)
     return np.asarray(np.linalg.norm(motion(points) - middle, axis=1))
 
 
-def _repeated(shapes: Shapes) -> list[tuple[str, str]]:
+def _find_repeated(shapes: Shapes) -> list[tuple[str, str]]:
     first: dict[bytes, str] = {}
     points = shapes.points + 0.0  # −0 is 0
     pairs = ((name, own.tobytes()) for name, own in zip(shapes.names, points, strict=True))
     return [(name, first[own]) for name, own in pairs if first.setdefault(own, name) != name]
 
 
-def _coincident(shapes: Shapes) -> list[tuple[str, str, str]]:
+def _find_coincident(shapes: Shapes) -> list[tuple[str, str, str]]:
     found = []
     ordered = np.sort(shapes.points[..., 0], axis=1)
     for i in np.flatnonzero((np.diff(ordered, axis=1) == 0).any(axis=1)):
