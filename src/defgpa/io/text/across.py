@@ -32,7 +32,7 @@ _SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTAL
 
 def read_array(table: Table, options: ReadOptions) -> Document | None:
     """An R array: rows are landmarks, and the columns of a shape stand side by side."""
-    slices = _find_array_slices(table.header)
+    slices = find_array_slices(table.header)
     if slices is None or options.layout not in ("auto", "mdn"):
         return None
     names, axes, start = slices
@@ -47,7 +47,7 @@ def read_array(table: Table, options: ReadOptions) -> Document | None:
     )
 
 
-def _find_array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] | None:
+def find_array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] | None:
     """The shapes, their axes, and the first column of a shape: 1 after names of rows, else 0."""
     matches = [_SLICE.fullmatch(head.strip()) for head in heads]
     start = 0 if matches and matches[0] else 1

@@ -54,7 +54,7 @@ Roles = tuple[tuple[int, ...], int | None, int | None]  # columns: axes, shape, 
 def read_named_columns(table: Table, options: ReadOptions) -> Document | None:
     """Rows are shapes, and the heads of their columns name landmarks."""
     columns = find_coordinate_columns(table.path, table.header_line, table.header)
-    return None if columns is None else _build_shapes_by_name(table, columns, options)
+    return None if columns is None else build_shapes_by_name(table, columns, options)
 
 
 def read_serial_columns(table: Table, options: ReadOptions) -> Document | None:
@@ -63,7 +63,7 @@ def read_serial_columns(table: Table, options: ReadOptions) -> Document | None:
     if not counted:
         return None
     columns = _arrange_in_turn(table, counted, options.dimension)
-    return _build_shapes_by_name(table, columns, options)
+    return build_shapes_by_name(table, columns, options)
 
 
 def read_bare_rows(table: Table, options: ReadOptions) -> Document:
@@ -148,7 +148,7 @@ def _arrange_in_turn(table: Table, columns: list[int], dimension: int | None) ->
     return None, np.array(columns, dtype=np.intp).reshape(-1, dim)
 
 
-def _build_shapes_by_name(table: Table, columns: Columns, options: ReadOptions) -> Document:
+def build_shapes_by_name(table: Table, columns: Columns, options: ReadOptions) -> Document:
     """The name of a shape stands in a column without coordinates, if there is one."""
     taken = columns[1].ravel().tolist()
     heads = list_other_heads(table, [*taken, *find_quality_columns(table.header, columns)])

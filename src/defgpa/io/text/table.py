@@ -88,7 +88,12 @@ class Table:
 
 def read_table(path: Path) -> Table:
     """Rows of equal length, and the header if the first of them is one."""
-    lines, rows, delimiter = _split_cells(path, read_text(path))
+    return parse_table(path, read_text(path))
+
+
+def parse_table(path: Path, text: str) -> Table:
+    """Rows of equal length, and the header if the first of them is one, from the text of a file."""
+    lines, rows, delimiter = _split_cells(path, text)
     titles = _count_title_rows(rows)
     lines, rows = lines[titles:], _add_corner_cell(_remove_padding(rows[titles:]))
     for at, row in zip(lines, rows, strict=True):
