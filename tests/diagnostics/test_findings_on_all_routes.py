@@ -234,7 +234,7 @@ def test_folds_predict_about_as_refits_do(warp, proportions, name):
     points = smooth_family(**FAMILIES[name])
     model = DefGPA(warp, proportions=proportions)
     default, refit = (cross_validate(model, points, 4, refit=refit) for refit in (False, True))
-    np.testing.assert_allclose(default.error, refit.error, rtol=0.05)
+    np.testing.assert_allclose(default.error, refit.error, rtol=0.2)
 
 
 def test_a_hinged_fold_is_found_among_sound_ones():

@@ -74,7 +74,9 @@ def command(
         size = choose_fold_size(shapes) if fold_size is None else fold_size
         with console.progress("Comparing methods") as tick:
             methods = published_methods(theta) if published else None
-            table = compare(shapes, methods, fold_size=size, n_jobs=jobs, progress=tick)
+            table = compare(
+                shapes, methods, fold_size=size, n_jobs=jobs, progress=tick, refit=published
+            )
     if table.best is None:
         raise DefgpaError(f"No method can be judged on these shapes. {table.rows[0].failure}")
     console.note_findings(*table.findings)

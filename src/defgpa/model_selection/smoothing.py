@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from defgpa._arrays import Array, Progress, frozen
 from defgpa.diagnostics.findings import warn_about
 from defgpa.estimators import ElasticGPA
-from defgpa.model_selection.folds import Steps, consecutive_folds
+from defgpa.model_selection.folds import Steps, align_without_warning, consecutive_folds
 from defgpa.model_selection.smoothing_path import (
     DialSurface,
     SmoothingPath,
@@ -121,8 +121,9 @@ def select_smoothing(
 def _path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
     """The smoothing of a deformable estimator, chosen among rows of one point each."""
     points = [point for (point,) in rows]
-    chosen = points[chosen_index(*(table[:, 0] for table in _tables(rows)))]
-    path = SmoothingPath(**columns(points, chosen), best=sweep.make_estimator(chosen.value))
+    at = points[chosen_index(*(table[:, 0] for table in _tables(rows)))]
+    best = sweep.make_estimator(at.value)
+    path = SmoothingPath(**columns(points, _refit_point(at, best)), best=best)
     return replace(path, findings=path_findings(path, points))
 
 
@@ -132,7 +133,7 @@ def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -
     row, column = chosen_position(cve, spread, foldovers)
     along, at = [own[column] for own in rows], rows[row][column]
     chosen_estimator = sweep.make_estimator(at.value, rigidities[column])
-    chosen = _looked_at(at, chosen_estimator)
+    chosen = _refit_point(at, chosen_estimator)
     found = DialSurface(
         **columns(along, chosen),
         best=chosen_estimator,
@@ -145,10 +146,10 @@ def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -
     return replace(found, findings=(*seen, *path_findings(found, along)))
 
 
-def _looked_at(point: Point, estimator: ElasticGPA) -> Point:
-    """A point whose alignment also tells what a look at the input finds."""
+def _refit_point(point: Point, estimator: Any) -> Point:
+    """Return a point with the alignment of a fit of its own, whose bases have its smoothing."""
     validated = point.cross_validation
-    alignment = estimator.looked_at(validated.alignment)
+    alignment = align_without_warning(estimator, validated.alignment.shapes)
     return replace(point, cross_validation=replace(validated, alignment=alignment))
 
 
