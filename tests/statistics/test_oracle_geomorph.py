@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from defgpa.statistics import procrustes_anova
+from defgpa.statistics import (
+    classify,
+    disparity,
+    integration,
+    modularity,
+    procrustes_anova,
+    read_tree,
+    tangent_space,
+    two_block_pls,
+)
 from support import shared_data
 
 ORACLE = {"rtol": 2e-5, "atol": 1e-9}
@@ -77,3 +86,99 @@ def test_allometry_with_species(plethodon):
     ):
         assert model[term].z == pytest.approx(value, abs=0.5)
         assert model[term].p == pytest.approx(p, abs=0.04)
+
+
+PARTITION = ["front"] * 5 + ["back"] * 7
+SPECIES = [
+    *("P_cinereus", "P_electromorphus", "P_hoffmani", "P_hubrichti", "P_nettingi"),
+    *("P_richmondi", "P_serratus", "P_shenandoah", "P_virginia"),
+]
+
+
+def read_numbers(text):
+    """Every number with a decimal point."""
+    return [float(word) for word in re.findall(r"-?\d+\.\d+(?:e[+-]\d+)?", text)]
+
+
+def test_disparity_of_groups(plethodon):
+    points, data = plethodon
+    numbers = read_numbers(read_block("disparity plethodon"))
+    found = disparity(points, "species:site", data=data)
+    order = [found.groups.index(f"{a}.{b}") for a in ("Jord", "Teyah") for b in ("Allo", "Symp")]
+    np.testing.assert_allclose(found.variances[order], numbers[:4], **ORACLE)
+    differences = found.differences[np.ix_(order, order)]
+    np.testing.assert_allclose(differences.ravel(), numbers[4:20], rtol=1e-4, atol=1e-9)
+    p = np.nan_to_num(found.p[np.ix_(order, order)], nan=1.0)
+    np.testing.assert_allclose(p.ravel(), numbers[20:36], atol=0.05)
+
+
+def test_disparity_about_a_model_and_partial(plethodon):
+    points, data = plethodon
+    about = disparity(points, "species", "shape ~ size", data)
+    expected = read_numbers(read_block("disparity about"))[:2]
+    np.testing.assert_allclose(about.variances, expected, **ORACLE)
+    partial = disparity(points, "species", data=data, partial=True)
+    expected = read_numbers(read_block("disparity partial"))
+    np.testing.assert_allclose(partial.variances, expected, **ORACLE)
+    x = tangent_space(points)
+    assert partial.variances.sum() == pytest.approx(((x - x.mean(axis=0)) ** 2).sum() / 39)
+
+
+def test_two_block_pls(plethodon):
+    points, _ = plethodon
+    numbers = read_numbers(read_block("two.b.pls"))
+    found = two_block_pls(points, partition=PARTITION)
+    assert found.r == pytest.approx(numbers[0], rel=1e-6)
+    assert found.z == pytest.approx(numbers[1], abs=0.6)
+    assert found.p == 0.001
+    np.testing.assert_allclose(found.singular_values[:10], numbers[3:13], rtol=1e-4)
+    np.testing.assert_allclose(np.abs(found.x_scores[:6, 0]), numbers[13:19], rtol=1e-4)
+    np.testing.assert_allclose(np.abs(found.y_scores[:6, 0]), numbers[19:25], rtol=1e-4)
+
+
+def test_integration_and_modularity(plethodon):
+    """CR is averaged over rotations here; geomorph takes the angle whose CR is nearest to that."""
+    points, _ = plethodon
+    r, z, p, ratio, ratio_z, ratio_p = read_numbers(read_block("integration.test"))
+    found = integration(points, PARTITION)
+    assert found.observed == pytest.approx(r, rel=1e-6)
+    assert found.z == pytest.approx(z, abs=0.6)
+    assert found.p == p
+    found = modularity(points, PARTITION)
+    assert found.observed == pytest.approx(ratio, rel=1e-4)
+    assert found.z == pytest.approx(ratio_z, abs=0.2)
+    assert found.p == pytest.approx(ratio_p, abs=0.06)
+
+
+def test_linear_discriminants(plethodon):
+    points, data = plethodon
+    text = read_block("prep.lda")
+    groups = [f"{a}.{b}" for a, b in zip(data["species"], data["site"], strict=True)]
+    found = classify(points, groups, n_components=10)
+    names = re.findall(r"^  (\w+\.\w+)\s", text, re.MULTILINE)
+    order = [found.groups.index(name) for name in names]
+    rows = re.findall(r"^  \w+\.\w+ ((?:\s+\d+){4})$", text, re.MULTILINE)
+    expected = [[int(word) for word in row.split()] for row in rows]
+    assert found.confusion[np.ix_(order, order)].tolist() == expected
+    np.testing.assert_allclose(found.singular_values, read_numbers(text)[-3:], rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def plethodon_species():
+    with np.load(shared_data("plethspecies2d.npz"), allow_pickle=False) as archive:
+        points = archive["points"]
+    newick = re.search(r"\(P_serratus.*;", NUMBERS)
+    return points, read_tree(newick[0]).match(SPECIES)
+
+
+def test_ancestral_states_in_the_space_of_components(plethodon_species):
+    points, tree = plethodon_species
+    flat = tangent_space(points).reshape(9, -1)
+    deviations = flat - flat.mean(axis=0)
+    axes = np.linalg.svd(deviations, full_matrices=False)[2][:2]
+    text = read_block("phylogeny").split("phylomorphospace ancestors")[1].split("phylo PCA")[0]
+    expected = np.array(read_numbers(text)).reshape(17, 2)
+    states = (tree.estimate_ancestors(flat) - flat.mean(axis=0)) @ axes.T
+    signs = np.sign((states * expected[:8]).sum(axis=0))
+    np.testing.assert_allclose(states * signs, expected[:8], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(deviations @ axes.T * signs, expected[8:], rtol=1e-4, atol=1e-7)

@@ -229,6 +229,19 @@ def parse_column(words: Sequence[str]) -> list[Any]:
     return list(cells)
 
 
+def join_labels(groups: Any, columns: Mapping[str, Any]) -> Any:
+    """Return one label per shape: groups as they are, or columns ``"species:site"`` joined."""
+    if not isinstance(groups, str):
+        return groups
+    factors = [part.strip() for part in groups.split(":")]
+    for factor in factors:
+        if factor not in columns:
+            there = ", ".join(columns)
+            raise DefgpaError(f"There is no column {factor!r} to group by. There are: {there}.")
+    rows = zip(*(columns[factor] for factor in factors), strict=True)
+    return [None if None in row else ".".join(map(str, row)) for row in rows]
+
+
 def encode_groups(values: Any, n: int, what: str) -> tuple[tuple[str, ...], Index]:
     """Return the names of groups in order of first appearance, and each shape's group (n,).
 

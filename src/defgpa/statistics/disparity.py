@@ -1,0 +1,173 @@
+"""Compare how much groups vary: Procrustes variances about a model.
+
+The Procrustes variance of a group is the mean squared distance of its specimens from what a model
+expects of them (Zelditch et al. 2012; geomorph's ``morphol.disparity``). About ``shape ~ 1`` it is
+measured from the grand mean, about ``shape ~ group`` from the mean of the group. Partial
+disparities divide by N − 1 of all specimens instead, and add up to the variance of the sample
+(Foote 1993). Under the null hypothesis the residuals of all groups are exchangeable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Progress
+from defgpa.errors import DefgpaError
+from defgpa.statistics.design import collect_columns, design, encode_groups, join_labels
+from defgpa.statistics.permutation import Permutations, reached
+from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
+from defgpa.statistics.table import Rows, probabilities
+from defgpa.tables import figure, lined_up
+
+_N_BOOTSTRAPS = 999
+
+
+@dataclass(frozen=True, eq=False)
+class Disparity(Rows):
+    """Procrustes variances of groups, and their differences.
+
+    Attributes
+    ----------
+    groups : tuple of g str
+        Names.
+    variances : array (g,)
+        Procrustes variance, or partial disparity, of every group.
+    intervals : array (g, 2)
+        95 % percentile intervals from resampling the specimens of each group.
+    differences, p : array (g, g)
+        Absolute differences between groups, and P by permuting residuals; NaN on the diagonal.
+    partial : bool
+        Whether these are partial disparities.
+    provenance : Provenance
+        Which coordinates were analysed.
+    """
+
+    _columns = ("a", "b", "difference", "p")
+
+    groups: tuple[str, ...]
+    variances: Array
+    intervals: Array
+    differences: Array
+    p: Array
+    partial: bool
+    provenance: Provenance
+
+    def __str__(self) -> str:
+        kind = "Partial disparities" if self.partial else "Procrustes variances"
+        rows = [
+            (name, figure(value), f"{figure(low)} – {figure(high)}")
+            for name, value, (low, high) in zip(
+                self.groups, self.variances, self.intervals, strict=True
+            )
+        ]
+        variances = lined_up([("", "variance", "95 % interval"), *rows])
+        pairs = lined_up([("", "difference", "Pr(>d)"), *self.cells()])
+        return f"{kind} of groups\n{self.provenance}\n\n{variances}\n\n{pairs}"
+
+    __repr__ = __str__
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the pairs of groups as text, without a header."""
+        rows = self._rows()
+        chances = probabilities([p for *_, p in rows])
+        return [
+            (f"{a} – {b}", figure(difference), p)
+            for (a, b, difference, _), p in zip(rows, chances, strict=True)
+        ]
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [
+            (self.groups[i], self.groups[j], float(self.differences[i, j]), float(self.p[i, j]))
+            for i, j in combinations(range(len(self.groups)), 2)
+        ]
+
+
+def disparity(
+    x: Analysed,
+    groups: Sequence[Any] | str,
+    formula: str = "shape ~ 1",
+    data: Mapping[str, Any] | None = None,
+    n_permutations: int = 999,
+    seed: int = 0,
+    *,
+    partial: bool = False,
+    space: str = "superimposed",
+    superimpose: bool = True,
+    n_imputations: int = 0,
+    progress: Progress | None = None,
+) -> Disparity:
+    """Compare the Procrustes variances of groups, as geomorph's ``morphol.disparity``.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
+        The specimens. Missing landmarks are completed.
+    groups : sequence of n labels, or str
+        One label per specimen, or columns of the data: ``"species"``, ``"species:site"``.
+    formula : str
+        The model that variances are about; ``"shape ~ 1"`` for the grand mean.
+    data : mapping of str to sequence, or DataFrame
+        The columns that formula and groups name.
+    partial : bool
+        Whether to share out the variance of the sample instead.
+    n_permutations, seed, space, superimpose, n_imputations, progress
+        As in `procrustes_anova`; imputations average the squared residuals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> spread = np.repeat([0.02, 0.1], 10)[:, None, None]
+    >>> x = rng.normal(size=(8, 2)) + spread * rng.normal(size=(20, 8, 2))
+    >>> found = disparity(x, ["a"] * 10 + ["b"] * 10)
+    >>> bool(found.variances[1] > 5 * found.variances[0]), bool(found.p[0, 1] < 0.01)
+    (True, True)
+    """
+    permutations = Permutations(n_permutations, seed, progress)
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    n = sample.shapes.n_shapes
+    columns = {"size": sample.sizes, **collect_columns(sample.shapes, data)}
+    names, codes = encode_groups(join_labels(groups, columns), n, "groups")
+    if len(names) < 2:
+        raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
+    sample.warn_of_findings()
+    basis = design(formula, columns, n).basis
+    sample, draws = impute_tangents(sample, n_imputations, seed)
+    squares = np.zeros(n)
+    for tangents in draws:
+        Y = tangents.reshape(n, -1)
+        squares += ((Y - basis @ (basis.T @ Y)) ** 2).sum(axis=1) / len(draws)
+
+    divisors = np.full(len(names), n - 1.0) if partial else np.bincount(codes).astype(np.float64)
+    membership = np.eye(len(names))[:, codes] / divisors[:, None]  # (g, n)
+    variances = membership @ squares
+    first, second = np.triu_indices(len(names), 1)
+    observed = np.abs(variances[first] - variances[second])
+
+    def count_larger(orders: Index) -> Array:
+        permuted = squares[orders] @ membership.T
+        differences = np.abs(permuted[:, first] - permuted[:, second])
+        return np.asarray(reached(observed, differences).sum(axis=0)[None])
+
+    counts = permutations.each(n, len(names), count_larger).sum(axis=0)
+    differences, p = np.zeros((len(names),) * 2), np.full((len(names),) * 2, np.nan)
+    differences[first, second] = differences[second, first] = observed
+    p[first, second] = p[second, first] = (1.0 + counts) / (1.0 + n_permutations)
+    intervals = _bootstrap(squares, codes, divisors, seed)
+    return Disparity(names, variances, intervals, differences, p, partial, sample.provenance)
+
+
+def _bootstrap(squares: Array, codes: Index, divisors: Array, seed: int) -> Array:
+    """Resample the specimens of each group, and return 95 % percentile intervals (g, 2)."""
+    rng = np.random.default_rng([seed, 1])
+    intervals = []
+    for group, divisor in enumerate(divisors):
+        members = squares[codes == group]
+        sums = rng.choice(members, size=(_N_BOOTSTRAPS, len(members))).sum(axis=1)
+        intervals.append(np.quantile(sums / divisor, [0.025, 0.975]))
+    return np.stack(intervals)

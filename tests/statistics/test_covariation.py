@@ -1,0 +1,269 @@
+"""Covariation, modules, classes, disparity, trees: by definition, on made data, with bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from defgpa import DefgpaError, ShapeError
+from defgpa.statistics import (
+    classify,
+    compare_effect_sizes,
+    disparity,
+    integration,
+    modularity,
+    read_tree,
+    relative_eigenvalue_variance,
+    tangent_space,
+    two_block_pls,
+)
+from defgpa.statistics.classification import leave_one_out
+from support import EXACT
+
+RESULTS = {
+    "disparity": lambda x: disparity(x, list("ab") * 12, n_permutations=19),
+    "two_block_pls": lambda x: two_block_pls(x, np.arange(24.0), n_permutations=19),
+    "integration": lambda x: integration(x, "aaaabbbb", n_permutations=19),
+    "modularity": lambda x: modularity(x, "aaaabbbb", n_permutations=19),
+    "classify": lambda x: classify(x, list("ab") * 12, 3, n_permutations=19),
+}
+
+
+def made(seed=0, n=24, m=8, d=2, noise=0.05):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(m, d)) + noise * rng.normal(size=(n, m, d))
+
+
+def with_modules(seed=1, n=60):
+    """Landmarks 0–5 move with one factor, 6–11 with another."""
+    rng = np.random.default_rng(seed)
+    x = made(seed, n, m=12, noise=0.01)
+    for members in (slice(0, 6), slice(6, 12)):
+        x[:, members] += 0.05 * rng.normal(size=(n, 1, 1)) * rng.normal(size=(6, 2))
+    return x
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_result_prints_briefly_and_becomes_a_table(name):
+    x = made()
+    x[3, 2] = np.nan
+    found = RESULTS[name](x)
+    text = str(found)
+    assert "1 of 192 landmarks (0.5%) completed" in text
+    assert len(text) < 2000
+    assert len(found.to_pandas()) == len(found.to_csv().splitlines()) - 1
+
+
+def test_r_pls_is_the_correlation_along_the_axes_of_largest_covariance():
+    x, y = made(2, d=3), np.random.default_rng(3).normal(size=(24, 4))
+    found = two_block_pls(x, y, n_permutations=9)
+    X = tangent_space(x).reshape(24, -1)
+    X, Y = X - X.mean(axis=0), y - y.mean(axis=0)
+    assert found.r == pytest.approx(np.corrcoef(found.x_scores[:, 0], found.y_scores[:, 0])[0, 1])
+    covariance = (X @ found.x_axes[0]) @ (Y @ found.y_axes[0]) / 23
+    assert found.singular_values[0] == pytest.approx(covariance)
+    rng = np.random.default_rng(4)
+    for _ in range(200):  # no other pair of axes covaries more
+        u, v = rng.normal(size=X.shape[1]), rng.normal(size=4)
+        other = (X @ u) @ (Y @ v) / 23 / np.linalg.norm(u) / np.linalg.norm(v)
+        assert abs(other) < covariance
+
+
+def test_permuted_r_pls_is_that_of_the_shuffled_block():
+    x, y = made(2), np.random.default_rng(3).normal(size=(24, 2))
+    found = two_block_pls(x, y, n_permutations=1, seed=5)
+    sequence = np.random.SeedSequence(5).spawn(1)[0]
+    order = np.random.default_rng(sequence).permuted(np.arange(24)[None], axis=1)[0]
+    again = two_block_pls(x, y[order], n_permutations=1)
+    assert found.permuted[0] == pytest.approx(again.r)
+
+
+def test_modules_are_found_and_one_module_is_not():
+    x = with_modules()
+    right = modularity(x, "aaaaaabbbbbb", n_permutations=199)
+    wrong = modularity(x, "abababababab", n_permutations=199)
+    assert right.observed < 1 < wrong.observed
+    assert right.p < 0.05 < wrong.p
+    assert right.interval[0] <= right.observed <= right.interval[1] + 0.1
+    compared = compare_effect_sizes([right, wrong], ["right", "wrong"])
+    assert compared.p[0, 1] < 0.05
+    assert "right – wrong" in str(compared)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_the_covariance_ratio_by_its_definition_does_not_depend_on_the_pose(d):
+    x = made(7, 30, 6, d)
+    x[:, :3] *= 1 + 0.2 * np.random.default_rng(8).normal(size=(30, 1, 1))
+    angle = 0.7
+    turn = np.eye(d)
+    turn[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+    values = [modularity(shapes, "aaabbb", 9, interval=False).observed for shapes in (x, x @ turn)]
+    assert values[0] == pytest.approx(values[1], rel=1e-4)
+    y = tangent_space(x)
+    ratios = []
+    for theta in np.linspace(0, np.pi / 2, 200, endpoint=False):
+        rotation = np.eye(d)
+        rotation[:2, :2] = [[np.cos(theta), -np.sin(theta)], [np.sin(theta), np.cos(theta)]]
+        C = np.cov((y @ rotation).reshape(30, -1).T)
+        C -= np.diag(np.diag(C))
+        a, b = slice(0, 3 * d), slice(3 * d, None)
+        within = np.sqrt((C[a, a] ** 2).sum() * (C[b, b] ** 2).sum())
+        ratios.append(np.sqrt((C[a, b] ** 2).sum() / within))
+    assert values[0] == pytest.approx(np.mean(ratios), rel=1e-4)
+
+
+def test_three_modules_are_integrated_in_pairs():
+    x = made(9, 40, 9)
+    x[:, ::3] += 0.2 * np.random.default_rng(1).normal(size=(40, 1, 2))
+    found = integration(x, list("abc") * 3, n_permutations=19)
+    assert found.pairs.shape == (3, 3)
+    assert found.observed == pytest.approx(found.pairs[np.triu_indices(3, 1)].mean())
+    by_name = integration(
+        x, {"a": ["1", "4", "7"], "b": ["2", "5", "8"], "c": [2, 5, 8]}, n_permutations=19
+    )
+    np.testing.assert_allclose(by_name.pairs, found.pairs, **EXACT)
+
+
+def test_vrel_lies_between_noise_and_one_axis():
+    noise = relative_eigenvalue_variance(made(3, 400))
+    rng = np.random.default_rng(4)
+    axis = rng.normal(size=(8, 2))
+    one = relative_eigenvalue_variance(
+        made(3, 400, noise=1e-4) + 0.1 * axis * rng.normal(size=(400, 1, 1))
+    )
+    assert 0 <= noise < 0.2 < 0.9 < one <= 1
+
+
+def test_posteriors_are_those_of_models_without_the_specimen():
+    rng = np.random.default_rng(6)
+    codes = np.repeat([0, 1, 2], [7, 9, 8])
+    scores = rng.normal(size=(24, 4)) + 0.8 * rng.normal(size=(3, 4))[codes]
+    priors = np.full(3, 1 / 3)
+    found = leave_one_out(scores, codes, priors)
+    for i in (0, 8, 20):
+        rest, labels = np.delete(scores, i, axis=0), np.delete(codes, i)
+        means = np.stack([rest[labels == k].mean(axis=0) for k in range(3)])
+        deviations = rest - means[labels]
+        pooled = deviations.T @ deviations / 20  # n − g, as MASS
+        away = scores[i] - means
+        logs = -0.5 * np.einsum("gp,pq,gq->g", away, np.linalg.inv(pooled), away)
+        expected = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+        np.testing.assert_allclose(found[i], expected, rtol=1e-6)
+
+
+def test_random_groups_are_classified_no_better_than_by_chance():
+    accuracies = [classify(made(s), list("ab") * 12, 4, 2).accuracy for s in range(12)]
+    assert 0.3 < np.mean(accuracies) < 0.62
+
+
+def test_between_group_scores_show_groups_in_noise_unless_left_out():
+    x, groups = made(5, 24, 30), np.arange(24) % 3
+    found = classify(x, groups, 3, 2)
+    naive, honest = found.between_scores, found.between_scores_left_out
+
+    def separation(scores):
+        means = np.stack([scores[groups == k].mean(axis=0) for k in range(3)])
+        return means.var(axis=0).sum() / (scores - means[groups]).var(axis=0).sum()
+
+    assert separation(naive) > 1.0 > 2 * separation(honest)
+
+
+def test_a_canonical_axis_is_the_change_of_shape_that_separates():
+    x = made(8, 40, noise=0.02)
+    x[20:, 3, 0] += 0.3
+    found = classify(x, ["a"] * 20 + ["b"] * 20, 3, 19)
+    assert found.accuracy > 0.95
+    assert np.abs(found.axes[0]).max(axis=1).argmax() == 3
+    assert found.mahalanobis_p[0, 1] == found.procrustes_p[0, 1] == 0.05
+
+
+def test_disparity_differs_where_dispersion_does_and_is_uniform_elsewhere():
+    rng = np.random.default_rng(0)
+    spread = np.repeat([0.02, 0.08], 12)[:, None, None]
+    x = rng.normal(size=(8, 2)) + spread * rng.normal(size=(24, 8, 2))
+    found = disparity(x, ["a"] * 12 + ["b"] * 12)
+    assert found.p[0, 1] < 0.01
+    assert found.intervals[0, 1] < found.intervals[1, 0]
+    p = [disparity(made(s), ["a"] * 12 + ["b"] * 12, n_permutations=99).p[0, 1] for s in range(60)]
+    assert 0.3 < np.mean(p) < 0.7
+    assert np.mean(np.array(p) <= 0.05) < 0.15
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: two_block_pls(x), "either a second block 'y' or a 'partition'"),
+        (lambda x: two_block_pls(x, np.ones((3, 2))), "24 rows"),
+        (lambda x: two_block_pls(x, np.ones((24, 2))), "does not vary"),
+        (lambda x: two_block_pls(x, ["a"] * 24), "table of numbers"),
+        (lambda x: integration(x, "aaab"), "one module per landmark, 8; got 4"),
+        (lambda x: modularity(x, "aaaaaaaa"), "at least 2 modules"),
+        (lambda x: modularity(x, {"a": [0, 1], "b": [1, 2]}), "'2' is in two modules"),
+        (lambda x: modularity(x, {"a": [0, 1], "b": [2]}), "in no module"),
+        (lambda x: classify(x, ["a"] * 24), "there is one group"),
+        (lambda x: classify(x, ["a"] * 23 + ["b"]), "'b' has one specimen"),
+        (lambda x: classify(x, list("ab") * 12, 99), "'n_components' must be 1 to"),
+        (lambda x: disparity(x, ["a"] * 24), "at least 2 groups"),
+        (lambda x: disparity(x, "kind"), "no column 'kind'"),
+        (lambda x: compare_effect_sizes([]), "at least 2 results"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(call, words):
+    with pytest.raises(DefgpaError, match=words):
+        call(made())
+
+
+# Trees
+
+
+def test_covariance_is_the_shared_path_whatever_the_order_of_tips():
+    tree = read_tree("((a:1,b:1):2,(c:2,(d:1,e:1):1):1);")
+    assert tree.tips == ("a", "b", "c", "d", "e")
+    matched = tree.match(["e", "a", "b", "d", "c"])
+    C = dict(zip(matched.tips, matched.covariance, strict=True))
+    assert C["e"].tolist() == [3, 0, 0, 2, 1]
+    assert tree.edges.tolist() == matched.match(tree.tips).edges.tolist()
+
+
+def test_pruned_tips_leave_the_paths_of_the_others():
+    tree = read_tree("((a:1,b:1):2,(c:2,(d:1,e:1):1):1);")
+    pruned = tree.match(["a", "c", "e"], prune=True)
+    assert pruned.covariance.tolist() == [[3, 0, 0], [0, 3, 1], [0, 1, 3]]
+    with pytest.raises(ShapeError, match=r"tips 'b', 'd' .*prune=True"):
+        tree.match(["a", "c", "e"])
+    with pytest.raises(ShapeError, match="no tip 'z'"):
+        tree.match(["a", "z"])
+    with pytest.raises(ShapeError, match="'a' is there more than once"):
+        tree.match(["a", "a", "b"])
+
+
+def test_ancestors_minimise_squared_change_over_branch_length():
+    tree = read_tree("((a:1,b:2):2,(c:2,(d:1,e:1.5):1):1);")
+    Y = np.random.default_rng(0).normal(size=(5, 3))
+    states = np.vstack([Y, tree.estimate_ancestors(Y)])
+
+    def cost(nodes):
+        parent, child = tree.edges.T
+        return (((nodes[parent] - nodes[child]) ** 2).sum(axis=1) / tree.lengths[child]).sum()
+
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        moved = states.copy()
+        moved[5:] += 0.01 * rng.normal(size=moved[5:].shape)
+        assert cost(moved) > cost(states)
+
+
+def test_trees_are_read_from_files_and_bad_ones_refused(tmp_path):
+    (tmp_path / "tree.nex").write_text(
+        "#NEXUS\nBEGIN TREES;\nTREE one = ((P_a:1,P_b:1):1,P_c:2);\nEND;\n"
+    )
+    assert read_tree(tmp_path / "tree.nex").tips == ("P_a", "P_b", "P_c")
+    for text, words in (
+        ("((a,b),c);", "length"),
+        ("((a:1,b:1):1,a:2);", r"no newick tree|different names"),
+        ("((a:1,b:1:1,c:2);", "no newick tree"),
+    ):
+        with pytest.raises(DefgpaError, match=words):
+            read_tree(text)
+    with pytest.raises(DefgpaError, match="cannot be read"):
+        read_tree(tmp_path / "absent.tre")
