@@ -563,5 +563,7 @@ def _in_latex(text: str) -> str:
 
 
 def _percent(share: float) -> str:
-    """Two digits, as in 23 %, 1.4 % and 0.06 %."""
+    """Format a share with two digits, as in 23 %, 1.4 % and 0.06 %, from 100 % on with all."""
+    if share >= 1.0:
+        return f"{100.0 * share:.0f} %"
     return f"{figure(100.0 * share, 2)} %"
