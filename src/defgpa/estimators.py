@@ -56,6 +56,7 @@ from defgpa.solvers.elastic import (
     orthonormal_rows,
     rigid_start,
     soft_end,
+    weigh_points,
 )
 from defgpa.solvers.elastic_warps import (
     ElasticRegistration,
@@ -129,7 +130,7 @@ class AlignmentEstimator(BaseEstimator):
     def looked_at(self, alignment: Alignment, frames: Frames | None = None) -> Alignment:
         """An alignment that was made, with what its shapes (and their frames) themselves show."""
         tuning, shapes = self._thresholds, alignment.shapes
-        frames = frames or Frames.of(shapes.points, shapes.visible)
+        frames = frames or make_frames(shapes)
         found = [self._with_change(f, alignment) for f in input_findings(alignment, frames, tuning)]
         told = with_deformation((*alignment.findings, *found), alignment, tuning)
         return replace(alignment, findings=told)
@@ -165,7 +166,7 @@ class AlignmentEstimator(BaseEstimator):
         given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
         # what a fit surely takes: the points centred, and their images
         require_memory(2 * given.points.nbytes, self._thresholds)
-        return given, Frames.of(given.points, given.visible)
+        return given, make_frames(given)
 
     def _solved(self, given: Shapes, frames: Frames) -> Alignment:
         """The alignment of admitted shapes."""
@@ -545,9 +546,16 @@ class ElasticProblem:
         return orthonormal_rows(self.deformable.local.frames)
 
     @cached_property
+    def weighted_rows(self) -> Array:
+        """(n, d, m): (ΓQ)ᵀ of every shape."""
+        return weigh_points(self.rows.mT, self.deformable.local.frames.weights).mT
+
+    @cached_property
     def linear(self) -> Sequence[Array]:
         """UᵀQ of every batch."""
-        return linear_projections(self.deformable.cost, self.rows, self.shapes.names)
+        return linear_projections(
+            self.deformable.cost, self.rows, self.weighted_rows, self.shapes.names
+        )
 
     @cached_property
     def anchors(self) -> Anchors:
@@ -558,7 +566,8 @@ class ElasticProblem:
     def starts(self) -> tuple[Array, Array]:
         """(m, d) each: the deformable reference, and the rigid mean."""
         fit = self.deformable.fit
-        rigid = rigid_start(self.shapes.points, fit.diagnostics.votes, self.shapes.names)
+        votes, weights = fit.diagnostics.votes, self.deformable.local.frames.weights
+        rigid = rigid_start(self.shapes.points, votes, self.shapes.names, weights)
         return fit.reference, rigid
 
     def scale_penalty(self, factor: float) -> ElasticProblem:
@@ -575,9 +584,11 @@ class ElasticProblem:
             self.deformable.method,
             self.deformable.model,
         )
-        inverse = anchored_inverse(cost, self.rows, dial.firmness, method.tuning.dense_landmarks)
+        inverse = anchored_inverse(
+            cost, self.weighted_rows, dial.firmness, method.tuning.dense_landmarks
+        )
         fit = elastic_gpa(self.anchors, inverse, self.starts, dial, method.tuning)
-        coefficients = elastic_weights(cost, linear, self.rows, fit)
+        coefficients = elastic_weights(cost, linear, self.weighted_rows, fit)
         free = self.deformable.fit.findings
         return Alignment(
             self.shapes,
@@ -716,6 +727,12 @@ def prepare_problem(
         return estimator.prepare(*_linked_core(given, frames))
 
 
+def make_frames(shapes: Shapes) -> Frames:
+    """Make the frames of shapes, with their landmark weights; a common factor has no effect."""
+    weights = shapes.relative_weights if shapes.has_weights else None
+    return Frames.of(shapes.points, shapes.visible, weights)
+
+
 def make_warps(
     cost: ResidualCost, coefficients: Sequence[Array], shapes: Shapes
 ) -> tuple[Warp, ...]:
@@ -745,7 +762,7 @@ def make_deformable_alignment(
 
 def _votes(reference: Array, frames: Frames) -> Index:
     """(n,): +1 with the majority, −1 mirrored against it, 0 for a shape that cannot tell."""
-    moments = compute_moments(reference, frames.centred, frames.visible)
+    moments = compute_moments(reference, frames.centred, frames.visible, frames.weights)
     sides = find_sides(moments, np.eye(reference.shape[1]))
     return np.asarray(sides.votes * sides.majority)
 
@@ -911,7 +928,7 @@ def _linked_core(shapes: Shapes, frames: Frames) -> tuple[Shapes, Frames]:
                 f"{shapes.n_dims}-D needs at least {shapes.n_dims + 1}."
             )
         shapes = on_shared_landmarks(shapes)
-        frames = Frames.of(shapes.points, shapes.visible)
+        frames = make_frames(shapes)
     require_extended(frames, shapes.names)
     require_linked(shapes)
     return shapes, frames

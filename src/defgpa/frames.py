@@ -237,13 +237,17 @@ def _has_equal_weights(weights: Array, visible: Mask) -> bool:
     return not len(positive) or bool(positive.min() == positive.max())
 
 
-def seen_scatters(columns: Array, visible: Mask) -> Array:
-    """(…, n, k, k): Σ x xᵀ of the rows of columns (…, m, k) each shape sees, about their mean."""
-    k, weights = columns.shape[-1], visible.astype(np.float64)
+def seen_scatters(columns: Array, masses: Array | Mask) -> Array:
+    """(…, n, k, k): Σ γ x xᵀ of the rows of columns (…, m, k), about the mean of each shape.
+
+    ``masses`` (…, n, m) are the weights γ of the landmarks, or which of them are visible.
+    """
+    k, weights = columns.shape[-1], masses.astype(np.float64)
     total = (weights @ columns)[..., None, :]
     products = columns[..., :, None] * columns[..., None, :]
     squares = weights @ products.reshape(*columns.shape[:-1], k * k)
-    means = total.mT @ total / np.maximum(weights.sum(axis=-1), 1.0)[..., None, None]
+    sums = weights.sum(axis=-1)
+    means = total.mT @ total / np.where(sums > 0.0, sums, 1.0)[..., None, None]
     return np.asarray(squares.reshape(*squares.shape[:-1], k, k) - means)
 
 

@@ -36,7 +36,14 @@ from defgpa.solvers.deformable import (
     pair_with_axes,
 )
 from defgpa.solvers.eigen import Preconditioner, Spectrum
-from defgpa.solvers.elastic import Anchors, Dial, elastic_gpa, scale_to_mean_size
+from defgpa.solvers.elastic import (
+    Anchors,
+    Dial,
+    elastic_gpa,
+    orthonormalise,
+    scale_to_mean_size,
+    weigh_points,
+)
 from defgpa.solvers.leave_out import LeftOutCost, LeftOutForms, leave_out
 from defgpa.solvers.proportions import (
     Moments,
@@ -228,18 +235,32 @@ class _Reduction:
         cut = Frames.of(points, frames.visible[:, kept], weights).flattened()
         return LocalShapes(cut, local.names, [local.landmarks[int(j)] for j in kept])
 
-    def centre(self, block: Sequence[ReducedFold]) -> tuple[Array, Mask]:
-        """Return the shapes (g, n, m', d) of each fold, centred, and what is visible (g, n, m')."""
+    def centre(self, block: Sequence[ReducedFold]) -> CentredFolds:
+        """Centre the shapes of each fold on the landmarks that are kept."""
         frames = self.problem.local.frames
         kept = np.stack([reduced.fold.kept for reduced in block])
+        landmarks = np.stack([reduced.fold.landmarks for reduced in block])
         visible = np.moveaxis(frames.visible[:, kept], 1, 0)
-        centred = np.moveaxis(frames.centred[:, kept], 1, 0)
-        if frames.whole:
-            return centred - centred.mean(axis=2, keepdims=True), visible
-        counts = np.maximum(visible.sum(axis=2), 1)[..., None, None]
-        centred = centred - centred.sum(axis=2, keepdims=True) / counts
-        centred[~visible] = 0.0
-        return centred, visible
+        weights = None if frames.weights is None else np.moveaxis(frames.weights[:, kept], 1, 0)
+        masses = visible.astype(np.float64) if weights is None else weights
+        totals = masses.sum(axis=2)[..., None, None]
+        inside = np.moveaxis(frames.centred[:, kept], 1, 0)
+        means = (masses[..., None, :] @ inside) / np.where(totals > 0.0, totals, 1.0)
+        outside = np.moveaxis(frames.centred[:, landmarks], 1, 0) - means
+        centred = inside - means
+        if not frames.whole:
+            centred[~visible] = 0.0
+        return CentredFolds(centred, visible, weights, outside)
+
+
+@dataclass(frozen=True, eq=False)
+class CentredFolds:
+    """The n shapes of g folds, each about the centroid of its landmarks that are kept."""
+
+    centred: Array  # (g, n, m', d), missing points zero
+    visible: Mask  # (g, n, m')
+    weights: Array | None  # (g, n, m'), if landmarks have weights
+    left_out: Array  # (g, n, N, d): the landmarks of the fold
 
 
 # a fold, its predictions (n, N, d) and reference (m', d), posed like that of all landmarks
@@ -257,18 +278,13 @@ class _FoldSolver:
         raise NotImplementedError
 
     def reduce(
-        self, block: Sequence[Fold], outcomes: dict[int, LeftOut], extra: Array | None = None
+        self, block: Sequence[Fold], outcomes: dict[int, LeftOut]
     ) -> Iterator[tuple[Fold, LeftOutForms]]:
-        """Leave each fold out; a fold that cannot be left out becomes an outcome with its error.
-
-        ``extra`` (n, d, m) are rows whose products are added to the residual forms.
-        """
+        """Leave each fold out; a fold that cannot be left out becomes an outcome with its error."""
         problem = self.reduction.problem
         visible = problem.local.visible
         landmarks = np.concatenate([fold.landmarks for fold in block])
         rows = problem.cost.residual_rows(landmarks)
-        if extra is not None:
-            rows += extra[:, :, landmarks].mT @ extra
         size = len(block[0].landmarks)
         for number, fold in enumerate(block):
             part = rows[:, number * size : (number + 1) * size]
@@ -315,13 +331,16 @@ class _DeformableFolds(_FoldSolver):
 
     def _predict_with_equal_axes(self, block: Sequence[ReducedFold]) -> Iterator[Prediction]:
         axes = np.stack([_spectrum(reduced).axes for reduced in block])
-        centred, visible = self.reduction.centre(block)
-        moments = compute_moments(axes, centred, visible)
+        folds = self.reduction.centre(block)
+        centred, visible, weights = folds.centred, folds.visible, folds.weights
+        moments = compute_moments(axes, centred, visible, weights)
         proportions, matrices = self._choose_proportions(block, moments)
         references = axes @ matrices
         votes = find_sides(moments, matrices)
         if self.at_mean_size:
-            references = self._scale_to_mean_size(references, centred, visible, votes.votes)
+            nothing = np.empty(0)
+            anchors = Anchors(centred, visible, votes.votes, nothing, nothing, weights)
+            references = scale_to_mean_size(anchors, references)
         predictors = np.stack([reduced.forms.predictors for reduced in block])
         posed = self.pose(block, references, predictors @ references[:, None])
         posed_references = self.pose(block, references, references[:, None])[:, 0]
@@ -371,12 +390,6 @@ class _DeformableFolds(_FoldSolver):
             ]
         )
         return judge_proportions(moments, matrices), matrices
-
-    def _scale_to_mean_size(
-        self, references: Array, centred: Array, visible: Mask, votes: Index
-    ) -> Array:
-        anchors = Anchors(centred, visible, votes, np.empty(0), np.empty(0))
-        return scale_to_mean_size(anchors, references)
 
     def _diagnose(
         self,
@@ -456,11 +469,12 @@ def _spectrum(reduced: ReducedFold) -> Spectrum:
 
 @dataclass(frozen=True, eq=False)
 class _ElasticFolds(_FoldSolver):
-    """The folds of an elastic problem; every shape keeps its anchor.
+    """The folds of an elastic problem.
 
-    With poses Y_i the cost of shape i is tr (S − Y_i)ᵀ P̂_i (S − Y_i), P̂_i = P_i + κ Q_iQ_iᵀ, so
-    landmarks are left out of P̂_i, and Ŝ_J = Y_J − P̂_JJ⁻¹ P̂_JK (S − Y)_K. As P̂_iD̄_i = κ D̄_i, what
-    is kept of a shape pulls with P̂_i'D̄_K = κ (D̄_K − P̂_KJ P̂_JJ⁻¹ D̄_J).
+    Landmarks are left out of the free residual forms P_i; what is kept of a shape is anchored
+    anew, P_i' + κ Q_KQ_Kᵀ with Q_K of the landmarks K. (The anchor of all landmarks would let a
+    left-out one move against the linear part of its shape at no cost but bending.) The free warp
+    predicts −P_JJ⁻¹P_JK S_K; κ of its departure T from the pose is taken off, κ D̄_J T.
     """
 
     problem: ElasticProblem
@@ -471,51 +485,43 @@ class _ElasticFolds(_FoldSolver):
     def predict(self, block: Sequence[Fold], outcomes: dict[int, LeftOut]) -> Iterator[Prediction]:
         """Yield the predictions of every fold that can be left out."""
         kappa, tuning = self.dial.firmness, self.reduction.problem.method.tuning
-        extra = np.sqrt(kappa) * self.problem.rows
-        solved = [ReducedFold(*pair) for pair in self.reduce(block, outcomes, extra)]
+        solved = [ReducedFold(*pair) for pair in self.reduce(block, outcomes)]
         if not solved:
             return
-        flat = extra.reshape(-1, extra.shape[-1])
-        matrix = self.reduction.matrix
-        assert matrix is not None
-        anchored = matrix + flat.T @ flat
-        costs = np.stack(
-            [
-                anchored.take(reduced.fold.kept, axis=0).take(reduced.fold.kept, axis=1)
-                + reduced.forms.change
-                for reduced in solved
-            ]
+        folds = self.reduction.centre(solved)
+        fit = elastic_gpa(
+            self._anchor(folds),
+            RootInverse.of(self._sum_anchored_forms(solved, folds)),
+            (self.reference[np.stack([reduced.fold.kept for reduced in solved])],),
+            self.dial,
+            tuning,
         )
-        kept = np.stack([reduced.fold.kept for reduced in solved])
-        anchors, left_out = self._anchor(solved)
-        inverse = RootInverse.of(costs)
-        fit = elastic_gpa(anchors, inverse, (self.reference[kept],), self.dial, tuning)
-        poses, _ = anchors.fit_poses(fit.reference, self.dial.scaling)
-        # S − Y of what is kept, and Y of what is left out
-        away = fit.reference[:, None] - self._kept_points(kept) @ poses
         predictors = np.stack([reduced.forms.predictors for reduced in solved])
-        posed = self.pose(solved, fit.reference, left_out @ poses + predictors @ away)
+        free = predictors @ fit.reference[:, None]
+        posed = self.pose(solved, fit.reference, free - kappa * folds.left_out @ fit.departures)
         posed_references = self.pose(solved, fit.reference, fit.reference[:, None])[:, 0]
         names = self.reduction.problem.local.names
         for number, reduced in enumerate(solved):
             findings = fit.findings(names, (number,))
             yield reduced.fold, posed[number], posed_references[number], findings
 
-    def _kept_points(self, kept: Index) -> Array:
-        """Return D̄_K (g, n, m', d), about the centroids of whole shapes."""
-        return np.moveaxis(self.problem.anchors.centred[:, kept], 1, 0)
+    def _anchor(self, folds: CentredFolds) -> Anchors:
+        """Return the anchors of folds; every shape is on the side on which it is as a whole."""
+        weighted = weigh_points(folds.centred, folds.weights)
+        g, n, m, d = weighted.shape
+        pull = np.ascontiguousarray(weighted.mT).reshape(g, n * d, m)
+        squares = np.einsum("gnmd,gnmd->gn", weighted, folds.centred)
+        votes = np.broadcast_to(self.problem.anchors.votes, (g, n))
+        return Anchors(folds.centred, folds.visible, votes, pull, squares, folds.weights)
 
-    def _anchor(self, block: Sequence[ReducedFold]) -> tuple[Anchors, Array]:
-        """Return the anchors of folds, and D̄_J (g, n, N, d)."""
-        whole = self.problem.anchors
-        kept = np.stack([reduced.fold.kept for reduced in block])
-        landmarks = np.stack([reduced.fold.landmarks for reduced in block])
-        inside, outside = self._kept_points(kept), np.moveaxis(whole.centred[:, landmarks], 1, 0)
-        predictors = np.stack([reduced.forms.predictors for reduced in block])
-        pull = inside + predictors.mT @ outside
-        squares = np.einsum("gnmd,gnmd->gn", inside, pull)
-        g, n, m, d = pull.shape
-        rows = np.ascontiguousarray(pull.mT).reshape(g, n * d, m)
-        centred, visible = self.reduction.centre(block)
-        votes = np.broadcast_to(whole.votes, (g, n))
-        return Anchors(centred, visible, votes, rows, squares), outside
+    def _sum_anchored_forms(self, block: Sequence[ReducedFold], folds: CentredFolds) -> Array:
+        """Compute Σ P_i' + κ Σ (ΓQ_K)(ΓQ_K)ᵀ (g, m', m')."""
+        matrix = self.reduction.matrix
+        assert matrix is not None
+        rows = orthonormalise(folds.centred, folds.weights)
+        flat = weigh_points(rows.mT, folds.weights).mT.reshape(len(block), -1, rows.shape[-1])
+        anchored = self.dial.firmness * (flat.mT @ flat)
+        for number, reduced in enumerate(block):
+            kept = reduced.fold.kept
+            anchored[number] += matrix.take(kept, axis=0).take(kept, axis=1) + reduced.forms.change
+        return anchored

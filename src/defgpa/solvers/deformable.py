@@ -124,7 +124,7 @@ class LocalShapes:
 
     def moments(self, axes: Array) -> Moments:
         """Compute the moments of the shapes with axes (m, k)."""
-        return compute_moments(axes, self.frames.centred, self.frames.visible)
+        return compute_moments(axes, self.frames.centred, self.frames.visible, self.frames.weights)
 
     def prior(self) -> Array:
         """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""

@@ -76,16 +76,19 @@ class Anchors:
     centred: Array  # (…, n, m, d): D̄, missing points zero
     visible: Mask  # (…, n, m)
     votes: Index  # (…, n): +1, −1 for a shape mirrored against the reference, 0 if it cannot tell
-    pull: Array  # (…, n·d, m): P̂_iD̄_i / κ of all shapes below each other; D̄ᵀ of whole shapes
-    squares: Array  # (…, n): tr D̄ᵀP̂D̄ / κ; ‖D̄‖² of whole shapes
+    pull: Array  # (…, n·d, m): P̂_iD̄_i / κ of all shapes below each other; (ΓD̄)ᵀ of whole shapes
+    squares: Array  # (…, n): tr D̄ᵀP̂D̄ / κ; ‖Γ^½D̄‖² of whole shapes
+    weights: Array | None = None  # (…, n, m): Γ; None: 1 for every visible landmark
 
     @classmethod
     def of(cls, frames: Frames, reference: Array) -> Anchors:
         """Make the anchors of shapes; the reference (m, d) tells which are mirrored."""
-        moments = compute_moments(reference, frames.centred, frames.visible)
+        weights = frames.weights
+        moments = compute_moments(reference, frames.centred, frames.visible, weights)
         sides = find_sides(moments, np.eye(reference.shape[-1]))
-        pull = np.ascontiguousarray(frames.centred.mT).reshape(-1, len(reference))
-        return cls(frames.centred, frames.visible, sides.votes, pull, moments.square)
+        weighted = weigh_points(frames.centred, weights)
+        pull = np.ascontiguousarray(weighted.mT).reshape(-1, len(reference))
+        return cls(frames.centred, frames.visible, sides.votes, pull, moments.square, weights)
 
     @property
     def side(self) -> Array:
@@ -115,17 +118,30 @@ class Anchors:
 
     def linear_parts(self, reference: Array) -> Array:
         """Compute the linear maps (…, n, d, d) of D̄ nearest to S, scatter⁺ D̄ᵀS."""
-        scatter = self.centred.mT @ self.centred
-        inverse = np.linalg.pinv(scatter, rcond=_THIN**2, hermitian=True)
-        return np.asarray(inverse @ (self.centred.mT @ reference[..., None, :, :]))
+        weighted = weigh_points(self.centred, self.weights)
+        inverse = np.linalg.pinv(weighted.mT @ self.centred, rcond=_THIN**2, hermitian=True)
+        return np.asarray(inverse @ (weighted.mT @ reference[..., None, :, :]))
+
+
+def weigh_points(points: Array, weights: Array | None) -> Array:
+    """Multiply points (…, m, d) by the weights (…, m) of their landmarks, if there are any."""
+    return points if weights is None else weights[..., None] * points
 
 
 def orthonormal_rows(frames: Frames) -> Array:
-    """(n, d, m): Qᵀ of every shape; a direction in which a shape is flat is zero."""
+    """(n, d, m): Qᵀ of every shape, QᵀΓQ = I; a direction in which a shape is flat is zero."""
     extents = frames.extents[:, :, None]
     there = extents > _THIN * extents[:, :1]
     along = frames.axes.mT @ frames.centred.mT
     return np.asarray(np.where(there, along / np.where(there, extents, 1.0), 0.0))
+
+
+def orthonormalise(centred: Array, weights: Array | None) -> Array:
+    """Compute Qᵀ (…, d, m) of centred shapes (…, m, d), QᵀΓQ = I; flat directions are zero."""
+    values, axes = np.linalg.eigh(weigh_points(centred, weights).mT @ centred)
+    is_there = values > _THIN**2 * values[..., -1:]
+    lengths = np.sqrt(np.where(is_there, values, 1.0))
+    return np.asarray((centred @ axes * np.where(is_there, 1.0 / lengths, 0.0)[..., None, :]).mT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +194,8 @@ def descend(
         reference = better
         if dial.scaling:
             # only the shape counts, and the size may fall to nothing; a power of 2 changes no digit
-            size = np.exp2(np.round(np.log2(norms(better))))
-            reference = better / size[..., None, None]
-            pose = pose / size[..., None, None, None]
+            size = np.asarray(np.exp2(np.round(np.log2(norms(better)))))[..., None, None]
+            reference, pose = better / size, pose / size[..., None]
     return Descent(reference, np.stack(costs), left, ended)
 
 
@@ -214,7 +229,7 @@ def set_proportions(anchors: Anchors, reference: Array, scaling: bool, most_roun
 
     By turns again, from A the identity, which it is where the shapes are only posed.
     """
-    moments = compute_moments(reference, anchors.centred, anchors.visible)
+    moments = compute_moments(reference, anchors.centred, anchors.visible, anchors.weights)
     count = moments.square.shape[-1] / moments.axes.shape[-3]
     inverse = np.linalg.pinv(count * moments.axes.sum(axis=-3), hermitian=True)
     matrix = np.zeros((*reference.shape[:-2], *[reference.shape[-1]] * 2)) + np.eye(
@@ -236,10 +251,12 @@ def set_proportions(anchors: Anchors, reference: Array, scaling: bool, most_roun
 
 def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
     """Scale references (…, m, d) to the mean size of the shapes, completed where landmarks miss."""
-    cross = anchors.centred.mT @ reference[..., None, :, :]
-    squares = np.einsum("...md,...md->...", anchors.centred, anchors.centred)
+    weighted = weigh_points(anchors.centred, anchors.weights)
+    cross = weighted.mT @ reference[..., None, :, :]
     _, total = find_nearest_orthogonal(cross, anchors.side)
-    visible, scales = anchors.visible.astype(np.float64), (squares / total) ** 2
+    scales = (np.einsum("...md,...md->...", weighted, anchors.centred) / total) ** 2
+    squares = np.einsum("...md,...md->...", anchors.centred, anchors.centred)
+    visible = anchors.visible.astype(np.float64)
     sizes = estimate_complete_sizes(squares, visible, reference, scales)
     return np.asarray(reference * (sizes.mean(axis=-1) / norms(reference))[..., None, None])
 
@@ -325,8 +342,10 @@ def elastic_gpa(
     return replace(open_, reference=turn_to_principal_axes(reference))
 
 
-def rigid_start(points: Array, side: Index, names: Sequence[str] = ()) -> Array:
+def rigid_start(
+    points: Array, side: Index, names: Sequence[str] = (), weights: Array | None = None
+) -> Array:
     """(m, d): the mean of similarities of shapes (n, m, d) with NaN, mirrored ones mirrored."""
     turned = points.copy()
     turned[side < 0, :, 0] *= -1.0
-    return fit_rigid(turned, SIMILARITY, names).reference
+    return fit_rigid(turned, SIMILARITY, names, weights=weights).reference

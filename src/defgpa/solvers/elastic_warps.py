@@ -19,20 +19,22 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.errors import DefgpaError, listed
 from defgpa.solvers.cost import ResidualCost, build_cost
-from defgpa.solvers.elastic import Anchors, Dial, Elastic, orthonormal_rows
+from defgpa.solvers.elastic import Anchors, Dial, Elastic, orthonormal_rows, weigh_points
 from defgpa.solvers.elimination import Factor, StoredFactor
 from defgpa.solvers.registration import frames_to_register
 from defgpa.warps import Warp, WarpModel
 
 
-def linear_projections(cost: ResidualCost, rows: Array, names: Sequence[str]) -> list[Array]:
+def linear_projections(
+    cost: ResidualCost, rows: Array, weighted_rows: Array, names: Sequence[str]
+) -> list[Array]:
     """(b, l, d) of every batch: UᵀQ, for rows (n, d, m) of Q; an error unless linear maps are free.
 
-    They are where UUᵀQ = Q, and UUᵀ ≼ I: where UᵀQ is as long as Q.
+    They are where UUᵀQ = ΓQ, and UUᵀ ≼ Γ: where ‖UᵀQ‖² is QᵀΓQ. ``weighted_rows`` are (ΓQ)ᵀ.
     """
     found = [_own_projections(own, rows[own.batch.shapes].mT) for own in cost.factors]
     lengths = np.concatenate([np.einsum("bld,bld->bd", own, own) for own in found])
-    left = np.einsum("ndm,ndm->nd", rows, rows) - lengths
+    left = np.einsum("ndm,ndm->nd", rows, weighted_rows) - lengths
     charged = (left > 1e-6).any(axis=1)
     if charged.any():
         culprits = listed(names[int(i)] for i in np.flatnonzero(charged))
@@ -53,10 +55,10 @@ def _own_projections(factor: Factor, stack: Array) -> Array:
 
 
 def elastic_weights(
-    cost: ResidualCost, linear: Sequence[Array], rows: Array, fit: Elastic
+    cost: ResidualCost, linear: Sequence[Array], weighted_rows: Array, fit: Elastic
 ) -> list[Array]:
-    """(b, l, d) of every batch: W − κ Y (UᵀQ) (QᵀD̄ T)."""
-    departures = rows @ fit.anchors.centred @ fit.departures
+    """(b, l, d) of every batch: W − κ Y (UᵀQ) (QᵀΓD̄ T)."""
+    departures = weighted_rows @ fit.anchors.centred @ fit.departures
     free = cost.fit_warps(fit.reference).coefficients
     return [
         own - fit.dial.firmness * factor.ridge.inverse @ (seen @ departures[factor.batch.shapes])
@@ -72,12 +74,13 @@ class ElasticRegistration:
     rigidity: float
     scaling: bool
 
-    def warp(self, points: Array, reference: Array) -> Warp:
+    def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
         """In closed form: the pose depends on the reference alone."""
-        frames = frames_to_register(points)
+        frames = frames_to_register(points, weights)
         cost, rows = build_cost(frames, self.model), orthonormal_rows(frames)
-        linear = linear_projections(cost, rows, ("given",))
+        weighted_rows = weigh_points(rows.mT, frames.weights).mT
+        linear = linear_projections(cost, rows, weighted_rows, ("given",))
         anchors = Anchors.of(frames, reference)
         fit = Elastic(reference, anchors, Dial(self.rigidity, self.scaling), ())
-        (weights,) = elastic_weights(cost, linear, rows, fit)
-        return cost.factors[0].batch.make_warps(weights, [points])[0]
+        (coefficients,) = elastic_weights(cost, linear, weighted_rows, fit)
+        return cost.factors[0].batch.make_warps(coefficients, [points])[0]

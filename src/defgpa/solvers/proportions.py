@@ -76,13 +76,19 @@ class Proportions:
     firmness: Array  # (…): how much of a step away from A is felt, from 0, a hinge, to 1
 
 
-def compute_moments(axes: Array, centred: Array, visible: Mask) -> Moments:
+def compute_moments(
+    axes: Array, centred: Array, visible: Mask, weights: Array | None = None
+) -> Moments:
     """Compute the moments of shapes (…, n, m, d), centred, missing points zero, and axes (…, m, k).
 
-    The points are about their means, so the axes need not be for C.
+    The points are about their means, so the axes need not be for C. With landmark weights
+    (…, n, m) all sums are weighted; without, every visible landmark counts once.
     """
-    cross = axes.mT[..., None, :, :] @ centred
-    square = np.einsum("...md,...md->...", centred, centred)
+    weighted = centred if weights is None else weights[..., None] * centred
+    cross = axes.mT[..., None, :, :] @ weighted
+    square = np.einsum("...md,...md->...", weighted, centred)
+    if weights is not None:
+        return Moments(seen_scatters(axes, weights), cross, square)
     return Moments(_compute_scatter(axes, visible), cross, square)
 
 

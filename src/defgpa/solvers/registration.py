@@ -9,7 +9,7 @@ import numpy as np
 
 from defgpa._arrays import Array
 from defgpa.errors import DegenerateShapeError
-from defgpa.frames import Frames, frames_of
+from defgpa.frames import Frames
 from defgpa.procrustes import Motions, fit_motions
 from defgpa.solvers.cost import build_cost
 from defgpa.warps import AffineBasis, Warp, WarpModel
@@ -18,8 +18,11 @@ from defgpa.warps import AffineBasis, Warp, WarpModel
 class Registration(Protocol):
     """How a shape is brought onto a reference."""
 
-    def warp(self, points: Array, reference: Array) -> Warp:
-        """The warp that best takes visible ``points`` (p, d) to ``reference`` (p, d)."""
+    def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
+        """Fit the warp that best takes visible ``points`` (p, d) to ``reference`` (p, d).
+
+        ``weights`` (p,) are those of the landmarks; None: all count the same.
+        """
         ...
 
 
@@ -29,11 +32,11 @@ class RidgeRegistration:
 
     model: WarpModel
 
-    def warp(self, points: Array, reference: Array) -> Warp:
-        """W = (FᵀF + R)⁻¹ Fᵀ S."""
-        cost = build_cost(frames_to_register(points), self.model)
-        weights = cost.fit_warps(reference).coefficients[0]
-        return cost.factors[0].batch.make_warps(weights, [points])[0]
+    def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
+        """Fit W = (FᵀΓF + R)⁻¹ FᵀΓ S."""
+        cost = build_cost(frames_to_register(points, weights), self.model)
+        coefficients = cost.fit_warps(reference).coefficients[0]
+        return cost.factors[0].batch.make_warps(coefficients, [points])[0]
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ class MotionRegistration:
 
     motions: Motions
 
-    def warp(self, points: Array, reference: Array) -> Warp:
-        """The motion that best carries the reference to the points, told the other way round."""
-        motion = fit_motions(reference, points, motions=self.motions).inverse()
+    def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
+        """Fit the motion of the reference onto the points, and invert it."""
+        motion = fit_motions(reference, points, weights, self.motions).inverse()
         if not motion.determined:
             raise DegenerateShapeError(
                 "The visible landmarks of the shape are coincident or collinear: no single motion "
@@ -57,10 +60,11 @@ class MotionRegistration:
 class AffineRegistration:
     """Affine maps on the datum-space cost: the regression of the points on the reference."""
 
-    def warp(self, points: Array, reference: Array) -> Warp:
-        """D ≈ S A + a, told the other way round: x ↦ (x − a) A⁻¹."""
+    def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
+        """Fit D ≈ S A + a, and invert it: x ↦ (x − a) A⁻¹."""
+        roots = np.ones(len(points)) if weights is None else np.sqrt(weights)
         design = np.column_stack([reference, np.ones(len(reference))])
-        forth, *_ = np.linalg.lstsq(design, points, rcond=None)
+        forth, *_ = np.linalg.lstsq(roots[:, None] * design, roots[:, None] * points, rcond=None)
         if not np.linalg.cond(forth[:-1]) < 1e12:
             raise DegenerateShapeError(
                 "The visible landmarks of the shape are coplanar or collinear: no affine map "
@@ -70,9 +74,11 @@ class AffineRegistration:
         return affine_warp(back, -forth[-1] @ back)
 
 
-def frames_to_register(points: Array) -> Frames:
-    """Where one more shape (p, d) lies, in its plane if it is flat; an error where it is a line."""
-    frames = frames_of(points).flattened()
+def frames_to_register(points: Array, weights: Array | None = None) -> Frames:
+    """Make the frame of one more shape (p, d), in its plane if it is flat; refuse a line."""
+    visible = np.ones((1, len(points)), dtype=bool)
+    rows = None if weights is None else np.asarray(weights, dtype=np.float64)[None]
+    frames = Frames.of(points[None], visible, rows).flattened()
     if frames.on_a_line[0]:
         raise DegenerateShapeError(
             "The visible landmarks of the shape are all collinear or coincident, which "

@@ -21,7 +21,7 @@ const STEPS = [
 ];
 
 let leave = null; // how the step that is shown ends
-let shown = "", visits = 0;
+let shown = "";
 const main = document.getElementById("main"), bar = document.getElementById("bar");
 
 /** The address says which project and step: #wings/look. */
@@ -35,7 +35,6 @@ export function go(step, id = store.project?.id) {
 }
 
 async function showStep() {
-  const ticket = ++visits;
   const { id, step } = readAddress();
   try {
     if (id && store.project?.id !== id) await openProject(id);
@@ -45,7 +44,6 @@ async function showStep() {
     location.hash = "";
     return;
   }
-  if (ticket !== visits) return; // the address has changed meanwhile
   const chosen = id && (step === "open" || hasShapes()) ? step : "open";
   shown = chosen;
   leave?.();
@@ -53,10 +51,7 @@ async function showStep() {
   main.replaceChildren();
   document.title = store.project ? `${store.project.title} – defgpa` : "defgpa";
   try { localStorage.setItem("defgpa-place", location.hash); } catch { /* private windows */ }
-  leave = null;
-  const left = await STEPS.find(([name]) => name === chosen)[2](main, { go });
-  if (ticket !== visits) { left?.(); return; }
-  leave = left ?? null;
+  leave = (await STEPS.find(([name]) => name === chosen)[2](main, { go, start })) ?? null;
   document.documentElement.dataset.ready = chosen;
 }
 
@@ -117,9 +112,10 @@ window.addEventListener("focus", async () => { // another tab may have changed t
 });
 
 setTheme();
+export let start = null;
 (async () => {
   try {
-    const start = await get("/api/start");
+    start = await get("/api/start");
     let place = "";
     try { place = localStorage.getItem("defgpa-place") ?? ""; } catch { /* private windows */ }
     if (!location.hash && start.first) location.hash = `${encodeURIComponent(start.first)}/look`;

@@ -12,8 +12,7 @@ export async function showOpen(main, { go }) {
     else drawStart(page, await get("/api/start"), go);
   };
   await draw();
-  const isStart = !store.project; // then the address will change
-  return listen((change) => { if (["project", "settings", "superimposition", "queue"].includes(change) && store.project && !isStart) draw(); });
+  return listen((change) => { if (["project", "settings", "superimposition", "queue"].includes(change) && store.project) draw(); });
 }
 
 function drawStart(page, { projects, samples, version }, go) {

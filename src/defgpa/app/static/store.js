@@ -67,10 +67,7 @@ async function refreshQueue(ticket) {
     const { items } = await get(path("/queue"));
     if (ticket !== latest) return;
     store.queue = items;
-  } catch {
-    if (ticket !== latest) return;
-    store.queue = [];
-  }
+  } catch { store.queue = []; }
   tell("queue");
 }
 
