@@ -56,9 +56,7 @@ def test_weight_of_two_counts_the_landmark_twice_in_the_cost(points):
     gamma = np.ones(len(rows))
     gamma[4] = 2.0
     weighted = gamma[:, None] * rows
-    by_weight = np.diag(gamma) - weighted @ np.linalg.solve(
-        rows.T @ weighted + penalty, weighted.T
-    )
+    by_weight = np.diag(gamma) - weighted @ np.linalg.solve(rows.T @ weighted + penalty, weighted.T)
     twice = np.vstack([rows, rows[4]])
     form = np.eye(len(twice)) - twice @ np.linalg.solve(twice.T @ twice + penalty, twice.T)
     merge = np.vstack([np.eye(len(rows)), np.eye(len(rows))[4]])
