@@ -104,10 +104,10 @@ def _describe(alignment: Alignment, pca: ShapePCA) -> str:
     filled = "" if complete else ", missing landmarks estimated from the other specimens"
     sentence = f"Specimens are compared after superimposition (pose and size removed){filled}."
     sums = pca.sums_of_squares_
-    if sums is None or not sums.smooth > 0:
+    share = 0.0 if sums is None or not sums.smooth > 0 else sums.smooth / (sums.smooth + sums.rest)
+    if share < 0.001:  # rigid motions follow nothing but rounding
         return sentence
-    share = format_percent(sums.smooth / (sums.smooth + sums.rest))
-    return f"{sentence} {share} of their variation is smooth: the warps follow it."
+    return f"{sentence} {format_percent(share)} of their variation is smooth: the warps follow it."
 
 
 def _tabulate_outliers(ranking: Outliers) -> dict[str, Any]:
