@@ -38,6 +38,12 @@ def shared_points(name: str) -> np.ndarray:
         return archive["points"]
 
 
+def geomorph_numbers(title: str) -> str:
+    """What geomorph 4.1.0 printed under a title of tests/oracle_geomorph/numbers.txt."""
+    text = (ROOT / "tests" / "oracle_geomorph" / "numbers.txt").read_text()
+    return text.split(f"## {title}", 1)[1].split("\n##", 1)[0]
+
+
 def smooth_family(seed=0, n=6, m=40, d=2, bend=0.15, noise=0.01, missing=0.0):
     """n smooth deformations of one random configuration, moved and turned; NaN where missing."""
     return _smooth_family(seed, n, m, d, bend, noise, missing).copy()

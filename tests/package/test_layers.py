@@ -70,6 +70,7 @@ HEAVY = {
     "pooch",
     "jinja2",
     "formulaic",
+    "dendropy",
 }
 FAMILIES = {"Affine", "FreeForm", "Polynomial", "RadialBasis", "ThinPlateSpline"}
 

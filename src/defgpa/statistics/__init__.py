@@ -11,6 +11,7 @@ from defgpa.statistics.covariation import (
 )
 from defgpa.statistics.differences import LandmarkDifferences, landmark_differences
 from defgpa.statistics.disparity import Disparity, disparity
+from defgpa.statistics.evolutionary_rates import EvolutionaryRates, evolutionary_rates
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs
 from defgpa.statistics.modularity import (
     ModuleTest,
@@ -20,13 +21,19 @@ from defgpa.statistics.modularity import (
 )
 from defgpa.statistics.outliers import Outliers, outliers
 from defgpa.statistics.pairwise import PairwiseDistances
+from defgpa.statistics.phylogenetic_components import (
+    PhylogeneticComponents,
+    phylogenetic_components,
+)
+from defgpa.statistics.phylogenetic_signal import PhylogeneticSignal, phylogenetic_signal
+from defgpa.statistics.phylogeny import Phylogeny, read_tree
 from defgpa.statistics.principal_components import ShapePCA, SumsOfSquares
 from defgpa.statistics.repeatability import Repeatability, repeatability
 from defgpa.statistics.sample import Provenance, Sample, build_sample, centroid_sizes
+from defgpa.statistics.species import average_species, match_tree
 from defgpa.statistics.specimens import specimens
 from defgpa.statistics.symmetry import Symmetry, symmetry
 from defgpa.statistics.table import Effect, EffectTable
-from defgpa.statistics.tree import Phylogeny, read_tree
 from defgpa.tangent_space import tangent_space
 
 __all__ = [
@@ -36,11 +43,14 @@ __all__ = [
     "Effect",
     "EffectSizes",
     "EffectTable",
+    "EvolutionaryRates",
     "LandmarkDifferences",
     "MirrorPairs",
     "ModuleTest",
     "Outliers",
     "PairwiseDistances",
+    "PhylogeneticComponents",
+    "PhylogeneticSignal",
     "Phylogeny",
     "ProcrustesAnova",
     "Provenance",
@@ -51,16 +61,21 @@ __all__ = [
     "Symmetry",
     "TwoBlockPLS",
     "allometry",
+    "average_species",
     "build_sample",
     "centroid_sizes",
     "classify",
     "compare_effect_sizes",
     "disparity",
+    "evolutionary_rates",
     "find_pairs",
     "integration",
     "landmark_differences",
+    "match_tree",
     "modularity",
     "outliers",
+    "phylogenetic_components",
+    "phylogenetic_signal",
     "procrustes_anova",
     "read_tree",
     "relative_eigenvalue_variance",

@@ -35,6 +35,7 @@ from defgpa.statistics.permutation import (
     pool_ratios,
 )
 from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
+from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Effect, EffectTable, effect
 
 _UNEQUAL_DISPERSION = 0.01  # P of the dispersions of groups, below which P of means is doubted
@@ -176,6 +177,8 @@ def procrustes_anova(
     ss_type: int = 1,
     error: Mapping[str, str] | None = None,
     covariance: Array | None = None,
+    tree: TreeLike | None = None,
+    prune: bool = False,
     space: str = "superimposed",
     superimpose: bool = True,
     n_imputations: int = 0,
@@ -205,8 +208,12 @@ def procrustes_anova(
         The term whose mean square is the denominator of a term's F, where that is not the
         residuals: ``{"species": "species:site"}`` for sites at random (RRPP's ``anova(error=)``).
     covariance : array (n, n), optional
-        Of the specimens, where they are not independent, such as that of a phylogeny
-        (`defgpa.statistics.phylogeny`): generalised least squares.
+        Of the specimens, where they are not independent: generalised least squares.
+    tree : Phylogeny, path or Newick text, optional
+        Of the specimens, by name, or of the species that `average_species` gives: their covariance
+        is that of Brownian motion along it (PGLS, geomorph's ``procD.pgls``).
+    prune : bool
+        Whether tips without a specimen, and specimens without a tip, are left out.
     space : {"superimposed", "back_projected"}
         The specimens in their classical tangent space, whatever warps an alignment has; or its
         reference projected back into each, which holds only what the warps follow.
@@ -236,8 +243,15 @@ def procrustes_anova(
     """
     permutations = Permutations(n_permutations, seed, progress)
     sample = build_sample(x, space=space, superimpose=superimpose)
-    n = sample.shapes.n_shapes
     columns = {"size": sample.sizes, **collect_columns(sample.shapes, data)}
+    if tree is not None:
+        if covariance is not None:
+            raise DefgpaError("Give either a 'tree' or a 'covariance' of the shapes, not both.")
+        names = sample.shapes.names
+        sample, phylogeny = match_tree(sample, tree, prune=prune)
+        covariance = phylogeny.covariance
+        columns = _select_rows(columns, [names.index(tip) for tip in phylogeny.tips], len(names))
+    n = sample.shapes.n_shapes
     model = design(formula, columns, n, whitening=_whiten(covariance, n))
     if ss_type not in (1, 2, 3):
         raise DefgpaError(f"'ss_type' is 1, 2 or 3, the type of sums of squares; got {ss_type!r}.")
@@ -262,6 +276,14 @@ def procrustes_anova(
     return ProcrustesAnova(
         formula, table, sample.tangents, model, ratios, permutations, sample.provenance, ss_type
     )
+
+
+def _select_rows(columns: Mapping[str, Any], rows: Sequence[int], n: int) -> dict[str, Any]:
+    """Return the rows of columns of n entries; others are left as they are, to be refused."""
+    return {
+        head: np.asarray(values)[list(rows)] if len(values) == n else values
+        for head, values in columns.items()
+    }
 
 
 def _whiten(covariance: Array | None, n: int) -> Array | None:

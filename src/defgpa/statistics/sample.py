@@ -51,6 +51,8 @@ class Provenance:
         How they were estimated; empty where none was.
     n_imputations : int
         Completions that were drawn and pooled; 0 for the expected one alone.
+    n_species : int
+        Species whose mean shapes were analysed; 0 for the specimens themselves.
     """
 
     space: str
@@ -59,9 +61,12 @@ class Provenance:
     n_completed: int = 0
     method: str = ""
     n_imputations: int = 0
+    n_species: int = 0
 
     def __str__(self) -> str:
         n = f"{self.n_specimens} specimens"
+        if self.n_species:
+            n += f", averaged to {self.n_species} species"
         where = {
             "superimposed": f"Superimposed coordinates of {n} (classical tangent space)",
             "back_projected": f"Reference projected back into {n}: only what the warps follow",
@@ -131,7 +136,7 @@ class Sample:
     def compute_tangents(self, points: Array, members: Mask | None = None) -> Array:
         """Superimpose complete shapes (n, m, d), or some of them, unless declared superimposed."""
         numbers = np.flatnonzero(np.ones(len(points), dtype=bool) if members is None else members)
-        if self.provenance.space == "given":
+        if self.provenance.space == "given" or self.provenance.n_species:
             return np.array(points[numbers])
         return tangent_space(self.shapes.with_points(points).take(numbers))
 

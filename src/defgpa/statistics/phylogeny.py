@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import DefgpaError, ShapeError, listed, needed
+from defgpa.errors import DefgpaError, ShapeError, needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,31 +48,45 @@ class Phylogeny:
         return len(self.tips)
 
     @cached_property
-    def _shared(self) -> Array:
+    def shared_paths(self) -> Array:
         """(n + k, n + k): the length of the path from the root that two nodes share."""
         count = len(self.parents)
-        on_path = np.zeros((count, count))  # whether the branch of the column leads to the row
+        leads_to = np.zeros((count, count))  # whether the branch of a column leads to the row
         for node in range(count):
-            place = node
-            while place >= 0:
-                on_path[node, place] = 1.0
-                place = int(self.parents[place])
-        return (on_path * self.lengths) @ on_path.T
+            branch = node
+            while branch >= 0:
+                leads_to[node, branch] = 1.0
+                branch = int(self.parents[branch])
+        return np.asarray((leads_to * self.lengths) @ leads_to.T)
 
-    @property
+    @cached_property
     def covariance(self) -> Array:
         """(n, n): C of the tips under Brownian motion."""
-        return self._shared[: self.n_tips, : self.n_tips]
+        C = self.shared_paths[: self.n_tips, : self.n_tips]
+        values = np.linalg.eigvalsh(C)
+        if values[0] <= 1e-12 * values[-1]:
+            raise ShapeError(
+                "The covariance of the species is singular: two tips of the tree are not apart, or "
+                "branches have no length. Leave one of them out, or give the branches lengths."
+            )
+        return C
 
+    @cached_property
     def root_weights(self) -> Array:
-        """Return the weights (n,) of the tips in the state of the root, which sum to 1."""
+        """(n,): the weights of the tips in the state of the root; they sum to 1."""
         weights = np.linalg.solve(self.covariance, np.ones(self.n_tips))
         return np.asarray(weights / weights.sum())
 
+    @cached_property
+    def whitening(self) -> Array:
+        """(n, n): W, symmetric, with WᵀW = C⁻¹: WY evolves independently from row to row."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
     def estimate_ancestors(self, Y: Array) -> Array:
-        """Estimate the states (k, p) of the internal nodes from those of the tips (n, p)."""
-        root = self.root_weights() @ Y
-        cross = self._shared[self.n_tips :, : self.n_tips]
+        """Estimate the states (k, p) of internal nodes, the root first, from the tips (n, p)."""
+        root = self.root_weights @ Y
+        cross = self.shared_paths[self.n_tips :, : self.n_tips]
         return np.asarray(root + cross @ np.linalg.solve(self.covariance, Y - root))
 
     @property
@@ -81,55 +95,30 @@ class Phylogeny:
         children = np.flatnonzero(self.parents >= 0)
         return np.column_stack([self.parents[children], children])
 
-    def match(self, names: Sequence[str], prune: bool = False) -> Phylogeny:
-        """Return the tree with its tips in the order of the names.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Each a tip of the tree, once.
-        prune : bool
-            Whether tips without a name are left out; otherwise they are an error.
-        """
-        wanted = [str(name) for name in names]
-        repeated = [name for name in wanted if wanted.count(name) > 1]
-        if repeated:
-            raise ShapeError(
-                f"The name {repeated[0]!r} is there more than once, and a tip only once: give the "
-                "groups whose mean shapes belong to the tips."
-            )
+    def take(self, names: Sequence[str]) -> Phylogeny:
+        """Return the tree of these tips, in this order; branches in a row become one."""
         place = {tip: k for k, tip in enumerate(self.tips)}
-        absent = [name for name in wanted if name not in place]
-        if absent:
-            raise ShapeError(
-                f"The tree has no tip {listed(absent)}; its tips: {listed(self.tips)}."
-            )
-        extra = [tip for tip in self.tips if tip not in set(wanted)]
-        if extra and not prune:
-            raise ShapeError(
-                f"The tips {listed(extra)} of the tree are no specimens. Prune them (prune=True)."
-            )
-        return self._restrict([place[name] for name in wanted])
+        return self._restrict([place[name] for name in names])
 
     def _restrict(self, tips: Sequence[int]) -> Phylogeny:
         """Keep some tips in this order, and the nodes at which their paths part."""
-        needed_nodes: dict[int, set[int]] = {}
+        children: dict[int, set[int]] = {}
         for tip in tips:
             child, node = tip, int(self.parents[tip])
             while node >= 0:
-                needed_nodes.setdefault(node, set()).add(child)
+                children.setdefault(node, set()).add(child)
                 child, node = node, int(self.parents[node])
-        inner = sorted(node for node, children in needed_nodes.items() if len(children) > 1)
+        inner = sorted(node for node, below in children.items() if len(below) > 1)
         nodes = [*tips, *inner]
         number = {node: k for k, node in enumerate(nodes)}
         parents, lengths = [], []
         for node in nodes:
-            length, place = float(self.lengths[node]), int(self.parents[node])
-            while place >= 0 and place not in number:
-                length += float(self.lengths[place])
-                place = int(self.parents[place])
-            parents.append(number.get(place, -1))
-            lengths.append(length if place >= 0 else 0.0)
+            length, ancestor = float(self.lengths[node]), int(self.parents[node])
+            while ancestor >= 0 and ancestor not in number:
+                length += float(self.lengths[ancestor])
+                ancestor = int(self.parents[ancestor])
+            parents.append(number.get(ancestor, -1))
+            lengths.append(length if ancestor >= 0 else 0.0)
         names = tuple(self.tips[tip] for tip in tips)
         return Phylogeny(names, np.array(parents, dtype=np.intp), np.array(lengths))
 

@@ -1,0 +1,285 @@
+"""Phylogenies: reading, matching, and the numbers of geomorph 4.1.0 (tests/oracle_geomorph)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from defgpa import DefgpaError, Shapes
+from defgpa.statistics import (
+    average_species,
+    build_sample,
+    evolutionary_rates,
+    phylogenetic_components,
+    phylogenetic_signal,
+    procrustes_anova,
+    read_tree,
+)
+from support import EXACT, geomorph_numbers, shared_data
+
+ORACLE = {"rtol": 2e-5, "atol": 1e-12}  # geomorph stops its superimposition early
+SPECIES = (
+    "P_cinereus", "P_electromorphus", "P_hoffmani", "P_hubrichti", "P_nettingi",
+    "P_richmondi", "P_serratus", "P_shenandoah", "P_virginia",
+)  # fmt: skip
+NEWICK = re.search(r"\(P_serratus.*;", geomorph_numbers("phylogeny"))[0]
+FOUR = "((a:1,b:2):3,(c:4,d:5):6);"
+EIGHT = "(((a:1,b:1):1,(c:1,d:1):1):1,((e:1,f:1):1,(g:1,h:1):1):1);"
+
+
+@pytest.fixture(scope="module")
+def salamanders():
+    with np.load(shared_data("plethspecies2d.npz"), allow_pickle=False) as archive:
+        return build_sample(Shapes(archive["points"], names=SPECIES))
+
+
+def read_rows(title: str, n_columns: int) -> np.ndarray:
+    """The rows of figures after a line of the phylogeny block, up to the next line of words."""
+    rows = []
+    for line in geomorph_numbers("phylogeny").split(f"\n{title}\n")[1].splitlines():
+        words = line.split()
+        if not words or words[0].startswith("Comp"):
+            continue
+        figures = words[-n_columns:]
+        if not all(re.fullmatch(r"-?[\d.e-]+", figure) for figure in figures):
+            break
+        rows.append([float(figure) for figure in figures])
+    return np.array(rows)
+
+
+def assert_equal_up_to_sign(actual: np.ndarray, expected: np.ndarray) -> None:
+    signs = np.sign((actual * expected).sum(axis=0))
+    np.testing.assert_allclose(actual * signs, expected, rtol=1e-4, atol=2e-7)
+
+
+class TestReadTree:
+    def test_covariance_is_the_length_of_shared_paths(self):
+        tree = read_tree(FOUR)
+        expected = [[4, 3, 0, 0], [3, 5, 0, 0], [0, 0, 10, 6], [0, 0, 6, 11]]
+        np.testing.assert_allclose(tree.covariance, expected, **EXACT)
+
+    @pytest.mark.parametrize("name", ["t.nwk", "t.nex"])
+    def test_newick_and_nexus_files_give_the_same_tree(self, tmp_path, name):
+        text = FOUR
+        if name.endswith("nex"):
+            text = f"#NEXUS\nBEGIN TREES;\n  TREE one = [&R] {FOUR}\nEND;\n"
+        (tmp_path / name).write_text(text)
+        tree = read_tree(tmp_path / name)
+        assert tree.tips == ("a", "b", "c", "d")
+        np.testing.assert_allclose(tree.covariance, read_tree(FOUR).covariance, **EXACT)
+
+    def test_underscores_of_names_stay(self):
+        assert "P_serratus" in read_tree(NEWICK).tips
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("((a:1,b:1):1,(c:1,d):1);", "length of at least 0 for every branch"),
+            ("((a:1,a:1):1,(c:1,d:1):1);", "tree"),
+            ("((a:1,b:1:1,(c:1,d:1):1);", "Newick"),
+        ],
+    )
+    def test_malformed_trees_are_refused_in_one_sentence(self, text, message):
+        with pytest.raises(DefgpaError, match=message):
+            read_tree(text)
+
+    def test_missing_file_is_named(self, tmp_path):
+        with pytest.raises(DefgpaError, match=r"absent\.nwk"):
+            read_tree(tmp_path / "absent.nwk")
+
+    def test_tree_of_some_tips_keeps_their_covariance(self):
+        tree = read_tree(EIGHT).take(list("hca"))
+        full = read_tree(EIGHT).covariance
+        kept = np.array([7, 2, 0])
+        np.testing.assert_allclose(tree.covariance, full[np.ix_(kept, kept)], **EXACT)
+
+    def test_pruned_tree_starts_at_the_last_common_ancestor(self):
+        tree = read_tree(EIGHT).take(list("abcd"))
+        np.testing.assert_allclose(np.diag(tree.covariance), 2.0, **EXACT)
+
+    def test_tips_that_are_not_apart_are_refused(self):
+        with pytest.raises(DefgpaError, match="singular"):
+            _ = read_tree("((a:0,b:0):1,(c:1,d:1):1);").covariance
+
+
+class TestMatching:
+    shapes = Shapes(np.random.default_rng(0).normal(size=(8, 6, 2)), names=list("abcdefgh"))
+
+    def test_order_of_specimens_does_not_matter(self):
+        order = [5, 2, 7, 0, 1, 3, 6, 4]
+        straight = phylogenetic_signal(self.shapes, EIGHT, n_permutations=9)
+        turned = phylogenetic_signal(self.shapes.take(order), EIGHT, n_permutations=9)
+        assert straight.k == pytest.approx(turned.k, rel=1e-6)
+
+    def test_specimen_without_a_tip_is_named(self):
+        renamed = Shapes(self.shapes.points, names=[*"abcdefg", "zebra"])
+        with pytest.raises(DefgpaError, match=r"no tip called 'zebra'.*prune"):
+            phylogenetic_signal(renamed, EIGHT)
+
+    def test_tip_without_a_specimen_is_named(self):
+        with pytest.raises(DefgpaError, match="no specimen called 'h'"):
+            phylogenetic_signal(self.shapes.take(range(7)), EIGHT)
+
+    def test_prune_leaves_out_both(self):
+        renamed = Shapes(self.shapes.points, names=[*"abcdefg", "zebra"])
+        assert phylogenetic_signal(renamed, EIGHT, prune=True).species == tuple("abcdefg")
+
+    def test_means_of_species_are_analysed(self):
+        doubled = np.repeat(self.shapes.points, 2, axis=0)
+        species = [name for name in "abcdefgh" for _ in range(2)]
+        means = phylogenetic_signal(doubled, EIGHT, species, n_permutations=9)
+        single = phylogenetic_signal(self.shapes, EIGHT, n_permutations=9)
+        assert means.k == pytest.approx(single.k, rel=1e-6)
+        assert "16 specimens, averaged to 8 species" in str(means)
+
+    def test_columns_of_species_are_averaged(self):
+        data = {"mass": [1.0, 3.0, 2.0, 2.0], "sex": list("fffm"), "home": list("xxyy")}
+        sample = average_species(self.shapes.points[:4], list("aabb"), data)
+        assert sample.shapes.metadata["variables"] == (
+            {"mass": "2.0", "home": "x"},
+            {"mass": "2.0", "home": "y"},
+        )
+
+
+class TestSignal:
+    def test_k_equals_geomorph(self, salamanders):
+        signal = phylogenetic_signal(salamanders, NEWICK)
+        assert signal.k == pytest.approx(0.9572990836, rel=2e-5)
+        assert signal.p == pytest.approx(0.008, abs=0.01)
+
+    def test_permuted_k_equals_that_of_permuted_shapes(self):
+        from defgpa.statistics.permutation import Permutations
+        from defgpa.statistics.phylogenetic_signal import permute_signal
+
+        tree = read_tree(EIGHT)
+        Y = np.random.default_rng(1).normal(size=(8, 5))
+        Y -= Y.mean(axis=0)
+        _, permuted = permute_signal(Y, tree, Permutations(4, seed=3))
+        orders = []
+        Permutations(4, seed=3).each(8, 8, lambda block: orders.append(block) or block)
+        for k, order in zip(permuted, orders[0], strict=True):
+            E = Y[order] - tree.root_weights @ Y[order]
+            precision = np.linalg.inv(tree.covariance)
+            expected = (np.trace(tree.covariance) - 8 / precision.sum()) / 7
+            by_definition = (E**2).sum() / np.trace(E.T @ precision @ E) / expected
+            assert k == pytest.approx(by_definition, rel=1e-9)
+
+    def test_likelihood_of_all_components_says_nothing(self):
+        """With n − 1 components every permutation has the same likelihood: they are left out."""
+        signal = phylogenetic_signal(TestMatching.shapes, EIGHT, n_permutations=19)
+        assert signal.n_components == 6
+        assert np.ptp(signal.permuted_likelihoods) > 1e-3
+
+    def test_fixed_scaling_of_one_component_follows_the_likelihood(self):
+        signal = phylogenetic_signal(
+            TestMatching.shapes, EIGHT, n_permutations=19, scaling=0.5, n_components=1
+        )
+        assert signal.scaling == 0.5
+        assert signal.n_components == 1
+
+    def test_p_is_uniform_without_signal(self):
+        p = []
+        for seed in range(80):
+            rng = np.random.default_rng([5, seed])
+            shapes = rng.normal(size=(8, 2)) + 0.1 * rng.normal(size=(8, 8, 2))
+            signal = phylogenetic_signal(shapes, EIGHT, list("abcdefgh"), 39, seed, scaling=1.0)
+            p.append(signal.p)
+        assert kstest(p, "uniform").statistic < 0.15
+
+
+class TestComponents:
+    def test_phylomorphospace_equals_geomorph(self, salamanders):
+        found = phylogenetic_components(salamanders, NEWICK)
+        rows = read_rows("phylomorphospace ancestors PC1-2", 2)
+        assert rows.shape == (17, 2)
+        assert_equal_up_to_sign(np.concatenate([found.ancestor_scores, found.scores])[:, :2], rows)
+
+    @pytest.mark.parametrize(
+        ("method", "title"), [("phylogenetic", "phylo PCA"), ("aligned", "PaCA")]
+    )
+    def test_other_components_equal_geomorph(self, salamanders, method, title):
+        found = phylogenetic_components(salamanders, NEWICK, method=method)
+        variances = read_rows(title, 4)[0]
+        np.testing.assert_allclose(found.variances[:4], variances, **ORACLE)
+        text = geomorph_numbers("phylogeny").split(f"\n{title}\n")[1].split("Comp2\n", 2)[1]
+        scores = [list(map(float, line.split()[1:])) for line in text.splitlines()[:9]]
+        assert_equal_up_to_sign(found.scores[:, :2], np.array(scores))
+
+    def test_ancestors_lie_where_their_scores_are(self, salamanders):
+        found = phylogenetic_components(salamanders, NEWICK)
+        rebuilt = found.center + np.tensordot(found.ancestor_scores, found.components, 1)
+        np.testing.assert_allclose(rebuilt, found.ancestors, atol=1e-9)
+
+    def test_ancestor_between_two_equal_branches_weighs_them_equally(self):
+        tree = read_tree("((a:1,b:1):0.0000001,(c:1,d:1):100);")
+        states = np.array([[0.0], [2.0], [5.0], [5.0]])
+        assert tree.estimate_ancestors(states)[1, 0] == pytest.approx(1.0, abs=0.1)
+
+    def test_table_names_tips_and_nodes(self, salamanders):
+        found = phylogenetic_components(salamanders, NEWICK)
+        lines = found.to_csv().splitlines()
+        assert lines[0].startswith("node,component_1")
+        assert lines[10].startswith("root,")
+        assert len(lines) == 18
+
+
+class TestRates:
+    def test_rates_equal_geomorph(self, salamanders):
+        groups = [int(name in ("P_hoffmani", "P_richmondi", "P_virginia")) for name in SPECIES]
+        found = evolutionary_rates(salamanders, NEWICK, groups)
+        np.testing.assert_allclose(found.rates, [2.318568946e-06, 2.256108004e-06], **ORACLE)
+        assert found.ratio == pytest.approx(1.027685262, rel=2e-5)
+        assert found.p == pytest.approx(0.9655, abs=0.04)
+
+    def test_faster_group_is_found(self):
+        rng = np.random.default_rng(2)
+        shapes = rng.normal(size=(6, 2)) + 0.01 * rng.normal(size=(8, 6, 2))
+        shapes[4:] += 0.1 * rng.normal(size=(4, 6, 2))
+        found = evolutionary_rates(shapes, EIGHT, list("ssssffff"), list("abcdefgh"))
+        assert found.p < 0.05
+
+    def test_species_in_two_groups_is_refused(self):
+        doubled = np.repeat(TestMatching.shapes.points, 2, axis=0)
+        species = [name for name in "abcdefgh" for _ in range(2)]
+        with pytest.raises(DefgpaError, match="'a' are in different groups"):
+            evolutionary_rates(doubled, EIGHT, list("xyxxxxxxyyyyyyyy"), species)
+
+
+class TestGeneralisedLeastSquares:
+    def test_effects_equal_generalised_least_squares(self, salamanders):
+        """F and SS by (XᵀC⁻¹X)⁻¹XᵀC⁻¹Y, whatever the factor of C."""
+        model = procrustes_anova("shape ~ log(size)", salamanders, tree=NEWICK)
+        C = read_tree(NEWICK).take(SPECIES).covariance
+        precision, Y = np.linalg.inv(C), salamanders.tangents.reshape(9, -1)
+        left = []
+        for X in (np.ones((9, 1)), np.column_stack([np.ones(9), np.log(salamanders.sizes)])):
+            E = Y - X @ np.linalg.solve(X.T @ precision @ X, X.T @ precision @ Y)
+            left.append(np.trace(E.T @ precision @ E))
+        assert model["Total"].ss == pytest.approx(left[0], rel=1e-9)
+        assert model["log(size)"].ss == pytest.approx(left[0] - left[1], rel=1e-9)
+        assert model["log(size)"].p == pytest.approx(0.299, abs=0.1)  # geomorph
+
+    def test_rows_of_data_follow_their_specimens(self):
+        data = {"dose": np.arange(8.0)}
+        straight = procrustes_anova("shape ~ dose", TestMatching.shapes, data, 9, tree=EIGHT)
+        names = [*"abcdefg", "zebra"]
+        renamed = Shapes(TestMatching.shapes.points, names=names)
+        pruned = procrustes_anova("shape ~ dose", renamed, data, 9, tree=EIGHT, prune=True)
+        assert straight["Total"].df == 7
+        assert pruned["Total"].df == 6
+        assert pruned.design.data["dose"].tolist() == [0, 1, 2, 3, 4, 5, 6]
+
+    def test_means_of_species_take_their_data_along(self):
+        doubled = np.repeat(TestMatching.shapes.points, 2, axis=0)
+        species = [name for name in "abcdefgh" for _ in range(2)]
+        means = average_species(doubled, species, {"dose": np.repeat(np.arange(8.0), 2)})
+        model = procrustes_anova("shape ~ dose", means, n_permutations=9, tree=EIGHT)
+        assert model["dose"].df == 1
+        assert model["Total"].df == 7
+
+    def test_tree_and_covariance_exclude_each_other(self):
+        with pytest.raises(DefgpaError, match="either a 'tree' or a 'covariance'"):
+            procrustes_anova("shape ~ 1", TestMatching.shapes, tree=EIGHT, covariance=np.eye(8))
