@@ -372,3 +372,25 @@ def test_what_was_out_of_memory_is_said(error, told, monkeypatch, capsys):
     monkeypatch.setattr(_app.app, "main", hungry)
     assert _app.run(["fit", "wings.tps"]) == 1
     assert told in capsys.readouterr().err
+
+
+def test_files_are_flushed_before_they_take_their_place(tmp_path, monkeypatch):
+    flushed = []
+    plain = os.fsync
+
+    def record(handle):
+        flushed.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+        plain(handle)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("no way to name what was flushed")
+    monkeypatch.setattr(os, "fsync", record)
+    write_text(tmp_path / "a.txt", "a")
+    assert flushed[0].startswith(".a-")
+    assert flushed[1:] == [tmp_path.name]
+    flushed.clear()
+    with replace_folder(tmp_path / "run") as partial:
+        write_text(partial / "b.txt", "b")
+        assert flushed == []
+    assert flushed[0] == "b.txt"
+    assert flushed[-1] == tmp_path.name

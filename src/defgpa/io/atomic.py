@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 
 from defgpa.errors import FormatError
 
+_PARTIAL = ".partial"  # the suffix of a folder that is being written
 SUMMARY = "summary.json"  # its "files" are what a run wrote, named relative to its folder
 
 
@@ -50,7 +51,11 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             yield temporary
             if target.exists():
                 temporary.chmod(mode)
+            if target.parent.suffix != _PARTIAL:  # a folder that is flushed as a whole
+                _flush(temporary)
             temporary.replace(target)
+            if target.parent.suffix != _PARTIAL:
+                _flush(target.parent)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -102,11 +107,15 @@ def replace_folder(path: str | os.PathLike[str], manifest: str = SUMMARY) -> Ite
         swap = not target.exists() or _is_exchangeable(target)
         place, finish = (target.parent, _swap_folders) if swap else (target, _move_files)
         mode = _get_mode(target, 0o777) | 0o700
-        partial = _make_temporary(place, target.name, ".partial", lambda p: p.mkdir(mode))
+        partial = _make_temporary(place, target.name, _PARTIAL, lambda p: p.mkdir(mode))
         with _hold_lock(partial):
             try:
                 yield partial
+                for folder, _, files in os.walk(partial):
+                    for name in (*files, "."):
+                        _flush(Path(folder, name))
                 finish(partial, target, manifest)
+                _flush(target.parent)
             finally:  # after an exchange this is the old folder
                 shutil.rmtree(partial, ignore_errors=True)
 
@@ -275,6 +284,18 @@ def _make_temporary(place: Path, stem: str, suffix: str, make: Callable[[Path], 
         with contextlib.suppress(FileExistsError):
             make(path)
             return path
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file or folder is on the disk, so that a power cut cannot undo its writing."""
+    if sys.platform == "win32" and path.is_dir():
+        return
+    with contextlib.suppress(OSError):  # a disk that cannot flush, a link to nowhere
+        handle = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _get_mode(path: Path, otherwise: int) -> int:
