@@ -616,9 +616,9 @@ def test_vtp_bytes_are_read_wherever_they_stand(read, where, order, word, compre
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("</Points>", "", "is not a VTK PolyData file that can be read: mismatched tag"),
+        ("</Points>", "", "is not a VTK PolyData file that can be read: it is damaged"),
         ('type="PolyData"', 'type="ImageData"', "expected a VTKFile of type PolyData"),
-        ("<Piece ", "<Place ", "mismatched tag"),
+        ("<Piece ", "<Place ", "it is damaged"),
         ('NumberOfPoints="4"', 'NumberOfPoints="0"', "expected a Piece of PolyData with points"),
         ('"connectivity"', '"connection"', "expected an element DataArray[@Name='connectivity']"),
         ("4 7", "4 8", "offsets that rise to the number of corners"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
+from defgpa.io import read_shapes
 from defgpa.io.arrays.numpy import FORMATS
 from defgpa.io.format import ReadOptions
 from defgpa.shapes import Shapes
@@ -226,7 +227,9 @@ def test_damaged_archives_give_one_sentence(tmp_path):
             NPZ.read(path, ReadOptions())
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("points.npy", b"not an array")
-    with pytest.raises(FormatError, match=r"is not a NumPy archive that can be read: .*magic"):
+    with pytest.raises(
+        FormatError, match=r"is not a NumPy archive that can be read: it is damaged"
+    ):
         NPZ.read(path, ReadOptions())
 
 
@@ -255,3 +258,12 @@ def test_two_or_three_landmarks_are_doubted_where_the_axes_allow_more(tmp_path):
 def test_a_saved_result_is_not_taken_for_landmarks(tmp_path):
     with pytest.raises(FormatError, match="not a landmark file but a result"):
         read_npz(tmp_path, {"header": np.zeros(3, dtype=np.uint8), "array_0": np.zeros(2)})
+
+
+@pytest.mark.parametrize("key", ["names", "landmarks", "groups", "species", "space"])
+def test_letters_beyond_unicode_are_refused(tmp_path, key):
+    count = {"landmarks": 4, "space": 1}.get(key, 2)
+    letters = np.full(2 * count, 0x7FFFFFFF, dtype="<u4").view("<U2")
+    np.savez(tmp_path / "a.npz", points=np.zeros((2, 4, 2)), **{key: letters})
+    with pytest.raises(FormatError, match=f"'{key}' holds letters that no text has"):
+        read_shapes(tmp_path / "a.npz")

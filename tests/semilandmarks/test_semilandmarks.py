@@ -11,12 +11,12 @@ import defgpa
 from defgpa import DefgpaError, FormatError, ShapeError, Shapes
 from defgpa.meshes import Mesh
 from defgpa.semilandmarks import (
+    add_slicer_curves,
     curves_of,
     read_sliders,
     read_surface,
     resample_curve,
     slide,
-    with_slicer_curves,
 )
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Distance, bending_matrix
@@ -574,7 +574,7 @@ def test_tables_of_surface_points_are_read_as_r_writes_them(tmp_path, text):
         ("0,1,2\n", "line 1: expected three"),
         ("1,nan,2\n", "line 1: expected three"),
         ("1,inf,2\n", "line 1: expected three"),
-        ("", "no sliders"),
+        ("", "is empty"),
         ('{"markups": 3}', "3D Slicer"),
         ('{"markups": [{"type": "Fiducial", "controlPoints": []}]}', "no markup of the type Curve"),
     ],
@@ -635,7 +635,7 @@ def test_curve_files_of_slicer_join_the_landmarks_resampled(tmp_path):
     line = np.column_stack([np.cos(t), np.sin(t), t])
     (tmp_path / "skull_1_orbit.mrk.json").write_text(markup(line[::2]))
     (tmp_path / "skull_10_orbit.mrk.json").write_text(markup(2 * line, system="RAS"))
-    joined = with_slicer_curves(shapes, tmp_path, 7)
+    joined = add_slicer_curves(shapes, tmp_path, 7)
     assert joined.landmarks[5:] == tuple(f"curve1_{k}" for k in range(1, 8))
     assert curves_of(joined) == [list(range(5, 12))]
     np.testing.assert_allclose(joined.points[1, 5], 2 * line[0])
@@ -644,13 +644,13 @@ def test_curve_files_of_slicer_join_the_landmarks_resampled(tmp_path):
     assert np.isnan(joined.points[2, 5:]).all()
     steps = np.linalg.norm(np.diff(joined.points[1, 5:], axis=0), axis=1)
     assert np.ptp(steps) < 1e-3 * steps.mean()
-    more = with_slicer_curves(joined, tmp_path, 4)
+    more = add_slicer_curves(joined, tmp_path, 4)
     assert more.landmarks[12:] == tuple(f"curve2_{k}" for k in range(1, 5))
     with pytest.raises(FormatError, match="named like a shape"):
-        with_slicer_curves(shapes, tmp_path / "nowhere", 7)
+        add_slicer_curves(shapes, tmp_path / "nowhere", 7)
     (tmp_path / "skull_2.mrk.json").write_text(markup(line, "ClosedCurve"))
     with pytest.raises(FormatError, match="closed"):
-        with_slicer_curves(shapes, tmp_path, 7)
+        add_slicer_curves(shapes, tmp_path, 7)
 
 
 def test_a_closed_curve_is_resampled_all_around(tmp_path):
@@ -659,7 +659,7 @@ def test_a_closed_curve_is_resampled_all_around(tmp_path):
         markup(np.column_stack([np.cos(t), np.sin(t), 0 * t]), "ClosedCurve")
     )
     shapes = Shapes.specimens(np.zeros((1, 2, 3)), names=["a"])
-    joined = with_slicer_curves(shapes, tmp_path, 8)
+    joined = add_slicer_curves(shapes, tmp_path, 8)
     assert joined.landmarks[2] == "outline1_1"
     turns = np.unwrap(np.arctan2(joined.points[0, 2:, 1], joined.points[0, 2:, 0]))
     np.testing.assert_allclose(np.abs(np.diff(turns)), np.pi / 4, atol=0.01)
@@ -723,3 +723,26 @@ def test_rows_of_a_slider_table_join_whichever_way_they_run(seed):
 def test_the_same_row_both_ways_is_one_slider():
     found = chains([[0, 1, 2], [2, 1, 0]], list("abc"))
     assert [curve.members.tolist() for curve in found] == [[0, 1, 2]]
+
+
+def test_sliders_of_tpsutil_stand_below_a_title_and_a_header(tmp_path):
+    shapes = Shapes.specimens(np.random.default_rng(0).normal(size=(2, 9, 2)))
+    (tmp_path / "sliders.nts").write_text('"Sliders for 3 wings\n1 2 3 0\n1 2 3\n2 3 4\n')
+    assert read_sliders(tmp_path / "sliders.nts", shapes) == [[0, 1, 2], [1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"markups": ' + "[" * 100_000, "expected JSON"),
+        ('{"markups": [{"type": "Curve", "controlPoints": [1]}]}', "found other JSON"),
+        ("1e300,2,3\n", "line 1: expected three landmark numbers"),
+        ("x" * 200_000 + ",2,3\n", "line 1: expected three landmark numbers"),
+    ],
+)
+def test_a_hostile_slider_file_gets_one_short_sentence(tmp_path, text, message):
+    shapes = Shapes.specimens(np.random.default_rng(0).normal(size=(2, 9, 2)))
+    (tmp_path / "sliders.csv").write_text(text)
+    with pytest.raises(FormatError, match=message) as error:
+        read_sliders(tmp_path / "sliders.csv", shapes)
+    assert len(str(error.value)) < 300

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -254,8 +253,9 @@ def add_covariates(
 def keep_listed(console: Console, shapes: Shapes, table: str) -> Shapes:
     """Leave out the specimens that a table of covariates lacks, and say how many."""
     from defgpa.errors import listed
+    from defgpa.io.covariates import read_covariate_rows
 
-    header, rows = _read_rows(Path(table))
+    header, rows = read_covariate_rows(table)
     cells = [{_fold_name(row[k]) for row in rows} for k in range(len(header))]
     n_matches = [sum(_fold_name(name) in cell for name in shapes.names) for cell in cells]
     names_column = cells[max(range(len(header)), key=n_matches.__getitem__)]
@@ -430,9 +430,10 @@ def collect_columns(console: Console, table: str | None, shapes: Shapes) -> dict
 
 def read_covariates(console: Console, table: str, shapes: Shapes) -> dict[str, Any]:
     """Read a table with one row per shape; return its columns in the order of the shapes."""
+    from defgpa.io.covariates import read_covariate_rows
     from defgpa.statistics.design import parse_column
 
-    header, rows = _read_rows(Path(table))
+    header, rows = read_covariate_rows(table)
     column = _find_names_column(table, header, rows, shapes.names)
     if column is not None:
         row_of = {_fold_name(row[column]): row for row in rows}
@@ -457,30 +458,6 @@ def find_column(columns: dict[str, Any], name: str, option: str) -> Any:
             param_hint=option,
         )
     return columns[name]
-
-
-def _read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Read the header and the rows of a table of covariates."""
-    from defgpa.errors import FormatError
-    from defgpa.io.text.lines import read_text
-    from defgpa.io.text.table import remove_guard
-
-    lines = [line for line in read_text(path).split("\n") if line.strip()]
-    if len(lines) < 2:
-        raise FormatError(
-            f"{path}: expected a header and one row per shape; found {len(lines)} lines."
-        )
-    delimiter = max(",;\t", key=lines[0].count)
-    cells = csv.reader(lines, delimiter=delimiter)
-    header, *rows = ([remove_guard(cell.strip()) for cell in row] for row in cells)
-    if all(len(row) == len(header) + 1 for row in rows):  # R writes row names without a title
-        header = ["", *header]
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise FormatError(
-                f"{path}, line {number}: expected {len(header)} fields; found {len(row)}."
-            )
-    return [name or "id" for name in header], rows
 
 
 def _find_names_column(

@@ -137,7 +137,7 @@ def command(
     import numpy as np
 
     from defgpa.estimators import DefGPA
-    from defgpa.semilandmarks import curves_of, read_surface, slide, with_slicer_curves
+    from defgpa.semilandmarks import add_slicer_curves, curves_of, read_surface, slide
 
     files = AnalysisFiles(figures, report, "slide.json", "--figures")
     target = output_file(output)
@@ -145,7 +145,7 @@ def command(
     with console.noting():
         shapes = read_input(source)
         for folder, count in folders:
-            shapes = with_slicer_curves(shapes, folder, count)
+            shapes = add_slicer_curves(shapes, folder, count)
         shapes = prepare_for_fit(console, shapes)
         patch: list[Any] = []
         if surface is not None:

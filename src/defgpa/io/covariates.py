@@ -1,16 +1,21 @@
-"""A table of what is known about the specimens, brought into their order."""
+"""Covariates in ``.csv``, ``.tsv`` and ``.xlsx`` tables, brought into the specimens' order."""
 
 from __future__ import annotations
 
 import csv
 import os
 import re
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError, listed, needed
+from defgpa.io.files import read_head, translate_errors
+from defgpa.io.limits import TEXT_COST, Budget
 from defgpa.io.text.lines import read_text, warn
 from defgpa.io.text.table import remove_guard
+
+_EXCEL = (".xlsx", ".xlsm")
 
 
 def read_covariates(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, list[str]]:
@@ -19,7 +24,7 @@ def read_covariates(path: str | os.PathLike[str], names: Sequence[str]) -> dict[
     Parameters
     ----------
     path : path
-        A table with a header, its cells separated by commas, semicolons or tabs.
+        A table with a header: cells between commas, semicolons or tabs, or a spreadsheet.
     names : sequence of n str
         The specimens. The column that has their names says which row is whose (capitals and the
         ending of an image do not matter); without one, rows are taken in order, with a warning.
@@ -34,7 +39,7 @@ def read_covariates(path: str | os.PathLike[str], names: Sequence[str]) -> dict[
     FormatError
         Where the rows cannot be told apart or do not fit the specimens.
     """
-    header, rows = _read_rows(Path(path))
+    header, rows = read_covariate_rows(path)
     column = _find_names(path, header, rows, names)
     if column is not None:
         by_name = {_normalise(row[column]): row for row in rows}
@@ -49,25 +54,87 @@ def read_covariates(path: str | os.PathLike[str], names: Sequence[str]) -> dict[
     return {name: [row[k] for row in rows] for k, name in enumerate(header)}
 
 
-def _read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    lines = [line for line in read_text(path).split("\n") if line.strip()]
+def read_covariate_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[list[str]]]:
+    """Read the header and the rows of a table of covariates.
+
+    Parameters
+    ----------
+    path : path
+        Cells between commas, semicolons or tabs, or the first sheet of an ``.xlsx`` file (which
+        needs openpyxl). R's row names without a head are called ``id``.
+
+    Returns
+    -------
+    header : list of str
+    rows : list of lists of str
+        As long as the header; "" for an empty cell.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "table.tsv"
+    ...     _ = file.write_text("id\\tsite\\na\\tnorth\\nb\\tsouth\\n")
+    ...     read_covariate_rows(file)
+    (['id', 'site'], [['a', 'north'], ['b', 'south']])
+    """
+    place = Path(path)
+    is_excel = place.suffix.lower() in _EXCEL or read_head(place).startswith(b"PK\x03\x04")
+    lines = _read_sheet(place) if is_excel else _read_text_table(place)
     if len(lines) < 2:
         raise FormatError(
             f"{path}: expected a header and one row per shape; found {len(lines)} lines."
         )
-    delimiter = max(",;\t", key=lines[0].count)
-    header, *rows = (
-        [remove_guard(cell.strip()) for cell in row]
-        for row in csv.reader(lines, delimiter=delimiter)
-    )
-    if all(len(row) == len(header) + 1 for row in rows):  # R writes row names without a title
+    (_, header), *numbered = lines
+    if all(len(row) == len(header) + 1 for _, row in numbered):  # R's row names have no head
         header = ["", *header]
-    for number, row in enumerate(rows, start=2):
+    for number, row in numbered:
         if len(row) != len(header):
             raise FormatError(
                 f"{path}, line {number}: expected {len(header)} fields; found {len(row)}."
             )
-    return [name or "id" for name in header], rows
+    return [name or "id" for name in header], [row for _, row in numbered]
+
+
+def _read_text_table(path: Path) -> list[tuple[int, list[str]]]:
+    """The rows that are not blank, with the numbers of their lines."""
+    lines = read_text(path).split("\n")
+    first = next(line for line in lines if line.strip())
+    reader = csv.reader(lines, delimiter=max(",;\t", key=first.count))
+    try:
+        rows = [(reader.line_num, [remove_guard(cell.strip()) for cell in row]) for row in reader]
+    except csv.Error:
+        raise FormatError(
+            f"{path}, line {reader.line_num}: expected a table; found a cell without end."
+        ) from None
+    return [(number, row) for number, row in rows if any(row)]
+
+
+def _read_sheet(path: Path) -> list[tuple[int, list[str]]]:
+    """The rows of the first sheet that are not blank, without empty columns at the right."""
+    how = f'{path} is a spreadsheet, which needs openpyxl: pip install "defgpa[spreadsheets]".'
+    openpyxl = needed("openpyxl", how)
+    with translate_errors(path, "spreadsheet"):
+        with zipfile.ZipFile(path) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+        Budget(path).spend(TEXT_COST * size, "what it packs")
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        try:
+            cells = [
+                [_format_cell(cell) for cell in row]
+                for row in book.worksheets[0].iter_rows(values_only=True)
+            ]
+        finally:
+            book.close()
+    width = max((k + 1 for row in cells for k, cell in enumerate(row) if cell), default=0)
+    rows = [(row + [""] * width)[:width] for row in cells]
+    return [(number, row) for number, row in enumerate(rows, start=1) if any(row)]
+
+
+def _format_cell(cell: object) -> str:
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return "" if cell is None else str(cell).strip()
 
 
 def _find_names(

@@ -91,8 +91,17 @@ def translate_errors(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     except DefgpaError:
         raise
     except Exception as error:
-        reason = abbreviate(f"{error}" or type(error).__name__, most=160).rstrip(".")
+        reason = abbreviate(f"{error}", 80).rstrip(".") if _is_our_own(error) else "it is damaged"
         raise FormatError(f"{path} is not a {what} that can be read: {reason}.") from error
+
+
+def _is_our_own(error: Exception) -> bool:
+    """Return whether this package raised an error, and not a library that it calls."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return isinstance(error, ValueError) and module.startswith("defgpa.")
 
 
 def mask_missing(points: Array, missing: str | float, space: str | None = None) -> Array:

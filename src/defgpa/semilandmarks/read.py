@@ -11,17 +11,19 @@ have, so that they slide by themselves.
 
 from __future__ import annotations
 
-import csv
-import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from defgpa.errors import FormatError, listed
 from defgpa.io import read_shapes
 from defgpa.io.curves import resample_curve
+from defgpa.io.files import make_format_error, read_head
+from defgpa.io.text.lines import decode_head, read_json, read_lines
 from defgpa.semilandmarks.sliders import curves_of
 from defgpa.shapes import Shapes, number_labels
 
@@ -30,13 +32,14 @@ _WORDS = ("before", "slide", "after", "x", "v1", "v2", "v3")
 
 
 def read_sliders(path: str | os.PathLike[str], shapes: Shapes) -> list[list[int]]:
-    """The curves that a file tells, as numbers (from 0) of the landmarks of some shapes.
+    """Read curves from a file, as numbers (from 0) of the landmarks of some shapes.
 
     Parameters
     ----------
     path : path
         A table of three columns (commas, semicolons, tabs or blanks; a header and row names are
-        passed over), or a ``.mrk.json`` file with curves whose points are called like landmarks.
+        passed over), the slider file of tpsUtil (the same below a title and a header), or a
+        ``.mrk.json`` file with curves whose points are called like landmarks.
     shapes : Shapes
         Whose landmarks are meant.
 
@@ -51,14 +54,14 @@ def read_sliders(path: str | os.PathLike[str], shapes: Shapes) -> list[list[int]
     ...     read_sliders(file, shapes)
     [[0, 1, 2], [1, 2, 3]]
     """
-    place, text = Path(path), _text(path)
-    if text.lstrip().startswith("{"):
-        return _markup_curves(place, text, shapes)
-    return _table(place, text, shapes, 3, "three landmark numbers (before, sliding, after)")
+    place = Path(path)
+    if decode_head(read_head(place)).lstrip().startswith("{"):
+        return _read_markup_curves(place, shapes)
+    return _parse_table(place, shapes, 3, "three landmark numbers (before, sliding, after)")
 
 
 def read_surface(path: str | os.PathLike[str], shapes: Shapes) -> list[int]:
-    """The landmarks that slide on a surface, as numbers (from 0).
+    """Read which landmarks slide on a surface, as numbers (from 0).
 
     Parameters
     ----------
@@ -79,12 +82,12 @@ def read_surface(path: str | os.PathLike[str], shapes: Shapes) -> list[int]:
     ...     read_surface(file, shapes)
     [2, 3]
     """
-    rows = _table(Path(path), _text(path), shapes, 1, "a landmark number")
+    rows = _parse_table(Path(path), shapes, 1, "a landmark number")
     return [number for (number,) in rows]
 
 
-def with_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: int) -> Shapes:
-    """The shapes with one more curve each, of ``count`` equally spaced points.
+def add_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: int) -> Shapes:
+    """Add one more curve to each shape, of ``count`` equally spaced points.
 
     Parameters
     ----------
@@ -103,7 +106,7 @@ def with_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: in
         the next free number), which `slide` knows as a curve.
     """
     place = Path(folder)
-    files = _files(place, shapes)
+    files = _find_files(place, shapes)
     if not files:
         raise FormatError(
             f"No {_SUFFIX} file in {place} is named like a shape, such as "
@@ -117,60 +120,57 @@ def with_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: in
     points = np.full((shapes.n_shapes, count, 3), np.nan)
     for i, name in enumerate(shapes.names):
         if name in files:
-            own = read_shapes(files[name], space=shapes.metadata.get("space")).points[0]
-            points[i] = resample_curve(own, count, ring)
+            curve = read_shapes(files[name], space=shapes.metadata.get("space")).points[0]
+            points[i] = resample_curve(curve, count, ring)
     return Shapes.specimens(
         np.concatenate([shapes.points, points], axis=1),
         names=shapes.names,
-        landmarks=[*shapes.landmarks, *_labels(shapes, count, ring)],
+        landmarks=[*shapes.landmarks, *_make_labels(shapes, count, ring)],
         faces=shapes.faces,
         metadata=shapes.metadata,
     )
 
 
-def _text(path: str | os.PathLike[str]) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise FormatError(f"{path} is not a text file: expected a table of sliders.") from None
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror}.") from None
+def _parse_table(path: Path, shapes: Shapes, width: int, what: str) -> list[list[int]]:
+    """Parse rows of landmark numbers, from 1 in the file and from 0 here.
 
-
-def _table(path: Path, text: str, shapes: Shapes, width: int, what: str) -> list[list[int]]:
+    tpsUtil writes a title in quotes, and a header ``1 rows columns 0``, above them.
+    """
     rows: list[list[int]] = []
-    for line, fields in enumerate(map(_fields, text.splitlines()), start=1):
-        if not fields or _is_header(fields):
+    for line, text in read_lines(path):
+        fields = _split_fields(text)
+        is_title = text[0] in "\"'" and _parse_whole(fields[0]) is None and not _is_header(fields)
+        is_nts_header = not rows and re.fullmatch(rf"1\s+[0-9]+L?\s+{width}\s+0.*", text)
+        if not any(fields) or is_title or is_nts_header or _is_header(fields):
             continue
-        numbers = [_whole(word) for word in fields[-width:]]
+        numbers = [_parse_whole(word) for word in fields[-width:]]
         if len(fields) not in (width, width + 1) or None in numbers:
-            raise FormatError(f"{path}, line {line}: expected {what}; found {' '.join(fields)!r}.")
-        rows.append([_landmark(path, line, number, shapes) for number in numbers if number])
+            raise make_format_error(path, what, repr(" ".join(fields)), line)
+        rows.append([_check_landmark(path, line, number, shapes) for number in numbers if number])
     if not rows:
         raise FormatError(f"{path} has no sliders: expected rows of {what}.")
     return rows
 
 
-def _fields(line: str) -> list[str]:
-    mark = next((mark for mark in ",;\t" if mark in line), None)
-    parts = next(csv.reader([line], delimiter=mark)) if mark and line.strip() else line.split()
-    return [part.strip().strip('"') for part in parts]
+def _split_fields(line: str) -> list[str]:
+    delimiter = next((mark for mark in ",;\t" if mark in line), None)
+    return [part.strip().strip('"') for part in line.split(delimiter)]
 
 
 def _is_header(fields: Sequence[str]) -> bool:
     named = any(word.lower() in _WORDS for word in fields)
-    return named and all(_whole(word) is None for word in fields)
+    return named and all(_parse_whole(word) is None for word in fields)
 
 
-def _whole(word: str) -> int | None:
+def _parse_whole(word: str) -> int | None:
     try:
         number = float(word)
     except ValueError:
         return None
-    return int(number) if number.is_integer() and number >= 1 else None
+    return int(number) if 1 <= number < 2**31 and number.is_integer() else None
 
 
-def _landmark(path: Path, line: int, number: int, shapes: Shapes) -> int:
+def _check_landmark(path: Path, line: int, number: int, shapes: Shapes) -> int:
     if number > shapes.n_landmarks:
         raise FormatError(
             f"{path}, line {line}: there is no landmark {number}; the shapes have "
@@ -179,23 +179,39 @@ def _landmark(path: Path, line: int, number: int, shapes: Shapes) -> int:
     return number - 1
 
 
-def _markup_curves(path: Path, text: str, shapes: Shapes) -> list[list[int]]:
-    try:
-        nodes = json.loads(text)["markups"]
-        curves = [node for node in nodes if node.get("type") in ("Curve", "ClosedCurve")]
-        found = [[str(p.get("label", "")) for p in node["controlPoints"]] for node in curves]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise FormatError(f"{path}: expected the markups of 3D Slicer; found other JSON.") from None
-    if not curves:
-        raise FormatError(f"{path} has no markup of the type Curve or ClosedCurve.")
-    numbers = [_numbers(path, labels, shapes) for labels in found]
+def _read_markup_curves(path: Path, shapes: Shapes) -> list[list[int]]:
+    """Read curves of 3D Slicer whose points are called like landmarks."""
+    curves = _list_curves(path)
+    numbers = [
+        _match_labels(path, [str(p.get("label", "")) for p in _list_points(path, node)], shapes)
+        for node in curves
+    ]
     return [
-        own + own[:2] if node["type"] == "ClosedCurve" and len(own) > 2 else own
-        for own, node in zip(numbers, curves, strict=True)
+        curve + curve[:2] if node["type"] == "ClosedCurve" and len(curve) > 2 else curve
+        for curve, node in zip(numbers, curves, strict=True)
     ]
 
 
-def _numbers(path: Path, labels: Sequence[str], shapes: Shapes) -> list[int]:
+def _list_curves(path: Path) -> list[dict[str, Any]]:
+    """The markups of a file that are curves."""
+    content = read_json(path)
+    nodes = content.get("markups") if isinstance(content, dict) else None
+    if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
+        raise FormatError(f"{path}: expected the markups of 3D Slicer; found other JSON.")
+    curves = [node for node in nodes if node.get("type") in ("Curve", "ClosedCurve")]
+    if not curves:
+        raise FormatError(f"{path} has no markup of the type Curve or ClosedCurve.")
+    return curves
+
+
+def _list_points(path: Path, node: dict[str, Any]) -> list[dict[str, Any]]:
+    points = node.get("controlPoints")
+    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
+        raise FormatError(f"{path}: expected the markups of 3D Slicer; found other JSON.")
+    return points
+
+
+def _match_labels(path: Path, labels: Sequence[str], shapes: Shapes) -> list[int]:
     place = {label: k for k, label in enumerate(shapes.landmarks)}
     numbers = []
     for label in labels:
@@ -209,33 +225,27 @@ def _numbers(path: Path, labels: Sequence[str], shapes: Shapes) -> list[int]:
     return numbers
 
 
-def _files(folder: Path, shapes: Shapes) -> dict[str, Path]:
+def _find_files(folder: Path, shapes: Shapes) -> dict[str, Path]:
     """The file of each shape; the shortest name that begins with that of the shape."""
-    there = sorted(folder.glob(f"*{_SUFFIX}"), key=lambda path: (len(path.name), path.name))
-    found: dict[str, Path] = {}
+    paths = sorted(folder.glob(f"*{_SUFFIX}"), key=lambda path: (len(path.name), path.name))
+    files: dict[str, Path] = {}
     for name in sorted(shapes.names, key=len, reverse=True):  # skull_10 before skull_1
-        own = [p for p in there if _is_of(p, name) and p not in found.values()]
-        if own:
-            found[name] = own[0]
-    return {name: found[name] for name in shapes.names if name in found}
+        free = [p for p in paths if _is_named_after(p, name) and p not in files.values()]
+        if free:
+            files[name] = free[0]
+    return {name: files[name] for name in shapes.names if name in files}
 
 
-def _is_of(path: Path, name: str) -> bool:
+def _is_named_after(path: Path, name: str) -> bool:
     stem = path.name.removesuffix(_SUFFIX)
     return stem == name or (stem.startswith(name) and not stem[len(name)].isalnum())
 
 
 def _is_closed(path: Path) -> bool:
-    try:
-        kinds = {node.get("type") for node in json.loads(path.read_text("utf-8"))["markups"]}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise FormatError(f"{path}: expected the markups of 3D Slicer.") from None
-    if not kinds & {"Curve", "ClosedCurve"}:
-        raise FormatError(f"{path} has no markup of the type Curve or ClosedCurve.")
-    return "ClosedCurve" in kinds
+    return any(node["type"] == "ClosedCurve" for node in _list_curves(path))
 
 
-def _labels(shapes: Shapes, count: int, ring: bool) -> tuple[str, ...]:
+def _make_labels(shapes: Shapes, count: int, ring: bool) -> tuple[str, ...]:
     kind = "outline" if ring else "curve"
     number = 1 + sum(shapes.landmarks[c[0]].startswith(kind) for c in curves_of(shapes))
     return number_labels(f"{kind}{number}_", count)

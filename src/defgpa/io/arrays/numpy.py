@@ -9,6 +9,7 @@ array. Nothing is ever unpickled.
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -190,7 +191,12 @@ def _read_array(
         raise FormatError(f"{path}: {what} should have size {size}, but the file is too short.")
     budget.spend(math.prod(size) * max(dtype.itemsize, 8), what)  # numbers become doubles
     with opened() as file:
-        return np.asarray(npy.read_array(file, allow_pickle=False))
+        array = np.asarray(npy.read_array(file, allow_pickle=False))
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        letters = np.ascontiguousarray(array).reshape(-1).view(array.dtype.str[0] + "u4")
+        if letters.max() > sys.maxunicode:
+            raise FormatError(f"{path}: {what} holds letters that no text has.")
+    return array
 
 
 def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -24,7 +24,7 @@ from defgpa.diagnostics.findings import Finding
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.io.arrays.numpy import list_archive, read_archive
 from defgpa.io.atomic import replace_file
-from defgpa.io.files import read_head
+from defgpa.io.files import abbreviate, read_head
 from defgpa.io.limits import Budget
 from defgpa.io.saved.codec import decode, decode_stack, encode, encode_stack
 from defgpa.shapes import Shapes
@@ -92,7 +92,8 @@ def load(path: str | os.PathLike[str]) -> Alignment:
     except FormatError as error:
         raise FormatError(f"{path}: {error}.") from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
-        raise FormatError(f"{path}: the file is damaged ({error}). Make it again.") from None
+        reason = abbreviate(str(error), 80)
+        raise FormatError(f"{path}: the file is damaged ({reason}). Make it again.") from None
 
 
 def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
@@ -134,7 +135,7 @@ def _decode_alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -
     coefficients = [
         matrix for node in content["weights"] for matrix in _decode_numbers(node, arrays)
     ]
-    offsets = decode(content["offsets"], arrays)
+    offsets = _decode_numbers(content["offsets"], arrays)
     warps = tuple(map(Warp, bases, coefficients, offsets, shapes.points))
     if len(warps) != shapes.n_shapes:
         raise FormatError(f"the coefficients of {len(warps)} warps for {shapes.n_shapes} shapes")
@@ -148,6 +149,8 @@ def _decode_numbers(node: Any, arrays: Mapping[str, Array]) -> Array:
     values = decode(node, arrays)
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         raise FormatError("the coefficients of the warps are no numbers")
+    if not np.isfinite(values).all():
+        raise FormatError("the coefficients of the warps are not finite")
     return values
 
 
@@ -199,10 +202,9 @@ def _open_archive(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
     except KeyError:
         raise FormatError(f"{path}: not a result saved by defgpa (it has no header).") from None
     except _DAMAGE as error:
-        why = str(error)[:100]  # a name in a damaged archive may be all of it
         raise FormatError(
-            f"{path}: not a result saved by defgpa, or damaged ({why}). Make it again."
-        ) from None
+            f"{path}: not a result saved by defgpa, or damaged. Make it again."
+        ) from error
     _require_readable(path, header)
     return header, arrays
 
