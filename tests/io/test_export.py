@@ -305,7 +305,7 @@ def test_columns_and_groups_of_the_input_stay_beside_the_marks(run, tmp_path):
     said = tuple({"sex": "fm"[k % 2]} for k in range(8))
     known = Shapes(points, metadata={"variables": said, "comments": ("late",) * 8})
     defgpa.write_shapes(known, tmp_path / "set.csv")
-    code, out, _ = run("complete", tmp_path / "set.csv", "-o", tmp_path / "done")
+    code, _, _ = run("complete", tmp_path / "set.csv", "-o", tmp_path / "done")
     assert code == 0
     table = rows(tmp_path / "done" / "completed.csv")
     assert table[0][:4] == ["id", "sex", "estimated", "comment"]
