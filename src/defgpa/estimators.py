@@ -27,16 +27,16 @@ from defgpa.alignment import (
     unequal_weights,
 )
 from defgpa.diagnostics.checks import (
-    descent_findings,
-    hinge_findings,
-    on_shared_landmarks,
-    require_extended,
-    require_linked,
+    check_descent_solution,
+    check_hinge,
+    drop_lone_landmarks,
+    find_common_landmarks,
+    refuse_degenerate_shapes,
+    require_linkage,
     require_memory,
-    shared_landmarks,
 )
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
-from defgpa.diagnostics.screening import input_findings, with_deformation
+from defgpa.diagnostics.screening import add_deformation_finding, check_input
 from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.errors import DefgpaError, ShapeError, needed
 from defgpa.frames import Frames
@@ -131,8 +131,8 @@ class AlignmentEstimator(BaseEstimator):
         """An alignment that was made, with what its shapes (and their frames) themselves show."""
         tuning, shapes = self._thresholds, alignment.shapes
         frames = frames or make_frames(shapes)
-        found = [self._with_change(f, alignment) for f in input_findings(alignment, frames, tuning)]
-        told = with_deformation((*alignment.findings, *found), alignment, tuning)
+        found = [self._with_change(f, alignment) for f in check_input(alignment, frames, tuning)]
+        told = add_deformation_finding((*alignment.findings, *found), alignment, tuning)
         return replace(alignment, findings=told)
 
     @property
@@ -771,7 +771,7 @@ def _hinged(
     shapes: Shapes, reference: Array, noise: float, rank: int, tuning: Tuning = DEFAULT
 ) -> tuple[Finding, ...]:
     """What is loose between parts of the shapes."""
-    return hinge_findings(reference, shapes.visible, rank, noise, shapes.names, tuning)
+    return check_hinge(reference, shapes.visible, rank, noise, shapes.names, tuning)
 
 
 def _datum_space_alignment(
@@ -800,7 +800,7 @@ def _datum_space_alignment(
         facts,
         registration,
         np.eye(shapes.n_dims),
-        (*descent_findings(facts, shapes.names), *findings),
+        (*check_descent_solution(facts, shapes.names), *findings),
     )
 
 
@@ -808,7 +808,7 @@ def with_lone_landmarks(core: Alignment, shapes: Shapes) -> Alignment:
     """The alignment of all landmarks: one seen once stands where its shape's warp puts it."""
     if core.shapes.n_landmarks == shapes.n_landmarks:
         return core
-    shared = shared_landmarks(shapes)
+    shared = find_common_landmarks(shapes)
     reference = with_lone(
         core.reference, core.warps, shared, shapes.visible, lambda shape: shapes.points[shape]
     )
@@ -920,15 +920,15 @@ def _require_part(value: Any, method: str, name: str, examples: str) -> None:
 
 def _linked_core(shapes: Shapes, frames: Frames) -> tuple[Shapes, Frames]:
     """The shapes on the landmarks that two of them see; linked, and each extended enough."""
-    shared = shared_landmarks(shapes)
+    shared = find_common_landmarks(shapes)
     if len(shared) < shapes.n_landmarks:
         if len(shared) <= shapes.n_dims:
             raise ShapeError(
                 f"Only {len(shared)} landmarks are seen in more than one shape; aligning in "
                 f"{shapes.n_dims}-D needs at least {shapes.n_dims + 1}."
             )
-        shapes = on_shared_landmarks(shapes)
+        shapes = drop_lone_landmarks(shapes)
         frames = make_frames(shapes)
-    require_extended(frames, shapes.names)
-    require_linked(shapes)
+    refuse_degenerate_shapes(frames, shapes.names)
+    require_linkage(shapes)
     return shapes, frames

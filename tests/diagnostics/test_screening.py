@@ -9,9 +9,9 @@ from defgpa import Shapes
 from defgpa.diagnostics.screening import (
     _find_outliers,
     _has_outlying_size,
-    chance_off,
+    compute_mean_error_probability,
+    find_other_sizes,
     guess_units,
-    of_other_size,
     screen,
 )
 from defgpa.io.missing_codes import find_coded_landmarks, find_missing_code
@@ -97,7 +97,7 @@ def test_other_units_are_named_and_change_nothing_else(points, factor):
     scaled = points.copy()
     scaled[[1, 5]] *= factor
     found = screen(Shapes(scaled))
-    assert found.other_size == of_other_size(Shapes(scaled)) == ("shape_2", "shape_6")
+    assert found.other_size == find_other_sizes(Shapes(scaled)) == ("shape_2", "shape_6")
     np.testing.assert_allclose(found.sizes[1] / before.sizes[1], factor, rtol=0.1)
     np.testing.assert_allclose(found.errors, before.errors, rtol=1e-6)
     assert nothing_in(found, "other_size")
@@ -144,7 +144,7 @@ def test_the_turtles_are_found_to_mix_units():
         shapes = Shapes(archive["points"], names=archive["names"])
     found = screen(shapes)
     assert len(found.other_size) == 13
-    assert set(found.other_size) == set(of_other_size(shapes))
+    assert set(found.other_size) == set(find_other_sizes(shapes))
     assert nothing_in(found, "other_size", "coincident")
 
 
@@ -205,7 +205,7 @@ def test_the_chance_that_a_mean_is_off_is_that_of_normal_deformations(n, d, q):
     residual = np.sqrt(shapes.var(axis=1).sum(axis=1))
     error = np.linalg.norm(shapes.mean(axis=1), axis=1)
     # a bound that is a multiple of the residual holds with a chance that is the same for all
-    expected = chance_off(1.0, n, d, off=0.9)
+    expected = compute_mean_error_probability(1.0, n, d, off=0.9)
     assert np.mean(error > 0.9 * residual) == pytest.approx(expected, abs=0.01)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, ShapeError, Shapes, ThinPlateSpline
-from defgpa.diagnostics.checks import check_solution, linked_groups
+from defgpa.diagnostics.checks import check_solution, group_by_overlap
 from defgpa.diagnostics.findings import Problem
 from defgpa.tuning import DEFAULT
 from support import (
@@ -201,7 +201,7 @@ class TestLinking:
         visible = np.zeros((len(seen), m), dtype=bool)
         for row, landmarks in zip(visible, seen, strict=True):
             row[list(landmarks)] = True
-        return [group.tolist() for group in linked_groups(visible, least)]
+        return [group.tolist() for group in group_by_overlap(visible, least)]
 
     def test_a_chain_is_one_group(self):
         assert self.groups(range(5), range(2, 8), range(5, 11), range(8, 14)) == [[0, 1, 2, 3]]

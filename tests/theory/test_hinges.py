@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline, cross_validate
-from defgpa.diagnostics.checks import hinge_findings
+from defgpa.diagnostics.checks import check_hinge
 from defgpa.diagnostics.findings import Problem
 from defgpa.model_selection.cross_validation import FoldedModel
 from defgpa.model_selection.folds import Steps
@@ -237,7 +237,7 @@ def test_links_that_hardly_leave_their_line_do_not_hold_parts():
     for across, apart in ((0.1, True), (1.0, False)):
         links = np.column_stack([across * np.tile([1.0, -1.0, 0.0], 2)[:5], np.linspace(-2, 2, 5)])
         reference = np.vstack([left, right, links])
-        found = hinge_findings(reference, visible, 2, 0.1, ("a", "b"), Tuning())
+        found = check_hinge(reference, visible, 2, 0.1, ("a", "b"), Tuning())
         assert [own.shapes for own in found] == ([("b",)] if apart else [])
 
 

@@ -1,25 +1,25 @@
-r"""What is asked of shapes before a fit, and what a solve tells about itself after it.
+r"""Refuse shapes that cannot be fitted, and check the solution of a fit.
 
-Before: points that are too few, on a line, or all in one place determine no warp. A landmark seen
-once tells nothing about the reference. Shapes hang together when they share at least d + 1
-landmarks with what already hangs together; a set that falls apart has no common reference, however
-well the algebra would go through.
+Before a fit: points that are too few, on a line, or all in one place determine no warp. A landmark
+that is visible in one shape only does not constrain the reference. Two groups of shapes are linked
+when they share at least d + 1 landmarks; a set that is not linked has no common reference, although
+the equations can be solved.
 
-After: every check takes the facts of a solve and yields findings: the same for a fit on this
-machine, for a fold of a cross-validation and on a cluster.
+After a fit: every check takes the diagnostics of a solution and yields findings: the same for a fit
+on this machine, for a fold of a cross-validation and on a cluster.
 
-What the visibility pattern does not show are parts of a set that hang together as by a hinge. The
-cheapest direction v beyond the axes X of the reference is a deformation in a sound set: what a
-shape sees of [X v] has a dimension more than the shape. If the landmarks that link two parts lie on
-a line or in a plane, v moves one part against the other, and every shape, seeing one part only,
-takes what it sees of [X v] for an affine map of itself, of no more than d dimensions:
+The visibility pattern does not show parts of a set that are linked as by a hinge. The cheapest
+direction v beyond the axes X of the reference is a deformation in a sound set: the visible rows of
+[X v] have one dimension more than the shape. If the landmarks that link two parts lie on a line or
+in a plane, v moves one part against the other, and the visible rows of [X v] in every shape, which
+has landmarks of one part only, are an affine map of the shape, of no more than d dimensions:
 
     cohesion = (1/(k − d)) Σ_i (λ_{d+1} + … + λ_k)_i  /  (1/k) Σ_i (λ_1 + … + λ_k)_i,
 
-λ_1 ≥ … ≥ λ_k the squared singular values of what shape i sees of the k columns, centred.
+λ_1 ≥ … ≥ λ_k the squared singular values of the visible rows of the k columns in shape i, centred.
 
-Where motions or affine maps are fitted there is no such direction to look at. There two parts hold
-together if the landmarks they share are spread enough against the noise: with σ their spread along
+Where motions or affine maps are fitted there is no such direction. There two parts are firmly
+linked if the landmarks they share are spread enough against the noise: with σ their spread along
 the axis that must not vanish, one part may be turned against the other by about noise / σ.
 """
 
@@ -41,27 +41,27 @@ from defgpa.frames import Frames, seen_scatters
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning
 
-Links = Callable[[Mask], Mask]  # (g, m), what each of g groups shares with one: is it enough?
+LinkTest = Callable[[Mask], Mask]  # (g, m) landmarks shared with g groups -> (g,) whether they link
 
 _MAX_ROUNDING = 0.05  # of the size of a shape, by which its coordinates may be rounded
 
 
-def shared_landmarks(shapes: Shapes) -> Index:
-    """The landmarks that at least two shapes see."""
+def find_common_landmarks(shapes: Shapes) -> Index:
+    """Return the numbers of the landmarks that are visible in at least two shapes."""
     return np.flatnonzero(shapes.views >= 2)
 
 
-def on_shared_landmarks(shapes: Shapes) -> Shapes:
-    """The shapes without the landmarks that only one of them sees."""
+def drop_lone_landmarks(shapes: Shapes) -> Shapes:
+    """Return the shapes without the landmarks that are visible in one of them only."""
     lone = np.flatnonzero(shapes.views < 2)
     return shapes.without(lone) if len(lone) else shapes
 
 
-def require_extended(frames: Frames, names: Sequence[str]) -> None:
-    """A DegenerateShapeError that names the shapes whose points are too few or on a line."""
+def refuse_degenerate_shapes(frames: Frames, names: Sequence[str]) -> None:
+    """Raise a DegenerateShapeError that names shapes whose points are too few or on a line."""
     on_a_line = frames.on_a_line
     one_place = frames.in_one_place if on_a_line.any() else on_a_line
-    require_extents(frames.count, on_a_line, one_place, names, frames.points.shape[-1])
+    refuse_degenerate_extents(frames.count, on_a_line, one_place, names, frames.points.shape[-1])
     _require_digits(frames, names)
 
 
@@ -78,10 +78,20 @@ def _require_digits(frames: Frames, names: Sequence[str]) -> None:
         )
 
 
-def require_extents(
+def refuse_degenerate_extents(
     count: Array, on_a_line: Mask, one_place: Mask, names: Sequence[str], dim: int
 ) -> None:
-    """A DegenerateShapeError, if shapes see too few points or only points on a line."""
+    """Raise a DegenerateShapeError if shapes have too few visible points, or all on a line.
+
+    Parameters
+    ----------
+    count : ndarray of shape (n_shapes,)
+        Visible landmarks of each shape.
+    on_a_line, one_place : ndarray of bool of shape (n_shapes,)
+        Whether they are collinear, and whether they coincide.
+    names : sequence of str
+    dim : int
+    """
     few = count < dim + 1
     if few.any():
         i = int(np.flatnonzero(few)[0])
@@ -92,20 +102,20 @@ def require_extents(
         )
     if on_a_line.any():
         culprits = [names[int(i)] for i in np.flatnonzero(on_a_line)]
-        what = "coincident" if one_place[on_a_line].all() else "collinear"
+        position = "coincident" if one_place[on_a_line].all() else "collinear"
         raise DegenerateShapeError(
-            f"The visible landmarks of shape {listed(culprits)} are all {what}, which "
+            f"The visible landmarks of shape {listed(culprits)} are all {position}, which "
             f"determines no warp in {dim}-D. Check the coordinates, or drop such shapes."
         )
 
 
-def require_linked(shapes: Shapes) -> None:
-    """A ShapeError that lists the groups, if the shapes do not hang together."""
-    require_linked_pattern(shapes.visible, shapes.names, shapes.n_dims)
+def require_linkage(shapes: Shapes) -> None:
+    """Raise a ShapeError that lists the groups if shared landmarks do not link all shapes."""
+    require_linkage_by_pattern(shapes.visible, shapes.names, shapes.n_dims)
 
 
-def require_linked_pattern(visible: Mask, names: Sequence[str], dim: int) -> None:
-    """A ShapeError that lists the groups, if what shapes see (n, m) does not link them all."""
+def require_linkage_by_pattern(visible: Mask, names: Sequence[str], dim: int) -> None:
+    """Raise a ShapeError that lists the groups if visible (n, m) does not link all shapes."""
     if visible.shape[1] <= dim:
         raise ShapeError(
             f"The shapes have {visible.shape[1]} common landmarks; aligning in {dim}-D needs at "
@@ -113,7 +123,7 @@ def require_linked_pattern(visible: Mask, names: Sequence[str], dim: int) -> Non
         )
     if visible.all():
         return
-    groups = linked_groups(visible, dim + 1)
+    groups = group_by_overlap(visible, dim + 1)
     if len(groups) > 1:
         described = "; ".join(
             f"({number}) {listed(names[int(i)] for i in group)}"
@@ -127,63 +137,86 @@ def require_linked_pattern(visible: Mask, names: Sequence[str], dim: int) -> Non
         )
 
 
-def linked_groups(visible: Mask, least: int) -> list[Index]:
-    """Groups of shapes: two groups are one if what they see together shares ``least`` landmarks."""
-    return groups_by(visible, lambda shared: shared.sum(axis=1) >= least)
+def group_by_overlap(visible: Mask, min_shared: int) -> list[Index]:
+    """Return groups of shapes; two groups that share ``min_shared`` landmarks become one."""
+    return group_shapes(visible, lambda shared: shared.sum(axis=1) >= min_shared)
 
 
-def groups_by(visible: Mask, linked: Links) -> list[Index]:
-    """Groups of shapes, the largest first: two groups are one if what they share links them."""
-    group, seen = np.arange(len(visible)), visible
+def group_shapes(visible: Mask, is_linked: LinkTest) -> list[Index]:
+    """Return groups of shapes, the largest first; two groups become one if they are linked.
+
+    Parameters
+    ----------
+    visible : ndarray of bool of shape (n_shapes, n_landmarks)
+    is_linked : callable
+        Takes the landmarks that groups share with one group, (n_groups, n_landmarks), and returns
+        which of them are linked with it, (n_groups,).
+
+    Returns
+    -------
+    list of ndarray
+        The numbers of the shapes of each group.
+    """
+    group, patterns = np.arange(len(visible)), visible
     while True:
-        merged, seen = _merged_once(seen, linked)
+        merged, patterns = _merge_groups(patterns, is_linked)
         group = merged[group]
-        if len(seen) in (1, len(merged)):
+        if len(patterns) in (1, len(merged)):
             break
-    members = [np.flatnonzero(group == number) for number in range(len(seen))]
+    members = [np.flatnonzero(group == number) for number in range(len(patterns))]
     return sorted(members, key=len, reverse=True)
 
 
-def _merged_once(seen: Mask, linked: Links) -> tuple[Index, Mask]:
-    """Each group in turn takes in all that are linked to it, until nothing more is.
+def _merge_groups(patterns: Mask, is_linked: LinkTest) -> tuple[Index, Mask]:
+    """Merge into each group in turn all groups that are linked to it.
 
-    Of what g groups see (g, m): for each its new group (g,), and what those see.
+    Parameters
+    ----------
+    patterns : ndarray of bool of shape (n_groups, n_landmarks)
+        Landmarks that are visible in some shape of each group.
+    is_linked : callable
+
+    Returns
+    -------
+    new_groups : ndarray of shape (n_groups,)
+        The number of the new group of each.
+    patterns : ndarray of bool of shape (n_new_groups, n_landmarks)
     """
-    merged, together = np.full(len(seen), -1), list[Mask]()
-    for first in range(len(seen)):
-        if merged[first] >= 0:
+    new_groups, merged_patterns = np.full(len(patterns), -1), list[Mask]()
+    for first in range(len(patterns)):
+        if new_groups[first] >= 0:
             continue
-        merged[first], own = len(together), seen[first]
-        while (more := (merged < 0) & linked(seen & own)).any():
-            merged[more] = len(together)
-            own = own | seen[more].any(axis=0)
-        together.append(own)
-    return merged, np.array(together)
+        new_groups[first], pattern = len(merged_patterns), patterns[first]
+        while (more := (new_groups < 0) & is_linked(patterns & pattern)).any():
+            new_groups[more] = len(merged_patterns)
+            pattern = pattern | patterns[more].any(axis=0)
+        merged_patterns.append(pattern)
+    return new_groups, np.array(merged_patterns)
 
 
 def require_memory(n_bytes: int, tuning: Tuning = DEFAULT) -> None:
-    """A MemoryError in one sentence where so many bytes, and BLAS, cannot be had.
+    """Raise a MemoryError if this many bytes, and those that BLAS needs, are not available.
 
     Within a limit (``ulimit -v``) that is too low BLAS does not fail: it ends the process, or
     waits for memory that never comes.
     """
-    limit, least = _left_below_limit(), n_bytes + tuning.workspace_bytes
-    if limit is not None and least > limit:
+    limit, min_bytes = _get_free_address_space(), n_bytes + tuning.workspace_bytes
+    if limit is not None and min_bytes > limit:
         raise MemoryError(
-            f"This fit takes at least {_megabytes(least)}, and the limit of this "
-            f"process leaves {_megabytes(limit)}. Raise it (ulimit -v), or take fewer shapes or "
-            "landmarks."
+            f"This fit takes at least {_format_megabytes(min_bytes)}, and the limit of this "
+            f"process leaves {_format_megabytes(limit)}. Raise it (ulimit -v), or take fewer "
+            "shapes or landmarks."
         )
-    free = _available() if n_bytes > tuning.searched_bytes else None
+    free = _get_free_memory() if n_bytes > tuning.searched_bytes else None
     if free is not None and n_bytes > free:
         raise MemoryError(
-            f"This fit takes at least {_megabytes(n_bytes)}, and {_megabytes(free)} of memory are "
-            "free. Free some, or take fewer shapes or landmarks."
+            f"This fit takes at least {_format_megabytes(n_bytes)}, and {_format_megabytes(free)} "
+            "of memory are free. Free some, or take fewer shapes or landmarks."
         )
 
 
-def _left_below_limit() -> int | None:
-    """Bytes of address space that the process may still take; None: any, or not known."""
+def _get_free_address_space() -> int | None:
+    """Return the bytes of address space that the process may still take; None if unlimited."""
     if sys.platform == "win32":  # which knows no such limits
         return None
     import resource
@@ -198,16 +231,18 @@ def _left_below_limit() -> int | None:
     return max(0, limit - pages * os.sysconf("SC_PAGE_SIZE"))
 
 
-def _available() -> int | None:
-    """Bytes of memory that are free, or would be on demand; None where the system does not say."""
+def _get_free_memory() -> int | None:
+    """Return the bytes of memory that are free or can be freed; None if the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(int(own.split()[1]) << 10 for own in lines if own.startswith("MemAvailable:"))
+        return next(
+            int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")
+        )
     except (OSError, ValueError, StopIteration):
         return None
 
 
-def _megabytes(n_bytes: int) -> str:
+def _format_megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:.0f} MB"
 
 
@@ -239,7 +274,7 @@ def check_solution(
         *_check_centering(facts, len(axes), tuning),
         *_check_gap(facts, tuning),
         *_check_free_directions(facts, tuning),
-        *_check_hinge(facts, tuning),
+        *_check_cohesion(facts, tuning),
         *_check_carriers(axes, landmarks, tuning),
         *_check_rounding(facts, names, tuning),
         *_check_convergence(facts),
@@ -247,7 +282,7 @@ def check_solution(
     )
 
 
-def descent_findings(facts: DescentDiagnostics, names: Sequence[str]) -> tuple[Finding, ...]:
+def check_descent_solution(facts: DescentDiagnostics, names: Sequence[str]) -> tuple[Finding, ...]:
     """Check the solution of a fit by descent."""
     return check_descent(facts.votes, facts.converged, facts.iterations, facts.gradient, names)
 
@@ -274,7 +309,7 @@ def compute_cohesion(axes: Array, direction: Array, visible: Mask, dim: int) -> 
     return max(0.0, float(values[: len(values) - dim].mean() / values.mean()))
 
 
-def hinge_findings(
+def check_hinge(
     reference: Array,
     visible: Mask,
     rank: int,
@@ -282,21 +317,29 @@ def hinge_findings(
     names: Sequence[str],
     tuning: Tuning,
 ) -> tuple[Finding, ...]:
-    """One finding that names the shapes of the smaller parts; none if all hold together.
+    """Report parts of a rigid or affine fit that are linked as by a hinge, by the smaller parts.
 
-    Of a reference (m, d) and visibility (n, m). What links parts must extend along ``rank`` axes:
-    d − 1 for motions, which a line leaves open in 3-D, d for affine maps. ``noise`` is the RMS
-    distance of the landmarks from the reference.
+    Parameters
+    ----------
+    reference : ndarray of shape (n_landmarks, n_dims)
+    visible : ndarray of bool of shape (n_shapes, n_landmarks)
+    rank : int
+        Number of axes along which the landmarks that link parts must extend: d − 1 for motions, d
+        for affine maps.
+    noise : float
+        RMS distance of the landmarks from the reference.
+    names : sequence of str
+    tuning : Tuning
     """
     if visible.all():
         return ()
 
-    def stiff(shared: Mask) -> Mask:
+    def is_stiff(shared: Mask) -> Mask:
         spread = np.linalg.eigvalsh(seen_scatters(reference, shared))[:, -rank]
         enough = spread * tuning.loose_angle**2 > noise**2
         return np.asarray(enough & (shared.sum(axis=1) > rank))
 
-    groups = groups_by(visible, stiff)
+    groups = group_shapes(visible, is_stiff)
     if len(groups) == 1:
         return ()
     smaller = np.sort(np.concatenate(groups[1:]))
@@ -338,30 +381,30 @@ def _check_gap(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
 
 def _check_free_directions(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
     """Report more free axes than dimensions: rigidity held parts that could move."""
-    if facts.n_axes > facts.n_dims and _is_settled(facts, tuning):
+    if facts.n_axes > facts.n_dims and _is_firm(facts, tuning):
         values = {"directions": facts.n_axes, "dim": facts.n_dims}
         residual = {"residual": facts.similarity_residual}
         yield Finding(Problem.FREE_DIRECTIONS, values=values | residual)
 
 
-def _check_hinge(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
-    """Report parts that hang together as by a hinge: the gap may be that of two noises."""
+def _check_cohesion(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
+    """Report parts that are linked as by a hinge."""
     if facts.n_axes > facts.n_dims:
-        loose = not _is_settled(facts, tuning)
+        loose = not _is_firm(facts, tuning)
     else:
         loose = facts.cohesion < tuning.hinged and tuning.narrow_gap < facts.gap < tuning.firm_gap
     if loose:
         yield Finding(Problem.HINGE, values={"cohesion": facts.cohesion})
 
 
-def _is_settled(facts: SpectralDiagnostics, tuning: Tuning) -> bool:
+def _is_firm(facts: SpectralDiagnostics, tuning: Tuning) -> bool:
     """Return whether similarities of the shapes agree well enough to hold the parts together."""
     agreed = facts.similarity_residual < tuning.settled_residual
     return agreed and facts.looseness < tuning.loose and facts.proportions_determined
 
 
 def _check_carriers(axes: Array, landmarks: Sequence[str], tuning: Tuning) -> Iterator[Finding]:
-    """Report an axis that lives on a few landmarks: an artefact of which are missing."""
+    """Report an axis that is nearly zero but for a few landmarks, which few shapes share."""
     few = axes.shape[1] + 1
     squares = axes * axes
     if len(axes) < 4 * few or few * squares.max() <= tuning.handful:
@@ -403,6 +446,6 @@ def _check_proportions(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[F
         yield Finding(Problem.PROPORTIONS_UNDETERMINED)
     elif not facts.proportions_converged and (
         # not of a hinge that is reported already
-        facts.n_axes <= facts.n_dims or _is_settled(facts, tuning)
+        facts.n_axes <= facts.n_dims or _is_firm(facts, tuning)
     ):
         yield Finding(Problem.PROPORTIONS_NOT_CONVERGED, values={"rounds": facts.rounds})

@@ -65,7 +65,7 @@ class Problem(StrEnum):
 
     @property
     def is_remark(self) -> bool:
-        """Whether it is told at the command line and in the report, but is no warning."""
+        """Whether the command line and the report state it, but no warning is issued."""
         return self in _REMARKS
 
 
@@ -122,7 +122,7 @@ class Finding:
     def is_remark(self) -> bool:
         """Whether it, or all that it sums up, is no warning."""
         if self.parts:
-            return all(part.is_remark for part in self.parts)
+            return all(subfinding.is_remark for subfinding in self.parts)
         if self.problem is Problem.MISPLACED_LANDMARK:
             return self.values.get("change", 1.0) < MIN_CHANGE
         return self.problem.is_remark
@@ -136,7 +136,7 @@ class Finding:
         if self.values:
             fields["values"] = dict(self.values)
         if self.parts:
-            fields["parts"] = [part.to_dict() for part in self.parts]
+            fields["parts"] = [subfinding.to_dict() for subfinding in self.parts]
         return fields
 
     @classmethod
@@ -147,7 +147,7 @@ class Finding:
             tuple(fields.get("shapes", ())),
             tuple(fields.get("landmarks", ())),
             dict(fields.get("values", {})),
-            tuple(cls.from_dict(part) for part in fields.get("parts", ())),
+            tuple(cls.from_dict(subfinding) for subfinding in fields.get("parts", ())),
             tuple(fields.get("methods", ())),
         )
 
@@ -162,7 +162,7 @@ _REMARKS = frozenset(
         Problem.STIFFER_PREFERRED,
     }
 )
-_FOUND_PER_SHAPE = frozenset(
+_REPORTED_PER_SHAPE = frozenset(
     {Problem.MISPLACED_LANDMARK, Problem.EXCHANGED_LANDMARKS, Problem.REPEATED_SHAPE}
 )
 
@@ -187,7 +187,7 @@ def group_by_problem(findings: Iterable[Finding]) -> list[Finding]:
     """
     groups: dict[Problem | int, list[Finding]] = {}
     for number, finding in enumerate(findings):
-        key = finding.problem if finding.problem in _FOUND_PER_SHAPE else number
+        key = finding.problem if finding.problem in _REPORTED_PER_SHAPE else number
         groups.setdefault(key, []).append(finding)
     return [_sum_up(group) for group in groups.values()]
 
@@ -208,12 +208,12 @@ def _sum_up(findings: list[Finding]) -> Finding:
     )
 
 
-def _describe_exchanged_landmarks(finding: Finding) -> str:
+def _describe_exchanges(finding: Finding) -> str:
     if finding.parts:
         pairs = (
-            f"{a!r} and {b!r} of {part.shapes[0]!r}"
-            for part in finding.parts
-            for a, b in [part.landmarks]
+            f"{a!r} and {b!r} of {subfinding.shapes[0]!r}"
+            for subfinding in finding.parts
+            for a, b in [subfinding.landmarks]
         )
         return (
             f"Landmarks that look exchanged: {and_more(pairs)}{_describe_change(finding)}. "
@@ -226,9 +226,12 @@ def _describe_exchanged_landmarks(finding: Finding) -> str:
     )
 
 
-def _describe_misplaced_landmarks(finding: Finding) -> str:
+def _describe_misplacements(finding: Finding) -> str:
     if finding.parts:
-        places = (f"{part.landmarks[0]!r} of {part.shapes[0]!r}" for part in finding.parts)
+        places = (
+            f"{subfinding.landmarks[0]!r} of {subfinding.shapes[0]!r}"
+            for subfinding in finding.parts
+        )
         return (
             f"Landmarks far from where the others have them: {and_more(places)}"
             f"{_describe_change(finding)}. Check them; make them missing if they are mistakes."
@@ -250,9 +253,9 @@ def _describe_change(finding: Finding) -> str:
     return f"; without {pronoun} the reference would change by {change:.1%}"
 
 
-def _describe_repeated_shapes(finding: Finding) -> str:
+def _describe_copies(finding: Finding) -> str:
     if finding.parts:
-        pairs = ("{!r} of {!r}".format(*part.shapes) for part in finding.parts)
+        pairs = ("{!r} of {!r}".format(*subfinding.shapes) for subfinding in finding.parts)
         return (
             f"Shapes with the very coordinates of others: {and_more(pairs)}. Drop those that are "
             "copies."
@@ -261,8 +264,11 @@ def _describe_repeated_shapes(finding: Finding) -> str:
     return f"Shape {copy!r} has the very coordinates of {original!r}. Drop it if it is a copy."
 
 
-def _describe_passed_neighbours(finding: Finding) -> str:
-    pairs = [f"{part.shapes[0]}: {' past '.join(part.landmarks)}" for part in finding.parts]
+def _describe_crossings(finding: Finding) -> str:
+    pairs = [
+        f"{subfinding.shapes[0]}: {' past '.join(subfinding.landmarks)}"
+        for subfinding in finding.parts
+    ]
     return (
         f"Semilandmarks that slid past a neighbour: {listed(pairs)}. Are the points of these "
         "curves in order, and dense enough?"
@@ -316,9 +322,9 @@ def _describe_foldovers(finding: Finding) -> str:
 
 def _describe_folds(finding: Finding) -> str:
     parts = " ".join(
-        f"({int(part.values['folds'])} ×) without landmark {listed(part.landmarks)}: "
-        f"{part.parts[0]}"
-        for part in finding.parts
+        f"({int(subfinding.values['folds'])} ×) without landmark {listed(subfinding.landmarks)}: "
+        f"{subfinding.parts[0]}"
+        for subfinding in finding.parts
     )
     return (
         f"{int(finding.values['folds'])} of {int(finding.values['of'])} folds of the "
@@ -340,7 +346,7 @@ def _describe_best_at_edge(finding: Finding) -> str:
     )
 
 
-def _describe_preferred_smoothing(finding: Finding) -> str:
+def _describe_stiffer_choice(finding: Finding) -> str:
     reason = (
         " and does not fold over"
         if finding.values.get("foldovers_avoided")
@@ -461,15 +467,15 @@ _MESSAGES: Mapping[Problem, str | Callable[[Finding], str]] = {
     ),
     Problem.AT_SMOOTHING: "At {count:.0f} of {of:.0f} amounts of smoothing: {parts}",
     Problem.IN_METHODS: "{methods}: {parts}",
-    Problem.EXCHANGED_LANDMARKS: _describe_exchanged_landmarks,
-    Problem.MISPLACED_LANDMARK: _describe_misplaced_landmarks,
-    Problem.REPEATED_SHAPE: _describe_repeated_shapes,
-    Problem.PASSED_NEIGHBOUR: _describe_passed_neighbours,
+    Problem.EXCHANGED_LANDMARKS: _describe_exchanges,
+    Problem.MISPLACED_LANDMARK: _describe_misplacements,
+    Problem.REPEATED_SHAPE: _describe_copies,
+    Problem.PASSED_NEIGHBOUR: _describe_crossings,
     Problem.HINGE: _describe_hinge,
     Problem.STARTS_DISAGREE: _describe_disagreeing_starts,
     Problem.LARGE_DEFORMATION: _describe_large_deformation,
     Problem.FOLDOVERS: _describe_foldovers,
     Problem.IN_FOLDS: _describe_folds,
     Problem.BEST_AT_EDGE: _describe_best_at_edge,
-    Problem.STIFFER_PREFERRED: _describe_preferred_smoothing,
+    Problem.STIFFER_PREFERRED: _describe_stiffer_choice,
 }

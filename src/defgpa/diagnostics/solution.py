@@ -48,7 +48,7 @@ class SpectralDiagnostics:
         Of the descent for the proportions; 0 where there was none.
     proportions_converged, proportions_determined : bool
         Whether that descent ended, and whether the shapes tell all proportions.
-    dim : int
+    n_dims : int
         d; more axes than that were free where k > d, and rigidity chose among them.
     method, storage : str
         The eigen-solver and how the features were held.
@@ -81,7 +81,7 @@ class SpectralDiagnostics:
 
     @property
     def n_axes(self) -> int:
-        """k, the number of axes that the reference is made of."""
+        """The number of axes that the reference is made of, k."""
         return int(self.residuals.shape[-1])
 
 

@@ -145,7 +145,7 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     whole = ClusterSet.of(cluster, parts_of(cluster, source))
     whole.require_alignable()
     method, model, shared = chosen.method(whole.n_dims), chosen.model, whole.shared
-    sets = whole.on_shared_landmarks(method.tuning.landmarks_per_block)
+    sets = whole.drop_lone_landmarks(method.tuning.landmarks_per_block)
     assert sets.rank  # told before anything is solved: a shape that is a line
     fit = fit_deformable(sets, build_distributed_cost(sets, model, chosen.memory_budget), method)
     result = DistributedAlignment(

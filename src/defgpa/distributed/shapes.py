@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, blocks, concatenated
-from defgpa.diagnostics.checks import require_extents, require_linked_pattern
+from defgpa.diagnostics.checks import refuse_degenerate_extents, require_linkage_by_pattern
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError
@@ -66,9 +66,9 @@ class ClusterSet:
         """A ShapeError if these shapes cannot be aligned."""
         if len(self.names) < 2:
             raise ShapeError(f"At least 2 shapes are needed to align; got {len(self.names)}.")
-        require_linked_pattern(self.visible[:, self.shared], self.names, self.n_dims)
+        require_linkage_by_pattern(self.visible[:, self.shared], self.names, self.n_dims)
 
-    def on_shared_landmarks(self, landmarks_per_block: int) -> ClusterSet:
+    def drop_lone_landmarks(self, landmarks_per_block: int) -> ClusterSet:
         """The shapes on the landmarks that at least two of them see, in blocks of these."""
         parts, kept = self.parts, self.shared
         if len(kept) < len(self.landmarks):
@@ -94,7 +94,7 @@ class ClusterSet:
         """The dimension d, or less where all shapes are flat; an error where one is a line."""
         count, line, place, rank = zip(*self._each(work.extents_of), strict=True)
         whole = np.concatenate(count), np.concatenate(line), np.concatenate(place)
-        require_extents(*whole, self.names, self.n_dims)
+        refuse_degenerate_extents(*whole, self.names, self.n_dims)
         return max(rank)
 
     def moments(self, axes: Array) -> Moments:

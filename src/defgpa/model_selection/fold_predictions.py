@@ -18,9 +18,9 @@ from defgpa.alignment import Alignment
 from defgpa.diagnostics.checks import (
     check_solution,
     compute_cohesion,
-    linked_groups,
-    require_extended,
-    require_linked_pattern,
+    group_by_overlap,
+    refuse_degenerate_shapes,
+    require_linkage_by_pattern,
 )
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
@@ -206,7 +206,7 @@ class _Reduction:
         if visible.all():
             return visible.shape[1] - d - 1
         n_spare = 0
-        while n_spare < 16 and len(linked_groups(visible, d + 2 + n_spare)) == 1:
+        while n_spare < 16 and len(group_by_overlap(visible, d + 2 + n_spare)) == 1:
             n_spare += 1
         return n_spare
 
@@ -214,9 +214,9 @@ class _Reduction:
         """Raise if the shapes are not linked, or a warp not determined, without a fold."""
         local = self.problem.local
         if singular.any():
-            require_extended(self.restrict(fold).frames, local.names)
+            refuse_degenerate_shapes(self.restrict(fold).frames, local.names)
         if len(fold.landmarks) > self.max_unlinked:
-            require_linked_pattern(local.visible[:, fold.kept], local.names, local.n_dims)
+            require_linkage_by_pattern(local.visible[:, fold.kept], local.names, local.n_dims)
         if not singular.any():
             return
         names = [local.names[int(i)] for i in np.flatnonzero(singular)]

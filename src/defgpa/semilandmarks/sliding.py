@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.base import clone
 
 from defgpa._arrays import Array, Index, Progress, frozen, in_blocks, one_blas_thread
-from defgpa.diagnostics.checks import on_shared_landmarks, require_linked, shared_landmarks
+from defgpa.diagnostics.checks import drop_lone_landmarks, find_common_landmarks, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
-from defgpa.diagnostics.screening import mirrored_against
+from defgpa.diagnostics.screening import check_handedness
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
@@ -155,7 +155,7 @@ def slide(
             if progress is not None:
                 progress(len(criterion), max_rounds)
     passed = _passed_neighbours(given, points, places, paths)
-    findings = (*mirrored_against(reference, given), *passed)
+    findings = (*check_handedness(reference, given), *passed)
     warn_about(findings)
     return SlidShapes.of(
         given,
@@ -283,11 +283,11 @@ def _placed(x: Array, paths: Sequence[Path], places: Sequence[Array]) -> Array:
 
 def _rigid_reference(shapes: Shapes) -> Array:
     """(m, d): the mean of the shapes by similarities; NaN for a landmark seen once."""
-    core = on_shared_landmarks(shapes)
-    require_linked(core)
+    core = drop_lone_landmarks(shapes)
+    require_linkage(core)
     sizes = Frames.of(core.points, core.visible).size
     reference = np.full(shapes.points.shape[1:], np.nan)
-    reference[shared_landmarks(shapes)] = fit_rigid(
+    reference[find_common_landmarks(shapes)] = fit_rigid(
         core.points / sizes[:, None, None], SIMILARITY, core.names
     ).reference
     return reference

@@ -22,7 +22,7 @@ from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
 from defgpa.completion import Completion, compute_completion
 from defgpa.diagnostics.findings import warn_about
-from defgpa.diagnostics.screening import mirrored_against
+from defgpa.diagnostics.screening import check_handedness
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.tangent_space import as_specimens, measure_sizes, tangent_space
@@ -131,7 +131,7 @@ class Sample:
         if self.completion is not None:
             warn_about(self.completion.findings)
         if self.provenance.space != "given":
-            warn_about(mirrored_against(self.tangents.mean(axis=0), self.shapes))
+            warn_about(check_handedness(self.tangents.mean(axis=0), self.shapes))
 
     def compute_tangents(self, points: Array, members: Mask | None = None) -> Array:
         """Superimpose complete shapes (n, m, d), or some of them, unless declared superimposed."""
