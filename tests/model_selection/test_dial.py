@@ -209,7 +209,9 @@ class TestCommandLine:
         return call
 
     def test_fit_takes_a_rigidity(self, run, points):
-        code, _, summary = run("--rigidity", "0.5", "--points-per-axis", "3", "-q")
+        code, _, summary = run(
+            "--rigidity", "0.5", "--smoothing", "1e-3", "--points-per-axis", "3", "-q"
+        )
         assert code == 0
         assert summary["parameters"]["rigidity"] == 0.5
         expected = ElasticGPA(ThinPlateSpline(3), 0.5).fit(points).alignment_

@@ -95,10 +95,11 @@ def command(
 ) -> None:
     """Align shapes onto one reference: rigidly, or with one smooth warp per shape.
 
-    By default the method and its smoothing are chosen by cross-validation, and a sentence says
-    which and why. Writes the reference and the shapes, aligned (through their warps, deformation
-    removed) and superimposed (by similarity only, deformation kept), as CSV and in the input's
-    own format; specimens.csv (one row each); result.npz (for the other commands and
+    By default the method is chosen by cross-validation, and so are smoothing and rigidity where
+    they are not stated; a sentence says which and why. Writes the reference and the shapes,
+    aligned (through their warps, deformation removed) and superimposed (by similarity only,
+    deformation kept), as CSV and in the input's own format; specimens.csv (one row each);
+    result.npz (for the other commands and
     defgpa.load); summary.json. What an earlier run left in the folder is replaced.
     """
     wishes = MethodOptions(
