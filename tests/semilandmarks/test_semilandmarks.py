@@ -746,3 +746,10 @@ def test_a_hostile_slider_file_gets_one_short_sentence(tmp_path, text, message):
     with pytest.raises(FormatError, match=message) as error:
         read_sliders(tmp_path / "sliders.csv", shapes)
     assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_bending_with_too_few_landmarks_is_refused_with_the_remedy(d):
+    points = np.random.default_rng(0).normal(size=(4, d + 1, d))
+    with pytest.raises(defgpa.ShapeError, match=r"at least .* landmarks.*by='procrustes'"):
+        defgpa.slide(points, [[0, 1, 2]])

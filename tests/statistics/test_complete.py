@@ -10,7 +10,13 @@ import pytest
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, Shapes, ThinPlateSpline
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
-from defgpa.completion.holdouts import Holdout, choose_hyperparameters, make_holdouts
+from defgpa.completion.holdouts import (
+    Holdout,
+    choose_hyperparameters,
+    make_holdouts,
+    sum_holdout_errors,
+)
+from defgpa.completion.methods import estimate_by_warp
 from defgpa.diagnostics.findings import Problem
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
@@ -340,3 +346,47 @@ def test_broken_halves_are_tried_as_halves():
     assert {holdout.specimen for holdout in holdouts} == {4, 5, 6, 7, 8, 9}
     assert len(holdouts) == 16
     assert all(holdout.hidden.tolist() == [False] * 6 + [True] * 6 for holdout in holdouts)
+
+
+def test_errors_of_all_holdouts_count_and_not_only_those_of_the_last():
+    specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=3, n=9, m=12)))
+    hidden = np.arange(12) == 3
+    first, second = Holdout(0, hidden), Holdout(5, np.arange(12) == 7)
+    values = Hyperparameters()
+    parts = [sum_holdout_errors(specimens, specimens, [h], values) for h in (first, second)]
+    both = sum_holdout_errors(specimens, specimens, [first, second], values)
+    assert both == pytest.approx(sum(parts))
+    assert min(parts) > 0
+
+
+def test_the_field_of_a_warp_is_chosen_by_all_holdouts():
+    """One holdout that any field predicts perfectly must not decide alone, whatever its place."""
+    points = smooth_family(seed=5, n=8, m=25, bend=0.3)
+    alignment = fitted(points, Affine())
+    holdouts = make_holdouts(np.ones(points.shape[:2], dtype=bool), 2)[:8]
+    shape = holdouts[0].hide(points)
+    forwards = estimate_by_warp(alignment, points, holdouts)(holdouts[0].specimen, shape)
+    backwards = estimate_by_warp(alignment, points, holdouts[::-1])(holdouts[0].specimen, shape)
+    np.testing.assert_allclose(forwards.points, backwards.points, **EXACT)
+
+
+@pytest.mark.parametrize(("n", "m"), [(9, 15), (60, 5)])
+def test_leaving_one_specimen_out_is_a_distribution_of_the_others(n, m):
+    """Also where specimens are many, and their covariance is kept in fewer rows."""
+    specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=6, n=n, m=m)))
+    for i in (0, n // 2, n - 1):
+        fast = ShapeGaussian(specimens, Hyperparameters()).without(i)
+        plain = ShapeGaussian(np.delete(specimens, i, axis=0), Hyperparameters())
+        shape = specimens[i].copy()
+        shape[1] = np.nan
+        np.testing.assert_allclose(
+            fast.complete(shape).points, plain.complete(shape).points, rtol=1e-7, atol=1e-9
+        )
+        assert fast.variance == pytest.approx(plain.variance)
+
+
+def test_only_the_method_that_was_asked_for_is_tried():
+    points = with_holes(smooth_family(seed=7, n=9, m=14), [(2, 3)])
+    done = defgpa.complete(fitted(points), "spline")
+    assert list(done.errors) == ["spline"]
+    assert set(defgpa.complete(fitted(points)).errors) == {"spline", "warp", "statistics"}

@@ -132,3 +132,11 @@ def test_shapes_that_do_not_differ_have_no_odd_one(rng):
     same = np.repeat(rng.normal(size=(1, 12, 2)), 5, axis=0)
     with pytest.raises(ShapeError, match="do not differ"):
         outliers(EuclideanGPA().align(same))
+
+
+def test_it_prints_briefly_and_goes_to_pandas():
+    found = outliers(aligned(smooth_family(seed=5, n=30)))
+    assert repr(found) == str(found)
+    assert "of 30 specimens beyond the fence" in str(found)
+    assert len(str(found)) < 1500
+    assert found.to_pandas()["name"][0] == found.names[found.ranked[0]]

@@ -414,3 +414,9 @@ def test_equal_replicates_are_perfectly_repeatable_and_order_does_not_matter(mos
 def test_individuals_without_replicates_are_refused(who):
     with pytest.raises(ShapeError, match=r"more than once|one entry per shape"):
         repeatability(moths(9), who)
+
+
+@pytest.mark.parametrize("shapes", [5, [1.0, 2.0], "moth", [[["a"]]], np.zeros((3, 4, 5))])
+def test_pairs_of_what_is_no_shape_are_refused(shapes):
+    with pytest.raises(ShapeError, match="Pairs are found in a shape"):
+        find_pairs(shapes)

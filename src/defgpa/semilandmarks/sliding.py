@@ -246,6 +246,12 @@ def _criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
     if by == "procrustes":
         laid_over = (fit_motions(reference, x, motions=SIMILARITY)(reference) for x in points)
         return [Distance(target, own) for target, own in zip(laid_over, seen, strict=True)]
+    n_dims = reference.shape[1]
+    if seen.sum(axis=1).min() < n_dims + 2:
+        raise ShapeError(
+            f"Bending energy in {n_dims}-D needs at least {n_dims + 2} landmarks in every shape; "
+            f"one has {int(seen.sum(axis=1).min())}. Use by='procrustes'."
+        )
     matrices = {
         pattern.tobytes(): bending_matrix(reference[pattern]) for pattern in np.unique(seen, axis=0)
     }

@@ -12,7 +12,10 @@ from defgpa.statistics.covariation import (
 from defgpa.statistics.differences import LandmarkDifferences, landmark_differences
 from defgpa.statistics.disparity import Disparity, disparity
 from defgpa.statistics.evolutionary_rates import EvolutionaryRates, evolutionary_rates
+from defgpa.statistics.group_allometry import GroupAllometry, group_allometry
+from defgpa.statistics.measurement_error import MeasurementError, measurement_error
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs
+from defgpa.statistics.model_comparison import compare_models
 from defgpa.statistics.modularity import (
     ModuleTest,
     integration,
@@ -34,6 +37,7 @@ from defgpa.statistics.species import average_species, match_tree
 from defgpa.statistics.specimens import specimens
 from defgpa.statistics.symmetry import Symmetry, symmetry
 from defgpa.statistics.table import Effect, EffectTable
+from defgpa.statistics.trajectories import Trajectories, trajectories
 from defgpa.tangent_space import tangent_space
 
 __all__ = [
@@ -44,7 +48,9 @@ __all__ = [
     "EffectSizes",
     "EffectTable",
     "EvolutionaryRates",
+    "GroupAllometry",
     "LandmarkDifferences",
+    "MeasurementError",
     "MirrorPairs",
     "ModuleTest",
     "Outliers",
@@ -59,6 +65,7 @@ __all__ = [
     "ShapePCA",
     "SumsOfSquares",
     "Symmetry",
+    "Trajectories",
     "TwoBlockPLS",
     "allometry",
     "average_species",
@@ -66,12 +73,15 @@ __all__ = [
     "centroid_sizes",
     "classify",
     "compare_effect_sizes",
+    "compare_models",
     "disparity",
     "evolutionary_rates",
     "find_pairs",
+    "group_allometry",
     "integration",
     "landmark_differences",
     "match_tree",
+    "measurement_error",
     "modularity",
     "outliers",
     "phylogenetic_components",
@@ -83,5 +93,6 @@ __all__ = [
     "specimens",
     "symmetry",
     "tangent_space",
+    "trajectories",
     "two_block_pls",
 ]

@@ -72,9 +72,8 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     >>> found.pairs, found.midline
     (((2, 3), (4, 5)), (0, 1))
     """
-    given = np.asarray(shapes, dtype=np.float64)
-    given = given if given.ndim == 3 else given[None]
-    each = given - given.mean(axis=1, keepdims=True)
+    points = _read_shapes(shapes)
+    each = points - points.mean(axis=1, keepdims=True)
     centred = each.mean(axis=0)
     radius = rms(centred)
     if not (np.isfinite(radius) and radius > 0):
@@ -103,6 +102,21 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     pairs = tuple((j, int(k)) for j, k in enumerate(order) if j < k)
     midline = tuple(j for j, k in enumerate(order) if j == k)
     return MirrorPairs(pairs, midline, normal, error, next_error, float(np.mean(own)))
+
+
+def _read_shapes(shapes: Array) -> Array:
+    """Return one shape (m, d) or several as (n, m, d), or raise a ShapeError."""
+    try:
+        points = np.asarray(shapes, dtype=np.float64)
+    except (TypeError, ValueError):
+        points = np.empty(0)
+    points = points[None] if points.ndim == 2 else points
+    if points.ndim != 3 or points.shape[2] not in (2, 3) or not points.size:
+        raise ShapeError(
+            f"Pairs are found in a shape (m, d), or several (n, m, d), in 2-D or 3-D; got size "
+            f"{np.shape(shapes)}."
+        )
+    return points
 
 
 def pairs_from(

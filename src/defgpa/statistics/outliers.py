@@ -18,6 +18,7 @@ from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_l
 from defgpa.errors import ShapeError
 from defgpa.shapes import Shapes
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 
 _FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
@@ -60,6 +61,25 @@ class Outliers:
     landmark_scores: Array
     landmark_flagged: Mask
     provenance: Provenance
+
+    def __str__(self) -> str:
+        n_odd, n_landmarks = int(self.flagged.sum()), int(self.landmark_flagged.sum())
+        head = (
+            f"{n_odd} of {len(self.names)} specimens beyond the fence (Q3 + 1.5 IQR of the "
+            f"distances), {n_landmarks} landmarks far from their prediction"
+        )
+        rows = [
+            (row["name"], figure(row["distance"]), figure(row["fence"]), row["worst_landmark"])
+            for row in self.table()[:10]
+        ]
+        table = lined_up([("oddest", "distance", "fence", "worst landmark"), *rows])
+        return f"{head}\n{self.provenance}\n\n{table}"
+
+    __repr__ = __str__
+
+    def to_pandas(self) -> Any:
+        """Return one row a specimen, the oddest first, as a pandas DataFrame."""
+        return pandas_for_tables().DataFrame(self.table())
 
     @property
     def ranked(self) -> Index:

@@ -72,6 +72,8 @@ class Symmetry:
         The side that was mirrored, for matching symmetry.
     provenance : Provenance
         Which coordinates were analysed.
+    size_table : EffectTable or None
+        The same two-way table of log centroid size, for matching symmetry.
     """
 
     kind: str
@@ -83,6 +85,7 @@ class Symmetry:
     found: MirrorPairs | None
     mirrored_side: str | None
     provenance: Provenance
+    size_table: EffectTable | None = None
 
     def __str__(self) -> str:
         head = f"{self.kind.capitalize()} symmetry, {len(self.individuals)} individuals"
@@ -252,7 +255,11 @@ def _matching_symmetry(
     points, mirrored = _one_handed(shapes, sides)
     table, sym, asym = _analysed(tangent_space(points), codes, sides, permutations, copies=1)
     flipped = words[1] if mirrored else None
-    return Symmetry("matching", table, names, sym, asym, (), None, flipped, sample.provenance)
+    log_sizes = np.log(sample.sizes)[:, None, None]
+    by_size, *_ = _analysed(log_sizes, codes, sides, permutations, copies=1)
+    return Symmetry(
+        "matching", table, names, sym, asym, (), None, flipped, sample.provenance, by_size
+    )
 
 
 def _require_once(

@@ -1,0 +1,245 @@
+"""Allometry by groups: common and predicted components, slopes compared, size removed.
+
+With X log size and Y tangent coordinates, centred: the common allometric component (CAC) is Y along
+YᵀX, whatever the groups (Mitteroecker et al. 2004); the regression score is Y along the coefficient
+of size in the model (Drake and Klingenberg 2008); the predicted line is the first principal
+component of the fitted values (Adams and Nistri 2010). Slopes of groups differ in length (how much
+shape changes with size) and in angle (how); chance permutes the residuals of the model in which all
+groups have one slope (Collyer and Adams 2013). The pooled slope is that within groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Progress
+from defgpa.errors import DefgpaError, ShapeError
+from defgpa.shapes import Shapes
+from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
+from defgpa.statistics.design import encode_groups, orthonormal_bases
+from defgpa.statistics.permutation import Permutations, compressed, reached
+from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.table import Rows, probabilities
+from defgpa.tables import figure, lined_up
+
+
+@dataclass(frozen=True, eq=False)
+class GroupAllometry(Rows):
+    """How shape changes with size, in all specimens and in each group.
+
+    Attributes
+    ----------
+    anova : ProcrustesAnova
+        The model ``shape ~ log(size) * group`` with its table.
+    shapes : Shapes
+        The specimens, completed.
+    sizes : array (n,)
+    groups : tuple of g str
+    codes : array (n,) of int
+        The group of every specimen.
+    common_component, regression_scores, predicted_line : array (n,)
+        CAC, RegScore and PredLine of every specimen.
+    pooled_slope : array (m, d)
+        Change of shape per unit of log size within groups.
+    slopes : array (g, m, d)
+        The same of every group.
+    lengths : array (g,)
+        ‖slope‖.
+    length_p, angles, angle_p : array (g, g)
+        P of the differences of lengths; angles between slopes in degrees, and P of them.
+    """
+
+    _columns = ("a", "b", "length_difference", "length_p", "angle", "angle_p")
+
+    anova: ProcrustesAnova
+    shapes: Shapes
+    sizes: Array
+    groups: tuple[str, ...]
+    codes: Index
+    common_component: Array
+    regression_scores: Array
+    predicted_line: Array
+    pooled_slope: Array
+    slopes: Array
+    length_p: Array
+    angles: Array
+    angle_p: Array
+
+    @property
+    def provenance(self) -> Provenance:
+        """Which coordinates were analysed."""
+        return self.anova.provenance
+
+    @property
+    def lengths(self) -> Array:
+        """(g,): how much the shape of each group changes per unit of log size."""
+        return np.asarray(np.linalg.norm(self.slopes, axis=(1, 2)))
+
+    def correct_size(self, size: float | None = None) -> Shapes:
+        """Return the shapes as they would be at one size, without what size explains in groups.
+
+        Parameters
+        ----------
+        size : float, optional
+            The size to bring all to; the geometric mean by default.
+
+        Returns
+        -------
+        Shapes
+            In the tangent space, at unit centroid size: give them with ``superimpose=False``.
+        """
+        logs = np.log(self.sizes)
+        target = logs.mean() if size is None else float(np.log(size))
+        corrected = self.anova.tangents - (logs - target)[:, None, None] * self.pooled_slope
+        return self.shapes.with_points(corrected)
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        first, second = np.triu_indices(len(self.groups), 1)
+        return [
+            (
+                self.groups[i],
+                self.groups[j],
+                float(abs(self.lengths[i] - self.lengths[j])),
+                float(self.length_p[i, j]),
+                float(self.angles[i, j]),
+                float(self.angle_p[i, j]),
+            )
+            for i, j in zip(first, second, strict=True)
+        ]
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the pairs of groups as text, without a header."""
+        rows = self._rows()
+        length_p = probabilities([row[3] for row in rows])
+        angle_p = probabilities([row[5] for row in rows])
+        return [
+            (f"{a} – {b}", figure(length), p, f"{angle:.1f}°", q)
+            for (a, b, length, _, angle, _), p, q in zip(rows, length_p, angle_p, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        named = zip(self.groups, map(figure, self.lengths), strict=True)
+        lengths = lined_up([("", "slope length"), *named])
+        pairs = lined_up([("", "length difference", "P", "angle", "P"), *self.cells()])
+        return f"{self.anova}\n\n{lengths}\n\n{pairs}"
+
+    __repr__ = __str__
+
+
+def group_allometry(
+    x: Analysed,
+    groups: Sequence[Any],
+    sizes: Sequence[float] | Array | None = None,
+    n_permutations: int = 999,
+    seed: int = 0,
+    *,
+    space: str = "superimposed",
+    superimpose: bool = True,
+    progress: Progress | None = None,
+) -> GroupAllometry:
+    """Compare how shape changes with size between groups, as geomorph's allometric analyses.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
+        The specimens. Missing landmarks are completed.
+    groups : sequence of n labels
+        At least two groups of three specimens of different sizes.
+    sizes : array (n,), optional
+        Positive; centroid sizes by default.
+    n_permutations, seed, space, superimpose, progress
+        As in `procrustes_anova`.
+    """
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    n = sample.shapes.n_shapes
+    names, codes = encode_groups(groups, n, "groups")
+    size = sample.sizes if sizes is None else np.asarray(sizes, dtype=np.float64)
+    if size.shape != (n,) or not (np.isfinite(size).all() and (size > 0).all()):
+        raise ShapeError(f"There must be one positive size per shape, {n}; got {size.shape}.")
+    if len(names) < 2 or np.bincount(codes).min() < 3:
+        raise DefgpaError("Slopes are compared between at least 2 groups of 3 specimens or more.")
+    logs = np.log(size)
+    if min(np.ptp(logs[codes == k]) for k in range(len(names))) < 1e-12:
+        raise ShapeError("In one group all specimens have the same size: it has no slope.")
+    labels = [names[code] for code in codes]
+    data = {"size": size, "group": labels}
+    anova = procrustes_anova(
+        "shape ~ log(size) * group", sample, data, n_permutations, seed, progress=progress
+    )
+    Y = anova.tangents.reshape(n, -1)
+    centred = Y - Y.mean(axis=0)
+    common = logs @ centred
+    coefficient = anova.coefficients[1].ravel()
+    fitted = anova.fitted.reshape(n, -1)
+    axis = np.linalg.svd(fitted - fitted.mean(axis=0), full_matrices=False)[2][0]
+    predicted = (fitted - fitted.mean(axis=0)) @ axis
+    predicted *= np.sign(predicted @ (logs - logs.mean())) or 1.0
+    permutations = Permutations(n_permutations, seed, progress)
+    extract = _slope_rows(logs, codes)
+    slopes = (extract @ Y).reshape(len(names), *anova.tangents.shape[1:])
+    within = logs - np.bincount(codes, logs)[codes] / np.bincount(codes)[codes]
+    pooled = (within @ Y / (within @ within)).reshape(anova.tangents.shape[1:])
+    length_p, angles, angle_p = _compare_slopes(Y, logs, codes, extract, permutations)
+    return GroupAllometry(
+        anova,
+        sample.shapes,
+        size,
+        names,
+        codes,
+        centred @ common / np.linalg.norm(common),
+        centred @ coefficient / np.linalg.norm(coefficient),
+        predicted,
+        pooled,
+        slopes,
+        length_p,
+        angles,
+        angle_p,
+    )
+
+
+def _slope_rows(logs: Array, codes: Index) -> Array:
+    """Return the rows (g, n) that take coordinates to the slope of each group."""
+    rows = np.zeros((int(codes.max()) + 1, len(codes)))
+    for group, row in enumerate(rows):
+        members = codes == group
+        deviations = logs[members] - logs[members].mean()
+        row[members] = deviations / (deviations @ deviations)
+    return rows
+
+
+def _compare_slopes(
+    Y: Array, logs: Array, codes: Index, extract: Array, permutations: Permutations
+) -> tuple[Array, Array, Array]:
+    """Return P of length differences, angles in degrees, and P of angles, each (g, g)."""
+    n, g = len(codes), len(extract)
+    intercept = np.full((n, 1), n**-0.5)
+    bases = orthonormal_bases(intercept, [logs[:, None], np.eye(g)[codes]])
+    Q = np.hstack([intercept, *bases])
+    Y = compressed(Y - Y.mean(axis=0))
+    expected = Q @ (Q.T @ Y)
+    residuals, constant = Y - expected, extract @ expected
+    first, second = np.triu_indices(g, 1)
+
+    def measure(orders: Index) -> Array:
+        slopes = extract[:, orders].transpose(1, 0, 2) @ residuals + constant
+        lengths = np.linalg.norm(slopes, axis=2)
+        differences = np.abs(lengths[:, first] - lengths[:, second])
+        products = (slopes[:, first] * slopes[:, second]).sum(axis=2)
+        cosines = products / (lengths[:, first] * lengths[:, second])
+        return np.hstack([differences, np.arccos(np.clip(cosines, -1.0, 1.0))])
+
+    observed = measure(np.arange(n)[None])[0]
+    # with permuted rows of the extraction instead of the residuals: the inverse order, as likely
+    chance = permutations.each(n, g, measure)
+    p = (1.0 + reached(observed, chance).sum(axis=0)) / (1.0 + permutations.count)
+    k = len(first)
+    squares = []
+    for values, diagonal in ((p[:k], np.nan), (np.degrees(observed[k:]), 0.0), (p[k:], np.nan)):
+        square = np.full((g, g), diagonal)
+        square[first, second] = square[second, first] = values
+        squares.append(square)
+    return squares[0], squares[1], squares[2]

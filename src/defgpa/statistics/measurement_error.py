@@ -1,0 +1,145 @@
+"""Measurement error: what replicates differ by, systematically and at random.
+
+In ``shape ~ subject + replicate`` the replicate is systematic error (one observer or session
+differs from another in the same way for all subjects), the residual is random error. Chance
+permutes replicates within subjects (Collyer and Adams 2024; geomorph's ``gm.measurement.error``).
+η² is the share of the systematic part in all error, the signal-to-noise ratio is SS over that of
+the random error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index
+from defgpa.errors import DefgpaError
+from defgpa.statistics.design import encode_groups, orthonormal_bases
+from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
+from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.table import Effect, EffectTable, Rows, effect
+from defgpa.tables import figure
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementError(Rows):
+    """Systematic and random error of replicates.
+
+    Attributes
+    ----------
+    table : EffectTable
+        Subject, replicate (systematic error) and residuals (random error).
+    eta_squared : float
+        The share of systematic error in all error.
+    signal_to_noise : float
+        SS of subjects over that of random error.
+    replicates : tuple of str
+        Their names.
+    offsets : array (r, m, d)
+        How every replicate differs from the mean of all.
+    provenance : Provenance
+        Which coordinates were analysed.
+    """
+
+    table: EffectTable
+    eta_squared: float
+    signal_to_noise: float
+    replicates: tuple[str, ...]
+    offsets: Array
+    provenance: Provenance
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas DataFrame, indexed by term."""
+        return self.table.to_pandas()
+
+    def to_csv(self) -> str:
+        """Return the table as comma-separated text."""
+        return self.table.to_csv()
+
+    def __str__(self) -> str:
+        head = (
+            f"Measurement error of {len(self.replicates)} replicates: systematic share "
+            f"{self.eta_squared:.1%}, signal to noise {figure(self.signal_to_noise)}"
+        )
+        return f"{head}\n{self.provenance}\n\n{self.table}"
+
+    __repr__ = __str__
+
+
+def measurement_error(
+    x: Analysed,
+    subject: Sequence[Any],
+    replicate: Sequence[Any],
+    n_permutations: int = 999,
+    seed: int = 0,
+    *,
+    space: str = "superimposed",
+    superimpose: bool = True,
+) -> MeasurementError:
+    """Separate systematic from random measurement error.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
+        The specimens. Missing landmarks are completed.
+    subject, replicate : sequence of n labels
+        Who, and by which observer, device or session; every subject once by each.
+    n_permutations, seed, space, superimpose
+        As in `procrustes_anova`.
+    """
+    permutations = Permutations(n_permutations, seed)
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    n = sample.shapes.n_shapes
+    subjects, codes = encode_groups(subject, n, "subject")
+    replicates, sessions = encode_groups(replicate, n, "replicate")
+    cells = np.bincount(
+        codes * len(replicates) + sessions, minlength=len(subjects) * len(replicates)
+    )
+    if len(subjects) < 2 or len(replicates) < 2 or not (cells == 1).all():
+        raise DefgpaError(
+            "Measurement error needs at least 2 subjects and 2 replicates, and every subject once "
+            f"in each; got {n} shapes of {len(subjects)} subjects in {len(replicates)} replicates."
+        )
+    sample.warn_of_findings()
+    order = np.lexsort([sessions, codes])  # subject by subject, its replicates in order
+    Y = compressed((sample.tangents - sample.tangents.mean(axis=0)).reshape(n, -1))[order]
+    blocks = [np.eye(len(subjects))[codes[order]], np.eye(len(replicates))[sessions[order]]]
+    who, when = orthonormal_bases(np.full((n, 1), n**-0.5), blocks)
+    total, among = float((Y**2).sum()), float(((who.T @ Y) ** 2).sum())
+    within = Y - who @ (who.T @ Y)
+    s, r = len(subjects), len(replicates)
+    df_error = (s - 1) * (r - 1)
+
+    def ratio(systematic: Any) -> Any:
+        return (systematic / (r - 1)) / ((total - among - systematic) / df_error)
+
+    def permute_within_subjects(orders: Index) -> Array:
+        values = np.empty(len(orders))
+        for row, seeds in enumerate(orders):
+            rng = np.random.default_rng(seeds[:8])
+            shuffled = rng.permuted(np.arange(n).reshape(s, r), axis=1).ravel()
+            values[row] = ratio(((when.T @ within[shuffled]) ** 2).sum())
+        return values
+
+    systematic = float(((when.T @ within) ** 2).sum())
+    random_error = total - among - systematic
+    chance = permutations.each(n, 1, permute_within_subjects)
+    f = float(ratio(systematic))
+    table = EffectTable(
+        (
+            effect("subject", s - 1, among, total, (among / (s - 1)) / (random_error / df_error)),
+            effect(
+                "replicate", r - 1, systematic, total, f, effect_size(f, chance), p_value(f, chance)
+            ),
+            effect("Residuals", df_error, random_error, total),
+            Effect("Total", n - 1, total),
+        )
+    )
+    mean = sample.tangents.mean(axis=0)
+    offsets = np.stack([sample.tangents[sessions == k].mean(axis=0) - mean for k in range(r)])
+    share = systematic / (systematic + random_error)
+    noise = among / random_error if random_error > 0 else float("inf")
+    return MeasurementError(table, share, noise, replicates, offsets, sample.provenance)

@@ -1,0 +1,180 @@
+"""Trajectory analysis: how groups change shape along the same sequence of stages.
+
+A trajectory is the path of the mean shapes of a group through the stages. Two trajectories differ
+in length (magnitude), in direction (the angle between their first principal axes, oriented by time)
+and, with three stages or more, in form: the Procrustes distance between the paths at unit size.
+Chance permutes the residuals of the model without an interaction of group and stage (Collyer and
+Adams 2013; RRPP's ``trajectory.analysis``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Progress
+from defgpa.errors import DefgpaError
+from defgpa.statistics.design import encode_groups, orthonormal_bases
+from defgpa.statistics.permutation import Permutations, compressed, reached
+from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.table import Rows, probabilities
+from defgpa.tables import figure, lined_up
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories(Rows):
+    """Paths of groups through shape space, and how they differ.
+
+    Attributes
+    ----------
+    groups, stages : tuple of str
+    means : array (g, s, m, d)
+        Mean shapes of every group at every stage.
+    lengths : array (g,)
+        Of the paths.
+    length_p, angles, angle_p, form_distances, form_p : array (g, g)
+        P of the differences of lengths; angles in degrees and distances between the forms of the
+        paths, each with P. Forms are NaN with two stages.
+    provenance : Provenance
+        Which coordinates were analysed.
+    """
+
+    _columns = ("a", "b", "length_difference", "length_p", "angle", "angle_p", "form", "form_p")
+
+    groups: tuple[str, ...]
+    stages: tuple[str, ...]
+    means: Array
+    lengths: Array
+    length_p: Array
+    angles: Array
+    angle_p: Array
+    form_distances: Array
+    form_p: Array
+    provenance: Provenance
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        squares = (
+            np.abs(self.lengths[:, None] - self.lengths),
+            *(self.length_p, self.angles, self.angle_p, self.form_distances, self.form_p),
+        )
+        first, second = np.triu_indices(len(self.groups), 1)
+        return [
+            (self.groups[i], self.groups[j], *(float(square[i, j]) for square in squares))
+            for i, j in zip(first, second, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        chances = [probabilities([row[k] for row in rows]) for k in (3, 5, 7)]
+        cells = [
+            (f"{a} – {b}", figure(length), p, f"{angle:.1f}°", q, figure(form), r)
+            for (a, b, length, _, angle, _, form, _), p, q, r in zip(rows, *chances, strict=True)
+        ]
+        named = zip(self.groups, map(figure, self.lengths), strict=True)
+        paths = lined_up([("", "path length"), *named])
+        pairs = lined_up([("", "length difference", "P", "angle", "P", "form", "P"), *cells])
+        head = f"Trajectories through {len(self.stages)} stages: {', '.join(self.stages)}"
+        return f"{head}\n{self.provenance}\n\n{paths}\n\n{pairs}"
+
+    __repr__ = __str__
+
+
+def trajectories(
+    x: Analysed,
+    groups: Sequence[Any],
+    stages: Sequence[Any],
+    n_permutations: int = 999,
+    seed: int = 0,
+    *,
+    space: str = "superimposed",
+    superimpose: bool = True,
+    progress: Progress | None = None,
+) -> Trajectories:
+    """Compare the paths of groups through the same stages.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
+        The specimens. Missing landmarks are completed.
+    groups, stages : sequence of n labels
+        Of every specimen; stages in the order of their first appearance, and every group has
+        specimens at every stage.
+    n_permutations, seed, space, superimpose, progress
+        As in `procrustes_anova`.
+    """
+    permutations = Permutations(n_permutations, seed, progress)
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    n = sample.shapes.n_shapes
+    names, codes = encode_groups(groups, n, "groups")
+    steps, times = encode_groups(stages, n, "stages")
+    cells = codes * len(steps) + times
+    counts = np.bincount(cells, minlength=len(names) * len(steps))
+    if len(names) < 2 or len(steps) < 2 or not counts.all():
+        raise DefgpaError(
+            "Trajectories need at least 2 groups and 2 stages, and specimens of every group at "
+            "every stage."
+        )
+    sample.warn_of_findings()
+    Y = sample.tangents.reshape(n, -1)
+    extract = np.zeros((len(counts), n))
+    extract[cells, np.arange(n)] = 1.0 / counts[cells]
+    means = (extract @ Y).reshape(len(names), len(steps), *sample.tangents.shape[1:])
+    compact = compressed(Y - Y.mean(axis=0))
+    intercept = np.full((n, 1), n**-0.5)
+    bases = orthonormal_bases(intercept, [np.eye(len(names))[codes], np.eye(len(steps))[times]])
+    Q = np.hstack([intercept, *bases])
+    expected = Q @ (Q.T @ compact)
+    residuals, constant = compact - expected, extract @ expected
+    first, second = np.triu_indices(len(names), 1)
+
+    def measure(orders: Index) -> Array:
+        rows = []
+        for order in orders:
+            paths = extract[:, order] @ residuals + constant
+            rows.append(_compare_paths(paths.reshape(len(names), len(steps), -1), first, second))
+        return np.stack(rows)
+
+    observed = measure(np.arange(n)[None])[0]
+    chance = permutations.each(n, len(counts), measure)
+    p = (1.0 + reached(observed, chance).sum(axis=0)) / (1.0 + n_permutations)
+    k = len(first)
+    values = (p[:k], np.degrees(observed[k : 2 * k]), p[k : 2 * k], observed[2 * k :], p[2 * k :])
+    squares: list[Array] = []
+    for value, diagonal in zip(values, (np.nan, 0.0, np.nan, 0.0, np.nan), strict=True):
+        square = np.full((len(names),) * 2, diagonal)
+        if len(steps) == 2 and len(squares) >= 3:
+            square[:] = np.nan
+        else:
+            square[first, second] = square[second, first] = value
+        squares.append(square)
+    lengths = np.linalg.norm(np.diff(means, axis=1), axis=(2, 3)).sum(axis=1)
+    length_p, angles, angle_p, forms, form_p = squares
+    return Trajectories(
+        *(names, steps, means, lengths),
+        *(length_p, angles, angle_p, forms, form_p),
+        sample.provenance,
+    )
+
+
+def _compare_paths(paths: Array, first: Index, second: Index) -> Array:
+    """Return differences of lengths, angles and form distances of pairs of paths (g, s, p)."""
+    lengths = np.linalg.norm(np.diff(paths, axis=1), axis=2).sum(axis=1)
+    centred = paths - paths.mean(axis=1, keepdims=True)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:, 0]
+    along = np.einsum("gp,gp->g", axes, paths[:, -1] - paths[:, 0])
+    axes = axes * np.where(along < 0, -1.0, 1.0)[:, None]
+    cosines = np.clip((axes[first] * axes[second]).sum(axis=1), -1.0, 1.0)
+    forms = centred / np.maximum(np.linalg.norm(centred, axis=(1, 2)), 1e-300)[:, None, None]
+    # ‖A − BR‖² = 2 − 2 Σσ over rotations R of shape space, of which there are dimensions enough
+    overlap = np.linalg.svd(_core(forms, first, second), compute_uv=False).sum(axis=1)
+    distances = np.sqrt(np.maximum(2.0 - 2.0 * overlap, 0.0))
+    return np.concatenate([np.abs(lengths[first] - lengths[second]), np.arccos(cosines), distances])
+
+
+def _core(forms: Array, first: Index, second: Index) -> Array:
+    """Return matrices with the singular values of AᵀB for pairs of forms (s, p), small ones."""
+    factors = [np.linalg.qr(form.T)[1].T for form in forms]  # form = factor · orthonormal rows
+    return np.stack([factors[i].T @ factors[j] for i, j in zip(first, second, strict=True)])

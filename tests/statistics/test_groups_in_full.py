@@ -1,0 +1,173 @@
+"""Allometry of groups, nested models, trajectories, measurement error, asymmetry of size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from defgpa import DefgpaError, ShapeError
+from defgpa.statistics import (
+    compare_models,
+    group_allometry,
+    measurement_error,
+    procrustes_anova,
+    symmetry,
+    tangent_space,
+    trajectories,
+)
+from support import EXACT, shared_data
+
+
+@pytest.fixture(scope="module")
+def plethodon():
+    with np.load(shared_data("plethodon2d.npz"), allow_pickle=False) as archive:
+        return archive["points"], {key: archive[key] for key in ("species", "site")}
+
+
+def grown(n=40, angle=0.0, seed=0, noise=0.01):
+    """Two groups that change with size: the second along an axis at an angle to the first's."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(10, 2)) * 2
+    axes = np.linalg.qr(rng.normal(size=(20, 2)))[0].T.reshape(2, 10, 2)
+    size = rng.uniform(1, 3, n)
+    second = np.arange(n) % 2 == 1
+    axis = np.where(
+        second[:, None, None], np.cos(angle) * axes[0] + np.sin(angle) * axes[1], axes[0]
+    )
+    x = base + 0.8 * np.log(size)[:, None, None] * axis + noise * rng.normal(size=(n, 10, 2))
+    return x * size[:, None, None], np.where(second, "b", "a"), size
+
+
+def test_components_of_allometry_are_those_of_geomorph(plethodon):
+    points, data = plethodon
+    found = group_allometry(points, data["species"], n_permutations=99)
+    expected = {
+        "common_component": [-0.03807704391, -0.04231831808, -0.05965479680],
+        "regression_scores": [-0.05194136051, -0.04570818924, -0.05886630572],
+        "predicted_line": [-0.02773874572, -0.03135165678, -0.03661038538],
+    }
+    for name, numbers in expected.items():
+        values = getattr(found, name)[:3]
+        np.testing.assert_allclose(values * np.sign(values[0] * numbers[0]), numbers, rtol=2e-5)
+
+
+def test_slopes_at_an_angle_are_told_apart_and_parallel_ones_are_not():
+    x, groups, size = grown(angle=0.9)
+    found = group_allometry(x, groups, size, 199)
+    assert found.angles[0, 1] == pytest.approx(np.degrees(0.9), abs=12)
+    assert found.angle_p[0, 1] < 0.02
+    assert "angle" in str(found)
+    p = [
+        group_allometry(*grown(seed=s, noise=0.1)[:2], n_permutations=49).angle_p[0, 1]
+        for s in range(30)
+    ]
+    assert 0.25 < np.mean(p) < 0.75
+
+
+def test_size_corrected_shapes_have_no_allometry_within_groups():
+    x, groups, size = grown()
+    found = group_allometry(x, groups, size, 9)
+    corrected = found.correct_size()
+    again = procrustes_anova(
+        "shape ~ group + log(size)",
+        corrected,
+        {"group": groups, "size": size},
+        9,
+        superimpose=False,
+    )
+    assert again["log(size)"].r_squared < 1e-9
+    np.testing.assert_allclose(
+        corrected.points.mean(axis=0), found.anova.tangents.mean(axis=0), **EXACT
+    )
+
+
+def test_groups_without_slopes_are_refused():
+    x, groups, size = grown()
+    with pytest.raises(DefgpaError, match="at least 2 groups of 3"):
+        group_allometry(x, ["a"] * 40, size)
+    size[groups == "b"] = 2.0
+    with pytest.raises(ShapeError, match="same size"):
+        group_allometry(x, groups, size)
+
+
+def test_added_terms_are_those_of_the_sequential_table(plethodon):
+    points, data = plethodon
+    small = procrustes_anova("shape ~ species + site", points, data, 99)
+    large = procrustes_anova("shape ~ species * site", points, data, 99)
+    table = compare_models(small, large)
+    assert table["added terms"].ss == pytest.approx(large["species:site"].ss)
+    assert table["added terms"].f == pytest.approx(large["species:site"].f)
+    assert table["added terms"].p == large["species:site"].p
+    with pytest.raises(DefgpaError, match="is not part of"):
+        compare_models(procrustes_anova("shape ~ log(size)", points, data, 9), large)
+    with pytest.raises(DefgpaError, match="same columns"):
+        compare_models(large, large)
+
+
+def test_trajectories_differ_in_the_way_they_were_made():
+    rng = np.random.default_rng(0)
+    base, axes = rng.normal(size=(8, 2)) * 2, rng.normal(size=(2, 8, 2))
+    groups, stages = np.repeat(["a", "b"], 30), np.tile(["1", "2", "3"], 20)
+    way = np.where((groups == "a")[:, None, None], axes[0], axes[1])
+    steps = stages.astype(float)[:, None, None]
+    x = base + 0.1 * steps * way + 0.01 * rng.normal(size=(60, 8, 2))
+    found = trajectories(x, groups, stages, 99)
+    assert found.means.shape == (2, 3, 8, 2)
+    assert found.angle_p[0, 1] == 0.01
+    assert "Trajectories through 3 stages" in str(found)
+    y = tangent_space(x)
+    first = y[(groups == "a") & (stages == "1")].mean(axis=0)
+    np.testing.assert_allclose(found.means[0, 0], first, **EXACT)
+    same = trajectories(
+        base + 0.1 * steps * axes[0] + 0.05 * rng.normal(size=(60, 8, 2)), groups, stages, 99
+    )
+    assert same.angle_p[0, 1] > 0.03
+    assert 0 <= same.form_distances[0, 1] <= np.sqrt(2)
+    with pytest.raises(DefgpaError, match="every group at every stage"):
+        trajectories(x[:30], groups[:30], stages[:30])
+
+
+def test_the_form_of_a_path_does_not_depend_on_where_and_how_it_lies():
+    rng = np.random.default_rng(3)
+    path = rng.normal(size=(4, 6))
+    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    from defgpa.statistics.trajectories import _compare_paths
+
+    values = _compare_paths(np.stack([path, 3.0 * path @ turn + 1.0]), np.array([0]), np.array([1]))
+    assert values[2] == pytest.approx(0.0, abs=1e-6)
+
+
+def measured(offset, seed=0, subjects=20):
+    rng = np.random.default_rng(seed)
+    who = rng.normal(size=(8, 2)) + 0.1 * rng.normal(size=(subjects, 8, 2))
+    x = np.concatenate([who, who]) + 0.02 * rng.normal(size=(2 * subjects, 8, 2))
+    x[subjects:, 2] += offset
+    return x, np.tile(np.arange(subjects), 2), np.repeat(["ann", "bob"], subjects)
+
+
+def test_a_biased_observer_is_found_and_an_honest_one_is_not():
+    biased = measurement_error(*measured(0.05), 199)
+    assert biased.table["replicate"].p < 0.02
+    assert np.abs(biased.offsets[1]).max(axis=1).argmax() == 2
+    assert "systematic share" in str(biased)
+    p = [measurement_error(*measured(0.0, seed), 49).table["replicate"].p for seed in range(30)]
+    assert 0.25 < np.mean(p) < 0.75
+    with pytest.raises(DefgpaError, match="every subject once"):
+        measurement_error(measured(0.0)[0], np.arange(40), np.repeat(["a", "b"], 20))
+
+
+def test_sums_of_squares_of_error_are_those_of_the_model():
+    x, who, observer = measured(0.03)
+    found = measurement_error(x, who, observer, 9)
+    data = {"who": list(map(str, who)), "observer": list(observer)}
+    model = procrustes_anova("shape ~ who + observer", x, data, 9)
+    for mine, term in (("subject", "who"), ("replicate", "observer"), ("Residuals", "Residuals")):
+        assert found.table[mine].ss == pytest.approx(model[term].ss)
+    assert found.table["replicate"].f == pytest.approx(model["observer"].f)
+
+
+def test_size_differs_between_sides_where_it_was_made_to():
+    x, who, side = measured(0.0)
+    x[20:] *= 1.1
+    found = symmetry(x, individual=who, side=side, n_permutations=99)
+    assert found.size_table["side"].p < 0.05
