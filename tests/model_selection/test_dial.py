@@ -120,11 +120,11 @@ def test_what_the_shapes_show_is_told_of_the_position_that_was_chosen():
 
 def test_a_position_that_folds_is_passed_over_for_one_as_good():
     cve = np.array([[1.0, 1.04], [1.2, 1.03]])
-    spread, folds = np.full((2, 2), 0.05), np.array([[3, 0], [0, 0]])
-    assert chosen_position(cve, spread, folds) == (1, 1)
-    assert chosen_position(cve, 0.1 * spread, folds) == (0, 0)
-    assert chosen_position(cve, spread, 0 * folds) == (0, 0)
-    assert chosen_position(cve, None, None) == (0, 0)
+    sound = np.array([[False, True], [True, True]])
+    assert chosen_position(cve, sound) == (1, 1)
+    assert chosen_position(cve, np.ones((2, 2), dtype=bool)) == (0, 0)
+    assert chosen_position(cve, np.zeros((2, 2), dtype=bool)) == (0, 0)
+    assert chosen_position(cve, None) == (0, 0)
 
 
 @pytest.mark.parametrize("rigidities", [[], [-0.1, 1.0], [np.nan], [-1.0]])

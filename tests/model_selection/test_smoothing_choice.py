@@ -331,9 +331,17 @@ class TestTheStiffestThatPredictsAsWell:
             ([2.0, 1.0, 1.3, 3.0], [0.2] * 4, [0, 0, 0, 0], 1),
             ([1.0, 1.1, 1.15, 3.0], [0.2] * 4, [9, 9, 0, 0], 2),
             ([1.0, 1.1, 1.15, 1.1], [0.2] * 4, [0, 0, 0, 5], 2),
-            ([1.0, 1.1, 3.0, 3.0], [0.2] * 4, [9, 9, 0, 0], 0),
+            ([1.0, 1.1, 3.0, 3.0], [0.2] * 4, [9, 9, 0, 0], 3),
+            ([1.0, 1.1, 3.0, 3.0], [0.2] * 4, [9, 9, 9, 9], 0),
         ],
-        ids=["stiffer", "too far", "folds avoided", "stiff one folds", "none to be had"],
+        ids=[
+            "stiffer",
+            "too far",
+            "folds avoided",
+            "stiff one folds",
+            "none as good",
+            "none to be had",
+        ],
     )
     def test_is_chosen(self, cve, spread, foldovers, chosen):
         values, path = self.path(cve, spread, foldovers)

@@ -347,6 +347,12 @@ def _describe_best_at_edge(finding: Finding) -> str:
 
 
 def _describe_stiffer_choice(finding: Finding) -> str:
+    if not finding.values.get("as_good", 1.0):
+        return (
+            f"Smoothing {finding.values['smoothing']:.3g} was taken instead of "
+            f"{finding.values['least']:.3g}, the least cross-validation error, where warps fold "
+            "over or lie farther from the shapes (RMSE_d) than rigid alignment."
+        )
     reason = (
         " and does not fold over"
         if finding.values.get("foldovers_avoided")

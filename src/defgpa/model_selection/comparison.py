@@ -29,6 +29,8 @@ _LEGEND = (
     "In %: of the size of the method's own reference, RMSE_d of that of the shapes. Ranked by "
     "CVE %."
 )
+MAX_TESTED = 100  # landmarks over which methods are paired
+MAX_USEFUL_ERROR = 0.5  # of the size of the reference: a larger CVE predicts nothing
 _LATEX = str.maketrans(
     {character: f"\\{character}" for character in "_%&#${}"}
     | {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\\": r"\textbackslash{}"}
@@ -107,9 +109,12 @@ class Verdict:
     gain : float
         How much less the relative CVE of the best is, relative to that of the other.
     probability : float
-        Of such a difference by chance, paired over landmarks (Wilcoxon); NaN for too few.
+        Of such a difference by chance, paired over landmarks (Wilcoxon); NaN for too few. Of very
+        many landmarks, which are not independent, 100 are taken.
     next_step : str
         What to run next.
+    cautions : tuple of str
+        Sentences on what the best method does badly, although it predicts best.
 
     Examples
     --------
@@ -124,6 +129,7 @@ class Verdict:
     gain: float
     probability: float
     next_step: str = ""
+    cautions: tuple[str, ...] = ()
 
     @property
     def clear(self) -> bool:
@@ -138,7 +144,7 @@ class Verdict:
     @property
     def conclusion(self) -> str:
         """Which method predicts best, by how much, and whether that is more than chance."""
-        return self._rigid if self.rigid else self._deformable
+        return " ".join([self._rigid if self.rigid else self._deformable, *self.cautions])
 
     @property
     def _deformable(self) -> str:
@@ -165,7 +171,8 @@ class Verdict:
     def _chance(self) -> str:
         if np.isnan(self.probability):
             return "with too few landmarks to tell that from chance"
-        tested = f"(p = {self.probability:.2g}, paired over landmarks)"
+        p = "p < 0.001" if self.probability < 0.001 else f"p = {self.probability:.2g}"
+        tested = f"({p}, paired over landmarks)"
         return f"more than chance {tested}" if self.clear else f"which may be chance {tested}"
 
 
@@ -457,13 +464,37 @@ def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
     best = min(judged, key=_relative_error)
     others = [trial for trial in judged if trial not in rigid] if best in rigid else rigid
     if not others:
-        return Verdict(best.row.name, "", True, 0.0, np.nan, _next_step(best.estimator))
+        cautions = _find_cautions(best.row, rigid[0].row)
+        return Verdict(best.row.name, "", True, 0.0, np.nan, _next_step(best.estimator), cautions)
     other = min(others, key=_relative_error)
     least, error = _relative_error(best), _relative_error(other)
     gain = 1.0 - least / error if error > 0.0 else 0.0
     found = Verdict(best.row.name, other.row.name, best in rigid, gain, _probability(best, other))
+    cautions = _find_cautions(best.row, min(rigid, key=_relative_error).row)
+    found = replace(found, cautions=cautions)
     # where rigid and deformable predict alike, what lies between them is the next to try
     return replace(found, next_step=_next_step(best.estimator if found.clear else ElasticGPA()))
+
+
+def _find_cautions(best: MethodFigures, rigid: MethodFigures) -> tuple[str, ...]:
+    """Say where the method that predicts best is far from the shapes, or predicts badly itself."""
+    cautions = []
+    if not best.rmse_datum <= rigid.rmse_datum * (1.0 + 1e-9):
+        far = (
+            f"is {_percent(best.relative_rmse_datum)} of the size of the shapes"
+            if np.isfinite(best.rmse_datum)
+            else "cannot be computed"
+        )
+        cautions.append(
+            f"But its error in the shapes themselves (RMSE_d) {far}, that of {rigid.name} only "
+            f"{_percent(rigid.relative_rmse_datum)}: do not use it."
+        )
+    if best.relative_cve > MAX_USEFUL_ERROR:
+        cautions.append(
+            f"No method predicts these landmarks: an error of {_percent(best.relative_cve)} of "
+            "the size of the reference is no prediction. Check order and labels of the landmarks."
+        )
+    return tuple(cautions)
 
 
 def _relative_error(trial: _Trial) -> float:
@@ -474,7 +505,10 @@ def _probability(best: _Trial, other: _Trial) -> float:
     """Of landmarks predicted so much better by chance, paired, and of either being the better."""
     assert best.per_landmark is not None
     assert other.per_landmark is not None
-    differences = best.per_landmark - other.per_landmark
+    n_landmarks = len(best.per_landmark)
+    # neighbours on a dense curve or mesh are no independent sample: 100 spread evenly are taken
+    taken = np.unique(np.linspace(0, n_landmarks - 1, min(n_landmarks, MAX_TESTED)).astype(int))
+    differences = (best.per_landmark - other.per_landmark)[taken]
     differences = differences[np.isfinite(differences) & (differences != 0.0)]
     if len(differences) < 6:  # of fewer, even if all agreed, chance could not be ruled out
         return float("nan")
@@ -529,5 +563,7 @@ def _in_latex(text: str) -> str:
 
 
 def _percent(share: float) -> str:
-    """Two digits, as in 23 %, 1.4 % and 0.06 %."""
+    """Format a share with two digits, as in 23 %, 1.4 % and 0.06 %, from 100 % on with all."""
+    if share >= 1.0:
+        return f"{100.0 * share:.0f} %"
     return f"{figure(100.0 * share, 2)} %"

@@ -5,16 +5,17 @@ Of the elastic family also how rigid: smoothing and rigidity are chosen together
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Progress, frozen
+from defgpa._arrays import Array, Mask, Progress, frozen
 from defgpa.diagnostics.findings import warn_about
-from defgpa.estimators import ElasticGPA
+from defgpa.errors import DefgpaError
+from defgpa.estimators import ElasticGPA, EuclideanGPA
 from defgpa.model_selection.folds import Steps, align_without_warning, consecutive_folds
 from defgpa.model_selection.smoothing_path import (
     DialSurface,
@@ -26,7 +27,7 @@ from defgpa.model_selection.smoothing_path import (
     path_findings,
 )
 from defgpa.model_selection.sweep import Point, Sweep, find_anchor, find_smooth_warp
-from defgpa.shapes import ShapesLike, as_shapes
+from defgpa.shapes import Shapes, ShapesLike, as_shapes
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
 REFINED = 3  # further values in each of the two intervals beside the best of the default grid
@@ -121,16 +122,29 @@ def select_smoothing(
 def _path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
     """The smoothing of a deformable estimator, chosen among rows of one point each."""
     points = [point for (point,) in rows]
-    at = points[chosen_index(*(table[:, 0] for table in _tables(rows)))]
+    cve, spread, foldovers = (table[:, 0] for table in _tables(rows))
+    limit = _measure_rigid(sweep.shapes)
+    sound = _find_sound(points, foldovers == 0, lambda s: chosen_index(cve, spread, s), limit)
+    at = points[chosen_index(cve, spread, sound)]
     best = sweep.make_estimator(at.value)
-    path = SmoothingPath(**columns(points, _refit_point(at, best)), best=best)
+    chosen = _refit_point(at, best)
+    path = SmoothingPath(**columns(points, chosen), best=best, sound=frozen(sound))
     return replace(path, findings=path_findings(path, points))
 
 
 def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -> DialSurface:
     """Smoothing and rigidity of an elastic estimator, chosen together."""
     cve, spread, foldovers = _tables(rows)
-    row, column = chosen_position(cve, spread, foldovers)
+    flat_points = [point for row_of_points in rows for point in row_of_points]
+
+    def choose_flat(sound: Mask) -> int:
+        row, column = chosen_position(cve, sound.reshape(cve.shape))
+        return row * cve.shape[1] + column
+
+    limit = _measure_rigid(sweep.shapes)
+    unfolded = (foldovers == 0).ravel()
+    sound = _find_sound(flat_points, unfolded, choose_flat, limit).reshape(cve.shape)
+    row, column = chosen_position(cve, sound)
     along, at = [own[column] for own in rows], rows[row][column]
     chosen_estimator = sweep.make_estimator(at.value, rigidities[column])
     chosen = _refit_point(at, chosen_estimator)
@@ -141,9 +155,35 @@ def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -
         surface=frozen(cve),
         surface_error=frozen(spread),
         surface_foldovers=frozen(foldovers),
+        surface_sound=frozen(sound),
     )
     seen = [own for own in chosen.alignment.findings if own not in at.alignment.findings]
     return replace(found, findings=(*seen, *path_findings(found, along)))
+
+
+def _measure_rigid(shapes: Shapes) -> float:
+    """Return RMSE_d of rigid alignment, which no automatic choice may exceed."""
+    try:
+        return float(EuclideanGPA(scaling=True).solve(shapes).rmse_datum)
+    except DefgpaError:  # shapes that only warps can link
+        return float("inf")
+
+
+def _find_sound(
+    points: Sequence[Point], unfolded: Mask, choose: Callable[[Mask], int], limit: float
+) -> Mask:
+    """Return where a choice is sound: no folds, and RMSE_d at most that of rigid alignment.
+
+    RMSE_d takes as long as a fit, so only points that would be chosen are asked for theirs. Where
+    no point is left, folds alone decide.
+    """
+    sound = unfolded.copy()
+    while sound.any():
+        index = choose(sound)
+        if not sound[index] or points[index].rmse_datum <= limit * (1.0 + 1e-6):
+            return sound
+        sound[index] = False
+    return unfolded
 
 
 def _refit_point(point: Point, estimator: Any) -> Point:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, frozen
+from defgpa._arrays import Array, Mask, frozen
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection.sweep import Point
 
@@ -40,6 +40,9 @@ class SmoothingPath:
         Those of the smoothing that was chosen: nothing needs to be fitted again.
     findings : tuple of Finding
         What was found along the way.
+    sound : array (k,) of bool
+        Where no warp folds over and, as far as it matters for the choice, RMSE_d is not above that
+        of rigid alignment.
 
     See Also
     --------
@@ -65,20 +68,29 @@ class SmoothingPath:
     alignment: Any = None
     cross_validation: Any = None
     findings: tuple[Finding, ...] = ()
+    sound: Any = None
 
     @property
     def best_value(self) -> float:
         """The smoothing that was chosen.
 
-        Of the values whose CVE is within one standard error of the smallest, the stiffest at
-        which no warp folds over; the one of the smallest CVE where all of them fold.
+        Of the values whose CVE is within one standard error of the smallest, the stiffest that is
+        sound: no warp folds over, and RMSE_d is not above that of rigid alignment. If none of
+        these is sound, the sound one of the smallest CVE; if none is sound at all, the smallest.
         """
         return float(self.values[self.best_index])
 
     @property
     def best_index(self) -> int:
         """The place of the chosen smoothing among the values."""
-        return chosen_index(self.cve, self.standard_error, self.foldovers)
+        return chosen_index(self.cve, self.standard_error, self._sound)
+
+    @property
+    def _sound(self) -> Mask | None:
+        """Where a choice is sound; by the foldovers alone where nothing else is stated."""
+        if self.sound is not None or self.foldovers is None:
+            return self.sound
+        return np.asarray(self.foldovers == 0)
 
     @property
     def least_value(self) -> float:
@@ -117,6 +129,13 @@ smallest CVE, 2 ± 0.15, is at 0.01; the chosen smoothing has 2.1, so the rule c
                 f"cross-validation error (CVE), {chosen:.4g}; {reason}."
             )
         spread = self.standard_error[least_index(self.cve)]
+        if chosen > least + spread:
+            return (
+                f"A smoothing of {self.best_value:.3g} was chosen: it has the smallest "
+                f"cross-validation error (CVE) without folded warps and with an RMSE_d not above "
+                f"that of rigid alignment. The smallest CVE of all, {least:.4g}, is at "
+                f"{self.least_value:.3g}; this costs {100 * (chosen / least - 1):.2g} % in CVE."
+            )
         return (
             f"A smoothing of {self.best_value:.3g} was chosen by the one-standard-error rule: the "
             f"stiffest without folded warps whose cross-validation error (CVE) is within one "
@@ -176,6 +195,8 @@ class DialSurface(SmoothingPath):
         error over the landmarks.
     surface_foldovers : array (k, r)
         Landmarks of all shapes that lie where their warp folds over.
+    surface_sound : array (k, r) of bool
+        As ``sound``.
 
     See Also
     --------
@@ -196,15 +217,19 @@ class DialSurface(SmoothingPath):
     surface: Any = None
     surface_error: Any = None
     surface_foldovers: Any = None
+    surface_sound: Any = None
 
     @property
     def position(self) -> tuple[int, int]:
         """Row and column of the surface that were chosen.
 
-        The least error; or where warps fold over there, the least within one standard error of it
-        at which none does.
+        The least error that is sound: no warp folds over, and RMSE_d is not above that of rigid
+        alignment; the least of all where none is sound.
         """
-        return chosen_position(self.surface, self.surface_error, self.surface_foldovers)
+        sound = self.surface_sound
+        if sound is None and self.surface_foldovers is not None:
+            sound = np.asarray(self.surface_foldovers == 0)
+        return chosen_position(self.surface, sound)
 
     @property
     def best_index(self) -> int:
@@ -228,9 +253,9 @@ class DialSurface(SmoothingPath):
         row, column = np.unravel_index(np.nanargmin(self.surface), self.surface.shape)
         return (
             f"{where} were chosen: the smallest cross-validation error (CVE) without folded warps "
-            f"within one standard error of the smallest of all, {least:.4g} at a smoothing of "
-            f"{self.values[row]:.3g} and a rigidity of {self.rigidities[column]:g}. This has "
-            f"{chosen:.4g}: avoiding folds costs {100 * (chosen / least - 1):.2g} % in CVE."
+            f"and with an RMSE_d not above that of rigid alignment, {chosen:.4g}. The smallest of "
+            f"all, {least:.4g}, is at a smoothing of {self.values[row]:.3g} and a rigidity of "
+            f"{self.rigidities[column]:g}; this costs {100 * (chosen / least - 1):.2g} % in CVE."
         )
 
     def __repr__(self) -> str:
@@ -241,14 +266,13 @@ class DialSurface(SmoothingPath):
         )
 
 
-def chosen_position(cve: Array, spread: Array | None, foldovers: Array | None) -> tuple[int, int]:
-    """The least error, or the least without foldovers within one standard error of it."""
-    least = np.unravel_index(np.nanargmin(cve), cve.shape)
-    if spread is not None and foldovers is not None:
-        sound = (foldovers == 0) & (cve <= cve[least] + spread[least])
-        if sound.any():
-            least = np.unravel_index(np.nanargmin(np.where(sound, cve, np.nan)), cve.shape)
-    return int(least[0]), int(least[1])
+def chosen_position(cve: Array, sound: Mask | None) -> tuple[int, int]:
+    """Return row and column of the least error that is sound; of all if none is."""
+    candidates = cve
+    if sound is not None and (sound & np.isfinite(cve)).any():
+        candidates = np.where(sound, cve, np.nan)
+    row, column = np.unravel_index(np.nanargmin(candidates), cve.shape)
+    return int(row), int(column)
 
 
 def columns(points: Sequence[Point], chosen: Point) -> dict[str, Any]:
@@ -271,13 +295,19 @@ def path_findings(path: SmoothingPath, points: Sequence[Point]) -> tuple[Finding
     return (*_along(points), *_at_edge(path), *_stiffer(path), *_folding(path))
 
 
-def chosen_index(cve: Array, spread: Array | None, foldovers: Array | None) -> int:
-    """The stiffest without foldovers within one standard error of the least error."""
+def chosen_index(cve: Array, spread: Array | None, sound: Mask | None) -> int:
+    """Return the stiffest that is sound within one standard error of the least error.
+
+    If none is, the least error that is sound; if none is sound at all, the least error.
+    """
     least = least_index(cve)
-    if spread is None or foldovers is None:
+    if spread is None or sound is None:
         return least
-    as_good = (cve <= cve[least] + spread[least]) & (foldovers == 0)
-    return int(np.flatnonzero(as_good)[-1]) if as_good.any() else least
+    as_good = (cve <= cve[least] + spread[least]) & sound
+    if as_good.any():
+        return int(np.flatnonzero(as_good)[-1])
+    sound = sound & np.isfinite(cve)
+    return least_index(np.where(sound, cve, np.nan)) if sound.any() else least
 
 
 def least_index(cve: Array) -> int:
@@ -316,6 +346,7 @@ def _stiffer(path: SmoothingPath) -> Iterator[Finding]:
         return
     least = path.foldovers[path.values == path.least_value]
     figures = {"smoothing": path.best_value, "least": path.least_value}
-    yield Finding(
-        Problem.STIFFER_PREFERRED, values=figures | {"foldovers_avoided": float(least.sum())}
-    )
+    cost = path.cve[path.best_index] - path.cve[least_index(path.cve)]
+    as_good = cost <= path.standard_error[least_index(path.cve)]
+    values = {"foldovers_avoided": float(least.sum()), "as_good": float(as_good)}
+    yield Finding(Problem.STIFFER_PREFERRED, values=figures | values)
