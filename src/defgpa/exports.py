@@ -254,7 +254,7 @@ def write_estimates(done: Completion, path: Path) -> Path:
     shapes, i, j = done.shapes, *np.nonzero(done.estimated)
     names, labels = [shapes.names[k] for k in i], [shapes.landmarks[k] for k in j]
     rows = _rows(names, labels, done.uncertainty[i, j], done.far[i, j])
-    write_text(path, format_csv(["shape", "landmark", "uncertainty", "far"], rows, "NA"))
+    write_text(path, format_csv(["id", "landmark", "uncertainty", "far"], rows, "NA"))
     return path
 
 

@@ -70,7 +70,7 @@ def test_a_fit_writes_both_spaces_and_one_row_a_specimen(result):
         assert written.names == alignment.shapes.names
     with (result / "specimens.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["name"] for row in rows] == list(alignment.shapes.names)
+    assert [row["id"] for row in rows] == list(alignment.shapes.names)
     expected = defgpa.statistics.specimens(alignment)
     assert list(rows[0]) == list(expected)
     sizes = [float(row["centroid_size"]) for row in rows]
@@ -225,7 +225,7 @@ def test_a_report_tells_how_to_do_it_again(run, wings, made, tmp_path):
     words = ("fit", wings, "-o", out, "--warp", "affine", "--report")
     assert run(*words)[0] == 0
     page = (out / "report.html").read_text()
-    assert "<title>wings.tps: 8 shapes aligned</title>" in page
+    assert "<title>wings.tps: 8 specimens aligned</title>" in page
     command = " ".join(map(str, ("defgpa", *words)))
     assert command in page
     assert "defgpa.load(&#39;result.npz&#39;).shapes" in page

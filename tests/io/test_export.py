@@ -96,7 +96,7 @@ def test_what_had_to_be_estimated_is_listed(partial, tmp_path):
         files = export(partial, tmp_path / to, to=to)
         assert files[-1].name == "estimated.csv"
         table = rows(files[-1])
-        assert table[0] == ["shape", "landmark", "uncertainty", "far"]
+        assert table[0] == ["id", "landmark", "uncertainty", "far"]
         assert table[1][:2] == [NAMES[2], "5"]
         assert float(table[1][2]) > 0
         assert len(table) == 2

@@ -617,3 +617,34 @@ def test_without_matplotlib_the_extra_is_named():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'defgpa[plot]'" in done.stdout
+
+
+# Photographs
+
+
+@pytest.fixture
+def photographed(tmp_path):
+    """Two shapes digitised on photographs 200 pixels high, in millimetres; one image is lost."""
+    from PIL import Image
+
+    Image.new("RGB", (300, 200), (90, 120, 60)).save(tmp_path / "wing_1.jpg")
+    metadata = {
+        "images": ["D:\\scans\\wing_1.jpg", "wing_2.jpg"],
+        "sources": [str(tmp_path / "wings.tps")] * 2,
+        "scales": [0.1, 0.1],
+    }
+    points = 0.1 * np.array([[[10, 20], [290, 30], [150, 190]]] * 2)
+    return Shapes(points, metadata=metadata)
+
+
+def test_landmarks_lie_on_their_photograph(photographed):
+    artists = plot.photograph(photographed, 0, flat(), names=True)
+    assert artists.image.get_array().shape == (200, 300, 3)
+    expected = [[10, 180], [290, 170], [150, 10]]  # y is counted from the bottom in a TPS file
+    np.testing.assert_allclose(drawn_points(artists.landmarks), expected, **EXACT)
+    assert [label.get_text() for label in artists.labels] == ["1", "2", "3"]
+
+
+def test_a_photograph_that_is_not_there_is_named(photographed):
+    with pytest.raises(ShapeError, match="no photograph of 'shape_2'"):
+        plot.photograph(photographed, "shape_2", flat())

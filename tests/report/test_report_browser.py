@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 from selenium.common.exceptions import NoAlertPresentException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -67,20 +68,24 @@ def solid_report(folder):
 SIDE = 41  # landmarks along a side of the mesh
 
 
-def mesh_report(folder):
-    """A surface with triangles, and more dots than are drawn at once."""
+def sheets(faces=False):
+    """Nine bent sheets, one of them with missing landmarks, with triangles if these are wanted."""
     u, v = map(np.ravel, np.meshgrid(np.linspace(0, 3, SIDE), np.linspace(0, 2, SIDE)))
     bent = [np.column_stack([u, v, k / 10 * np.sin(u + k) + 0.2 * u * v]) for k in range(9)]
     corner = np.arange(SIDE * (SIDE - 1)).reshape(SIDE - 1, SIDE)[:, :-1].ravel()
-    faces = np.vstack(
+    triangles = np.vstack(
         [
             np.column_stack([corner, corner + 1, corner + SIDE]),
             np.column_stack([corner + 1, corner + SIDE + 1, corner + SIDE]),
         ]
     )
     bent[3][100:140] = np.nan
-    shapes = defgpa.Shapes(bent, faces=faces)
-    write_report(defgpa.DefGPA().fit(shapes).alignment_, folder / "mesh.html")
+    return defgpa.Shapes(bent, faces=triangles if faces else None)
+
+
+def mesh_report(folder):
+    alignment = defgpa.DefGPA().fit(sheets(faces=True)).alignment_
+    write_report(alignment, folder / "mesh.html")
 
 
 def numbered_shapes():
@@ -95,7 +100,23 @@ def numbered_report(folder):
     write_report(defgpa.DefGPA().fit(numbered_shapes()).alignment_, folder / "numbered.html")
 
 
+def cloud_report(folder):
+    """More dots than are drawn at once."""
+    shapes = sheets()
+    write_report(defgpa.DefGPA().fit(shapes).alignment_, folder / "cloud.html")
+
+
+def many_report(folder):
+    """More specimens than a list holds, in two groups."""
+    rng = np.random.default_rng(4)
+    points = smooth_family(seed=4, n=1, m=9)[0] + 0.05 * rng.normal(size=(700, 9, 2))
+    alignment = defgpa.EuclideanGPA().fit(points).alignment_
+    write_report(alignment, folder / "many.html", data={"kind": rng.choice(["a", "b"], 700)})
+
+
 REPORTS = {
+    "cloud": cloud_report,
+    "many": many_report,
     "wings": wings_report,
     "solid": solid_report,
     "mesh": mesh_report,
@@ -279,7 +300,7 @@ def test_shapes_are_switched_on_and_off_and_found(opened):
     everything = dots(browser)
     after(browser, "reference", lambda: press(browser, "#list [data-none]"))
     assert sum(dots(browser).values()) == 0
-    assert "0 of 12 shapes shown" in browser.find_element(By.CSS_SELECTOR, "#list .status").text
+    assert "0 of 12 specimens shown" in browser.find_element(By.CSS_SELECTOR, "#list .status").text
 
     after(browser, "reference", lambda: press(browser, "#list li[data-shape='7'] .only"))
     seen = ~np.isnan(load_wings().points[14, :, 0])
@@ -293,7 +314,7 @@ def test_shapes_are_switched_on_and_off_and_found(opened):
     shown = [li for li in browser.find_elements(By.CSS_SELECTOR, "#list li") if li.is_displayed()]
     assert len(shown) == 7
     after(browser, "reference", lambda: press(browser, "#list [data-all]"))
-    assert "7 of 12 shapes shown" in browser.find_element(By.CSS_SELECTOR, "#list .status").text
+    assert "7 of 12 specimens shown" in browser.find_element(By.CSS_SELECTOR, "#list .status").text
     search.clear()
     search.send_keys(Keys.SPACE)
     after(browser, "reference", lambda: press(browser, "#list [data-all]"))
@@ -353,22 +374,101 @@ def test_before_and_after_follow_the_same_shape(opened, name):
 
 
 def test_many_dots_are_thinned_and_all_are_drawn_on_demand(opened):
-    browser = opened("mesh")
+    browser = opened("cloud")
     status = browser.find_element(By.CSS_SELECTOR, "#list .status")
-    assert "9 of 9 shapes shown. One landmark in 2 is drawn of each" in status.text
+    assert "9 of 9 specimens shown. One landmark in 2 is drawn of each" in status.text
     seen = 9 * SIDE**2 - 40
     assert sum(dots(browser).values()) == pytest.approx(seen / 2, abs=9)
     every = browser.find_element(By.CSS_SELECTOR, "#list [data-every]")
     assert every.text == "Draw all landmarks"
     after(browser, "after", lambda: press(browser, "#list [data-every]"))
     assert sum(dots(browser).values()) == sum(dots(browser, "after").values()) == seen
-    assert status.text == "9 of 9 shapes shown."
+    assert status.text == "9 of 9 specimens shown."
     after(browser, "after", lambda: press(browser, "#list [data-every]"))
     after(browser, "reference", lambda: press(browser, "#list li[data-shape='3'] .only"))
-    assert status.text == "1 of 9 shapes shown."
+    assert status.text == "1 of 9 specimens shown."
     assert not every.is_displayed()
+    after(browser, "reference", lambda: press(browser, "#list [data-all]"))
+
+
+def test_meshes_are_surfaces_one_by_one_and_over_each_other(opened):
+    browser = opened("mesh")
+    for plot in ("reference", "before", "after"):
+        kinds = [kind for kind, *_ in drawn(browser, plot)]
+        assert kinds == ["mesh3d"] * 10  # the reference and nine specimens
+    after(browser, "reference", lambda: press(browser, "#list li[data-shape='3'] .only"))
     assert ["mesh3d", SIDE**2] in [[kind, count] for kind, _, count in drawn(browser, "reference")]
     after(browser, "reference", lambda: press(browser, "#list [data-all]"))
+    assert errors(browser) == []
+
+
+def test_of_very_many_specimens_all_are_dots_and_the_search_finds_any(opened):
+    browser = opened("many")
+    counts = [count for kind, name, count in drawn(browser, "scatter") if name in ("a", "b")]
+    assert sum(counts) == 700
+    assert sum(count for *_, count in drawn(browser, "ranking")) == 700
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#list li")) == 300
+    status = browser.find_element(By.CSS_SELECTOR, "#list .status")
+    assert "The first 300 of 700 are listed" in status.text
+    browser.find_element(By.CSS_SELECTOR, "#list input[type=search]").send_keys("shape_699")
+    (item,) = browser.find_elements(By.CSS_SELECTOR, "#list li")
+    assert "shape_699" in item.text
+    cells = browser.execute_script("return document.getElementById('plot-residuals').data[0].z")
+    assert len(cells) == 350  # two specimens to a cell
+    assert errors(browser) == []
+
+
+def test_groups_have_hulls_or_ellipses_as_in_the_plots(opened):
+    browser = opened("many")
+    scores = np.array(browser.execute_script("return pca.scores.map((row) => [row[0], row[1]])"))
+    groups = np.array(browser.execute_script("return page.columns[0].of"))
+
+    def corners(k):
+        outlines = "document.getElementById('plot-scatter').data.filter(t => t.name === 'outline')"
+        return np.transpose(browser.execute_script(f"const t = {outlines}[{k}]; return [t.x, t.y]"))
+
+    for k in (0, 1):
+        members = scores[groups == k]
+        hull = members[ConvexHull(members).vertices]
+        assert {tuple(c) for c in corners(k)} == {tuple(c) for c in hull}
+    after(browser, "scatter", lambda: choose(browser, "outline", "ellipse"))
+    members = scores[groups == 0]
+    precision = np.linalg.inv(np.cov(members.T))
+    away = corners(0) - members.mean(axis=0)
+    np.testing.assert_allclose(np.einsum("pa,ab,pb->p", away, precision, away), 5.991, rtol=1e-4)
+    after(browser, "scatter", lambda: choose(browser, "outline", "none"))
+    assert "outline" not in [name for _, name, _ in drawn(browser, "scatter")]
+    assert errors(browser) == []
+
+
+def test_the_slider_bends_a_grid(opened):
+    browser = opened("numbered")
+    straight = trace(browser, "shape", "grid")
+    after(browser, "shape", lambda: slide(browser, 0, slider_ends(browser, 0)[1]))
+    assert trace(browser, "shape", "grid") != straight
+    after(browser, "shape", lambda: choose(browser, "change", "lines"))
+    assert trace(browser, "shape", "grid") is None
+    after(browser, "shape", lambda: choose(browser, "change", "grid"))
+    after(browser, "shape", lambda: press(browser, "#to-the-mean"))
+    assert trace(browser, "shape", "grid") == straight
+
+
+def test_every_figure_is_saved_as_svg_and_png(opened):
+    browser = opened("numbered")
+    plots = browser.find_elements(By.CSS_SELECTOR, ".plot")
+    for kind in ("svg", "png"):
+        buttons = browser.find_elements(By.CSS_SELECTOR, f"[data-format={kind}]")
+        saved = {button.get_attribute("data-save") for button in buttons}
+        assert saved == {plot.get_attribute("id").removeprefix("plot-") for plot in plots}
+    browser.execute_script(
+        "window.saved = []; Plotly.downloadImage = (plot, how) => saved.push([plot.id, how.format])"
+    )
+    press(browser, "[data-save=scatter][data-format=svg]")
+    press(browser, "[data-save=residuals][data-format=png]")
+    assert browser.execute_script("return saved") == [
+        ["plot-scatter", "svg"],
+        ["plot-residuals", "png"],
+    ]
 
 
 def test_names_are_only_names(opened):
@@ -402,7 +502,7 @@ def test_numbers_as_names_stand_where_their_cells_are(opened):
         assert f"{alignment.residuals[i, j]:.3g}" in said
     i, j = np.argwhere(~shapes.visible)[-1]
     said = hovered_over_map(browser, int(i), int(j), "missing")
-    assert said == f"{shapes.names[i]}landmark {shapes.landmarks[j]}not seen"
+    assert said == f"{shapes.names[i]}landmark {shapes.landmarks[j]}missing"
     after(browser, "residuals", lambda: choose(browser, "order", "worst"))
     squares = np.where(shapes.visible, alignment.residuals, 0.0) ** 2
     worst = np.argsort(-squares.sum(axis=1) / shapes.visible.sum(axis=1), kind="stable")
@@ -567,8 +667,8 @@ def test_names_and_links_of_landmarks_are_shown_on_request(opened, name):
     given = name == "solid"  # its file has a wireframe
     assert bool(lines) == given
     box = browser.find_element(By.CSS_SELECTOR, "#reference [data-everywhere=links]")
-    assert box.is_displayed() == (name != "mesh")
-    if name != "mesh":
+    assert box.is_displayed() == given  # none are invented
+    if given:
         after(browser, "reference", lambda: everywhere(browser, "links", not given))
         lines = [kind for kind in drawn(browser, "reference") if kind[1] == "lines"]
         assert bool(lines) != given
@@ -712,7 +812,7 @@ def test_a_specimen_that_is_clicked_is_the_shape_that_is_drawn(opened):
     for plot in ("reference", "before", "after"):
         assert len(trace(browser, plot, "marked")[0]) == alignment.shapes.visible[i].sum()
     # and the table of odd specimens marks as well
-    other = browser.find_elements(By.CSS_SELECTOR, "#odd [data-mark]")
+    other = browser.find_elements(By.CSS_SELECTOR, "#outliers [data-mark]")
     name = next(b for b in other if b.get_attribute("data-mark") != marked)
     after(browser, "ranking", lambda: browser.execute_script("arguments[0].click()", name))
     picker = Select(browser.find_element(By.ID, "pick-marked"))
@@ -741,7 +841,7 @@ def test_a_mesh_follows_the_sliders(opened):
     browser = opened("mesh")
     before = trace(browser, "shape", "moved")
     after(browser, "shape", lambda: slide(browser, 0, slider_ends(browser, 0)[1]))
-    [kind] = [t for t in drawn(browser, "shape") if t[0] == "mesh3d"][1:]
+    [kind] = [t for t in drawn(browser, "shape") if t[0] == "mesh3d"]
     assert kind[2] == SIDE**2
     assert trace(browser, "shape", "moved") != before
     after(browser, "shape", lambda: press(browser, "#to-the-mean"))
@@ -787,8 +887,8 @@ def test_the_table_has_the_figures_of_the_summary(browser, tmp_path):
     summary = json.loads((tmp_path / "summary.json").read_text())["figures"]
     browser.switch_to.new_window("tab")
     browser.get((tmp_path / "report.html").as_uri())
-    cells = browser.find_elements(By.CSS_SELECTOR, "#figures [data-figure]")
-    found = {cell.get_attribute("data-figure"): cell for cell in cells}
+    cells = browser.find_elements(By.CSS_SELECTOR, "#results [data-result]")
+    found = {cell.get_attribute("data-result"): cell for cell in cells}
     for key in ("rmse_reference", "rmse_datum", "cve", "spectral_gap", "foldovers", "visible"):
         assert float(found[key].get_attribute("value")) == summary[key]
         assert float(found[key].text.replace(",", "")) == pytest.approx(summary[key], rel=1e-3)

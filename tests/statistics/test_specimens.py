@@ -19,7 +19,7 @@ from defgpa.statistics import centroid_sizes, specimens, tangent_space
 from support import EXACT, explicit_cost, shared_points, smooth_family, up_to_affine
 
 COLUMNS = [
-    "name",
+    "id",
     "group",
     "centroid_size",
     "landmarks_seen",
@@ -41,7 +41,7 @@ def test_the_columns_and_their_order():
     a = fitted(points, names=[str(i + 1) for i in range(6)], metadata={"groups": "aabbcc"})
     table = specimens(a)
     assert list(table) == COLUMNS
-    assert table["name"] == ["1", "2", "3", "4", "5", "6"]
+    assert table["id"] == ["1", "2", "3", "4", "5", "6"]
     assert table["group"] == ["a", "a", "b", "b", "c", "c"]
     assert table["landmarks_seen"] == a.shapes.visible.sum(axis=1).tolist()
     assert specimens(a, groups=range(6))["group"] == [0, 1, 2, 3, 4, 5]

@@ -113,7 +113,7 @@ def _specimen_table(analysis: Analysis) -> str:
 def _write_tables(project: Project, analysis: Analysis, folder: Path) -> None:
     write_text(folder / "specimens.csv", _specimen_table(analysis))
     pca = analysis.pca
-    heads = ["name", *pca.get_feature_names_out().tolist()]
+    heads = ["id", *pca.get_feature_names_out().tolist()]
     names = analysis.study.shapes.names
     rows = ([name, *scores] for name, scores in zip(names, pca.scores_.tolist(), strict=True))
     write_text(folder / "scores.csv", format_csv(heads, rows))

@@ -262,4 +262,4 @@ def _format_distances(slid: SlidShapes) -> str:
         for name, distances in zip(slid.names, slid.distances, strict=True)
         for j in slid.sliders
     ]
-    return format_csv(("shape", "landmark", "slid"), rows)
+    return format_csv(("id", "landmark", "slid"), rows)

@@ -129,23 +129,25 @@ def _select_scores(pca: ShapePCA, which: tuple[int, int]) -> Array:
     return np.asarray(pca.scores_[:, [k - 1 for k in numbers]])
 
 
-def _make_axes() -> Any:
+def _make_axes() -> style.AnyAxes:
     """Return new axes in a figure that makes room for the ends beside them."""
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(8.0, 6.4), layout="constrained")[1]
 
 
-def _draw_outlines(ax: Any, scores: Array, groups: Sequence[Hashable], outline: str) -> list[Any]:
+def _draw_outlines(
+    ax: style.AnyAxes, scores: Array, groups: Sequence[Hashable], outline: str
+) -> list[Any]:
     labels = style.name_groups(groups, len(scores), "")
     looks = assign_looks(labels)
     return [
-        style.draw_outline(ax, scores[[own == name for own in labels]], look.colour, outline)
+        style.draw_outline(ax, scores[[label == name for label in labels]], look.colour, outline)
         for name, look in looks.items()
     ]
 
 
-def _label_components(ax: Any, pca: ShapePCA, which: tuple[int, int]) -> None:
+def _label_components(ax: style.AnyAxes, pca: ShapePCA, which: tuple[int, int]) -> None:
     names, shares = pca.get_feature_names_out(), 100 * pca.explained_variance_ratio_
     across, up = (f"{names[k - 1]} ({shares[k - 1]:.1f} % of the variance)" for k in which)
     ax.set(xlabel=across, ylabel=up)
@@ -155,7 +157,7 @@ def _label_components(ax: Any, pca: ShapePCA, which: tuple[int, int]) -> None:
 
 
 def _draw_ends(
-    ax: Any,
+    ax: style.AnyAxes,
     pca: ShapePCA,
     which: tuple[int, int],
     scores: Array,
@@ -184,7 +186,7 @@ def _draw_ends(
     return ends, float(factor)
 
 
-def _make_end_axes(ax: Any, limits: Array) -> tuple[Any, ...]:
+def _make_end_axes(ax: style.AnyAxes, limits: Array) -> tuple[Any, ...]:
     """Divide the place of the axes: two small axes below it, two on its right (low end first).
 
     They are as high and wide as shapes within the limits need. Axes that were placed by hand have
@@ -206,7 +208,8 @@ def _make_end_axes(ax: Any, limits: Array) -> tuple[Any, ...]:
     parts = spec.subgridspec(3, 2, width_ratios=(1 - beside, beside), height_ratios=heights)
     ax.set_subplotspec(parts[0, 0])
     row, column = parts[2, 0].subgridspec(1, 2), parts[0, 1].subgridspec(2, 1)
-    return tuple(figure.add_subplot(part) for part in (row[0], row[1], column[1], column[0]))
+    cells = (row[0], row[1], column[1], column[0])
+    return tuple(figure.add_subplot(cell) for cell in cells)
 
 
 def scree(pca: ShapePCA, ax: Axes | None = None, *, max_components: int = 12) -> style.Artists:

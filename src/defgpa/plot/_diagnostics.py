@@ -87,25 +87,25 @@ def smoothing_path(
     )
 
 
-def _mark_value(ax: Any, value: float, text: str) -> Any:
+def _mark_value(ax: style.AnyAxes, value: float, text: str) -> Any:
     """Write a text above the axes at a value of the smoothing."""
     place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
     return style.annotate_point(ax, text, (value, 1.0), (0, 3), color="#555555", **place)
 
 
-def _mark_minimum(ax: Any, path: SmoothingPath) -> Any:
+def _mark_minimum(ax: style.AnyAxes, path: SmoothingPath) -> Any:
     """Ring the smallest CVE, and say in the title what the one-standard-error rule costs."""
-    least, chosen = float(np.nanmin(path.cve)), float(path.cve[path.best_index])
+    smallest, chosen = float(np.nanmin(path.cve)), float(path.cve[path.best_index])
     look = {"markersize": 11, "fillstyle": "none", "markeredgewidth": 1.5}
     words = f"smallest CVE, at {path.least_value:.3g}"
-    place = np.array([[path.least_value, least]])
+    place = np.array([[path.least_value, smallest]])
     ring = style.draw_dots(ax, place, words, "o", style.VERMILLION, **look)
-    cost = f"one-standard-error rule: costs {100 * (chosen / least - 1):.2g} % in CVE"
+    cost = f"one-standard-error rule: costs {100 * (chosen / smallest - 1):.2g} % in CVE"
     ax.set_title(cost, fontsize="small", loc="left", pad=18, color="#555555")
     return ring
 
 
-def _set_scales(ax: Any, path: SmoothingPath) -> None:
+def _set_scales(ax: style.AnyAxes, path: SmoothingPath) -> None:
     """Draw decades of smoothing, and decades of error only where it spans more than one."""
     ax.set_xscale("log")
     errors = np.concatenate([path.cve, path.rmse_reference, path.rmse_datum])
@@ -215,7 +215,7 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
     axes = style.prepare_axes(ax, 2, height=3.6)
     numbers = np.arange(1, len(values) + 1)
     places, look = np.column_stack([numbers, values]), {"markersize": 8, "clip_on": False}
-    kept = style.draw_dots(axes, places[:d], "axes of the reference", "o", style.REFERENCE, **look)
+    used = style.draw_dots(axes, places[:d], "axes of the reference", "o", style.REFERENCE, **look)
     others = style.draw_dots(axes, places[d:], "next eigenvalue, not used", "D", style.GREY, **look)
     gap = axes.axhspan(values[d - 1], values[d], color=style.SKY, alpha=0.25, linewidth=0)
     log = values.min() > 0 and values.max() > 30.0 * values.min()
@@ -239,4 +239,4 @@ def spectrum(alignment: Alignment, ax: Axes | None = None) -> style.Artists:
         fontsize="small",
     )
     style.add_legend(axes)
-    return style.Artists(axes=kept, rest=others, gap=gap, label=label)
+    return style.Artists(axes=used, rest=others, gap=gap, label=label)

@@ -80,7 +80,7 @@ def deformation_grid(
     return style.Artists(lines=drawn, landmarks=marks, foldovers=folds)
 
 
-def _mark_folds(ax: Any, pieces: Array) -> Any:
+def _mark_folds(ax: style.AnyAxes, pieces: Array) -> Any:
     """Draw the folded pieces of the grid, with a legend; None where there are none."""
     if not len(pieces):
         return None

@@ -106,7 +106,7 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
 
 
 def _draw_table(
-    ax: Any, shapes: Shapes, values: Array, reduce: Callable[..., Array]
+    ax: style.AnyAxes, shapes: Shapes, values: Array, reduce: Callable[..., Array]
 ) -> tuple[Any, tuple[int, int]]:
     """Draw values (n_shapes, n_landmarks) as an image; return how many a cell is reduced from."""
     rows, columns = (-(-count // 600) for count in values.shape)  # 600 can be told apart
@@ -133,7 +133,7 @@ def _draw_table(
 
 
 def _mark_largest(
-    ax: Any, shapes: Shapes, residuals: Array, cell: tuple[int, int], unit: str | None
+    ax: style.AnyAxes, shapes: Shapes, residuals: Array, cell: tuple[int, int], unit: str | None
 ) -> Any:
     """Draw a ring around the largest residual, and write its names above the table."""
     i, j = np.unravel_index(np.nanargmax(residuals), residuals.shape)

@@ -179,7 +179,7 @@ def repeatability(
 
 
 def _label(
-    axes: Any, points: Array, labels: Sequence[str], tails: Array, vectors: Array
+    axes: style.AnyAxes, points: Array, labels: Sequence[str], tails: Array, vectors: Array
 ) -> tuple[Any, ...]:
     """Write landmark labels beside their points, as many as find room beside the arrows."""
     axes.apply_aspect()
@@ -262,7 +262,7 @@ def allometry(
     )
 
 
-def _make_side_axes(ax: Any) -> tuple[Any, Any]:
+def _make_side_axes(ax: style.AnyAxes) -> tuple[style.AnyAxes, style.AnyAxes]:
     """Return two small axes on the right of the axes, the lower one first."""
     spec = ax.get_subplotspec()
     if spec is None:  # placed by hand: outside of it
@@ -272,7 +272,7 @@ def _make_side_axes(ax: Any) -> tuple[Any, Any]:
     return ax.figure.add_subplot(parts[1, 1]), ax.figure.add_subplot(parts[0, 1])
 
 
-def _set_plain_ticks(axes: Any, ends: Array) -> None:
+def _set_plain_ticks(axes: style.AnyAxes, ends: Array) -> None:
     """Write a few sizes in plain numbers: a narrow logarithmic axis has no decades."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
@@ -283,7 +283,7 @@ def _set_plain_ticks(axes: Any, ends: Array) -> None:
 
 
 def _draw_expected(
-    place: Any,
+    place: style.AnyAxes,
     view: View,
     mean: Array,
     shape: Array,

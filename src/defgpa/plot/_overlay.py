@@ -91,7 +91,9 @@ def _draw_overlay(
     return style.Artists(reference=marks, shapes=shapes, links=links, colorbar=bar)
 
 
-def _draw_over_reference(ax: Any, reference: Array, points: Array, label: str) -> tuple[Any, Any]:
+def _draw_over_reference(
+    ax: style.AnyAxes, reference: Array, points: Array, label: str
+) -> tuple[Any, Any]:
     """Draw the shapes as dots, and the reference as crosses over them."""
     size = style.choose_marker_size(len(reference))
     opacity = style.choose_opacity(len(points))
@@ -103,7 +105,7 @@ def _draw_over_reference(ax: Any, reference: Array, points: Array, label: str) -
     return shapes, marks
 
 
-def _draw_errors(ax: Any, alignment: Alignment, points: Array) -> tuple[Any, Any]:
+def _draw_errors(ax: style.AnyAxes, alignment: Alignment, points: Array) -> tuple[Any, Any]:
     """Draw the error of every landmark: colours of the surface of a mesh, else of markers.
 
     The area of a marker grows with the error as well. The colour bar is returned, too.
@@ -201,13 +203,13 @@ def _prepare_pair(axes: Sequence[Axes] | None, n_dims: int, cloud: Array) -> tup
 
         wide = n_dims == 2 and np.ptp(cloud[:, 0]) > 2.5 * np.ptp(cloud[:, 1])
         height = style.choose_height(8.0 if wide else 5.0, n_dims, cloud)
-        _, found = pyplot.subplots(
+        _, panels = pyplot.subplots(
             *((2, 1) if wide else (1, 2)),
             figsize=(8, 2 * height) if wide else (10, height),
             subplot_kw={"projection": "3d"} if n_dims == 3 else {},
             layout="constrained",
         )
-        pair = list(found)
+        pair = list(panels)
     else:
         pair = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(pair) != 2:
@@ -215,7 +217,7 @@ def _prepare_pair(axes: Sequence[Axes] | None, n_dims: int, cloud: Array) -> tup
     return style.prepare_axes(pair[0], n_dims), style.prepare_axes(pair[1], n_dims)
 
 
-def _draw_cloud(ax: Any, points: Array, surface: style.Surface | None) -> Any:
+def _draw_cloud(ax: style.AnyAxes, points: Array, surface: style.Surface | None) -> Any:
     """Draw all landmarks of all shapes, coloured by shape; few meshes as translucent surfaces."""
     n, m, d = points.shape
     few = n <= _FEW.N

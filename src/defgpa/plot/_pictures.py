@@ -194,7 +194,7 @@ def deviation(
     return style.Artists(image=image, landmarks=None, reference=None, colorbar=bar)
 
 
-def _draw_common_area(ax: Any, spread: IntensityDeviation) -> None:
+def _draw_common_area(ax: style.AnyAxes, spread: IntensityDeviation) -> None:
     """Draw the area that all shapes cover, and write the mean over it."""
     rows, columns = spread.common.shape
     x, _ = spread.frame.points(np.column_stack([np.arange(columns), np.zeros(columns)])).T

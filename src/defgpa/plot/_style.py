@@ -41,6 +41,9 @@ ERRORS: Colormap = LinearSegmentedColormap.from_list(
 )
 
 
+AnyAxes = Any  # plane or 3-D: matplotlib has no type for what both can do
+
+
 class Artists(SimpleNamespace):
     """What a plot drew, under the names that its function lists."""
 
@@ -91,7 +94,7 @@ def choose_height(width: float, n_dims: int, points: Array | None) -> float:
     return float(np.clip((width - 0.8) * up / (across or 1.0) + 1.1, 0.35 * width, 1.25 * width))
 
 
-def set_equal_scales(ax: Any, n_dims: int, unit: str | None) -> None:
+def set_equal_scales(ax: AnyAxes, n_dims: int, unit: str | None) -> None:
     """Set equal scales on all axes, and label them with what they measure."""
     ax.set(**{f"{axis}label": add_unit(axis, unit) for axis in "xyz"[:n_dims]})
     if n_dims == 2:
@@ -101,7 +104,7 @@ def set_equal_scales(ax: Any, n_dims: int, unit: str | None) -> None:
         _fit_box(ax)
 
 
-def _fit_box(ax: Any) -> None:
+def _fit_box(ax: AnyAxes) -> None:
     """Make the 3-D box as long, wide and high as the limits, with ticks as far as there is room."""
     from matplotlib.ticker import MaxNLocator
 
@@ -115,7 +118,7 @@ def _fit_box(ax: Any) -> None:
         axis.labelpad = 6
 
 
-def look_at_broadside(ax: Any, points: Array) -> None:
+def look_at_broadside(ax: AnyAxes, points: Array) -> None:
     """Turn 3-D axes so that the broadest side of the points is seen, a little from above."""
     axes = principal_axes(finite_points(points))
     eye = np.array([0.25, -0.5, 1.0]) @ axes
@@ -138,14 +141,14 @@ def principal_axes(points: Array) -> Array:
     return np.asarray(axes)
 
 
-def hide_frame(ax: Any) -> None:
+def hide_frame(ax: AnyAxes) -> None:
     """Remove ticks and spines, for axes that show a shape without coordinates."""
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set_visible(False)
 
 
-def add_legend(ax: Any, handles: Sequence[Artist] | None = None, **options: Any) -> Any:
+def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: Any) -> Any:
     """Add a legend above the axes, its markers large and opaque enough to be seen."""
     place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2, "borderaxespad": 0.2}
     listed = {} if handles is None else {"handles": handles}
@@ -163,7 +166,7 @@ def make_handle(marker: str, color: str, label: str, **look: Any) -> Line2D:
     return Line2D([], [], color=color, marker=marker, label=label, **look)
 
 
-def add_note(ax: Any, text: str) -> Text | None:
+def add_note(ax: AnyAxes, text: str) -> Text | None:
     """Write a small note above plane axes or into the corner of 3-D ones; nothing if empty."""
     if not text:
         return None
@@ -204,7 +207,7 @@ def set_named_ticks(
 
 
 def annotate_point(
-    ax: Any,
+    ax: AnyAxes,
     text: str,
     point: Sequence[Any] | Array,
     shift: tuple[float, float],
@@ -217,7 +220,7 @@ def annotate_point(
 
 
 def label_points(
-    ax: Any,
+    ax: AnyAxes,
     points: Array,
     texts: Sequence[str],
     size: float = 8.0,
@@ -247,8 +250,8 @@ def label_points(
                 up * reach + (up - 1) / 2 * height,
             ]
             box = np.concatenate([low, low + np.array([width * len(text), height])])
-            apart = (box[2:] < taken[:, :2]).any(axis=1) | (taken[:, 2:] < box[:2]).any(axis=1)
-            if apart.all():
+            is_free = (box[2:] < taken[:, :2]).any(axis=1) | (taken[:, 2:] < box[:2]).any(axis=1)
+            if is_free.all():
                 written.append(box)
                 aligned = {
                     "ha": {-1: "right", 0: "center", 1: "left"}[across],
@@ -263,7 +266,7 @@ def label_points(
 _LABEL_PLACES = ((1, 1), (1, 0), (1, -1), (-1, 1), (-1, 0), (-1, -1), (0, 1), (0, -1))
 
 
-def write_in_cell(ax: Any, row: int, column: int, text: str, dark: bool, **look: Any) -> Text:
+def write_in_cell(ax: AnyAxes, row: int, column: int, text: str, dark: bool, **look: Any) -> Text:
     """Write a text in the middle of a cell of an image, white where the cell is dark."""
     colour = "white" if dark else "black"
     return ax.text(column, row, text, ha="center", va="center", color=colour, **look)
@@ -302,7 +305,7 @@ def choose_opacity(n_layers: int) -> float:
 
 
 def draw_dots(
-    ax: Any, points: Array, label: str, marker: str, color: str | None = None, **look: Any
+    ax: AnyAxes, points: Array, label: str, marker: str, color: str | None = None, **look: Any
 ) -> Line2D:
     """Draw a cloud of markers as one line artist, thinned if it is very large."""
     chosen = points[choose_evenly(len(points))]
@@ -318,7 +321,7 @@ def draw_dots(
 
 
 def draw_groups(
-    ax: Any,
+    ax: AnyAxes,
     points: Array,
     groups: Sequence[Hashable] | None,
     *,
@@ -333,7 +336,7 @@ def draw_groups(
     size = 0.9 * choose_marker_size(len(points))
     drawn = {}
     for name, (colour, marker) in assign_looks(labels).items():
-        members = np.array([own == name for own in labels])
+        members = np.array([label == name for label in labels])
         outlined = members & (np.zeros(len(points), dtype=bool) if hollow is None else hollow)
         look: dict[str, Any] = {"linestyle": "none", "marker": marker, "alpha": 0.85}
         look |= {"rasterized": bool(members.sum() > MIN_RASTERIZED), "markersize": size}
@@ -349,13 +352,13 @@ def name_groups(groups: Sequence[Hashable] | None, n_shapes: int, label: str) ->
     """Return one group name per specimen; the same label for all where no groups are given."""
     if groups is None:
         return [label] * n_shapes
-    names = ["not stated" if own is None or own != own else str(own) for own in groups]
+    names = ["not stated" if g is None or g != g else str(g) for g in groups]
     if len(names) != n_shapes:
         raise ShapeError(f"There must be one group a shape, {n_shapes} in all; got {len(names)}.")
     return names
 
 
-def draw_outline(ax: Any, points: Array, colour: str, kind: str) -> Polygon | None:
+def draw_outline(ax: AnyAxes, points: Array, colour: str, kind: str) -> Polygon | None:
     """Draw the hull of points (n, 2) or the ellipse of 95 % of a normal distribution.
 
     None is drawn around fewer than three points.
@@ -404,12 +407,12 @@ def compute_ellipses(points: Array, n_deviations: float, n_corners: int) -> Arra
     return np.stack(rings) + cloud.mean(axis=0)
 
 
-def draw_segments(ax: Any, starts: Array, ends: Array, **look: Any) -> Any:
+def draw_segments(ax: AnyAxes, starts: Array, ends: Array, **look: Any) -> Any:
     """Draw straight lines between pairs of points, as one collection."""
     return draw_lines(ax, np.stack([starts, ends], axis=1), **look)
 
 
-def draw_lines(ax: Any, lines: Array, **look: Any) -> Any:
+def draw_lines(ax: AnyAxes, lines: Array, **look: Any) -> Any:
     """Draw lines (n_lines, n_points, n_dims) as one collection that the limits count."""
     if lines.shape[-1] == 3:
         from mpl_toolkits.mplot3d.art3d import Line3DCollection
@@ -421,7 +424,7 @@ def draw_lines(ax: Any, lines: Array, **look: Any) -> Any:
     return ax.add_collection(LineCollection(list(lines), **look))
 
 
-def draw_links(ax: Any, points: Array, links: Iterable[tuple[int, int]], **look: Any) -> Any:
+def draw_links(ax: AnyAxes, points: Array, links: Iterable[tuple[int, int]], **look: Any) -> Any:
     """Draw the lines between landmarks that the shapes come with, if any; None otherwise."""
     pairs = np.array(list(links), dtype=np.intp).reshape(-1, 2)
     if not len(pairs):
@@ -429,7 +432,7 @@ def draw_links(ax: Any, points: Array, links: Iterable[tuple[int, int]], **look:
     return draw_segments(ax, points[pairs[:, 0]], points[pairs[:, 1]], **look)
 
 
-def draw_arrows(ax: Any, tails: Array, vectors: Array, color: str, **look: Any) -> Any:
+def draw_arrows(ax: AnyAxes, tails: Array, vectors: Array, color: str, **look: Any) -> Any:
     """Draw arrows in the units of the axes, whose heads the view holds."""
     if tails.shape[1] == 2:
         look = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "headwidth": 4, **look}
@@ -449,17 +452,17 @@ def choose_surface(points: Array, faces: Index | None) -> Surface | None:
 
 
 def draw_surface(
-    ax: Any, points: Array, surface: Surface, values: Array | None = None, **look: Any
+    ax: AnyAxes, points: Array, surface: Surface, values: Array | None = None, **look: Any
 ) -> Any:
     """Draw landmarks (n_landmarks, 3) as a shaded surface, coloured by values (n_landmarks,)."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     corners = points[surface.vertices][surface.faces]
-    whole = ~np.isnan(corners).any(axis=(1, 2))
+    complete = ~np.isnan(corners).any(axis=(1, 2))
     look = {"linewidths": 0, "rasterized": True, **look}
-    drawn = Poly3DCollection(corners[whole], shade=values is None, **look)
+    drawn = Poly3DCollection(corners[complete], shade=values is None, **look)
     if values is not None:
-        drawn.set_array(values[surface.vertices][surface.faces].mean(axis=1)[whole])
+        drawn.set_array(values[surface.vertices][surface.faces].mean(axis=1)[complete])
         drawn.set_cmap(ERRORS)
         drawn.set_clim(0.0, float(np.nanmax(values)) or 1.0)
     ax.add_collection3d(drawn)
@@ -467,7 +470,7 @@ def draw_surface(
     return drawn
 
 
-def draw_projected_surface(ax: Any, points: Array, surface: Surface, values: Array) -> Any:
+def draw_projected_surface(ax: AnyAxes, points: Array, surface: Surface, values: Array) -> Any:
     """Draw a surface on 2-D axes as seen along the last axis of points (n_landmarks, 3).
 
     The triangles are painted from the farthest to the nearest, coloured by values (n_landmarks,)

@@ -81,7 +81,7 @@ def state_magnification(magnify: float) -> str:
     return "" if magnify == 1.0 else f", magnified × {magnify:g}"
 
 
-def prepare_map_axes(ax: Axes | None, points: Array | None = None) -> Any:
+def prepare_map_axes(ax: Axes | None, points: Array | None = None) -> style.AnyAxes:
     """Return axes for a shape (m, 2) in units of centroid size: equal scales, no ticks."""
     axes = style.prepare_axes(ax, 2, points)
     axes.set_aspect("equal", adjustable="datalim")
@@ -89,13 +89,18 @@ def prepare_map_axes(ax: Axes | None, points: Array | None = None) -> Any:
     return axes
 
 
-def draw_mean(ax: Any, points: Array, links: Links, **look: Any) -> Any:
+def draw_mean(ax: style.AnyAxes, points: Array, links: Links, **look: Any) -> Any:
     """Draw the links of a mean shape behind everything else, if there are any."""
     return style.draw_links(ax, points, links, **{"color": style.MISSING, "zorder": 0, **look})
 
 
 def draw_change(
-    ax: Any, mean: Array, shape: Array, view: View, links: Links, surface: style.Surface | None
+    ax: style.AnyAxes,
+    mean: Array,
+    shape: Array,
+    view: View,
+    links: Links,
+    surface: style.Surface | None,
 ) -> None:
     """Draw how a shape (m, d) differs from the mean (m, d), on 2-D axes of its own.
 
@@ -135,7 +140,7 @@ def find_limits(view: View, shapes: Iterable[Array], margin: float = 0.1) -> Arr
     return np.stack([low - room, high + room], axis=1)
 
 
-def draw_circles(ax: Any, centres: Array, radii: Array, **look: Any) -> Any:
+def draw_circles(ax: style.AnyAxes, centres: Array, radii: Array, **look: Any) -> Any:
     """Draw circles in the units of the axes, which the view holds."""
     from matplotlib.collections import EllipseCollection
 

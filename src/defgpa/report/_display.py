@@ -91,8 +91,8 @@ def choose_display(
     numbers[landmarks] = np.arange(len(landmarks))
     drawn = numbers[pairs]
     drawn = drawn[(drawn >= 0).all(axis=1)]
-    kept = drawn if 0 < len(drawn) <= MAX_LINKS else None
-    return Display(landmarks, m, faces, kept, len(drawn))
+    shown = drawn if 0 < len(drawn) <= MAX_LINKS else None
+    return Display(landmarks, m, faces, shown, len(drawn))
 
 
 def thin_landmarks(residuals: Array, max_landmarks: int) -> Index:

@@ -29,7 +29,7 @@ def find_group_columns(shapes: Shapes, data: Mapping[str, Any] | None = None) ->
     Measurements, of which nearly every specimen has another, are no groups.
     """
     n = shapes.n_shapes
-    given = {str(name): _list_column(str(name), values, n) for name, values in _items(data)}
+    further = {str(name): _list_column(str(name), values, n) for name, values in _items(data)}
     metadata = {
         name: list(values)
         for name, values in shapes.metadata.items()
@@ -37,13 +37,17 @@ def find_group_columns(shapes: Shapes, data: Mapping[str, Any] | None = None) ->
     }
     columns = {
         name: tuple(_name_value(value) for value in values)
-        for name, values in (given | collect_columns(shapes) | metadata).items()
+        for name, values in (further | collect_columns(shapes) | metadata).items()
         if not _is_measurement(values)
     }
-    grouping = {name: own for name, own in columns.items() if 2 <= len(set(own)) < len(own)}
+    grouping = {name: labels for name, labels in columns.items() if _is_grouping(labels)}
     if list(grouping.values()).count(grouping.get("group", ())) > 1:
         del grouping["group"]  # the column it was taken from has a better name
     return grouping
+
+
+def _is_grouping(labels: Sequence[str]) -> bool:
+    return 2 <= len(set(labels)) < len(labels)
 
 
 def _items(data: Mapping[str, Any] | None) -> Iterable[tuple[str, Any]]:

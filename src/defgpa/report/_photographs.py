@@ -25,12 +25,12 @@ def find_photographs(shapes: Shapes) -> dict[str, Any] | None:
     """
     if not all(map(find_spec, ("PIL", "imageio"))):
         return None
-    there = [i for i in range(len(shapes)) if find_photograph_path(shapes, i) is not None]
-    chosen = there[:: max(1, -(-len(there) // MAX_PHOTOGRAPHS))]
+    available = [i for i in range(len(shapes)) if find_photograph_path(shapes, i) is not None]
+    chosen = available[:: max(1, -(-len(available) // MAX_PHOTOGRAPHS))]
     pictures = [picture for i in chosen if (picture := _show(shapes, i)) is not None]
     if not pictures:
         return None
-    return {"pictures": pictures, "total": f"{len(there):,}"}
+    return {"pictures": pictures, "total": f"{len(available):,}"}
 
 
 def _show(shapes: Shapes, i: int) -> dict[str, Any] | None:

@@ -54,7 +54,8 @@ def build_shape_space(
 
 def _choose_groups(columns: Columns) -> tuple[str, ...] | None:
     """Return the first column of groups that are all large enough for quartiles of their own."""
-    return next((own for own in columns.values() if min(Counter(own).values()) >= 5), None)
+    large = (labels for labels in columns.values() if min(Counter(labels).values()) >= 5)
+    return next(large, None)
 
 
 def _pack_components(alignment: Alignment, pca: ShapePCA, display: Display) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from defgpa.warps import Warp
 def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict[str, list[Any]]:
     """What ``defgpa fit`` writes to ``specimens.csv``: column → one value a shape, in order.
 
-    ``name``, ``group`` (given, or as the files said, or empty), ``centroid_size`` (missing
+    ``id``, ``group`` (given, or as the files said, or empty), ``centroid_size`` (missing
     landmarks from the reference projected back), ``landmarks_seen``, ``rmse_reference`` and
     ``rmse_datum`` (NaN where no other shape sees what it shows), ``bending_energy`` (tr WᵀRW, what
     the warp was charged; 0 where its family charges nothing), ``stretch`` (largest over smallest
@@ -40,14 +40,14 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
     >>> rng = np.random.default_rng(0)
     >>> shapes = rng.normal(size=(12, 2)) + 0.1 * rng.normal(size=(5, 12, 2))
     >>> table = specimens(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_)
-    >>> table["name"][:2], table["landmarks_seen"][:2], table["bending_energy"][:2]
+    >>> table["id"][:2], table["landmarks_seen"][:2], table["bending_energy"][:2]
     (['shape_1', 'shape_2'], [12, 12], [0.0, 0.0])
     """
     shapes = alignment.shapes
     filled = fill_from_reference(alignment)
     x = tangent_space(filled)
     table: dict[str, list[Any]] = {
-        "name": list(shapes.names),
+        "id": list(shapes.names),
         "group": list(groups_of(alignment, groups) or [""] * len(shapes)),
         "centroid_size": (measure_sizes(filled) / alignment.similarities.scale).tolist(),
         "landmarks_seen": shapes.visible.sum(axis=1).tolist(),

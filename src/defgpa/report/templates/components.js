@@ -12,6 +12,7 @@ const pca = page.space && {
 // the two components that are shown, where the sliders stand, how much the change is magnified
 const slider = { shown: [0, pca?.shares.length > 1 ? 1 : 0], at: [0, 0], times: 1 };
 const CROSS = "the shape drawn";
+const MAX_LIVE_SPECIMENS = 500; // with more, the cross follows when a slider is let go
 
 const scoresOf = (k) => allShapes.map((i) => pca.scores[i][k]);
 const componentTitle = (k) => `component ${k + 1} (${(100 * pca.shares[k]).toPrecision(3)} %)`;
@@ -325,9 +326,10 @@ function connectShapeSpace() {
     });
     input.addEventListener("input", () => {
       slider.at[slot] = Number(input.value);
-      moveCross();
+      if (allShapes.length <= MAX_LIVE_SPECIMENS) moveCross();
       requestDraw("shape");
     });
+    input.addEventListener("change", moveCross);
   });
   document.getElementById("to-the-mean").addEventListener("click", () => moveTo([0, 0]));
   for (const input of document.querySelectorAll("input[name=times]")) {
