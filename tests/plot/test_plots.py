@@ -426,6 +426,7 @@ def test_before_and_after_have_the_same_scale(plane, space):
     plot.before_and_after(plane, pair, before="measured")
     spans = [(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())) for ax in pair]
     np.testing.assert_allclose(spans[0], spans[1], **EXACT)
+    assert spans[0][0] > np.ptp(seen(plane.shapes.points)[:, 0])  # and all is in the picture
     figure = Figure()
     pair = [figure.add_subplot(1, 2, k, projection="3d") for k in (1, 2)]
     plot.before_and_after(space, pair)

@@ -405,6 +405,15 @@ def test_labels_do_not_lie_over_each_other():
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
 
 
+def test_a_legend_is_no_wider_than_its_figure():
+    figure = Figure(figsize=(5, 4), layout="constrained")
+    found = symmetry(moths(), [(2, 3), (4, 5), (6, 7)], n_permutations=9)
+    ax = figure.subplots()
+    plot.symmetry(found, ax)
+    figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_links_may_be_an_iterator(alignment):
     pca = ShapePCA().fit(alignment)
     ends = plot.components(pca, axes(), links=iter([(0, 1)])).ends

@@ -151,8 +151,13 @@ def hide_frame(ax: AnyAxes) -> None:
 def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: Any) -> Any:
     """Add a legend above the axes, its markers large and opaque enough to be seen."""
     place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2, "borderaxespad": 0.2}
-    listed = {} if handles is None else {"handles": handles}
-    legend = ax.legend(**listed, frameon=False, **{**place, **options})
+    place |= options
+    shown = ax.get_legend_handles_labels()[0] if handles is None else handles
+    longest = max((len(str(handle.get_label())) for handle in shown), default=0)
+    # a legend wider than the figure would leave no room for the axes
+    fitting = int(0.9 * ax.figure.get_figwidth() // (0.5 + 0.085 * longest))
+    place["ncols"] = max(1, min(place["ncols"], fitting))
+    legend = ax.legend(handles=shown, frameon=False, **place)
     for handle in legend.legend_handles:
         handle.set_alpha(1.0)
         if hasattr(handle, "set_markersize"):
