@@ -150,7 +150,8 @@ def hide_frame(ax: AnyAxes) -> None:
 
 def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: Any) -> Any:
     """Add a legend above the axes, its markers large and opaque enough to be seen."""
-    place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2, "borderaxespad": 0.2}
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}
+    place |= {"borderaxespad": 0.2}
     place |= options
     shown = ax.get_legend_handles_labels()[0] if handles is None else handles
     longest = max((len(str(handle.get_label())) for handle in shown), default=0)
