@@ -1,24 +1,26 @@
-"""Covariation, modules, classes, disparity, trees: by definition, on made data, with bad input."""
+"""Covariation, modules, classes, disparity: by definition, on made data, with bad input."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from scipy.stats import kstest, norm
 
-from defgpa import DefgpaError, ShapeError
+from defgpa import DefgpaError
 from defgpa.statistics import (
     classify,
     compare_effect_sizes,
     disparity,
+    eigenvalue_variance,
     integration,
     modularity,
-    read_tree,
-    relative_eigenvalue_variance,
     tangent_space,
     two_block_pls,
 )
 from defgpa.statistics.classification import leave_one_out
-from support import EXACT
+from support import EXACT, geomorph_numbers, shared_points
 
 RESULTS = {
     "disparity": lambda x: disparity(x, list("ab") * 12, n_permutations=19),
@@ -54,6 +56,99 @@ def test_every_result_prints_briefly_and_becomes_a_table(name):
     assert len(found.to_pandas()) == len(found.to_csv().splitlines()) - 1
 
 
+MODULES = "a" * 5 + "b" * 7  # landmarks 1–5 and 6–12
+
+
+def read_figures(text):
+    """All figures of a text, without R's line numbers in brackets and a header of specimens."""
+    lines = [line for line in text.splitlines() if not re.fullmatch(r"[\s\d]+", line)]
+    return [float(word) for line in lines for word in re.findall(r"-?\d\.\d+(?:e-\d+)?", line)]
+
+
+def test_two_block_pls_equals_geomorph():
+    r, z, *values = read_figures(geomorph_numbers("two.b.pls"))
+    p, singular, x_scores, y_scores = values[0], values[1:11], values[11:17], values[17:23]
+    found = two_block_pls(shared_points("plethodon2d"), partition=MODULES)
+    np.testing.assert_allclose(found.r, r, rtol=1e-6)
+    np.testing.assert_allclose(found.singular_values, singular, rtol=2e-5)
+    sign = np.sign(found.x_scores[0, 0] * x_scores[0])
+    np.testing.assert_allclose(sign * found.x_scores[:6, 0], x_scores, rtol=2e-4)
+    np.testing.assert_allclose(sign * found.y_scores[:6, 0], y_scores, rtol=2e-4)
+    assert found.z == pytest.approx(z, abs=0.5)
+    assert found.p == p
+
+
+def test_integration_and_modularity_equal_geomorph():
+    r, z, p, ratio, ratio_z, ratio_p = read_figures(geomorph_numbers("integration.test"))
+    x = shared_points("plethodon2d")
+    integrated = integration(x, MODULES)
+    np.testing.assert_allclose(integrated.observed, r, rtol=1e-6)
+    assert integrated.z == pytest.approx(z, abs=0.8)  # 4.6 to 5.6 over seeds
+    assert integrated.p == p
+    modular = modularity(x, MODULES)
+    # geomorph takes the one of 1800 poses whose CR is nearest to their mean
+    np.testing.assert_allclose(modular.observed, ratio, rtol=5e-5)
+    assert modular.z == pytest.approx(ratio_z, abs=0.15)
+    assert modular.p == pytest.approx(ratio_p, abs=0.05)
+
+
+def test_interval_of_the_covariance_ratio_is_that_of_resampled_specimens():
+    x = with_modules(n=20)
+    found = modularity(x, "aaaaaabbbbbb", 9, seed=4)
+    rng, y = np.random.default_rng([4, 3]), tangent_space(x)
+    ratios = [
+        modularity(y[rng.integers(20, size=20)], "aaaaaabbbbbb", 1, interval=False,
+                   superimpose=False).observed
+        for _ in range(999)
+    ]  # fmt: skip
+    np.testing.assert_allclose(found.interval, np.quantile(ratios, [0.025, 0.975]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("block", ["x", "y"])
+def test_shapes_along_an_axis_have_its_score(block):
+    x = made(6)
+    found = two_block_pls(x, partition="aaaabbbb", n_permutations=1)
+    shape = found.predict(0.3, axis=2, block=block)
+    axes, center = getattr(found, f"{block}_axes"), getattr(found, f"{block}_center")
+    assert shape.shape == (4, 2)
+    np.testing.assert_allclose(axes @ (shape.ravel() - center), 0.3 * np.eye(8)[1], atol=1e-12)
+    with pytest.raises(DefgpaError, match="'axis' is 1 to 8"):
+        found.predict(0.3, axis=9)
+
+
+def test_second_block_may_be_other_shapes():
+    x, y = made(6), made(7, m=5)
+    found = two_block_pls(x, y, n_permutations=1)
+    assert found.predict(0.1, block="y").shape == (5, 2)
+
+
+NULL_TESTS = {
+    "two_block_pls": lambda x, s: two_block_pls(x, np.random.default_rng(s).normal(size=(24, 2)),
+                                                None, 39, s).p,
+    "integration": lambda x, s: integration(x, "aaaabbbb", 39, s, superimpose=False).p,
+    "modularity": lambda x, s: modularity(x, "aaaabbbb", 39, s, interval=False).p,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NULL_TESTS)
+def test_p_is_uniform_without_an_effect(name):
+    p = [NULL_TESTS[name](made([9, seed]), seed) for seed in range(80)]
+    assert kstest(p, "uniform").statistic < 0.16
+
+
+def test_vrel_and_its_z_by_their_definitions():
+    x = made(3, 40)
+    found = eigenvalue_variance(x)
+    flat = tangent_space(x).reshape(40, -1)
+    values = np.linalg.eigvalsh(np.cov(flat.T))
+    values = values[values > 1e-12 * values.max()]
+    k = len(values)
+    vrel = np.var(values, ddof=1) / (values.mean() ** 2 * k)
+    null = (k + 2) / (k * 39 + 2)
+    assert found.vrel == pytest.approx(vrel)
+    assert found.z == pytest.approx(np.arctanh(2 * vrel - 1) + abs(np.arctanh(2 * null - 1)))
+
+
 def test_r_pls_is_the_correlation_along_the_axes_of_largest_covariance():
     x, y = made(2, d=3), np.random.default_rng(3).normal(size=(24, 4))
     found = two_block_pls(x, y, n_permutations=9)
@@ -86,7 +181,8 @@ def test_modules_are_found_and_one_module_is_not():
     assert right.p < 0.05 < wrong.p
     assert right.interval[0] <= right.observed <= right.interval[1] + 0.1
     compared = compare_effect_sizes([right, wrong], ["right", "wrong"])
-    assert compared.p[0, 1] < 0.05
+    assert compared.z[0, 1] == -compared.z[1, 0] < -1.5
+    assert compared.p[0, 1] == pytest.approx(2 * norm.sf(-compared.z[0, 1]))
     assert "right – wrong" in str(compared)
 
 
@@ -125,12 +221,11 @@ def test_three_modules_are_integrated_in_pairs():
 
 
 def test_vrel_lies_between_noise_and_one_axis():
-    noise = relative_eigenvalue_variance(made(3, 400))
+    noise = eigenvalue_variance(made(3, 400)).vrel
     rng = np.random.default_rng(4)
     axis = rng.normal(size=(8, 2))
-    one = relative_eigenvalue_variance(
-        made(3, 400, noise=1e-4) + 0.1 * axis * rng.normal(size=(400, 1, 1))
-    )
+    moved = made(3, 400, noise=1e-4) + 0.1 * axis * rng.normal(size=(400, 1, 1))
+    one = eigenvalue_variance(moved).vrel
     assert 0 <= noise < 0.2 < 0.9 < one <= 1
 
 
@@ -211,59 +306,3 @@ def test_disparity_differs_where_dispersion_does_and_is_uniform_elsewhere():
 def test_bad_input_is_refused_in_a_sentence(call, words):
     with pytest.raises(DefgpaError, match=words):
         call(made())
-
-
-# Trees
-
-
-def test_covariance_is_the_shared_path_whatever_the_order_of_tips():
-    tree = read_tree("((a:1,b:1):2,(c:2,(d:1,e:1):1):1);")
-    assert tree.tips == ("a", "b", "c", "d", "e")
-    matched = tree.match(["e", "a", "b", "d", "c"])
-    C = dict(zip(matched.tips, matched.covariance, strict=True))
-    assert C["e"].tolist() == [3, 0, 0, 2, 1]
-    assert tree.edges.tolist() == matched.match(tree.tips).edges.tolist()
-
-
-def test_pruned_tips_leave_the_paths_of_the_others():
-    tree = read_tree("((a:1,b:1):2,(c:2,(d:1,e:1):1):1);")
-    pruned = tree.match(["a", "c", "e"], prune=True)
-    assert pruned.covariance.tolist() == [[3, 0, 0], [0, 3, 1], [0, 1, 3]]
-    with pytest.raises(ShapeError, match=r"tips 'b', 'd' .*prune=True"):
-        tree.match(["a", "c", "e"])
-    with pytest.raises(ShapeError, match="no tip 'z'"):
-        tree.match(["a", "z"])
-    with pytest.raises(ShapeError, match="'a' is there more than once"):
-        tree.match(["a", "a", "b"])
-
-
-def test_ancestors_minimise_squared_change_over_branch_length():
-    tree = read_tree("((a:1,b:2):2,(c:2,(d:1,e:1.5):1):1);")
-    Y = np.random.default_rng(0).normal(size=(5, 3))
-    states = np.vstack([Y, tree.estimate_ancestors(Y)])
-
-    def cost(nodes):
-        parent, child = tree.edges.T
-        return (((nodes[parent] - nodes[child]) ** 2).sum(axis=1) / tree.lengths[child]).sum()
-
-    rng = np.random.default_rng(1)
-    for _ in range(50):
-        moved = states.copy()
-        moved[5:] += 0.01 * rng.normal(size=moved[5:].shape)
-        assert cost(moved) > cost(states)
-
-
-def test_trees_are_read_from_files_and_bad_ones_refused(tmp_path):
-    (tmp_path / "tree.nex").write_text(
-        "#NEXUS\nBEGIN TREES;\nTREE one = ((P_a:1,P_b:1):1,P_c:2);\nEND;\n"
-    )
-    assert read_tree(tmp_path / "tree.nex").tips == ("P_a", "P_b", "P_c")
-    for text, words in (
-        ("((a,b),c);", "length"),
-        ("((a:1,b:1):1,a:2);", r"no newick tree|different names"),
-        ("((a:1,b:1:1,c:2);", "no newick tree"),
-    ):
-        with pytest.raises(DefgpaError, match=words):
-            read_tree(text)
-    with pytest.raises(DefgpaError, match="cannot be read"):
-        read_tree(tmp_path / "absent.tre")

@@ -3,25 +3,22 @@
 from defgpa.statistics.allometry import Allometry, allometry
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.classification import Classification, classify
-from defgpa.statistics.covariation import (
-    EffectSizes,
-    TwoBlockPLS,
-    compare_effect_sizes,
-    two_block_pls,
-)
+from defgpa.statistics.covariation import TwoBlockPLS, two_block_pls
 from defgpa.statistics.differences import LandmarkDifferences, landmark_differences
 from defgpa.statistics.disparity import Disparity, disparity
+from defgpa.statistics.effect_sizes import EffectSizes, compare_effect_sizes
 from defgpa.statistics.evolutionary_rates import EvolutionaryRates, evolutionary_rates
 from defgpa.statistics.group_allometry import GroupAllometry, group_allometry
+from defgpa.statistics.integration import (
+    EigenvalueVariance,
+    ModuleTest,
+    eigenvalue_variance,
+    integration,
+)
 from defgpa.statistics.measurement_error import MeasurementError, measurement_error
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs
 from defgpa.statistics.model_comparison import compare_models
-from defgpa.statistics.modularity import (
-    ModuleTest,
-    integration,
-    modularity,
-    relative_eigenvalue_variance,
-)
+from defgpa.statistics.modularity import modularity
 from defgpa.statistics.outliers import Outliers, outliers
 from defgpa.statistics.pairwise import PairwiseDistances
 from defgpa.statistics.phylogenetic_components import (
@@ -47,6 +44,7 @@ __all__ = [
     "Effect",
     "EffectSizes",
     "EffectTable",
+    "EigenvalueVariance",
     "EvolutionaryRates",
     "GroupAllometry",
     "LandmarkDifferences",
@@ -75,6 +73,7 @@ __all__ = [
     "compare_effect_sizes",
     "compare_models",
     "disparity",
+    "eigenvalue_variance",
     "evolutionary_rates",
     "find_pairs",
     "group_allometry",
@@ -88,7 +87,6 @@ __all__ = [
     "phylogenetic_signal",
     "procrustes_anova",
     "read_tree",
-    "relative_eigenvalue_variance",
     "repeatability",
     "specimens",
     "symmetry",

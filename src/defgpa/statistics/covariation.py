@@ -3,21 +3,20 @@
 With X and Y centred, the singular value decomposition of their cross-covariance
 S = XᵀY / (n − 1) = U D Vᵀ gives pairs of axes with the largest covariance (Rohlf and Corti 2000).
 r-PLS is the correlation of the scores XU₁ and YV₁; chance permutes the specimens of one block. Z is
-its standard score among the permuted ones, and compares effects between data sets: the difference
-of two r-PLS, each in units of its own permuted spread (Adams and Collyer 2016).
+its standard score among the permuted ones (`compare_effect_sizes` compares it between data sets).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from defgpa._arrays import Array, Index, Progress
+from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, ShapeError
+from defgpa.shapes import Shapes
 from defgpa.statistics.partition import parse_partition
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
@@ -41,6 +40,10 @@ class TwoBlockPLS(Rows):
         Of the specimens.
     x_axes, y_axes : array (k, p), (k, q)
         Orthonormal; of shape, flattened coordinates.
+    x_center, y_center : array (p,), (q,)
+        The means of the blocks.
+    x_size, y_size : tuple of int
+        (m, d) of a block of landmarks, or (q,) of a table of numbers.
     permuted : array (n_permutations,)
         r-PLS under chance.
     provenance : Provenance
@@ -57,6 +60,10 @@ class TwoBlockPLS(Rows):
     y_scores: Array
     x_axes: Array
     y_axes: Array
+    x_center: Array
+    y_center: Array
+    x_size: tuple[int, ...]
+    y_size: tuple[int, ...]
     permuted: Array
     provenance: Provenance
 
@@ -69,6 +76,23 @@ class TwoBlockPLS(Rows):
     def shares(self) -> Array:
         """(k,): the squared covariance of every pair of axes, as a share of all."""
         return np.asarray(self.singular_values**2 / (self.singular_values**2).sum())
+
+    def predict(self, score: float, axis: int = 1, block: str = "x") -> Array:
+        """Return the shape (m, d), or numbers (q,), of a score along an axis counted from 1.
+
+        ``predict(result.x_scores[:, 0].max())`` is the shape of the x block at the upper end.
+        """
+        if block not in ("x", "y") or not 1 <= axis <= len(self.singular_values):
+            raise DefgpaError(
+                f"'block' is 'x' or 'y', and 'axis' is 1 to {len(self.singular_values)}; got "
+                f"{block!r} and {axis!r}."
+            )
+        center, axes, size = (
+            (self.x_center, self.x_axes, self.x_size)
+            if block == "x"
+            else (self.y_center, self.y_axes, self.y_size)
+        )
+        return np.asarray((center + score * axes[axis - 1]).reshape(size))
 
     def _rows(self) -> list[tuple[Any, ...]]:
         pairs = zip(self.singular_values, self.shares, strict=True)
@@ -124,8 +148,8 @@ def two_block_pls(
     sample = build_sample(x, space=space, superimpose=superimpose)
     sample.warn_of_findings()
     blocks = _split_blocks(sample, y, partition)
-    X, Y = (block - block.mean(axis=0) for block in blocks)
-    n = len(X)
+    n = sample.shapes.n_shapes
+    X, Y = ((block - block.mean(axis=0)).reshape(n, -1) for block in blocks)
     U, D, Vt = np.linalg.svd(X.T @ Y / (n - 1), full_matrices=False)
     rank = max(1, int((1e-12 * D[0] < D).sum()))
     U, D, Vt = _fix_signs(U[:, :rank], D[:rank], Vt[:rank])
@@ -140,35 +164,37 @@ def two_block_pls(
         Y @ Vt.T,
         U.T,
         Vt,
+        blocks[0].mean(axis=0).ravel(),
+        blocks[1].mean(axis=0).ravel(),
+        blocks[0].shape[1:],
+        blocks[1].shape[1:],
         permuted,
         sample.provenance,
     )
 
 
 def _split_blocks(sample: Sample, y: Any, partition: Any) -> tuple[Array, Array]:
-    n = sample.shapes.n_shapes
+    """Return the two blocks: landmarks (n, m, d), or numbers (n, q)."""
     tangents = sample.tangents
-    if partition is not None:
-        names, codes = parse_partition(partition, sample.shapes.landmarks)
-        if len(names) != 2:
-            raise DefgpaError(f"Two-block PLS has 2 sets of landmarks; got {len(names)}.")
-        return tangents[:, codes == 0].reshape(n, -1), tangents[:, codes == 1].reshape(n, -1)
-    return tangents.reshape(n, -1), _read_block(y, n)
+    if partition is None:
+        return tangents, _read_block(y, len(tangents))
+    names, codes = parse_partition(partition, sample.shapes.landmarks)
+    if len(names) != 2:
+        raise DefgpaError(f"Two-block PLS has 2 sets of landmarks; got {len(names)}.")
+    return tangents[:, codes == 0], tangents[:, codes == 1]
 
 
 def _read_block(y: Any, n: int) -> Array:
-    """Return the second block (n, q): a table of numbers, or the tangent coordinates of shapes."""
-    values = y
-    if hasattr(y, "to_numpy"):
-        values = y.to_numpy(dtype=np.float64)
-    elif hasattr(y, "shapes") or hasattr(y, "landmarks") or np.ndim(y) == 3:
-        values = build_sample(y).tangents.reshape(-1, np.prod(build_sample(y).tangents.shape[1:]))
-    try:
-        block = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ShapeError("The second block must be a table of numbers, or shapes.") from None
-    block = block[:, None] if block.ndim == 1 else block
-    if block.ndim != 2 or len(block) != n or not np.isfinite(block).all():
+    """Return the second block: a table of numbers (n, q), or tangent coordinates (n, m, d)."""
+    if isinstance(y, (Alignment, Shapes, Sample)) or np.ndim(y) == 3:
+        block = build_sample(y).tangents
+    else:
+        try:
+            block = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ShapeError("The second block must be a table of numbers, or shapes.") from None
+        block = block[:, None] if block.ndim == 1 else block
+    if block.ndim not in (2, 3) or len(block) != n or not np.isfinite(block).all():
         raise ShapeError(
             f"The second block must have {n} rows, one per specimen, of finite numbers; got size "
             f"{block.shape}."
@@ -187,9 +213,7 @@ def correlate_blocks(X: Array, Y: Array) -> float:
 
 def permute_correlation(X: Array, Y: Array, permutations: Permutations) -> Array:
     """Compute r-PLS (n_permutations,) with the specimens of Y in random orders."""
-    X, Y = compressed(X), compressed(Y)
-    # fewer columns make the decomposition smaller, products stay the same
-    X, Y = _drop_empty_columns(X), _drop_empty_columns(Y)
+    X, Y = (_drop_empty_columns(compressed(block)) for block in (X, Y))
 
     def correlate(orders: Index) -> Array:
         crosses = np.einsum("np,bnq->bpq", X, Y[orders], optimize=True)
@@ -212,54 +236,3 @@ def _fix_signs(U: Array, D: Array, Vt: Array) -> tuple[Array, Array, Array]:
     """Make the largest entry of every x axis positive."""
     signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
     return U * signs, D, Vt * signs[:, None]
-
-
-@dataclass(frozen=True, eq=False)
-class EffectSizes(Rows):
-    """Effect sizes compared between data sets, by pairs."""
-
-    _columns = ("a", "b", "z", "p")
-
-    names: tuple[str, ...]
-    effect_sizes: Array
-    z: Array  # (k, k): standardised differences
-    p: Array  # (k, k), two-sided
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        first, second = np.triu_indices(len(self.names), 1)
-        return [
-            (self.names[i], self.names[j], float(self.z[i, j]), float(self.p[i, j]))
-            for i, j in zip(first, second, strict=True)
-        ]
-
-    def __str__(self) -> str:
-        sizes = [(name, figure(z)) for name, z in zip(self.names, self.effect_sizes, strict=True)]
-        pairs = [(f"{a} – {b}", figure(z), figure(p)) for a, b, z, p in self._rows()]
-        own = lined_up([("", "Z"), *sizes])
-        return f"{own}\n\n{lined_up([('', 'Z difference', 'P'), *pairs])}"
-
-    __repr__ = __str__
-
-
-def compare_effect_sizes(results: Sequence[Any], names: Sequence[str] | None = None) -> EffectSizes:
-    """Compare the strength of covariation or modularity between data sets or hypotheses.
-
-    With y the observed value and y* the permuted ones, after Box–Cox, two effects differ by
-    |(y₁ − mean y₁*) − (y₂ − mean y₂*)| / √(var y₁* + var y₂*), a standard normal deviate
-    (Adams and Collyer 2016, 2019; geomorph's ``compare.pls``, ``compare.CR``).
-
-    Parameters
-    ----------
-    results : sequence of TwoBlockPLS, Integration or Modularity
-        At least two.
-    names : sequence of str, optional
-        Of the results; ``1``, ``2``, … by default.
-    """
-    if len(results) < 2:
-        raise DefgpaError(f"There must be at least 2 results to compare; got {len(results)}.")
-    deviations = np.array([result.observed - result.permuted.mean() for result in results])
-    spreads = np.array([result.permuted.std() for result in results])
-    z = np.abs(deviations[:, None] - deviations) / np.sqrt(spreads[:, None] ** 2 + spreads**2)
-    labels = tuple(map(str, names or range(1, len(results) + 1)))
-    sizes = np.array([result.z for result in results])
-    return EffectSizes(labels, sizes, z, np.asarray(2 * norm.sf(z)))

@@ -1,134 +1,29 @@
-"""Integration and modularity: whether parts of a shape vary together, or each on its own.
+"""Modularity: whether parts of a shape vary each on its own.
 
-Integration is r-PLS between modules, averaged over their pairs (Bookstein et al. 2003), with
-specimens permuted independently in each module. Modularity is the covariance ratio of two modules,
+The covariance ratio of two modules with covariances S₁₁, S₂₂ and S₁₂,
 
     CR = √( tr(S₁₂S₂₁) / √( tr(S₁₁°S₁₁°) tr(S₂₂°S₂₂°) ) ),
 
-S° without its diagonal, averaged over pairs of modules and over rotations of the superimposed
-shapes, on which the diagonal depends (Adams 2016). Below 1 modules covary less with each other than
-within; chance assigns landmarks to modules at random. Relative eigenvalue variance Vrel measures
-integration without modules (Pavlicev et al. 2009).
+S° without its diagonal, is averaged over pairs of modules and over rotations of the superimposed
+shapes, on which only the diagonal depends (Adams 2016). Below 1, modules covary less with each
+other than within. Chance assigns landmarks to modules at random. Z compares hypotheses
+(`compare_effect_sizes`; Adams & Collyer 2019).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from defgpa._arrays import Array, Index, Progress
-from defgpa.statistics.covariation import correlate_blocks
+from defgpa.statistics.integration import ModuleTest, fill_pairs
 from defgpa.statistics.partition import parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
-from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Rows
-from defgpa.tables import figure, lined_up
+from defgpa.statistics.sample import Analysed, build_sample
 
-_N_ANGLES = 8  # in a quarter turn; CR is so smooth in the angle that more change nothing
-_N_BOOTSTRAPS = 199
-
-
-@dataclass(frozen=True, eq=False)
-class ModuleTest(Rows):
-    """Integration or modularity of the modules of a shape.
-
-    Attributes
-    ----------
-    statistic : {"r-PLS", "CR"}
-        What was measured.
-    modules : tuple of k str
-        Names.
-    observed, z, p : float
-        Mean over the pairs of modules, its effect size and P. For CR small values, and negative
-        Z, say that there are modules.
-    pairs : array (k, k)
-        The statistic of every pair of modules.
-    interval : array (2,) or None
-        95 % percentile interval from resampling specimens.
-    permuted : array (n_permutations,)
-        Under chance.
-    provenance : Provenance
-        Which coordinates were analysed.
-    """
-
-    _columns = ("a", "b", "value")
-
-    statistic: str
-    modules: tuple[str, ...]
-    observed: float
-    z: float
-    p: float
-    pairs: Array
-    interval: Array | None
-    permuted: Array
-    provenance: Provenance
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        return [
-            (self.modules[i], self.modules[j], float(self.pairs[i, j]))
-            for i, j in combinations(range(len(self.modules)), 2)
-        ]
-
-    def __str__(self) -> str:
-        title = "Integration" if self.statistic == "r-PLS" else "Modularity"
-        head = (
-            f"{title}: {self.statistic} {self.observed:.5f}, Z {figure(self.z)}, P {figure(self.p)}"
-        )
-        if self.interval is not None:
-            head += f", 95 % interval {figure(self.interval[0])} – {figure(self.interval[1])}"
-        rows = [(f"{a} – {b}", figure(value)) for a, b, value in self._rows()]
-        return f"{head}\n{self.provenance}\n\n{lined_up([('', self.statistic), *rows])}"
-
-    __repr__ = __str__
-
-
-def integration(
-    x: Analysed,
-    partition: Any,
-    n_permutations: int = 999,
-    seed: int = 0,
-    *,
-    space: str = "superimposed",
-    superimpose: bool = True,
-    progress: Progress | None = None,
-) -> ModuleTest:
-    """Test whether modules vary together, as geomorph's ``integration.test``.
-
-    Parameters
-    ----------
-    x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
-        The specimens. Missing landmarks are completed.
-    partition : sequence of m labels, or mapping of module to landmarks
-        The module of every landmark.
-    n_permutations, seed, space, superimpose, progress
-        As in `procrustes_anova`.
-    """
-    permutations = Permutations(n_permutations, seed, progress)
-    sample = build_sample(x, space=space, superimpose=superimpose)
-    sample.warn_of_findings()
-    names, codes = parse_partition(partition, sample.shapes.landmarks)
-    n = sample.shapes.n_shapes
-    centred = sample.tangents - sample.tangents.mean(axis=0)
-    blocks = [centred[:, codes == k].reshape(n, -1) for k in range(len(names))]
-    blocks = [_reduce_columns(block) for block in blocks]
-    pairs = _fill_pairs(len(names), lambda i, j: correlate_blocks(blocks[i], blocks[j]))
-    observed = _mean_of_pairs(pairs)
-
-    def correlate(orders: Index) -> Array:
-        values = np.empty(len(orders))
-        for row, order in enumerate(orders):
-            rng = np.random.default_rng(order[:8])  # further orders, for modules beyond the second
-            permuted = [blocks[0], blocks[1][order], *(b[rng.permutation(n)] for b in blocks[2:])]
-            both = combinations(permuted, 2)
-            values[row] = np.mean([correlate_blocks(first, second) for first, second in both])
-        return values
-
-    chance = permutations.each(n, 1, correlate, held=n * 16)
-    z, p = effect_size(observed, chance), p_value(observed, chance)
-    return ModuleTest("r-PLS", names, observed, z, p, pairs, None, chance, sample.provenance)
+_N_ANGLES = 16  # in a quarter turn; CR is so smooth in the angle that more change nothing
+_N_BOOTSTRAPS = 999
 
 
 def modularity(
@@ -149,112 +44,115 @@ def modularity(
     x, partition, n_permutations, seed, space, superimpose, progress
         As in `integration`.
     interval : bool
-        Whether to resample specimens for an interval.
+        Whether to resample specimens for a 95 % interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(8, 2)) + 0.01 * rng.normal(size=(20, 8, 2))
+    >>> x[:, :4] += 0.1 * rng.normal(size=(20, 1, 1)) * rng.normal(size=(4, 2))
+    >>> x[:, 4:] += 0.1 * rng.normal(size=(20, 1, 1)) * rng.normal(size=(4, 2))
+    >>> found = modularity(x, "aaaabbbb")
+    >>> bool(found.observed < 1), bool(found.p < 0.1)
+    (True, True)
     """
     permutations = Permutations(n_permutations, seed, progress)
     sample = build_sample(x, space=space, superimpose=superimpose)
     sample.warn_of_findings()
     names, codes = parse_partition(partition, sample.shapes.landmarks)
     centred = sample.tangents - sample.tangents.mean(axis=0)
-    squares = _square_covariances(centred)
-    pairs = _fill_pairs(len(names), lambda i, j: covariance_ratio(squares, codes, (i, j)))
-    observed = _mean_of_pairs(pairs)
+    n, m, d = centred.shape
+    flat = centred.reshape(n, m * d)
+    covariances = (flat.T @ flat).reshape(m, d, m, d)
+    squares = np.einsum("mdle,mdle->ml", covariances, covariances)
+    moments = np.einsum("mdme->mde", covariances)
+    variances = _square_variances(moments)
+    pair_ratios = compute_ratios(*_sum_modules(squares, variances, codes[None]))[0]
+    observed = float(pair_ratios.mean())
 
     def assign_at_random(orders: Index) -> Array:
-        return np.array([_mean_ratio(squares, codes[order]) for order in orders])
+        sums = _sum_modules(squares, variances, codes[orders])
+        return np.asarray(compute_ratios(*sums).mean(axis=1))
 
-    m = len(codes)
-    chance = permutations.each(m, 1, assign_at_random, held=m * 16)
+    width = len(names) * (1 + len(variances))
+    chance = permutations.each(m, width, assign_at_random)
     z, p = effect_size(observed, chance), p_value(-observed, -chance)
     limits = _bootstrap_interval(centred, codes, seed) if interval else None
+    pairs = fill_pairs(len(names), pair_ratios)
     return ModuleTest("CR", names, observed, z, p, pairs, limits, chance, sample.provenance)
 
 
-def covariance_ratio(squares: Array, codes: Index, modules: tuple[int, int]) -> float:
-    """Compute CR of two modules, averaged over rotations.
+def compute_ratios(between: Array, within: Array) -> Array:
+    """Compute CR of every pair of k modules, averaged over rotations.
 
     Parameters
     ----------
-    squares : array (r, m, m)
-        Squared covariances between landmarks in r poses, from `_square_covariances`.
-    codes : array (m,)
-        The module of every landmark.
-    modules : (int, int)
+    between : array (b, k, k)
+        Sums of squared covariances between two modules, which no rotation changes.
+    within : array (b, r, k)
+        Sums of squared covariances within a module without its variances, in r poses.
+
+    Returns
+    -------
+    array (b, k (k − 1) / 2)
     """
-    first, second = (codes == module for module in modules)
-    between = squares[:, first][:, :, second].sum(axis=(1, 2))
-    within = squares[:, first][:, :, first].sum(axis=(1, 2))
-    within = within * squares[:, second][:, :, second].sum(axis=(1, 2))
-    ratios = between / np.sqrt(np.maximum(within, np.finfo(np.float64).tiny))
-    return float(np.sqrt(ratios).mean())
+    first, second = np.triu_indices(between.shape[1], 1)
+    products = np.maximum(within[:, :, first] * within[:, :, second], np.finfo(np.float64).tiny)
+    ratios = np.sqrt(between[:, None, first, second] / np.sqrt(products))
+    return np.asarray(ratios.mean(axis=1))
 
 
-def _square_covariances(centred: Array) -> Array:
-    """Sum the squared covariances (r, m, m) of the coordinates of two landmarks, in r poses.
+def _sum_modules(squares: Array, variances: Array, codes: Index) -> tuple[Array, Array]:
+    """Sum squared covariances (m, m) over modules, for b assignments of landmarks (b, m).
 
-    Variances are left out. Rotations are in the first plane, over a quarter turn, after which axes
-    have changed places.
+    ``variances`` (r, m) are the squared variances of every landmark in r poses, which do not count
+    within a module.
     """
-    n, m, d = centred.shape
-    flat = centred.reshape(n, m * d)
-    covariance = (flat.T @ flat / (n - 1)).reshape(m, d, m, d)
-    squares = np.empty((_N_ANGLES, m, m))
-    for k in range(_N_ANGLES):
-        angle = 0.5 * np.pi * k / _N_ANGLES
-        rotation = np.eye(d)
-        rotation[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-        turned = np.einsum("mdle,da,eb->malb", covariance, rotation, rotation, optimize=True)
-        posed = turned.reshape(m * d, m * d)
-        np.fill_diagonal(posed, 0.0)
-        squares[k] = (posed.reshape(m, d, m, d) ** 2).sum(axis=(1, 3))
-    return squares
+    members = (codes[:, :, None] == np.arange(codes.max() + 1)).astype(np.float64)
+    between = members.transpose(0, 2, 1) @ (squares @ members)
+    totals = np.diagonal(between, axis1=1, axis2=2)
+    return between, totals[:, None, :] - variances @ members
 
 
-def _mean_ratio(squares: Array, codes: Index) -> float:
-    k = int(codes.max()) + 1
-    ratios = [covariance_ratio(squares, codes, pair) for pair in combinations(range(k), 2)]
-    return float(np.mean(ratios))
+def _square_variances(moments: Array) -> Array:
+    """Return the squared variances (r, m) of landmarks in r poses, summed over coordinates.
+
+    Poses are rotations in the first plane over a quarter turn, after which axes have changed
+    places. ``moments`` (m, d, d) are the covariances of the coordinates of every landmark.
+    """
+    angles = np.linspace(0.0, np.pi / 2, _N_ANGLES, endpoint=False)[:, None]
+    cosine, sine = np.cos(angles), np.sin(angles)
+    x, y, xy = moments[:, 0, 0], moments[:, 1, 1], moments[:, 0, 1]
+    along = cosine**2 * x + sine**2 * y + 2 * cosine * sine * xy
+    across = sine**2 * x + cosine**2 * y - 2 * cosine * sine * xy
+    depth = sum(moments[:, k, k] ** 2 for k in range(2, moments.shape[1]))
+    return np.asarray(along**2 + across**2 + depth)
 
 
 def _bootstrap_interval(centred: Array, codes: Index, seed: int) -> Array:
-    """Resample specimens (n, m, d) and return the 95 % percentile interval of CR (2,)."""
-    rng, n = np.random.default_rng([seed, 3]), len(centred)
+    """Resample specimens (n, m, d) and return the 95 % percentile interval of CR (2,).
+
+    Squared covariances of modules are products of their Gram matrices, so that no resample needs
+    the covariances of landmarks.
+    """
+    n, m, d = centred.shape
+    rng, k = np.random.default_rng([seed, 3]), int(codes.max()) + 1
+    blocks = [centred[:, codes == module].reshape(n, -1) for module in range(k)]
+    grams = np.stack([block @ block.T for block in blocks])
+    products = np.einsum("nmd,nme->nmde", centred, centred).reshape(n, -1)
     ratios = []
     for _ in range(_N_BOOTSTRAPS):
-        resampled = centred[rng.integers(n, size=n)]
-        squares = _square_covariances(resampled - resampled.mean(axis=0))
-        ratios.append(_mean_ratio(squares, codes))
+        rows = rng.integers(n, size=n)
+        shares = np.bincount(rows, minlength=n) / n
+        resampled = grams - np.einsum("kij,i->kj", grams, shares)[:, None, :]
+        resampled = resampled - np.einsum("kij,j->ki", resampled, shares)[:, :, None]
+        weighted = resampled * np.sqrt(np.outer(shares, shares))
+        flat = weighted.reshape(k, -1)
+        between = flat @ flat.T
+        mean = np.einsum("n,nmd->md", shares, centred)
+        moments = (shares @ products).reshape(m, d, d) - mean[:, :, None] * mean[:, None, :]
+        members = (codes[:, None] == np.arange(k)).astype(np.float64)
+        within = np.diag(between) - _square_variances(moments) @ members
+        ratios.append(compute_ratios(between[None], within[None]).mean())
     return np.quantile(ratios, [0.025, 0.975])
-
-
-def relative_eigenvalue_variance(
-    x: Analysed, *, space: str = "superimposed", superimpose: bool = True
-) -> float:
-    """Compute Vrel, the variance of eigenvalues over the largest it can be; 1 for a single axis."""
-    sample = build_sample(x, space=space, superimpose=superimpose)
-    n = sample.shapes.n_shapes
-    flat = (sample.tangents - sample.tangents.mean(axis=0)).reshape(n, -1)
-    variances = np.linalg.svd(flat, compute_uv=False) ** 2 / (n - 1)
-    variances = variances[variances > 1e-12 * variances[0]]
-    k, mean = len(variances), variances.mean()
-    if k < 2:
-        return 1.0
-    return float(((variances - mean) ** 2).sum() / (k * (k - 1) * mean**2))
-
-
-def _reduce_columns(block: Array) -> Array:
-    """Rotate a block (n, p) to as few columns as it has dimensions; products of rows stay."""
-    U, lengths, _ = np.linalg.svd(block, full_matrices=False)
-    varying = lengths > 1e-12 * lengths[0]
-    return np.asarray(U[:, varying] * lengths[varying])
-
-
-def _fill_pairs(k: int, compute: Any) -> Array:
-    pairs = np.full((k, k), np.nan)
-    for i, j in combinations(range(k), 2):
-        pairs[i, j] = pairs[j, i] = compute(i, j)
-    return pairs
-
-
-def _mean_of_pairs(pairs: Array) -> float:
-    return float(pairs[np.triu_indices(len(pairs), 1)].mean())

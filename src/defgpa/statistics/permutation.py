@@ -370,27 +370,37 @@ def reached(observed: float | Array, permuted: Array) -> Mask:
 def effect_size(observed: float, permuted: Array) -> float:
     """Compute Z: the standard score of the observed value among all, after Box–Cox, as RRPP.
 
+    Mean and variance are those of all values, the observed one among them.
+    """
+    values = transform_to_normal(observed, permuted)
+    if values is None:
+        return float("nan")
+    return float((values[-1] - values.mean()) / values.std())
+
+
+def transform_to_normal(observed: float, permuted: Array) -> Array | None:
+    """Transform permuted values and, at the end, the observed one by Box–Cox; None if all agree.
+
     The exponent λ in [−5, 5] is the one under which the permuted values, without the observed one,
-    are most nearly normal (largest likelihood). Mean and variance are those of all of them. Values
-    are shifted to be positive where one is not.
+    are most nearly normal (largest likelihood). Values are shifted to be positive where one is not.
     """
     values = np.append(permuted, observed)
     values = values[~np.isnan(values)]
     if np.isnan(observed) or len(values) < 3 or np.ptp(values) <= _TIES * np.abs(values).max():
-        return float("nan")
+        return None
     if values.min() <= 0:
         values = values - values.min() + 1e-4 * np.ptp(values)
     logs = np.log(values)
-    logs -= logs[:-1].mean()  # about 0: powers neither over- nor underflow
+    mean = float(logs[:-1].mean())
+    logs -= mean  # about 0: powers neither over- nor underflow
 
     def minus_log_likelihood(exponent: float) -> float:
         return 0.5 * float(np.log(_box_cox(logs[:-1], exponent).var()))
 
     if np.ptp(logs[:-1]) <= _TIES:  # all permuted values are the same
-        return float("nan")
+        return None
     exponent = float(minimize_scalar(minus_log_likelihood, bounds=(-5, 5), method="bounded").x)
-    transformed = _box_cox(logs, exponent)
-    return float((transformed[-1] - transformed.mean()) / transformed.std())
+    return np.asarray(np.exp(exponent * mean) * _box_cox(logs, exponent))
 
 
 def _box_cox(logs: Array, exponent: float) -> Array:

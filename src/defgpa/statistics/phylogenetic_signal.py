@@ -53,10 +53,10 @@ class PhylogeneticSignal(Rows):
         λ, from 0 (no signal) to 1 (Brownian motion).
     n_components : int
         Phylogenetically aligned components in the likelihood.
-    permuted, permuted_likelihoods : array (n_permutations,)
-        K and log-likelihoods under chance.
-    likelihood : float
-        The observed log-likelihood.
+    observed : float
+        The log-likelihood.
+    permuted, permuted_k : array (n_permutations,)
+        Log-likelihoods and K under chance.
     species : tuple of n str
         The tips.
     provenance : Provenance
@@ -71,9 +71,9 @@ class PhylogeneticSignal(Rows):
     z_p: float
     scaling: float
     n_components: int
-    likelihood: float
+    observed: float
     permuted: Array
-    permuted_likelihoods: Array
+    permuted_k: Array
     species: tuple[str, ...]
     provenance: Provenance
 
@@ -140,21 +140,21 @@ def phylogenetic_signal(
     sample.warn_of_findings()
     n = phylogeny.n_tips
     Y = compressed((sample.tangents - sample.tangents.mean(axis=0)).reshape(n, -1))
-    k, permuted = permute_signal(Y, phylogeny, permutations)
+    k, permuted_k = permute_signal(Y, phylogeny, permutations)
     aligned = align_to_tree(Y, phylogeny.covariance, n_components)
     chosen = _choose_scaling(aligned, phylogeny, permutations) if scaling is None else scaling
     quiet = replace(permutations, progress=None)
     likelihood, likelihoods = _permute_likelihood(aligned, phylogeny, chosen, quiet)
     return PhylogeneticSignal(
         k,
-        p_value(k, permuted),
+        p_value(k, permuted_k),
         effect_size(likelihood, likelihoods),
         p_value(likelihood, likelihoods),
         chosen,
         aligned.shape[1],
         likelihood,
-        permuted,
         likelihoods,
+        permuted_k,
         phylogeny.tips,
         sample.provenance,
     )

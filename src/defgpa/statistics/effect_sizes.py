@@ -1,0 +1,116 @@
+"""Compare the strength of effects between data sets or hypotheses, by their Z.
+
+With y the observed statistic and y* its permuted values, all transformed by Box–Cox so that y* is
+most nearly normal, two effects differ by
+
+    z = ((y₁ − mean y₁*) − (y₂ − mean y₂*)) / √(var y₁* + var y₂*),
+
+a standard normal deviate where they are equal (Adams & Collyer 2016, 2019; Collyer et al. 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.stats import norm
+
+from defgpa._arrays import Array
+from defgpa.errors import DefgpaError
+from defgpa.statistics.permutation import transform_to_normal
+from defgpa.statistics.table import Rows
+from defgpa.tables import figure, lined_up
+
+
+class PermutedEffect(Protocol):
+    """A result with an observed statistic and its permuted values."""
+
+    @property
+    def observed(self) -> float:
+        """The statistic."""
+
+    @property
+    def permuted(self) -> Array:
+        """(n_permutations,): under chance."""
+
+    @property
+    def z(self) -> float:
+        """The effect size."""
+
+
+@dataclass(frozen=True, eq=False)
+class EffectSizes(Rows):
+    """Effect sizes compared between data sets, by pairs.
+
+    Attributes
+    ----------
+    names : tuple of k str
+        The data sets or hypotheses.
+    effect_sizes : array (k,)
+        Z of each.
+    z, p : array (k, k)
+        Standardised differences, the first minus the second, and their two-sided P.
+    """
+
+    _columns = ("a", "b", "z", "p")
+
+    names: tuple[str, ...]
+    effect_sizes: Array
+    z: Array
+    p: Array
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        first, second = np.triu_indices(len(self.names), 1)
+        return [
+            (self.names[i], self.names[j], float(self.z[i, j]), float(self.p[i, j]))
+            for i, j in zip(first, second, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        sizes = [(name, figure(z)) for name, z in zip(self.names, self.effect_sizes, strict=True)]
+        pairs = [(f"{a} – {b}", figure(z), figure(p)) for a, b, z, p in self._rows()]
+        differences = lined_up([("", "Z difference", "P"), *pairs])
+        return f"{lined_up([('', 'Z'), *sizes])}\n\n{differences}"
+
+    __repr__ = __str__
+
+
+def compare_effect_sizes(
+    results: Sequence[PermutedEffect], names: Sequence[str] | None = None
+) -> EffectSizes:
+    """Compare the strength of covariation, modularity or phylogenetic signal.
+
+    geomorph's ``compare.pls``, ``compare.CR`` and ``compare.physignal.z``.
+
+    Parameters
+    ----------
+    results : sequence of TwoBlockPLS, ModuleTest or PhylogeneticSignal
+        At least two, of one kind.
+    names : sequence of str, optional
+        Of the results; ``1``, ``2``, … by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa.statistics import integration
+    >>> x = np.random.default_rng(0).normal(size=(2, 20, 8, 2))
+    >>> results = [integration(own, "aaaabbbb", 99) for own in x]
+    >>> compare_effect_sizes(results, ["wild", "reared"]).p.shape
+    (2, 2)
+    """
+    if len(results) < 2:
+        raise DefgpaError(f"There must be at least 2 results to compare; got {len(results)}.")
+    if names is not None and len(names) != len(results):
+        raise DefgpaError(f"There must be {len(results)} names of results; got {len(names)}.")
+    deviations, spreads = np.zeros(len(results)), np.zeros(len(results))
+    for k, result in enumerate(results):
+        values = transform_to_normal(result.observed, result.permuted)
+        if values is not None:
+            deviations[k], spreads[k] = values[-1] - values.mean(), values.std()
+    pooled = np.sqrt(spreads[:, None] ** 2 + spreads**2)
+    z = (deviations[:, None] - deviations) / np.where(pooled > 0, pooled, 1.0)
+    labels = tuple(map(str, names or range(1, len(results) + 1)))
+    sizes = np.array([result.z for result in results])
+    return EffectSizes(labels, sizes, z, np.asarray(2 * norm.sf(np.abs(z))))

@@ -1,0 +1,199 @@
+"""Integration: whether parts of a shape vary together.
+
+Integration of modules is r-PLS (see `defgpa.statistics.covariation`), averaged over their pairs
+(Bookstein et al. 2003; Adams & Collyer 2016); chance permutes the specimens independently in each
+module. Relative eigenvalue variance measures integration without modules (Pavlicev et al. 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from defgpa._arrays import Array, Index, Progress
+from defgpa.errors import ShapeError
+from defgpa.statistics.covariation import correlate_blocks
+from defgpa.statistics.partition import parse_partition
+from defgpa.statistics.permutation import Permutations, effect_size, p_value
+from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.table import Rows
+from defgpa.tables import figure, lined_up
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleTest(Rows):
+    """Integration or modularity of the modules of a shape.
+
+    Attributes
+    ----------
+    statistic : {"r-PLS", "CR"}
+        What was measured.
+    modules : tuple of k str
+        Names.
+    observed, z, p : float
+        Mean over the pairs of modules, its effect size and P. For CR small values, and negative
+        Z, say that there are modules.
+    pairs : array (k, k)
+        The statistic of every pair of modules.
+    interval : array (2,) or None
+        95 % percentile interval from resampling specimens.
+    permuted : array (n_permutations,)
+        Under chance.
+    provenance : Provenance
+        Which coordinates were analysed.
+    """
+
+    _columns = ("a", "b", "value")
+
+    statistic: str
+    modules: tuple[str, ...]
+    observed: float
+    z: float
+    p: float
+    pairs: Array
+    interval: Array | None
+    permuted: Array
+    provenance: Provenance
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [
+            (self.modules[i], self.modules[j], float(self.pairs[i, j]))
+            for i, j in combinations(range(len(self.modules)), 2)
+        ]
+
+    def __str__(self) -> str:
+        title = "Integration" if self.statistic == "r-PLS" else "Modularity"
+        head = (
+            f"{title}: {self.statistic} {self.observed:.5f}, Z {figure(self.z)}, P {figure(self.p)}"
+        )
+        if self.interval is not None:
+            head += f", 95 % interval {figure(self.interval[0])} – {figure(self.interval[1])}"
+        rows = [(f"{a} – {b}", figure(value)) for a, b, value in self._rows()]
+        return f"{head}\n{self.provenance}\n\n{lined_up([('', self.statistic), *rows])}"
+
+    __repr__ = __str__
+
+
+def integration(
+    x: Analysed,
+    partition: Any,
+    n_permutations: int = 999,
+    seed: int = 0,
+    *,
+    space: str = "superimposed",
+    superimpose: bool = True,
+    progress: Progress | None = None,
+) -> ModuleTest:
+    """Test whether modules vary together, as geomorph's ``integration.test``.
+
+    Parameters
+    ----------
+    x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
+        The specimens. Missing landmarks are completed.
+    partition : sequence of m labels, or mapping of module to landmarks
+        The module of every landmark.
+    n_permutations, seed, space, superimpose, progress
+        As in `procrustes_anova`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(8, 2)) + 0.01 * rng.normal(size=(20, 8, 2))
+    >>> x[:, [0, 5]] += 0.1 * rng.normal(size=(20, 1, 2))
+    >>> integration(x, "aaaabbbb").p
+    0.001
+    """
+    permutations = Permutations(n_permutations, seed, progress)
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    sample.warn_of_findings()
+    names, codes = parse_partition(partition, sample.shapes.landmarks)
+    n = sample.shapes.n_shapes
+    centred = sample.tangents - sample.tangents.mean(axis=0)
+    blocks = [centred[:, codes == k].reshape(n, -1) for k in range(len(names))]
+    blocks = [_reduce_columns(block) for block in blocks]
+    correlations = [correlate_blocks(*pair) for pair in combinations(blocks, 2)]
+    observed = float(np.mean(correlations))
+
+    def correlate(orders: Index) -> Array:
+        # a random order of (k − 1) n numbers ranks its parts in k − 1 independent orders
+        independent = orders.reshape(len(orders), len(blocks) - 1, n).argsort(axis=2)
+        return np.array([_correlate_modules(blocks, own_orders) for own_orders in independent])
+
+    chance = permutations.each(n * (len(blocks) - 1), 1, correlate, held=1 << 12)
+    z, p = effect_size(observed, chance), p_value(observed, chance)
+    pairs = fill_pairs(len(names), correlations)
+    return ModuleTest("r-PLS", names, observed, z, p, pairs, None, chance, sample.provenance)
+
+
+def _correlate_modules(blocks: Sequence[Array], orders: Index) -> float:
+    """Compute the mean r-PLS of pairs of modules, all but the first in an order (k − 1, n)."""
+    permuted = [block[order] for block, order in zip(blocks[1:], orders, strict=True)]
+    pairs = combinations([blocks[0], *permuted], 2)
+    return float(np.mean([correlate_blocks(*pair) for pair in pairs]))
+
+
+def _reduce_columns(block: Array) -> Array:
+    """Rotate a block (n, p) to as few columns as it has dimensions; products of rows stay."""
+    U, lengths, _ = np.linalg.svd(block, full_matrices=False)
+    varying = lengths > 1e-12 * lengths[0]
+    return np.asarray(U[:, varying] * lengths[varying])
+
+
+def fill_pairs(k: int, values: Sequence[float] | Array) -> Array:
+    """Return the values of pairs as a symmetric (k, k), NaN on its diagonal."""
+    pairs = np.full((k, k), np.nan)
+    for (i, j), value in zip(combinations(range(k), 2), values, strict=True):
+        pairs[i, j] = pairs[j, i] = value
+    return pairs
+
+
+@dataclass(frozen=True)
+class EigenvalueVariance:
+    """Integration of all coordinates together.
+
+    Attributes
+    ----------
+    vrel : float
+        Variance of the eigenvalues over the largest it can be: 0 to 1, for a single axis.
+    z : float
+        Effect size, ½ log(V / (1 − V)), above that of no integration (Conaway & Adams 2022).
+    z_variance : float
+        Of z, 1 / (n − 3): two samples differ by (z₁ − z₂) / √(sum of variances).
+    """
+
+    vrel: float
+    z: float
+    z_variance: float
+
+
+def eigenvalue_variance(
+    x: Analysed, *, space: str = "superimposed", superimpose: bool = True
+) -> EigenvalueVariance:
+    """Measure integration by the relative eigenvalue variance Vrel (``integration.Vrel``).
+
+    Parameters
+    ----------
+    x, space, superimpose
+        As in `integration`. At least 4 specimens.
+    """
+    sample = build_sample(x, space=space, superimpose=superimpose)
+    n = sample.shapes.n_shapes
+    if n < 4:
+        raise ShapeError(f"Vrel needs at least 4 specimens; there are {n}.")
+    flat = (sample.tangents - sample.tangents.mean(axis=0)).reshape(n, -1)
+    variances = np.linalg.svd(flat, compute_uv=False) ** 2
+    variances = variances[variances > 1e-12 * variances[0]]
+    k = len(variances)
+    vrel = float(variances.var(ddof=1) / (k * variances.mean() ** 2)) if k > 1 else 1.0
+    unintegrated = (k + 2) / (k * (n - 1) + 2)
+    z = 0.5 * _logit(min(vrel, 0.9995)) + 0.5 * abs(_logit(unintegrated))
+    return EigenvalueVariance(vrel, z, 1.0 / (n - 3))
+
+
+def _logit(share: float) -> float:
+    return float(np.log(share / (1 - share)))
