@@ -34,8 +34,8 @@ _REMEDY = {
 }
 _TEXT = {
     Problem.MIRRORED: "fits clearly better mirrored",
-    Problem.EXCHANGED_LANDMARKS: "{0} and {1} look swapped",
-    Problem.MISPLACED_LANDMARK: "{0} is far from where the others have it",
+    Problem.EXCHANGED_LANDMARKS: "landmarks {0} and {1} look swapped",
+    Problem.MISPLACED_LANDMARK: "landmark {0} is far from where the others have it",
     Problem.FAR_SHAPE: "is far from all the others",
     Problem.OTHER_SIZE: "is of quite another size: other units?",
     Problem.REPEATED_SHAPE: "has the very coordinates of another specimen",
@@ -113,8 +113,9 @@ def _list_outliers(study: Study) -> Iterator[Item]:
         return  # too few specimens to say what is usual
     for row in ranked.landmark_table(_MAX_OUTLIERS):
         if row["outlier"]:
-            text = f"{row['landmark']} is {row['score']:.1f} times as far from its place as usual"
             label = (row["landmark"],)
+            times = f"{row['score']:.1f} times as far from its place as usual"
+            text = f"landmark {row['landmark']} is {times}"
             yield Item(UNUSUAL_LANDMARK, row["name"], label, text, None, row["score"])
     for row in ranked.table():
         if row["outlier"]:

@@ -21,7 +21,7 @@ const STEPS = [
 ];
 
 let leave = null; // how the step that is shown ends
-let shown = "";
+let shown = "", visits = 0;
 const main = document.getElementById("main"), bar = document.getElementById("bar");
 
 /** The address says which project and step: #wings/look. */
@@ -35,6 +35,7 @@ export function go(step, id = store.project?.id) {
 }
 
 async function showStep() {
+  const ticket = ++visits;
   const { id, step } = readAddress();
   try {
     if (id && store.project?.id !== id) await openProject(id);
@@ -44,6 +45,7 @@ async function showStep() {
     location.hash = "";
     return;
   }
+  if (ticket !== visits) return; // the address has changed meanwhile
   const chosen = id && (step === "open" || hasShapes()) ? step : "open";
   shown = chosen;
   leave?.();
@@ -51,7 +53,10 @@ async function showStep() {
   main.replaceChildren();
   document.title = store.project ? `${store.project.title} – defgpa` : "defgpa";
   try { localStorage.setItem("defgpa-place", location.hash); } catch { /* private windows */ }
-  leave = (await STEPS.find(([name]) => name === chosen)[2](main, { go, start })) ?? null;
+  leave = null;
+  const left = await STEPS.find(([name]) => name === chosen)[2](main, { go });
+  if (ticket !== visits) { left?.(); return; }
+  leave = left ?? null;
   document.documentElement.dataset.ready = chosen;
 }
 
@@ -112,10 +117,9 @@ window.addEventListener("focus", async () => { // another tab may have changed t
 });
 
 setTheme();
-export let start = null;
 (async () => {
   try {
-    start = await get("/api/start");
+    const start = await get("/api/start");
     let place = "";
     try { place = localStorage.getItem("defgpa-place") ?? ""; } catch { /* private windows */ }
     if (!location.hash && start.first) location.hash = `${encodeURIComponent(start.first)}/look`;

@@ -12,7 +12,8 @@ export async function showOpen(main, { go }) {
     else drawStart(page, await get("/api/start"), go);
   };
   await draw();
-  return listen((change) => { if (["project", "settings", "superimposition", "queue"].includes(change) && store.project) draw(); });
+  const isStart = !store.project; // then the address will change
+  return listen((change) => { if (["project", "settings", "superimposition", "queue"].includes(change) && store.project && !isStart) draw(); });
 }
 
 function drawStart(page, { projects, samples, version }, go) {

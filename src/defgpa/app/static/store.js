@@ -67,7 +67,10 @@ async function refreshQueue(ticket) {
     const { items } = await get(path("/queue"));
     if (ticket !== latest) return;
     store.queue = items;
-  } catch { store.queue = []; }
+  } catch {
+    if (ticket !== latest) return;
+    store.queue = [];
+  }
   tell("queue");
 }
 

@@ -1,0 +1,383 @@
+"""A study from the drop of a file to the exported script, in a real browser, server and all."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+from app_support import wait_until
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+
+import defgpa
+from defgpa.edits import read_edits
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+spec = spec_from_file_location("make_picture", DOCS / "make_picture.py")
+make_picture = module_from_spec(spec)
+spec.loader.exec_module(make_picture)
+
+pytestmark = pytest.mark.skipif(
+    make_picture.browser_and_driver() is None,
+    reason="no chromium with chromedriver here: the app is not opened in a browser",
+)
+HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
+
+
+class Run:
+    """A server in a process of its own, and a browser that has its page open."""
+
+    def __init__(self, driver, projects):
+        self.driver, self.projects, self.process, self.port = driver, projects, None, 0
+
+    def start(self):
+        """Start the server, on the same port as before if it ran already, and open its page."""
+        source = str(Path(defgpa.__file__).parents[1])
+        command = [sys.executable, "-m", "defgpa", "app", "--no-browser", "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            [*command, "--projects", str(self.projects)],
+            env={**os.environ, "PYTHONPATH": source},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.address = re.search(r"http\S+", self.process.stdout.readline())[0]
+        self.port = int(self.address.split(":")[2].split("/")[0])
+        self.driver.get(self.address)
+        self.wait_for("document.documentElement.dataset.ready")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def wait_for(self, condition, seconds=60.0):
+        return wait_until(lambda: self.js(f"return {condition}"), seconds)
+
+    def click(self, selector):
+        self.wait_for(f"document.querySelector('{selector}:not(:disabled)')")
+        self.js(f"document.querySelector('{selector}').click()")
+
+    def go(self, step):
+        self.click(f"#step-{step}")
+        self.wait_for(f"document.documentElement.dataset.ready === '{step}'")
+
+    def drop(self, name, text):
+        """Drop a file onto the page."""
+        self.js(
+            "const data = new DataTransfer();"
+            "data.items.add(new File([arguments[1]], arguments[0]));"
+            "document.querySelector('.drop').dispatchEvent(new DragEvent('drop',"
+            "{dataTransfer: data, bubbles: true, cancelable: true}))",
+            name,
+            text,
+        )
+
+    def press(self, key):
+        self.driver.find_element(By.TAG_NAME, "body").send_keys(key)
+
+    def place_of(self, landmark):
+        """Where a landmark is drawn, from the middle of the canvas."""
+        return self.js(
+            "const view = window.defgpaView, [x, y] = view.project(view.place(arguments[0]));"
+            "return [x - view.canvas.clientWidth / 2, y - view.canvas.clientHeight / 2]",
+            landmark,
+        )
+
+    def drag(self, landmark, dx, dy):
+        canvas = self.driver.find_element(By.CSS_SELECTOR, "canvas.view")
+        x, y = (round(value) for value in self.place_of(landmark))
+        actions = ActionChains(self.driver, duration=20)
+        actions.move_to_element_with_offset(canvas, x, y).click_and_hold()
+        actions.move_by_offset(dx // 2, dy // 2).move_by_offset(dx - dx // 2, dy - dy // 2)
+        actions.release().perform()
+
+    def count_edits(self):
+        heading = self.js("return document.querySelector('.log')?.parentElement.textContent ?? ''")
+        return int(re.search(r"Edits \((\d+)\)", heading)[1]) if heading else 0
+
+    def wait_for_edits(self, count):
+        wait_until(lambda: self.count_edits() == count)
+        self.wait_for_queue()
+
+    def wait_for_queue(self):
+        self.wait_for(
+            "!document.querySelector('.side.left small')?.textContent.includes('Looking')"
+        )
+
+    @property
+    def folder(self):
+        return next(path for path in self.projects.iterdir() if path.name == "moths")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    flags = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    with make_picture.chromium(1400, flags) as driver:
+        running = Run(driver, tmp_path_factory.mktemp("app") / "projects")
+        running.start()
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def write_wings():
+    """The bundled wings as a TPS file with two landmarks swapped and one misplaced."""
+    shapes = defgpa.datasets.load_wings()
+    points = np.array(shapes.points)
+    points[2, [3, 7]] = points[2, [7, 3]]
+    points[8, 4] += [90, 60]
+    rows = []
+    for name, own in zip(shapes.names, points, strict=True):
+        title = HOSTILE if name == "apis_02" else name
+        lines = [" ".join("NA" if np.isnan(x) else f"{x:.2f}" for x in point) for point in own]
+        rows += [f"LM={len(lines)}", *lines, f"ID={title}"]
+    return "\n".join(rows) + "\n"
+
+
+def test_a_study_from_the_file_to_the_script(run, monkeypatch, capsys):
+    # open
+    run.drop("moths.tps", write_wings())
+    run.wait_for("document.querySelector('h1')?.textContent === 'moths'")
+    run.drop(
+        "table.csv",
+        "id,kind,mass\n"
+        + "".join(
+            f'"{(HOSTILE if k == 1 else name).replace(chr(34), chr(34) * 2)}",{name[:4]},{k}\n'
+            for k, name in enumerate(defgpa.datasets.load_wings().names)
+        ),
+    )
+    run.wait_for("document.body.textContent.includes('id, kind, mass')")
+
+    # look
+    run.go("look")
+    run.wait_for("document.querySelectorAll('.item').length > 5")
+    assert run.js("return document.querySelectorAll('.item img').length") == 0
+    assert HOSTILE in run.js("return document.querySelector('.rows').textContent")
+
+    # correct: the worst finding is shown first; one is swapped, one accepted
+    run.go("correct")
+    run.wait_for("document.querySelectorAll('.queue button').length > 1")
+    run.wait_for("document.querySelector('[data-action=swap].suggested')")
+    run.press("s")
+    run.wait_for_edits(1)
+    run.press("j")
+    run.wait_for("document.querySelector('.worry')?.textContent.includes('far from')")
+    run.press("a")
+    run.wait_for_edits(2)
+
+    # drag a landmark, undo, redo, mark one missing
+    run.js("const s = document.getElementById('specimen'); s.value = 4; s.onchange?.();"
+           "s.dispatchEvent(new Event('change'))")  # fmt: skip
+    run.wait_for("document.querySelector('.stage h2').textContent === 'apis_05'")
+    time.sleep(0.3)
+    before = run.js("return window.defgpaView.place(10)")
+    run.drag(10, 60, -30)
+    run.wait_for_edits(3)
+    after = run.js("return window.defgpaView.place(10)")
+    assert after[0] > before[0] + 5
+    assert after[1] > before[1] + 2
+    stored = read_edits(run.folder / "edits.json")[-1]
+    assert (stored.action, stored.specimen) == ("move", "apis_05")
+    np.testing.assert_allclose(stored.to, after, rtol=1e-6)
+    run.click("#undo")
+    run.wait_for_edits(2)
+    np.testing.assert_allclose(run.js("return window.defgpaView.place(10)"), before, rtol=1e-6)
+    run.click("#redo")
+    run.wait_for_edits(3)
+    run.press("m")
+    run.wait_for_edits(4)
+    assert read_edits(run.folder / "edits.json")[-1].action == "set missing"
+
+    # align
+    run.go("align")
+    run.click("#compare")
+    run.wait_for("document.querySelectorAll('#methods tbody tr').length > 2")
+    run.click("#use-recommended")
+    run.wait_for("document.getElementById('kind').value === 'deformable'")
+    run.wait_for("document.querySelector('#figures')")
+
+    # explore
+    run.go("explore")
+    run.wait_for("document.querySelector('#morphospace .dot')")
+    run.wait_for("document.querySelector('.shape canvas')")
+    time.sleep(0.5)
+    mean = run.driver.find_element(By.CSS_SELECTOR, ".shape canvas").screenshot_as_base64
+    chart = run.driver.find_element(By.CSS_SELECTOR, "#morphospace svg")
+    ActionChains(run.driver).move_to_element_with_offset(chart, 210, -120).click().perform()
+    wait_until(
+        lambda: (
+            run.driver.find_element(By.CSS_SELECTOR, ".shape canvas").screenshot_as_base64 != mean
+        )
+    )
+
+    # test, with completion
+    run.go("test")
+    formula = run.driver.find_element(By.ID, "formula")
+    formula.clear()
+    formula.send_keys("shape ~ ki")
+    run.wait_for("!document.querySelector('.suggest ul').hidden")
+    formula.send_keys("\t")
+    assert formula.get_attribute("value") == "shape ~ kind"
+    run.click("#run-test")
+    run.wait_for("document.querySelector('#anova')")
+    assert "kind" in run.js("return document.querySelector('#anova').textContent")
+
+    # take away
+    run.go("take-away")
+    run.js(
+        "for (const box of document.querySelectorAll('[data-part]')) {"
+        "  const isWanted = ['scripts', 'tables'].includes(box.dataset.part);"
+        "  if (box.checked !== isWanted) box.click(); }"
+    )
+    run.click("#write")
+    run.wait_for("document.querySelector('#files')?.textContent.includes('analysis.py')")
+    shown = run.js(
+        "return (await fetch(location.pathname + 'api/projects/moths/alignment')).json()"
+    )
+    monkeypatch.chdir(run.folder)
+    runpy.run_path("results/scripts/analysis.py")
+    printed = capsys.readouterr().out
+    assert float(re.search(r"RMSE_r (\S+)", printed)[1]) == shown["rmse_reference"]
+    anova = (run.folder / "results" / "tables" / "anova.csv").read_text().splitlines()[1]
+    p_value = float(anova.split(",")[-1])
+    assert re.search(rf"kind .*{p_value:.3f}", printed), printed
+    assert run.driver.title != "taken"
+
+
+def test_a_killed_server_loses_nothing(run):
+    count = len(read_edits(run.folder / "edits.json"))
+    run.go("correct")
+    run.wait_for_edits(count)
+    for k in range(3):
+        run.press("]")
+        run.press("m")
+        run.wait_for_edits(count + k + 1)
+    run.kill()
+    run.press("r")
+    run.wait_for("document.querySelector('.message.error')?.textContent.includes('still running')")
+    run.start()
+    run.wait_for("document.documentElement.dataset.ready === 'correct'")  # where it was
+    run.wait_for_edits(count + 3)
+    assert len(read_edits(run.folder / "edits.json")) == count + 3
+
+
+def test_two_tabs_do_not_overwrite_each_other(run):
+    run.go("correct")
+    count = len(read_edits(run.folder / "edits.json"))
+    run.wait_for_edits(count)
+    first = run.driver.current_window_handle
+    address = run.driver.current_url
+    run.driver.switch_to.new_window("tab")
+    run.driver.get(address)
+    run.wait_for("document.documentElement.dataset.ready === 'correct'")
+    run.wait_for_edits(count)
+    run.press("r")
+    run.wait_for_edits(count + 1)
+    run.driver.close()
+    run.driver.switch_to.window(first)
+    # as if the tab had not noticed: its revision is the old one
+    run.js("window.dispatchEvent(new Event('focus'))")
+    run.wait_for_edits(count + 1)
+    assert len(read_edits(run.folder / "edits.json")) == count + 1
+
+
+def test_landmarks_in_space_are_drawn_turned_and_dragged(run):
+    run.driver.get(run.address)
+    run.wait_for("document.documentElement.dataset.ready")
+    run.js("location.hash = ''")
+    run.click("[data-sample=skulls]")
+    run.wait_for("document.documentElement.dataset.ready === 'look'")
+    run.go("correct")
+    run.wait_for("window.defgpaView?.frames > 1")
+    assert run.js(COUNT_PIXELS) > 3000
+    before = run.place_of(0)
+    run.js("window.defgpaView.rotate(60, 20)")
+    assert np.linalg.norm(np.subtract(run.place_of(0), before)) > 10
+    time.sleep(0.2)
+    edits = run.count_edits()
+    run.js("window.defgpaView.handlers.onpick(1)")
+    run.drag(1, 30, 24)
+    run.wait_for_edits(edits + 1)
+    moved = read_edits(next(p for p in run.projects.iterdir() if p.name == "skulls") / "edits.json")
+    assert len(moved[-1].to) == 3
+
+
+def test_every_control_has_a_name_and_texts_have_contrast(run):
+    run.js("location.hash = 'moths/correct'")
+    run.wait_for("document.documentElement.dataset.ready === 'correct'")
+    for theme in ("light", "dark"):
+        run.js(f"document.documentElement.dataset.theme = '{theme}'")
+        for step in ("open", "look", "correct", "align", "explore", "test", "take-away"):
+            run.go(step)
+            assert run.js(UNNAMED) == [], step
+            assert run.js(PALE) == [], (step, theme)
+
+
+COUNT_PIXELS = """
+const canvas = document.querySelector("canvas.view"), copy = document.createElement("canvas");
+copy.width = canvas.width;
+copy.height = canvas.height;
+const context = copy.getContext("2d");
+context.drawImage(canvas, 0, 0);
+const data = context.getImageData(0, 0, copy.width, copy.height).data;
+let count = 0;
+for (let k = 3; k < data.length; k += 4) count += data[k] > 0;
+return count;
+"""
+
+UNNAMED = """
+const controls = "button, input:not([hidden]), select, a[href], canvas[tabindex]";
+return [...document.querySelectorAll(controls)]
+  .filter((element) => element.offsetParent !== null)
+  .filter((element) => !(element.textContent.trim() || element.getAttribute("aria-label")
+    || element.labels?.length || element.title)).map((element) => element.outerHTML.slice(0, 120));
+"""
+
+PALE = """
+const luminance = (rgb) => {
+  const [r, g, b] = rgb.map((x) => x / 255)
+    .map((x) => (x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+const behind = (element) => {
+  for (; element; element = element.parentElement) {
+    const colour = parse(getComputedStyle(element).backgroundColor);
+    if (colour.length === 3 || colour[3] > 0.5) return colour.slice(0, 3);
+  }
+  return [255, 255, 255];
+};
+const hasText = (element) =>
+  [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+const pale = [];
+for (const element of document.querySelectorAll("main *, #bar *")) {
+  if (!hasText(element) || element.offsetParent === null) continue;
+  if (element.closest(":disabled, canvas, svg, option")) continue;
+  const a = luminance(parse(getComputedStyle(element).color).slice(0, 3));
+  const b = luminance(behind(element));
+  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  const text = element.textContent.slice(0, 40);
+  if (ratio < 4.5) pale.push(`${element.tagName} ${element.className} ${text} ${ratio}`);
+}
+return pale.slice(0, 5);
+"""
+
+
+def test_nothing_went_wrong_in_the_browser(run):
+    entries = [entry["message"] for entry in run.driver.get_log("browser")]
+    expected = ("ERR_CONNECTION", "GPU stall", "WebGL", "favicon")
+    assert [text for text in entries if not any(word in text for word in expected)] == []
