@@ -20,7 +20,7 @@ TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEN
   PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check lint docs dist test-oldest bench browser picture clean
+.PHONY: demo test check lint docs dist test-oldest bench fuzz browser picture clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/defgpa demo --output demo
@@ -32,6 +32,11 @@ test:
 	@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
 	$(TEST_ENV) $(BIN)/python -m pytest $(WORKERS); tests=$$?; \
 	wait $$types || { cat $(VENV)/types.txt; exit 1; }; exit $$tests
+
+# damages small files at random and reads them, for so many seconds; what breaks a reader is kept in fuzz_failures/
+SECONDS ?= 60
+fuzz: $(VENV)/.test
+	@$(TEST_ENV) $(BIN)/python tests/io/fuzz.py --seconds $(SECONDS)
 
 check: lint
 	@$(BIN)/mypy

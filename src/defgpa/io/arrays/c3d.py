@@ -1,35 +1,33 @@
-"""C3D, the binary files of motion capture laboratories: every frame is a shape. Needs ezc3d."""
+"""C3D, the binary files of motion capture laboratories: every frame is a shape.
+
+A header, parameters (of which the names of the markers count) and frames, in blocks of 512 bytes.
+Read here and not by ezc3d, which does not return from some damaged files.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from defgpa.errors import needed
-from defgpa.io.files import make_format_error, mask_missing, translate_errors
+from defgpa._arrays import Array
+from defgpa.io.files import make_format_error, mask_missing, read_bytes, translate_errors
 from defgpa.io.format import Document, Format, ReadOptions, make_document
-from defgpa.io.limits import Budget
 from defgpa.io.text.lines import make_unique, warn
 
 _BLOCK = 512
-_PARAMETERS = b"\x50"  # the second byte of every file
+_SIGN = 0x50  # the second byte of the header, and of the parameters
+_ORDERS = {84: "<", 86: ">"}  # processors: Intel, MIPS
 
 
 def read_c3d(path: Path, options: ReadOptions) -> Document:
     """Read a shape for every frame in which a marker is visible; negative residuals are missing."""
-    how = f'{path} is a C3D file, which needs ezc3d: pip install "defgpa[motion]".'
-    ezc3d = needed("ezc3d", how)
-    _require_size(path)
+    data = read_bytes(path)
     with translate_errors(path, "C3D file"):
-        file = ezc3d.c3d(str(path))
-        points = np.asarray(file["data"]["points"], dtype=np.float64)  # (4, markers, frames)
-        residuals = np.asarray(file["data"]["meta_points"]["residuals"])[0]
-        labels = [str(label) for label in file["parameters"]["POINT"]["LABELS"]["value"]]
-    if points.size == 0:
-        raise make_format_error(path, "frames with markers", "none")
-    stack = np.ascontiguousarray(points[:3].transpose(2, 1, 0))
-    stack[(residuals.T < 0) | np.isnan(stack).any(axis=2)] = np.nan
+        order = _find_byte_order(data)
+        stack = _parse_frames(data, order)
+        labels = _parse_labels(data, order)
     stack = mask_missing(stack, options.missing)
     visible = ~np.isnan(stack).all(axis=(1, 2))
     if not visible.any():
@@ -38,28 +36,85 @@ def read_c3d(path: Path, options: ReadOptions) -> Document:
         warn(f"{path}: {(~visible).sum()} frames without any marker are left out.")
     names = [f"frame_{k + 1}" for k in np.flatnonzero(visible)]
     m = stack.shape[1]
-    return make_document(
-        path, stack[visible], names, tuple(make_unique(labels)) if len(labels) == m else None
-    )
+    labels = make_unique([label or str(k + 1) for k, label in enumerate(labels[:m])])
+    return make_document(path, stack[visible], names, tuple(labels) if len(labels) == m else None)
 
 
-def _require_size(path: Path) -> None:
-    """Refuse a file that announces more frames than it has bytes for."""
-    with path.open("rb") as stream:
-        header = stream.read(_BLOCK)
-    if len(header) < _BLOCK:
-        raise make_format_error(path, "a header of 512 bytes", f"{len(header)} bytes")
-    n_markers = int.from_bytes(header[2:4], "little")
-    first, last = (int.from_bytes(header[at : at + 2], "little") for at in (6, 8))
-    n_frames = max(last - first + 1, 0)
-    Budget(path).spend(100 * n_markers * n_frames, "what it announces")
+def _find_byte_order(data: bytes) -> str:
+    """``<`` or ``>``, by the processor that the parameters state."""
+    start = _BLOCK * (data[0] - 1) if data else 0
+    if len(data) < _BLOCK or data[1] != _SIGN or start + 4 > len(data) or start < _BLOCK:
+        raise ValueError("it has no parameters")
+    processor = data[start + 3]
+    if processor not in _ORDERS:
+        raise ValueError(f"it was written by processor {processor}, which is not known")
+    return _ORDERS[processor]
+
+
+def _parse_frames(data: bytes, order: str) -> Array:
+    """(frames, markers, 3) points, NaN where the residual is negative."""
+    words = np.frombuffer(data, order + "u2", _BLOCK // 2)
+    m, n_analog, first, last, start = (int(words[k]) for k in (1, 2, 3, 4, 8))
+    scale = float(np.frombuffer(data, order + "f4", 1, 12)[0])
+    kind = np.dtype(order + ("f4" if scale < 0 else "i2"))
+    width = 4 * m + n_analog
+    begin = _BLOCK * (start - 1)
+    available = (len(data) - begin) // (width * kind.itemsize) if m and start else 0
+    n = min(last - first + 1, available)
+    if last == 0xFFFF:  # more frames than the header can count
+        n = available
+    if n < 1 or begin < _BLOCK:
+        raise ValueError("it has no frames with markers")
+    values = np.frombuffer(data, kind, n * width, begin).reshape(n, width)
+    frames = values[:, : 4 * m].reshape(n, m, 4).astype(np.float64)
+    points = frames[..., :3] if scale < 0 else frames[..., :3] * scale
+    hidden = (frames[..., 3] < 0) | ~np.isfinite(points).all(axis=2)
+    return np.where(hidden[..., None], np.nan, points)
+
+
+def _parse_labels(data: bytes, order: str) -> list[str]:
+    """The names of the markers: the parameters LABELS, LABELS2, … of the group POINT."""
+    groups: dict[int, str] = {}
+    labels: list[str] = []
+    for number, name, content in _split_parameters(data, order):
+        if number < 0:
+            groups[-number] = name
+        elif groups.get(number, "POINT") == "POINT" and name.startswith("LABELS"):
+            labels += _parse_texts(content)
+    return labels
+
+
+def _split_parameters(data: bytes, order: str) -> Iterator[tuple[int, str, bytes]]:
+    """The number of its group, the name and the content of every parameter, group by group."""
+    at = _BLOCK * (data[0] - 1) + 4
+    while at + 4 < len(data) and data[at]:
+        length = abs(int(np.int8(data[at] - 256 if data[at] > 127 else data[at])))
+        number = data[at + 1] - 256 if data[at + 1] > 127 else data[at + 1]
+        name = data[at + 2 : at + 2 + length].decode("ascii", errors="replace").upper()
+        at += 2 + length
+        step = int.from_bytes(data[at : at + 2], "little" if order == "<" else "big")
+        yield number, name, data[at + 2 : at + max(step, 2)]
+        if step < 2:
+            return
+        at += step
+
+
+def _parse_texts(content: bytes) -> list[str]:
+    """The rows of a parameter of letters: type, sizes, then the letters."""
+    if len(content) < 4 or content[0] != 0xFF or content[1] != 2:
+        return []
+    width, count = content[2], content[3]
+    letters = content[4 : 4 + width * count].decode("utf-8", errors="replace")
+    return [letters[k * width : (k + 1) * width].strip(" \0") for k in range(count)]
 
 
 FORMATS = (
     Format(
         name="c3d",
         suffixes=(".c3d",),
-        looks_like=lambda head: head[1:2] == _PARAMETERS and 1 < head[0] < 128 and b"\0" in head,
+        looks_like=lambda head: (
+            len(head) > _BLOCK and head[1] == _SIGN and 1 < head[0] < 128 and b"\0" in head
+        ),
         read=read_c3d,
         write=None,
     ),

@@ -8,6 +8,7 @@ array. Nothing is ever unpickled.
 
 from __future__ import annotations
 
+import io
 import math
 import sys
 import zipfile
@@ -41,6 +42,7 @@ Arrays = Mapping[str, NDArray[Any]]
 _PLAIN = PER_SHAPE_METADATA - {"variables"}
 _KNOWN = _PLAIN | {"points", "names", "landmarks", "landmark_names", "faces", "space", "links"}
 _KNOWN |= {"weights"}
+_MAX_HEADER = 2**16  # bytes: as much as version 1 of the format can have
 
 
 def read_npz(path: Path, options: ReadOptions) -> Document:
@@ -203,7 +205,11 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]
     version = npy.read_magic(file)
     if version == (1, 0):
         return npy.read_array_header_1_0(file)
-    return npy.read_array_header_2_0(file)
+    length = file.read(4)
+    n_bytes = int.from_bytes(length, "little")
+    if n_bytes > _MAX_HEADER:
+        raise ValueError(f"expected the header of an array; found one of {n_bytes} bytes")
+    return npy.read_array_header_2_0(io.BytesIO(length + file.read(n_bytes)))
 
 
 def _parse_texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str, ...] | None:

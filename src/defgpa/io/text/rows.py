@@ -45,6 +45,8 @@ from defgpa.io.weights import (
 
 _SAY_SHAPE = (*NAME_WORDS, *SHAPE_WORDS)
 
+_MAX_COMPARABLE = 1e100  # coordinates whose squares are still numbers
+
 Roles = tuple[tuple[int, ...], int | None, int | None]  # columns: axes, shape, landmark
 
 
@@ -126,7 +128,7 @@ def _is_of_another_kind(numbers: Array, after_identifier: int, without: int) -> 
     others or varies more. The last arguments are the dimensions of both readings.
     """
     first, others = numbers[:, 0], numbers[:, 1:]
-    if len(first) < 2 or np.isnan(numbers).any():
+    if len(first) < 2 or not (np.abs(numbers) < _MAX_COMPARABLE).all():
         return False
     misfit = measure_misfit(others.reshape(len(first), -1, after_identifier)) / others.size
     other_misfit = measure_misfit(numbers.reshape(len(first), -1, without)) / numbers.size

@@ -13,7 +13,7 @@ import numpy as np
 
 from defgpa.io.files import make_format_error, mask_missing
 from defgpa.io.format import Document, Format, ReadOptions, make_document
-from defgpa.io.text.lines import decode_head, parse_numbers, read_text, warn
+from defgpa.io.text.lines import decode_head, make_unique, parse_numbers, read_text, warn
 
 
 def read_trc(path: Path, options: ReadOptions) -> Document:
@@ -22,8 +22,8 @@ def read_trc(path: Path, options: ReadOptions) -> Document:
     at = next((k for k, line in enumerate(lines) if line.lower().startswith("frame#")), None)
     if at is None:
         raise make_format_error(path, "a line 'Frame#, Time, …' with the names of markers", "none")
-    _, _, *names = (word.strip() for word in lines[at].split("\t"))
-    labels = tuple(name for name in names if name)
+    names = [word.strip() for word in lines[at].split("\t")]
+    labels = tuple(make_unique([name for name in names[2:] if name]))
     width = 3 * len(labels)
     if not labels:
         raise make_format_error(path, "names of markers behind 'Time'", "none", at + 1)
