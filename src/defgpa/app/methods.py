@@ -1,4 +1,7 @@
-"""The methods one can choose, as settings, as estimators, as Python and as options of commands."""
+"""The methods one can choose: as settings, as estimators and as Python.
+
+Estimators are loaded when one is made, so that the server answers at once.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from defgpa.errors import DefgpaError
-from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
-from defgpa.warps import Affine, ThinPlateSpline
 
 KINDS = ("rigid", "affine", "elastic", "deformable")
 
@@ -62,6 +63,9 @@ class Method:
     @property
     def estimator(self) -> Any:
         """The estimator, not fitted."""
+        from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
+        from defgpa.warps import Affine, ThinPlateSpline
+
         warp = ThinPlateSpline(points_per_axis=self.points_per_axis, smoothing=self.smoothing)
         match self.kind:
             case "rigid":
@@ -108,6 +112,9 @@ class Method:
 
 def describe_estimator(estimator: Any) -> Method | None:
     """Return the method that an estimator is; None where the page offers no such method."""
+    from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
+    from defgpa.warps import Affine, ThinPlateSpline
+
     if isinstance(estimator, EuclideanGPA):
         return Method("rigid", scaling=bool(estimator.scaling))
     if not isinstance(estimator, DefGPA | ElasticGPA):

@@ -17,17 +17,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from defgpa.app.methods import Method
-from defgpa.app.study import READING, Study, read_study
 from defgpa.edits import EditLog, read_log, write_log
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.packed import unpack_zip
 
+if TYPE_CHECKING:
+    from defgpa.app.study import Study
+
 SETTINGS, EDITS, FILES, RESULTS = "settings.json", "edits.json", "files", "results"
 FORMAT = "defgpa project"
+# what the page may say about reading, and the values it may give
+READING: dict[str, tuple[Any, ...]] = {
+    "missing": ("marked", "negative"),
+    "match": ("auto", "label", "position"),
+    "on_mismatch": ("error", "warn"),
+    "incomplete": ("error", "drop"),
+    "dimension": (None, 2, 3),
+    "names": ("auto", "id", "image", "file"),
+}
 _MAX_NAME = 120  # bytes of a file's name
 _DEFAULTS: dict[str, Any] = {
     "title": "",
@@ -80,6 +91,8 @@ class Project:
         with self.lock:
             self._refresh()
             if self._study is None:
+                from defgpa.app.study import read_study  # loaded while the page is opened
+
                 files = [self.folder / FILES / name for name in self._list_stored()]
                 links = [Path(link) for link in self.settings["links"]]
                 self._study = read_study([*files, *links], self.settings["reading"])

@@ -86,7 +86,7 @@ def _accepted_subject(edit: Edit) -> tuple[str, str, frozenset[str]]:
 
 
 def _list_findings(study: Study) -> Iterator[Item]:
-    findings = [part for finding in study.superimposition.findings for part in _split(finding)]
+    findings = [part for finding in study.findings for part in _split(finding)]
     findings = [finding for finding in findings if finding.problem in _ORDER]
     for finding in sorted(findings, key=lambda finding: _ORDER.index(finding.problem)):
         problem = finding.problem

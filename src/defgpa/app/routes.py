@@ -1,7 +1,8 @@
 """What the page asks of the server, one function a request.
 
 Specimens and landmarks are numbers in the order of the files: names of files may hold bytes that
-are no character, and never have to be sent back.
+are no character, and never have to be sent back. What computes is loaded when it is first asked
+for: the page is there before.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from starlette.concurrency import run_in_threadpool
@@ -20,16 +21,12 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from defgpa import __version__, datasets
-from defgpa.app import work
-from defgpa.app.analyses import Analysis
 from defgpa.app.jobs import Job, Jobs
 from defgpa.app.methods import Method
 from defgpa.app.notes import collect_notes
 from defgpa.app.pages import read_assets
 from defgpa.app.plain import make_plain, pack_points
 from defgpa.app.project import FILES, ConflictError, Project, Workspace, receive_file
-from defgpa.app.queue import list_queue
-from defgpa.app.results import PARTS, describe_methods, list_results, write_results
 from defgpa.app.scripts import write_commands, write_python
 from defgpa.app.security import REPORT_POLICY
 from defgpa.edits import Action, Edit, EditLog
@@ -38,6 +35,9 @@ from defgpa.io import write_shapes
 from defgpa.io.limits import get_max_file_size
 from defgpa.io.mesh.files import read_mesh
 from defgpa.shapes import Shapes
+
+if TYPE_CHECKING:
+    from defgpa.app.analyses import Analysis
 
 _MAX_BODY = 4 << 20  # bytes of a request in JSON
 _SAMPLES: dict[str, tuple[str, Callable[[], Shapes]]] = {
@@ -271,6 +271,8 @@ class Server:
 
     def show_queue(self, project: Project, body: Body) -> Answer:
         """List what looks wrong, the worst first."""
+        from defgpa.app.queue import list_queue
+
         revision, study = project.revision, project.study
         return {"revision": revision, "items": list_queue(study)}
 
@@ -339,6 +341,8 @@ class Server:
 
     def _analyse(self, project: Project, method: Method | None = None) -> Analysis:
         """Return the analysis of the project as it is now, computed once."""
+        from defgpa.app.analyses import Analysis
+
         study, chosen = project.study, method or project.method
         known = self._analyses.get(project.id)
         if known is None or known.study is not study or known.method != chosen:
@@ -392,6 +396,9 @@ class Server:
 
     def start_job(self, project: Project, body: Body) -> Answer:
         """Start long work; its progress is listened to elsewhere."""
+        from defgpa.app import work
+        from defgpa.app.results import write_results
+
         test = project.settings["test"]
         count, seed = test["n_permutations"], test["seed"]
         shapes = project.study.shapes
@@ -440,6 +447,8 @@ class Server:
 
     def show_scripts(self, project: Project, body: Body) -> Answer:
         """Send what is on the screen as Python, as commands and as a paragraph."""
+        from defgpa.app.results import describe_methods
+
         return {
             "python": write_python(project),
             "commands": write_commands(project),
@@ -448,6 +457,8 @@ class Server:
 
     def show_results(self, project: Project, body: Body) -> Answer:
         """List what was written, and what can be."""
+        from defgpa.app.results import PARTS, list_results
+
         return {"files": list_results(project), "parts": PARTS}
 
     def send_result(self, project: Project, body: Body) -> Answer:

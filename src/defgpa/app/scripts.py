@@ -40,8 +40,8 @@ def write_python(project: Project) -> str:
         f"shapes = defgpa.read_shapes({_python_list(sources)}{options})",
     ]
     if tables:
-        lines[6:6] = ["from defgpa.io.covariates import read_covariates"]
-        lines[6:6] = ["from defgpa.statistics.design import collect_columns, parse_column"]
+        imports = "collect_columns, parse_column, read_covariates"
+        lines[6:6] = [f"from defgpa.io.covariates import {imports}"]
         lines += ["columns = collect_columns(shapes)"]
         for table in tables:
             lines += [

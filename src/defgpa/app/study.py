@@ -1,7 +1,8 @@
 """What a project computes: its files as shapes, edits applied, superimposed, looked through.
 
 Nothing here computes anything itself: every number comes from a public function of the package.
-A study does not change; an edit makes a new one that shares what the files hold.
+A study does not change; an edit makes a new one that shares what the files hold. Estimators and
+statistics are loaded when they are first needed: specimens are on the screen before.
 """
 
 from __future__ import annotations
@@ -10,37 +11,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from defgpa.alignment import Alignment
 from defgpa.app.notes import collect_notes
-from defgpa.completion import Completion, complete
+from defgpa.diagnostics import Finding
 from defgpa.diagnostics.screening import guess_units
 from defgpa.edits import Action, Edit, apply_edits
 from defgpa.errors import DefgpaError, FormatError
-from defgpa.estimators import EuclideanGPA
 from defgpa.io import read_shapes
-from defgpa.io.covariates import read_covariates
+from defgpa.io.covariates import collect_columns, parse_column, read_covariates
 from defgpa.io.missing_codes import find_missing_code
 from defgpa.procrustes import fit_similarity
 from defgpa.shapes import Shapes
-from defgpa.statistics import centroid_sizes
-from defgpa.statistics.design import collect_columns, parse_column
+
+if TYPE_CHECKING:
+    from defgpa.completion import Completion
 
 IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 MESHES = (".ply", ".stl", ".obj", ".off", ".vtk", ".vtp")
 TABLES = (".csv", ".tsv", ".txt")
-# what the page may say about reading, and the values it may give
-READING: dict[str, tuple[Any, ...]] = {
-    "missing": ("marked", "negative"),
-    "match": ("auto", "label", "position"),
-    "on_mismatch": ("error", "warn"),
-    "incomplete": ("error", "drop"),
-    "dimension": (None, 2, 3),
-    "names": ("auto", "id", "image", "file"),
-}
 _EXCLUSIONS = (
     Action.EXCLUDE_SPECIMEN,
     Action.INCLUDE_SPECIMEN,
@@ -116,18 +108,31 @@ class Study:
     @cached_property
     def superimposition(self) -> Alignment:
         """The shapes superimposed by rotation, size and position: what corrections look at."""
+        from defgpa.estimators import EuclideanGPA
+
+        return EuclideanGPA(scaling=True).solve(self.shapes)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What looks wrong with the shapes; apart from the superimposition, which is quicker."""
+        from defgpa.estimators import EuclideanGPA
+
         with collect_notes():
-            return EuclideanGPA(scaling=True).fit(self.shapes).alignment_
+            return EuclideanGPA(scaling=True).fit(self.shapes).alignment_.findings
 
     @cached_property
     def completion(self) -> Completion:
         """The missing landmarks, estimated."""
+        from defgpa.completion import complete
+
         with collect_notes():
             return complete(self.superimposition)
 
     @cached_property
     def sizes(self) -> list[float | None]:
         """The centroid size of every specimen of the files; None where it is not analysed."""
+        from defgpa.statistics import centroid_sizes
+
         sizes = dict(zip(self.shapes.names, centroid_sizes(self.superimposition), strict=True))
         return [sizes.get(name) for name in self.edited.names]
 

@@ -1,4 +1,4 @@
-"""Covariates in ``.csv``, ``.tsv`` and ``.xlsx`` tables, brought into the specimens' order."""
+"""What is known about the specimens: columns of their files, and of tables beside them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import csv
 import os
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from defgpa.errors import FormatError, listed, needed
 from defgpa.io.files import read_head, translate_errors
 from defgpa.io.limits import TEXT_COST, Budget
 from defgpa.io.text.lines import read_text, warn
 from defgpa.io.text.table import remove_guard
+from defgpa.io.text.variables import get_variable_columns
+from defgpa.shapes import Shapes
 
 _EXCEL = (".xlsx", ".xlsm")
 
@@ -171,3 +176,47 @@ def _find_names(
 def _normalise(name: str) -> str:
     """Return a name as it is compared: without capitals and the ending of an image."""
     return re.sub(r"\.(jpe?g|png|tiff?|bmp|gif)$", "", name.strip().casefold())
+
+
+def collect_columns(shapes: Shapes, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Collect what files and user know of every shape: ``group`` and the columns of tables.
+
+    Columns of text files are numbers where all their cells are; those that a file knows as factors
+    (``metadata["factors"]``), and categorical columns of a DataFrame, are groups whatever their
+    levels look like.
+
+    Examples
+    --------
+    >>> cells = ({"sex": "f", "age": "3"}, {"sex": "m", "age": ""})
+    >>> shapes = Shapes.specimens([[[0.0, 0.0]]] * 2, metadata={"variables": cells})
+    >>> collect_columns(shapes)
+    {'sex': ['f', 'm'], 'age': [3, None]}
+    """
+    groups = shapes.metadata.get("groups")
+    columns: dict[str, Any] = {} if groups is None else {"group": list(groups)}
+    factors = set(shapes.metadata.get("factors") or ())
+    for head, values in get_variable_columns(shapes).items():
+        words = list(map(str, values))
+        is_factor = head in factors
+        columns[str(head)] = [w or None for w in words] if is_factor else parse_column(words)
+    for head in () if data is None else data:
+        columns[str(head)] = _to_column(data[head]) if data is not None else []
+    return columns
+
+
+def _to_column(values: Any) -> Any:
+    """Return values as an array; a categorical of any library as words, None where missing."""
+    if str(getattr(values, "dtype", "")) == "category":
+        return np.array([None if v != v else str(v) for v in list(values)], dtype=object)
+    return np.asarray(values)
+
+
+def parse_column(words: Sequence[str]) -> list[Any]:
+    """Parse numbers where all are numbers, whole ones as such; None where a cell is empty or NA."""
+    cells = [None if word in ("", "NA", "NaN", "nan") else word for word in words]
+    for kind in (int, float):
+        try:
+            return [None if cell is None else kind(cell) for cell in cells]
+        except ValueError:
+            continue
+    return list(cells)

@@ -15,7 +15,6 @@ from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
 
 from defgpa._arrays import Array
 from defgpa.diagnostics.wording import name_option
@@ -208,6 +207,8 @@ def resample_curve(curve: ArrayLike, count: int, closed: bool = False) -> Array:
             f"{len(points)}."
         )
     knots = np.concatenate([[0.0], np.cumsum(chords[chords > 0])])
+    from scipy.interpolate import CubicSpline  # slow to load, and few files have curves
+
     spline = CubicSpline(knots, points)
     fine = np.concatenate(  # 64 samples of the spline between two points, to measure its length
         [np.linspace(a, b, 64, endpoint=False) for a, b in pairwise(knots)] + [knots[-1:]]

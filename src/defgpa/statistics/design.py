@@ -17,10 +17,19 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, needed
-from defgpa.io.text.variables import get_variable_columns
-from defgpa.shapes import Shapes
+from defgpa.io.covariates import collect_columns, parse_column
 from defgpa.statistics.formula import check_formula, split_formula
 from defgpa.statistics.permutation import ModelTerms
+
+__all__ = [
+    "Design",
+    "collect_columns",
+    "design",
+    "encode_groups",
+    "join_labels",
+    "orthonormal_bases",
+    "parse_column",
+]
 
 _CONTEXT = {"sqrt": np.sqrt}  # the other functions of the language formulaic has itself
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
@@ -183,50 +192,6 @@ def orthonormal_bases(intercept: Array, blocks: Sequence[Array]) -> list[Array]:
         bases.append(U[:, lengths > 1e-9])  # less is left of columns that others explain
         explained = np.hstack([explained, bases[-1]])
     return bases
-
-
-def collect_columns(shapes: Shapes, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Collect what files and user know of every shape: ``group`` and the columns of tables.
-
-    Columns of text files are numbers where all their cells are; those that a file knows as factors
-    (``metadata["factors"]``), and categorical columns of a DataFrame, are groups whatever their
-    levels look like.
-
-    Examples
-    --------
-    >>> cells = ({"sex": "f", "age": "3"}, {"sex": "m", "age": ""})
-    >>> shapes = Shapes.specimens([[[0.0, 0.0]]] * 2, metadata={"variables": cells})
-    >>> collect_columns(shapes)
-    {'sex': ['f', 'm'], 'age': [3, None]}
-    """
-    groups = shapes.metadata.get("groups")
-    columns: dict[str, Any] = {} if groups is None else {"group": list(groups)}
-    factors = set(shapes.metadata.get("factors") or ())
-    for head, values in get_variable_columns(shapes).items():
-        words = list(map(str, values))
-        is_factor = head in factors
-        columns[str(head)] = [w or None for w in words] if is_factor else parse_column(words)
-    for head in () if data is None else data:
-        columns[str(head)] = _to_column(data[head]) if data is not None else []
-    return columns
-
-
-def _to_column(values: Any) -> Any:
-    """Return values as an array; a categorical of any library as words, None where missing."""
-    if str(getattr(values, "dtype", "")) == "category":
-        return np.array([None if v != v else str(v) for v in list(values)], dtype=object)
-    return np.asarray(values)
-
-
-def parse_column(words: Sequence[str]) -> list[Any]:
-    """Parse numbers where all are numbers, whole ones as such; None where a cell is empty or NA."""
-    cells = [None if word in ("", "NA", "NaN", "nan") else word for word in words]
-    for kind in (int, float):
-        try:
-            return [None if cell is None else kind(cell) for cell in cells]
-        except ValueError:
-            continue
-    return list(cells)
 
 
 def join_labels(groups: Any, columns: Mapping[str, Any]) -> Any:

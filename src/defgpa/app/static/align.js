@@ -102,7 +102,7 @@ export async function showAlign(main) {
     fill(figures, h("h2", {}, "How well it fits"), h("p", { class: "soft" }, analysis.sentence), h("dl", { class: "figures", id: "figures" }, items.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       analysis.notes.length > 0 && h("div", { class: "worry" }, analysis.notes.map((note) => h("p", {}, note))));
     const labels = store.project.included[1].map((j) => store.project.landmarks[j]);
-    const names = analysis.specimens.name;
+    const names = store.project.included[0].map((i) => store.project.names[i]);
     fill(residuals, h("h2", {}, "What is left, by landmark"), bars(analysis.by_landmark.map((value, k) => ({ name: labels[k], value })), { label: "RMS residual of each landmark", most: 12 }),
       h("h2", { style: { marginTop: "14px" } }, "By specimen"), bars(analysis.specimens.rmse_reference.map((value, k) => ({ name: names[k], value })), { label: "RMS residual of each specimen", most: 12 }));
   };

@@ -40,7 +40,7 @@ export async function openProject(id) {
     store.specimen = Math.min(store.specimen, project.names.length - 1);
   } else store.points = null;
   tell("project");
-  if (project.names) await refreshSuperimposition();
+  if (project.names) refreshSuperimposition(); // specimens are shown before it is there
 }
 
 let latest = 0;

@@ -6,6 +6,15 @@ import { box, isThere } from "./geometry.js";
 
 const REACH = 14; // pixels within which a landmark is picked
 
+/** Whether the browser computes pictures without a graphics card: then smooth edges are too dear. */
+function isSoftware() {
+  const context = document.createElement("canvas").getContext("webgl2");
+  const facts = context?.getExtension("WEBGL_debug_renderer_info");
+  const name = facts ? context.getParameter(facts.UNMASKED_RENDERER_WEBGL) : "";
+  context?.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|software/i.test(name);
+}
+
 const isVector = (row) => isThere(row) && row.length === 3;
 const vector = (row) => new THREE.Vector3(row[0], row[1], row[2]);
 
@@ -17,7 +26,7 @@ export class View3D {
     this.labels = h("div", { class: "labels", "aria-hidden": "true" });
     container.replaceChildren(this.canvas, this.labels);
     try {
-      this.renderer = new THREE.WebGLRenderer({ canvas: this.canvas, antialias: true, alpha: true, preserveDrawingBuffer: true });
+      this.renderer = new THREE.WebGLRenderer({ canvas: this.canvas, antialias: !isSoftware(), alpha: true, preserveDrawingBuffer: true });
     } catch {
       container.replaceChildren(h("p", { class: "empty" }, "This browser cannot draw in 3-D (WebGL is off). Everything else works; try another browser for the pictures."));
       this.isBroken = true;
@@ -125,7 +134,7 @@ export class View3D {
     if (faces.length) geometry.setIndex(new THREE.BufferAttribute(faces, 1));
     if (faces.length) geometry.computeVertexNormals();
     const material = faces.length
-      ? new THREE.MeshStandardMaterial({ color: colour ?? token("--surface"), roughness: 0.85, side: THREE.DoubleSide, flatShading: false })
+      ? new THREE.MeshLambertMaterial({ color: colour ?? token("--surface"), side: THREE.DoubleSide })
       : null;
     const mesh = material ? new THREE.Mesh(geometry, material) : new THREE.Points(geometry, new THREE.PointsMaterial({ color: token("--surface"), size: 2, sizeAttenuation: false }));
     mesh.isSpecimen = true;
@@ -150,7 +159,7 @@ export class View3D {
   addSpheres(spheres, colour, opacity = 1) {
     if (!spheres.length) return;
     const detail = spheres.length > 3000 ? 6 : 14;
-    const material = new THREE.MeshStandardMaterial({ color: colour, roughness: 0.6, transparent: opacity < 1, opacity, depthWrite: opacity === 1 });
+    const material = new THREE.MeshLambertMaterial({ color: colour, transparent: opacity < 1, opacity, depthWrite: opacity === 1 });
     const instances = new THREE.InstancedMesh(new THREE.SphereGeometry(1, detail, detail - 4), material, spheres.length);
     const matrix = new THREE.Matrix4();
     spheres.forEach(([point, radius], k) => instances.setMatrixAt(k, matrix.makeScale(radius, radius, radius).setPosition(...point)));
@@ -168,16 +177,29 @@ export class View3D {
   paint() {
     if (this.isBroken || !this.canvas.isConnected || !this.canvas.clientWidth) return;
     const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
-    this.renderer.setPixelRatio(Math.min(window.devicePixelRatio || 1, 2));
+    const sharpness = Math.min(window.devicePixelRatio || 1, 2);
+    const isCoarse = this.isMoving && this.isSlow; // while a slow machine turns much, every second pixel
+    this.renderer.setPixelRatio(isCoarse ? sharpness / 2 : sharpness);
     this.renderer.setSize(width, height, false);
+    const start = performance.now();
     const reach = 1.12 / this.zoom, aspect = width / height;
     const [rx, ry] = aspect > 1 ? [reach * aspect, reach] : [reach, reach / aspect];
     const dx = (-this.shift[0] / width) * 2 * rx, dy = (this.shift[1] / height) * 2 * ry;
     Object.assign(this.camera, { left: -rx + dx, right: rx + dx, top: ry + dy, bottom: -ry + dy });
     this.camera.updateProjectionMatrix();
     this.renderer.render(this.world, this.camera);
+    if (this.isMoving) this.watchSpeed(start);
     this.paintLabels(width, height);
     this.frames = (this.frames ?? 0) + 1;
+  }
+
+  /** Remember whether frames take long, and draw sharply once nothing has moved for a while. */
+  watchSpeed(start) {
+    const now = performance.now(), between = now - (this.lastFrame ?? start);
+    this.lastFrame = now;
+    if (between < 1000) this.isSlow = this.isSlow || between > 45;
+    clearTimeout(this.restTimer);
+    this.restTimer = setTimeout(() => { this.isMoving = false; this.lastFrame = undefined; this.draw(); }, 250);
   }
 
   project(point) {
@@ -278,7 +300,7 @@ export class View3D {
   rotate(dx, dy) {
     const turn = new THREE.Quaternion().setFromEuler(new THREE.Euler(dy * 0.008, dx * 0.008, 0));
     this.turned.quaternion.premultiply(turn);
-    this.onturn?.(this.turned.quaternion);
+    this.isMoving = true;
     this.draw();
   }
 
