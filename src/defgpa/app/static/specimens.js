@@ -70,6 +70,8 @@ class SpecimenPage {
     if (change === "edit") { this.place = store.place?.number === store.specimen ? store.place.place : this.place; this.show(true); this.drawRight(); }
     if (change === "superimposition") { this.load(true); this.list?.draw(); }
     if (change === "project") { this.list?.draw(); this.load(true); }
+    if (change === "choice" || change === "edit") this.hasChosen = true;
+    if (change === "queue" && this.isEditing && !this.hasChosen) { this.chooseFirst(); this.load(false); }
     if (change === "queue") { if (this.isEditing) this.drawQueue(); this.drawRight(); }
   }
 
