@@ -39,6 +39,9 @@ def simulate_set(seed: int, missing: float, one_group: bool = False) -> Array:
     points = (
         mean + np.tensordot(loadings, waves, 1) + 0.1 * rng.normal(size=(N_SPECIMENS, *mean.shape))
     )
+    # size must not follow from shape: it is drawn after all have the same one
+    points -= points.mean(axis=1, keepdims=True)
+    points /= np.linalg.norm(points, axis=(1, 2))[:, None, None]
     angles, sizes = rng.uniform(0, 2 * np.pi, N_SPECIMENS), rng.uniform(0.7, 1.4, N_SPECIMENS)
     cosine, sine = sizes * np.cos(angles), sizes * np.sin(angles)
     turns = np.stack([np.stack([cosine, -sine], 1), np.stack([sine, cosine], 1)], 1)
@@ -53,6 +56,13 @@ def simulate_set(seed: int, missing: float, one_group: bool = False) -> Array:
 def halves() -> list[str]:
     """Return two groups, the first half of the specimens and the second."""
     return ["a"] * (N_SPECIMENS // 2) + ["b"] * (N_SPECIMENS - N_SPECIMENS // 2)
+
+
+def first_scores(sample: Sample) -> Array:
+    """Return the scores (n,) of the specimens on the first principal component."""
+    deviations = (sample.tangents - sample.tangents.mean(axis=0)).reshape(N_SPECIMENS, -1)
+    U, lengths, _ = np.linalg.svd(deviations, full_matrices=False)
+    return np.asarray(U[:, 0] * lengths[0])
 
 
 def list_tests(n_imputations: int) -> dict[str, Test]:
@@ -76,7 +86,53 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
     def landmarks(sample: Sample, seed: int) -> float:
         return float(statistics.landmark_differences(sample, halves(), seed=seed, **chance).p[0])
 
-    return {"anova": anova, "pairwise": pairwise, "allometry": allometry, "landmarks": landmarks}
+    def disparity(sample: Sample, seed: int) -> float:
+        return float(statistics.disparity(sample, halves(), seed=seed, **chance).p[0, 1])
+
+    def covariation(sample: Sample, seed: int) -> float:
+        y = np.random.default_rng([5, seed]).normal(size=(N_SPECIMENS, 3))
+        return statistics.two_block_pls(sample, y, seed=seed, **chance).p
+
+    def slopes(sample: Sample, seed: int) -> float:
+        # both groups change with size in the same way; without any change angles are undefined
+        scores = first_scores(sample)
+        sizes = np.exp(0.2 * scores / scores.std())
+        found = statistics.group_allometry(sample, halves(), sizes, seed=seed, **chance)
+        return float(found.angle_p[0, 1])
+
+    def trajectory(sample: Sample, seed: int) -> float:
+        # both groups change from stage to stage in the same way
+        ranks = first_scores(sample).reshape(2, -1).argsort(axis=1).argsort(axis=1).ravel()
+        stages = [str(rank * 6 // N_SPECIMENS) for rank in ranks]
+        order = np.argsort(ranks, kind="stable")
+        sample = sample.take(order)
+        groups, stages = ([values[k] for k in order] for values in (halves(), stages))
+        found = statistics.trajectories(sample, groups, stages, seed=seed, **chance)
+        return float(found.angle_p[0, 1])
+
+    def group_distance(sample: Sample, seed: int) -> float:
+        found = statistics.classify(sample, halves(), 4, seed=seed, **chance)
+        return float(found.mahalanobis_p[0, 1])
+
+    def measurement(sample: Sample, seed: int) -> float:
+        who = np.arange(N_SPECIMENS) // 2
+        found = statistics.measurement_error(
+            sample, who, np.arange(N_SPECIMENS) % 2, seed=seed, **chance
+        )
+        return found.table["replicate"].p
+
+    return {
+        "anova": anova,
+        "pairwise": pairwise,
+        "allometry": allometry,
+        "landmarks": landmarks,
+        "disparity": disparity,
+        "covariation": covariation,
+        "slopes": slopes,
+        "trajectory": trajectory,
+        "group distance": group_distance,
+        "measurement": measurement,
+    }
 
 
 def simulate_p(

@@ -497,3 +497,23 @@ def test_help_shows_an_example(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0
     assert f"Example: defgpa {command}" in out
+
+
+def test_disparity_and_classification_are_said_written_and_drawn(run, folder):
+    words = [folder / "moths.tps", "--data", folder / "moths.csv", "--groups", "kind"]
+    code, out, _ = run("disparity", *words, "--permutations", 99, "-o", folder / "spread")
+    assert code == 0
+    assert "Procrustes variances of groups" in out
+    assert "Superimposed coordinates of 12 specimens" in " ".join(out.split())
+    assert table(folder / "spread" / "disparity.csv")[0]["a"] == "a"
+    assert (folder / "spread" / "disparity.png").stat().st_size > 5000
+    code, out, _ = run("classify", *words, "--permutations", 99, "-o", folder / "classes")
+    assert code == 0
+    assert "100.0% correct (chance level 50.0%)" in " ".join(out.split())
+    assert len(table(folder / "classes" / "classification.csv")) == 12
+    assert (folder / "classes" / "classification.png").stat().st_size > 5000
+    _, out, _ = run("classify", *words, "--permutations", 9, "--json")
+    assert json.loads(out)["confusion"] == [[6, 0], [0, 6]]
+    code, _, err = run("classify", folder / "moths.tps", "--groups", "sex")
+    assert code == 2
+    assert "sex" in err

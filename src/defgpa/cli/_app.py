@@ -29,6 +29,8 @@ _COMMANDS = {
     "apply": "Send points, a mesh or an image through one warp of a saved result.",
     "test": "Test what shape depends on: groups, size, covariates; repeatability.",
     "symmetry": "Separate symmetric variation, directional and fluctuating asymmetry.",
+    "disparity": "Compare how much groups vary: Procrustes variances with intervals and P.",
+    "classify": "Classify specimens by shape, cross-validated; canonical variates.",
     "slide": "Slide semilandmarks along curves and on surfaces.",
     "complete": "Estimate missing landmarks, each with an uncertainty.",
     "export": "Export a saved result to SlicerMorph, R, MorphoJ or meshes.",

@@ -22,6 +22,7 @@ from defgpa.plot._displacements import (
 )
 from defgpa.plot._effects import effects, pairwise
 from defgpa.plot._grid import deformation_grid
+from defgpa.plot._groups import canonical_variates, disparity
 from defgpa.plot._maps import missing_map, residual_map
 from defgpa.plot._mean_shapes import allometry, landmark_differences, repeatability, symmetry
 from defgpa.plot._overlay import before_and_after, landmark_ellipses, overlay, predictions
@@ -33,10 +34,12 @@ __all__ = [
     "allometry",
     "back_projection",
     "before_and_after",
+    "canonical_variates",
     "components",
     "deformation_grid",
     "deviation",
     "dial_surface",
+    "disparity",
     "displacement_heat",
     "displacements",
     "effects",

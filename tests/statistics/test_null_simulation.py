@@ -1,0 +1,49 @@
+"""Without any effect P is uniform: a small version of benchmarks/null_simulation.py."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "null_simulation.py"
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    spec = importlib.util.spec_from_file_location("null_simulation", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.N_PERMUTATIONS = 39
+    return module
+
+
+NAMES = (
+    *("anova", "allometry", "landmarks", "disparity", "covariation"),
+    *("slopes", "trajectory", "group distance", "measurement"),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_p_is_about_uniform_without_an_effect(simulation, name):
+    p = simulation.simulate_p(simulation.list_tests(0)[name], 40)
+    assert 0.3 < p.mean() < 0.7
+    assert np.mean(p <= 0.05) <= 0.2
+
+
+@pytest.mark.parametrize("n_imputations", [0, 5])
+def test_missing_landmarks_do_not_make_effects(simulation, n_imputations):
+    p = simulation.simulate_p(simulation.list_tests(n_imputations)["anova"], 12, missing=0.2)
+    assert 0.2 < p.mean() < 0.85
+    assert np.mean(p <= 0.05) <= 0.3
+
+
+def test_a_real_effect_is_found_in_the_simulated_sets(simulation):
+    """The test of the test: groups that differ are told apart."""
+    points = simulation.simulate_set(0, 0.0)
+    points -= points.mean(axis=1, keepdims=True)
+    points[: simulation.N_SPECIMENS // 2, ::2] *= 1.5
+    sample = simulation.build_sample(points)
+    assert simulation.list_tests(0)["anova"](sample, 0) <= 0.05
