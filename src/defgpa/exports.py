@@ -20,7 +20,7 @@ from defgpa.alignment import Alignment
 from defgpa.completion import Completion, complete
 from defgpa.errors import ShapeError, listed, needed
 from defgpa.io.atomic import replace_file, write_text
-from defgpa.io.text.table import format_csv
+from defgpa.io.text.table import format_csv, guard_formula
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
 from defgpa.procrustes import fit_similarity
 from defgpa.shapes import Shapes, number_labels
@@ -267,8 +267,12 @@ def _listed_estimates(done: Completion, folder: Path) -> list[Path]:
 def _table(
     path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]], between: str = ","
 ) -> Path:
-    """A table in UTF-8; words as they are, numbers with every digit, an unknown one ``NA``."""
-    write_text(path, format_csv(head, rows, "NA", between, written=str))
+    """A table in UTF-8; numbers with every digit, an unknown one ``NA``.
+
+    Words that a spreadsheet would run are guarded, but not between tabs: MorphoJ alone reads those.
+    """
+    written = str if between == "\t" else guard_formula
+    write_text(path, format_csv(head, rows, "NA", between, written))
     return path
 
 

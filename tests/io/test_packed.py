@@ -461,3 +461,12 @@ def test_without_rdata_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "rdata", None)
     with pytest.raises(defgpa.DefgpaError, match=r"pip install 'defgpa\[r\]'"):
         read_shapes(tmp_path / "a.rds")
+
+
+def test_named_vectors_of_r_are_columns_of_words():
+    xarray = pytest.importorskip("xarray")
+    from defgpa.io.arrays.r import _collect_metadata
+
+    sizes = xarray.DataArray([1.5, np.nan], dims=["specimen"], coords={"specimen": ["a", "b"]})
+    rows = _collect_metadata({"size": sizes}, 2)
+    assert rows == [{"variables": {"size": "1.5"}}, {"variables": {"size": ""}}]

@@ -5,10 +5,11 @@ import csv
 import numpy as np
 import pytest
 
+import defgpa
 from defgpa import Affine, DefGPA
 from defgpa.cli._fit import write_specimens
-from defgpa.cli._input import _read_rows
 from defgpa.io import read_shapes, write_shapes
+from defgpa.io.covariates import read_covariate_rows
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 
@@ -50,5 +51,20 @@ def test_tables_of_results_are_guarded_and_join_the_shapes_again(tmp_path):
     write_specimens(alignment, tmp_path)
     rows = csv.reader((tmp_path / "specimens.csv").read_text().splitlines())
     assert [row[0] for row in rows][1:] == ["'=cmd()", "'+a", "'-b", "'@c", "d", "e"]
-    assert _read_rows(tmp_path / "specimens.csv")[1][0][0] == "=cmd()"
+    assert read_covariate_rows(tmp_path / "specimens.csv")[1][0][0] == "=cmd()"
     assert format_csv(["term"], [["=1+1"], [-1.5], [float("nan")]]) == 'term\n\'=1+1\n-1.5\n""\n'
+
+
+def test_a_carriage_return_in_a_name_does_not_split_a_row():
+    assert format_csv(["id"], [["a\rb"], ["c"]]) == "id\na b\nc\n"
+
+
+def test_exports_for_r_are_guarded_too(tmp_path):
+    pytest.importorskip("rdata")
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(8, 2)) + 0.05 * rng.normal(size=(3, 8, 2))
+    shapes = defgpa.Shapes(points, names=["=1+1", "b", "c"])
+    alignment = defgpa.EuclideanGPA().fit(shapes).alignment_
+    defgpa.export(alignment, tmp_path, to="r")
+    for name in ("shapes.csv", "specimens.csv"):
+        assert (tmp_path / name).read_text().split("\n")[1].startswith("'=1+1,")

@@ -196,13 +196,20 @@ def format_csv(
     delimiter: str = ",",
     written: Callable[[str], str] = guard_formula,
 ) -> str:
-    """A table as text: words as ``written`` has them, floats with every digit, a word for NaN."""
+    """Format a table as text: words as ``written`` has them, floats with every digit.
+
+    ``unknown`` stands for NaN. A carriage return, which readers take for the end of a row, becomes
+    a blank.
+    """
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerows(
-        [written(c) if isinstance(c, str) else unknown if c != c else c for c in row]
-        for row in chain([header] if header else [], rows)
-    )
+
+    def format_cell(cell: Any) -> Any:
+        if isinstance(cell, str):
+            return written(cell.replace("\r", " "))
+        return unknown if cell != cell else cell
+
+    writer.writerows(map(format_cell, row) for row in chain([header] if header else [], rows))
     return text.getvalue()
 
 
