@@ -1,0 +1,72 @@
+"""Reading a large TPS file and a large wide table, against NumPy's C reader on the same numbers.
+
+    python benchmarks/reading.py --megabytes 20
+
+Prints the ratios of time and of peak memory (of what Python allocates); the target of both is 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import defgpa
+
+N_LANDMARKS = 500
+
+
+def write_files(folder: Path, megabytes: float) -> tuple[Path, Path]:
+    """Write the same shapes as TPS and as a wide table, of about so many megabytes each."""
+    n = max(2, round(megabytes * 1e6 / (N_LANDMARKS * 35)))
+    points = 100 * np.random.default_rng(0).normal(size=(n, N_LANDMARKS, 2))
+    tps, table = folder / "set.tps", folder / "set.csv"
+    heads = ",".join(f"x{j},y{j}" for j in range(1, N_LANDMARKS + 1))
+    with tps.open("w") as blocks, table.open("w") as rows:
+        rows.write(f"id,species,{heads}\n")
+        for k, shape in enumerate(points):
+            blocks.write(f"LM={N_LANDMARKS}\n")
+            np.savetxt(blocks, shape, fmt="%.15g")
+            blocks.write(f"ID=s{k}\n")
+            rows.write(f"s{k},a,{','.join(f'{value:.15g}' for value in shape.ravel())}\n")
+    return tps, table
+
+
+def measure(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds of the faster of two runs, and the peak of memory of a third in bytes."""
+    seconds = []
+    for _ in range(2):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    tracemalloc.start()
+    work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return min(seconds), float(peak)
+
+
+def main() -> None:
+    """Print both ratios of both files."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=float, default=20.0)
+    megabytes = parser.parse_args().megabytes
+    with tempfile.TemporaryDirectory() as folder:
+        tps, table = write_files(Path(folder), megabytes)
+        columns = range(2, 2 + 2 * N_LANDMARKS)
+        floor = measure(lambda: np.loadtxt(table, delimiter=",", skiprows=1, usecols=columns))
+        for path in (tps, table):
+            ours = measure(lambda path=path: defgpa.read_shapes(path))
+            print(
+                f"{path.name}: {path.stat().st_size / 1e6:.0f} MB, "
+                f"time {ours[0] / floor[0]:.2f}, memory {ours[1] / floor[1]:.2f} times loadtxt"
+            )
+
+
+if __name__ == "__main__":
+    main()
